@@ -1,0 +1,173 @@
+//! Time that a test drives: it stands still until the [`Driver`] moves it, then wakes whom it passed, in order.
+
+use crate::{Moment, Timestamp};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+/// The state that a driven clock's clones and its driver share.
+#[derive(Debug)]
+pub(crate) struct Driven(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    moment: Moment,
+    wall: Timestamp,
+    /// Who sleeps, by due moment; the number tells sleepers of one moment apart, in the order they lay down.
+    sleepers: BTreeMap<(Moment, u64), Waker>,
+    next_number: u64,
+    /// Sleepers that were woken and have not run since.
+    waking: usize,
+}
+
+impl Driven {
+    pub(crate) fn new(start: Timestamp) -> Self {
+        Self(Mutex::new(State {
+            moment: Moment::default(),
+            wall: start,
+            sleepers: BTreeMap::new(),
+            next_number: 0,
+            waking: 0,
+        }))
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.0.lock().wall
+    }
+
+    pub(crate) fn moment(&self) -> Moment {
+        self.0.lock().moment
+    }
+
+    /// Moves time to `target` and wakes everyone due by then. Wakers run outside the lock: one may poll at once.
+    fn move_to(&self, target: Moment) {
+        let woken = {
+            let mut state = self.0.lock();
+            if target > state.moment {
+                let passed = target - state.moment;
+                state.moment = target;
+                state.wall = state.wall.checked_add(passed).unwrap_or(Timestamp::MAX);
+            }
+            let still_asleep = state.sleepers.split_off(&(target, u64::MAX));
+            let woken = std::mem::replace(&mut state.sleepers, still_asleep);
+            state.waking += woken.len();
+            woken
+        };
+        woken.into_values().for_each(Waker::wake);
+    }
+
+    fn next_due(&self) -> Option<Moment> {
+        self.0.lock().sleepers.keys().map(|(due, _)| *due).find(|due| *due != Moment::NEVER)
+    }
+}
+
+/// A sleep on a driven clock.
+pub(crate) struct Sleep {
+    clock: Arc<Driven>,
+    due: Moment,
+    /// Its number among the sleepers, once it lay down.
+    number: Option<u64>,
+}
+
+impl Sleep {
+    pub(crate) fn new(clock: Arc<Driven>, due: Moment) -> Self {
+        Self { clock, due, number: None }
+    }
+
+    /// Leaves the sleepers; if it was woken already, it counts as having run.
+    fn rise(&mut self, state: &mut State) {
+        if let Some(number) = self.number.take()
+            && state.sleepers.remove(&(self.due, number)).is_none()
+        {
+            state.waking -= 1;
+        }
+    }
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let clock = self.clock.clone();
+        let mut state = clock.0.lock();
+        if self.due <= state.moment {
+            self.rise(&mut state);
+            return Poll::Ready(());
+        }
+        let number = *self.number.get_or_insert_with(|| {
+            state.next_number += 1;
+            state.next_number
+        });
+        state.sleepers.insert((self.due, number), context.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        let clock = self.clock.clone();
+        self.rise(&mut clock.0.lock());
+    }
+}
+
+/// Moves a driven clock. Dropping it leaves time standing still.
+#[derive(Debug)]
+pub struct Driver(Arc<Driven>);
+
+/// How often [`Driver::run_for`] lets other tasks run at each stop. What a woken task sets off in others (a message, a
+/// request in process) takes a few turns of the scheduler; this bound is generous and costs microseconds.
+const TURNS_PER_STOP: usize = 64;
+
+impl Driver {
+    pub(crate) fn new(clock: Arc<Driven>) -> Self {
+        Self(clock)
+    }
+
+    /// Moves time by `duration` in one jump, and wakes everyone due by then, earliest first. A task that sleeps in a
+    /// loop notices once; see [`Driver::run_for`].
+    pub fn advance(&self, duration: Duration) {
+        self.0.move_to(self.0.moment() + duration);
+    }
+
+    /// Lets `duration` pass as it really would: stops at each moment that someone sleeps until, and lets them and those
+    /// they set off run before it goes on. A loop with a sleep of a minute runs sixty times in an hour.
+    pub async fn run_for(&self, duration: Duration) {
+        let end = self.0.moment() + duration;
+        self.settle().await;
+        while let Some(due) = self.0.next_due().filter(|due| *due <= end) {
+            self.0.move_to(due);
+            self.settle().await;
+        }
+        self.0.move_to(end);
+        self.settle().await;
+    }
+
+    /// Moves the wall clock alone, as an administrator or a time server would: the monotonic clock does not notice.
+    pub fn set_wall(&self, wall: Timestamp) {
+        self.0.0.lock().wall = wall;
+    }
+
+    /// The earliest moment that someone sleeps until.
+    pub fn next_due(&self) -> Option<Moment> {
+        self.0.next_due()
+    }
+
+    /// How many sleep now.
+    pub fn sleepers(&self) -> usize {
+        self.0.0.lock().sleepers.len()
+    }
+
+    /// Lets the tasks that were woken run, and those that they set off.
+    async fn settle(&self) {
+        for _ in 0..TURNS_PER_STOP {
+            tokio::task::yield_now().await;
+        }
+        while self.0.0.lock().waking > 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! A point on a monotonic clock.
+
+use std::ops::{Add, AddAssign, Sub};
+use std::time::Duration;
+
+/// A point on a [`Clock`](crate::Clock)'s monotonic clock. Comparable only with moments of the same clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Moment(Duration);
+
+impl Moment {
+    /// Further away than any sleep lasts.
+    pub const NEVER: Self = Self(Duration::MAX);
+
+    pub(crate) const fn from_origin(since: Duration) -> Self {
+        Self(since)
+    }
+
+    pub(crate) const fn since_origin(self) -> Duration {
+        self.0
+    }
+
+    /// How long after `earlier` this is; zero if it is not after it.
+    pub fn since(self, earlier: Self) -> Duration {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+impl Add<Duration> for Moment {
+    type Output = Self;
+
+    /// Saturates at [`Moment::NEVER`].
+    fn add(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(duration))
+    }
+}
+
+impl AddAssign<Duration> for Moment {
+    fn add_assign(&mut self, duration: Duration) {
+        *self = *self + duration;
+    }
+}
+
+impl Sub for Moment {
+    type Output = Duration;
+
+    /// As [`Moment::since`].
+    fn sub(self, earlier: Self) -> Duration {
+        self.since(earlier)
+    }
+}
