@@ -44,9 +44,14 @@ async fn objects_come_and_go(target: Target) -> anyhow::Result<()> {
     let watch = WatchParams { send_initial_events: true, bookmarks: true, ..WatchParams::default() };
     let mut events = api.watch(&watch, "").await?.boxed();
     let first = events.try_next().await?.context("the watch ended")?;
-    ensure!(matches!(&first, WatchEvent::Added(found) if found.metadata.name.as_deref() == Some("a")), "{first:?}");
+    ensure!(
+        matches!(&first, WatchEvent::Added(found) if found.metadata.name.as_deref() == Some("a")),
+        "{first:?}"
+    );
     let second = events.try_next().await?.context("the watch ended")?;
-    let WatchEvent::Bookmark(bookmark) = second else { bail!("no bookmark ends the initial events: {second:?}") };
+    let WatchEvent::Bookmark(bookmark) = second else {
+        bail!("no bookmark ends the initial events: {second:?}")
+    };
     let end = bookmark.metadata.annotations.get("k8s.io/initial-events-end").map(String::as_str);
     ensure!(end == Some("true"), "the bookmark says {end:?}");
 
@@ -56,8 +61,13 @@ async fn objects_come_and_go(target: Target) -> anyhow::Result<()> {
     let merged = api.patch("a", &PatchParams::apply("tester"), &Patch::Apply(applied)).await?;
     let data = merged.data.context("data")?;
     ensure!(data.len() == 2, "server-side apply replaced instead of merging: {data:?}");
-    let owners: Vec<_> =
-        merged.metadata.managed_fields.unwrap_or_default().into_iter().filter_map(|entry| entry.manager).collect();
+    let owners: Vec<_> = merged
+        .metadata
+        .managed_fields
+        .unwrap_or_default()
+        .into_iter()
+        .filter_map(|entry| entry.manager)
+        .collect();
     ensure!(owners.iter().any(|owner| owner == "tester"), "{owners:?}");
 
     api.delete("a", &DeleteParams::default()).await?;
@@ -88,7 +98,8 @@ async fn audit_log_counts(_: Target) -> anyhow::Result<()> {
         api.create(&PostParams::default(), &config_map(&format!("counted-{number}"), "x")).await?;
     }
     let log = std::fs::read_to_string(reference.audit_log())?;
-    let creates = log.lines().filter(|line| line.contains("\"verb\":\"create\"") && line.contains("counted-")).count();
+    let creates =
+        log.lines().filter(|line| line.contains("\"verb\":\"create\"") && line.contains("counted-")).count();
     ensure!(creates == 3, "{creates} creates in the audit log");
     let usage = reference.usage().context("no accounting")?;
     ensure!(usage.peak_memory > 50 << 20 && usage.cpu > Duration::ZERO, "{usage:?}");

@@ -185,7 +185,8 @@ mod tests {
         bench.record("ours", "create", 100.0, "/s", Better::Higher);
         bench.record("theirs", "create", 10.0, "/s", Better::Higher);
         bench.record("ours", "size", 1.0, "MB", Better::Lower);
-        let seen: Vec<_> = bench.records().into_iter().map(|record| (record.subject, record.metric)).collect();
+        let seen: Vec<_> =
+            bench.records().into_iter().map(|record| (record.subject, record.metric)).collect();
         let expected = [("ours", "create"), ("theirs", "create"), ("ours", "size")];
         assert_eq!(seen, expected.map(|(subject, metric)| (subject.to_owned(), metric.to_owned())));
     }

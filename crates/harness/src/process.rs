@@ -57,11 +57,9 @@ impl Process {
         self.child.lock().try_wait().ok().flatten()
     }
 
-    /// The last `count` lines of its log.
-    pub fn last_lines(&self, count: usize) -> Vec<String> {
-        let text = read_end(&self.log, 64 * 1024).unwrap_or_default();
-        let lines: Vec<&str> = text.lines().collect();
-        lines[lines.len().saturating_sub(count)..].iter().map(|line| (*line).to_owned()).collect()
+    /// What its log says last about a failure, in one line: what a person would look for first.
+    pub fn last_words(&self) -> String {
+        last_words(&read_end(&self.log, 64 * 1024).unwrap_or_default())
     }
 
     /// What it used so far; nothing where the kernel does not tell (only Linux does).
@@ -109,7 +107,8 @@ impl Usage {
 fn bound_to_us(program: &Path) -> Command {
     static SETPRIV: OnceLock<bool> = OnceLock::new();
     let known = SETPRIV.get_or_init(|| {
-        let probe = Command::new("setpriv").args(["--pdeathsig", "KILL", "true"]).stderr(Stdio::null()).status();
+        let probe =
+            Command::new("setpriv").args(["--pdeathsig", "KILL", "true"]).stderr(Stdio::null()).status();
         probe.is_ok_and(|status| status.success())
     });
     if *known {
@@ -146,6 +145,24 @@ fn spawn_from_lasting_thread(command: Command) -> io::Result<Child> {
     let gone = |_| io::Error::other("the thread that starts processes ended");
     nursery.send((command, sender)).map_err(|error| gone(error.to_string()))?;
     receiver.recv().map_err(|error| gone(error.to_string()))?
+}
+
+/// The line that tells why: the last one that a Go program marks as an error, else the last one at all.
+fn last_words(log: &str) -> String {
+    let klog_failure = |line: &str| {
+        let mut start = line.chars();
+        matches!(start.next(), Some('E' | 'F')) && start.next().is_some_and(|next| next.is_ascii_digit())
+    };
+    let tells = |line: &&str| {
+        line.starts_with("panic: ")
+            || line.contains("no space left on device")
+            || line.contains("\"level\":\"fatal\"")
+            || line.contains("\"level\":\"error\"")
+            || klog_failure(line)
+    };
+    let line =
+        log.lines().rev().find(tells).or_else(|| log.lines().next_back()).unwrap_or("it logged nothing");
+    line.chars().take(500).collect()
 }
 
 /// The end of a file, at most `limit` bytes of it.
@@ -200,6 +217,18 @@ mod tests {
             std::thread::yield_now();
         }
         assert_eq!(process.exited().unwrap().code(), Some(3));
-        assert_eq!(process.last_lines(1), ["last words"]);
+        assert_eq!(process.last_words(), "last words");
+    }
+
+    #[test]
+    fn the_last_words_tell_why_and_not_where() {
+        let log =
+            "I1115 fine\npanic: write wal: no space left on device\n\ngoroutine 1 [running]:\nmain.main()\n";
+        assert_eq!(last_words(log), "panic: write wal: no space left on device");
+        assert_eq!(
+            last_words("I1115 fine\nE1115 run.go:72] bad flag\nI1115 bye\n"),
+            "E1115 run.go:72] bad flag"
+        );
+        assert_eq!(last_words(""), "it logged nothing");
     }
 }

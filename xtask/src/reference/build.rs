@@ -37,7 +37,8 @@ pub(crate) fn build(version: &str, folder: &Path) -> anyhow::Result<()> {
         command
     };
     let kubernetes = format!("k8s.io/kubernetes@v{version}");
-    let download = job::run("downloading Kubernetes", 0, &mut go(&["mod", "download", "-json", &kubernetes]))?;
+    let download =
+        job::run("downloading Kubernetes", 0, &mut go(&["mod", "download", "-json", &kubernetes]))?;
     let description: serde_json::Value =
         serde_json::from_str(&download).context("`go mod download -json` answered no JSON")?;
     let path = description["GoMod"].as_str().context("`go mod download -json` names no GoMod")?;
@@ -48,7 +49,8 @@ pub(crate) fn build(version: &str, folder: &Path) -> anyhow::Result<()> {
     let list = [&["list", "-mod=mod", "-deps"], packages.as_slice()].concat();
     let total = job::run("downloading its dependencies", 0, &mut go(&list))?.lines().count();
     let flags = linker_flags(version);
-    let compile = ["build", "-mod=mod", "-v", "-trimpath", "-buildvcs=false", "-ldflags", &flags, "-o", "bin/"];
+    let compile =
+        ["build", "-mod=mod", "-v", "-trimpath", "-buildvcs=false", "-ldflags", &flags, "-o", "bin/"];
     job::run("compiling packages", total, &mut go(&[&compile, packages.as_slice()].concat()))?;
 
     // Go names a program after its package's folder.
@@ -61,7 +63,8 @@ pub(crate) fn build(version: &str, folder: &Path) -> anyhow::Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder).with_context(|| format!("cannot replace {}", folder.display()))?;
     }
-    fs::rename(work.0.join("bin"), folder).with_context(|| format!("cannot move the result to {}", folder.display()))
+    fs::rename(work.0.join("bin"), folder)
+        .with_context(|| format!("cannot move the result to {}", folder.display()))
 }
 
 /// A folder of work in progress: gone when the build ends, however it ends.
@@ -97,7 +100,11 @@ fn check_go() -> anyhow::Result<()> {
 fn check_disk(folder: &Path) -> anyhow::Result<()> {
     let Ok(output) = Command::new("df").arg("-Pk").arg(folder).output() else { return Ok(()) };
     let text = String::from_utf8_lossy(&output.stdout);
-    let free = text.lines().nth(1).and_then(|line| line.split_whitespace().nth(3)).and_then(|word| word.parse::<u64>().ok());
+    let free = text
+        .lines()
+        .nth(1)
+        .and_then(|line| line.split_whitespace().nth(3))
+        .and_then(|word| word.parse::<u64>().ok());
     match free {
         Some(kilobytes) if kilobytes < GIGABYTES_NEEDED * 1_000_000 => bail!(
             "it needs about {GIGABYTES_NEEDED} GB, and {} has {:.1} GB free; make room, or set XDG_CACHE_HOME (and Go's GOPATH and GOCACHE) to a larger disk",

@@ -26,7 +26,10 @@ fn interrupted() -> anyhow::Result<Arc<AtomicBool>> {
 ///
 /// # Errors
 /// When it cannot start, fails (with the last lines that it wrote), or the user interrupts it.
-#[expect(clippy::disallowed_methods, reason = "this small tool waits for a real process and is tested by running it")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this small tool waits for a real process and is tested by running it"
+)]
 pub(crate) fn run(what: &str, total: usize, command: &mut Command) -> anyhow::Result<String> {
     let interrupted = interrupted()?;
     // A group of its own: Ctrl-C reaches this process alone, which then ends the whole group, compilers included.

@@ -38,7 +38,8 @@ pub(crate) fn ensure() -> anyhow::Result<()> {
         println!("Kubernetes {version} is in {}", folder.display());
         return Ok(());
     }
-    build::build(version, &folder).with_context(|| format!("the reference Kubernetes {version} was not built"))?;
+    build::build(version, &folder)
+        .with_context(|| format!("the reference Kubernetes {version} was not built"))?;
     println!("Kubernetes {version} is in {}", folder.display());
     Ok(())
 }

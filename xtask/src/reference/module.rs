@@ -15,7 +15,8 @@ pub(crate) const PROGRAMS: [(&str, &str); 5] = [
 /// The `go.mod` that builds Kubernetes `version` outside its own tree, given Kubernetes' own `go.mod`. There, staging
 /// modules are replaced by folders that the published module lacks; the same modules are published as v0.MINOR.PATCH.
 pub(crate) fn go_mod(version: &str, kubernetes_go_mod: &str) -> anyhow::Result<String> {
-    let staging_version = version.strip_prefix("1.").with_context(|| format!("{version} is not a 1.x version"))?;
+    let staging_version =
+        version.strip_prefix("1.").with_context(|| format!("{version} is not a 1.x version"))?;
     let word_after = |prefix: &str| {
         kubernetes_go_mod
             .lines()
@@ -83,7 +84,9 @@ replace (
     #[test]
     fn staging_modules_are_replaced_by_their_published_versions() {
         let text = go_mod("1.36.4", KUBERNETES).unwrap();
-        assert!(text.contains("\nk8s.io/kubernetes v1.36.4\n") || text.contains("\tk8s.io/kubernetes v1.36.4\n"));
+        assert!(
+            text.contains("\nk8s.io/kubernetes v1.36.4\n") || text.contains("\tk8s.io/kubernetes v1.36.4\n")
+        );
         assert!(text.contains("\tgo.etcd.io/etcd/server/v3 v3.6.8\n"));
         assert!(text.contains("\tk8s.io/api => k8s.io/api v0.36.4\n"));
         assert!(text.contains("\tk8s.io/kubectl => k8s.io/kubectl v0.36.4\n"));

@@ -3,8 +3,8 @@
 use super::StartError;
 use super::home::write_private;
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
+    KeyPair, KeyUsagePurpose,
 };
 use std::path::Path;
 
@@ -41,18 +41,19 @@ impl Certificates {
         let certificate = params.self_signed(&key)?;
         let issuer = Issuer::from_params(&params, &key);
 
-        let issue = |common: &str, organization: Option<&str>, hosts: &[&str]| -> Result<Pair, rcgen::Error> {
-            let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
-            let mut params = CertificateParams::new(hosts)?;
-            params.distinguished_name = name(common, organization);
-            params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
-            // etcd shows its server certificate when it calls itself, so each may serve as both.
-            params.extended_key_usages =
-                vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-            let key = KeyPair::generate()?;
-            let certificate = params.signed_by(&key, &issuer)?;
-            Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
-        };
+        let issue =
+            |common: &str, organization: Option<&str>, hosts: &[&str]| -> Result<Pair, rcgen::Error> {
+                let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
+                let mut params = CertificateParams::new(hosts)?;
+                params.distinguished_name = name(common, organization);
+                params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
+                // etcd shows its server certificate when it calls itself, so each may serve as both.
+                params.extended_key_usages =
+                    vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+                let key = KeyPair::generate()?;
+                let certificate = params.signed_by(&key, &issuer)?;
+                Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
+            };
         Ok(Self {
             server: issue("kube-apiserver", None, &["127.0.0.1", "localhost"])?,
             admin: issue("windlass-admin", Some("system:masters"), &[])?,

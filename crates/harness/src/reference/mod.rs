@@ -76,7 +76,7 @@ pub enum StartError {
         program: String,
         /// How.
         status: String,
-        /// The last lines of its log.
+        /// What its log says last.
         last_words: String,
     },
     /// It ran, but did not become ready.
@@ -84,7 +84,7 @@ pub enum StartError {
     NotReady {
         /// How long it was given.
         after: Duration,
-        /// The last lines of its log.
+        /// What its log says last.
         last_words: String,
     },
     /// The client could not be made.
@@ -111,7 +111,9 @@ impl StartError {
 pub fn programs() -> Result<PathBuf, StartError> {
     let (folder, remedy) = match location::named_assets() {
         Some(folder) => (folder, "correct or unset KUBEBUILDER_ASSETS"),
-        None => (location::built_folder().map_err(StartError::Nowhere)?, "run `make reference` (it needs Go)"),
+        None => {
+            (location::built_folder().map_err(StartError::Nowhere)?, "run `make reference` (it needs Go)")
+        }
     };
     let missing = location::missing_from(&folder, &location::REQUIRED);
     if missing.is_empty() {
@@ -171,7 +173,9 @@ impl Builder {
             match self.attempt(&programs).await {
                 // Between finding a port free and listening on it, someone else may take it.
                 Err(StartError::Ended { last_words, .. })
-                    if self.port.is_none() && attempts < 3 && last_words.contains("address already in use") => {}
+                    if self.port.is_none()
+                        && attempts < 3
+                        && last_words.contains("address already in use") => {}
                 outcome => return outcome,
             }
         }
@@ -221,7 +225,9 @@ impl Reference {
     /// # Errors
     /// When the kubeconfig no longer fits the server.
     pub async fn client(&self) -> Result<kube::Client, StartError> {
-        client_from(&self.kubeconfig()).await.map_err(|reason| StartError::Client { url: self.url.clone(), reason })
+        client_from(&self.kubeconfig())
+            .await
+            .map_err(|reason| StartError::Client { url: self.url.clone(), reason })
     }
 
     /// The file that kubectl and others connect with.
@@ -277,7 +283,8 @@ impl Reference {
         let deadline = clock.moment() + READY_WITHIN;
         while clock.moment() < deadline {
             let request = http::Request::get("/readyz").body(Vec::new());
-            let request = request.map_err(|error| StartError::Client { url: self.url.clone(), reason: error.to_string() })?;
+            let request = request
+                .map_err(|error| StartError::Client { url: self.url.clone(), reason: error.to_string() })?;
             let answer = clock.timeout(Duration::from_secs(5), client.request_text(request)).await;
             if matches!(answer, Ok(Ok(text)) if text == "ok") {
                 return Ok(());
@@ -287,13 +294,13 @@ impl Reference {
                     return Err(StartError::Ended {
                         program: process.name().to_owned(),
                         status: status.to_string(),
-                        last_words: process.last_lines(5).join(" | "),
+                        last_words: process.last_words(),
                     });
                 }
             }
             clock.sleep(Duration::from_millis(50)).await;
         }
-        let last_words = self.processes.last().map(|process| process.last_lines(5).join(" | ")).unwrap_or_default();
+        let last_words = self.processes.last().map(Process::last_words).unwrap_or_default();
         Err(StartError::NotReady { after: READY_WITHIN, last_words })
     }
 }
@@ -347,7 +354,10 @@ mod tests {
         let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = taken.local_addr().unwrap().port();
         let error = free_ports(Some(port)).unwrap_err().to_string();
-        assert_eq!(error, format!("port {port} on 127.0.0.1 is taken; choose another, or none to get a free one"));
+        assert_eq!(
+            error,
+            format!("port {port} on 127.0.0.1 is taken; choose another, or none to get a free one")
+        );
     }
 
     #[tokio::test]

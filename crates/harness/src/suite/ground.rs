@@ -83,7 +83,10 @@ impl Target {
             ..Namespace::default()
         };
         let made = Api::<Namespace>::all(self.client()).create(&PostParams::default(), &namespace).await;
-        made.context("making a namespace for the test")?.metadata.name.context("a created namespace has a name")
+        made.context("making a namespace for the test")?
+            .metadata
+            .name
+            .context("a created namespace has a name")
     }
 }
 
@@ -113,7 +116,13 @@ impl Ground {
                 let path = path.clone();
                 async move { target(NAME, path).await }.boxed()
             };
-            return Self { name: NAME, available: Ok(()), required, open: Arc::new(open), close: Arc::new(|| ()) };
+            return Self {
+                name: NAME,
+                available: Ok(()),
+                required,
+                open: Arc::new(open),
+                close: Arc::new(|| ()),
+            };
         }
         let shared = Arc::new(Shared::default());
         let opened = shared.clone();
@@ -166,9 +175,10 @@ impl Ground {
 
 async fn target(ground: &'static str, kubeconfig: PathBuf) -> anyhow::Result<Target> {
     let client = reference::client_from(&kubeconfig).await.map_err(|reason| anyhow!(reason))?;
-    client.apiserver_version().await.with_context(|| {
-        format!("the Kubernetes that {} names does not answer", kubeconfig.display())
-    })?;
+    client
+        .apiserver_version()
+        .await
+        .with_context(|| format!("the Kubernetes that {} names does not answer", kubeconfig.display()))?;
     Ok(Target { kubeconfig: Some(kubeconfig), ..Target::new(ground, client) })
 }
 
@@ -183,7 +193,8 @@ struct Shared {
 impl Shared {
     async fn kubeconfig(&self) -> anyhow::Result<PathBuf> {
         let start = || async {
-            let started = Reference::start().await.map_err(|error| format!("{:#}", anyhow::Error::from(error)))?;
+            let started =
+                Reference::start().await.map_err(|error| format!("{:#}", anyhow::Error::from(error)))?;
             let kubeconfig = started.kubeconfig();
             *self.running.lock() = Some(started);
             Ok(kubeconfig)
