@@ -10,9 +10,11 @@ pub mod lists;
 pub mod meta;
 mod names;
 mod parse;
+pub mod patch;
 mod pattern;
 pub mod prune;
 pub mod schema;
+pub mod selector;
 pub mod validate;
 
 pub use field::{ErrorKind, FieldError, Path};
