@@ -15,6 +15,7 @@ mod pattern;
 pub mod prune;
 pub mod schema;
 pub mod selector;
+pub mod structural;
 pub mod validate;
 
 pub use field::{ErrorKind, FieldError, Path};
