@@ -5,3 +5,5 @@ pub mod status;
 
 pub use resource::Resource;
 pub use status::Status;
+
+mod typed;

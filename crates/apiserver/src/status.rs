@@ -124,6 +124,7 @@ impl Status {
     pub fn generated_name_taken(resource: Named<'_>, name: &str) -> Self {
         let mut status = Self::already_exists(resource, name);
         status.message.push_str(", the server was not able to generate a unique name for the object");
+        status.details.get_or_insert_default().retry_after_seconds = 1;
         status
     }
 
@@ -249,6 +250,22 @@ impl Status {
         Self::new(500, "InternalError", format!("Internal error occurred: {text}"), Some(details))
     }
 
+    /// 500 with nothing but a text: what the reference answers where it forgot to say more.
+    pub fn plain(message: impl Into<String>) -> Self {
+        Self::new(500, "", message, None)
+    }
+
+    /// 415 for a patch of a type that is not one.
+    pub fn no_such_patch_type() -> Self {
+        Self::new(415, "UnsupportedMediaType", "415: Unsupported Media Type", Some(Details::default()))
+    }
+
+    /// 422 for a patch that does not fit the object.
+    pub fn patch_rejected() -> Self {
+        let message = "the server rejected our request due to an error in our request";
+        Self::new(422, "Invalid", message, Some(Details::default()))
+    }
+
     /// 503.
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new(503, "ServiceUnavailable", message, None)
@@ -256,7 +273,7 @@ impl Status {
 
     /// 413 for a body over the limit.
     pub fn too_large(limit: usize) -> Self {
-        let message = format!("Request entity is too large: limit is {limit}");
+        let message = format!("Request entity too large: limit is {limit}");
         Self::new(413, "RequestEntityTooLarge", message, None)
     }
 
