@@ -1,1 +1,3 @@
-//! placeholder
+//! The embedded Kubernetes API: store, registry, HTTP.
+
+pub mod store;
