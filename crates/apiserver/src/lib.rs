@@ -2,8 +2,8 @@
 
 pub mod resource;
 pub mod status;
+pub mod store;
+mod typed;
 
 pub use resource::Resource;
 pub use status::Status;
-
-mod typed;
