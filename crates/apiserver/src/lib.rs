@@ -1,5 +1,6 @@
 //! The embedded Kubernetes API: store, registry and HTTP, in one process and without kube-rs.
 
+pub mod faults;
 pub mod read;
 pub mod resource;
 pub mod status;
