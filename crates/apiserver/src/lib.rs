@@ -1,1 +1,11 @@
-//! placeholder
+//! The embedded Kubernetes API: store, registry and HTTP, in one process and without kube-rs.
+
+pub mod faults;
+pub mod read;
+pub mod resource;
+pub mod status;
+pub mod store;
+mod typed;
+
+pub use resource::Resource;
+pub use status::Status;
