@@ -1,5 +1,8 @@
 //! The embedded Kubernetes API: store, registry and HTTP, in one process and without kube-rs.
 
+mod facts;
+mod path;
+mod query;
 pub mod resource;
 pub mod status;
 pub mod store;
