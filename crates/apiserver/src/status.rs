@@ -16,6 +16,8 @@ pub struct Status {
     pub message: String,
     /// What it is about.
     pub details: Option<Details>,
+    /// `metadata.continue`: where a list that can no longer be consistent may go on; empty if nowhere.
+    pub continue_token: String,
 }
 
 /// What a [`Status`] is about.
@@ -99,7 +101,7 @@ struct Wire<'a> {
 
 impl Status {
     fn new(code: u16, reason: &'static str, message: impl Into<String>, details: Option<Details>) -> Self {
-        Self { code, reason, message: message.into(), details }
+        Self { code, reason, message: message.into(), details, continue_token: String::new() }
     }
 
     /// 404 for an object that is not there.
@@ -303,7 +305,10 @@ impl Status {
         Wire {
             kind: "Status",
             api_version: "v1",
-            metadata: Value::Object(serde_json::Map::new()),
+            metadata: match self.continue_token.as_str() {
+                "" => Value::Object(serde_json::Map::new()),
+                token => serde_json::json!({ "continue": token }),
+            },
             status: "Failure",
             message: &self.message,
             reason: self.reason,

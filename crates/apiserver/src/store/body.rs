@@ -22,10 +22,13 @@ pub(super) struct Traits {
     pub(super) fields: Pairs,
 }
 
-/// JSON with a place for the version, which may hold one already.
+/// JSON with a place for the version, which may hold one already. `apiVersion` and `kind` come first, the other members
+/// in their order: what follows the first two is the same in every version of an API that differs in nothing else.
 #[derive(Debug, Clone)]
 pub(super) struct Text {
     bytes: Bytes,
+    /// Where what follows `apiVersion` and `kind` starts.
+    rest: usize,
     /// Where the version's member starts, and how long it is with its comma; 0 if there is none.
     at: usize,
     len: usize,
@@ -41,6 +44,8 @@ enum Comma {
 }
 
 const VERSION: &str = "resourceVersion";
+
+const TYPE: [&str; 2] = ["apiVersion", "kind"];
 
 impl Body {
     /// Encodes `value`, a JSON object, without its resourceVersion. `fields` are the selectable fields besides
@@ -74,26 +79,35 @@ impl Body {
 
 impl Text {
     fn encode(object: &Map<String, Value>, metadata: &Map<String, Value>) -> Self {
-        let mut bytes = Vec::with_capacity(512);
-        let mut writer = Members::default();
-        let (mut at, mut comma) = (0, Comma::None);
-        let mut metadata_written = false;
-        for (name, value) in object {
-            if !metadata_written && name.as_str() >= "metadata" {
-                (at, comma) = write_metadata(&mut bytes, &mut writer, metadata);
-                metadata_written = true;
-            }
-            if name != "metadata" {
-                writer.name(&mut bytes, name);
+        let mut bytes = vec![b'{'];
+        for name in TYPE {
+            if let Some(value) = object.get(name) {
+                write(&mut bytes, name);
+                bytes.push(b':');
                 write(&mut bytes, value);
+                bytes.push(b',');
             }
         }
-        if !metadata_written {
-            (at, comma) = write_metadata(&mut bytes, &mut writer, metadata);
+        let rest = bytes.len();
+        let mut place = None;
+        let others = object.iter().filter(|(name, _)| !TYPE.contains(&name.as_str()) && *name != "metadata");
+        let mut separate = false;
+        for (name, value) in others {
+            if place.is_none() && name.as_str() > "metadata" {
+                place = Some(write_metadata(&mut bytes, std::mem::replace(&mut separate, true), metadata));
+            }
+            write_name(&mut bytes, std::mem::replace(&mut separate, true), name);
+            write(&mut bytes, value);
         }
+        let (at, comma) = place.unwrap_or_else(|| write_metadata(&mut bytes, separate, metadata));
         bytes.push(b'}');
         bytes.shrink_to_fit();
-        Self { bytes: bytes.into(), at, len: 0, comma }
+        Self { bytes: bytes.into(), rest, at, len: 0, comma }
+    }
+
+    /// The members after `apiVersion` and `kind`, and the closing brace.
+    pub(super) fn rest(&self) -> Bytes {
+        self.bytes.slice(self.rest..)
     }
 
     /// The object without its version, in two parts.
@@ -135,45 +149,28 @@ impl Text {
     }
 }
 
-/// Writes the members of one JSON object.
-#[derive(Default)]
-struct Members {
-    any: bool,
-}
-
-impl Members {
-    fn name(&mut self, bytes: &mut Vec<u8>, name: &str) {
-        bytes.push(if self.any { b',' } else { b'{' });
-        self.any = true;
-        write(bytes, name);
-        bytes.push(b':');
+fn write_name(bytes: &mut Vec<u8>, separate: bool, name: &str) {
+    if separate {
+        bytes.push(b',');
     }
+    write(bytes, name);
+    bytes.push(b':');
 }
 
-fn write_metadata(bytes: &mut Vec<u8>, outer: &mut Members, metadata: &Map<String, Value>) -> (usize, Comma) {
-    outer.name(bytes, "metadata");
-    let mut members = Members::default();
+/// Says where the version goes, and on which side its comma.
+fn write_metadata(bytes: &mut Vec<u8>, separate: bool, metadata: &Map<String, Value>) -> (usize, Comma) {
+    write_name(bytes, separate, "metadata");
+    bytes.push(b'{');
     let mut place = None;
+    let mut separate = false;
     for (name, value) in metadata.iter().filter(|(name, _)| *name != VERSION) {
-        let starts_with_version = !members.any && name.as_str() > VERSION;
-        if starts_with_version {
-            bytes.push(b'{');
-            place = Some((bytes.len(), Comma::After));
-            members.any = true;
-            write(bytes, name);
-            bytes.push(b':');
-        } else {
-            if place.is_none() && name.as_str() > VERSION {
-                place = Some((bytes.len(), Comma::Before));
-            }
-            members.name(bytes, name);
+        if place.is_none() && name.as_str() > VERSION {
+            place = Some((bytes.len(), if separate { Comma::Before } else { Comma::After }));
         }
+        write_name(bytes, std::mem::replace(&mut separate, true), name);
         write(bytes, value);
     }
-    if !members.any {
-        bytes.push(b'{');
-    }
-    let place = place.unwrap_or((bytes.len(), if members.any { Comma::Before } else { Comma::None }));
+    let place = place.unwrap_or((bytes.len(), if separate { Comma::Before } else { Comma::None }));
     bytes.push(b'}');
     place
 }

@@ -166,6 +166,13 @@ impl Entry {
         text.0.bytes().clone()
     }
 
+    /// The object as JSON with its resourceVersion, from after the opening brace, `apiVersion` and `kind`: to be put
+    /// behind those of another version.
+    pub fn json_rest(&self) -> Bytes {
+        self.json();
+        self.text.lock().0.rest()
+    }
+
     /// The object parsed, with its resourceVersion.
     pub fn value(&self) -> Value {
         serde_json::from_slice(&self.json()).expect("an entry holds what was encoded from a JSON value")
