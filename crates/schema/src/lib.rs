@@ -1,5 +1,6 @@
 //! What Kubernetes types are: schemas, validation, defaults and merges. Pure: no I/O, no clock.
 
+pub mod apply;
 pub mod default;
 pub mod embedded;
 pub mod field;

@@ -1,6 +1,6 @@
 //! What a definition gets that its author left out, and what only the server may set.
 
-use super::{flag, versions};
+use super::{CLEANUP, flag, naming, versions};
 use crate::kinds::{child, text};
 use serde_json::{Map, Value, json};
 
@@ -43,6 +43,29 @@ pub(crate) fn create(crd: &mut Value) {
 /// An update may change which version is stored.
 pub(crate) fn update(crd: &mut Value, _old: &Value) {
     remember_stored(crd);
+}
+
+/// The first step of a deletion: the definition waits for its objects to go.
+pub(crate) fn terminate(crd: &mut Value, now: &str) {
+    let finalizers = child(crd, "metadata").entry("finalizers").or_insert_with(|| json!([]));
+    if let Some(finalizers) = finalizers.as_array_mut()
+        && !finalizers.contains(&json!(CLEANUP))
+    {
+        finalizers.push(json!(CLEANUP));
+    }
+    let why = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
+    set_condition(crd, "Terminating", "True", "InstanceDeletionPending", why, now);
+}
+
+/// Sets one condition in a definition's status.
+pub(crate) fn set_condition(crd: &mut Value, kind: &str, status: &str, reason: &str, message: &str, now: &str) {
+    let conditions = child(crd, "status").entry("conditions").or_insert(Value::Null);
+    if !conditions.is_array() {
+        *conditions = json!([]);
+    }
+    if let Some(conditions) = conditions.as_array_mut() {
+        naming::set(conditions, kind, status, reason, message, now);
+    }
 }
 
 fn empty_status() -> Map<String, Value> {

@@ -59,6 +59,10 @@ pub(super) fn prepare_namespace(namespace: &mut Value) {
     default_namespace(namespace);
 }
 
+pub(super) fn terminate_namespace(namespace: &mut Value, _now: &str) {
+    child(namespace, "status").insert("phase".to_owned(), json!("Terminating"));
+}
+
 pub(super) fn namespace(namespace: &Value) -> Vec<FieldError> {
     let path = Path::new("spec").child("finalizers");
     let finalizers = namespace.pointer("/spec/finalizers").and_then(Value::as_array);

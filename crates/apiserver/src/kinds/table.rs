@@ -45,6 +45,8 @@ pub(crate) struct Rules {
     pub(crate) validate_update: fn(&Value, &Value, &str) -> Vec<FieldError>,
     /// Does an update check the whole object again, or only what changed?
     pub(crate) revalidates: bool,
+    /// For kinds that go in phases: what the first deletion does beside setting the time.
+    pub(crate) first_deletion: Option<fn(&mut Value, &str)>,
     /// Does an update check the metadata's changes a second time?
     pub(crate) repeats_metadata: bool,
 }
@@ -66,6 +68,7 @@ const PLAIN: Rules = Rules {
     validate: |_| Vec::new(),
     validate_update: |_, _, _| Vec::new(),
     revalidates: true,
+    first_deletion: None,
     repeats_metadata: true,
 };
 
@@ -78,6 +81,7 @@ static TABLE: [Rules; 6] = [
         resets_status: true,
         default: checks::default_namespace,
         prepare_create: checks::prepare_namespace,
+        first_deletion: Some(checks::terminate_namespace),
         validate: checks::namespace,
         validate_update: checks::namespace_update,
         revalidates: false,
@@ -141,6 +145,7 @@ static TABLE: [Rules; 6] = [
         resets_status: true,
         default: crd::prepare::default,
         prepare_create: crd::prepare::create,
+        first_deletion: Some(crd::prepare::terminate),
         prepare_update: crd::prepare::update,
         validate: crd::validate::create,
         validate_update: crd::validate::update,
