@@ -53,7 +53,7 @@ pub(crate) static FACTS: LazyLock<Facts> = LazyLock::new(|| {
     let file: File =
         serde_json::from_str(include_str!("../facts/openapi.json")).expect("the facts are part of the crate");
     let definitions =
-        windlass_schema::parse::link(&file.definitions).expect("the facts' definitions are well formed");
+        windlass_schema::schema::link(&file.definitions).expect("the facts' definitions are well formed");
     let structs = Structs::parse(include_str!("../facts/go.json")).expect("the facts are part of the crate");
     Facts { raw: file.definitions, definitions, resources: file.resources, structs }
 });

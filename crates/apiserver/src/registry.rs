@@ -91,8 +91,11 @@ impl Served {
 
     /// A group's versions, the preferred one first.
     pub(crate) fn versions(&self, group: &str) -> Vec<String> {
-        let mut versions: Vec<String> =
-            self.all().filter(|resource| resource.group == group).map(|resource| resource.version.clone()).collect();
+        let mut versions: Vec<String> = self
+            .all()
+            .filter(|resource| resource.group == group)
+            .map(|resource| resource.version.clone())
+            .collect();
         versions.sort_by_key(|version| std::cmp::Reverse(rank(version)));
         versions.dedup();
         versions

@@ -142,7 +142,7 @@ fn is_key_name(text: &str) -> bool {
 }
 
 /// A qualified name, `name` or `prefix/name`: the keys of labels and annotations, finalizers.
-pub(crate) fn qualified(text: &str) -> Vec<String> {
+pub fn qualified(text: &str) -> Vec<String> {
     const EXAMPLES: &[&str] = &["MyName", "my.name", "123-abc"];
     let mut wrong = Vec::new();
     let (prefix, name) = match text.split_once('/') {

@@ -13,7 +13,8 @@ pub(crate) fn status(crd: &Value, others: &[Value], now: &str) -> Option<Value> 
     let mut status = crd.get("status").cloned().unwrap_or_else(|| json!({}));
     let mut conditions: Vec<Value> =
         status.get("conditions").and_then(Value::as_array).cloned().unwrap_or_default();
-    let established = condition(crd, "Established").is_some_and(|condition| text(condition, &["status"]) == "True");
+    let established =
+        condition(crd, "Established").is_some_and(|condition| text(condition, &["status"]) == "True");
     match &conflict {
         None => {
             set(&mut conditions, "NamesAccepted", "True", "NoConflicts", "no conflicts found", now);
@@ -25,7 +26,14 @@ pub(crate) fn status(crd: &Value, others: &[Value], now: &str) -> Option<Value> 
         Some((reason, message)) => {
             set(&mut conditions, "NamesAccepted", "False", reason, message, now);
             if !established {
-                set(&mut conditions, "Established", "False", "NotAccepted", "not all names are accepted", now);
+                set(
+                    &mut conditions,
+                    "Established",
+                    "False",
+                    "NotAccepted",
+                    "not all names are accepted",
+                    now,
+                );
             }
         }
     }
@@ -90,10 +98,15 @@ fn list<'a>(names: &'a Value, field: &str) -> impl Iterator<Item = &'a str> {
 }
 
 /// Sets a condition; its time moves only when its status does.
-pub(crate) fn set(conditions: &mut Vec<Value>, kind: &str, status: &str, reason: &str, message: &str, now: &str) {
-    let new = |since: &Value| {
-        json!({"type": kind, "status": status, "lastTransitionTime": since, "reason": reason, "message": message})
-    };
+pub(crate) fn set(
+    conditions: &mut Vec<Value>,
+    kind: &str,
+    status: &str,
+    reason: &str,
+    message: &str,
+    now: &str,
+) {
+    let new = |since: &Value| json!({"type": kind, "status": status, "lastTransitionTime": since, "reason": reason, "message": message});
     match conditions.iter_mut().find(|condition| text(condition, &["type"]) == kind) {
         None => conditions.push(new(&json!(now))),
         Some(condition) => {

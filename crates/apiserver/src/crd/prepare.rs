@@ -58,7 +58,14 @@ pub(crate) fn terminate(crd: &mut Value, now: &str) {
 }
 
 /// Sets one condition in a definition's status.
-pub(crate) fn set_condition(crd: &mut Value, kind: &str, status: &str, reason: &str, message: &str, now: &str) {
+pub(crate) fn set_condition(
+    crd: &mut Value,
+    kind: &str,
+    status: &str,
+    reason: &str,
+    message: &str,
+    now: &str,
+) {
     let conditions = child(crd, "status").entry("conditions").or_insert(Value::Null);
     if !conditions.is_array() {
         *conditions = json!([]);
@@ -69,7 +76,8 @@ pub(crate) fn set_condition(crd: &mut Value, kind: &str, status: &str, reason: &
 }
 
 fn empty_status() -> Map<String, Value> {
-    let status = json!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": null});
+    let status =
+        json!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": null});
     match status {
         Value::Object(status) => status,
         _ => Map::new(),

@@ -23,7 +23,8 @@ pub(crate) fn resources(crd: &Value, stamp: u64) -> Vec<Resource> {
     let name = |field: &str| text(crd, &["status", "acceptedNames", field]).to_owned();
     let stored = versions(crd).iter().find(|version| flag(version, "storage"));
     let stored_as = stored.map(|version| format!("{group}/{}", text(version, &["name"]))).unwrap_or_default();
-    let untouched = crd.pointer("/metadata/generation").and_then(Value::as_i64) == Some(1) && versions(crd).len() == 1;
+    let untouched =
+        crd.pointer("/metadata/generation").and_then(Value::as_i64) == Some(1) && versions(crd).len() == 1;
     let served = versions(crd).iter().filter(|version| flag(version, "served"));
     served
         .map(|version| Resource {
@@ -36,7 +37,16 @@ pub(crate) fn resources(crd: &Value, stamp: u64) -> Vec<Resource> {
             namespaced: text(crd, &["spec", "scope"]) == "Namespaced",
             short_names: strings(crd.pointer("/status/acceptedNames/shortNames")),
             categories: strings(crd.pointer("/status/acceptedNames/categories")),
-            verbs: owned(&["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]),
+            verbs: owned(&[
+                "delete",
+                "deletecollection",
+                "get",
+                "list",
+                "patch",
+                "create",
+                "update",
+                "watch",
+            ]),
             subresources: subresources(version),
             schema: validate::schema_of(version),
             selectable: selectable(version),

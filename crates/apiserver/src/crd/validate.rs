@@ -5,7 +5,7 @@ use crate::kinds::text;
 use serde_json::Value;
 use std::sync::Arc;
 use windlass_schema::field::{FieldError, Path};
-use windlass_schema::names::NameRule;
+use windlass_schema::meta::NameRule;
 use windlass_schema::{Schema, structural};
 
 /// Checks a new definition, its name apart from the rules for all names.
@@ -123,7 +123,9 @@ fn one_version(version: &Value, path: &Path) -> Vec<FieldError> {
         errors.extend(schema_errors(schema, status, &path.child("schema").child("openAPIV3Schema")));
     }
     errors.extend(scale(version, &path.child("subresources")));
-    for (index, column) in version.get("additionalPrinterColumns").and_then(Value::as_array).into_iter().flatten().enumerate() {
+    for (index, column) in
+        version.get("additionalPrinterColumns").and_then(Value::as_array).into_iter().flatten().enumerate()
+    {
         errors.extend(printer_column(column, &path.child("additionalPrinterColumns").index(index)));
     }
     errors
@@ -212,7 +214,9 @@ fn names(names: Option<&Value>, path: &Path) -> Vec<FieldError> {
             continue;
         }
         let (lower, prefix) = match name {
-            "kind" | "listKind" => (value.to_lowercase(), "may have mixed case, but should otherwise match: "),
+            "kind" | "listKind" => {
+                (value.to_lowercase(), "may have mixed case, but should otherwise match: ")
+            }
             _ => (value.to_owned(), ""),
         };
         check(path.child(name), value, &lower, prefix);
@@ -303,10 +307,14 @@ fn approval(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
     }
     let path = Path::new("metadata").child("annotations").key(ANNOTATION);
     if approval.is_empty() {
-        let why = format!("protected groups must have approval annotation {ANNOTATION:?}, see https://github.com/kubernetes/enhancements/pull/1111");
+        let why = format!(
+            "protected groups must have approval annotation {ANNOTATION:?}, see https://github.com/kubernetes/enhancements/pull/1111"
+        );
         vec![FieldError::required(&path, why)]
     } else {
-        let why = format!("protected groups must have approval annotation {ANNOTATION:?} with either a URL or a reason starting with \"unapproved\", see https://github.com/kubernetes/enhancements/pull/1111");
+        let why = format!(
+            "protected groups must have approval annotation {ANNOTATION:?} with either a URL or a reason starting with \"unapproved\", see https://github.com/kubernetes/enhancements/pull/1111"
+        );
         vec![FieldError::invalid(&path, approval, why)]
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Operation;
 use crate::resource::Resource;
-use crate::store::{Body, Change, CommitError, Entry, Revision};
+use crate::store::{Body, Change, CommitError, Entry, Key, Revision};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -31,8 +31,17 @@ pub(crate) async fn update(
     expected: Revision,
     object: &Value,
 ) -> Result<Arc<Entry>, CommitError> {
+    replace(operation, operation.key(&operation.name), expected, object).await
+}
+
+pub(crate) async fn replace(
+    operation: &Operation<'_>,
+    key: Key,
+    expected: Revision,
+    object: &Value,
+) -> Result<Arc<Entry>, CommitError> {
     let body = body(&operation.resource, object);
-    operation.api.store.commit(Change::Update { key: operation.key(&operation.name), expected, body }).await
+    operation.api.store.commit(Change::Update { key, expected, body }).await
 }
 
 pub(crate) async fn delete(

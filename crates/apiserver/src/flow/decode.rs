@@ -29,12 +29,15 @@ pub(crate) fn body(resource: &Resource, bytes: &[u8], media: Media) -> Result<De
     let unrecognized = |why: &str| {
         let kind = &resource.kind;
         let body = summary(bytes);
-        Status::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {why} ({body})"))
+        Status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): {why} ({body})"
+        ))
     };
     let (value, duplicates) = match media {
         Media::Json => {
-            let document = json::read(bytes)
-                .map_err(|error| unrecognized(&format!("couldn't get version/kind; json parse error: {error}")))?;
+            let document = json::read(bytes).map_err(|error| {
+                unrecognized(&format!("couldn't get version/kind; json parse error: {error}"))
+            })?;
             (document.value, document.duplicates)
         }
         Media::Yaml => (yaml(bytes).map_err(|error| unrecognized(&error))?, Vec::new()),
@@ -118,14 +121,17 @@ fn built_in(
     let version = given("apiVersion").unwrap_or(&expected).to_owned();
     if version != expected || kind != resource.kind {
         let group_version = version.split_once('/').map_or(("", version.as_str()), |parts| parts);
-        let known = FACTS.resources.iter().any(|row| {
-            (row.group.as_str(), row.version.as_str()) == group_version && row.kind == kind
-        });
+        let known = FACTS
+            .resources
+            .iter()
+            .any(|row| (row.group.as_str(), row.version.as_str()) == group_version && row.kind == kind);
         return Err(if known {
             let (package, wanted, short) = (rules.package, &resource.kind, group_version.1);
             format!("converting ({short}.{kind}) to ({package}.{wanted}): unknown conversion")
         } else {
-            format!("no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\"")
+            format!(
+                "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
+            )
         });
     }
     let value = if value.is_null() { Value::Object(Map::new()) } else { value };
@@ -211,7 +217,8 @@ pub(crate) fn yaml(bytes: &[u8]) -> Result<Value, String> {
         return Ok(document.value);
     }
     let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
-    let value: Value = serde_saphyr::from_str_with_options(text, options).map_err(|error| format!("yaml: {error}"))?;
+    let value: Value =
+        serde_saphyr::from_str_with_options(text, options).map_err(|error| format!("yaml: {error}"))?;
     if too_deep(&value, json::MAX_DEPTH) { Err("yaml: exceeded max depth".to_owned()) } else { Ok(value) }
 }
 

@@ -5,7 +5,9 @@ use crate::registry::Served;
 use crate::resource::Resource;
 use crate::status::{Cause, Status};
 use serde_json::Value;
-use windlass_schema::apply::{self, ApplyError, Context, Convert, FieldSet, Filter, Renaming, ResetFields, Same};
+use windlass_schema::apply::{
+    self, ApplyError, Context, Convert, FieldSet, Filter, Renaming, ResetFields, Same,
+};
 
 /// Tracks an ordinary write. What cannot be tracked is stored untracked, as the reference does.
 pub(crate) fn update(operation: &Operation<'_>, live: Option<&Value>, new: &mut Value) {
@@ -22,7 +24,11 @@ pub(crate) fn update_as(operation: &Operation<'_>, live: Option<&Value>, new: &m
 }
 
 /// Applies an intent. The outcome is not yet defaulted.
-pub(crate) fn apply(operation: &Operation<'_>, live: Option<&Value>, intent: &Value) -> Result<Value, Status> {
+pub(crate) fn apply(
+    operation: &Operation<'_>,
+    live: Option<&Value>,
+    intent: &Value,
+) -> Result<Value, Status> {
     let options = &operation.options;
     let applied = with_context(operation, |context| {
         apply::apply(live, intent, &options.manager, options.force, context)

@@ -48,7 +48,11 @@ impl Operation<'_> {
     }
 
     /// Refuses, warns about or ignores what decoding found to be unknown or duplicate.
-    pub(crate) fn judge(&self, decoded: decode::Decoded, warnings: &mut Vec<String>) -> Result<Value, Status> {
+    pub(crate) fn judge(
+        &self,
+        decoded: decode::Decoded,
+        warnings: &mut Vec<String>,
+    ) -> Result<Value, Status> {
         match self.options.strictness {
             Strictness::Strict if !decoded.complaints.is_empty() => {
                 let text = format!("strict decoding error: {}", decoded.complaints.join(", "));

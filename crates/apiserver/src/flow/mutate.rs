@@ -23,7 +23,9 @@ pub(crate) fn create(operation: &Operation<'_>, object: &Value) -> Result<(), St
     if entry.field("status.phase") != Some("Terminating") {
         return Ok(());
     }
-    let text = |field: &str| object.pointer(&format!("/metadata/{field}")).and_then(Value::as_str).unwrap_or_default();
+    let text = |field: &str| {
+        object.pointer(&format!("/metadata/{field}")).and_then(Value::as_str).unwrap_or_default()
+    };
     let name = if text("name").is_empty() { text("generateName") } else { text("name") };
     let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
     let mut status = Status::forbidden(resource.named(), name, &why);

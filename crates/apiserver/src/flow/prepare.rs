@@ -137,7 +137,10 @@ fn custom_update(operation: &Operation<'_>, resource: &Resource, new: &mut Value
 fn differs_beside_metadata(new: &Value, old: &Value) -> bool {
     let rest = |value: &'_ Value| -> Vec<(String, Value)> {
         let fields = value.as_object().into_iter().flatten();
-        fields.filter(|(name, _)| *name != "metadata").map(|(name, value)| (name.clone(), value.clone())).collect()
+        fields
+            .filter(|(name, _)| *name != "metadata")
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect()
     };
     rest(new) != rest(old)
 }

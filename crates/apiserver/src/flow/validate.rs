@@ -7,7 +7,7 @@ use crate::resource::Resource;
 use crate::status::{Named, Status};
 use serde_json::Value;
 use windlass_schema::field::{FieldError, Path};
-use windlass_schema::names::NameRule;
+use windlass_schema::meta::NameRule;
 use windlass_schema::{meta, validate};
 
 /// Checks a new object.

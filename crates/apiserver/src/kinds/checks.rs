@@ -66,7 +66,11 @@ pub(super) fn terminate_namespace(namespace: &mut Value, _now: &str) {
 pub(super) fn namespace(namespace: &Value) -> Vec<FieldError> {
     let path = Path::new("spec").child("finalizers");
     let finalizers = namespace.pointer("/spec/finalizers").and_then(Value::as_array);
-    finalizers.into_iter().flatten().flat_map(|name| finalizer(name.as_str().unwrap_or_default(), &path)).collect()
+    finalizers
+        .into_iter()
+        .flatten()
+        .flat_map(|name| finalizer(name.as_str().unwrap_or_default(), &path))
+        .collect()
 }
 
 fn finalizer(name: &str, path: &Path) -> Vec<FieldError> {
@@ -239,7 +243,9 @@ pub(super) fn secret(secret: &Value) -> Vec<FieldError> {
         "kubernetes.io/basic-auth" if value("username").is_none() && value("password").is_none() => {
             require(&["username", "password"]);
         }
-        "kubernetes.io/ssh-auth" if value("ssh-privatekey").and_then(decode).is_none_or(|key| key.is_empty()) => {
+        "kubernetes.io/ssh-auth"
+            if value("ssh-privatekey").and_then(decode).is_none_or(|key| key.is_empty()) =>
+        {
             require(&["ssh-privatekey"]);
         }
         "kubernetes.io/tls" => {
@@ -297,8 +303,11 @@ pub(super) fn event(event: &Value) -> Vec<FieldError> {
         if reporter.is_empty() {
             errors.push(FieldError::required(&path, ""));
         }
-        errors.extend(names::qualified(reporter).into_iter().map(|why| FieldError::invalid(&path, reporter, why)));
-        for (field, most) in [("reportingInstance", 128), ("action", 128), ("reason", 128), ("message", 1024)] {
+        errors.extend(
+            names::qualified(reporter).into_iter().map(|why| FieldError::invalid(&path, reporter, why)),
+        );
+        for (field, most) in [("reportingInstance", 128), ("action", 128), ("reason", 128), ("message", 1024)]
+        {
             let (path, length) = (Path::new(field), text(event, &[field]).len());
             if length == 0 && field != "message" {
                 errors.push(FieldError::required(&path, ""));
@@ -316,7 +325,11 @@ pub(super) fn lease(lease: &Value) -> Vec<FieldError> {
     let spec = Path::new("spec");
     let number = |name: &str| lease.pointer(&format!("/spec/{name}")).and_then(Value::as_i64);
     if let Some(seconds) = number("leaseDurationSeconds").filter(|seconds| *seconds <= 0) {
-        errors.push(FieldError::invalid(&spec.child("leaseDurationSeconds"), seconds, "must be greater than 0"));
+        errors.push(FieldError::invalid(
+            &spec.child("leaseDurationSeconds"),
+            seconds,
+            "must be greater than 0",
+        ));
     }
     if let Some(count) = number("leaseTransitions").filter(|count| *count < 0) {
         let why = "must be greater than or equal to 0";
@@ -327,7 +340,9 @@ pub(super) fn lease(lease: &Value) -> Vec<FieldError> {
         // Twice, as the reference has it.
         let path = spec.child("strategy").child("strategy");
         if strategy.contains('/') {
-            errors.extend(names::qualified(strategy).into_iter().map(|why| FieldError::invalid(&path, strategy, why)));
+            errors.extend(
+                names::qualified(strategy).into_iter().map(|why| FieldError::invalid(&path, strategy, why)),
+            );
         } else if strategy != "OldestEmulationVersion" {
             errors.push(FieldError::not_supported(&path, strategy, &["OldestEmulationVersion"]));
         }

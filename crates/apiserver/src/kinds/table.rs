@@ -4,7 +4,7 @@ use super::checks;
 use crate::crd;
 use serde_json::Value;
 use windlass_schema::FieldError;
-use windlass_schema::names::NameRule;
+use windlass_schema::meta::NameRule;
 
 /// How dependents are treated when an object is deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

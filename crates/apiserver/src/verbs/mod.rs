@@ -14,9 +14,10 @@ use crate::flow::Operation;
 use crate::flow::authenticate::Identity;
 use crate::path::Target;
 use crate::query::{Query, WriteOptions};
+use crate::read::Leash;
 use crate::resource::Resource;
 use crate::status::{Details, Status};
-use crate::store::Entry;
+use crate::store::{Entry, Revision};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -31,6 +32,10 @@ pub(crate) struct Call<'a> {
     pub(crate) user_agent: String,
     pub(crate) content_type: String,
     pub(crate) body: Bytes,
+    /// Answer as if nothing had happened after this revision.
+    pub(crate) ceiling: Option<Revision>,
+    /// Who may end or hold back a watch.
+    pub(crate) leash: Leash,
 }
 
 /// What is sent back.

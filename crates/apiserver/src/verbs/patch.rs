@@ -22,7 +22,8 @@ enum Patch {
 pub(crate) async fn patch(call: &Call<'_>) -> Result<Answer, Status> {
     let resource = &call.resource;
     let kind = negotiate::patch(&call.content_type, resource.custom)?;
-    let options = WriteOptions::read(&call.query, Write::Patch { apply: kind == PatchType::Apply }, &call.user_agent)?;
+    let options =
+        WriteOptions::read(&call.query, Write::Patch { apply: kind == PatchType::Apply }, &call.user_agent)?;
     let operation = call.operation(options);
     let patch = read(kind, &call.body)?;
     let may_create = kind == PatchType::Apply && operation.subresource.is_empty();
@@ -39,14 +40,18 @@ pub(crate) async fn patch(call: &Call<'_>) -> Result<Answer, Status> {
 
 fn read(kind: PatchType, bytes: &[u8]) -> Result<Patch, Status> {
     if kind == PatchType::Apply {
-        let intent = decode::yaml(bytes)
-            .map_err(|error| Status::bad_request(format!("error decoding YAML: error converting YAML to JSON: {error}")))?;
+        let intent = decode::yaml(bytes).map_err(|error| {
+            Status::bad_request(format!("error decoding YAML: error converting YAML to JSON: {error}"))
+        })?;
         return Ok(Patch::Apply(intent));
     }
     let undecodable = |error: String| Status::bad_request(format!("error decoding patch: {error}"));
     let document = json::read(bytes).map_err(|error| undecodable(error.to_string()))?;
     let wanted = |go: &str| {
-        undecodable(format!("json: cannot unmarshal {} into Go value of type {go}", typed::shape(&document.value)))
+        undecodable(format!(
+            "json: cannot unmarshal {} into Go value of type {go}",
+            typed::shape(&document.value)
+        ))
     };
     match (kind, &document.value) {
         (PatchType::Json, Value::Array(_)) => Ok(Patch::Json(document.value)),
@@ -113,8 +118,9 @@ fn refuse_uid(operation: &Operation<'_>, applied: &Value) -> Result<(), Status> 
     match text(applied, &["metadata", "uid"]) {
         "" => Ok(()),
         uid => {
-            let why =
-                format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
+            let why = format!(
+                "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            );
             Err(Status::conflict(operation.resource.named(), &operation.name, &why))
         }
     }

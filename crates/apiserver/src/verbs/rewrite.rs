@@ -38,7 +38,11 @@ pub(crate) async fn rewrite(
             let object = make(None)?;
             match store_new(operation, object).await {
                 // Someone else created it first: then it is an update after all.
-                Err(status) if status.reason == "AlreadyExists" && operation.api.store.get(&key).is_some() => continue,
+                Err(status)
+                    if status.reason == "AlreadyExists" && operation.api.store.get(&key).is_some() =>
+                {
+                    continue;
+                }
                 outcome => return outcome.map(|outcome| (outcome, true)),
             }
         };
@@ -86,9 +90,9 @@ fn check_version(operation: &Operation<'_>, new: &mut Value, entry: &Entry) -> R
     let given = text(new, &["metadata", "resourceVersion"]);
     let version: u64 = match given {
         "" => 0,
-        text => text.parse().map_err(|_| {
-            Status::plain(format!("strconv.ParseUint: parsing {text:?}: invalid syntax"))
-        })?,
+        text => text
+            .parse()
+            .map_err(|_| Status::plain(format!("strconv.ParseUint: parsing {text:?}: invalid syntax")))?,
     };
     if version == 0 {
         if !resource.rules.is_some_and(|rules| rules.unconditional_update) {
@@ -120,7 +124,8 @@ fn wrong_uid(operation: &Operation<'_>, wanted: &str, found: &str) -> Status {
 
 /// Does this update take away the last thing that kept a deleted object?
 fn goes_away(operation: &Operation<'_>, new: &Value, old: &Value) -> bool {
-    let finalizers = |pointer: &str| new.pointer(pointer).and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+    let finalizers =
+        |pointer: &str| new.pointer(pointer).and_then(Value::as_array).is_some_and(|list| !list.is_empty());
     let namespace = operation.resource.group.is_empty() && operation.resource.plural == "namespaces";
     let grace = old.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
     !finalizers("/metadata/finalizers")

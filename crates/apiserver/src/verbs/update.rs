@@ -18,7 +18,8 @@ pub(crate) async fn update(call: &Call<'_>) -> Result<Answer, Status> {
     let mut object = operation.judge(decoded, &mut warnings)?;
     prepare::namespace(&operation, &mut object)?;
     prepare::name(&operation, &object)?;
-    let expectation = Expectation { uid: text(&object, &["metadata", "uid"]).to_owned(), ..Expectation::default() };
+    let expectation =
+        Expectation { uid: text(&object, &["metadata", "uid"]).to_owned(), ..Expectation::default() };
     let make = |live: Option<&serde_json::Value>| {
         let mut object = object.clone();
         managed::update(&operation, live, &mut object);
