@@ -11,9 +11,12 @@ pub mod lists;
 pub mod meta;
 pub mod names;
 mod parse;
+pub mod patch;
 mod pattern;
 pub mod prune;
 pub mod schema;
+pub mod selector;
+pub mod structural;
 pub mod validate;
 
 pub use field::{ErrorKind, FieldError, Path};
