@@ -12,11 +12,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use windlass_clock::Clock;
 
 /// How many connections are served at once; more wait to be accepted.
-const CONNECTIONS: usize = 1024;
+const CONNECTIONS: u32 = 1024;
 
 /// How long connections may take to finish after a stop.
 const GRACE: Duration = Duration::from_secs(5);
@@ -30,7 +29,7 @@ pub struct Serving {
     address: SocketAddr,
     stop: CancellationToken,
     accepting: JoinHandle<()>,
-    connections: TaskTracker,
+    places: Arc<Semaphore>,
     clock: Clock,
 }
 
@@ -42,9 +41,9 @@ impl Api {
     pub fn serve_tcp(&self, listener: TcpListener) -> io::Result<Serving> {
         let address = listener.local_addr()?;
         let stop = CancellationToken::new();
-        let connections = TaskTracker::new();
-        let accepting = tokio::spawn(accept(self.clone(), listener, stop.clone(), connections.clone()));
-        Ok(Serving { address, stop, accepting, connections, clock: self.clock().clone() })
+        let places = Arc::new(Semaphore::new(CONNECTIONS as usize));
+        let accepting = tokio::spawn(accept(self.clone(), listener, stop.clone(), places.clone()));
+        Ok(Serving { address, stop, accepting, places, clock: self.clock().clone() })
     }
 }
 
@@ -59,8 +58,8 @@ impl Serving {
         self.stop.cancel();
         // The task ends by itself; if it panicked there is nothing to wait for.
         let _ = (&mut self.accepting).await;
-        self.connections.close();
-        let _ = self.clock.timeout(GRACE, self.connections.wait()).await;
+        // Whoever has all places is alone.
+        let _ = self.clock.timeout(GRACE, self.places.acquire_many(CONNECTIONS)).await;
     }
 }
 
@@ -71,8 +70,7 @@ impl Drop for Serving {
     }
 }
 
-async fn accept(api: Api, listener: TcpListener, stop: CancellationToken, connections: TaskTracker) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+async fn accept(api: Api, listener: TcpListener, stop: CancellationToken, places: Arc<Semaphore>) {
     loop {
         let Ok(place) = places.clone().acquire_owned().await else { return };
         let accepted = tokio::select! {
@@ -82,7 +80,7 @@ async fn accept(api: Api, listener: TcpListener, stop: CancellationToken, connec
         match accepted {
             Ok((stream, _)) => {
                 let serving = serve(api.clone(), stream, stop.clone());
-                connections.spawn(async move {
+                tokio::spawn(async move {
                     serving.await;
                     drop(place);
                 });

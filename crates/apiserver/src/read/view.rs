@@ -96,7 +96,7 @@ impl View {
     }
 
     /// A list's body. `metadata` is the JSON of its metadata.
-    pub(super) fn list(&self, metadata: &str, items: &[Arc<Entry>]) -> Bytes {
+    pub(crate) fn list(&self, metadata: &str, items: &[Arc<Entry>]) -> Bytes {
         // What an item takes beside its own bytes: the comma, and a type that its stored form may lack.
         let each = self.type_of_object.len() + 3;
         let size: usize = items.iter().map(|item| item.json().len() + each).sum();

@@ -129,7 +129,8 @@ fn plan(resource: &Resource, live: &Value, options: &DeleteOptions, now: &str) -
             let mut marked = live.clone();
             child(&mut marked, "metadata").insert("deletionTimestamp".to_owned(), json!(now));
             begin(&mut marked, now);
-            set_finalizers(&mut marked, finalizers(resource, live_finalizers(&marked), options));
+            let kept = finalizers(resource, live_finalizers(&marked), options);
+            set_finalizers(&mut marked, kept);
             return Plan::Mark(marked);
         }
         let held =
