@@ -73,7 +73,7 @@ struct Sequence {
 
 async fn run_seed(target: &Target, seed: u64) -> anyhow::Result<usize> {
     let pair = Pair {
-        left: Side::new(Server::new("embedded", windlass_tests::grounds::embedded_client().await)),
+        left: Side::new(Server::new("embedded", windlass_tests::grounds::Embedded::in_process().client())),
         right: Side::new(Server::new("reference", target.client())),
     };
     let clock = Clock::real();
