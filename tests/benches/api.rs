@@ -119,7 +119,9 @@ async fn measure(bench: &mut Bench, subject: &str, client: kube::Client) -> anyh
                         "metadata": {"name": name(number)}, "data": {"applied": number.to_string()},
                     });
                     async move {
-                        api.patch(&name(number), &PatchParams::apply("bench"), &Patch::Apply(intent)).await.map(drop)
+                        api.patch(&name(number), &PatchParams::apply("bench"), &Patch::Apply(intent))
+                            .await
+                            .map(drop)
                     }
                 })
                 .buffer_unordered(AT_A_TIME)

@@ -65,9 +65,19 @@ async fn run_seed(target: &Target, seed: u64) -> anyhow::Result<usize> {
         remove(&side.server, &delete).await?;
     }
     let (left, right) = (pair.left.server.send(&create).await?, pair.right.server.send(&create).await?);
-    ensure!(left.status == right.status, "the CRD: {crd}\n  {}\n  {}", left.body["message"], right.body["message"]);
+    ensure!(
+        left.status == right.status,
+        "the CRD: {crd}\n  {}\n  {}",
+        left.body["message"],
+        right.body["message"]
+    );
     if !right.is_success() {
-        ensure!(left.body["details"] == right.body["details"], "the CRD: {crd}\n  {}\n  {}", left.body["details"], right.body["details"]);
+        ensure!(
+            left.body["details"] == right.body["details"],
+            "the CRD: {crd}\n  {}\n  {}",
+            left.body["details"],
+            right.body["details"]
+        );
         return Ok(1);
     }
     wait_until_served(&pair.left.server, seed).await?;
@@ -76,7 +86,9 @@ async fn run_seed(target: &Target, seed: u64) -> anyhow::Result<usize> {
     for side in [&pair.left, &pair.right] {
         remove(&side.server, &delete).await?;
     }
-    outcome.with_context(|| format!("schema {}", crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]))
+    outcome.with_context(|| {
+        format!("schema {}", crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"])
+    })
 }
 
 /// Deletes the CRD and waits until it is gone.
@@ -118,7 +130,10 @@ async fn steps(pair: &mut Pair, random: &mut Random, seed: u64, crd: &Value) -> 
         let which = random.below(NAMES.len());
         let request = request(random, seed, schema, has_status, NAMES[which], last[which].as_ref());
         let answer = pair.ask(&request).await.with_context(|| format!("step {step}"))?;
-        if answer.is_success() && answer.body["kind"] == "Thing" && !request.query.iter().any(|(name, _)| *name == "dryRun") {
+        if answer.is_success()
+            && answer.body["kind"] == "Thing"
+            && !request.query.iter().any(|(name, _)| *name == "dryRun")
+        {
             last[which] = (request.method != "DELETE").then_some(answer.body);
         }
     }

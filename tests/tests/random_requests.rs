@@ -83,7 +83,11 @@ async fn run_seed(target: &Target, seed: u64) -> anyhow::Result<usize> {
     let kinds = vec![
         Kind { api_version: "v1", kind: "ConfigMap", collection: format!("{core}/configmaps") },
         Kind { api_version: "v1", kind: "Secret", collection: format!("{core}/secrets") },
-        Kind { api_version: "coordination.k8s.io/v1", kind: "Lease", collection: format!("{coordination}/leases") },
+        Kind {
+            api_version: "coordination.k8s.io/v1",
+            kind: "Lease",
+            collection: format!("{coordination}/leases"),
+        },
     ];
     let mut sequence =
         Sequence { pair, random: Random::seeded(seed), kinds, namespace, sent: 0, tokens: Vec::new() };
@@ -107,7 +111,9 @@ impl Sequence {
                 self.ask(request).await.with_context(|| format!("round {round}, step {step}"))?;
             }
             for kind in 0..self.kinds.len() {
-                self.compare_watches(kind, round).await.with_context(|| format!("watches of round {round}"))?;
+                self.compare_watches(kind, round)
+                    .await
+                    .with_context(|| format!("watches of round {round}"))?;
             }
         }
         Ok(())
@@ -137,10 +143,12 @@ impl Sequence {
         let Kind { api_version, kind, .. } = &self.kinds[kind];
         let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}});
         if random.chance(70) {
-            object["metadata"]["labels"] = json!({"l": random.pick(&["1", "2"]), "m": random.pick(&["x", "y"])});
+            object["metadata"]["labels"] =
+                json!({"l": random.pick(&["1", "2"]), "m": random.pick(&["x", "y"])});
         }
         if random.chance(25) {
-            object["metadata"]["finalizers"] = json!([random.pick(&["windlass.test/one", "windlass.test/two"])]);
+            object["metadata"]["finalizers"] =
+                json!([random.pick(&["windlass.test/one", "windlass.test/two"])]);
         }
         if random.chance(20) {
             object["metadata"]["annotations"] = json!({"note": random.pick(&["p", "q"])});
@@ -148,7 +156,10 @@ impl Sequence {
         match *kind {
             "ConfigMap" => object["data"] = json!({"k": random.pick(&["1", "2", "3"])}),
             "Secret" => object["stringData"] = json!({"k": random.pick(&["1", "2", "3"])}),
-            _ => object["spec"] = json!({"holderIdentity": random.pick(&["me", "you"]), "leaseDurationSeconds": 15}),
+            _ => {
+                object["spec"] =
+                    json!({"holderIdentity": random.pick(&["me", "you"]), "leaseDurationSeconds": 15})
+            }
         }
         object
     }
@@ -179,9 +190,8 @@ impl Sequence {
             }
             10..=12 => self.delete(item),
             13 => Request::new("GET", item),
-            14 if self.random.chance(30) => {
-                Request::new("DELETE", collection).with("labelSelector", format!("l={}", self.random.pick(&["1", "2"])))
-            }
+            14 if self.random.chance(30) => Request::new("DELETE", collection)
+                .with("labelSelector", format!("l={}", self.random.pick(&["1", "2"]))),
             _ => self.list(collection),
         };
         request.by(client)
@@ -192,7 +202,10 @@ impl Sequence {
         match self.random.below(8) {
             0 => options["preconditions"] = json!({"resourceVersion": self.version()}),
             1 => options["preconditions"] = json!({"uid": "<uid 1>"}),
-            2 => options["propagationPolicy"] = json!(self.random.pick(&["Foreground", "Background", "Orphan"])),
+            2 => {
+                options["propagationPolicy"] =
+                    json!(self.random.pick(&["Foreground", "Background", "Orphan"]))
+            }
             3 => options["gracePeriodSeconds"] = json!(self.random.below(3)),
             4 => options["dryRun"] = json!(["All"]),
             5 => options["orphanDependents"] = json!(true),
@@ -204,7 +217,8 @@ impl Sequence {
     fn list(&mut self, collection: String) -> Request {
         let mut request = Request::new("GET", collection);
         if self.random.chance(35) {
-            request = request.with("labelSelector", *self.random.pick(&["l=1", "l!=1", "m in (x,z)", "!l", "l,m=y"]));
+            request = request
+                .with("labelSelector", *self.random.pick(&["l=1", "l!=1", "m in (x,z)", "!l", "l,m=y"]));
         }
         if self.random.chance(15) {
             let selector = *self.random.pick(&["metadata.name=a", "metadata.name!=b", "spec.none=1"]);
@@ -247,7 +261,8 @@ impl Sequence {
         for form in 0..5 {
             let mut request = Request::new("GET", collection.clone()).with("watch", "true");
             if self.random.chance(50) {
-                request = request.with("labelSelector", *self.random.pick(&["l=1", "m=x", "l in (1,2)", "l"]));
+                request =
+                    request.with("labelSelector", *self.random.pick(&["l=1", "m=x", "l in (1,2)", "l"]));
             }
             request = match form {
                 0 | 1 => {
@@ -285,7 +300,8 @@ async fn events_until(side: &mut Side, request: &Request, until: &str) -> anyhow
     let mut events = Vec::new();
     let read = async {
         while let Some(mut event) = watch.next().await? {
-            let name = event.pointer("/object/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+            let name =
+                event.pointer("/object/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
             let about = if event["type"] == "BOOKMARK" { "BOOKMARK".to_owned() } else { name };
             side.normaliser.value(&mut event, "");
             let ends = about == until || event["type"] == "ERROR" || event["kind"] == "Status";

@@ -183,7 +183,9 @@ fn sort_causes(body: &mut Value) {
 /// Entries are sorted by their times, which have whole seconds: two servers may see a second end between different
 /// steps. The set is what is compared here; the order has tests of its own.
 fn sort_managers(entries: &mut [Value]) {
-    let key = |entry: &Value| ["operation", "manager", "apiVersion", "subresource"].map(|key| entry[key].to_string());
+    let key = |entry: &Value| {
+        ["operation", "manager", "apiVersion", "subresource"].map(|key| entry[key].to_string())
+    };
     entries.sort_by_key(key);
 }
 

@@ -50,11 +50,14 @@ fn string(schema: &Value, random: &mut Random) -> Value {
 fn object(schema: &Value, random: &mut Random, wrong: usize) -> Value {
     let mut fields = Map::new();
     let most = schema["maxProperties"].as_u64().unwrap_or(100);
-    let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let required: Vec<&str> =
+        schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         let needed = required.contains(&name.as_str());
         let missing = wrong > 0 && random.chance(wrong);
-        if (needed && !missing) || (!needed && (fields.len() as u64) < most.saturating_sub(1) && random.chance(45)) {
+        if (needed && !missing)
+            || (!needed && (fields.len() as u64) < most.saturating_sub(1) && random.chance(45))
+        {
             fields.insert(name.clone(), value(property, random, wrong));
         }
     }
@@ -78,7 +81,9 @@ fn array(schema: &Value, random: &mut Random, wrong: usize) -> Value {
             && item.is_object()
         {
             item["k"] = json!(random.pick(&["one", "two", "three"]));
-            let same = |other: &Value| keys.iter().all(|key| other[key.as_str().unwrap_or("")] == item[key.as_str().unwrap_or("")]);
+            let same = |other: &Value| {
+                keys.iter().all(|key| other[key.as_str().unwrap_or("")] == item[key.as_str().unwrap_or("")])
+            };
             // A second entry of the same key is an error worth having, but not in every list.
             if items.iter().any(same) && !(wrong > 0 && random.chance(20)) {
                 continue;
@@ -87,7 +92,10 @@ fn array(schema: &Value, random: &mut Random, wrong: usize) -> Value {
             if wrong == 0 && keys.len() > 1 && items.iter().any(|other| other["k"] == item["k"]) {
                 continue;
             }
-        } else if schema["x-kubernetes-list-type"] == json!("set") && items.contains(&item) && !(wrong > 0 && random.chance(20)) {
+        } else if schema["x-kubernetes-list-type"] == json!("set")
+            && items.contains(&item)
+            && !(wrong > 0 && random.chance(20))
+        {
             continue;
         }
         items.push(item);
@@ -106,7 +114,9 @@ pub fn anything(random: &mut Random, depth: usize) -> Value {
         5 => json!(30_000_000_000_i64),
         6 => Value::Array((0..random.below(3)).map(|_| anything(random, depth + 1)).collect()),
         _ => Value::Object(
-            (0..random.below(3)).map(|_| ((*random.pick(&FIELDS)).to_owned(), anything(random, depth + 1))).collect(),
+            (0..random.below(3))
+                .map(|_| ((*random.pick(&FIELDS)).to_owned(), anything(random, depth + 1)))
+                .collect(),
         ),
     }
 }

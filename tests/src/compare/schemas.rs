@@ -96,7 +96,9 @@ fn string(random: &mut Random) -> Value {
         1 => json!({"type": "string", "maxLength": 3}),
         2 => json!({"type": "string", "pattern": "^[a-z]*$"}),
         3 => json!({"type": "string", "minLength": 1}),
-        4 => json!({"type": "string", "format": random.pick(&["date", "byte", "uuid", "date-time", "ipv4", "duration"])}),
+        4 => {
+            json!({"type": "string", "format": random.pick(&["date", "byte", "uuid", "date-time", "ipv4", "duration"])})
+        }
         _ => json!({"type": "string"}),
     }
 }
