@@ -240,7 +240,7 @@ fn array(schema: &Schema, items: &[Value], old: Option<&Value>, trail: &Trail<'_
         out.invalid(trail, size.into(), &format!("should have at least {min} items"));
     }
     if let Some(max) = schema.max_items.filter(|&max| size > max) {
-        too_many(trail, size, max, out);
+        too_many("items", trail, size, max, out);
     }
     if schema.unique_items {
         let mut seen = HashSet::new();
@@ -250,10 +250,10 @@ fn array(schema: &Schema, items: &[Value], old: Option<&Value>, trail: &Trail<'_
     }
 }
 
-fn too_many(trail: &Trail<'_>, size: u64, max: u64, out: &mut Outcome) {
+fn too_many(what: &str, trail: &Trail<'_>, size: u64, max: u64, out: &mut Outcome) {
     let unit = if max == 1 { "item" } else { "items" };
     let detail = format!("must have at most {max} {unit}");
-    out.plain(ErrorKind::TooMany, trail, Some(size.into()), "too many", detail);
+    out.plain(ErrorKind::TooMany, trail, Some(size.into()), what, detail);
 }
 
 fn object(
@@ -268,7 +268,7 @@ fn object(
         out.invalid(trail, size.into(), &format!("should have at least {min} properties"));
     }
     if let Some(max) = schema.max_properties.filter(|&max| size > max) {
-        too_many(trail, size, max, out);
+        too_many("properties", trail, size, max, out);
     }
     let old_field = |name: &str| {
         // What is visible of these two at the root is always the same.
