@@ -14,6 +14,7 @@ mod merge;
 mod path;
 mod reconcile;
 mod remove;
+mod scale;
 mod typed;
 mod types;
 mod updater;
@@ -28,6 +29,7 @@ pub use fields_v1::FieldsError;
 pub use fieldset::{FieldSet, Filter, Pattern};
 pub use managed::{Entry, Identifier, entries, keep_times_if_unchanged};
 pub use path::{Path, PathElement, path_text};
+pub use scale::{ReplicasPaths, parent_entries, scale_entries};
 
 use crate::schema::Schema;
 use jiff::Timestamp;

@@ -191,7 +191,8 @@ proptest! {
         let (answer, outcome) = world.with(|context| {
             (would_change(&live, &intent, "m1", context), apply(Some(&live), &intent, "m1", true, context).unwrap())
         });
-        if again {
+        // An object without any owner gets one, for what it holds, at the next apply.
+        if again && !world.owners().is_empty() {
             prop_assert_eq!(answer, WouldChange::No);
         }
         if answer == WouldChange::No {
