@@ -1,12 +1,14 @@
 //! What a served resource is: its names, its scope, its subresources, and where its objects are kept.
 
+use crate::kinds::Rules;
 use crate::status::Named;
 use serde_json::Value;
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 use windlass_schema::Schema;
 
 /// One resource in one version, built in or from a CRD. Shared behind an `Arc`; a changed CRD makes a new one.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Resource {
     /// The API group; empty for the core group.
     pub group: String,
@@ -37,6 +39,30 @@ pub struct Resource {
     pub selectable: Vec<Selectable>,
     /// Whether it is defined by a CRD.
     pub custom: bool,
+    /// The `apiVersion` that objects are stored with; `served as` may differ for a CRD of several versions.
+    pub stored_as: String,
+    /// The name of the CRD that defines it.
+    pub definition: String,
+    /// Told apart from what the same resource was before its CRD changed.
+    pub stamp: u64,
+    /// Whether everything stored went through this very schema, so that reading needs no second look.
+    pub pristine: bool,
+    /// Cancelled when the resource is no longer served as it was: its watches end.
+    pub ended: CancellationToken,
+    /// Whether its CRD is on its way out.
+    pub terminating: bool,
+    /// What clients are told with every answer, if the version is deprecated.
+    pub deprecation: Option<String>,
+    /// What is special about a built-in kind.
+    pub(crate) rules: Option<&'static Rules>,
+}
+
+impl PartialEq for Resource {
+    /// The same resource, in the same version and made from the same definition.
+    fn eq(&self, other: &Self) -> bool {
+        self.stamp == other.stamp
+            && (&self.group, &self.version, &self.plural) == (&other.group, &other.version, &other.plural)
+    }
 }
 
 /// A part of a resource with a path of its own.
@@ -76,6 +102,19 @@ impl Resource {
     /// `configmaps` or `widgets.example.com`.
     pub fn group_resource(&self) -> String {
         if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
+    }
+
+    /// Where its objects are in the store: `configmaps` or `example.com/widgets`.
+    pub fn storage_key(&self) -> String {
+        if self.group.is_empty() { self.plural.clone() } else { format!("{}/{}", self.group, self.plural) }
+    }
+
+    /// The selectable fields of an object, as the store keeps them.
+    pub fn fields_of(&self, object: &Value) -> Vec<(Box<str>, Box<str>)> {
+        let field = |field: &Selectable| {
+            Some((field.label.as_str().into(), self.field(object, &field.label)?.into()))
+        };
+        self.selectable.iter().filter_map(field).collect()
     }
 
     /// Whether it has this subresource.

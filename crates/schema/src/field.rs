@@ -157,12 +157,23 @@ impl FieldError {
         self.kind.reason()
     }
 
+    fn shown(&self, value: &Value) -> String {
+        // Owner references are structs there, whose fields come in their own order.
+        if self.path.ends_with("ownerReferences") {
+            return go::in_order(
+                value,
+                &["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"],
+            );
+        }
+        go::bad_value(value)
+    }
+
     /// The `message` of a Status cause: everything but the path.
     pub fn message(&self) -> String {
         let mut text = self.kind.title().to_owned();
         if let Some(value) = self.value.as_ref().filter(|_| self.kind.shows_value()) {
             text.push_str(": ");
-            text.push_str(&go::bad_value(value));
+            text.push_str(&self.shown(value));
         }
         if !self.detail.is_empty() {
             text.push_str(": ");

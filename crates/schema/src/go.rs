@@ -111,6 +111,24 @@ pub(crate) fn bad_value(value: &Value) -> String {
     match value {
         Value::String(text) => quote(text),
         Value::Number(value) => number(value),
-        other => String::from_utf8(crate::json::write(other)).unwrap_or_default(),
+        other => crate::json::to_string(other),
+    }
+}
+
+/// JSON with the fields of objects in the given order.
+pub(crate) fn in_order(value: &Value, order: &[&str]) -> String {
+    match value {
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(|item| in_order(item, order)).collect();
+            format!("[{}]", items.join(","))
+        }
+        Value::Object(fields) => {
+            let ordered = order.iter().filter_map(|name| Some((*name, fields.get(*name)?)));
+            let fields: Vec<String> = ordered
+                .map(|(name, value)| format!("\"{name}\":{}", crate::json::to_string(value)))
+                .collect();
+            format!("{{{}}}", fields.join(","))
+        }
+        scalar => bad_value(scalar),
     }
 }

@@ -1,6 +1,8 @@
-//! JSON as the API reads and writes it.
-use serde_json::Value;
-/// Compact JSON.
-pub fn write(value: &Value) -> Vec<u8> {
-    serde_json::to_vec(value).unwrap_or_default()
-}
+//! JSON as the API reads and writes it: duplicate keys are seen, integers stay apart from floats, errors and floats
+//! read as Go's.
+
+mod read;
+mod write;
+
+pub use read::{Document, MAX_DEPTH, ReadError, read};
+pub use write::{to_string, write};

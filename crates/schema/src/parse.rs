@@ -14,8 +14,13 @@ type Target = Arc<OnceLock<Weak<Schema>>>;
 impl Schema {
     /// Reads a CRD's `openAPIV3Schema` or an OpenAPI definition. Unknown keywords are ignored, references stay open.
     pub fn from_json(json: &Value) -> Result<Schema, Vec<FieldError>> {
+        Self::read(json, &Path::root())
+    }
+
+    /// The same, with errors below a path.
+    pub(crate) fn read(json: &Value, path: &Path) -> Result<Schema, Vec<FieldError>> {
         let mut reader = Reader::default();
-        let schema = reader.schema(json, &Path::root(), 0);
+        let schema = reader.schema(json, path, 0);
         reader.finish(schema)
     }
 }

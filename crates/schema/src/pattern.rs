@@ -11,7 +11,7 @@ pub(crate) enum Pattern {
 
 /// Compiles a Go pattern.
 pub(crate) fn compile(pattern: &str) -> Pattern {
-    match RegexBuilder::new(&translate(pattern)).size_limit(4 << 20).nest_limit(200).build() {
+    match RegexBuilder::new(&translate(pattern)).size_limit(10 << 20).nest_limit(200).build() {
         Ok(regex) => Pattern::Compiled(regex),
         Err(regex::Error::CompiledTooBig(_)) => {
             Pattern::Broken("error parsing regexp: expression too large".to_owned())
@@ -54,7 +54,7 @@ fn translate(pattern: &str) -> String {
                 out.push('\\');
                 out.push(c);
             }
-            '-' if class && rest.peek() == Some(&'-') => out.push_str("\\-"),
+            '-' if class && stands_for_itself(rest.clone()) => out.push_str("\\-"),
             '{' if !class && !starts_repetition(rest.clone()) => out.push_str("\\{"),
             c => out.push(c),
         }
@@ -86,6 +86,15 @@ fn translate_escape(escape: char, class: bool, out: &mut String) {
             out.push('\\');
             out.push(escape);
         }
+    }
+}
+
+/// A dash before another one, or before a whole class, starts no range.
+fn stands_for_itself(mut rest: impl Iterator<Item = char>) -> bool {
+    match rest.next() {
+        Some('-') => true,
+        Some('\\') => rest.next().is_some_and(|c| "pPdDsSwW".contains(c)),
+        _ => false,
     }
 }
 
@@ -152,6 +161,7 @@ mod tests {
             (r"^\<a\>$", "<a>", true),
             (r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "a-b", true),
             (r"^\-\_\/$", "-_/", true),
+            (r"^[0-9-\p{L}]+$", "1-é", true),
         ] {
             assert_eq!(matches(pattern, text), expected, "{pattern} on {text}");
         }

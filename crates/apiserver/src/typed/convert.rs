@@ -255,7 +255,7 @@ fn fits(number: &Number, bits: u8, signed: bool) -> Option<Number> {
     }
 }
 
-fn shape(value: &Value) -> &'static str {
+pub(crate) fn shape(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",

@@ -6,7 +6,7 @@
 mod convert;
 mod time;
 
-pub(crate) use convert::{Failure, convert};
+pub(crate) use convert::{convert, shape};
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
