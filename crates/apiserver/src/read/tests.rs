@@ -285,6 +285,25 @@ async fn within_a_namespace_pages_go_on_within_it() {
 }
 
 #[tokio::test]
+async fn a_list_of_one_name_is_whole_and_a_watch_of_it_tells_of_no_other() {
+    let world = World::new();
+    for name in ["1", "2", "3"] {
+        world.put("a", name, "x").await;
+    }
+    let scope = Scope::new(RESOURCE, Some("a")).with_name(Some("2"));
+    let found = world.list(&scope, "limit=1").await.unwrap();
+    assert_eq!(names(&found), ["2"]);
+    assert_eq!(found["metadata"], json!({"resourceVersion": "4"}));
+    let before = world.list(&scope, "resourceVersion=2&resourceVersionMatch=Exact").await.unwrap();
+    assert_eq!(before["items"], json!([]));
+    let mut lines = world.watch(&scope, "").await;
+    assert_eq!(lines.next().await, "ADDED 2 x 3");
+    world.put("a", "3", "y").await;
+    world.put("a", "2", "y").await;
+    assert_eq!(lines.next().await, "MODIFIED 2 y 6");
+}
+
+#[tokio::test]
 async fn a_list_shows_the_version_it_was_asked_for() {
     let world = World::new();
     let first = world.put("a", "1", "x").await;
