@@ -42,6 +42,9 @@ pub(crate) fn answer(api: &Inner, parts: &Parts, segments: &[String]) -> Respons
         ["openapi", "v3", rest @ ..] => openapi::document(api, &served, rest),
         _ => None,
     };
+    if found.is_none() && segments.first() == Some(&"api") {
+        return failure(&Status::no_such_resource());
+    }
     match found {
         Some(value) => document(&value),
         None => plain(StatusCode::NOT_FOUND, "404 page not found\n"),

@@ -3,6 +3,7 @@
 use crate::kinds::Rules;
 use crate::status::Named;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use windlass_schema::Schema;
@@ -41,6 +42,8 @@ pub struct Resource {
     pub custom: bool,
     /// The `apiVersion` that objects are stored with; `served as` may differ for a CRD of several versions.
     pub stored_as: String,
+    /// The types of all versions of its CRD, by `apiVersion`.
+    pub schemas: Arc<BTreeMap<String, Arc<Schema>>>,
     /// The name of the CRD that defines it.
     pub definition: String,
     /// Told apart from what the same resource was before its CRD changed.

@@ -72,6 +72,8 @@ impl ApiService {
         B: Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        // Read before anything is refused: a connection with an unread body could not be used again.
+        let body = read_body(body).await;
         let target = match path::route(parts.uri.path()) {
             Route::Malformed => return plain(StatusCode::BAD_REQUEST, "400 Bad Request"),
             Route::Other(segments) => return discovery::answer(&self.api, &parts, &segments),
@@ -105,17 +107,13 @@ impl ApiService {
         }
     }
 
-    async fn run<B>(
+    async fn run(
         &self,
         resource: Arc<Resource>,
         target: Target,
         parts: &Parts,
-        body: B,
-    ) -> Result<Answer, Status>
-    where
-        B: Body<Data = Bytes> + Send,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
+        body: Result<Bytes, Status>,
+    ) -> Result<Answer, Status> {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let verb = verb(&resource, &target, &parts.method, &query)?;
         let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -135,7 +133,7 @@ impl ApiService {
             leash,
         };
         if !matches!(verb, "get" | "list" | "watch") {
-            call.body = read_body(body).await?;
+            call.body = body?;
         }
         match verb {
             "get" => verbs::read::get(&call).await,

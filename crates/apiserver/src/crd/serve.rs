@@ -4,6 +4,9 @@ use super::{flag, is_true, validate, versions};
 use crate::kinds::text;
 use crate::resource::{Resource, Selectable, Subresource};
 use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use windlass_schema::Schema;
 
 fn strings(value: Option<&Value>) -> Vec<String> {
     let items = value.and_then(Value::as_array).into_iter().flatten();
@@ -25,6 +28,7 @@ pub(crate) fn resources(crd: &Value, stamp: u64) -> Vec<Resource> {
     let stored_as = stored.map(|version| format!("{group}/{}", text(version, &["name"]))).unwrap_or_default();
     let untouched =
         crd.pointer("/metadata/generation").and_then(Value::as_i64) == Some(1) && versions(crd).len() == 1;
+    let schemas = Arc::new(schemas(crd, group));
     let served = versions(crd).iter().filter(|version| flag(version, "served"));
     served
         .map(|version| Resource {
@@ -48,10 +52,11 @@ pub(crate) fn resources(crd: &Value, stamp: u64) -> Vec<Resource> {
                 "watch",
             ]),
             subresources: subresources(version),
-            schema: validate::schema_of(version),
+            schema: schemas.get(&format!("{group}/{}", text(version, &["name"]))).cloned(),
             selectable: selectable(version),
             custom: true,
             stored_as: stored_as.clone(),
+            schemas: schemas.clone(),
             definition: text(crd, &["metadata", "name"]).to_owned(),
             stamp,
             pristine: untouched,
@@ -60,6 +65,12 @@ pub(crate) fn resources(crd: &Value, stamp: u64) -> Vec<Resource> {
             ..Resource::default()
         })
         .collect()
+}
+
+fn schemas(crd: &Value, group: &str) -> BTreeMap<String, Arc<Schema>> {
+    let schema =
+        |version| Some((format!("{group}/{}", text(version, &["name"])), validate::schema_of(version)?));
+    versions(crd).iter().filter_map(schema).collect()
 }
 
 fn subresources(version: &Value) -> Vec<Subresource> {

@@ -77,7 +77,7 @@ fn spec(crd: &Value) -> Vec<FieldError> {
         }
     }
     for (index, version) in versions(crd).iter().enumerate() {
-        errors.extend(one_version(version, &versions_path.index(index)));
+        errors.extend(one_version(crd, version, &versions_path.index(index)));
     }
     let all = crd.pointer("/spec/versions").cloned().unwrap_or_default();
     let mut seen: Vec<&str> = versions(crd).iter().map(|version| text(version, &["name"])).collect();
@@ -96,11 +96,14 @@ fn spec(crd: &Value) -> Vec<FieldError> {
         }
     }
     errors.extend(names(crd.pointer("/spec/names"), &names_path));
+    if let Some(first) = versions(crd).first() {
+        errors.extend(shared_parts(crd, first, &path));
+    }
     errors.extend(conversion(crd, &path.child("conversion")));
     errors
 }
 
-fn one_version(version: &Value, path: &Path) -> Vec<FieldError> {
+fn one_version(crd: &Value, version: &Value, path: &Path) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let name = text(version, &["name"]);
     let wrong = NameRule::Label1035.check(name);
@@ -118,17 +121,47 @@ fn one_version(version: &Value, path: &Path) -> Vec<FieldError> {
             _ => {}
         }
     }
-    if let Some(schema) = version.pointer("/schema/openAPIV3Schema") {
-        let status = version.pointer("/subresources/status").is_some();
-        errors.extend(schema_errors(schema, status, &path.child("schema").child("openAPIV3Schema")));
+    if !shared(crd, "schema") {
+        errors.extend(schema_part(version, &path.child("schema")));
     }
-    errors.extend(scale(version, &path.child("subresources")));
-    for (index, column) in
-        version.get("additionalPrinterColumns").and_then(Value::as_array).into_iter().flatten().enumerate()
-    {
-        errors.extend(printer_column(column, &path.child("additionalPrinterColumns").index(index)));
+    if !shared(crd, "subresources") {
+        errors.extend(scale(version, &path.child("subresources")));
+    }
+    if !shared(crd, "additionalPrinterColumns") {
+        errors.extend(printer_columns(version, &path.child("additionalPrinterColumns")));
     }
     errors
+}
+
+/// Whether all versions say the same: then the reference keeps it in one place, and tells of that place.
+fn shared(crd: &Value, field: &str) -> bool {
+    let first = versions(crd).first().and_then(|version| version.get(field)).filter(|value| !value.is_null());
+    first.is_some_and(|first| versions(crd).iter().all(|version| version.get(field) == Some(first)))
+}
+
+fn shared_parts(crd: &Value, first: &Value, path: &Path) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if shared(crd, "schema") {
+        errors.extend(schema_part(first, &path.child("validation")));
+    }
+    if shared(crd, "subresources") {
+        errors.extend(scale(first, &path.child("subresources")));
+    }
+    if shared(crd, "additionalPrinterColumns") {
+        errors.extend(printer_columns(first, &path.child("additionalPrinterColumns")));
+    }
+    errors
+}
+
+fn schema_part(version: &Value, path: &Path) -> Vec<FieldError> {
+    let Some(schema) = version.pointer("/schema/openAPIV3Schema") else { return Vec::new() };
+    let status = version.pointer("/subresources/status").is_some();
+    schema_errors(schema, status, &path.child("openAPIV3Schema"))
+}
+
+fn printer_columns(version: &Value, path: &Path) -> Vec<FieldError> {
+    let columns = version.get("additionalPrinterColumns").and_then(Value::as_array).into_iter().flatten();
+    columns.enumerate().flat_map(|(index, column)| printer_column(column, &path.index(index))).collect()
 }
 
 fn schema_errors(schema: &Value, has_status: bool, path: &Path) -> Vec<FieldError> {

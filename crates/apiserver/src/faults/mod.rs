@@ -2,7 +2,7 @@
 //!
 //! The server asks before and after each request for a resource:
 //!
-//! ```ignore
+//! ```text
 //! let info = RequestInfo { verb, resource, subresource, namespace, name, user, user_agent, dry_run };
 //! let decision = faults.before(&info);
 //! clock.sleep(decision.delay).await;

@@ -1,6 +1,6 @@
 //! Into the store, unless it is only a rehearsal.
 
-use super::Operation;
+use super::{Operation, decode};
 use crate::resource::Resource;
 use crate::store::{Body, Change, CommitError, Entry, Key, Revision};
 use serde_json::Value;
@@ -12,8 +12,7 @@ pub(crate) fn body(resource: &Resource, object: &Value) -> Body {
     if !resource.custom || resource.stored_as == resource.api_version() {
         return Body::encode(object, fields);
     }
-    let mut object = object.clone();
-    object["apiVersion"] = Value::String(resource.stored_as.clone());
+    let object = decode::renamed(resource, object.clone(), &resource.stored_as);
     Body::encode(&object, fields)
 }
 

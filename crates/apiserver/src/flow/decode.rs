@@ -161,19 +161,43 @@ fn custom(resource: &Resource, mut value: Value, unknown: &mut Vec<String>) -> R
     Ok(value)
 }
 
-/// A stored custom object as its schema is now: pruned and defaulted, which other generations of the schema may not have
-/// done, and in the version that is asked for.
+/// What an object of a built-in kind looks like with nothing in it.
+pub(crate) fn blank(resource: &Resource) -> Option<Value> {
+    resource.rules?;
+    let nothing = Value::Object(Map::new());
+    let mut blank =
+        typed::convert(&FACTS.structs, &resource.definition, nothing, "", &mut Vec::new()).ok()?;
+    if let Some(object) = blank.as_object_mut() {
+        object.insert("kind".to_owned(), Value::String(resource.kind.clone()));
+        object.insert("apiVersion".to_owned(), Value::String(resource.api_version()));
+    }
+    Some(blank)
+}
+
+/// A stored custom object as its definition is now: what another generation of its schema did not prune or default is
+/// pruned and defaulted, in the version that it is stored in, and then shown in the version that is asked for.
 pub(crate) fn stored(resource: &Resource, mut value: Value) -> Value {
-    if !resource.custom {
+    if !resource.custom || (resource.pristine && resource.stored_as == resource.api_version()) {
         return value;
     }
-    if let Some(object) = value.as_object_mut() {
-        object.insert("apiVersion".to_owned(), Value::String(resource.api_version()));
-        object.insert("kind".to_owned(), Value::String(resource.kind.clone()));
-    }
-    if let (false, Some(schema)) = (resource.pristine, &resource.schema) {
+    let stored_as = value.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    if let Some(schema) = resource.schemas.get(stored_as) {
         prune::prune(schema, &mut value, true);
         default::fill(schema, &mut value);
+    }
+    renamed(resource, value, &resource.api_version())
+}
+
+/// A custom object in another version of its kind: the versions differ in name, and in what they know.
+pub(crate) fn renamed(resource: &Resource, mut value: Value, api_version: &str) -> Value {
+    if value.get("apiVersion").and_then(Value::as_str) == Some(api_version) {
+        return value;
+    }
+    if let Some(schema) = resource.schemas.get(api_version) {
+        prune::prune(schema, &mut value, true);
+    }
+    if let Some(object) = value.as_object_mut() {
+        object.insert("apiVersion".to_owned(), Value::String(api_version.to_owned()));
     }
     value
 }
@@ -218,8 +242,18 @@ pub(crate) fn yaml(bytes: &[u8]) -> Result<Value, String> {
     }
     let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
     let value: Value =
-        serde_saphyr::from_str_with_options(text, options).map_err(|error| format!("yaml: {error}"))?;
+        serde_saphyr::from_str_with_options(text, options).map_err(|error| yaml_error(&error.to_string()))?;
     if too_deep(&value, json::MAX_DEPTH) { Err("yaml: exceeded max depth".to_owned()) } else { Ok(value) }
+}
+
+/// The reader's first line, without the place: who reads the API's answer does not see the reader's input.
+fn yaml_error(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    let what = line
+        .rsplit_once("column ")
+        .and_then(|(_, rest)| rest.split_once(": "))
+        .map_or(line, |(_, what)| what);
+    format!("yaml: {what}")
 }
 
 fn too_deep(value: &Value, left: usize) -> bool {

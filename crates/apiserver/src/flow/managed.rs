@@ -1,6 +1,6 @@
 //! Who owns which field: `metadata.managedFields`, for writes of all kinds.
 
-use super::Operation;
+use super::{Operation, decode};
 use crate::registry::Served;
 use crate::resource::Resource;
 use crate::status::{Cause, Status};
@@ -17,6 +17,12 @@ pub(crate) fn update(operation: &Operation<'_>, live: Option<&Value>, new: &mut 
 
 /// The same, for a manager that the request did not name.
 pub(crate) fn update_as(operation: &Operation<'_>, live: Option<&Value>, new: &mut Value, manager: &str) {
+    // What is new is compared with what nothing looks like: some kinds spell out even what is empty.
+    let nothing = match live {
+        Some(_) => None,
+        None => decode::blank(&operation.resource),
+    };
+    let live = live.or(nothing.as_ref());
     let tracked = with_context(operation, |context| apply::update(live, new, manager, context));
     if let Err(error) = tracked {
         tracing::debug!(%error, resource = operation.resource.plural, "a write is not tracked");
@@ -90,6 +96,7 @@ fn reset_fields(resource: &Resource, subresource: &str) -> ResetFields {
     let fields: &[&[&str]] = match (resource.rules, subresource) {
         (Some(rules), "") if rules.resets_status => &[&["status"]],
         (Some(rules), "status") if rules.resets_status => &[&["spec"]],
+        (Some(_), "finalize") => &[&["status"]],
         (None, "") if resource.has_subresource("status") => &[&["status"]],
         (None, "status") => &[&["metadata"], &["spec"]],
         _ => &[],

@@ -11,9 +11,17 @@ const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 const NAMESPACES: Named<'static> = Named { group: "", kind: "namespaces" };
 
-/// Nothing is created in a namespace that is not there, or is going.
+/// Nothing is created in a namespace that is not there, or is going, nor of a kind that is going.
 pub(crate) fn create(operation: &Operation<'_>, object: &Value) -> Result<(), Status> {
     let (resource, namespace) = (&operation.resource, operation.namespace.as_str());
+    let text = |field: &str| {
+        object.pointer(&format!("/metadata/{field}")).and_then(Value::as_str).unwrap_or_default()
+    };
+    let name = if text("name").is_empty() { text("generateName") } else { text("name") };
+    if resource.terminating {
+        let why = "create not allowed while custom resource definition is terminating";
+        return Err(Status::forbidden(resource.named(), name, why));
+    }
     if !resource.namespaced {
         return Ok(());
     }
@@ -23,10 +31,6 @@ pub(crate) fn create(operation: &Operation<'_>, object: &Value) -> Result<(), St
     if entry.field("status.phase") != Some("Terminating") {
         return Ok(());
     }
-    let text = |field: &str| {
-        object.pointer(&format!("/metadata/{field}")).and_then(Value::as_str).unwrap_or_default()
-    };
-    let name = if text("name").is_empty() { text("generateName") } else { text("name") };
     let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
     let mut status = Status::forbidden(resource.named(), name, &why);
     status.details.get_or_insert_default().causes.push(Cause {

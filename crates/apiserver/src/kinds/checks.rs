@@ -320,6 +320,13 @@ pub(super) fn event(event: &Value) -> Vec<FieldError> {
     errors
 }
 
+/// Fields of coordinated leader election, which is off by default.
+pub(super) fn prepare_lease(lease: &mut Value) {
+    let spec = child(lease, "spec");
+    spec.remove("strategy");
+    spec.remove("preferredHolder");
+}
+
 pub(super) fn lease(lease: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let spec = Path::new("spec");
@@ -334,22 +341,6 @@ pub(super) fn lease(lease: &Value) -> Vec<FieldError> {
     if let Some(count) = number("leaseTransitions").filter(|count| *count < 0) {
         let why = "must be greater than or equal to 0";
         errors.push(FieldError::invalid(&spec.child("leaseTransitions"), count, why));
-    }
-    let strategy = lease.pointer("/spec/strategy").and_then(Value::as_str);
-    if let Some(strategy) = strategy {
-        // Twice, as the reference has it.
-        let path = spec.child("strategy").child("strategy");
-        if strategy.contains('/') {
-            errors.extend(
-                names::qualified(strategy).into_iter().map(|why| FieldError::invalid(&path, strategy, why)),
-            );
-        } else if strategy != "OldestEmulationVersion" {
-            errors.push(FieldError::not_supported(&path, strategy, &["OldestEmulationVersion"]));
-        }
-    }
-    if !text(lease, &["spec", "preferredHolder"]).is_empty() && strategy.unwrap_or_default().is_empty() {
-        let why = "may only be specified if `strategy` is defined";
-        errors.push(FieldError::forbidden(&spec.child("preferredHolder"), why));
     }
     errors
 }

@@ -130,6 +130,8 @@ static TABLE: [Rules; 6] = [
         plural: "leases",
         package: "coordination",
         unconditional_update: false,
+        prepare_create: checks::prepare_lease,
+        prepare_update: |new, _| checks::prepare_lease(new),
         validate: checks::lease,
         validate_update: |new, _, _| checks::lease(new),
         revalidates: false,

@@ -4,7 +4,9 @@ use super::*;
 use crate::status::Status;
 use crate::store::{Body, Change, Key, Options};
 use http_body_util::BodyExt;
+use proptest::prelude::*;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use windlass_clock::{Clock, Driver};
 
@@ -283,6 +285,25 @@ async fn within_a_namespace_pages_go_on_within_it() {
 }
 
 #[tokio::test]
+async fn a_list_of_one_name_is_whole_and_a_watch_of_it_tells_of_no_other() {
+    let world = World::new();
+    for name in ["1", "2", "3"] {
+        world.put("a", name, "x").await;
+    }
+    let scope = Scope::new(RESOURCE, Some("a")).with_name(Some("2"));
+    let found = world.list(&scope, "limit=1").await.unwrap();
+    assert_eq!(names(&found), ["2"]);
+    assert_eq!(found["metadata"], json!({"resourceVersion": "4"}));
+    let before = world.list(&scope, "resourceVersion=2&resourceVersionMatch=Exact").await.unwrap();
+    assert_eq!(before["items"], json!([]));
+    let mut lines = world.watch(&scope, "").await;
+    assert_eq!(lines.next().await, "ADDED 2 x 3");
+    world.put("a", "3", "y").await;
+    world.put("a", "2", "y").await;
+    assert_eq!(lines.next().await, "MODIFIED 2 y 6");
+}
+
+#[tokio::test]
 async fn a_list_shows_the_version_it_was_asked_for() {
     let world = World::new();
     let first = world.put("a", "1", "x").await;
@@ -534,4 +555,107 @@ async fn a_transform_is_applied_to_gets_lists_and_watches_alike() {
     assert_eq!(lines.next().await, "ADDED 1");
     world.put("a", "1", "y").await;
     assert_eq!(lines.next().await, "MODIFIED 1");
+}
+
+type Shown = BTreeMap<(String, String), Value>;
+
+fn place(object: &Value) -> (String, String) {
+    let text = |name: &str| object["metadata"][name].as_str().unwrap().to_owned();
+    (text("namespace"), text("name"))
+}
+
+/// What a list shows, page by page, and its version.
+async fn listed(world: &World, scope: &Scope, limit: usize) -> (Shown, String) {
+    let mut shown = Shown::new();
+    let mut query = format!("limit={limit}");
+    loop {
+        let page = world.list(scope, &query).await.unwrap();
+        shown.extend(page["items"].as_array().unwrap().iter().map(|item| (place(item), item.clone())));
+        match page["metadata"].get("continue").and_then(Value::as_str) {
+            Some(token) => query = format!("limit={limit}&continue={token}"),
+            None => return (shown, page["metadata"]["resourceVersion"].as_str().unwrap().to_owned()),
+        }
+    }
+}
+
+async fn happen(world: &World, history: &[(usize, usize, usize)]) {
+    for (namespace, name, label) in history {
+        let (namespace, name) = (["a", "a-b", "b"][*namespace], ["k", "l.m", "n"][*name]);
+        match ["x", "y", ""][*label] {
+            "" if world.store.get(&Key::new(RESOURCE, namespace, name)).is_none() => {}
+            "" => drop(world.delete(namespace, name).await),
+            label => drop(world.put(namespace, name, label).await),
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_selected_list_and_a_watch_from_it_equal_a_later_list(
+        history in prop::collection::vec((0..3_usize, 0..3_usize, 0..3_usize), 0..50),
+        cut in 0..50_usize,
+        limit in 1..4_usize,
+        initial in any::<bool>(),
+    ) {
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+            let world = World::new();
+            let cut = cut.min(history.len());
+            happen(&world, &history[..cut]).await;
+            let within = Scope { namespace: Some("a".into()), ..labelled("x") };
+            for scope in [labelled("x"), everything(), within] {
+                let (mut shown, version) = listed(&world, &scope, limit).await;
+                let mut query = format!("resourceVersion={version}");
+                if initial {
+                    shown.clear();
+                    query.push_str("&sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
+                }
+                let mut lines = world.watch(&scope, &query).await;
+                happen(&world, &history[cut..]).await;
+                world.put("z", "unseen", "y").await;
+                world.delete("z", "unseen").await;
+                // The end is told as well: a watch that is over has told everything before.
+                world.put("a", "end", "x").await;
+                loop {
+                    let mut line = lines.next_value().await;
+                    let object = &mut line["object"];
+                    let at = place(object);
+                    let version = |object: &Value| object["metadata"]["resourceVersion"].as_str().unwrap().parse::<u64>();
+                    if let Some(before) = shown.get(&at) {
+                        assert!(version(before).unwrap() < version(object).unwrap());
+                    }
+                    object.as_object_mut().unwrap().retain(|name, _| name == "metadata");
+                    let known = match line["type"].as_str().unwrap() {
+                        "DELETED" => shown.remove(&at).is_some(),
+                        "MODIFIED" => shown.insert(at.clone(), line["object"].clone()).is_some(),
+                        _ => shown.insert(at.clone(), line["object"].clone()).is_none(),
+                    };
+                    assert!(known, "{line}");
+                    if at.1 == "end" {
+                        break;
+                    }
+                }
+                assert_eq!(shown, listed(&world, &scope, limit).await.0);
+                world.delete("a", "end").await;
+            }
+        });
+    }
+
+    #[test]
+    fn no_query_and_no_token_makes_a_list_panic(token in ".{0,24}", json in "[{}\\[\\]\":,a-z0-9/.-]{0,40}") {
+        use base64::Engine;
+        let encoded = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(&json);
+        let shaped = format!(r#"{{"v":"meta.k8s.io/v1","rv":-1,"start":{}}}"#, Value::from(token.clone()));
+        let shaped = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(shaped);
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+            let world = World::new();
+            world.put("a", "k", "x").await;
+            for token in [token, encoded, shaped] {
+                let pairs = [("continue", token.as_str()), ("limit", "1")];
+                let Ok(options) = ListOptions::parse(pairs) else { continue };
+                for scope in [everything(), Scope::new(RESOURCE, Some("a"))] {
+                    drop(list(&world.store, &scope, &options, &view()).await);
+                }
+            }
+        });
+    }
 }

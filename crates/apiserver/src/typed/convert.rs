@@ -216,8 +216,9 @@ impl Walk<'_> {
                 let at = match error {
                     base64::DecodeError::InvalidByte(at, _)
                     | base64::DecodeError::InvalidLastSymbol(at, _) => at,
+                    // Told of the group of four in which it is.
                     base64::DecodeError::InvalidLength(_) | base64::DecodeError::InvalidPadding => {
-                        plain.len()
+                        plain.len() / 4 * 4
                     }
                 };
                 self.fail(format!("illegal base64 data at input byte {at}"))

@@ -12,11 +12,6 @@ use serde_json::Value;
 
 pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
     let resource = &call.resource;
-    if resource.terminating {
-        let mut status = Status::method_not_supported(resource.named(), "create");
-        "create not allowed while custom resource definition is terminating".clone_into(&mut status.message);
-        return Err(status);
-    }
     let options = WriteOptions::read(&call.query, Write::Create, &call.user_agent)?;
     let media = negotiate::body(&call.content_type)?;
     let operation = call.operation(options);

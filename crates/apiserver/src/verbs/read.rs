@@ -58,7 +58,7 @@ pub(crate) fn scope(call: &Call<'_>, options: &ListOptions) -> Result<Scope, Sta
         Fields::parse(&options.field_selector).map_err(|error| Status::bad_request(error.to_string()))?;
     for requirement in fields.requirements() {
         if !resource.is_selectable(&requirement.field) {
-            return Err(Status::bad_request(format!("field label not supported: {}", requirement.field)));
+            return Err(unknown_field(resource, &requirement.field));
         }
     }
     let filter: Option<Filter> = (!labels.is_empty() || !fields.is_empty()).then(|| {
@@ -69,4 +69,13 @@ pub(crate) fn scope(call: &Call<'_>, options: &ListOptions) -> Result<Scope, Sta
     });
     let namespace = call.target.namespace.as_deref();
     Ok(Scope::new(resource.storage_key(), namespace).with_filter(filter).with_ceiling(call.ceiling))
+}
+
+fn unknown_field(resource: &Resource, field: &str) -> Status {
+    Status::bad_request(match resource.custom || !resource.selectable.is_empty() {
+        true => format!("field label not supported: {field}"),
+        false => {
+            format!("{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
+        }
+    })
 }
