@@ -1,1 +1,3 @@
-//! Shared parts of the tests across crates.
+//! Tests and benches across the crates, and the sample operator that they run.
+
+pub mod sample;

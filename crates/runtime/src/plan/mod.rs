@@ -8,7 +8,6 @@ mod show;
 mod step;
 
 pub use generated::{Generate, GenerateError};
-pub(crate) use step::redacted;
 pub use step::{Action, Step};
 
 use crate::kind::{Kind, Object};

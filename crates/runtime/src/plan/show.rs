@@ -74,6 +74,7 @@ mod tests {
         let plan = Plan::complete().apply(secret(), Reason::new("LogsIn", "x"));
         assert!(!plan.to_string().contains("hunter2"));
         assert!(!format!("{plan:?}").contains("hunter2"));
+        assert!(!serde_json::to_string(&plan).unwrap().contains("hunter2"));
         assert!(format!("{plan:?}").contains("user"), "which entries there are is no secret");
     }
 }

@@ -4,7 +4,7 @@ use super::generated::Generate;
 use crate::kind::Kind;
 use crate::reason::Reason;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// One thing to do, with its reason.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -16,8 +16,7 @@ pub struct Step {
 }
 
 /// What can be done to an object.
-#[derive(Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, PartialEq)]
 pub enum Action {
     /// Make it so, by server-side apply; nothing is sent when it is so already.
     Apply {
@@ -100,8 +99,24 @@ impl std::fmt::Debug for Action {
     }
 }
 
+/// As printed: with whatever a Secret holds blacked out.
+impl Serialize for Action {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let shown = match self {
+            Self::Apply { kind, object } => json!({"apply": redacted(kind, object)}),
+            Self::CreateOnce { kind, object, generate } => {
+                json!({"createOnce": redacted(kind, object), "generate": generate})
+            }
+            Self::Delete { kind, namespace, name } => {
+                json!({"delete": {"kind": kind, "namespace": namespace, "name": name}})
+            }
+        };
+        shown.serialize(serializer)
+    }
+}
+
 /// The object without what a Secret keeps: the names of its entries stay, their values do not.
-pub(crate) fn redacted(kind: &Kind, object: &Value) -> Value {
+fn redacted(kind: &Kind, object: &Value) -> Value {
     let mut object = object.clone();
     if kind.group.is_empty() && kind.kind == "Secret" {
         for field in ["data", "stringData"] {
