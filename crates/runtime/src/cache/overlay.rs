@@ -161,11 +161,17 @@ impl<N: Clone + Eq + Hash, T: Clone> Overlay<N, T> {
 
     /// The server said that an object is gone; `last` is the last stamp it was known with.
     pub fn wrote_gone(&mut self, name: N, last: &Stamp) -> Option<Change<N, T>> {
-        let present = self.entries.get(&name).is_some_and(|entry| entry.stamp.uid == last.uid);
+        let known = self.entries.get(&name).map(|entry| entry.stamp.clone());
+        let present = known.as_ref().is_some_and(|known| known.uid == last.uid);
+        // An older object of that name is gone too: its successor was.
+        let older = known.filter(|known| known.uid != last.uid && known.version < last.version);
         if present || last.version > self.progress {
             self.tombstones.insert(last.uid.clone(), last.version);
         }
-        present.then(|| self.remove(name)).flatten()
+        if let Some(older) = &older {
+            self.tombstones.insert(older.uid.clone(), older.version);
+        }
+        (present || older.is_some()).then(|| self.remove(name)).flatten()
     }
 
     /// Forgets everything: the server's history was rewound, as after a restore from a backup.
