@@ -1,5 +1,23 @@
 //! What Kubernetes types are: schemas, validation, defaults and merges. Pure: no I/O, no clock.
 
+pub mod apply;
+pub mod default;
+pub mod embedded;
+pub mod field;
+pub mod formats;
+mod go;
+pub mod json;
+pub mod lists;
+pub mod meta;
+mod names;
+mod parse;
+pub mod patch;
+mod pattern;
+pub mod prune;
 pub mod schema;
+pub mod selector;
+pub mod structural;
+pub mod validate;
 
+pub use field::{ErrorKind, FieldError, Path};
 pub use schema::{Additional, Definitions, ListType, MapType, Reference, Schema, Type};

@@ -3,12 +3,14 @@
 //! In comes the JSON of a CRD's `openAPIV3Schema` or of a definition in the server's OpenAPI; out comes a tree that
 //! [`crate::validate`], [`crate::prune`], [`crate::default`] and [`crate::apply`] walk.
 
+pub use crate::parse::link;
+use crate::pattern::Pattern;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, Weak};
 
 /// A JSON type that a schema can ask for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Type {
     /// `object`
     Object,
@@ -22,6 +24,27 @@ pub enum Type {
     Number,
     /// `boolean`
     Boolean,
+}
+
+impl Type {
+    /// The type's name in a schema.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Object => "object",
+            Self::Array => "array",
+            Self::String => "string",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+        }
+    }
+
+    /// The type of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Object, Self::Array, Self::String, Self::Integer, Self::Number, Self::Boolean]
+            .into_iter()
+            .find(|kind| kind.name() == name)
+    }
 }
 
 /// `x-kubernetes-list-type`: how lists merge.
@@ -101,6 +124,9 @@ pub struct Schema {
 
     /// Where a `$ref` leads: set for the definitions of built-in kinds, which may be recursive; never for CRDs.
     pub reference: Option<Reference>,
+
+    /// `pattern`, compiled at its first use.
+    pub(crate) compiled: OnceLock<Pattern>,
 }
 
 /// A named definition elsewhere, linked after all of them were read. Weak, since definitions may be recursive: whoever
@@ -109,7 +135,7 @@ pub struct Schema {
 pub struct Reference {
     /// The definition's name, such as `io.k8s.api.core.v1.ConfigMap`.
     pub name: String,
-    target: Arc<OnceLock<Weak<Schema>>>,
+    pub(crate) target: Arc<OnceLock<Weak<Schema>>>,
 }
 
 /// The named definitions of an OpenAPI document, linked with each other.

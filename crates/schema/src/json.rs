@@ -1,0 +1,8 @@
+//! JSON as the API reads and writes it: duplicate keys are seen, integers stay apart from floats, errors and floats
+//! read as Go's.
+
+mod read;
+mod write;
+
+pub use read::{Document, MAX_DEPTH, ReadError, read};
+pub use write::{to_string, write};

@@ -1,0 +1,175 @@
+//! Go's regular expressions on Rust's engine: the same family, but a few spellings differ.
+
+use regex::{Regex, RegexBuilder};
+
+/// A pattern that was compiled, or why it was not.
+#[derive(Debug, Clone)]
+pub(crate) enum Pattern {
+    Compiled(Regex),
+    Broken(String),
+}
+
+/// Compiles a Go pattern.
+pub(crate) fn compile(pattern: &str) -> Pattern {
+    match RegexBuilder::new(&translate(pattern)).size_limit(10 << 20).nest_limit(200).build() {
+        Ok(regex) => Pattern::Compiled(regex),
+        Err(regex::Error::CompiledTooBig(_)) => {
+            Pattern::Broken("error parsing regexp: expression too large".to_owned())
+        }
+        Err(_) => Pattern::Broken(format!("error parsing regexp: `{pattern}`")),
+    }
+}
+
+/// The classes `\d`, `\s`, `\w` and the boundary `\b` are ASCII in Go; inside brackets Go knows no nesting and no set
+/// operations; `\Q...\E` quotes; a brace that starts no repetition stands for itself.
+fn translate(pattern: &str) -> String {
+    let mut out = String::with_capacity(pattern.len() + 8);
+    let mut rest = pattern.chars().peekable();
+    // Inside brackets, and whether a `]` would still be the literal first member.
+    let mut class = false;
+    let mut first = false;
+    while let Some(c) = rest.next() {
+        let was_first = std::mem::take(&mut first);
+        match c {
+            '\\' => match rest.next() {
+                Some('Q') if !class => quoted(&mut rest, &mut out),
+                Some(escape) => translate_escape(escape, class, &mut out),
+                None => out.push('\\'),
+            },
+            '[' if class && rest.peek() == Some(&':') => copy_named_class(&mut rest, &mut out),
+            '[' if class => out.push_str("\\["),
+            '[' => {
+                (class, first) = (true, true);
+                out.push('[');
+                if rest.next_if_eq(&'^').is_some() {
+                    out.push('^');
+                }
+            }
+            ']' if class && was_first => out.push_str("\\]"),
+            ']' => {
+                class = false;
+                out.push(']');
+            }
+            '&' | '~' if class => {
+                out.push('\\');
+                out.push(c);
+            }
+            '-' if class && stands_for_itself(rest.clone()) => out.push_str("\\-"),
+            '{' if !class && !starts_repetition(rest.clone()) => out.push_str("\\{"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+fn translate_escape(escape: char, class: bool, out: &mut String) {
+    let ascii = match escape.to_ascii_lowercase() {
+        'd' => Some("0-9"),
+        's' => Some("\\t\\n\\x0c\\r "),
+        'w' => Some("0-9A-Za-z_"),
+        _ => None,
+    };
+    match (ascii, escape) {
+        (Some(members), escape) if class && escape.is_ascii_lowercase() => out.push_str(members),
+        (Some(members), escape) => {
+            out.push_str(if escape.is_ascii_lowercase() { "[" } else { "[^" });
+            out.push_str(members);
+            out.push(']');
+        }
+        (None, 'b' | 'B') if !class => {
+            out.push_str("(?-u:\\");
+            out.push(escape);
+            out.push(')');
+        }
+        (None, '<' | '>') => out.push(escape),
+        (None, escape) => {
+            out.push('\\');
+            out.push(escape);
+        }
+    }
+}
+
+/// A dash before another one, or before a whole class, starts no range.
+fn stands_for_itself(mut rest: impl Iterator<Item = char>) -> bool {
+    match rest.next() {
+        Some('-') => true,
+        Some('\\') => rest.next().is_some_and(|c| "pPdDsSwW".contains(c)),
+        _ => false,
+    }
+}
+
+fn quoted(rest: &mut std::iter::Peekable<std::str::Chars<'_>>, out: &mut String) {
+    while let Some(c) = rest.next() {
+        if c == '\\' && rest.next_if_eq(&'E').is_some() {
+            return;
+        }
+        out.push_str(&regex::escape(c.encode_utf8(&mut [0; 4])));
+    }
+}
+
+/// `[:alpha:]` inside brackets is the same in both; the `[` was taken already.
+fn copy_named_class(rest: &mut std::iter::Peekable<std::str::Chars<'_>>, out: &mut String) {
+    let name: String = rest.clone().take(16).collect();
+    match name.find(":]") {
+        Some(end) => {
+            out.push('[');
+            out.extend(rest.by_ref().take(name[..end + 2].chars().count()));
+        }
+        None => out.push_str("\\["),
+    }
+}
+
+/// Does `N}`, `N,}` or `N,M}` follow the brace?
+fn starts_repetition(rest: impl Iterator<Item = char>) -> bool {
+    let body: String = rest.take(12).take_while(|c| *c != '}').collect();
+    let (least, most) = body.split_once(',').unwrap_or((&body, "0"));
+    !least.is_empty()
+        && least.len() <= 4
+        && body.chars().all(|c| c.is_ascii_digit() || c == ',')
+        && !most.contains(',')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(pattern: &str, text: &str) -> bool {
+        match compile(pattern) {
+            Pattern::Compiled(regex) => regex.is_match(text),
+            Pattern::Broken(why) => panic!("{pattern}: {why}"),
+        }
+    }
+
+    #[test]
+    fn patterns_mean_what_they_mean_in_go() {
+        for (pattern, text, expected) in [
+            (r"^\d+$", "12", true),
+            (r"^\d+$", "\u{0661}", false),
+            (r"^[\d-]+$", "1-2", true),
+            (r"^[\D]$", "a", true),
+            (r"^\w$", "é", false),
+            (r"^[[a]+$", "[a", true),
+            (r"^[]a]+$", "]a", true),
+            (r"^[^]a]+$", "b", true),
+            (r"^[a&&b]+$", "a&b", true),
+            (r"^[[:alpha:]]+$", "ab", true),
+            (r"^a{,3}$", "a{,3}", true),
+            (r"^a{2}$", "aa", true),
+            (r"^{a}$", "{a}", true),
+            (r"^\Qa.b\E$", "a.b", true),
+            (r"^\Qa.b\E$", "axb", false),
+            (r"^\<a\>$", "<a>", true),
+            (r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "a-b", true),
+            (r"^\-\_\/$", "-_/", true),
+            (r"^[0-9-\p{L}]+$", "1-é", true),
+        ] {
+            assert_eq!(matches(pattern, text), expected, "{pattern} on {text}");
+        }
+    }
+
+    #[test]
+    fn a_broken_pattern_says_so() {
+        assert!(matches!(compile("a("), Pattern::Broken(_)));
+        assert!(matches!(compile("(((a{999}){999}){999})"), Pattern::Broken(_)));
+    }
+}

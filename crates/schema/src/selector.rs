@@ -1,0 +1,14 @@
+//! Selectors: which objects a list, a watch or a delete is about.
+
+mod fields;
+mod labels;
+
+pub use fields::{FieldRequirement, Fields};
+pub use labels::{LabelOperator, LabelRequirement, Labels};
+
+use thiserror::Error;
+
+/// A selector that cannot be read, in Kubernetes' words.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct SelectorError(String);

@@ -1,0 +1,117 @@
+//! Defaults must be what their own schema asks for, with nothing that pruning would drop.
+
+use crate::field::{self, FieldError, Path};
+use crate::schema::Schema;
+use crate::{embedded, prune, validate};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// The way from the nearest resource to a schema inside of its metadata.
+#[derive(Clone, Copy)]
+enum Way<'a> {
+    Root,
+    Field(&'a Way<'a>, &'a str),
+    Index(&'a Way<'a>),
+}
+
+impl Way<'_> {
+    /// A whole object with `value` at the end of the way.
+    fn surround(&self, value: Value) -> Value {
+        match self {
+            Way::Root => match value {
+                Value::Object(mut fields) => {
+                    fields.insert("apiVersion".to_owned(), "validation/v1".into());
+                    fields.insert("kind".to_owned(), "Validation".into());
+                    Value::Object(fields)
+                }
+                other => other,
+            },
+            Way::Field(parent, name) => parent.surround(Map::from_iter([((*name).to_owned(), value)]).into()),
+            Way::Index(parent) => parent.surround(Value::Array(vec![value])),
+        }
+    }
+}
+
+pub(super) fn check(root: &Arc<Schema>, path: &Path, errors: &mut Vec<FieldError>) {
+    node(&as_resource(root), root, &Way::Root, false, path, errors);
+}
+
+fn as_resource(schema: &Arc<Schema>) -> Arc<Schema> {
+    if schema.embedded_resource {
+        return schema.clone();
+    }
+    Arc::new(Schema { embedded_resource: true, ..(**schema).clone() })
+}
+
+fn node(
+    schema: &Arc<Schema>,
+    resource: &Arc<Schema>,
+    way: &Way<'_>,
+    inside_meta: bool,
+    path: &Path,
+    errors: &mut Vec<FieldError>,
+) {
+    let (resource, way, inside_meta) =
+        if schema.embedded_resource { (schema, &Way::Root, false) } else { (resource, way, inside_meta) };
+    if let Some(default) = &schema.default {
+        let path = path.child("default");
+        if inside_meta {
+            in_metadata(schema, default, resource, way, &path, errors);
+        } else {
+            anywhere(schema, default, &path, errors);
+        }
+    }
+    // Not into additionalProperties, where nothing says what a default would belong to.
+    if let Some(items) = &schema.items {
+        node(items, resource, &Way::Index(way), inside_meta, &path.child("items"), errors);
+    }
+    for (name, property) in &schema.properties {
+        let meta = schema.embedded_resource && matches!(name.as_str(), "metadata" | "apiVersion" | "kind");
+        let path = path.child("properties").key(name);
+        node(property, resource, &Way::Field(way, name), inside_meta || meta, &path, errors);
+    }
+}
+
+fn in_metadata(
+    schema: &Arc<Schema>,
+    default: &Value,
+    resource: &Arc<Schema>,
+    way: &Way<'_>,
+    path: &Path,
+    errors: &mut Vec<FieldError>,
+) {
+    let mut object = way.surround(default.clone());
+    let resource = as_resource(resource);
+    let nowhere = Path::root();
+    let wrong = match embedded::coerce(&resource, &mut object, &nowhere) {
+        Err(error) => Some(error.to_string()),
+        Ok(_) => {
+            let wrong = embedded::validate(&resource, &object, &nowhere);
+            (!wrong.is_empty()).then(|| field::aggregate(&wrong))
+        }
+    };
+    match wrong {
+        Some(why) => {
+            let why = format!("must result in valid metadata: {why}");
+            errors.push(FieldError::invalid(path, default.clone(), why));
+        }
+        None => errors.extend(validate::against_schema(schema, default, path)),
+    }
+}
+
+fn anywhere(schema: &Arc<Schema>, default: &Value, path: &Path, errors: &mut Vec<FieldError>) {
+    let mut pruned = default.clone();
+    prune::prune(schema, &mut pruned, schema.embedded_resource);
+    if pruned != *default {
+        errors.push(FieldError::invalid(path, default.clone(), "must not have unknown fields"));
+    }
+    let mut coerced = default.clone();
+    if let Err(error) = embedded::coerce(schema, &mut coerced, path) {
+        return errors.push(error);
+    }
+    let wrong = embedded::validate(schema, &coerced, path);
+    if !wrong.is_empty() {
+        return errors.extend(wrong);
+    }
+    errors.extend(validate::against_schema(schema, &coerced, path));
+}
