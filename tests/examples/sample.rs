@@ -1,9 +1,9 @@
 //! Runs the sample operator on the cluster of the environment: creates its kinds, then keeps them until Ctrl-C.
 
-use kube::Client;
-use kube::api::{Api, Patch, PatchParams};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Client;
 use kube::ResourceExt;
+use kube::api::{Api, Patch, PatchParams};
 use windlass::Manager;
 use windlass_tests::sample;
 

@@ -119,7 +119,8 @@ mod tests {
     fn a_transition_time_moves_only_with_the_status() {
         let reason = Reason::new("Starts", "it starts");
         let first = conditions(Standing::Waiting(&reason), &[], &[], Some(1), at(10));
-        let still = conditions(Standing::Waiting(&reason.clone().saying("still")), &[], &first, Some(2), at(20));
+        let still =
+            conditions(Standing::Waiting(&reason.clone().saying("still")), &[], &first, Some(2), at(20));
         assert_eq!(find(&still, READY).last_transition_time.0, at(10));
         assert_eq!(find(&still, READY).message, "still");
         assert_eq!(find(&still, READY).observed_generation, Some(2));

@@ -113,7 +113,9 @@ impl Kind {
             _ => return None,
         };
         let plain = |text: &str| {
-            !text.is_empty() && !text.contains("..") && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte))
+            !text.is_empty()
+                && !text.contains("..")
+                && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte))
         };
         let readable = (group.is_empty() || plain(group)) && plain(version) && plain(plural) && plain(kind);
         readable.then(|| Self {

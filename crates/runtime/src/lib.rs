@@ -20,7 +20,7 @@ mod reason;
 mod relation;
 mod seen;
 
-pub use controller::{Adoption, ConfigError, Controller, Next, TurnError, Turn};
+pub use controller::{Adoption, ConfigError, Controller, Next, Turn, TurnError};
 pub use events::Recorder;
 pub use key::Key;
 pub use kind::{Kind, Object};

@@ -33,6 +33,9 @@ pub enum Error {
         /// How long was waited.
         after: Duration,
     },
+    /// A watch broke down in a way that cannot happen; the process should start anew.
+    #[error("a watch broke down; nothing more can be seen from here")]
+    Broken,
     /// Turns did not end in time when the manager was stopped, and were cut off.
     #[error("stopped, but some turns did not end within {within:?} and were cut off")]
     CutOff {
@@ -162,7 +165,10 @@ impl Manager {
         let synced = tokio::select! {
             biased;
             synced = synced => synced,
-            () = &mut shutdown => return stop(watches, events, &ground.clock).await,
+            () = &mut shutdown => {
+                drop(started);
+                return stop(watches, events, &ground.clock).await;
+            }
         };
         if synced.is_err() {
             return Err(Error::NotSynced { kinds: ground.cache.unsynced(), after: self.sync_within });
@@ -170,7 +176,12 @@ impl Manager {
         for controller in &started {
             controller.work(&mut workers);
         }
-        shutdown.await;
+        // A watch ends only by a panic; going on with a cache that stands still would be worse than stopping.
+        let broken = tokio::select! {
+            biased;
+            () = shutdown => false,
+            _ = watches.join_next() => true,
+        };
         for controller in &started {
             controller.stop();
         }
@@ -181,6 +192,9 @@ impl Manager {
         // The listeners in its stores hold recorders no more once the controllers are gone.
         drop(cache);
         stop(watches, events, &clock).await?;
+        if broken {
+            return Err(Error::Broken);
+        }
         ended.map_err(|_| Error::CutOff { within: self.stop_within })
     }
 }

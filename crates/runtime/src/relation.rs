@@ -47,7 +47,8 @@ impl Relation {
 
     /// Those that carry all these labels; without any label, none, as an empty selector is more often a mistake than a wish.
     pub fn labelled(labels: impl IntoIterator<Item = (impl Into<String>, impl Into<String>)>) -> Self {
-        let labels: BTreeMap<_, _> = labels.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
+        let labels: BTreeMap<_, _> =
+            labels.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
         if labels.is_empty() { Self::nothing() } else { Self::new(Select::Labels(labels)) }
     }
 
@@ -110,9 +111,9 @@ impl Resolved {
         }
         match &self.select {
             Select::Names(names) => names.contains(face.name),
-            Select::Labels(wanted) => {
-                wanted.iter().all(|(key, value)| face.labels.and_then(|labels| labels.get(key)) == Some(value))
-            }
+            Select::Labels(wanted) => wanted
+                .iter()
+                .all(|(key, value)| face.labels.and_then(|labels| labels.get(key)) == Some(value)),
             Select::All => true,
         }
     }
@@ -227,8 +228,15 @@ mod tests {
         ]);
         assert_eq!(whom(&index, "here", "x", &[]), ["all", "all-here", "by-name"]);
         assert_eq!(whom(&index, "there", "x", &[]), ["all", "there"]);
-        assert_eq!(whom(&index, "here", "y", &[("app", "x"), ("tier", "db")]), ["all", "all-here", "by-label"]);
-        assert_eq!(whom(&index, "here", "y", &[("app", "x")]), ["all", "all-here"], "every label must be there");
+        assert_eq!(
+            whom(&index, "here", "y", &[("app", "x"), ("tier", "db")]),
+            ["all", "all-here", "by-label"]
+        );
+        assert_eq!(
+            whom(&index, "here", "y", &[("app", "x")]),
+            ["all", "all-here"],
+            "every label must be there"
+        );
     }
 
     #[test]

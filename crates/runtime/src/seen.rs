@@ -222,7 +222,9 @@ mod tests {
         assert_eq!(replayed.now(), seen.now());
         assert_eq!(replayed.get::<ConfigMap>("a").unwrap(), seen.get::<ConfigMap>("a").unwrap());
         assert!(replayed.list::<Secret>().is_err(), "what was not declared then is not now");
-        for nonsense in [json!(null), json!({"now": "x"}), json!({"now": "2026-01-01T00:00:00Z", "kinds": [{}]})] {
+        for nonsense in
+            [json!(null), json!({"now": "x"}), json!({"now": "2026-01-01T00:00:00Z", "kinds": [{}]})]
+        {
             assert!(Seen::from_json(&nonsense).is_err(), "{nonsense}");
         }
     }

@@ -52,7 +52,8 @@ pub fn decide(vault: &Vault, seen: &Seen) -> Result<Plan, Refusal> {
         let status = VaultStatus { open: false, shards, ..Default::default() };
         return Ok(plan.wait(Why::WaitsForThePassword, windlass::Until::Change).status(status));
     }
-    let plan = (0..vault.spec.shards).fold(plan, |plan, number| plan.apply(shard(vault, number), Why::HoldsAShard));
+    let plan =
+        (0..vault.spec.shards).fold(plan, |plan, number| plan.apply(shard(vault, number), Why::HoldsAShard));
     let open = (0..vault.spec.shards).all(|number| shards.contains(&shard_name(vault, number)));
     Ok(plan.status(VaultStatus { open, shards, ..Default::default() }))
 }

@@ -99,16 +99,24 @@ fn same(intent: &Value, live: &Value, owned: &Map<String, Value>, depth: usize) 
             as_many
                 && parts.clone().all(|(part, below)| {
                     let Some(field) = part.strip_prefix("f:") else { return false };
-                    let (Some(wanted), Some(there)) = (wanted.get(field), there.get(field)) else { return false };
+                    let (Some(wanted), Some(there)) = (wanted.get(field), there.get(field)) else {
+                        return false;
+                    };
                     below.as_object().is_some_and(|below| same(wanted, there, below, depth + 1))
                 })
         }
         (Value::Array(wanted), Value::Array(there)) => {
             let as_many = parts.clone().count() == wanted.len();
             as_many
-                && in_same_order(wanted, there, &parts.clone().map(|(part, _)| part.as_str()).collect::<Vec<_>>())
+                && in_same_order(
+                    wanted,
+                    there,
+                    &parts.clone().map(|(part, _)| part.as_str()).collect::<Vec<_>>(),
+                )
                 && parts.clone().all(|(part, below)| {
-                    let (Some(wanted), Some(there)) = (item(wanted, part), item(there, part)) else { return false };
+                    let (Some(wanted), Some(there)) = (item(wanted, part), item(there, part)) else {
+                        return false;
+                    };
                     below.as_object().is_some_and(|below| same(wanted, there, below, depth + 1))
                 })
         }
@@ -141,10 +149,8 @@ fn position(items: &[Value], part: &str) -> Option<usize> {
 
 /// Whether the items that are ours stand in the same order in both.
 fn in_same_order(wanted: &[Value], there: &[Value], parts: &[&str]) -> bool {
-    let mut places: Vec<_> = parts
-        .iter()
-        .filter_map(|part| Some((position(wanted, part)?, position(there, part)?)))
-        .collect();
+    let mut places: Vec<_> =
+        parts.iter().filter_map(|part| Some((position(wanted, part)?, position(there, part)?))).collect();
     places.sort_unstable();
     places.len() == parts.len() && places.is_sorted_by_key(|(_, there)| *there)
 }
@@ -197,12 +203,14 @@ mod tests {
             json!({"f:by": {"k:{\"name\":\"a\"}": {".": {}, "f:name": {}, "f:v": {}}}, "f:set": {"v:\"x\"": {}}, "f:piece": {}}),
             json!({"by": [{"name": "z"}, {"name": "a", "v": 1, "theirs": 2}], "set": ["y", "x"], "piece": [1, 2]}),
         );
-        let intent = |v: i64, set: &str, piece: Value| {
-            json!({"by": [{"name": "a", "v": v}], "set": [set], "piece": piece})
-        };
+        let intent = |v: i64, set: &str, piece: Value| json!({"by": [{"name": "a", "v": v}], "set": [set], "piece": piece});
         assert_eq!(verdict(intent(1, "x", json!([1, 2])), &live), Verdict::Same);
         assert_eq!(verdict(intent(2, "x", json!([1, 2])), &live), Verdict::Differs);
-        assert_eq!(verdict(intent(1, "y", json!([1, 2])), &live), Verdict::Differs, "y is there, and not ours");
+        assert_eq!(
+            verdict(intent(1, "y", json!([1, 2])), &live),
+            Verdict::Differs,
+            "y is there, and not ours"
+        );
         assert_eq!(verdict(intent(1, "x", json!([2, 1])), &live), Verdict::Differs);
     }
 
@@ -228,7 +236,9 @@ mod tests {
 
     #[test]
     fn nonsense_in_managed_fields_is_no_panic() {
-        for fields in [json!({"f:a": 1}), json!({"k:{": {}}), json!({"v:": {}}), json!({"": {}}), json!({"x:y": {}})] {
+        for fields in
+            [json!({"f:a": 1}), json!({"k:{": {}}), json!({"v:": {}}), json!({"": {}}), json!({"x:y": {}})]
+        {
             let live = live(fields, json!({"a": [1], "b": {}}));
             assert_eq!(verdict(json!({"a": [1]}), &live), Verdict::Differs);
         }

@@ -6,6 +6,7 @@ mod change;
 mod errors;
 mod memory;
 mod requests;
+mod schemas;
 
 pub use change::{Verdict, own_fields, would_change};
 pub use errors::ActError;
@@ -21,9 +22,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
 use memory::Memory;
 use parking_lot::Mutex;
+use schemas::Schemas;
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use windlass_clock::Clock;
 
 /// What became of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,12 +43,13 @@ pub struct Hand {
     client: Client,
     cache: Cache,
     manager: Arc<str>,
+    clock: Clock,
     shared: Arc<Shared>,
 }
 
-#[derive(Default)]
 struct Shared {
     memory: Memory,
+    schemas: Schemas,
     /// By the object whose turn it was: what may or may not have been written.
     doubts: Mutex<HashMap<Key, BTreeSet<(Kind, Key)>>>,
 }
@@ -58,9 +62,14 @@ impl std::fmt::Debug for Hand {
 
 impl Hand {
     /// A hand that writes as the field manager `manager`, whose entries the cache keeps from now on.
-    pub fn new(client: Client, cache: Cache, manager: Arc<str>) -> Self {
+    pub fn new(client: Client, cache: Cache, manager: Arc<str>, clock: Clock) -> Self {
         cache.keep_fields_of(manager.clone());
-        Self { client, cache, manager, shared: Arc::default() }
+        let shared = Shared {
+            memory: Memory::default(),
+            schemas: Schemas::new(client.clone(), clock.clone()),
+            doubts: Mutex::default(),
+        };
+        Self { client, cache, manager, clock, shared: Arc::new(shared) }
     }
 
     /// The field manager it writes as.
@@ -89,13 +98,14 @@ impl Hand {
     ) -> Result<Done, ActError> {
         let before = live.and_then(|live| stamp_of(live.meta()));
         if let (Some(live), Some(before)) = (live, &before) {
-            let same = would_change(intent, &live.to_json(), &self.manager, door) == Verdict::Same;
-            if same || self.shared.memory.knows(kind, key, door, intent, before) {
+            let known = || self.shared.memory.knows(kind, key, door, intent, before);
+            if self.is_so(kind, door, intent, live).await || known() {
                 return Ok(Done::Unchanged);
             }
         }
         let mut sent = intent.clone();
-        if let (Some(meta), Some(before)) = (sent.get_mut("metadata").and_then(Value::as_object_mut), &before) {
+        if let (Some(meta), Some(before)) = (sent.get_mut("metadata").and_then(Value::as_object_mut), &before)
+        {
             // Without it, applying to an object that was deleted meanwhile would bring a ghost of it back.
             meta.insert("uid".to_owned(), Value::from(&*before.uid));
         }
@@ -220,7 +230,8 @@ impl Hand {
         finalizers: &[String],
     ) -> Result<(), ActError> {
         // Not by apply: a finalizer that somebody else claims too, as a restored backup does, would stay.
-        let request = requests::set_finalizers(kind, key.namespace(), key.name(), &self.manager, meta, finalizers);
+        let request =
+            requests::set_finalizers(kind, key.namespace(), key.name(), &self.manager, meta, finalizers);
         match self.send("release", kind, key, key, request).await {
             Ok(answer) => drop(self.take_in(kind, key, &answer, key)),
             Err(ActError::Refused { source, .. }) if is_not_found(&source) => {
@@ -231,6 +242,29 @@ impl Hand {
             Err(error) => return Err(error),
         }
         Ok(())
+    }
+
+    /// Whether applying would certainly change nothing. First by what the manager's own entry tells, which needs no
+    /// schema; where that does not do, by the server's schema, which knows what is only written differently.
+    async fn is_so(&self, kind: &Kind, door: Door, intent: &Value, live: &Arc<dyn AnyObject>) -> bool {
+        let live = live.to_json();
+        if would_change(intent, &live, &self.manager, door) == Verdict::Same {
+            return true;
+        }
+        let Some(version) = self.shared.schemas.of(kind).await else { return false };
+        let Some(schema) = version.schema(kind) else { return false };
+        let api_version = kind.api_version();
+        let context = windlass_schema::apply::Context {
+            schema: &|_| Some(schema.clone()),
+            convert: &windlass_schema::apply::Same,
+            now: self.clock.now(),
+            subresource: door.subresource(),
+            reset_fields: &Default::default(),
+            api_version: &api_version,
+            kind: &kind.kind,
+        };
+        let verdict = windlass_schema::apply::would_change(&live, intent, &self.manager, &context);
+        verdict == windlass_schema::apply::WouldChange::No
     }
 
     async fn send(
@@ -248,6 +282,7 @@ impl Hand {
             Err(error) => Err(error),
         };
         let answer = answer.map_err(|error| ActError::from_request(verb, kind, key, error));
+        tracing::debug!(controller = %self.manager, object = %key, ok = answer.is_ok(), "sent: {verb} {kind}");
         let clear = match &answer {
             Ok(_) => true,
             // A conflict means that what was seen is old: reading live beats waiting for the watch.

@@ -310,7 +310,8 @@ impl<K: Object> Store<K> {
     fn trim(&self, meta: &mut ObjectMeta) {
         if let Some(entries) = &mut meta.managed_fields {
             let managers = self.managers.read();
-            entries.retain(|entry| entry.manager.as_deref().is_some_and(|manager| managers.contains(manager)));
+            entries
+                .retain(|entry| entry.manager.as_deref().is_some_and(|manager| managers.contains(manager)));
             entries.shrink_to_fit();
         }
         if meta.managed_fields.as_ref().is_some_and(Vec::is_empty) {
@@ -320,22 +321,12 @@ impl<K: Object> Store<K> {
 }
 
 impl<K: Object> View<K> {
-    fn wrote(
-        &mut self,
-        key: Key,
-        stamp: Stamp,
-        object: Arc<K>,
-        labels: bool,
-    ) -> Option<Change<Key, Arc<K>>> {
+    fn wrote(&mut self, key: Key, stamp: Stamp, object: Arc<K>, labels: bool) -> Option<Change<Key, Arc<K>>> {
         let change = self.overlay.wrote(key, stamp, object);
         self.reindex(change, labels)
     }
 
-    fn reindex(
-        &mut self,
-        change: Option<Change<Key, Arc<K>>>,
-        labels: bool,
-    ) -> Option<Change<Key, Arc<K>>> {
+    fn reindex(&mut self, change: Option<Change<Key, Arc<K>>>, labels: bool) -> Option<Change<Key, Arc<K>>> {
         let change = change?;
         if let Some(old) = &change.old {
             let meta = old.meta();
@@ -378,8 +369,7 @@ impl<K: Object> View<K> {
                 keys.filter_map(found).filter(holds).collect()
             }
             _ => {
-                let mut all: Vec<_> =
-                    self.overlay.iter().filter(|(_, object)| holds(object)).collect();
+                let mut all: Vec<_> = self.overlay.iter().filter(|(_, object)| holds(object)).collect();
                 all.sort_by_key(|(key, _)| *key);
                 all.into_iter().map(|(_, object)| object.clone()).collect()
             }

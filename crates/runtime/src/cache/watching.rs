@@ -56,6 +56,7 @@ pub(crate) async fn keep_watching<K: Object>(client: Client, clock: Clock, store
     let mut pause = FIRST_PAUSE;
     loop {
         let began = watching.clock.moment();
+        let before = watching.store.progress();
         let ended = match (listed, streams) {
             (true, _) => watching.watch().await,
             (false, true) => watching.list_by_streaming(&mut listed).await,
@@ -64,7 +65,7 @@ pub(crate) async fn keep_watching<K: Object>(client: Client, clock: Clock, store
         if listed {
             stale_lists = 0;
         }
-        if watching.clock.moment() - began > LONGEST_PAUSE {
+        if watching.store.progress() > before || watching.clock.moment() - began > LONGEST_PAUSE {
             pause = FIRST_PAUSE;
         }
         match ended {

@@ -145,10 +145,7 @@ impl<K: Object> Controller<K> {
     }
 
     /// Its decisions look at objects of this kind, which others own. Watch and index follow from the relation.
-    pub fn sees<C: Object>(
-        mut self,
-        relation: impl Fn(&K) -> Relation + Send + Sync + 'static,
-    ) -> Self {
+    pub fn sees<C: Object>(mut self, relation: impl Fn(&K) -> Relation + Send + Sync + 'static) -> Self {
         self.sees.push((Watched::new::<C>(), Arc::new(relation)));
         self
     }
@@ -198,7 +195,8 @@ impl<K: Object> Controller<K> {
     fn check(&self) -> Result<(), ConfigError> {
         let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         let name = self.name.as_bytes();
-        let edges = name.first().is_some_and(|byte| *byte != b'-') && name.last().is_some_and(|byte| *byte != b'-');
+        let edges =
+            name.first().is_some_and(|byte| *byte != b'-') && name.last().is_some_and(|byte| *byte != b'-');
         if !edges || name.len() > 63 || !name.iter().all(|byte| inner(*byte)) {
             return Err(ConfigError::Name(self.name.clone()));
         }

@@ -62,7 +62,12 @@ impl<K: Object> Running<K> {
         let key = Key::of(parent.key.cluster().clone(), meta);
         let Some(stamp) = stamp_of(meta) else { return Ok(Done::Unchanged) };
         let done = self.hand.delete(kind, &key, &stamp, &parent.key).await?;
-        self.say_if(done, parent, false, Reason::new(PRUNED, format!("delete {kind} {key}: no longer wanted")));
+        self.say_if(
+            done,
+            parent,
+            false,
+            Reason::new(PRUNED, format!("delete {kind} {key}: no longer wanted")),
+        );
         Ok(done)
     }
 }

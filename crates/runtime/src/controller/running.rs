@@ -70,7 +70,7 @@ impl<K: Object> Runnable for Controller<K> {
         let related = Arc::new(related);
         let stores: Vec<_> = owned.values().cloned().collect();
         triggers::connect(&name, &queue, &primary, &stores, &related);
-        let hand = Hand::new(ground.client.clone(), ground.cache.clone(), name.clone());
+        let hand = Hand::new(ground.client.clone(), ground.cache.clone(), name.clone(), ground.clock.clone());
         let finalizer = format!("windlass.dev/{name}");
         Box::new(Arc::new(Running {
             name,

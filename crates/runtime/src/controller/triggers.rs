@@ -5,10 +5,11 @@ use crate::cache::{AnyObject, AnyStore, Changed, Store, face};
 use crate::key::Key;
 use crate::kind::{Kind, Object};
 use crate::queue::{Priority, Queue};
-use crate::relation::{Resolved, ReverseIndex};
+use crate::relation::{Relation, Resolved, ReverseIndex};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// Adds the keys that a change concerns, but not the turn that made it: that one looks again by itself.
@@ -88,7 +89,12 @@ fn connect_primary<K: Object>(doorbell: &Doorbell, primary: &Arc<Store<K>>, rela
             for relation in related.iter() {
                 // Read under the index's lock: of two changes at once, the one that comes last reads the newest.
                 let mut index = relation.index.lock();
-                let now = store.get(&changed.key).map(|object| relation.of(&object));
+                let now = store.get(&changed.key).map(|object| {
+                    // The relation is the operator's code, and this is the watch's task: a panic must not end it. The
+                    // turn runs into the same panic, and tells.
+                    let related = catch_unwind(AssertUnwindSafe(|| relation.of(&object)));
+                    related.unwrap_or_else(|_| Relation::nothing().resolve(None, false))
+                });
                 index.set(&changed.key, now);
             }
         }

@@ -11,6 +11,7 @@ use crate::plan::Plan;
 use crate::reason::{Reason, Refusal};
 use crate::seen::Seen;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// So often a turn decides again on what it wrote itself. A decision that writes every time is at war with itself or
@@ -71,6 +72,8 @@ pub struct Turn<K> {
     running: Arc<Running<K>>,
     object: Arc<K>,
     parent: Parent,
+    /// Whether something was written: then there is another pass, on what was written.
+    wrote: Arc<AtomicBool>,
 }
 
 impl<K: Object> Turn<K> {
@@ -89,18 +92,15 @@ impl<K: Object> Turn<K> {
     /// # Errors
     /// [`TurnError`] when something could not be written.
     pub async fn carry_out(&self, plan: &Plan) -> Result<Done, TurnError> {
-        self.running.act_and_report(&self.parent, &self.object, Ok(plan), false).await
+        let done = self.running.act_and_report(&self.parent, &self.object, Ok(plan), false).await?;
+        if done == Done::Changed {
+            self.wrote.store(true, Ordering::Relaxed);
+        }
+        Ok(done)
     }
 
-    /// Removes the controller's finalizer from an object that is being deleted.
-    ///
-    /// # Errors
-    /// [`TurnError`] when it could not be removed.
-    pub async fn let_go(&self) -> Result<(), TurnError> {
-        Ok(self.running.let_go(&self.parent, &self.object).await?)
-    }
-
-    /// What writes: only what would change, and the cache knows at once.
+    /// What writes: only what would change, and the cache knows at once. What it writes in this turn's key does not
+    /// start another turn.
     pub fn hand(&self) -> &Hand {
         &self.running.hand
     }
@@ -135,16 +135,19 @@ impl<K: Object> Running<K> {
             uid: object.meta().uid.clone().unwrap_or_default(),
             controller: self.name.clone(),
         };
+        let deleting = object.meta().deletion_timestamp.is_some();
         let decide = match &self.mode {
-            Mode::Reconciling(reconcile) => {
-                let turn = Turn { running: self.clone(), object: object.clone(), parent };
-                return Ok((Done::Unchanged, reconcile(object, turn).await?));
+            Mode::Reconciling(reconcile) if !deleting || self.undo.is_none() => {
+                let wrote = Arc::new(AtomicBool::new(false));
+                let turn =
+                    Turn { running: self.clone(), object: object.clone(), parent, wrote: wrote.clone() };
+                let next = reconcile(object, turn).await?;
+                let done = if wrote.load(Ordering::Relaxed) { Done::Changed } else { Done::Unchanged };
+                return Ok((done, next));
             }
-            Mode::Deciding(decide) => decide,
+            Mode::Deciding(decide) if !deleting => decide,
+            _ => return self.undo_pass(&parent, &object).await,
         };
-        if object.meta().deletion_timestamp.is_some() {
-            return self.undo_pass(&parent, &object).await;
-        }
         let seen = self.observe(&object);
         let decision = decide(&object, &seen);
         if let Ok(plan) = &decision {
@@ -214,8 +217,9 @@ impl<K: Object> Running<K> {
                     Some(wait) => Standing::Waiting(&wait.reason),
                     None => Standing::Complete,
                 };
-                // Nobody reads the status of an object that is about to go.
-                let reported = match deleting && plan.is_complete() {
+                // What was just changed is decided on again at once, and that decision knows better what to report. And
+                // nobody reads the status of an object that is about to go.
+                let reported = match acted == Done::Changed || (deleting && plan.is_complete()) {
                     true => Done::Unchanged,
                     false => self.report(parent, Some(plan), standing).await?,
                 };
@@ -257,8 +261,7 @@ impl<K: Object> Running<K> {
     pub(super) fn say_if(&self, done: Done, parent: &Parent, warning: bool, reason: Reason) {
         if done == Done::Changed {
             tracing::info!(controller = %self.name, kind = %self.kind, object = %parent.key, reason = reason.name(), "{}", reason.message());
-            let about =
-                About { kind: parent.kind.clone(), key: parent.key.clone(), uid: parent.uid.clone() };
+            let about = About { kind: parent.kind.clone(), key: parent.key.clone(), uid: parent.uid.clone() };
             self.recorder.say(about, warning, reason);
         }
     }
