@@ -4,66 +4,41 @@ use crate::key::Key;
 use crate::kind::Kind;
 use crate::plan::GenerateError;
 
+/// A request that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("{verb} {kind} {key}")]
+pub struct Failed {
+    /// What was tried.
+    pub verb: &'static str,
+    /// On which kind.
+    pub kind: String,
+    /// On which object.
+    pub key: Key,
+    /// What came back.
+    #[source]
+    pub answer: kube::Error,
+}
+
 /// Why an action was not carried out, or may not have been.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
     /// Somebody was faster, or what was seen is old: look and decide again.
-    #[error("{verb} {kind} {key}: the object is not as it was seen")]
-    Conflict {
-        /// What was tried.
-        verb: &'static str,
-        /// On which kind.
-        kind: Kind,
-        /// On which object.
-        key: Key,
-        /// The answer.
-        #[source]
-        source: Box<kube::Error>,
-    },
+    #[error("the object is not as it was seen")]
+    Conflict(#[source] Box<Failed>),
     /// It may or may not be done: the next turn reads live before it decides.
-    #[error("{verb} {kind} {key}: no clear answer")]
-    Ambiguous {
-        /// What was tried.
-        verb: &'static str,
-        /// On which kind.
-        kind: Kind,
-        /// On which object.
-        key: Key,
-        /// What came instead of an answer.
-        #[source]
-        source: Box<kube::Error>,
-    },
+    #[error("no clear answer from the server")]
+    Ambiguous(#[source] Box<Failed>),
     /// The server is busy; nothing was done.
-    #[error("{verb} {kind} {key}: the server is busy")]
-    Busy {
-        /// What was tried.
-        verb: &'static str,
-        /// On which kind.
-        kind: Kind,
-        /// On which object.
-        key: Key,
-        /// The answer.
-        #[source]
-        source: Box<kube::Error>,
-    },
+    #[error("the server is busy")]
+    Busy(#[source] Box<Failed>),
     /// The server refuses, and would again: the same request cannot succeed until something else changes.
-    #[error("{verb} {kind} {key}: the server refuses")]
-    Refused {
-        /// What was tried.
-        verb: &'static str,
-        /// On which kind.
-        kind: Kind,
-        /// On which object.
-        key: Key,
-        /// The answer.
-        #[source]
-        source: Box<kube::Error>,
-    },
+    #[error("the server refuses")]
+    Refused(#[source] Box<Failed>),
     /// An object of that name is there and belongs to somebody else.
     #[error("{kind} {key} exists and is not ours{}", owner.as_ref().map(|owner| format!(": it belongs to {owner}")).unwrap_or_default())]
     NotOurs {
         /// Its kind.
-        kind: Kind,
+        kind: String,
         /// Which.
         key: Key,
         /// Whose it is, if it says so.
@@ -73,16 +48,16 @@ pub enum ActError {
     #[error("{kind} {key} is in another namespace than the object that would own it")]
     Elsewhere {
         /// Its kind.
-        kind: Kind,
+        kind: String,
         /// Which.
         key: Key,
     },
     /// The plan touches a kind that the controller did not declare with `.owns`.
     #[error("the plan touches {0}, which the controller does not own: add .owns for it")]
-    Undeclared(Kind),
+    Undeclared(String),
     /// An object in the plan has no name.
     #[error("a {0} in the plan has no name")]
-    Nameless(Kind),
+    Nameless(String),
     /// A value could not be generated.
     #[error("a value could not be generated")]
     Generate(#[source] GenerateError),
@@ -93,7 +68,7 @@ impl ActError {
     pub fn is_terminal(&self) -> bool {
         matches!(
             self,
-            Self::Refused { .. }
+            Self::Refused(_)
                 | Self::NotOurs { .. }
                 | Self::Elsewhere { .. }
                 | Self::Undeclared(_)
@@ -105,10 +80,10 @@ impl ActError {
     /// Its name as a condition's reason and a metric's label.
     pub fn label(&self) -> &'static str {
         match self {
-            Self::Conflict { .. } => "Conflict",
-            Self::Ambiguous { .. } => "NoClearAnswer",
-            Self::Busy { .. } => "ServerBusy",
-            Self::Refused { .. } => "RefusedByServer",
+            Self::Conflict(_) => "Conflict",
+            Self::Ambiguous(_) => "NoClearAnswer",
+            Self::Busy(_) => "ServerBusy",
+            Self::Refused(_) => "RefusedByServer",
             Self::NotOurs { .. } => "NotOurs",
             Self::Elsewhere { .. } => "OtherNamespace",
             Self::Undeclared(_) => "UndeclaredKind",
@@ -118,13 +93,13 @@ impl ActError {
     }
 
     pub(super) fn from_request(verb: &'static str, kind: &Kind, key: &Key, error: kube::Error) -> Self {
-        let (kind, key, meaning) = (kind.clone(), key.clone(), meaning(&error));
-        let source = Box::new(error);
+        let meaning = meaning(&error);
+        let failed = Box::new(Failed { verb, kind: kind.kind.clone(), key: key.clone(), answer: error });
         match meaning {
-            Meaning::Conflict => Self::Conflict { verb, kind, key, source },
-            Meaning::Ambiguous => Self::Ambiguous { verb, kind, key, source },
-            Meaning::Busy => Self::Busy { verb, kind, key, source },
-            Meaning::Refused => Self::Refused { verb, kind, key, source },
+            Meaning::Conflict => Self::Conflict(failed),
+            Meaning::Ambiguous => Self::Ambiguous(failed),
+            Meaning::Busy => Self::Busy(failed),
+            Meaning::Refused => Self::Refused(failed),
         }
     }
 }

@@ -11,7 +11,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The intents that were sent, by hash, and the object that came of each.
 #[derive(Debug, Default)]
-pub(super) struct Memory(Mutex<HashMap<(Kind, Key, Door), (u64, Stamp)>>);
+pub(super) struct Memory(Mutex<HashMap<Place, (u64, Stamp)>>);
+
+/// A door of an object.
+type Place = (Kind, Key, Door);
 
 impl Memory {
     /// Whether exactly this was applied and left the object as it is now.

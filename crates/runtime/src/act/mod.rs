@@ -9,8 +9,8 @@ mod requests;
 mod schemas;
 
 pub use change::{Verdict, own_fields, would_change};
-pub use errors::ActError;
 pub(crate) use errors::chain;
+pub use errors::{ActError, Failed};
 pub use requests::Door;
 
 use crate::cache::{AnyObject, Cache, Origin, Stamp};
@@ -150,7 +150,7 @@ impl Hand {
                 self.take_in(kind, key, &answer, turn);
                 return Ok(Done::Changed);
             }
-            Err(ActError::Refused { source, .. }) if is_not_found(&source) => {}
+            Err(ActError::Refused(failed)) if is_not_found(&failed.answer) => {}
             Err(error) => return Err(error),
         }
         self.gone(kind, key, last, turn);
@@ -234,7 +234,7 @@ impl Hand {
             requests::set_finalizers(kind, key.namespace(), key.name(), &self.manager, meta, finalizers);
         match self.send("release", kind, key, key, request).await {
             Ok(answer) => drop(self.take_in(kind, key, &answer, key)),
-            Err(ActError::Refused { source, .. }) if is_not_found(&source) => {
+            Err(ActError::Refused(failed)) if is_not_found(&failed.answer) => {
                 if let Some(last) = stamp_of(meta) {
                     self.gone(kind, key, &last, key);
                 }
@@ -286,7 +286,7 @@ impl Hand {
         let clear = match &answer {
             Ok(_) => true,
             // A conflict means that what was seen is old: reading live beats waiting for the watch.
-            Err(error) => !matches!(error, ActError::Ambiguous { .. } | ActError::Conflict { .. }),
+            Err(error) => !matches!(error, ActError::Ambiguous(_) | ActError::Conflict(_)),
         };
         if clear && let Some(doubts) = self.shared.doubts.lock().get_mut(turn) {
             doubts.remove(&(kind.clone(), key.clone()));

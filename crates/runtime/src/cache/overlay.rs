@@ -52,13 +52,15 @@ pub struct Overlay<N, T> {
     entries: HashMap<N, Entry<T>>,
     /// UIDs known to be deleted whose deletion the watch has not shown yet, each with the last version it had.
     tombstones: HashMap<Arc<str>, u64>,
+    /// By name of a deleted object: what is not newer than this was there before it, and is history.
+    floors: HashMap<N, u64>,
     /// Everything up to this version has been seen from the watch.
     progress: u64,
 }
 
 impl<N, T> Default for Overlay<N, T> {
     fn default() -> Self {
-        Self { entries: HashMap::new(), tombstones: HashMap::new(), progress: 0 }
+        Self { entries: HashMap::new(), tombstones: HashMap::new(), floors: HashMap::new(), progress: 0 }
     }
 }
 
@@ -116,6 +118,7 @@ impl<N: Clone + Eq + Hash, T: Clone> Overlay<N, T> {
     /// The watch says that nothing else happened up to this version.
     pub fn bookmark(&mut self, version: u64) {
         self.progress = self.progress.max(version);
+        self.floors.retain(|_, floor| *floor > version);
     }
 
     /// A complete list, at its version. Refused when the view is further: the watch that follows it repeats what is
@@ -145,6 +148,7 @@ impl<N: Clone + Eq + Hash, T: Clone> Overlay<N, T> {
             changes.extend(self.take_newer(name, stamp, value));
         }
         changes.extend(absent.into_keys().filter_map(|name| self.remove(name)));
+        self.floors.retain(|_, floor| *floor > version);
         // A tombstone has served once a list that is new enough to have shown the object does not.
         self.tombstones.retain(|uid, last| *last > version || surviving.contains_key(uid));
         Ok(changes)
@@ -164,14 +168,14 @@ impl<N: Clone + Eq + Hash, T: Clone> Overlay<N, T> {
         let known = self.entries.get(&name).map(|entry| entry.stamp.clone());
         let present = known.as_ref().is_some_and(|known| known.uid == last.uid);
         // An older object of that name is gone too: its successor was.
-        let older = known.filter(|known| known.uid != last.uid && known.version < last.version);
+        let older = known.is_some_and(|known| known.version < last.version);
+        if last.version > self.progress {
+            self.floors.insert(name.clone(), last.version);
+        }
         if present || last.version > self.progress {
             self.tombstones.insert(last.uid.clone(), last.version);
         }
-        if let Some(older) = &older {
-            self.tombstones.insert(older.uid.clone(), older.version);
-        }
-        (present || older.is_some()).then(|| self.remove(name)).flatten()
+        (present || older).then(|| self.remove(name)).flatten()
     }
 
     /// Forgets everything: the server's history was rewound, as after a restore from a backup.
@@ -184,9 +188,11 @@ impl<N: Clone + Eq + Hash, T: Clone> Overlay<N, T> {
 
     fn take_newer(&mut self, name: N, stamp: Stamp, value: T) -> Option<Change<N, T>> {
         let known = self.entries.get(&name).is_some_and(|entry| entry.stamp.version >= stamp.version);
-        if known || self.tombstones.contains_key(&stamp.uid) {
+        let before = self.floors.get(&name).is_some_and(|floor| *floor >= stamp.version);
+        if known || before || self.tombstones.contains_key(&stamp.uid) {
             return None;
         }
+        self.floors.remove(&name);
         let old = self.entries.insert(name.clone(), Entry { stamp, value: value.clone() });
         Some(Change { name, old: old.map(|entry| entry.value), new: Some(value) })
     }
@@ -246,6 +252,18 @@ mod tests {
         view.shown_deleted("a", &stamp("u", 8));
         view.wrote_gone("a", &stamp("u", 7));
         assert!(view.tombstones.is_empty());
+    }
+
+    #[test]
+    fn a_deleted_object_does_not_bring_its_predecessor_back() {
+        let mut view = Overlay::default();
+        view.wrote("a", stamp("u", 1), 1);
+        view.wrote("a", stamp("v", 3), 3);
+        view.wrote_gone("a", &stamp("v", 3));
+        assert_eq!(view.shown("a", stamp("u", 1), 1), None, "long replaced by the one that was deleted");
+        assert_eq!(view.get(&"a"), None);
+        view.bookmark(4);
+        assert!(view.floors.is_empty());
     }
 
     #[test]

@@ -32,13 +32,13 @@ impl<K: Object> Running<K> {
     async fn step(&self, parent: &Parent, step: &Step) -> Result<Done, ActError> {
         let action = &step.action;
         let kind = action.kind();
-        let store = self.owned.get(kind).ok_or_else(|| ActError::Undeclared(kind.clone()))?;
+        let store = self.owned.get(kind).ok_or_else(|| ActError::Undeclared(kind.kind.clone()))?;
         if action.name().is_empty() {
-            return Err(ActError::Nameless(kind.clone()));
+            return Err(ActError::Nameless(kind.kind.clone()));
         }
         let key = parent.key_of(action);
         if !parent.can_own(&key) {
-            return Err(ActError::Elsewhere { kind: kind.clone(), key });
+            return Err(ActError::Elsewhere { kind: kind.kind.clone(), key });
         }
         let live = store.get(&key);
         if let Some(live) = &live {
@@ -77,6 +77,6 @@ impl<K: Object> Running<K> {
         }
         let owner = live.meta().owner_references.iter().flatten().next();
         let owner = owner.map(|owner| format!("{} {}", owner.kind, owner.name));
-        Err(ActError::NotOurs { kind: kind.clone(), key: key.clone(), owner })
+        Err(ActError::NotOurs { kind: kind.kind.clone(), key: key.clone(), owner })
     }
 }

@@ -85,7 +85,7 @@ pub enum ConfigError {
         /// Which controller.
         controller: String,
         /// Which kind.
-        kind: Kind,
+        kind: String,
     },
     /// It prunes a kind whose loss cannot be mended, and does not say that it means to.
     #[error("controller {controller} prunes {kind}, which holds data: say .prunes_precious if you mean it")]
@@ -93,7 +93,7 @@ pub enum ConfigError {
         /// Which controller.
         controller: String,
         /// Which kind.
-        kind: Kind,
+        kind: String,
     },
 }
 
@@ -201,12 +201,12 @@ impl<K: Object> Controller<K> {
             return Err(ConfigError::Name(self.name.clone()));
         }
         for kind in &self.prunes {
-            let (controller, kind) = (self.name.clone(), kind.clone());
-            if self.owns.iter().all(|owned| owned.kind != kind) {
-                return Err(ConfigError::PrunesUnowned { controller, kind });
+            let (controller, name) = (self.name.clone(), kind.kind.clone());
+            if self.owns.iter().all(|owned| owned.kind != *kind) {
+                return Err(ConfigError::PrunesUnowned { controller, kind: name });
             }
-            if kind.is_precious() && !self.prunes_precious.contains(&kind) {
-                return Err(ConfigError::PrunesPrecious { controller, kind });
+            if kind.is_precious() && !self.prunes_precious.contains(kind) {
+                return Err(ConfigError::PrunesPrecious { controller, kind: name });
             }
         }
         Ok(())

@@ -62,7 +62,7 @@ impl TurnError {
     }
 
     pub(super) fn is_conflict(&self) -> bool {
-        matches!(self, Self::Act(ActError::Conflict { .. }))
+        matches!(self, Self::Act(ActError::Conflict(_)))
     }
 }
 
