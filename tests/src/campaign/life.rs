@@ -62,8 +62,7 @@ pub async fn live(
 }
 
 async fn run_operator(target: &Target, namespace: &str, sabotage: &Sabotage) -> anyhow::Result<()> {
-    let client = operator_client(target, sabotage).await?;
-    let manager = Manager::new(client, Clock::real()).namespace(namespace);
+    let manager = Manager::new(operator_client(target, sabotage), Clock::real()).namespace(namespace);
     Ok(sample::operator(manager).run_until(std::future::pending()).await?)
 }
 
@@ -89,7 +88,8 @@ async fn user(
     vaults.create(&PostParams::default(), &vault).await?;
     let admitted = |tenant: Tenant| tenant.status.is_some_and(|status| status.admitted_to.is_some());
     for name in ["stayer", "leaver"] {
-        until(&format!("tenant {name} is admitted"), || async { Ok(admitted(tenants.get(name).await?)) }).await?;
+        until(&format!("tenant {name} is admitted"), || async { Ok(admitted(tenants.get(name).await?)) })
+            .await?;
     }
     let password = secrets.get("v-password").await?.data.context("a password")?;
 
@@ -111,11 +111,16 @@ async fn user(
         if let Err(error) = reached.await {
             let state = State::observe(&client, namespace).await?;
             let difference = crate::compare::first_difference(&state.0, &expected.0, "");
-            return Err(error.context(format!("first difference, this life against the undisturbed: {difference}")));
+            return Err(
+                error.context(format!("first difference, this life against the undisturbed: {difference}"))
+            );
         }
     }
     wait_for_silence(operators).await;
-    anyhow::ensure!(secrets.get("v-password").await?.data.context("a password")? == password, "another password");
+    anyhow::ensure!(
+        secrets.get("v-password").await?.data.context("a password")? == password,
+        "another password"
+    );
     let state = State::observe(&client, namespace).await?;
     if let Some(expected) = expected {
         let difference = crate::compare::first_difference(&state.0, &expected.0, "");
