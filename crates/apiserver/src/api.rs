@@ -78,7 +78,7 @@ impl Api {
 
     /// The API as `identity` sees it: a service for requests of any body, such as a `kube::Client` is made of.
     pub fn service(&self, identity: Identity) -> ApiService {
-        ApiService::new(self.0.clone(), identity)
+        ApiService::new(self.0.clone(), identity, self.0.stopped.clone())
     }
 
     /// What it stores everything in.

@@ -21,6 +21,7 @@ use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use tokio_util::sync::CancellationToken;
 
 /// The largest body of a request.
 const LARGEST_BODY: usize = 3 * 1024 * 1024;
@@ -30,11 +31,13 @@ const LARGEST_BODY: usize = 3 * 1024 * 1024;
 pub struct ApiService {
     api: Arc<Inner>,
     identity: Arc<Identity>,
+    /// Ends watches.
+    ended: CancellationToken,
 }
 
 impl ApiService {
-    pub(crate) fn new(api: Arc<Inner>, identity: Identity) -> Self {
-        Self { api, identity: Arc::new(identity) }
+    pub(crate) fn new(api: Arc<Inner>, identity: Identity, ended: CancellationToken) -> Self {
+        Self { api, identity: Arc::new(identity), ended }
     }
 }
 
@@ -119,7 +122,6 @@ impl ApiService {
         let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
         negotiate::accept(header(ACCEPT), verb == "watch")?;
         authorize::check(&self.identity, verb, &target)?;
-        let leash = Leash { ended: self.api.stopped.child_token(), ..Leash::default() };
         let mut call = Call {
             api: &self.api,
             identity: &self.identity,
@@ -130,7 +132,8 @@ impl ApiService {
             content_type: header(CONTENT_TYPE).to_owned(),
             body: Bytes::new(),
             ceiling: None,
-            leash,
+            ended: self.ended.clone(),
+            leash: Leash::default(),
         };
         if !matches!(verb, "get" | "list" | "watch") {
             call.body = body?;

@@ -21,7 +21,8 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
     prepare::namespace(&operation, &mut object)?;
     managed::update(&operation, None, &mut object);
     let outcome = store_new(&operation, object).await?;
-    Ok(Answer::new(201, outcome.bytes(resource)).warning(warnings))
+    let name = outcome.name().to_owned();
+    Ok(Answer { name, ..Answer::new(201, outcome.bytes(resource)).warning(warnings) })
 }
 
 /// The steps of a creation from mutation on; managed fields are set.

@@ -44,9 +44,14 @@ pub(crate) async fn list_or_watch(call: &Call<'_>) -> Result<Answer, Status> {
         let body = read::list(&call.api.store, &scope, &options, &view).await?;
         return Ok(Answer::new(200, body));
     }
-    let leash = Leash { ended: call.resource.ended.child_token(), ..call.leash.clone() };
+    let leash = Leash { ended: call.resource.ended.clone(), ..call.leash.clone() };
     let body = read::watch(&call.api.store, scope, &options, Arc::new(view), leash).await?;
-    Ok(Answer { code: 200, body: ApiBody::watch(body), warnings: Vec::new() })
+    Ok(Answer {
+        name: String::new(),
+        code: 200,
+        body: ApiBody::watch(body, call.ended.clone()),
+        warnings: Vec::new(),
+    })
 }
 
 /// Which objects the path and the selectors of a request are about.
