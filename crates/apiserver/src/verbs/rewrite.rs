@@ -35,7 +35,12 @@ pub(crate) async fn rewrite(
             if !expectation.may_create {
                 return Err(Status::not_found(resource.named(), name));
             }
-            let object = make(None)?;
+            if !expectation.uid.is_empty() {
+                return Err(wrong_uid(operation, &expectation.uid, ""));
+            }
+            let mut object = make(None)?;
+            // There is nothing yet that it could be a version of.
+            child(&mut object, "metadata").remove("resourceVersion");
             match store_new(operation, object).await {
                 // Someone else created it first: then it is an update after all.
                 Err(status)
