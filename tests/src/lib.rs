@@ -1,1 +1,5 @@
-//! Shared parts of the tests across crates.
+//! Shared parts of the tests across crates: the comparison of two Kubernetes, request by request.
+
+pub mod compare;
+pub mod grounds;
+pub mod sabotage;

@@ -5,6 +5,7 @@ mod body;
 mod crd;
 mod discovery;
 mod facts;
+pub mod faults;
 mod flow;
 mod kinds;
 mod negotiate;

@@ -15,7 +15,7 @@ pub struct Status {
     /// What a person reads.
     pub message: String,
     /// What it is about.
-    pub details: Option<Details>,
+    pub details: Option<Box<Details>>,
     /// `metadata.continue`: where a list that can no longer be consistent may go on; empty if nowhere.
     pub continue_token: String,
 }
@@ -101,6 +101,7 @@ struct Wire<'a> {
 
 impl Status {
     fn new(code: u16, reason: &'static str, message: impl Into<String>, details: Option<Details>) -> Self {
+        let details = details.map(Box::new);
         Self { code, reason, message: message.into(), details, continue_token: String::new() }
     }
 
@@ -312,7 +313,7 @@ impl Status {
             status: "Failure",
             message: &self.message,
             reason: self.reason,
-            details: self.details.as_ref(),
+            details: self.details.as_deref(),
             code: self.code,
         }
     }

@@ -208,7 +208,7 @@ fn is_go_duration(text: &str) -> bool {
         total += number.parse::<f64>().unwrap_or(f64::INFINITY) * nanoseconds;
         rest = tail;
     }
-    total < 9.223372036854775807e18
+    total < i64::MAX as f64
 }
 
 fn has_spoken_duration(text: &str) -> bool {

@@ -48,6 +48,22 @@ fn definition_name(reference: &str) -> Option<&str> {
     reference.strip_prefix("#/components/schemas/").or_else(|| reference.strip_prefix("#/definitions/"))
 }
 
+/// The value as it is after it was stored: a whole float is written, and read again, as an integer.
+fn settled(value: &Value) -> Value {
+    match value {
+        Value::Number(number) => match number.as_f64().filter(|_| number.is_f64()) {
+            // The bounds of i64, where the cast is exact.
+            Some(float) if float.fract() == 0.0 && (i64::MIN as f64..i64::MAX as f64).contains(&float) => {
+                Value::from(float as i64)
+            }
+            _ => value.clone(),
+        },
+        Value::Array(items) => items.iter().map(settled).collect(),
+        Value::Object(fields) => fields.iter().map(|(name, field)| (name.clone(), settled(field))).collect(),
+        other => other.clone(),
+    }
+}
+
 #[derive(Default)]
 struct Reader {
     errors: Vec<FieldError>,
@@ -81,8 +97,8 @@ impl Reader {
             format,
             title: node.text("title"),
             nullable: node.flag("nullable"),
-            default: map.get("default").filter(|value| !value.is_null()).cloned(),
-            enumeration: node.list("enum").map(<[Value]>::to_vec),
+            default: map.get("default").filter(|value| !value.is_null()).map(settled),
+            enumeration: node.list("enum").map(|values| values.iter().map(settled).collect()),
             properties: node.schemas_by_name("properties"),
             required: node.texts("required"),
             additional: node.additional(),

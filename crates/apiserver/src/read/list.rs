@@ -93,6 +93,9 @@ pub async fn page(store: &Store, scope: &Scope, options: &ListOptions) -> Result
         (None, Some(_)) => At::Exact(scope.newest(store)),
         (None, None) => At::Latest,
     };
+    if let Some(key) = scope.key() {
+        return page_of_one(store, scope, &key, at).ok_or_else(|| Status::expired(LIST_TOO_OLD));
+    }
     let accepts = |entry: &Entry| scope.accepts(entry);
     let after = token.as_ref().map(|token| {
         let (namespace, name) = &token.after;
@@ -111,6 +114,23 @@ pub async fn page(store: &Store, scope: &Scope, options: &ListOptions) -> Result
         }
         None => Status::expired(LIST_TOO_OLD),
     })
+}
+
+/// A list that can hold one object only; none if that version is forgotten.
+fn page_of_one(store: &Store, scope: &Scope, key: &Key, at: At) -> Option<Page> {
+    let (mut revision, found) = match at {
+        At::Exact(revision) => (revision, store.get_at(key, revision).ok()?),
+        At::Latest => {
+            let newest = store.revision();
+            // Compaction may pass between the two calls; then only the newest is left to show.
+            (newest, store.get_at(key, newest).unwrap_or_else(|_| store.get(key)))
+        }
+    };
+    let items: Vec<_> = found.into_iter().filter(|entry| scope.accepts(entry)).collect();
+    for entry in &items {
+        revision = revision.max(entry.revision());
+    }
+    Some(Page { revision, items, more: false, remaining: None })
 }
 
 /// Waits until `wanted` is there, for as long as a request may.

@@ -16,7 +16,7 @@ pub use options::{ListOptions, Match};
 pub use view::{Transform, View};
 pub use watch::{Hold, Leash, WatchBody, watch};
 
-use crate::store::{Entry, ListQuery, Revision, Store};
+use crate::store::{Entry, Key, ListQuery, Revision, Store};
 use std::sync::Arc;
 
 /// A predicate on objects, such as a label selector.
@@ -29,6 +29,9 @@ pub struct Scope {
     pub resource: Arc<str>,
     /// Only this namespace: from the path, or from a field selector that asks for exactly one.
     pub namespace: Option<Arc<str>>,
+    /// Only this name, from a field selector that asks for exactly one; only where it names one object, that is with the
+    /// namespace or for what has none. Such a list is never cut into pages.
+    pub name: Option<Arc<str>>,
     /// What the selectors accept, all of them together. None if there are none: lists then count what remains.
     pub filter: Option<Filter>,
     /// Answer as if nothing had happened after this revision: a fault, or none.
@@ -48,6 +51,13 @@ impl Scope {
         self
     }
 
+    /// The same, but only the object of this name.
+    #[must_use]
+    pub fn with_name(mut self, name: Option<&str>) -> Self {
+        self.name = name.map(Into::into);
+        self
+    }
+
     /// The same, as of an older revision.
     #[must_use]
     pub fn with_ceiling(mut self, ceiling: Option<Revision>) -> Self {
@@ -56,7 +66,14 @@ impl Scope {
     }
 
     fn accepts(&self, entry: &Entry) -> bool {
-        self.filter.as_ref().is_none_or(|filter| filter(entry))
+        self.name.as_ref().is_none_or(|name| *name == entry.key().name)
+            && self.filter.as_ref().is_none_or(|filter| filter(entry))
+    }
+
+    /// The one object that it is about, if it can be only one.
+    fn key(&self) -> Option<Key> {
+        let namespace = self.namespace.clone().unwrap_or_default();
+        Some(Key::new(self.resource.clone(), namespace, self.name.clone()?))
     }
 
     fn query(&self) -> ListQuery<'_> {
@@ -78,6 +95,7 @@ impl std::fmt::Debug for Scope {
         f.debug_struct("Scope")
             .field("resource", &self.resource)
             .field("namespace", &self.namespace)
+            .field("name", &self.name)
             .field("filtered", &self.filter.is_some())
             .field("ceiling", &self.ceiling)
             .finish()

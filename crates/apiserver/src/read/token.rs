@@ -74,9 +74,9 @@ impl Token {
             return Err(format!("continue key is not valid: encoded start key empty (version {V1})"));
         }
         let path = fields.start.strip_prefix('/').unwrap_or(&fields.start);
-        if path.is_empty() && fields.start != "/"
-            || path.split('/').any(|part| matches!(part, "" | "." | ".."))
-        {
+        // A path that leads elsewhere than it says is not followed.
+        let odd = |part: &str| matches!(part, "" | "." | "..");
+        if !path.is_empty() && path.split('/').any(odd) {
             return Err(format!("continue key is not valid: {}", fields.start));
         }
         let last = path.strip_suffix('\0').unwrap_or(path);
@@ -121,7 +121,8 @@ fn mismatch(value: &Value, place: &str, wanted: &str) -> String {
     let found = match value {
         Value::Null => "null".to_owned(),
         Value::Bool(_) => "bool".to_owned(),
-        Value::Number(number) => format!("number {number}"),
+        Value::Number(number) if wanted == "int64" => format!("number {number}"),
+        Value::Number(_) => "number".to_owned(),
         Value::String(_) => "string".to_owned(),
         Value::Array(_) => "array".to_owned(),
         Value::Object(_) => "object".to_owned(),
@@ -135,6 +136,9 @@ fn syntax(bytes: &[u8], error: &serde_json::Error) -> String {
     }
     let at = error.column().saturating_sub(1);
     let found = String::from_utf8_lossy(&bytes[at.min(bytes.len())..]).chars().next().unwrap_or(' ');
-    let place = if at == 0 { "looking for beginning of value" } else { "in literal" };
+    let place = match bytes[..at.min(bytes.len())].trim_ascii_end().last() {
+        Some(b'{') => "looking for beginning of object key string",
+        _ => "looking for beginning of value",
+    };
     format!("invalid character {found:?} {place}")
 }

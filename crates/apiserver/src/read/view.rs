@@ -43,9 +43,10 @@ impl View {
     /// they are (`typed_items` is false); those of custom resources do.
     pub fn stored(api_version: &str, kind: &str, list_kind: &str, typed_items: bool) -> Self {
         let name = format!("{api_version} {kind}");
+        let [api_version, kind, list_kind] = [api_version, kind, list_kind].map(serde_json::Value::from);
         Self {
-            type_of_object: format!(r#""apiVersion":{api_version:?},"kind":{kind:?}"#),
-            type_of_list: format!(r#""kind":{list_kind:?},"apiVersion":{api_version:?}"#),
+            type_of_object: format!(r#""apiVersion":{api_version},"kind":{kind}"#),
+            type_of_list: format!(r#""kind":{list_kind},"apiVersion":{api_version}"#),
             typed_items,
             transform: None,
             lines: Lines::new(&name),

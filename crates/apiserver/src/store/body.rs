@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use serde_json::{Map, Value};
 use std::sync::Arc;
+use windlass_schema::json;
 
 /// Pairs of strings, sorted by the first.
 pub(super) type Pairs = Box<[(Box<str>, Box<str>)]>;
@@ -82,9 +83,9 @@ impl Text {
         let mut bytes = vec![b'{'];
         for name in TYPE {
             if let Some(value) = object.get(name) {
-                write(&mut bytes, name);
+                json::append_text(name, &mut bytes);
                 bytes.push(b':');
-                write(&mut bytes, value);
+                json::append(value, &mut bytes);
                 bytes.push(b',');
             }
         }
@@ -97,7 +98,7 @@ impl Text {
                 place = Some(write_metadata(&mut bytes, std::mem::replace(&mut separate, true), metadata));
             }
             write_name(&mut bytes, std::mem::replace(&mut separate, true), name);
-            write(&mut bytes, value);
+            json::append(value, &mut bytes);
         }
         let (at, comma) = place.unwrap_or_else(|| write_metadata(&mut bytes, separate, metadata));
         bytes.push(b'}');
@@ -153,7 +154,7 @@ fn write_name(bytes: &mut Vec<u8>, separate: bool, name: &str) {
     if separate {
         bytes.push(b',');
     }
-    write(bytes, name);
+    json::append_text(name, bytes);
     bytes.push(b':');
 }
 
@@ -168,15 +169,11 @@ fn write_metadata(bytes: &mut Vec<u8>, separate: bool, metadata: &Map<String, Va
             place = Some((bytes.len(), if separate { Comma::Before } else { Comma::After }));
         }
         write_name(bytes, std::mem::replace(&mut separate, true), name);
-        write(bytes, value);
+        json::append(value, bytes);
     }
     let place = place.unwrap_or((bytes.len(), if separate { Comma::Before } else { Comma::None }));
     bytes.push(b'}');
     place
-}
-
-fn write<T: serde::Serialize + ?Sized>(bytes: &mut Vec<u8>, value: &T) {
-    serde_json::to_writer(bytes, value).expect("JSON values and strings always encode into memory");
 }
 
 #[cfg(test)]

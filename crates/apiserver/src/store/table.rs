@@ -140,12 +140,10 @@ impl Table {
     ) -> (Vec<Arc<Entry>>, Option<Arc<str>>) {
         let mut entries = Vec::new();
         let mut last = None;
-        let mut seen = 0;
-        for (path, chain) in self.chains.range::<str, _>(range) {
+        for (seen, (path, chain)) in self.chains.range::<str, _>(range).enumerate() {
             if seen == chunk {
                 return (entries, last);
             }
-            seen += 1;
             last = Some(path.clone());
             entries.extend(chain.at(revision.0).cloned());
         }

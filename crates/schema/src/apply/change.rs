@@ -26,15 +26,18 @@ pub enum WouldChange {
 ///
 /// `live` must hold the manager's own entry; those of others are not looked at. Values differ from what was applied where the
 /// server normalises or fills in defaults inside values that are replaced as a whole: with schemas that carry the defaults the
-/// answer is sure, otherwise such a difference makes it unsure.
+/// answer is sure (at most the time of the manager's entry would move), otherwise such a difference makes it unsure.
 pub fn would_change(live: &Value, intent: &Value, manager: &str, context: &Context<'_>) -> WouldChange {
     let own = |entry: &Entry| {
         entry.manager == manager && entry.operation == APPLY && entry.subresource == context.subresource
     };
-    let Some(entry) = entries(live).unwrap_or_default().into_iter().find(own) else {
+    let entries = entries(live).unwrap_or_default();
+    if entries.is_empty() {
         return WouldChange::Yes;
-    };
-    if entry.api_version != context.api_version {
+    }
+    // Without an entry nothing is owned, which suits an intent that lists nothing.
+    let entry = entries.into_iter().find(own).unwrap_or_default();
+    if !entry.api_version.is_empty() && entry.api_version != context.api_version {
         return WouldChange::Yes;
     }
     let view = TypeView::of_kind((context.schema)(context.api_version));
@@ -60,22 +63,9 @@ pub fn would_change(live: &Value, intent: &Value, manager: &str, context: &Conte
     }
     match (live, intent) {
         (Value::Object(there), Value::Object(wanted)) => {
-            metadata_change(live, intent).max(Looking { filter }.fields(&view, None, there, wanted))
+            Looking { filter }.fields(&view, None, there, wanted)
         }
         _ => WouldChange::Unsure,
-    }
-}
-
-/// What names an object cannot be changed by applying; another uid or version than the live one is refused.
-fn metadata_change(live: &Value, intent: &Value) -> WouldChange {
-    let differs = |name: &str| {
-        let of = |object: &Value| object.get("metadata")?.get(name).filter(|value| !value.is_null()).cloned();
-        of(intent).is_some_and(|wanted| Some(wanted) != of(live))
-    };
-    if ["name", "namespace", "uid", "resourceVersion"].into_iter().any(differs) {
-        WouldChange::Unsure
-    } else {
-        WouldChange::No
     }
 }
 
@@ -99,18 +89,14 @@ impl Above<'_> {
 }
 
 impl Looking<'_> {
-    /// Whether nobody owns this field, or not by this request: then applying does not write it.
-    fn passes_over(&self, at: &Above<'_>) -> bool {
+    /// Whether nobody owns this field, or not by this request: whatever is applied there does not stay.
+    fn is_put_back(&self, at: &Above<'_>) -> bool {
         let path = at.path();
-        let names_a_part = path.len() > 1 || !matches!(&path[..], [PathElement::Field(name)] if &**name == "metadata");
-        if names_a_part && NEVER_OWNED.has(&path) {
-            return true;
-        }
-        self.filter.is_some_and(|filter| {
-            let mut set = FieldSet::new();
-            set.insert(&path);
-            filter.apply(&set).is_empty()
-        })
+        let is_metadata = matches!(&path[..], [PathElement::Field(name)] if &**name == "metadata");
+        let mut set = FieldSet::new();
+        set.insert(&path);
+        let reset = self.filter.is_some_and(|filter| filter.apply(&set).is_empty());
+        reset || (!is_metadata && NEVER_OWNED.has(&path))
     }
 
     fn fields(
@@ -126,8 +112,9 @@ impl Looking<'_> {
                 return WouldChange::No;
             }
             let at = Above { element: PathElement::field(name), above };
-            if self.passes_over(&at) {
-                return WouldChange::No;
+            // The server puts it back, but may move the time of the manager's entry.
+            if self.is_put_back(&at) {
+                return WouldChange::Unsure;
             }
             let field = match view.field(name) {
                 Member::Declared(field) | Member::Additional(field) => field,

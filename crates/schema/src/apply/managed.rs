@@ -48,7 +48,8 @@ impl Entry {
         })
     }
 
-    fn into_json(self) -> Value {
+    /// The entry as it stands in an object.
+    pub fn into_json(self) -> Value {
         let mut map = Map::new();
         let texts = [
             ("manager", self.manager),
@@ -235,15 +236,20 @@ impl Managed {
         if self.owners.is_empty() {
             return;
         }
-        let mut entries: Vec<Entry> = self.owners.iter().map(|(id, owned)| self.entry(id, owned)).collect();
-        entries.sort_by(Entry::order);
-        let entries = entries.into_iter().map(Entry::into_json).collect();
+        let entries = self.to_entries().into_iter().map(Entry::into_json).collect();
         if let Some(object) = object.as_object_mut() {
             let metadata = object.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
             if let Some(metadata) = metadata.as_object_mut() {
                 metadata.insert("managedFields".into(), Value::Array(entries));
             }
         }
+    }
+
+    /// The entries in the server's order.
+    pub(crate) fn to_entries(&self) -> Vec<Entry> {
+        let mut entries: Vec<Entry> = self.owners.iter().map(|(id, owned)| self.entry(id, owned)).collect();
+        entries.sort_by(Entry::order);
+        entries
     }
 
     fn entry(&self, id: &Identifier, owned: &Owned) -> Entry {

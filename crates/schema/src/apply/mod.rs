@@ -14,6 +14,7 @@ mod merge;
 mod path;
 mod reconcile;
 mod remove;
+mod scale;
 mod typed;
 mod types;
 mod updater;
@@ -28,6 +29,7 @@ pub use fields_v1::FieldsError;
 pub use fieldset::{FieldSet, Filter, Pattern};
 pub use managed::{Entry, Identifier, entries, keep_times_if_unchanged};
 pub use path::{Path, PathElement, path_text};
+pub use scale::{ReplicasPaths, parent_entries, scale_entries};
 
 use crate::schema::Schema;
 use jiff::Timestamp;
@@ -154,12 +156,18 @@ pub fn apply(
     let managed = Managed::decode(entries(&live).unwrap_or_default())
         .map_err(|message| ApplyError::Internal(format!("failed to decode managed fields: {message}")))?;
     let view = TypeView::of_kind((context.schema)(context.api_version));
+    let live_errors = typed::check(&view, &live, true).err();
+    if let (Some(errors), true) = (&live_errors, managed.owners.is_empty()) {
+        let why = format!("failed to convert new object ({}) to smd typed: {errors}", name_of(&live));
+        return Err(ApplyError::Internal(format!("failed to create manager for existing fields: {why}")));
+    }
     typed::check(&view, intent, false).map_err(|errors| {
         ApplyError::Internal(format!("failed to create typed patch object ({}): {errors}", name_of(intent)))
     })?;
-    typed::check(&view, &live, true).map_err(|errors| {
-        ApplyError::Internal(format!("failed to create typed live object ({}): {errors}", name_of(&live)))
-    })?;
+    if let Some(errors) = live_errors {
+        let name = name_of(&live);
+        return Err(ApplyError::Internal(format!("failed to create typed live object ({name}): {errors}")));
+    }
 
     let live = Typed { value: live, view: view.clone(), api_version: Cow::Borrowed(context.api_version) };
     let intent_typed = Typed { value: Cow::Borrowed(intent), ..live.clone() };

@@ -1,7 +1,7 @@
 //! Defaults must be what their own schema asks for, with nothing that pruning would drop.
 
 use crate::field::{self, FieldError, Path};
-use crate::schema::Schema;
+use crate::schema::{Additional, Schema};
 use crate::{embedded, prune, validate};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -33,7 +33,19 @@ impl Way<'_> {
 }
 
 pub(super) fn check(root: &Arc<Schema>, path: &Path, errors: &mut Vec<FieldError>) {
+    let root = &any_type_for_int_or_string(root);
     node(&as_resource(root), root, &Way::Root, false, path, errors);
+}
+
+/// The real server lets a default of `x-kubernetes-int-or-string` have any type.
+fn any_type_for_int_or_string(schema: &Arc<Schema>) -> Arc<Schema> {
+    let mut copy = Schema { int_or_string: false, ..(**schema).clone() };
+    copy.items = copy.items.as_ref().map(any_type_for_int_or_string);
+    copy.properties.values_mut().for_each(|property| *property = any_type_for_int_or_string(property));
+    if let Some(Additional::Schema(further)) = &mut copy.additional {
+        *further = any_type_for_int_or_string(further);
+    }
+    Arc::new(copy)
 }
 
 fn as_resource(schema: &Arc<Schema>) -> Arc<Schema> {

@@ -140,9 +140,8 @@ fn whole(number: Native) -> Option<i64> {
     match number {
         Native::Integer(integer) => Some(integer),
         // Below 2^63 the cast is exact for floats without a fraction.
-        Native::Float(float) => (float.fract() == 0.0
-            && (-9.223372036854775808e18..9.223372036854775808e18).contains(&float))
-        .then_some(float as i64),
+        Native::Float(float) => (float.fract() == 0.0 && (i64::MIN as f64..i64::MAX as f64).contains(&float))
+            .then_some(float as i64),
     }
 }
 
