@@ -66,14 +66,21 @@ pub(crate) fn scope(call: &Call<'_>, options: &ListOptions) -> Result<Scope, Sta
             return Err(unknown_field(resource, &requirement.field));
         }
     }
+    let namespace =
+        call.target.namespace.clone().or_else(|| fields.exact("metadata.namespace").map(str::to_owned));
+    let one_place = !resource.namespaced || namespace.is_some();
+    let name = fields.exact("metadata.name").filter(|name| one_place && !name.is_empty()).map(str::to_owned);
+    let namespace = namespace.filter(|_| resource.namespaced);
     let filter: Option<Filter> = (!labels.is_empty() || !fields.is_empty()).then(|| {
         let filter: Filter = Arc::new(move |entry: &Entry| {
             labels.matches(|name| entry.label(name)) && fields.matches(|name| entry.field(name))
         });
         filter
     });
-    let namespace = call.target.namespace.as_deref();
-    Ok(Scope::new(resource.storage_key(), namespace).with_filter(filter).with_ceiling(call.ceiling))
+    Ok(Scope::new(resource.storage_key(), namespace.as_deref())
+        .with_name(name.as_deref())
+        .with_filter(filter)
+        .with_ceiling(call.ceiling))
 }
 
 fn unknown_field(resource: &Resource, field: &str) -> Status {
