@@ -1,5 +1,6 @@
 //! Filling in defaults.
 
+use crate::prune;
 use crate::schema::{Additional, Schema};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -60,7 +61,7 @@ fn fill_object(schema: &Arc<Schema>, fields: &mut Map<String, Value>) {
             Some(Value::Null) if !schema.nullable => {}
             Some(_) => continue,
         }
-        fields.insert(name.clone(), default.clone());
+        fields.insert(name.clone(), pruned(schema, default));
     }
     for (name, value) in fields {
         if let Some(field) = schema.properties.get(name) {
@@ -72,13 +73,23 @@ fn fill_object(schema: &Arc<Schema>, fields: &mut Map<String, Value>) {
     }
 }
 
-fn replace_null(schema: &Schema, value: &mut Value) {
+fn replace_null(schema: &Arc<Schema>, value: &mut Value) {
     if value.is_null()
         && !schema.nullable
         && let Some(default) = &schema.default
     {
-        *value = default.clone();
+        *value = pruned(schema, default);
     }
+}
+
+/// A default without what its schema does not know. Definitions are refused for that, except where nothing looks:
+/// under `additionalProperties`.
+fn pruned(schema: &Arc<Schema>, default: &Value) -> Value {
+    let mut default = default.clone();
+    if let Value::Object(_) | Value::Array(_) = default {
+        prune::prune(schema, &mut default, schema.embedded_resource);
+    }
+    default
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ mod go;
 pub mod json;
 pub mod lists;
 pub mod meta;
-mod names;
+pub mod names;
 mod parse;
 pub mod patch;
 mod pattern;

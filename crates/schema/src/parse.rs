@@ -14,12 +14,14 @@ type Target = Arc<OnceLock<Weak<Schema>>>;
 impl Schema {
     /// Reads a CRD's `openAPIV3Schema` or an OpenAPI definition. Unknown keywords are ignored, references stay open.
     pub fn from_json(json: &Value) -> Result<Schema, Vec<FieldError>> {
-        Self::read(json, &Path::root())
+        let mut reader = Reader::default();
+        let schema = reader.schema(json, &Path::root(), 0);
+        reader.finish(schema)
     }
 
-    /// The same, with errors below a path.
-    pub(crate) fn read(json: &Value, path: &Path) -> Result<Schema, Vec<FieldError>> {
-        let mut reader = Reader::default();
+    /// The same for a schema that was not stored yet, with errors below a path.
+    pub(crate) fn read_unsettled(json: &Value, path: &Path) -> Result<Schema, Vec<FieldError>> {
+        let mut reader = Reader { unsettled: true, ..Reader::default() };
         let schema = reader.schema(json, path, 0);
         reader.finish(schema)
     }
@@ -48,8 +50,26 @@ fn definition_name(reference: &str) -> Option<&str> {
     reference.strip_prefix("#/components/schemas/").or_else(|| reference.strip_prefix("#/definitions/"))
 }
 
+/// The value as it is after it was stored: a whole float is written, and read again, as an integer.
+fn settled(value: &Value) -> Value {
+    match value {
+        Value::Number(number) => match number.as_f64().filter(|_| number.is_f64()) {
+            // The bounds of i64, where the cast is exact.
+            Some(float) if float.fract() == 0.0 && (i64::MIN as f64..i64::MAX as f64).contains(&float) => {
+                Value::from(float as i64)
+            }
+            _ => value.clone(),
+        },
+        Value::Array(items) => items.iter().map(settled).collect(),
+        Value::Object(fields) => fields.iter().map(|(name, field)| (name.clone(), settled(field))).collect(),
+        other => other.clone(),
+    }
+}
+
 #[derive(Default)]
 struct Reader {
+    /// Are numbers kept as they were written?
+    unsettled: bool,
     errors: Vec<FieldError>,
     targets: BTreeMap<String, Target>,
 }
@@ -72,6 +92,7 @@ impl Reader {
             ));
             return Schema::default();
         }
+        let take = if self.unsettled { Value::clone } else { settled };
         let mut node = Node { reader: self, map, path, depth: depth + 1 };
         let format = node.text("format");
         Schema {
@@ -81,8 +102,8 @@ impl Reader {
             format,
             title: node.text("title"),
             nullable: node.flag("nullable"),
-            default: map.get("default").filter(|value| !value.is_null()).cloned(),
-            enumeration: node.list("enum").map(<[Value]>::to_vec),
+            default: map.get("default").filter(|value| !value.is_null()).map(take),
+            enumeration: node.list("enum").map(|values| values.iter().map(take).collect()),
             properties: node.schemas_by_name("properties"),
             required: node.texts("required"),
             additional: node.additional(),
@@ -120,6 +141,7 @@ impl Reader {
             }),
             validations: node.list("x-kubernetes-validations").map(<[Value]>::to_vec).unwrap_or_default(),
             reference: node.reference(),
+            any_format: false,
             compiled: OnceLock::new(),
         }
     }

@@ -60,12 +60,21 @@ pub(super) fn is_mac(text: &str) -> bool {
 
 /// `local@domain`, or a name before `<local@domain>`.
 pub(super) fn is_email(text: &str) -> bool {
-    let text = text.trim_matches([' ', '\t']);
+    let text = without_comment(text).trim_matches([' ', '\t']);
     let (name, address) = match text.strip_suffix('>').and_then(|head| head.rsplit_once('<')) {
         Some((name, address)) => (name.trim_matches([' ', '\t']), address),
         None => ("", text),
     };
     is_phrase(name) && is_address(address)
+}
+
+/// Without the comment in parentheses that may follow.
+fn without_comment(text: &str) -> &str {
+    let comment = text.trim_end().strip_suffix(')').and_then(|head| head.rsplit_once('('));
+    match comment {
+        Some((head, comment)) if !comment.contains([')', '\\']) && !head.is_empty() => head,
+        _ => text,
+    }
 }
 
 fn is_atom_char(c: char) -> bool {
@@ -156,6 +165,15 @@ fn escapes_are_whole(text: &str) -> bool {
     })
 }
 
+/// In a host only what is not ASCII, and the percent sign itself, may be escaped.
+fn escapes_are_not_ascii(host: &str) -> bool {
+    escapes_are_whole(host)
+        && host
+            .split('%')
+            .skip(1)
+            .all(|tail| tail.starts_with("25") || !tail.starts_with(|c| ('0'..='7').contains(&c)))
+}
+
 fn is_authority(text: &str) -> bool {
     let host = text.rsplit_once('@').map_or(text, |(_, host)| host);
     let (name, port) = match host.strip_prefix('[') {
@@ -171,5 +189,5 @@ fn is_authority(text: &str) -> bool {
         Some(number) => number.bytes().all(|byte| byte.is_ascii_digit()),
         None => port.is_empty(),
     };
-    port_fits && !name.contains(forbidden)
+    port_fits && !name.contains(forbidden) && escapes_are_not_ascii(name)
 }

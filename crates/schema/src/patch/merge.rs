@@ -5,10 +5,14 @@ use serde_json::Value;
 /// Merges a patch into a value: objects field by field, null removes, everything else replaces.
 ///
 /// Where the RFC would keep nulls in objects inside of a new list, the server drops them, unless the list replaces an
-/// object.
+/// object that is a field.
 pub fn merge(target: &mut Value, patch: &Value) {
+    merge_in(target, patch, true);
+}
+
+fn merge_in(target: &mut Value, patch: &Value, root: bool) {
     let Value::Object(changes) = patch else {
-        let keeps_nulls = target.is_object();
+        let keeps_nulls = target.is_object() && !root;
         *target = patch.clone();
         if !keeps_nulls {
             drop_nulls(target);
@@ -23,7 +27,7 @@ pub fn merge(target: &mut Value, patch: &Value) {
         if change.is_null() {
             fields.remove(name);
         } else {
-            merge(fields.entry(name.as_str()).or_insert(Value::Null), change);
+            merge_in(fields.entry(name.as_str()).or_insert(Value::Null), change, false);
         }
     }
 }

@@ -232,7 +232,7 @@ impl Place<'_> {
             Value::Array(items) if self.key == "-" => items.push(value),
             Value::Array(items) => {
                 let index =
-                    position(&self.key, items.len() + 1).map_err(|error| error.as_member(&self.key))?;
+                    position(&self.key, items.len() + 1).map_err(|error| error.for_member(&self.key))?;
                 items.insert(index, value);
             }
             _ => return Err(MISSING.to_owned()),
@@ -281,7 +281,7 @@ impl IndexError {
         }
     }
 
-    fn as_member(self, key: &str) -> String {
+    fn for_member(self, key: &str) -> String {
         match self {
             Self::NotANumber(why) => format!("value was not a proper array index: '{key}': {why}"),
             other => other.text(),

@@ -1,7 +1,7 @@
 //! Defaults must be what their own schema asks for, with nothing that pruning would drop.
 
 use crate::field::{self, FieldError, Path};
-use crate::schema::Schema;
+use crate::schema::{Additional, Schema};
 use crate::{embedded, prune, validate};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -33,7 +33,23 @@ impl Way<'_> {
 }
 
 pub(super) fn check(root: &Arc<Schema>, path: &Path, errors: &mut Vec<FieldError>) {
+    let root = &for_defaults(root);
     node(&as_resource(root), root, &Way::Root, false, path, errors);
+}
+
+/// How the real server reads a schema to check defaults: `x-kubernetes-int-or-string` allows every type, and every format
+/// counts.
+fn for_defaults(schema: &Arc<Schema>) -> Arc<Schema> {
+    let mut copy = Schema { int_or_string: false, any_format: true, ..(**schema).clone() };
+    copy.properties.values_mut().for_each(|property| *property = for_defaults(property));
+    if let Some(Additional::Schema(further)) = &mut copy.additional {
+        *further = for_defaults(further);
+    }
+    let logic = copy.all_of.iter_mut().chain(&mut copy.any_of).chain(&mut copy.one_of);
+    for inner in logic.chain(&mut copy.not).chain(&mut copy.items) {
+        *inner = for_defaults(inner);
+    }
+    Arc::new(copy)
 }
 
 fn as_resource(schema: &Arc<Schema>) -> Arc<Schema> {

@@ -24,7 +24,12 @@ pub(super) fn check(
         _ => Native::Float(number.as_f64().unwrap_or_default()),
     };
     let kind = schema.kind.filter(|_| !schema.int_or_string);
-    let range = Range { kind, format: format.filter(|_| kind.is_some()) };
+    let format = format.filter(|format| match kind {
+        Some(Type::Integer) => matches!(*format, "int32" | "int64"),
+        Some(Type::Number) => matches!(*format, "float" | "double"),
+        _ => false,
+    });
+    let range = Range { kind, format };
     range.check(native, "Checked", trail, out);
     let shown = || Value::Number(number.clone());
     if let Some(factor) = schema.multiple_of {
@@ -140,9 +145,8 @@ fn whole(number: Native) -> Option<i64> {
     match number {
         Native::Integer(integer) => Some(integer),
         // Below 2^63 the cast is exact for floats without a fraction.
-        Native::Float(float) => (float.fract() == 0.0
-            && (-9.223372036854775808e18..9.223372036854775808e18).contains(&float))
-        .then_some(float as i64),
+        Native::Float(float) => (float.fract() == 0.0 && (i64::MIN as f64..i64::MAX as f64).contains(&float))
+            .then_some(float as i64),
     }
 }
 

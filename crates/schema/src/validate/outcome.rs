@@ -82,7 +82,7 @@ impl Outcome {
         self.add(Finding { text: detail.clone(), name: Some(name), kind, value, detail });
     }
 
-    /// A finding with a detail of its own; `text` is what makes it distinct.
+    /// A finding with a detail of its own; `text` and the detail make it distinct.
     pub(super) fn plain(
         &mut self,
         kind: ErrorKind,
@@ -92,7 +92,7 @@ impl Outcome {
         detail: String,
     ) {
         let name = trail.to_string();
-        self.add(Finding { text: format!("{name} {text}"), name: Some(name), kind, value, detail });
+        self.add(Finding { text: format!("{name} {text} {detail}"), name: Some(name), kind, value, detail });
     }
 
     /// A finding about the whole: alternatives, and numbers out of their type's range.

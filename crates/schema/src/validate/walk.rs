@@ -40,7 +40,7 @@ fn node(schema: &Arc<Schema>, value: &Value, old: Option<&Value>, trail: &Trail<
         json_type(schema, format, value, trail, &mut out);
         out.count_match();
     }
-    alternatives(schema, value, old, trail, &mut out);
+    alternatives(schema, value, trail, &mut out);
     out.count_match();
     match value {
         Value::String(text) => {
@@ -131,12 +131,13 @@ fn json_type(schema: &Schema, format: Option<&str>, value: &Value, trail: &Trail
     }
 }
 
-fn alternatives(schema: &Schema, value: &Value, old: Option<&Value>, trail: &Trail<'_>, out: &mut Outcome) {
+/// Inside of logic nothing is let through because it did not change: the real server does not look back there.
+fn alternatives(schema: &Schema, value: &Value, trail: &Trail<'_>, out: &mut Outcome) {
     if !schema.any_of.is_empty() {
         let mut best: Option<Outcome> = None;
         let mut success = false;
         for alternative in &schema.any_of {
-            let found = node(alternative, value, old, trail);
+            let found = node(alternative, value, None, trail);
             if found.is_valid() {
                 (best, success) = (Some(found), true);
                 break;
@@ -154,12 +155,12 @@ fn alternatives(schema: &Schema, value: &Value, old: Option<&Value>, trail: &Tra
         best.into_iter().for_each(|best| out.merge(best));
     }
     if !schema.one_of.is_empty() {
-        one_of(schema, value, old, trail, out);
+        one_of(schema, value, trail, out);
     }
     if !schema.all_of.is_empty() {
         let mut valid = 0;
         for part in &schema.all_of {
-            let found = node(part, value, old, trail);
+            let found = node(part, value, None, trail);
             valid += usize::from(found.is_valid());
             out.merge(found);
         }
@@ -171,18 +172,18 @@ fn alternatives(schema: &Schema, value: &Value, old: Option<&Value>, trail: &Tra
             ));
         }
     }
-    if schema.not.as_ref().is_some_and(|not| node(not, value, old, trail).is_valid()) {
+    if schema.not.as_ref().is_some_and(|not| node(not, value, None, trail).is_valid()) {
         out.overall(format!("{} must not validate the schema (not)", go::quote(&trail.to_string())));
     }
     out.count_match();
 }
 
-fn one_of(schema: &Schema, value: &Value, old: Option<&Value>, trail: &Trail<'_>, out: &mut Outcome) {
+fn one_of(schema: &Schema, value: &Value, trail: &Trail<'_>, out: &mut Outcome) {
     let mut best: Option<Outcome> = None;
     let mut success: Option<Outcome> = None;
     let mut valid = 0;
     for alternative in &schema.one_of {
-        let found = node(alternative, value, old, trail);
+        let found = node(alternative, value, None, trail);
         if found.is_valid() {
             valid += 1;
             best = None;
@@ -240,7 +241,7 @@ fn array(schema: &Schema, items: &[Value], old: Option<&Value>, trail: &Trail<'_
         out.invalid(trail, size.into(), &format!("should have at least {min} items"));
     }
     if let Some(max) = schema.max_items.filter(|&max| size > max) {
-        too_many(trail, size, max, out);
+        too_many("items", trail, size, max, out);
     }
     if schema.unique_items {
         let mut seen = HashSet::new();
@@ -250,10 +251,10 @@ fn array(schema: &Schema, items: &[Value], old: Option<&Value>, trail: &Trail<'_
     }
 }
 
-fn too_many(trail: &Trail<'_>, size: u64, max: u64, out: &mut Outcome) {
+fn too_many(what: &str, trail: &Trail<'_>, size: u64, max: u64, out: &mut Outcome) {
     let unit = if max == 1 { "item" } else { "items" };
     let detail = format!("must have at most {max} {unit}");
-    out.plain(ErrorKind::TooMany, trail, Some(size.into()), "too many", detail);
+    out.plain(ErrorKind::TooMany, trail, Some(size.into()), what, detail);
 }
 
 fn object(
@@ -268,7 +269,7 @@ fn object(
         out.invalid(trail, size.into(), &format!("should have at least {min} properties"));
     }
     if let Some(max) = schema.max_properties.filter(|&max| size > max) {
-        too_many(trail, size, max, out);
+        too_many("properties", trail, size, max, out);
     }
     let old_field = |name: &str| {
         // What is visible of these two at the root is always the same.
@@ -361,8 +362,10 @@ impl<'a> Correlated<'a> {
 
     fn key(keys: &[String], item: &Value) -> Option<Vec<u8>> {
         let fields = item.as_object()?;
-        let key = keys.iter().map(|key| fields.get(key).cloned().unwrap_or(Value::Null)).collect();
-        Some(json::write(&Value::Array(key)))
+        let scalar = |value: &&Value| !matches!(value, Value::Null | Value::Array(_) | Value::Object(_));
+        let key: Option<Vec<Value>> =
+            keys.iter().map(|key| fields.get(key).filter(scalar).cloned()).collect();
+        Some(json::write(&Value::Array(key?)))
     }
 
     fn item(&self, item: &Value) -> Option<&'a Value> {

@@ -43,7 +43,6 @@ fn values_are_answered_as_by_kubernetes() {
             let mut unknown = prune::prune(&schema, &mut object, true);
             let coerced = embedded::coerce(&schema, &mut object, &Path::root());
             unknown.extend(coerced.clone().unwrap_or_default());
-            unknown.sort();
             default::fill(&schema, &mut object);
             let errors = rendered(&validate::validate(&schema, &object, &Path::root()));
             let ours = match coerced {

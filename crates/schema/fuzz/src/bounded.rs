@@ -1,0 +1,52 @@
+//! The targets without libFuzzer: a fixed number of random inputs, and changes to good ones, from a fixed seed.
+
+/// xorshift: enough to choose bytes.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % bound as u64) as usize
+    }
+}
+
+const SEEDS: &[&[u8]] = &[
+    br#"{"a":[1,-2.5e3,"\u00e9\n",true,null],"a":{}}"#,
+    b"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"array\",\"items\":{\"type\":\"string\",\"pattern\":\"^a\",\"default\":\"b\"},\"x-kubernetes-list-type\":\"set\"},\"e\":{\"type\":\"object\",\"x-kubernetes-embedded-resource\":true,\"x-kubernetes-preserve-unknown-fields\":true}}}\0{\"a\":[\"x\",1,null],\"e\":{\"kind\":\"K\",\"metadata\":{\"name\":\"n\",\"labels\":{\"a\":\"b\"}}}}",
+    b"app in (a,b),!c,d>1,e!=f,g notin ()",
+    br"metadata.name=a\,b,status.phase!=x",
+    b"{\"a\":{\"b\":[1,2]}}\0[{\"op\":\"move\",\"from\":\"/a/b/0\",\"path\":\"/a/c\"},{\"op\":\"add\",\"path\":\"/a/b/-\",\"value\":{}},{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/a/d\"}]",
+    b"{\"a\":{\"b\":1}}\0{\"a\":{\"b\":null,\"c\":[{\"d\":null}]}}",
+];
+
+fn main() {
+    let rounds = std::env::args().nth(1).and_then(|rounds| rounds.parse().ok()).unwrap_or(20_000);
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    for _ in 0..rounds {
+        let mut bytes = SEEDS[random.below(SEEDS.len())].to_vec();
+        for _ in 0..=random.below(6) {
+            let at = random.below(bytes.len());
+            match random.below(4) {
+                0 => bytes[at] = random.below(256) as u8,
+                1 => bytes[at] = b"{}[]\",:\\0159-.etfn"[random.below(18)],
+                2 => drop(bytes.remove(at)),
+                _ => {
+                    let end = at + random.below((bytes.len() - at).min(24) + 1);
+                    let piece = bytes[at..end].to_vec();
+                    let to = random.below(bytes.len());
+                    bytes.splice(to..to, piece);
+                }
+            }
+            if bytes.is_empty() {
+                bytes.push(b'0');
+            }
+        }
+        windlass_schema_fuzz::json_read(&bytes);
+        windlass_schema_fuzz::schema_check(&bytes);
+        windlass_schema_fuzz::selectors(&bytes);
+        windlass_schema_fuzz::merges(&bytes);
+    }
+    println!("{rounds} rounds, no target failed");
+}

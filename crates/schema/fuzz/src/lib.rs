@@ -1,0 +1,64 @@
+//! What every target does with its bytes; no bytes may make any of it panic.
+
+use serde_json::Value;
+use std::sync::Arc;
+use windlass_schema::selector::{Fields, Labels};
+use windlass_schema::{Path, Schema, default, embedded, json, meta, patch, prune, structural, validate};
+
+/// Two JSON texts, split at the first zero byte.
+fn two(bytes: &[u8]) -> Option<(Value, Value)> {
+    let at = bytes.iter().position(|&byte| byte == 0)?;
+    Some((json::read(&bytes[..at]).ok()?.value, json::read(&bytes[at + 1..]).ok()?.value))
+}
+
+/// Reads, writes and reads again.
+pub fn json_read(bytes: &[u8]) {
+    if let Ok(document) = json::read(bytes) {
+        let again = json::read(&json::write(&document.value)).expect("what was written can be read");
+        assert_eq!(json::write(&again.value).len(), json::write(&document.value).len());
+    }
+}
+
+/// A schema and a value: check, read, prune, default, validate.
+pub fn schema_check(bytes: &[u8]) {
+    let Some((schema, value)) = two(bytes) else { return };
+    let errors = structural::check(&schema, &Path::new("schema"));
+    let _ = windlass_schema::field::aggregate(&errors);
+    let Ok(read) = Schema::from_json(&schema) else {
+        assert!(!errors.is_empty(), "a schema that cannot be read is refused");
+        return;
+    };
+    let schema = Arc::new(read);
+    let mut pruned = value.clone();
+    prune::prune(&schema, &mut pruned, true);
+    assert!(prune::prune(&schema, &mut pruned, true).is_empty());
+    default::fill(&schema, &mut pruned);
+    let _ = embedded::coerce(&schema, &mut pruned, &Path::root());
+    let _ = validate::validate(&schema, &pruned, &Path::root());
+    let _ = validate::validate_update(&schema, &pruned, &value, &Path::root());
+    let mut metadata = value;
+    if meta::decode(&mut metadata).is_ok() {
+        let _ = meta::validate(&metadata, true, meta::NameRule::Subdomain, &Path::new("metadata"));
+        let _ = meta::validate_update(&metadata, &pruned, &Path::new("metadata"));
+    }
+}
+
+/// Label and field selectors.
+pub fn selectors(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    if let Ok(labels) = Labels::parse(&text) {
+        assert_eq!(Labels::parse(&labels.to_string()).as_ref(), Ok(&labels));
+        labels.matches(|_| Some("a"));
+    }
+    if let Ok(fields) = Fields::parse(&text) {
+        fields.matches(|_| None);
+    }
+}
+
+/// A document and a patch of either kind.
+pub fn merges(bytes: &[u8]) {
+    let Some((doc, change)) = two(bytes) else { return };
+    let _ = patch::json_patch(&doc, &change);
+    let mut merged = doc;
+    patch::merge(&mut merged, &change);
+}
