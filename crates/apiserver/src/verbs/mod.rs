@@ -24,6 +24,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// A request for a resource, routed and read.
+#[derive(Clone)]
 pub(crate) struct Call<'a> {
     pub(crate) api: &'a Inner,
     pub(crate) identity: &'a Identity,
