@@ -65,7 +65,7 @@ pub(crate) async fn rewrite(
             if operation.options.dry_run {
                 return Ok((Outcome::Shown(new), false));
             }
-            match commit::delete(operation, name, entry.revision(), Some(&new)).await {
+            match commit::delete(operation, name, entry.revision()).await {
                 Ok(_) => {
                     lifecycle::gone(operation, name).await;
                     return Ok((Outcome::Shown(new), false));
