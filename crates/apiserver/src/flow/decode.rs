@@ -161,6 +161,17 @@ fn custom(resource: &Resource, mut value: Value, unknown: &mut Vec<String>) -> R
     Ok(value)
 }
 
+/// The same for what an apply made: it is of its type already, and is not read again but for its defaults.
+pub(crate) fn applied(resource: &Resource, mut value: Value) -> Result<Decoded, String> {
+    if resource.rules.is_some() {
+        return object(resource, value);
+    }
+    if let Some(schema) = &resource.schema {
+        default::fill_in(schema, &mut value);
+    }
+    Ok(Decoded { value, complaints: Vec::new() })
+}
+
 /// What an object of a built-in kind looks like with nothing in it.
 pub(crate) fn blank(resource: &Resource) -> Option<Value> {
     resource.rules?;

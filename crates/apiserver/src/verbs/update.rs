@@ -13,9 +13,8 @@ pub(crate) async fn update(call: &Call<'_>) -> Result<Answer, Status> {
     let options = WriteOptions::read(&call.query, Write::Update, &call.user_agent)?;
     let media = negotiate::body(&call.content_type)?;
     let operation = call.operation(options);
-    let mut warnings = Vec::new();
     let decoded = decode::body(resource, &call.body, media)?;
-    let mut object = operation.judge(decoded, &mut warnings)?;
+    let mut object = operation.judge(decoded, &call.warnings)?;
     prepare::namespace(&operation, &mut object)?;
     prepare::name(&operation, &object)?;
     let expectation =
@@ -26,5 +25,5 @@ pub(crate) async fn update(call: &Call<'_>) -> Result<Answer, Status> {
         Ok(object)
     };
     let (outcome, _) = rewrite(&operation, &expectation, make).await?;
-    Ok(Answer::new(200, outcome.bytes(resource)).warning(warnings))
+    Ok(Answer::new(200, outcome.bytes(resource)))
 }
