@@ -3,7 +3,7 @@
 use super::rewrite::{Expectation, rewrite};
 use super::{Answer, Call};
 use crate::flow::{decode, managed, prepare};
-use crate::kinds::text;
+use crate::kinds::{child, text};
 use crate::negotiate;
 use crate::query::{Write, WriteOptions};
 use crate::status::Status;
@@ -17,13 +17,20 @@ pub(crate) async fn update(call: &Call<'_>) -> Result<Answer, Status> {
     let mut object = operation.judge(decoded, &call.warnings)?;
     prepare::namespace(&operation, &mut object)?;
     prepare::name(&operation, &object)?;
-    let expectation =
-        Expectation { uid: text(&object, &["metadata", "uid"]).to_owned(), ..Expectation::default() };
+    let expectation = Expectation {
+        may_create: resource.rules.is_some_and(|rules| rules.create_on_update)
+            && operation.subresource.is_empty(),
+        uid: text(&object, &["metadata", "uid"]).to_owned(),
+    };
     let make = |live: Option<&serde_json::Value>| {
         let mut object = object.clone();
+        if live.is_none() {
+            // There is nothing yet that it could be a version of.
+            child(&mut object, "metadata").remove("resourceVersion");
+        }
         managed::update(&operation, live, &mut object);
         Ok(object)
     };
-    let (outcome, _) = rewrite(&operation, &expectation, make).await?;
-    Ok(Answer::new(200, outcome.bytes(resource)))
+    let (outcome, created) = rewrite(&operation, &expectation, make).await?;
+    Ok(Answer::new(if created { 201 } else { 200 }, outcome.bytes(resource)))
 }
