@@ -19,6 +19,7 @@ use crate::query::{Strictness, WriteOptions};
 use crate::resource::Resource;
 use crate::status::Status;
 use crate::store::Key;
+use parking_lot::Mutex;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -51,7 +52,7 @@ impl Operation<'_> {
     pub(crate) fn judge(
         &self,
         decoded: decode::Decoded,
-        warnings: &mut Vec<String>,
+        warnings: &Mutex<Vec<String>>,
     ) -> Result<Value, Status> {
         match self.options.strictness {
             Strictness::Strict if !decoded.complaints.is_empty() => {
@@ -59,7 +60,7 @@ impl Operation<'_> {
                 Err(decode::unhandled(&self.resource, &text))
             }
             Strictness::Warn => {
-                warnings.extend(decoded.complaints);
+                warnings.lock().extend(decoded.complaints);
                 Ok(decoded.value)
             }
             _ => Ok(decoded.value),
