@@ -39,7 +39,8 @@ fn drop_nulls(schema: &Arc<Schema>, value: &mut Value) {
     }
 }
 
-fn fill_in(schema: &Arc<Schema>, value: &mut Value) {
+/// The same, but nulls stay where there is no default: what apply leaves behind is not read again.
+pub fn fill_in(schema: &Arc<Schema>, value: &mut Value) {
     match value {
         Value::Object(fields) => fill_object(schema, fields),
         Value::Array(items) => {

@@ -42,14 +42,14 @@ const STRING_FORMATS: &[Format] = &[
 
 /// The schema's format, if its type knows it.
 pub(crate) fn known(schema: &Schema) -> Option<&str> {
-    let format = schema.format.as_deref()?;
+    let format = schema.format.as_deref().filter(|format| !format.is_empty())?;
     let known = match schema.kind.filter(|_| !schema.int_or_string) {
         None | Some(Type::String) => of_strings(format),
         Some(Type::Integer) => matches!(format, "int32" | "int64"),
         Some(Type::Number) => matches!(format, "float" | "double"),
         Some(_) => false,
     };
-    known.then_some(format)
+    (known || schema.any_format).then_some(format)
 }
 
 fn find(format: &str) -> Option<&'static Format> {

@@ -14,12 +14,14 @@ type Target = Arc<OnceLock<Weak<Schema>>>;
 impl Schema {
     /// Reads a CRD's `openAPIV3Schema` or an OpenAPI definition. Unknown keywords are ignored, references stay open.
     pub fn from_json(json: &Value) -> Result<Schema, Vec<FieldError>> {
-        Self::read(json, &Path::root())
+        let mut reader = Reader::default();
+        let schema = reader.schema(json, &Path::root(), 0);
+        reader.finish(schema)
     }
 
-    /// The same, with errors below a path.
-    pub(crate) fn read(json: &Value, path: &Path) -> Result<Schema, Vec<FieldError>> {
-        let mut reader = Reader::default();
+    /// The same for a schema that was not stored yet, with errors below a path.
+    pub(crate) fn read_unsettled(json: &Value, path: &Path) -> Result<Schema, Vec<FieldError>> {
+        let mut reader = Reader { unsettled: true, ..Reader::default() };
         let schema = reader.schema(json, path, 0);
         reader.finish(schema)
     }
@@ -66,6 +68,8 @@ fn settled(value: &Value) -> Value {
 
 #[derive(Default)]
 struct Reader {
+    /// Are numbers kept as they were written?
+    unsettled: bool,
     errors: Vec<FieldError>,
     targets: BTreeMap<String, Target>,
 }
@@ -88,6 +92,7 @@ impl Reader {
             ));
             return Schema::default();
         }
+        let take = if self.unsettled { Value::clone } else { settled };
         let mut node = Node { reader: self, map, path, depth: depth + 1 };
         let format = node.text("format");
         Schema {
@@ -97,8 +102,8 @@ impl Reader {
             format,
             title: node.text("title"),
             nullable: node.flag("nullable"),
-            default: map.get("default").filter(|value| !value.is_null()).map(settled),
-            enumeration: node.list("enum").map(|values| values.iter().map(settled).collect()),
+            default: map.get("default").filter(|value| !value.is_null()).map(take),
+            enumeration: node.list("enum").map(|values| values.iter().map(take).collect()),
             properties: node.schemas_by_name("properties"),
             required: node.texts("required"),
             additional: node.additional(),
@@ -136,6 +141,7 @@ impl Reader {
             }),
             validations: node.list("x-kubernetes-validations").map(<[Value]>::to_vec).unwrap_or_default(),
             reference: node.reference(),
+            any_format: false,
             compiled: OnceLock::new(),
         }
     }

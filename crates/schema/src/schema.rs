@@ -125,6 +125,8 @@ pub struct Schema {
     /// Where a `$ref` leads: set for the definitions of built-in kinds, which may be recursive; never for CRDs.
     pub reference: Option<Reference>,
 
+    /// Do formats count that nobody knows? So it is where the real server checks defaults.
+    pub(crate) any_format: bool,
     /// `pattern`, compiled at its first use.
     pub(crate) compiled: OnceLock<Pattern>,
 }

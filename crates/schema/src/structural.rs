@@ -30,7 +30,7 @@ pub fn check(schema: &Value, path: &Path) -> Vec<FieldError> {
     }
     // What cannot be a structural schema at all is told only if nothing else says it better.
     let unsupported = root.unsupported();
-    let read = Schema::read(schema, path);
+    let read = Schema::read_unsettled(schema, path);
     if unsupported.is_none() {
         let mut structural = Vec::new();
         invariants::check(root, path, &mut structural);

@@ -22,7 +22,7 @@ const MANAGER: &str = "kube-apiserver";
 /// An object was created or changed.
 pub(crate) async fn changed(operation: &Operation<'_>, name: &str) {
     if is_definitions(&operation.resource) {
-        settle(operation.api, name).await;
+        settle_and_follow(operation.api, name).await;
     }
 }
 
@@ -33,7 +33,15 @@ pub(crate) async fn gone(operation: &Operation<'_>, name: &str) {
         operation.api.registry.forget(name);
         settle_waiting(operation.api).await;
     } else if resource.custom && resource.terminating {
-        settle(operation.api, &resource.definition).await;
+        settle_and_follow(operation.api, &resource.definition).await;
+    }
+}
+
+/// Settles a definition; if it went, its names are free for others.
+async fn settle_and_follow(api: &Inner, name: &str) {
+    settle(api, name).await;
+    if api.store.get(&Key::new(STORAGE, "", name)).is_none() {
+        settle_waiting(api).await;
     }
 }
 
@@ -132,7 +140,7 @@ async fn clean_up(api: &Inner, name: &str, crd: &Value) {
         let operation = operation(api, name);
         let written = match held {
             true => commit::update(&operation, entry.revision(), &last).await,
-            false => commit::delete(&operation, name, entry.revision(), Some(&last)).await,
+            false => commit::delete(&operation, name, entry.revision()).await,
         };
         if written.is_ok() {
             if !held {
@@ -192,6 +200,7 @@ fn operation<'a>(api: &'a Inner, name: &str) -> Operation<'a> {
             strictness: Strictness::Ignore,
             force: false,
         },
+        warnings: Arc::default(),
     }
 }
 

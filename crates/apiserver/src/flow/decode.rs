@@ -146,19 +146,37 @@ fn built_in(
 }
 
 fn custom(resource: &Resource, mut value: Value, unknown: &mut Vec<String>) -> Result<Value, String> {
-    if let Some(object) = value.as_object_mut()
-        && let Some(metadata) = object.remove("metadata").filter(|metadata| !metadata.is_null())
-    {
-        let metadata = typed::convert(&FACTS.structs, OBJECT_META, metadata, "metadata", unknown)
-            .map_err(|failure| failure.0)?;
-        object.insert("metadata".to_owned(), metadata);
-    }
+    metadata(&mut value, unknown)?;
     if let Some(schema) = &resource.schema {
         unknown.extend(prune::prune(schema, &mut value, true));
         default::fill(schema, &mut value);
     }
     unknown.sort();
     Ok(value)
+}
+
+/// A custom object's metadata is of a type that Go knows, whatever its schema says.
+fn metadata(object: &mut Value, unknown: &mut Vec<String>) -> Result<(), String> {
+    if let Some(object) = object.as_object_mut()
+        && let Some(metadata) = object.remove("metadata").filter(|metadata| !metadata.is_null())
+    {
+        let metadata = typed::convert(&FACTS.structs, OBJECT_META, metadata, "metadata", unknown)
+            .map_err(|failure| failure.0)?;
+        object.insert("metadata".to_owned(), metadata);
+    }
+    Ok(())
+}
+
+/// The same for what an apply made: it is of its type already, and is not read again but for its defaults.
+pub(crate) fn applied(resource: &Resource, mut value: Value) -> Result<Decoded, String> {
+    if resource.rules.is_some() {
+        return object(resource, value);
+    }
+    metadata(&mut value, &mut Vec::new())?;
+    if let Some(schema) = &resource.schema {
+        default::fill_in(schema, &mut value);
+    }
+    Ok(Decoded { value, complaints: Vec::new() })
 }
 
 /// What an object of a built-in kind looks like with nothing in it.

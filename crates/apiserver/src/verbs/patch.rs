@@ -3,9 +3,10 @@
 use super::rewrite::{Expectation, rewrite};
 use super::{Answer, Call};
 use crate::flow::{Operation, decode, managed, prepare};
-use crate::kinds::{child, text};
+use crate::kinds::text;
 use crate::negotiate::{self, PatchType};
 use crate::query::{Strictness, Write, WriteOptions, causes};
+use crate::resource::Resource;
 use crate::status::{Named, Status};
 use crate::typed;
 use serde_json::Value;
@@ -27,15 +28,15 @@ pub(crate) async fn patch(call: &Call<'_>) -> Result<Answer, Status> {
     let operation = call.operation(options);
     let patch = read(kind, &call.body)?;
     let may_create = kind == PatchType::Apply && operation.subresource.is_empty();
-    let mut warnings = Vec::new();
     let make = |live: Option<&Value>| {
-        warnings.clear();
-        let object = make(&operation, &patch, live, &mut warnings)?;
-        Ok(object)
+        let mut warnings = Vec::new();
+        let object = make(&operation, &patch, live, &mut warnings);
+        *call.warnings.lock() = warnings;
+        object
     };
     let expectation = Expectation { may_create, ..Expectation::default() };
     let (outcome, created) = rewrite(&operation, &expectation, make).await?;
-    Ok(Answer::new(if created { 201 } else { 200 }, outcome.bytes(resource)).warning(warnings))
+    Ok(Answer::new(if created { 201 } else { 200 }, outcome.bytes(resource)))
 }
 
 fn read(kind: PatchType, bytes: &[u8]) -> Result<Patch, Status> {
@@ -70,11 +71,9 @@ fn make(
     let resource = &operation.resource;
     let patched = match (patch, live) {
         (Patch::Apply(intent), _) => {
-            let mut applied = managed::apply(operation, live, intent)?;
+            let applied = managed::apply(operation, live, intent)?;
             if live.is_none() {
                 refuse_uid(operation, &applied)?;
-                // There is nothing yet that it could be a version of.
-                child(&mut applied, "metadata").remove("resourceVersion");
             }
             applied
         }
@@ -95,7 +94,14 @@ fn make(
     if resource.custom && text(&patched, &["kind"]).is_empty() {
         return Err(unfit(&format!("Object 'Kind' is missing in '{}'", json::to_string(&patched))));
     }
-    let mut decoded = decode::object(resource, patched.clone()).map_err(|why| unfit(&why))?;
+    let decoded = match patch {
+        Patch::Apply(_) => decode::applied(resource, patched.clone()),
+        _ => decode::object(resource, patched.clone()),
+    };
+    let mut decoded = decoded.map_err(|why| match patch {
+        Patch::Apply(intent) => unconvertible(resource, intent, &why),
+        _ => unfit(&why),
+    })?;
     if let Patch::Merge { duplicates, .. } = patch {
         let duplicates = duplicates.iter().map(|path| format!("duplicate field {path:?}"));
         decoded.complaints.splice(0..0, duplicates);
@@ -126,4 +132,14 @@ fn refuse_uid(operation: &Operation<'_>, applied: &Value) -> Result<(), Status> 
             Err(Status::conflict(operation.resource.named(), &operation.name, &why))
         }
     }
+}
+
+/// 500, with no reason: so the reference tells of an intent whose values do not fit its type.
+fn unconvertible(resource: &Resource, intent: &Value, why: &str) -> Status {
+    let (namespace, name) = (text(intent, &["metadata", "namespace"]), text(intent, &["metadata", "name"]));
+    let kind = format!("{}/{}, Kind={}", resource.group, resource.version, resource.kind);
+    Status::plain(format!(
+        "failed to convert new object ({namespace}/{name}; {kind}) to proper version: unable to convert unstructured \
+         object to {kind}: error decoding from json: {why}"
+    ))
 }

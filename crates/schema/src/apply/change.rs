@@ -1,7 +1,7 @@
 //! Would applying change anything? The question that keeps an operator silent at rest.
 
 use super::fieldset::Filter;
-use super::managed::{APPLY, Entry, entries};
+use super::managed::APPLY;
 use super::merge::merge;
 use super::path::PathElement;
 use super::typed::{check, field_set, item_element};
@@ -28,18 +28,39 @@ pub enum WouldChange {
 /// server normalises or fills in defaults inside values that are replaced as a whole: with schemas that carry the defaults the
 /// answer is sure (at most the time of the manager's entry would move), otherwise such a difference makes it unsure.
 pub fn would_change(live: &Value, intent: &Value, manager: &str, context: &Context<'_>) -> WouldChange {
-    let own = |entry: &Entry| {
-        entry.manager == manager && entry.operation == APPLY && entry.subresource == context.subresource
+    let Some(entries) =
+        live.pointer("/metadata/managedFields").and_then(Value::as_array).filter(|list| !list.is_empty())
+    else {
+        return WouldChange::Yes;
     };
-    let entries = entries(live).unwrap_or_default();
-    if entries.is_empty() {
-        return WouldChange::Yes;
-    }
+    let text =
+        |entry: &Value, name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let own = entries.iter().find(|entry| {
+        text(entry, "manager") == manager
+            && text(entry, "operation") == APPLY
+            && text(entry, "subresource") == context.subresource
+    });
     // Without an entry nothing is owned, which suits an intent that lists nothing.
-    let entry = entries.into_iter().find(own).unwrap_or_default();
-    if !entry.api_version.is_empty() && entry.api_version != context.api_version {
-        return WouldChange::Yes;
+    let owned = match own {
+        Some(entry) if text(entry, "apiVersion") != context.api_version => return WouldChange::Yes,
+        Some(entry) => {
+            entry.get("fieldsV1").map(FieldSet::from_fields_v1).unwrap_or_else(|| Ok(FieldSet::new()))
+        }
+        None => Ok(FieldSet::new()),
+    };
+    match owned {
+        Ok(owned) => would_change_owning(live, &owned, intent, context),
+        Err(_) => WouldChange::Yes,
     }
+}
+
+/// As [`would_change`], for a cache that keeps what one owns, in the version of the context, apart from the object.
+pub fn would_change_owning(
+    live: &Value,
+    owned: &FieldSet,
+    intent: &Value,
+    context: &Context<'_>,
+) -> WouldChange {
     let view = TypeView::of_kind((context.schema)(context.api_version));
     let version = live.get("apiVersion").and_then(Value::as_str);
     if version != Some(context.api_version)
@@ -49,13 +70,11 @@ pub fn would_change(live: &Value, intent: &Value, manager: &str, context: &Conte
         return WouldChange::Unsure;
     }
     let filter = context.reset_fields.get(context.api_version);
-    let owned = entry.fields_v1.as_ref().map(FieldSet::from_fields_v1);
-    let Ok(owned) = owned.unwrap_or_else(|| Ok(FieldSet::new())) else { return WouldChange::Yes };
     let mut listed = field_set(&view, intent);
     if let Some(filter) = filter {
         listed = filter.apply(&listed);
     }
-    if listed.difference(&NEVER_OWNED) != owned {
+    if listed.difference(&NEVER_OWNED) != *owned {
         return WouldChange::Yes;
     }
     if equal(live, &merge(&view, live, intent)) {

@@ -23,7 +23,7 @@ mod values;
 #[cfg(test)]
 mod tests;
 
-pub use change::{WouldChange, would_change};
+pub use change::{WouldChange, would_change, would_change_owning};
 pub use conflict::{Conflict, ConflictCause, Conflicts};
 pub use fields_v1::FieldsError;
 pub use fieldset::{FieldSet, Filter, Pattern};
@@ -241,6 +241,8 @@ fn with_first_owner(
 /// Sets `metadata.managedFields` of an object that was created, updated or patched by other means than apply.
 ///
 /// The object must be in the version of the request. After an error it has no managed fields: then they would be wrong.
+/// An empty list of managed fields in it forgets all ownership; for custom resources the server drops an empty list when it
+/// decodes the object, so that only a list of one empty entry does.
 pub fn update(
     live: Option<&Value>,
     new: &mut Value,

@@ -33,17 +33,21 @@ impl Way<'_> {
 }
 
 pub(super) fn check(root: &Arc<Schema>, path: &Path, errors: &mut Vec<FieldError>) {
-    let root = &any_type_for_int_or_string(root);
+    let root = &for_defaults(root);
     node(&as_resource(root), root, &Way::Root, false, path, errors);
 }
 
-/// The real server lets a default of `x-kubernetes-int-or-string` have any type.
-fn any_type_for_int_or_string(schema: &Arc<Schema>) -> Arc<Schema> {
-    let mut copy = Schema { int_or_string: false, ..(**schema).clone() };
-    copy.items = copy.items.as_ref().map(any_type_for_int_or_string);
-    copy.properties.values_mut().for_each(|property| *property = any_type_for_int_or_string(property));
+/// How the real server reads a schema to check defaults: `x-kubernetes-int-or-string` allows every type, and every format
+/// counts.
+fn for_defaults(schema: &Arc<Schema>) -> Arc<Schema> {
+    let mut copy = Schema { int_or_string: false, any_format: true, ..(**schema).clone() };
+    copy.properties.values_mut().for_each(|property| *property = for_defaults(property));
     if let Some(Additional::Schema(further)) = &mut copy.additional {
-        *further = any_type_for_int_or_string(further);
+        *further = for_defaults(further);
+    }
+    let logic = copy.all_of.iter_mut().chain(&mut copy.any_of).chain(&mut copy.one_of);
+    for inner in logic.chain(&mut copy.not).chain(&mut copy.items) {
+        *inner = for_defaults(inner);
     }
     Arc::new(copy)
 }

@@ -24,7 +24,12 @@ pub(super) fn check(
         _ => Native::Float(number.as_f64().unwrap_or_default()),
     };
     let kind = schema.kind.filter(|_| !schema.int_or_string);
-    let range = Range { kind, format: format.filter(|_| kind.is_some()) };
+    let format = format.filter(|format| match kind {
+        Some(Type::Integer) => matches!(*format, "int32" | "int64"),
+        Some(Type::Number) => matches!(*format, "float" | "double"),
+        _ => false,
+    });
+    let range = Range { kind, format };
     range.check(native, "Checked", trail, out);
     let shown = || Value::Number(number.clone());
     if let Some(factor) = schema.multiple_of {

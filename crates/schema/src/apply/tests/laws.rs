@@ -83,8 +83,8 @@ fn spec() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Whether an intent lists something empty. Emptying what one filled before leaves nothing at first, and what is empty when
-/// applied again: the one case in which the real server needs two applies as well.
+/// Whether an intent lists something empty. Emptying what one filled before leaves null in its place, which validation refuses
+/// where a type is declared; here the null is dropped, and what is empty comes back with the next apply.
 fn lists_something_empty(value: &Value) -> bool {
     match value {
         Value::Object(fields) => fields.is_empty() || fields.values().any(lists_something_empty),
