@@ -43,6 +43,7 @@ async fn a_key_comes_at_its_due_time_and_not_before() {
     driver.run_for(9 * MS).await;
     assert!(!waiting.is_finished());
     driver.run_for(MS).await;
+    assert!(waiting.is_finished());
     assert_eq!(waiting.await.unwrap(), Some(1));
 }
 
@@ -58,6 +59,7 @@ async fn an_earlier_due_time_wakes_the_one_that_slept_for_a_later_one() {
     queue.add_at(1, clock.moment() + 10 * MS, Priority::NORMAL);
     queue.add_at(1, clock.moment() + 500 * MS, Priority::NORMAL);
     driver.run_for(10 * MS).await;
+    assert!(waiting.is_finished());
     assert_eq!(waiting.await.unwrap(), Some(1));
     assert!(queue.is_empty());
 }
@@ -172,7 +174,33 @@ async fn idle_workers_share_one_timer_and_pass_it_on() {
     assert_eq!(driver.sleepers(), 1);
     driver.run_for(8 * MS).await;
     let last = workers.into_iter().next_back().unwrap();
+    assert!(last.is_finished());
     assert_eq!(last.await.unwrap(), Some(1));
+}
+
+#[tokio::test]
+async fn keys_due_at_the_same_moment_go_to_as_many_workers() {
+    let (queue, clock, driver) = driven();
+    for key in 0..8 {
+        queue.add_at(key, clock.moment() + 10 * MS, Priority::NORMAL);
+    }
+    queue.add_at(99, clock.moment() + 1000 * MS, Priority::NORMAL);
+    let workers: Vec<_> = (0..9)
+        .map(|_| {
+            let (queue, clock) = (queue.clone(), clock.clone());
+            tokio::spawn(async move {
+                let taken = queue.next().await;
+                clock.sleep(100 * MS).await;
+                drop(taken);
+            })
+        })
+        .collect();
+    driver.run_for(11 * MS).await;
+    assert_eq!(queue.depth().taken, 8);
+    driver.run_for(100 * MS).await;
+    assert_eq!(workers.iter().filter(|worker| worker.is_finished()).count(), 8);
+    // The ninth keeps time for what is left.
+    assert_eq!(driver.sleepers(), 1);
 }
 
 #[tokio::test]
