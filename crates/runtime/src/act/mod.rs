@@ -4,6 +4,7 @@
 
 mod change;
 mod errors;
+mod ledger;
 mod memory;
 mod requests;
 mod schemas;
@@ -11,6 +12,7 @@ mod schemas;
 pub use change::{Verdict, own_fields, would_change};
 pub(crate) use errors::chain;
 pub use errors::{ActError, Failed};
+pub(crate) use ledger::Ledgers;
 pub use requests::Door;
 
 use crate::cache::{AnyObject, Cache, Origin, Stamp};
@@ -50,6 +52,7 @@ pub struct Hand {
 struct Shared {
     memory: Memory,
     schemas: Schemas,
+    ledgers: Arc<Ledgers>,
     /// By the object whose turn it was: what may or may not have been written.
     doubts: Mutex<HashMap<Key, BTreeSet<(Kind, Key)>>>,
 }
@@ -67,6 +70,7 @@ impl Hand {
         let shared = Shared {
             memory: Memory::default(),
             schemas: Schemas::new(client.clone(), clock.clone()),
+            ledgers: Arc::default(),
             doubts: Mutex::default(),
         };
         Self { client, cache, manager, clock, shared: Arc::new(shared) }
@@ -75,6 +79,11 @@ impl Hand {
     /// The field manager it writes as.
     pub fn manager(&self) -> &Arc<str> {
         &self.manager
+    }
+
+    /// What its turns wrote, and what was heard meanwhile.
+    pub(crate) fn ledgers(&self) -> &Arc<Ledgers> {
+        &self.shared.ledgers
     }
 
     /// The client it writes with.
@@ -300,6 +309,7 @@ impl Hand {
             self.gone(kind, key, &stamp, turn);
             return None;
         }
+        self.shared.ledgers.wrote(turn, &stamp.uid, Some(stamp.version));
         if let Err(error) = self.cache.wrote(kind, answer, Some(&self.origin(turn))) {
             tracing::warn!(controller = %self.manager, object = %key, "{}", chain(&error));
         }
@@ -307,6 +317,7 @@ impl Hand {
     }
 
     fn gone(&self, kind: &Kind, key: &Key, last: &Stamp, turn: &Key) {
+        self.shared.ledgers.wrote(turn, &last.uid, None);
         self.shared.memory.forget(kind, key);
         self.cache.wrote_gone(kind, key, last, Some(&self.origin(turn)));
     }
