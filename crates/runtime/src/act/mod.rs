@@ -14,6 +14,7 @@ pub(crate) use errors::chain;
 pub use errors::{ActError, Failed};
 pub(crate) use ledger::Ledgers;
 pub use requests::Door;
+pub(crate) use schemas::Schemas;
 
 use crate::cache::{AnyObject, Cache, Origin, Stamp};
 use crate::controller::CONTROLLER_LABEL;
@@ -24,7 +25,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
 use memory::Memory;
 use parking_lot::Mutex;
-use schemas::Schemas;
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -51,7 +51,7 @@ pub struct Hand {
 
 struct Shared {
     memory: Memory,
-    schemas: Schemas,
+    schemas: Arc<Schemas>,
     ledgers: Arc<Ledgers>,
     /// By the object whose turn it was: what may or may not have been written.
     doubts: Mutex<HashMap<Key, BTreeSet<(Kind, Key)>>>,
@@ -66,13 +66,21 @@ impl std::fmt::Debug for Hand {
 impl Hand {
     /// A hand that writes as the field manager `manager`, whose entries the cache keeps from now on.
     pub fn new(client: Client, cache: Cache, manager: Arc<str>, clock: Clock) -> Self {
+        let schemas = Arc::new(Schemas::new(client.clone(), clock.clone()));
+        Self::sharing(schemas, client, cache, manager, clock)
+    }
+
+    /// The same, with schemas that others use too.
+    pub(crate) fn sharing(
+        schemas: Arc<Schemas>,
+        client: Client,
+        cache: Cache,
+        manager: Arc<str>,
+        clock: Clock,
+    ) -> Self {
         cache.keep_fields_of(manager.clone());
-        let shared = Shared {
-            memory: Memory::default(),
-            schemas: Schemas::new(client.clone(), clock.clone()),
-            ledgers: Arc::default(),
-            doubts: Mutex::default(),
-        };
+        let shared =
+            Shared { memory: Memory::default(), schemas, ledgers: Arc::default(), doubts: Mutex::default() };
         Self { client, cache, manager, clock, shared: Arc::new(shared) }
     }
 

@@ -3,7 +3,7 @@
 use super::triggers::{self, Doorbell, Related};
 use super::turn::TurnError;
 use super::{Adoption, ConfigError, Controller, Decide, Mode};
-use crate::act::{Hand, chain};
+use crate::act::{Hand, Schemas, chain};
 use crate::cache::{AnyStore, Cache, Store};
 use crate::events::Recorder;
 use crate::key::Key;
@@ -24,6 +24,7 @@ pub(crate) struct Ground {
     pub(crate) client: Client,
     pub(crate) cache: Cache,
     pub(crate) clock: Clock,
+    pub(crate) schemas: Arc<Schemas>,
 }
 
 /// A controller whose kind is forgotten, as a manager holds it.
@@ -69,7 +70,13 @@ impl<K: Object> Runnable for Controller<K> {
             .collect();
         let related = Arc::new(related);
         let stores: Vec<_> = owned.values().cloned().collect();
-        let hand = Hand::new(ground.client.clone(), ground.cache.clone(), name.clone(), ground.clock.clone());
+        let hand = Hand::sharing(
+            ground.schemas.clone(),
+            ground.client.clone(),
+            ground.cache.clone(),
+            name.clone(),
+            ground.clock.clone(),
+        );
         let doorbell =
             Doorbell { controller: name.clone(), queue: queue.clone(), ledgers: hand.ledgers().clone() };
         triggers::connect(&doorbell, &primary, &stores, &related);
