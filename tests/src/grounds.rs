@@ -47,13 +47,10 @@ impl Embedded {
     }
 }
 
-/// The name that an operator under test shows to the embedded API.
-pub const OPERATOR: &str = "operator";
-
-/// A client for an operator under test, whose writes are counted and broken.
-pub fn operator_client(target: &Target, sabotage: &Sabotage) -> kube::Client {
+/// A client for an operator under test, whose writes are counted and broken; the embedded API knows it by this name.
+pub fn operator_client(target: &Target, name: &str, sabotage: &Sabotage) -> kube::Client {
     let client = match target.extra::<Embedded>() {
-        Some(embedded) => kube::Client::new(embedded.api.service(Identity::user(OPERATOR)), "default"),
+        Some(embedded) => kube::Client::new(embedded.api.service(Identity::user(name)), "default"),
         None => target.client(),
     };
     sabotage.on(client)

@@ -92,7 +92,7 @@ mod tests {
     }
 
     fn with_password() -> Seen {
-        Seen::nothing().with(Secret { metadata: named("v-password".into()), ..Default::default() })
+        Seen::nothing().with(Secret { metadata: named("v-password"), ..Default::default() })
     }
 
     #[test]
