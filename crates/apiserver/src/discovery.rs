@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// The version of Kubernetes whose behaviour this is.
-pub(crate) const VERSION: &str = "v1.36.4";
+pub const VERSION: &str = "v1.36.4";
 
 /// Answers what is not about a resource.
 pub(crate) fn answer(api: &Inner, parts: &Parts, segments: &[String]) -> Response<ApiBody> {

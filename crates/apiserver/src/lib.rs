@@ -3,6 +3,7 @@
 mod api;
 mod body;
 mod crd;
+pub mod credentials;
 mod discovery;
 mod facts;
 pub mod faults;
@@ -24,6 +25,8 @@ mod verbs;
 
 pub use api::{Api, Config};
 pub use body::ApiBody;
+pub use credentials::Credentials;
+pub use discovery::VERSION as KUBERNETES_VERSION;
 pub use flow::authenticate::Identity;
 pub use resource::Resource;
 pub use serve::Serving;

@@ -38,7 +38,12 @@ pub struct ApiService {
 
 impl ApiService {
     pub(crate) fn new(api: Arc<Inner>, identity: Identity, ended: CancellationToken) -> Self {
-        Self { api, identity: Arc::new(identity), ended }
+        Self::shared(api, Arc::new(identity), ended)
+    }
+
+    /// For an identity that others have too.
+    pub(crate) fn shared(api: Arc<Inner>, identity: Arc<Identity>, ended: CancellationToken) -> Self {
+        Self { api, identity, ended }
     }
 }
 
@@ -78,7 +83,11 @@ impl ApiService {
     {
         // Read before anything is refused: a connection with an unread body could not be used again.
         let body = read_body(body).await;
-        let target = match path::route(parts.uri.path()) {
+        let route = path::route(parts.uri.path());
+        if let Err(status) = authorize::check(&self.identity, &parts, &route) {
+            return Ok(failure(&status));
+        }
+        let target = match route {
             Route::Malformed => return Ok(plain(StatusCode::BAD_REQUEST, "400 Bad Request")),
             Route::Other(segments) => return Ok(discovery::answer(&self.api, &parts, &segments)),
             Route::Resource(target) => target,
@@ -114,7 +123,6 @@ impl ApiService {
         let verb = verb(&resource, &target, &parts.method, &query)?;
         let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
         negotiate::accept(header(ACCEPT), verb == "watch")?;
-        authorize::check(&self.identity, verb, &target)?;
         let reads = matches!(verb, "get" | "list" | "watch");
         let call = Call {
             api: &self.api,
