@@ -9,10 +9,13 @@ use crate::query::{Strictness, WriteOptions};
 use crate::registry::Registry;
 use crate::resource::Resource;
 use crate::service::ApiService;
-use crate::store::{Options, Store};
+use crate::status::Status;
+use crate::store::{Key, OpenError, Options, Store};
 use crate::verbs::create::store_new;
 use futures::FutureExt;
 use serde_json::json;
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -21,6 +24,9 @@ use windlass_clock::Clock;
 /// The namespaces that are there from the start.
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
+/// Where in its directory an API keeps its objects.
+const STORE: &str = "store";
+
 /// What an API is made from.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -28,12 +34,14 @@ pub struct Config {
     pub clock: Clock,
     /// How much history it keeps.
     pub store: Options,
+    /// The directory in which [`Api::open`] keeps everything, made if it is missing; without one it is all in memory.
+    pub data_dir: Option<PathBuf>,
 }
 
 impl Default for Config {
-    /// The machine's own time, and as much history as Kubernetes keeps.
+    /// The machine's own time, as much history as Kubernetes keeps, and all of it in memory.
     fn default() -> Self {
-        Self { clock: Clock::real(), store: Options::default() }
+        Self { clock: Clock::real(), store: Options::default(), data_dir: None }
     }
 }
 
@@ -56,28 +64,35 @@ pub(crate) struct Inner {
 }
 
 impl Api {
-    /// A new API with nothing in it but the namespaces that every cluster has.
+    /// A new API in memory, with nothing in it but the namespaces that every cluster has. A `data_dir` is for
+    /// [`Api::open`].
     pub fn new(config: Config) -> Self {
-        let registry = Registry::new();
-        let definitions = registry
-            .get(crd::GROUP, "v1", "customresourcedefinitions")
-            .expect("the definitions' own resource is built in");
         let store = Store::new(config.store, config.clock.clone());
-        let inner = Inner {
-            faults: Faults::new(store.clone()),
-            store,
-            clock: config.clock,
-            registry,
-            definitions,
-            settling: Mutex::new(()),
-            own_identity: lifecycle::own_identity(),
-            stopped: CancellationToken::new(),
-        };
-        let namespaces = inner.registry.get("", "v1", "namespaces").expect("namespaces are built in");
-        for name in NAMESPACES {
-            inner.make_namespace(&namespaces, name);
-        }
+        let inner = Inner::new(config.clock, store);
+        let made = inner.make_namespaces().now_or_never();
+        debug_assert!(matches!(made, Some(Ok(()))), "an empty store in memory takes a namespace at once");
         Self(Arc::new(inner))
+    }
+
+    /// The API in `data_dir`, with everything that was ever acknowledged there, or a new one; in memory without a
+    /// `data_dir`. Changes are durable before they are answered or seen. Watches and lists from before a restart are told
+    /// that their version is too old.
+    ///
+    /// # Errors
+    /// [`OpenError`] says what is wrong with the directory.
+    pub async fn open(config: Config) -> Result<Self, OpenError> {
+        let Some(data_dir) = config.data_dir.clone() else { return Ok(Self::new(config)) };
+        let directory = data_dir.join(STORE);
+        let failed = |error: io::Error| OpenError::Disk { file: data_dir.join(STORE), source: error };
+        let opening = {
+            let (clock, options) = (config.clock.clone(), config.store);
+            tokio::task::spawn_blocking(move || Store::open(&directory, options, clock))
+        };
+        let store = opening.await.map_err(|error| failed(io::Error::other(error)))??;
+        let inner = Inner::new(config.clock, store);
+        lifecycle::resume(&inner).await;
+        inner.make_namespaces().await.map_err(|status| failed(io::Error::other(status.message)))?;
+        Ok(Self(Arc::new(inner)))
     }
 
     /// The API as `identity` sees it: a service for requests of any body, such as a `kube::Client` is made of.
@@ -107,7 +122,35 @@ impl Api {
 }
 
 impl Inner {
-    fn make_namespace(&self, resource: &Arc<Resource>, name: &str) {
+    fn new(clock: Clock, store: Arc<Store>) -> Self {
+        let registry = Registry::new();
+        let definitions = registry
+            .get(crd::GROUP, "v1", "customresourcedefinitions")
+            .expect("the definitions' own resource is built in");
+        Self {
+            faults: Faults::new(store.clone()),
+            store,
+            clock,
+            registry,
+            definitions,
+            settling: Mutex::new(()),
+            own_identity: lifecycle::own_identity(),
+            stopped: CancellationToken::new(),
+        }
+    }
+
+    /// Makes the namespaces that every cluster has, as far as they are missing.
+    async fn make_namespaces(&self) -> Result<(), Status> {
+        let namespaces = self.registry.get("", "v1", "namespaces").expect("namespaces are built in");
+        for name in NAMESPACES {
+            if self.store.get(&Key::new("namespaces", "", name)).is_none() {
+                self.make_namespace(&namespaces, name).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn make_namespace(&self, resource: &Arc<Resource>, name: &str) -> Result<(), Status> {
         let operation = Operation {
             api: self,
             identity: &self.own_identity,
@@ -126,8 +169,7 @@ impl Inner {
         let namespace = json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}});
         let mut object = decode::object(resource, namespace).expect("a namespace needs but a name").value;
         managed::update(&operation, None, &mut object);
-        let made = store_new(&operation, object).now_or_never();
-        debug_assert!(matches!(made, Some(Ok(_))), "an empty store in memory takes a namespace at once");
+        store_new(&operation, object).await.map(|_| ())
     }
 }
 

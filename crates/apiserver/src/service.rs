@@ -65,19 +65,21 @@ where
         let service = self.clone();
         Box::pin(async move {
             let (parts, body) = request.into_parts();
-            service.answer(parts, body).await
+            // Read before anything is refused: a connection with an unread body could not be used again.
+            let body = read_body(body).await;
+            let reads = matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS);
+            if reads || !service.api.store.is_durable() {
+                return service.answer(parts, body).await;
+            }
+            // A write waits for the disk. A client that leaves meanwhile does not take with it what has to follow.
+            let writing = tokio::spawn(async move { service.answer(parts, body).await });
+            writing.await.unwrap_or_else(|error| Err(io::Error::other(error)))
         })
     }
 }
 
 impl ApiService {
-    async fn answer<B>(&self, parts: Parts, body: B) -> io::Result<Response<ApiBody>>
-    where
-        B: Body<Data = Bytes> + Send,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
-        // Read before anything is refused: a connection with an unread body could not be used again.
-        let body = read_body(body).await;
+    async fn answer(&self, parts: Parts, body: Result<Bytes, Status>) -> io::Result<Response<ApiBody>> {
         let target = match path::route(parts.uri.path()) {
             Route::Malformed => return Ok(plain(StatusCode::BAD_REQUEST, "400 Bad Request")),
             Route::Other(segments) => return Ok(discovery::answer(&self.api, &parts, &segments)),

@@ -5,6 +5,7 @@
 mod bad_input;
 mod custom;
 mod discovery;
+mod durable;
 mod faults;
 mod namespaces;
 mod support;
