@@ -1,5 +1,6 @@
 //! The embedded Kubernetes API: store, registry and HTTP, in one process and without kube-rs.
 
+mod accounts;
 mod api;
 mod body;
 mod crd;

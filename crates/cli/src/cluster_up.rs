@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use windlass_apiserver::{Api, Config, Credentials, Serving};
+use windlass_apiserver::{Api, Config, Serving};
 use windlass_clock::{Clock, Moment};
 
 /// What a process answers that was told to go at once.
@@ -20,6 +20,8 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   windlass cluster up --api-only
       a fresh API on a free port; it goes with Ctrl-C, and leaves nothing
+  windlass cluster up --api-only --data-dir ./cluster
+      the same cluster again, however it ended last time
   windlass cluster up --api-only --port 6443 --kubeconfig ~/.kube/config
       adds the context `windlass` to your own kubeconfig while it runs
 
@@ -35,8 +37,12 @@ pub(crate) struct Options {
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
 
+    /// Where to keep the cluster, so that it is there again after a restart; without it, everything goes at the end
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+
     /// The kubeconfig to add the context `windlass` to; your other contexts stay as they are. Without it, a file of its
-    /// own
+    /// own, in DIR if there is one
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 }
@@ -57,22 +63,34 @@ async fn up(options: &Options, begun: Moment) -> anyhow::Result<ExitCode> {
     // First of all, so that whatever is made from here on is also removed.
     let mut signals = Signals::listen()?;
     let listener = listen(options.port).await?;
-    let home = Home::temporary()?;
+    let mut home = match &options.data_dir {
+        Some(folder) => Home::at(folder)?,
+        None => Home::temporary()?,
+    };
     let path = options.kubeconfig.clone().unwrap_or_else(|| home.folder().join("kubeconfig"));
     let mut kubeconfig = Kubeconfig::open(&path)?;
 
-    let credentials = Credentials::generate()?;
-    let api = Api::new(Config::default());
-    let serving = api.serve_tls(listener, &credentials).context("cannot serve")?;
+    let data_dir = options.data_dir.is_some().then(|| home.folder().to_owned());
+    let api = Api::open(Config { data_dir, ..Config::default() }).await?;
+    let credentials = api.credentials()?.clone();
+    let serving = api.serve_tls(listener).context("cannot serve")?;
     let server = format!("https://{}", serving.address());
     kubeconfig.point_at(&server, &credentials)?;
+    if options.data_dir.is_some() {
+        home.keep();
+    }
 
     let took = (Clock::real().moment() - begun).as_millis();
     // Whoever started us may have stopped listening; the cluster runs all the same.
     let _ = writeln!(std::io::stdout(), "ready in {took} ms at {server}; {}", kubeconfig.usage());
     signals.next().await;
     let code = stop(serving, &api, &mut signals).await;
-    kubeconfig.forget(&server)?;
+    // A cluster that can come back keeps its context.
+    if options.data_dir.is_none() {
+        kubeconfig.forget(&server)?;
+    }
+    // Everything is on disk when the API is gone; only then may another have the folder.
+    drop(api);
     drop(home);
     Ok(code)
 }

@@ -99,6 +99,11 @@ impl Credentials {
     pub(crate) fn server_key(&self) -> &str {
         &self.0.server_key
     }
+
+    /// The key that signs service account tokens, as PEM.
+    pub(crate) fn accounts_key(&self) -> &str {
+        &self.0.accounts_key
+    }
 }
 
 impl fmt::Debug for Credentials {

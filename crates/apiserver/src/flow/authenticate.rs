@@ -1,6 +1,7 @@
 //! Who asks. In-process clients carry their identity; over TLS a certificate or a token says it; without TLS everyone is
 //! the administrator.
 
+use crate::api::Inner;
 use crate::credentials::Credentials;
 use crate::status::Status;
 use http::HeaderMap;
@@ -14,6 +15,9 @@ const AUTHENTICATED: &str = "system:authenticated";
 
 /// The group of those who may do everything.
 pub(crate) const MASTERS: &str = "system:masters";
+
+/// Where a user's extra says which token or certificate was shown.
+pub(crate) const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
 /// The user that nobody has to prove to be.
 pub(crate) const ANONYMOUS: &str = "system:anonymous";
@@ -74,14 +78,16 @@ pub(crate) enum Certificate {
 
 /// Tells who sends a request.
 pub(crate) struct Authenticator {
+    api: Arc<Inner>,
     admin_token: Digest,
     admin: Arc<Identity>,
     anonymous: Arc<Identity>,
 }
 
 impl Authenticator {
-    pub(crate) fn new(credentials: &Credentials) -> Self {
+    pub(crate) fn new(api: Arc<Inner>, credentials: &Credentials) -> Self {
         Self {
+            api,
             admin_token: digest(&SHA256, credentials.admin_token().as_bytes()),
             admin: Arc::new(Identity::admin()),
             anonymous: Arc::new(Identity::anonymous()),
@@ -107,7 +113,11 @@ impl Authenticator {
     fn bearer_of(&self, token: &str) -> Option<Arc<Identity>> {
         // Digests are compared, so that the time it takes says nothing about the token.
         let matches = digest(&SHA256, token.as_bytes()).as_ref() == self.admin_token.as_ref();
-        matches.then(|| self.admin.clone())
+        if matches {
+            return Some(self.admin.clone());
+        }
+        let api = &self.api;
+        api.accounts().ok()?.bearer(token, &api.store, api.clock.now()).map(Arc::new)
     }
 }
 
@@ -122,15 +132,22 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::{Api, Config};
+
+    fn authenticator() -> (Authenticator, Credentials) {
+        let api = Api::new(Config::default());
+        let credentials = api.credentials().unwrap().clone();
+        (Authenticator::new(api.0, &credentials), credentials)
+    }
 
     fn asked_with(header: Option<&str>) -> Result<String, u16> {
-        let credentials = Credentials::generate().unwrap();
+        let (authenticator, credentials) = authenticator();
         let mut headers = HeaderMap::new();
         if let Some(header) = header {
             let header = header.replace("TOKEN", credentials.admin_token());
             headers.insert(AUTHORIZATION, header.parse().unwrap());
         }
-        let asked = Authenticator::new(&credentials).identify(&Certificate::None, &headers);
+        let asked = authenticator.identify(&Certificate::None, &headers);
         asked.map(|identity| identity.user.clone()).map_err(|status| status.code)
     }
 
@@ -146,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_certificate_counts_before_a_token_and_a_refused_one_as_a_wrong_token() {
-        let authenticator = Authenticator::new(&Credentials::generate().unwrap());
+        let (authenticator, _) = authenticator();
         let known = Certificate::Of(Arc::new(Identity::user("jane")));
         let mut headers = HeaderMap::new();
         assert!(authenticator.identify(&Certificate::Refused, &headers).is_err());

@@ -6,7 +6,6 @@ mod subject;
 mod tls;
 
 use crate::api::Api;
-use crate::credentials::Credentials;
 use crate::flow::authenticate::{Authenticator, Identity};
 use connection::Connection;
 use front::Door;
@@ -62,8 +61,9 @@ impl Api {
     ///
     /// # Errors
     /// If the listener has no address, or the credentials are unusable.
-    pub fn serve_tls(&self, listener: TcpListener, credentials: &Credentials) -> io::Result<Serving> {
-        let authenticator = Arc::new(Authenticator::new(credentials));
+    pub fn serve_tls(&self, listener: TcpListener) -> io::Result<Serving> {
+        let credentials = self.0.credentials().map_err(io::Error::other)?;
+        let authenticator = Arc::new(Authenticator::new(self.0.clone(), credentials));
         self.serve(listener, Entrance::Guarded { tls: Tls::new(credentials)?, authenticator })
     }
 

@@ -2,9 +2,9 @@
 
 use super::subject;
 use crate::credentials::Credentials;
-use crate::flow::authenticate::{Certificate, Identity};
+use crate::flow::authenticate::{CREDENTIAL_ID, Certificate, Identity};
+use ring::digest::{SHA256, digest};
 use rustls::client::danger::HandshakeSignatureValid;
-use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
@@ -31,7 +31,7 @@ impl Tls {
         let certificate = |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes()).map_err(unusable);
         let mut roots = RootCertStore::empty();
         roots.add(certificate(credentials.ca_certificate())?).map_err(unusable)?;
-        let provider = Arc::new(ring::default_provider());
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
         let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
             .build()
             .map_err(unusable)?;
@@ -62,8 +62,11 @@ impl Tls {
         }
         match subject::of(own) {
             Some(subject) if !subject.common_name.is_empty() => {
-                let groups = subject.organizations.into_iter();
-                Certificate::Of(Arc::new(Identity::user(subject.common_name).among(groups)))
+                let mut identity = Identity::user(subject.common_name).among(subject.organizations);
+                let hex: String =
+                    digest(&SHA256, own).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+                identity.extra.insert(CREDENTIAL_ID.to_owned(), vec![format!("X509SHA256={hex}")]);
+                Certificate::Of(Arc::new(identity))
             }
             _ => Certificate::None,
         }

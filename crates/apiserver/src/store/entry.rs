@@ -187,6 +187,10 @@ impl Entry {
         self.text.lock().0.same(&body.text) && *self.traits == *body.traits
     }
 
+    pub(super) fn with_text<T>(&self, read: impl FnOnce(&Text) -> T) -> T {
+        read(&self.text.lock().0)
+    }
+
     pub(super) fn size(&self) -> usize {
         self.text.lock().0.bytes().len()
     }

@@ -72,6 +72,7 @@ pub(crate) async fn rewrite(
                     return Ok((Outcome::Shown(new), false));
                 }
                 Err(CommitError::Missing) => return Ok((Outcome::Shown(new), false)),
+                Err(error @ CommitError::NotStored(_)) => return Err(Status::internal(error)),
                 Err(_) => continue,
             }
         }

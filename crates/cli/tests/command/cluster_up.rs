@@ -104,6 +104,52 @@ async fn the_users_kubeconfig_gets_a_context_and_loses_it_again() {
     assert!(after.contains("current-context: mine") && !after.contains("windlass"), "{after}");
 }
 
+#[tokio::test]
+async fn a_cluster_with_a_folder_is_there_again_even_after_a_kill() {
+    let runtime = tempfile::tempdir().unwrap();
+    let data = runtime.path().join("data");
+    let arguments = ["--data-dir", data.to_str().unwrap()];
+    let first = Cluster::start(runtime.path(), &arguments);
+    let path = first.kubeconfig();
+    assert_eq!((mode(&data), mode(&path)), (0o700, 0o600));
+    let mut map = ConfigMap::default();
+    map.metadata.name = Some("kept".to_owned());
+    let maps = Api::<ConfigMap>::default_namespaced(client(&path).await);
+    let uid = maps.create(&PostParams::default(), &map).await.unwrap().metadata.uid;
+    let authority = || Kubeconfig::read_from(&path).unwrap().clusters[0].cluster.clone().unwrap();
+    let trusted = authority().certificate_authority_data;
+    let mut running = first;
+    for signal in [Signal::SIGKILL, Signal::SIGINT] {
+        running.end(signal);
+        running = Cluster::start(runtime.path(), &arguments);
+        let maps = Api::<ConfigMap>::default_namespaced(client(&path).await);
+        assert_eq!(maps.get("kept").await.unwrap().metadata.uid, uid);
+        assert_eq!(authority().certificate_authority_data, trusted);
+    }
+    assert!(running.end(Signal::SIGTERM).success());
+    assert!(path.exists(), "a cluster that can come back keeps its kubeconfig");
+}
+
+#[test]
+fn a_folder_serves_one_cluster_at_a_time() {
+    let runtime = tempfile::tempdir().unwrap();
+    let data = tempfile::tempdir().unwrap();
+    let arguments = ["--data-dir", data.path().to_str().unwrap()];
+    let first = Cluster::start(runtime.path(), &arguments);
+    let said = refused(runtime.path(), &arguments);
+    assert!(said.contains("a cluster already runs on"), "{said}");
+    assert!(first.end(Signal::SIGINT).success());
+}
+
+#[test]
+fn a_start_that_fails_leaves_no_folder() {
+    let runtime = tempfile::tempdir().unwrap();
+    let data = runtime.path().join("a/b");
+    refused(runtime.path(), &["--data-dir", data.to_str().unwrap(), "--kubeconfig", "/proc/none/kubeconfig"]);
+    let said = refused(runtime.path(), &["--data-dir", "/proc/none/data"]);
+    assert!(said.starts_with("error: cannot make /proc/none/data: "), "{said}");
+}
+
 #[test]
 fn a_taken_port_is_told_in_one_sentence() {
     let runtime = tempfile::tempdir().unwrap();
