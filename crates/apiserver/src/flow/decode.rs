@@ -142,6 +142,7 @@ fn built_in(
         object.insert("kind".to_owned(), Value::String(kind));
         object.insert("apiVersion".to_owned(), Value::String(version));
     }
+    kinds::defaults::fill(&FACTS.structs, &resource.definition, &mut value);
     (rules.default)(&mut value);
     Ok(value)
 }
