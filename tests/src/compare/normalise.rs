@@ -29,6 +29,8 @@ impl Normaliser {
     /// The request as this server must get it: `<version N>` replaced by its own version, `<uid N>` by its own uid.
     pub fn concrete(&self, request: &Request) -> Request {
         let mut request = request.clone();
+        let segments: Vec<String> = request.path.split('/').map(|part| self.concrete_text(part)).collect();
+        request.path = segments.join("/");
         for (_, value) in &mut request.query {
             *value = self.concrete_text(value);
         }
@@ -71,7 +73,7 @@ impl Normaliser {
             self.writes.push(version);
         }
         if may_be_newer(request)
-            && answer.is_success()
+            && answer.body.get("items").is_some()
             && let Some(version) = answer.body.pointer_mut("/metadata/resourceVersion")
         {
             *version = "<any version>".into();
@@ -88,6 +90,14 @@ impl Normaliser {
     pub fn value(&mut self, value: &mut Value, key: &str) {
         match value {
             Value::Object(fields) => {
+                self.learn_generated(fields);
+                // The keys of owned list items quote uids.
+                if fields.keys().any(|key| key.starts_with("k:{")) {
+                    *fields = std::mem::take(fields)
+                        .into_iter()
+                        .map(|(key, field)| (self.text(&key), field))
+                        .collect();
+                }
                 for (key, field) in fields.iter_mut() {
                     self.value(field, key);
                 }
@@ -108,6 +118,18 @@ impl Normaliser {
                 _ => *text = self.text(text),
             },
             _ => {}
+        }
+    }
+
+    /// A name that ends in what the server chose is known by the order of its appearance.
+    fn learn_generated(&mut self, metadata: &serde_json::Map<String, Value>) {
+        let text = |field: &str| metadata.get(field).and_then(Value::as_str);
+        if let (Some(prefix), Some(name)) = (text("generateName"), text("name"))
+            && name.len() == prefix.len() + 5
+            && name.starts_with(prefix)
+        {
+            let name = name.to_owned();
+            self.named(&name, "generated");
         }
     }
 

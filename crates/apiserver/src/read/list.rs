@@ -46,11 +46,11 @@ pub async fn get(
 /// 400 for versions and tokens that are none, 410 for those that are forgotten, 504 for those that do not come.
 pub async fn list(store: &Store, scope: &Scope, options: &ListOptions, view: &View) -> Result<Bytes, Status> {
     let page = page(store, scope, options).await?;
-    Ok(view.list(&metadata(scope, &page), &page.items))
+    Ok(view.list(&metadata(scope, &page, view), &page.items))
 }
 
 /// The JSON of a list's metadata.
-pub(crate) fn metadata(scope: &Scope, page: &Page) -> String {
+pub(crate) fn metadata(scope: &Scope, page: &Page, view: &View) -> String {
     let mut metadata = format!(r#"{{"resourceVersion":"{}""#, page.revision);
     if let Some(last) = page.items.last().filter(|_| page.more) {
         let namespace = if scope.namespace.is_some() { "" } else { &*last.key().namespace };
@@ -60,6 +60,8 @@ pub(crate) fn metadata(scope: &Scope, page: &Page) -> String {
         if let Some(remaining) = page.remaining {
             metadata.push_str(&format!(r#","remainingItemCount":{remaining}"#));
         }
+    } else if view.is_typed() {
+        metadata.push_str(r#","continue":"""#);
     }
     metadata.push('}');
     metadata

@@ -39,7 +39,8 @@ pub(crate) async fn delete_collection(call: &Call<'_>) -> Result<Answer, Status>
             Ok(_) => {}
         }
     }
-    Ok(Answer::new(200, view(&call.resource).list(&crate::read::metadata(&scope, &page), &page.items)))
+    let view = view(&call.resource);
+    Ok(Answer::new(200, view.list(&crate::read::metadata(&scope, &page, &view), &page.items)))
 }
 
 fn write_options(options: &DeleteOptions) -> WriteOptions {
