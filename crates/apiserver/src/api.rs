@@ -121,6 +121,7 @@ impl Inner {
                 strictness: Strictness::Ignore,
                 force: false,
             },
+            warnings: Arc::default(),
         };
         let namespace = json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}});
         let mut object = decode::object(resource, namespace).expect("a namespace needs but a name").value;

@@ -200,6 +200,7 @@ fn operation<'a>(api: &'a Inner, name: &str) -> Operation<'a> {
             strictness: Strictness::Ignore,
             force: false,
         },
+        warnings: Arc::default(),
     }
 }
 

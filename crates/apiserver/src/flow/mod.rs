@@ -35,12 +35,24 @@ pub(crate) struct Operation<'a> {
     /// Empty for the object itself.
     pub(crate) subresource: String,
     pub(crate) options: WriteOptions,
+    /// What the client is told with the answer.
+    pub(crate) warnings: Arc<Mutex<Vec<String>>>,
 }
 
 impl Operation<'_> {
     /// Where an object of this name is stored.
     pub(crate) fn key(&self, name: &str) -> Key {
         Key::new(self.resource.storage_key(), self.namespace.as_str(), name)
+    }
+
+    /// Tells the client something beside the answer, once.
+    pub(crate) fn warn(&self, warnings: Vec<String>) {
+        let mut told = self.warnings.lock();
+        for warning in warnings {
+            if !told.contains(&warning) {
+                told.push(warning);
+            }
+        }
     }
 
     /// The wall clock, as objects are stamped.

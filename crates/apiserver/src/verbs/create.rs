@@ -30,6 +30,7 @@ pub(crate) async fn store_new(operation: &Operation<'_>, mut object: Value) -> R
     mutate::create(operation, &object)?;
     prepare::create(operation, &mut object);
     validate::create(operation, &object)?;
+    operation.warn(validate::warnings(resource, &object, None));
     admit::check(operation, Some(&object), None)?;
     if !text(&object, &["metadata", "resourceVersion"]).is_empty() {
         return Err(Status::plain("resourceVersion should not be set on objects to be created"));

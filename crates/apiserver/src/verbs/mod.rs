@@ -74,6 +74,7 @@ impl Call<'_> {
             name: self.target.name.clone().unwrap_or_default(),
             subresource: self.target.subresource.clone().unwrap_or_default(),
             options,
+            warnings: self.warnings.clone(),
         }
     }
 }

@@ -59,6 +59,7 @@ pub(crate) async fn rewrite(
         check_version(operation, &mut new, &entry)?;
         prepare::update(operation, &mut new, &live);
         validate::update(operation, &new, &live)?;
+        operation.warn(validate::warnings(resource, &new, Some(&live)));
         admit::check(operation, Some(&new), Some(&live))?;
         keep_times_if_unchanged(&live, &mut new);
         if goes_away(operation, &new, &live) {
