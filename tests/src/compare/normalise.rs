@@ -3,6 +3,7 @@
 //! than one has none. Nothing else is touched.
 
 use super::{Answer, Request};
+use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -13,6 +14,8 @@ pub struct Normaliser {
     writes: Vec<u64>,
     /// Names of things that are random there: uids, generated names.
     names: BTreeMap<String, String>,
+    /// Continue tokens, by what they say.
+    tokens: BTreeMap<String, String>,
 }
 
 /// Stands for the version after our Nth write, in requests and answers.
@@ -53,6 +56,9 @@ impl Normaliser {
             // Before our first write there is no version of ours; 1 is before everything and still a version.
             return number.checked_sub(1).and_then(|index| self.writes.get(index)).unwrap_or(&1).to_string();
         }
+        if let Some(real) = self.tokens.get(text) {
+            return real.clone();
+        }
         if text.starts_with('<')
             && let Some((real, _)) = self.names.iter().find(|(_, name)| *name == text)
         {
@@ -71,6 +77,12 @@ impl Normaliser {
             && self.writes.last().is_none_or(|last| *last < version)
         {
             self.writes.push(version);
+        }
+        if let (Some(prefix), Some(name)) =
+            (request.body.pointer("/metadata/generateName"), answer.body.pointer("/details/name"))
+        {
+            let metadata = serde_json::json!({"generateName": prefix, "name": name});
+            self.learn_generated(metadata.as_object().expect("it is one"));
         }
         if may_be_newer(request)
             && answer.body.get("items").is_some()
@@ -114,7 +126,7 @@ impl Normaliser {
                 "creationTimestamp" | "deletionTimestamp" | "time" | "lastTransitionTime" => {
                     *text = "<time>".into();
                 }
-                "continue" if !text.is_empty() => *text = self.named(text, "token"),
+                "continue" if !text.is_empty() => *text = self.token(text),
                 _ => *text = self.text(text),
             },
             _ => {}
@@ -144,6 +156,22 @@ impl Normaliser {
     pub fn named(&mut self, real: &str, kind: &str) -> String {
         let number = self.names.len();
         self.names.entry(real.to_owned()).or_insert_with(|| format!("<{kind} {number}>")).clone()
+    }
+
+    /// A continue token is known by what it says: which version goes on after which key. Its version may be of someone
+    /// else's write.
+    fn token(&mut self, real: &str) -> String {
+        let parsed = BASE64_URL_SAFE_NO_PAD
+            .decode(real)
+            .ok()
+            .and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+        let said = parsed.and_then(|token| {
+            let start = self.text(token["start"].as_str()?.trim_start_matches('/'));
+            Some(format!("<token {} {start}>", self.version(&token["rv"].to_string())))
+        });
+        let name = said.unwrap_or_else(|| "<odd token>".to_owned());
+        self.tokens.insert(name.clone(), real.to_owned());
+        name
     }
 
     /// Free text may quote what is random, and times.

@@ -17,7 +17,9 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
     let operation = call.operation(options);
     let decoded = decode::body(resource, &call.body, media)?;
     let mut object = operation.judge(decoded, &call.warnings)?;
+    prepare::wipe(&mut object);
     prepare::namespace(&operation, &mut object)?;
+    prepare::owners(&operation, &mut object, false);
     managed::update(&operation, None, &mut object);
     let outcome = store_new(&operation, object).await?;
     let name = outcome.name().to_owned();
