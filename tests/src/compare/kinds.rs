@@ -97,6 +97,11 @@ impl Kind {
         format!("{}{short}", self.prefix)
     }
 
+    /// Whether others have objects of it in the same place: then pages end where the others' objects are.
+    pub fn is_shared(&self) -> bool {
+        self.mark.is_some()
+    }
+
     /// A label selector that keeps to this test's own objects.
     pub fn selector(&self, selector: &str) -> String {
         match &self.mark {

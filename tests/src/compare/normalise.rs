@@ -103,6 +103,7 @@ impl Normaliser {
         match value {
             Value::Object(fields) => {
                 self.learn_generated(fields);
+                sort_namespace_finalizers(fields);
                 // The keys of owned list items quote uids.
                 if fields.keys().any(|key| key.starts_with("k:{")) {
                     *fields = std::mem::take(fields)
@@ -185,10 +186,15 @@ impl Normaliser {
         sorted_lines(&without_times(&self.without_versions(&text)))
     }
 
-    /// A failed precondition quotes versions in brackets.
+    /// A failed precondition quotes versions, most of them in brackets.
     fn without_versions(&self, text: &str) -> String {
         if !text.contains("ResourceVersion") {
             return text.to_owned();
+        }
+        if let Some((head, rest)) = text.split_once("ResourceVersion in precondition: ")
+            && let Some((wanted, found)) = rest.split_once(", ResourceVersion in object meta: ")
+        {
+            return format!("{head}{} against {}", self.version(wanted), self.version(found));
         }
         let mut parts = text.split('(');
         let mut result = parts.next().unwrap_or_default().to_owned();
@@ -257,6 +263,17 @@ fn sort_managers(entries: &mut [Value]) {
         ["operation", "manager", "apiVersion", "subresource"].map(|key| entry[key].to_string())
     };
     entries.sort_by_key(key);
+}
+
+/// The first deletion of a namespace rewrites its finalizers in the order of a Go map; the set is what is compared. A
+/// namespace is known by the label that every namespace has.
+fn sort_namespace_finalizers(metadata: &mut serde_json::Map<String, Value>) {
+    let label = metadata.get("labels").and_then(|labels| labels.get("kubernetes.io/metadata.name"));
+    if label.is_some()
+        && let Some(finalizers) = metadata.get_mut("finalizers").and_then(Value::as_array_mut)
+    {
+        finalizers.sort_by_key(ToString::to_string);
+    }
 }
 
 /// Errors of one kind are listed in the order of a Go map, a line each.

@@ -276,7 +276,7 @@ impl Requests {
     /// A list.
     pub fn list(&mut self, kind: usize, collection: String) -> Request {
         let mut request = self.select(kind, Request::new("GET", collection));
-        if self.random.chance(35) {
+        if !self.kinds[kind].is_shared() && self.random.chance(35) {
             request = request.with("limit", (1 + self.random.below(3)).to_string());
         }
         match self.random.below(12) {
@@ -301,7 +301,7 @@ impl Requests {
                 2 => request.with("continue", self.pick(&["x", "e30", "eyJ2IjoibWV0YS5rOHMuaW8vdjEifQ"])),
                 _ => request.with("sendInitialEvents", "true"),
             },
-            8 | 9 if !self.tokens.is_empty() => {
+            8 | 9 if !self.tokens.is_empty() && !self.kinds[kind].is_shared() => {
                 let token = self.tokens[self.tokens.len() - 1].clone();
                 request.with("limit", "2").with("continue", token)
             }

@@ -34,7 +34,8 @@ pub(crate) async fn store_new(operation: &Operation<'_>, mut object: Value) -> R
     validate::create(operation, &object)?;
     operation.warn(validate::warnings(resource, &object, None));
     admit::check(operation, Some(&object), None)?;
-    if !text(&object, &["metadata", "resourceVersion"]).is_empty() {
+    // What is no version is no claim to one.
+    if text(&object, &["metadata", "resourceVersion"]).parse().is_ok_and(|version: u64| version != 0) {
         return Err(Status::plain("resourceVersion should not be set on objects to be created"));
     }
     let name = text(&object, &["metadata", "name"]).to_owned();
