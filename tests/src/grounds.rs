@@ -1,5 +1,6 @@
 //! The embedded API as a ground for tests: in process, and over TCP.
 
+use crate::sabotage::Sabotage;
 use anyhow::Context;
 use std::net::{Ipv4Addr, TcpListener};
 use windlass_apiserver::{Api, Config, Identity, Serving};
@@ -44,6 +45,15 @@ impl Embedded {
     pub fn client(&self) -> kube::Client {
         self.client.clone()
     }
+}
+
+/// A client for an operator under test, whose writes are counted and broken; the embedded API knows it by this name.
+pub fn operator_client(target: &Target, name: &str, sabotage: &Sabotage) -> kube::Client {
+    let client = match target.extra::<Embedded>() {
+        Some(embedded) => kube::Client::new(embedded.api.service(Identity::user(name)), "default"),
+        None => target.client(),
+    };
+    sabotage.on(client)
 }
 
 /// The embedded API, a fresh one per test, called in process.
