@@ -19,10 +19,15 @@ async fn main() -> anyhow::Result<()> {
     let start = clock.moment();
     let (target, namespace) = world(&embedded_in_process().open().await?).await?;
     let ready = clock.moment() - start;
-    println!("An embedded Kubernetes with the sample's kinds is ready after {:.1} ms.\n", ready.as_secs_f64() * 1e3);
+    println!(
+        "An embedded Kubernetes with the sample's kinds is ready after {:.1} ms.\n",
+        ready.as_secs_f64() * 1e3
+    );
 
     let vault = Vault::new("treasury", VaultSpec { shards: 3, region: Some("north".into()) });
-    println!("Deciding is a pure function. What the operator would do for a Vault with three shards, seeing nothing yet:");
+    println!(
+        "Deciding is a pure function. What the operator would do for a Vault with three shards, seeing nothing yet:"
+    );
     println!("{}\n", indented(&decide(&vault, &Seen::nothing())?.to_string()));
 
     let client = target.client();
@@ -31,7 +36,9 @@ async fn main() -> anyhow::Result<()> {
     vaults.create(&PostParams::default(), &vault).await?;
     let tenant = Tenant::new("alice", TenantSpec { vault: "treasury".into(), quota: 10 });
     tenants.create(&PostParams::default(), &tenant).await?;
-    println!("Created Vault treasury and Tenant alice, who waits for the vault to open. The operator starts,");
+    println!(
+        "Created Vault treasury and Tenant alice, who waits for the vault to open. The operator starts,"
+    );
     println!("and is killed right after its fifth write, before it hears of it:");
     let dying = Sabotage::at(5, Break::KillAfter);
     tokio::select! {
