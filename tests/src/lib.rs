@@ -4,5 +4,6 @@
 pub mod campaign;
 pub mod compare;
 pub mod grounds;
+pub mod parity;
 pub mod sabotage;
 pub mod sample;
