@@ -118,6 +118,7 @@ fn make(
     if !matches!(patch, Patch::Apply(_)) {
         managed::update(operation, live, &mut object);
     }
+    prepare::owners(operation, &mut object, true);
     Ok(object)
 }
 
