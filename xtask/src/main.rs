@@ -1,2 +1,41 @@
-//! tasks
-fn main() {}
+//! The repository's own tasks: `cargo xtask NAME`. People and CI reach them through the Makefile.
+
+mod facts;
+mod reference;
+
+use anyhow::bail;
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask TASK
+
+Tasks:
+  reference          build the reference Kubernetes, unless it is there already
+  reference --where  print the folder of its programs, or fail with what is missing
+  facts              write down what a running Kubernetes says of its built-in kinds; `facts --help` for more
+  skipped            say in one line what `make test` skipped, and how to get it
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[&str]) -> anyhow::Result<()> {
+    match arguments {
+        [] | ["help" | "--help" | "-h"] => print!("{HELP}"),
+        ["reference"] => reference::ensure()?,
+        ["reference", "--where"] => println!("{}", reference::find()?.display()),
+        ["facts", rest @ ..] => facts::run(rest.iter().map(ToString::to_string))?,
+        ["skipped"] => reference::say_skipped(),
+        other => bail!("no task {:?}; `cargo xtask help` lists them", other.join(" ")),
+    }
+    Ok(())
+}

@@ -1,1 +1,31 @@
-//! placeholder
+//! The embedded Kubernetes API: store, registry and HTTP, in one process and without kube-rs.
+
+mod api;
+mod body;
+mod crd;
+mod discovery;
+mod facts;
+pub mod faults;
+mod flow;
+mod kinds;
+mod negotiate;
+mod openapi;
+mod path;
+mod query;
+pub mod read;
+mod registry;
+pub mod resource;
+mod serve;
+mod service;
+pub mod status;
+pub mod store;
+mod typed;
+mod verbs;
+
+pub use api::{Api, Config};
+pub use body::ApiBody;
+pub use flow::authenticate::Identity;
+pub use resource::Resource;
+pub use serve::Serving;
+pub use service::ApiService;
+pub use status::Status;

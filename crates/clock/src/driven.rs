@@ -122,6 +122,10 @@ pub struct Driver(Arc<Driven>);
 /// request in process) takes a few turns of the scheduler; this bound is generous and costs microseconds.
 const TURNS_PER_STOP: usize = 64;
 
+/// How much longer it waits for sleepers that were woken and have not run: those on other threads need a while, and one
+/// that nobody polls any more never will.
+const TURNS_FOR_THE_LAST: usize = 10_000;
+
 impl Driver {
     pub(crate) fn new(clock: Arc<Driven>) -> Self {
         Self(clock)
@@ -166,7 +170,10 @@ impl Driver {
         for _ in 0..TURNS_PER_STOP {
             tokio::task::yield_now().await;
         }
-        while self.0.0.lock().waking > 0 {
+        for _ in 0..TURNS_FOR_THE_LAST {
+            if self.0.0.lock().waking == 0 {
+                break;
+            }
             tokio::task::yield_now().await;
         }
     }

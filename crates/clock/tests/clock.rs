@@ -1,5 +1,6 @@
 //! What holders of a clock may rely on.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -120,4 +121,13 @@ async fn the_wall_clock_can_jump_and_the_monotonic_one_does_not_notice() {
     driver.set_wall(Timestamp::UNIX_EPOCH);
     assert_eq!(clock.now(), Timestamp::UNIX_EPOCH);
     assert_eq!(clock.moment(), before);
+}
+
+#[tokio::test]
+async fn a_sleep_that_nobody_polls_holds_nobody_up() {
+    let (clock, driver) = driven();
+    let mut idle = Box::pin(clock.sleep(MINUTE));
+    assert!(std::future::poll_fn(|context| std::task::Poll::Ready(idle.as_mut().poll(context).is_pending())).await);
+    driver.run_for(2 * MINUTE).await;
+    assert_eq!(clock.moment(), Moment::default() + 2 * MINUTE);
 }

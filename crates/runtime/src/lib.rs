@@ -1,1 +1,32 @@
-//! placeholder
+//! The operator library: write down what an application needs, as a pure decision, and keep the world equal to it.
+//!
+//! The way of the data: `watch -> cache -> queue -> observe -> decide -> act -> report`. Each layer is usable alone.
+//!
+//! - [`Manager`] runs [`Controller`]s on one cluster.
+//! - A controller decides purely: from an object and what was [`Seen`] to a [`Plan`], or a [`Refusal`].
+//! - [`cache`] reads one's own writes; [`queue`] has one entry per key; [`act`] applies only what would change.
+
+pub mod act;
+pub mod cache;
+pub mod conditions;
+mod controller;
+mod events;
+mod key;
+mod kind;
+mod manager;
+mod plan;
+pub mod queue;
+mod reason;
+mod relation;
+mod seen;
+
+pub use controller::{Adoption, ConfigError, Controller, Next, Turn, TurnError};
+pub use events::Recorder;
+pub use key::Key;
+pub use kind::{Kind, Object};
+pub use manager::{Error, Manager, Result};
+pub use plan::{Action, Claim, Generate, GenerateError, Note, Plan, Step, Until, Wait};
+pub use reason::{Reason, Reasoned, Refusal};
+pub use relation::Relation;
+pub use seen::{Seen, Unseen};
+pub use windlass_clock as clock;

@@ -7,7 +7,7 @@ use std::io::Write;
 /// Compact JSON.
 pub fn write(value: &Value) -> Vec<u8> {
     let mut out = Vec::with_capacity(128);
-    put(value, &mut out);
+    append(value, &mut out);
     out
 }
 
@@ -16,7 +16,8 @@ pub fn to_string(value: &Value) -> String {
     String::from_utf8(write(value)).expect("only whole strings and ASCII are written")
 }
 
-fn put(value: &Value, out: &mut Vec<u8>) {
+/// Compact JSON, added to what is there.
+pub fn append(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Null => out.extend_from_slice(b"null"),
         Value::Bool(true) => out.extend_from_slice(b"true"),
@@ -26,14 +27,14 @@ fn put(value: &Value, out: &mut Vec<u8>) {
             // Writing to a Vec cannot fail.
             None => drop(write!(out, "{number}")),
         },
-        Value::String(text) => put_text(text, out),
+        Value::String(text) => append_text(text, out),
         Value::Array(items) => {
             out.push(b'[');
             for (index, item) in items.iter().enumerate() {
                 if index > 0 {
                     out.push(b',');
                 }
-                put(item, out);
+                append(item, out);
             }
             out.push(b']');
         }
@@ -43,16 +44,17 @@ fn put(value: &Value, out: &mut Vec<u8>) {
                 if index > 0 {
                     out.push(b',');
                 }
-                put_text(key, out);
+                append_text(key, out);
                 out.push(b':');
-                put(field, out);
+                append(field, out);
             }
             out.push(b'}');
         }
     }
 }
 
-fn put_text(text: &str, out: &mut Vec<u8>) {
+/// A string in quotes, added to what is there.
+pub fn append_text(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
     let bytes = text.as_bytes();
     let mut done = 0;

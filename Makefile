@@ -1,0 +1,63 @@
+# The one entry point, for people and for CI. `make help` lists the targets.
+
+CARGO ?= cargo
+# What builds need besides Rust: a C compiler and linker, for the TLS library.
+BUILD_NEEDS = cc:gcc
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-reference parity lint fuzz bench reference docs clean
+# Targets share one build folder and two cores: one at a time.
+.NOTPARALLEL:
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## Show what Windlass does
+	@scripts/need $(BUILD_NEEDS)
+	@$(CARGO) run --quiet --package windlass-tests --example demo
+
+test: ## Run every test that runs here (with Rust alone: all but the comparisons with the reference)
+	@scripts/need $(BUILD_NEEDS)
+	$(CARGO) test --workspace --quiet
+	@$(CARGO) xtask skipped
+
+test-reference: reference ## Run the tests that compare with a real Kubernetes, and insist on it
+	WINDLASS_REQUIRE_REFERENCE=1 $(CARGO) test --package windlass-tests --tests -- "on reference"
+
+parity: ## Count the behaviours that equal the reference's
+	@echo "nothing to count yet: the named behaviours come with the built-in kinds"
+
+lint: ## Check format, lints and dependencies, with warnings denied
+	@scripts/need $(BUILD_NEEDS)
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --quiet -- --deny warnings
+	@if $(CARGO) deny --version >/dev/null 2>&1; then \
+	    $(CARGO) deny --log-level error check bans licenses sources; \
+	else \
+	    echo "skipped: the check of dependencies (cargo install --locked cargo-deny)"; \
+	fi
+
+FUZZ_SECONDS ?= 60
+fuzz: ## Feed random input to every parser, for FUZZ_SECONDS each
+	@scripts/need $(BUILD_NEEDS)
+	@scripts/fuzz $(FUZZ_SECONDS)
+
+BENCHES = $(patsubst tests/benches/%.rs,%,$(wildcard tests/benches/*.rs))
+bench: $(addprefix bench-,$(BENCHES)) ## Run all benches; make bench-NAME runs one
+
+bench-%:
+	@test -f tests/benches/$*.rs || { echo "error: no bench $*; there are: $(BENCHES)" >&2; exit 1; }
+	@scripts/need $(BUILD_NEEDS)
+	@$(CARGO) bench --quiet --package windlass-tests --bench $*
+
+reference: ## Build the real Kubernetes that we compare with (once; needs Go)
+	@scripts/need $(BUILD_NEEDS)
+	@$(CARGO) xtask reference
+
+docs: ## Build the library's documentation, with warnings denied
+	@scripts/need $(BUILD_NEEDS)
+	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps --quiet
+	@echo "target/doc/windlass/index.html"
+
+clean: ## Remove what was built here (the reference stays in its cache)
+	$(CARGO) clean

@@ -1,0 +1,201 @@
+//! What follows from a write: definitions get their names and are served, and go when their last object has gone.
+//!
+//! In Kubernetes these are controllers beside the request path; here they run before the answer is sent, so that what
+//! was created can be used at once.
+
+use super::{CLEANUP, GROUP, STORAGE, naming, prepare};
+use crate::api::Inner;
+use crate::flow::authenticate::Identity;
+use crate::flow::{Operation, commit, managed};
+use crate::kinds::{child, text};
+use crate::query::{Strictness, WriteOptions};
+use crate::resource::Resource;
+use crate::store::{Entry, Key, ListQuery};
+use crate::verbs::delete::{Deletion, delete_quietly};
+use crate::verbs::delete_options::DeleteOptions;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// As whom definitions are looked after.
+const MANAGER: &str = "kube-apiserver";
+
+/// An object was created or changed.
+pub(crate) async fn changed(operation: &Operation<'_>, name: &str) {
+    if is_definitions(&operation.resource) {
+        settle(operation.api, name).await;
+    }
+}
+
+/// An object is gone.
+pub(crate) async fn gone(operation: &Operation<'_>, name: &str) {
+    let resource = &operation.resource;
+    if is_definitions(resource) {
+        operation.api.registry.forget(name);
+        settle_waiting(operation.api).await;
+    } else if resource.custom && resource.terminating {
+        settle(operation.api, &resource.definition).await;
+    }
+}
+
+fn is_definitions(resource: &Resource) -> bool {
+    !resource.custom && resource.group == GROUP && resource.plural == "customresourcedefinitions"
+}
+
+/// Brings one definition to where it should be.
+async fn settle(api: &Inner, name: &str) {
+    let _one_at_a_time = api.settling.lock().await;
+    let Some(entry) = api.store.get(&Key::new(STORAGE, "", name)) else { return };
+    let crd = entry.value();
+    if text(&crd, &["metadata", "deletionTimestamp"]).is_empty() {
+        accept_names(api, &entry, crd).await;
+        return;
+    }
+    api.registry.define(&crd);
+    let waits = crd
+        .pointer("/metadata/finalizers")
+        .and_then(Value::as_array)
+        .is_some_and(|list| list.contains(&json!(CLEANUP)));
+    if waits {
+        clean_up(api, name, &crd).await;
+    }
+}
+
+/// Definitions that waited for a name may get it now.
+async fn settle_waiting(api: &Inner) {
+    let Ok(page) = api.store.list(&ListQuery::all(STORAGE)) else { return };
+    for entry in page.items {
+        if !super::is_true(&entry.value(), "NamesAccepted") {
+            settle(api, &entry.key().name).await;
+        }
+    }
+}
+
+async fn accept_names(api: &Inner, entry: &Arc<Entry>, crd: Value) {
+    let group = text(&crd, &["spec", "group"]);
+    let others: Vec<Value> = match api.store.list(&ListQuery::all(STORAGE)) {
+        Ok(page) => page
+            .items
+            .iter()
+            .filter(|other| other.key() != entry.key())
+            .map(|other| other.value())
+            .filter(|other| text(other, &["spec", "group"]) == group)
+            .collect(),
+        Err(_) => Vec::new(),
+    };
+    let now = crate::flow::stamp(api.clock.now());
+    let settled = match naming::status(&crd, &others, &now) {
+        None => Some(crd),
+        Some(status) => write_status(api, entry, &crd, |new| new["status"] = status.clone()).await,
+    };
+    if let Some(crd) = settled {
+        api.registry.define(&crd);
+    }
+}
+
+/// Deletes a definition's objects, and the definition if none is left.
+async fn clean_up(api: &Inner, name: &str, crd: &Value) {
+    let now = crate::flow::stamp(api.clock.now());
+    let key = Key::new(STORAGE, "", name);
+    if let Some(entry) = api.store.get(&key) {
+        let why = "CustomResource deletion is in progress";
+        write_status(api, &entry, crd, |new| {
+            prepare::set_condition(new, "Terminating", "True", "InstanceDeletionInProgress", why, &now);
+        })
+        .await;
+    }
+    let served = api.registry.served();
+    let resource = served.all().find(|resource| resource.custom && resource.definition == name).cloned();
+    let (reason, message) = match resource {
+        None => ("NeverEstablished", "resource was never established"),
+        Some(resource) => {
+            if !delete_all(api, &resource).await {
+                return;
+            }
+            ("InstanceDeletionCompleted", "removed all instances")
+        }
+    };
+    while let Some(entry) = api.store.get(&key) {
+        let mut last = entry.value();
+        prepare::set_condition(&mut last, "Terminating", "False", reason, message, &now);
+        if let Some(finalizers) =
+            child(&mut last, "metadata").get_mut("finalizers").and_then(Value::as_array_mut)
+        {
+            finalizers.retain(|finalizer| *finalizer != json!(CLEANUP));
+        }
+        let held = last
+            .pointer("/metadata/finalizers")
+            .and_then(Value::as_array)
+            .is_some_and(|list| !list.is_empty());
+        if !held {
+            child(&mut last, "metadata").remove("finalizers");
+        }
+        let operation = operation(api, name);
+        let written = match held {
+            true => commit::update(&operation, entry.revision(), &last).await,
+            false => commit::delete(&operation, name, entry.revision(), Some(&last)).await,
+        };
+        if written.is_ok() {
+            if !held {
+                api.registry.forget(name);
+            }
+            return;
+        }
+    }
+}
+
+/// Deletes all objects of a resource; says whether none is left.
+async fn delete_all(api: &Inner, resource: &Arc<Resource>) -> bool {
+    let storage = resource.storage_key();
+    let Ok(page) = api.store.list(&ListQuery::all(&storage)) else { return false };
+    let mut all_gone = true;
+    for entry in page.items {
+        let mut operation = operation(api, &entry.key().name);
+        operation.resource = resource.clone();
+        operation.namespace = entry.key().namespace.to_string();
+        operation.subresource = String::new();
+        match delete_quietly(&operation, &entry.key().name, &DeleteOptions::default()).await {
+            Ok(Deletion::Pending(_)) => all_gone = false,
+            Err(status) if status.reason != "NotFound" => all_gone = false,
+            _ => {}
+        }
+    }
+    all_gone
+}
+
+/// Changes a definition's status as the server; returns it as stored, or nothing if someone else changed it meanwhile:
+/// that write settles it again.
+async fn write_status(
+    api: &Inner,
+    entry: &Arc<Entry>,
+    crd: &Value,
+    change: impl Fn(&mut Value),
+) -> Option<Value> {
+    let operation = operation(api, &entry.key().name);
+    let mut new = crd.clone();
+    change(&mut new);
+    managed::update_as(&operation, Some(crd), &mut new, MANAGER);
+    commit::update(&operation, entry.revision(), &new).await.ok().map(|stored| stored.value())
+}
+
+/// A write of a definition's status by the server itself.
+fn operation<'a>(api: &'a Inner, name: &str) -> Operation<'a> {
+    Operation {
+        api,
+        identity: &api.own_identity,
+        resource: api.definitions.clone(),
+        namespace: String::new(),
+        name: name.to_owned(),
+        subresource: "status".to_owned(),
+        options: WriteOptions {
+            dry_run: false,
+            manager: MANAGER.to_owned(),
+            strictness: Strictness::Ignore,
+            force: false,
+        },
+    }
+}
+
+/// As whom the server itself writes.
+pub(crate) fn own_identity() -> Identity {
+    Identity { user: "system:apiserver".to_owned(), groups: vec!["system:masters".to_owned()] }
+}

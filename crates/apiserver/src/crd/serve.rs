@@ -1,0 +1,103 @@
+//! The resources that a definition stands for.
+
+use super::{flag, is_true, validate, versions};
+use crate::kinds::text;
+use crate::resource::{Resource, Selectable, Subresource};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use windlass_schema::Schema;
+
+fn strings(value: Option<&Value>) -> Vec<String> {
+    let items = value.and_then(Value::as_array).into_iter().flatten();
+    items.filter_map(|item| item.as_str().map(str::to_owned)).collect()
+}
+
+fn owned(items: &[&str]) -> Vec<String> {
+    items.iter().map(|&item| item.to_owned()).collect()
+}
+
+/// One resource per served version; none before the definition is established. `stamp` tells them from earlier ones.
+pub(crate) fn resources(crd: &Value, stamp: u64) -> Vec<Resource> {
+    if !is_true(crd, "Established") {
+        return Vec::new();
+    }
+    let group = text(crd, &["spec", "group"]);
+    let name = |field: &str| text(crd, &["status", "acceptedNames", field]).to_owned();
+    let stored = versions(crd).iter().find(|version| flag(version, "storage"));
+    let stored_as = stored.map(|version| format!("{group}/{}", text(version, &["name"]))).unwrap_or_default();
+    let untouched =
+        crd.pointer("/metadata/generation").and_then(Value::as_i64) == Some(1) && versions(crd).len() == 1;
+    let schemas = Arc::new(schemas(crd, group));
+    let served = versions(crd).iter().filter(|version| flag(version, "served"));
+    served
+        .map(|version| Resource {
+            group: group.to_owned(),
+            version: text(version, &["name"]).to_owned(),
+            kind: name("kind"),
+            list_kind: name("listKind"),
+            plural: name("plural"),
+            singular: name("singular"),
+            namespaced: text(crd, &["spec", "scope"]) == "Namespaced",
+            short_names: strings(crd.pointer("/status/acceptedNames/shortNames")),
+            categories: strings(crd.pointer("/status/acceptedNames/categories")),
+            verbs: owned(&[
+                "delete",
+                "deletecollection",
+                "get",
+                "list",
+                "patch",
+                "create",
+                "update",
+                "watch",
+            ]),
+            subresources: subresources(version),
+            schema: schemas.get(&format!("{group}/{}", text(version, &["name"]))).cloned(),
+            selectable: selectable(version),
+            custom: true,
+            stored_as: stored_as.clone(),
+            schemas: schemas.clone(),
+            definition: text(crd, &["metadata", "name"]).to_owned(),
+            stamp,
+            pristine: untouched,
+            terminating: !text(crd, &["metadata", "deletionTimestamp"]).is_empty(),
+            deprecation: deprecation(crd, version),
+            ..Resource::default()
+        })
+        .collect()
+}
+
+fn schemas(crd: &Value, group: &str) -> BTreeMap<String, Arc<Schema>> {
+    let schema =
+        |version| Some((format!("{group}/{}", text(version, &["name"])), validate::schema_of(version)?));
+    versions(crd).iter().filter_map(schema).collect()
+}
+
+fn subresources(version: &Value) -> Vec<Subresource> {
+    let status = version.pointer("/subresources/status").filter(|status| !status.is_null());
+    let verbs = owned(&["get", "patch", "update"]);
+    status.map(|_| Subresource { name: "status".to_owned(), verbs }).into_iter().collect()
+}
+
+fn selectable(version: &Value) -> Vec<Selectable> {
+    let fields = version.get("selectableFields").and_then(Value::as_array).into_iter().flatten();
+    fields
+        .map(|field| {
+            let label = text(field, &["jsonPath"]).trim_start_matches('.').to_owned();
+            let path = label.split('.').map(str::to_owned).collect();
+            Selectable { label, path }
+        })
+        .collect()
+}
+
+fn deprecation(crd: &Value, version: &Value) -> Option<String> {
+    if !flag(version, "deprecated") {
+        return None;
+    }
+    let group_version = format!("{}/{}", text(crd, &["spec", "group"]), text(version, &["name"]));
+    let kind = text(crd, &["status", "acceptedNames", "kind"]);
+    match version.get("deprecationWarning").and_then(Value::as_str) {
+        Some(warning) => Some(warning.to_owned()),
+        None => Some(format!("{group_version} {kind} is deprecated")),
+    }
+}

@@ -1,0 +1,137 @@
+//! What the server says about itself: version, health, groups and their resources.
+
+use crate::api::Inner;
+use crate::body::ApiBody;
+use crate::openapi;
+use crate::registry::Served;
+use crate::resource::Resource;
+use crate::service::{document, failure, plain};
+use crate::status::Status;
+use http::request::Parts;
+use http::{Method, Response, StatusCode};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// The version of Kubernetes whose behaviour this is.
+pub(crate) const VERSION: &str = "v1.36.4";
+
+/// Answers what is not about a resource.
+pub(crate) fn answer(api: &Inner, parts: &Parts, segments: &[String]) -> Response<ApiBody> {
+    if parts.method != Method::GET && parts.method != Method::HEAD {
+        return failure(&Status::method_not_allowed());
+    }
+    let served = api.registry.served();
+    let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+    let found = match segments.as_slice() {
+        ["version"] => Some(version()),
+        ["healthz" | "livez" | "readyz", ..] => return plain(StatusCode::OK, "ok"),
+        [] => Some(paths(&served)),
+        ["api"] => Some(json!({
+            "kind": "APIVersions", "versions": ["v1"],
+            "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": ""}],
+        })),
+        ["api", version] => resource_list(&served, "", version),
+        ["apis"] => Some(json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups(&served)})),
+        ["apis", name] => group(&served, name).map(|mut group| {
+            group["kind"] = json!("APIGroup");
+            group["apiVersion"] = json!("v1");
+            group
+        }),
+        ["apis", group, version] => resource_list(&served, group, version),
+        ["openapi", "v3"] => Some(openapi::index(&served)),
+        ["openapi", "v3", rest @ ..] => openapi::document(api, &served, rest),
+        _ => None,
+    };
+    if found.is_none() && segments.first() == Some(&"api") {
+        return failure(&Status::no_such_resource());
+    }
+    match found {
+        Some(value) => document(&value),
+        None => plain(StatusCode::NOT_FOUND, "404 page not found\n"),
+    }
+}
+
+fn version() -> Value {
+    json!({
+        "major": "1", "minor": "36", "emulationMajor": "1", "emulationMinor": "36",
+        "minCompatibilityMajor": "1", "minCompatibilityMinor": "35", "gitVersion": VERSION,
+        "gitCommit": "unknown", "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "", "compiler": "rustc", "platform": concat!("linux/", "amd64"),
+    })
+}
+
+fn paths(served: &Served) -> Value {
+    let mut paths: Vec<String> =
+        ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"]
+            .map(str::to_owned)
+            .to_vec();
+    for group in group_names(served) {
+        paths.push(format!("/apis/{group}"));
+        paths.extend(served.versions(&group).iter().map(|version| format!("/apis/{group}/{version}")));
+    }
+    paths.sort();
+    json!({ "paths": paths })
+}
+
+/// The groups beside the core group: the built-in ones first.
+pub(crate) fn group_names(served: &Served) -> Vec<String> {
+    let mut names: Vec<(bool, &str)> = served
+        .all()
+        .filter(|resource| !resource.group.is_empty())
+        .map(|resource| (resource.custom, resource.group.as_str()))
+        .collect();
+    names.sort_unstable();
+    let mut seen = Vec::new();
+    for (_, name) in names {
+        if !seen.iter().any(|known| known == name) {
+            seen.push(name.to_owned());
+        }
+    }
+    seen
+}
+
+fn groups(served: &Served) -> Vec<Value> {
+    group_names(served).iter().filter_map(|name| group(served, name)).collect()
+}
+
+fn group(served: &Served, name: &str) -> Option<Value> {
+    let versions: Vec<Value> = served
+        .versions(name)
+        .iter()
+        .map(|version| json!({"groupVersion": format!("{name}/{version}"), "version": version}))
+        .collect();
+    let preferred = versions.first()?.clone();
+    (!name.is_empty()).then(|| json!({"name": name, "versions": versions, "preferredVersion": preferred}))
+}
+
+fn resource_list(served: &Served, group: &str, version: &str) -> Option<Value> {
+    let resources: Vec<Value> = served
+        .all()
+        .filter(|resource| resource.group == group && resource.version == version)
+        .flat_map(entries)
+        .collect();
+    let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    (!resources.is_empty()).then(|| {
+        json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources})
+    })
+}
+
+fn entries(resource: &Arc<Resource>) -> Vec<Value> {
+    let mut entry = json!({
+        "name": resource.plural, "singularName": resource.singular, "namespaced": resource.namespaced,
+        "kind": resource.kind, "verbs": resource.verbs,
+    });
+    if !resource.short_names.is_empty() {
+        entry["shortNames"] = json!(resource.short_names);
+    }
+    if !resource.categories.is_empty() {
+        entry["categories"] = json!(resource.categories);
+    }
+    let subresource = |sub: &crate::resource::Subresource| {
+        json!({
+            "name": format!("{}/{}", resource.plural, sub.name), "singularName": "",
+            "namespaced": resource.namespaced, "kind": resource.kind, "verbs": sub.verbs,
+        })
+    };
+    std::iter::once(entry).chain(resource.subresources.iter().map(subresource)).collect()
+}

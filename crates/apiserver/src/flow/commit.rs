@@ -1,0 +1,54 @@
+//! Into the store, unless it is only a rehearsal.
+
+use super::{Operation, decode};
+use crate::resource::Resource;
+use crate::store::{Body, Change, CommitError, Entry, Key, Revision};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// The form in which an object is stored: in the storage version.
+pub(crate) fn body(resource: &Resource, object: &Value) -> Body {
+    let fields = resource.fields_of(object);
+    if !resource.custom || resource.stored_as == resource.api_version() {
+        return Body::encode(object, fields);
+    }
+    let object = decode::renamed(resource, object.clone(), &resource.stored_as);
+    Body::encode(&object, fields)
+}
+
+pub(crate) async fn create(
+    operation: &Operation<'_>,
+    name: &str,
+    object: &Value,
+) -> Result<Arc<Entry>, CommitError> {
+    let body = body(&operation.resource, object);
+    operation.api.store.commit(Change::Create { key: operation.key(name), body }).await
+}
+
+pub(crate) async fn update(
+    operation: &Operation<'_>,
+    expected: Revision,
+    object: &Value,
+) -> Result<Arc<Entry>, CommitError> {
+    replace(operation, operation.key(&operation.name), expected, object).await
+}
+
+pub(crate) async fn replace(
+    operation: &Operation<'_>,
+    key: Key,
+    expected: Revision,
+    object: &Value,
+) -> Result<Arc<Entry>, CommitError> {
+    let body = body(&operation.resource, object);
+    operation.api.store.commit(Change::Update { key, expected, body }).await
+}
+
+pub(crate) async fn delete(
+    operation: &Operation<'_>,
+    name: &str,
+    expected: Revision,
+    last: Option<&Value>,
+) -> Result<Arc<Entry>, CommitError> {
+    let last = last.map(|object| body(&operation.resource, object));
+    operation.api.store.commit(Change::Delete { key: operation.key(name), expected, last }).await
+}

@@ -1,0 +1,266 @@
+//! From bytes to an object of the kind that the path names: read, checked against its type, pruned and defaulted.
+
+use crate::facts::FACTS;
+use crate::kinds;
+use crate::resource::Resource;
+use crate::status::Status;
+use crate::typed;
+use serde_json::{Map, Value};
+use windlass_schema::{default, json, prune};
+
+/// The encodings of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Media {
+    Json,
+    Yaml,
+}
+
+/// An object, and what a strict reader minds about it.
+#[derive(Debug)]
+pub(crate) struct Decoded {
+    pub(crate) value: Value,
+    pub(crate) complaints: Vec<String>,
+}
+
+const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+
+/// Reads a body that should hold an object of `resource`.
+pub(crate) fn body(resource: &Resource, bytes: &[u8], media: Media) -> Result<Decoded, Status> {
+    let unrecognized = |why: &str| {
+        let kind = &resource.kind;
+        let body = summary(bytes);
+        Status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): {why} ({body})"
+        ))
+    };
+    let (value, duplicates) = match media {
+        Media::Json => {
+            let document = json::read(bytes).map_err(|error| {
+                unrecognized(&format!("couldn't get version/kind; json parse error: {error}"))
+            })?;
+            (document.value, document.duplicates)
+        }
+        Media::Yaml => (yaml(bytes).map_err(|error| unrecognized(&error))?, Vec::new()),
+    };
+    let version_and_kind = || -> Result<(String, String), String> {
+        let text = |object: &Map<String, Value>, field: &str| match object.get(field) {
+            None | Some(Value::Null) => Ok(String::new()),
+            Some(Value::String(text)) => Ok(text.clone()),
+            Some(other) => {
+                let shape = typed::shape(other);
+                Err(format!(
+                    "couldn't get version/kind; json parse error: json: cannot unmarshal {shape} into Go struct field \
+                     .{field} of type string"
+                ))
+            }
+        };
+        match &value {
+            Value::Null => Ok(Default::default()),
+            Value::Object(object) => Ok((text(object, "apiVersion")?, text(object, "kind")?)),
+            other => Err(format!(
+                "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type struct \
+                 {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
+                typed::shape(other)
+            )),
+        }
+    };
+    let (version, kind) = version_and_kind().map_err(|why| unrecognized(&why))?;
+    if resource.custom && kind.is_empty() {
+        let text = String::from_utf8_lossy(bytes);
+        return Err(unrecognized(&format!("Object 'Kind' is missing in '{text}'")));
+    }
+    if version.matches('/').count() > 1 {
+        return Err(unrecognized(&format!("unexpected GroupVersion string: {version}")));
+    }
+    let mut decoded = object(resource, value).map_err(|why| unhandled_as(resource, &version, &kind, &why))?;
+    let expected = resource.api_version();
+    if resource.custom && version != expected {
+        return Err(Status::bad_request(format!(
+            "the API version in the data ({version}) does not match the expected API version ({expected})"
+        )));
+    }
+    let duplicates = duplicates.into_iter().filter(|path| !under(path, &decoded.complaints));
+    let duplicates: Vec<String> = duplicates.map(|path| format!("duplicate field {path:?}")).collect();
+    if resource.custom {
+        decoded.complaints.splice(0..0, duplicates);
+    } else {
+        decoded.complaints.extend(duplicates);
+    }
+    Ok(decoded)
+}
+
+/// Is `path` an unknown field, or inside one? Those are skipped unread, and so are their duplicates.
+fn under(path: &str, complaints: &[String]) -> bool {
+    complaints.iter().any(|complaint| {
+        let unknown = complaint.strip_prefix("unknown field \"").and_then(|rest| rest.strip_suffix('"'));
+        unknown.is_some_and(|unknown| {
+            path.strip_prefix(unknown).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        })
+    })
+}
+
+/// An object of `resource` as it is kept, from any JSON that claims to be one; or why it is none, in Go's words.
+pub(crate) fn object(resource: &Resource, value: Value) -> Result<Decoded, String> {
+    let mut unknown = Vec::new();
+    let value = match resource.rules {
+        Some(rules) => built_in(resource, rules, value, &mut unknown)?,
+        None => custom(resource, value, &mut unknown)?,
+    };
+    let complaints = unknown.into_iter().map(|path| format!("unknown field {path:?}")).collect();
+    Ok(Decoded { value, complaints })
+}
+
+fn built_in(
+    resource: &Resource,
+    rules: &kinds::Rules,
+    value: Value,
+    unknown: &mut Vec<String>,
+) -> Result<Value, String> {
+    let given = |field: &str| value.get(field).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let (expected, kind) = (resource.api_version(), given("kind").unwrap_or(&resource.kind).to_owned());
+    let version = given("apiVersion").unwrap_or(&expected).to_owned();
+    if version != expected || kind != resource.kind {
+        let group_version = version.split_once('/').map_or(("", version.as_str()), |parts| parts);
+        let known = FACTS
+            .resources
+            .iter()
+            .any(|row| (row.group.as_str(), row.version.as_str()) == group_version && row.kind == kind);
+        return Err(if known {
+            let (package, wanted, short) = (rules.package, &resource.kind, group_version.1);
+            format!("converting ({short}.{kind}) to ({package}.{wanted}): unknown conversion")
+        } else {
+            format!(
+                "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
+            )
+        });
+    }
+    let value = if value.is_null() { Value::Object(Map::new()) } else { value };
+    let mut value = typed::convert(&FACTS.structs, &resource.definition, value, "", unknown)
+        .map_err(|failure| failure.0)?;
+    if let Some(object) = value.as_object_mut() {
+        object.insert("kind".to_owned(), Value::String(kind));
+        object.insert("apiVersion".to_owned(), Value::String(version));
+    }
+    (rules.default)(&mut value);
+    Ok(value)
+}
+
+fn custom(resource: &Resource, mut value: Value, unknown: &mut Vec<String>) -> Result<Value, String> {
+    if let Some(object) = value.as_object_mut()
+        && let Some(metadata) = object.remove("metadata").filter(|metadata| !metadata.is_null())
+    {
+        let metadata = typed::convert(&FACTS.structs, OBJECT_META, metadata, "metadata", unknown)
+            .map_err(|failure| failure.0)?;
+        object.insert("metadata".to_owned(), metadata);
+    }
+    if let Some(schema) = &resource.schema {
+        unknown.extend(prune::prune(schema, &mut value, true));
+        default::fill(schema, &mut value);
+    }
+    unknown.sort();
+    Ok(value)
+}
+
+/// What an object of a built-in kind looks like with nothing in it.
+pub(crate) fn blank(resource: &Resource) -> Option<Value> {
+    resource.rules?;
+    let nothing = Value::Object(Map::new());
+    let mut blank =
+        typed::convert(&FACTS.structs, &resource.definition, nothing, "", &mut Vec::new()).ok()?;
+    if let Some(object) = blank.as_object_mut() {
+        object.insert("kind".to_owned(), Value::String(resource.kind.clone()));
+        object.insert("apiVersion".to_owned(), Value::String(resource.api_version()));
+    }
+    Some(blank)
+}
+
+/// A stored custom object as its definition is now: what another generation of its schema did not prune or default is
+/// pruned and defaulted, in the version that it is stored in, and then shown in the version that is asked for.
+pub(crate) fn stored(resource: &Resource, mut value: Value) -> Value {
+    if !resource.custom || (resource.pristine && resource.stored_as == resource.api_version()) {
+        return value;
+    }
+    let stored_as = value.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    if let Some(schema) = resource.schemas.get(stored_as) {
+        prune::prune(schema, &mut value, true);
+        default::fill(schema, &mut value);
+    }
+    renamed(resource, value, &resource.api_version())
+}
+
+/// A custom object in another version of its kind: the versions differ in name, and in what they know.
+pub(crate) fn renamed(resource: &Resource, mut value: Value, api_version: &str) -> Value {
+    if value.get("apiVersion").and_then(Value::as_str) == Some(api_version) {
+        return value;
+    }
+    if let Some(schema) = resource.schemas.get(api_version) {
+        prune::prune(schema, &mut value, true);
+    }
+    if let Some(object) = value.as_object_mut() {
+        object.insert("apiVersion".to_owned(), Value::String(api_version.to_owned()));
+    }
+    value
+}
+
+/// 400 for an object that cannot be what it says.
+pub(crate) fn unhandled(resource: &Resource, why: &str) -> Status {
+    unhandled_as(resource, &resource.api_version(), &resource.kind, why)
+}
+
+fn unhandled_as(resource: &Resource, version: &str, kind: &str, why: &str) -> Status {
+    let kind = if kind.is_empty() { &resource.kind } else { kind };
+    let version = match version.rsplit('/').next() {
+        None | Some("") => &resource.version,
+        Some(version) => version,
+    };
+    let expected = &resource.kind;
+    Status::bad_request(format!("{kind} in version {version:?} cannot be handled as a {expected}: {why}"))
+}
+
+/// How errors show a body: some of it, in hexadecimal if it is no JSON object.
+fn summary(bytes: &[u8]) -> String {
+    const LONGEST: usize = 30;
+    let (shown, more) = match bytes.get(..LONGEST) {
+        Some(head) if bytes.len() > LONGEST => (head, " ..."),
+        _ => (bytes, ""),
+    };
+    match bytes.first() {
+        None => "<empty>".to_owned(),
+        Some(b'{') => format!("{}{more}", String::from_utf8_lossy(shown)),
+        Some(_) => format!("{}{more}", shown.iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
+    }
+}
+
+/// Reads YAML, of which JSON is a part. The last of duplicate keys wins.
+pub(crate) fn yaml(bytes: &[u8]) -> Result<Value, String> {
+    let text = std::str::from_utf8(bytes).map_err(|_| "yaml: invalid UTF-8".to_owned())?;
+    // JSON is the common case and has its own reader, which keeps numbers as they are.
+    if text.trim_start().starts_with('{')
+        && let Ok(document) = json::read(bytes)
+    {
+        return Ok(document.value);
+    }
+    let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
+    let value: Value =
+        serde_saphyr::from_str_with_options(text, options).map_err(|error| yaml_error(&error.to_string()))?;
+    if too_deep(&value, json::MAX_DEPTH) { Err("yaml: exceeded max depth".to_owned()) } else { Ok(value) }
+}
+
+/// The reader's first line, without the place: who reads the API's answer does not see the reader's input.
+fn yaml_error(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    let what = line
+        .rsplit_once("column ")
+        .and_then(|(_, rest)| rest.split_once(": "))
+        .map_or(line, |(_, what)| what);
+    format!("yaml: {what}")
+}
+
+fn too_deep(value: &Value, left: usize) -> bool {
+    match value {
+        _ if left == 0 => true,
+        Value::Array(items) => items.iter().any(|item| too_deep(item, left - 1)),
+        Value::Object(fields) => fields.values().any(|field| too_deep(field, left - 1)),
+        _ => false,
+    }
+}

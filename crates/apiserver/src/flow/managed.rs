@@ -1,0 +1,109 @@
+//! Who owns which field: `metadata.managedFields`, for writes of all kinds.
+
+use super::{Operation, decode};
+use crate::registry::Served;
+use crate::resource::Resource;
+use crate::status::{Cause, Status};
+use serde_json::Value;
+use windlass_schema::apply::{
+    self, ApplyError, Context, Convert, FieldSet, Filter, Renaming, ResetFields, Same,
+};
+
+/// Tracks an ordinary write. What cannot be tracked is stored untracked, as the reference does.
+pub(crate) fn update(operation: &Operation<'_>, live: Option<&Value>, new: &mut Value) {
+    let manager = operation.options.manager.clone();
+    update_as(operation, live, new, &manager);
+}
+
+/// The same, for a manager that the request did not name.
+pub(crate) fn update_as(operation: &Operation<'_>, live: Option<&Value>, new: &mut Value, manager: &str) {
+    // What is new is compared with what nothing looks like: some kinds spell out even what is empty.
+    let nothing = match live {
+        Some(_) => None,
+        None => decode::blank(&operation.resource),
+    };
+    let live = live.or(nothing.as_ref());
+    let tracked = with_context(operation, |context| apply::update(live, new, manager, context));
+    if let Err(error) = tracked {
+        tracing::debug!(%error, resource = operation.resource.plural, "a write is not tracked");
+    }
+}
+
+/// Applies an intent. The outcome is not yet defaulted.
+pub(crate) fn apply(
+    operation: &Operation<'_>,
+    live: Option<&Value>,
+    intent: &Value,
+) -> Result<Value, Status> {
+    let options = &operation.options;
+    let applied = with_context(operation, |context| {
+        apply::apply(live, intent, &options.manager, options.force, context)
+    });
+    match applied {
+        Ok(applied) => Ok(applied.object),
+        Err(ApplyError::Conflicts(conflicts)) => {
+            let causes = conflicts.causes().into_iter().map(|cause| Cause {
+                reason: cause.reason.to_owned(),
+                message: cause.message,
+                field: cause.field,
+            });
+            Err(Status::apply_conflict(conflicts.to_string(), causes.collect()))
+        }
+        Err(ApplyError::BadRequest(text)) => Err(Status::bad_request(text)),
+        Err(ApplyError::Internal(text)) => Err(Status::plain(text)),
+    }
+}
+
+fn with_context<T>(operation: &Operation<'_>, run: impl FnOnce(&Context<'_>) -> T) -> T {
+    let resource = &operation.resource;
+    let served = operation.api.registry.served();
+    let api_version = resource.api_version();
+    let schema = |version: &str| {
+        if version == api_version {
+            return resource.schema.clone();
+        }
+        let (group, version) = version.split_once('/').unwrap_or(("", version));
+        served.get(group, version, &resource.plural).and_then(|resource| resource.schema.clone())
+    };
+    let convert = conversion(resource, &served);
+    let reset_fields = reset_fields(resource, &operation.subresource);
+    let context = Context {
+        schema: &schema,
+        convert: &*convert,
+        now: operation.api.clock.now(),
+        subresource: &operation.subresource,
+        reset_fields: &reset_fields,
+        api_version: &api_version,
+        kind: &resource.kind,
+    };
+    run(&context)
+}
+
+fn conversion(resource: &Resource, served: &Served) -> Box<dyn Convert> {
+    if !resource.custom {
+        return Box::new(Same);
+    }
+    let versions = served.all().filter(|other| {
+        (other.group.as_str(), other.plural.as_str()) == (resource.group.as_str(), resource.plural.as_str())
+    });
+    let mut api_versions: Vec<String> = versions.map(|other| other.api_version()).collect();
+    api_versions.push(resource.stored_as.clone());
+    Box::new(Renaming { api_versions })
+}
+
+/// What a request on this path may not own: what the kind takes back anyway.
+fn reset_fields(resource: &Resource, subresource: &str) -> ResetFields {
+    let fields: &[&[&str]] = match (resource.rules, subresource) {
+        (Some(rules), "") if rules.resets_status => &[&["status"]],
+        (Some(rules), "status") if rules.resets_status => &[&["spec"]],
+        (Some(_), "finalize") => &[&["status"]],
+        (None, "") if resource.has_subresource("status") => &[&["status"]],
+        (None, "status") => &[&["metadata"], &["spec"]],
+        _ => &[],
+    };
+    let mut reset = ResetFields::new();
+    if !fields.is_empty() {
+        reset.insert(resource.api_version(), Filter::Exclude(FieldSet::of_fields(fields)));
+    }
+    reset
+}

@@ -1,0 +1,73 @@
+//! The way of a write, one file per step, in the order in which they run:
+//! authenticate, authorize, decode + default, managed fields, mutate, prepare, validate, admit, commit.
+//!
+//! Updates and patches run it again inside the retry of the compare-and-swap.
+
+pub(crate) mod admit;
+pub(crate) mod authenticate;
+pub(crate) mod authorize;
+pub(crate) mod commit;
+pub(crate) mod decode;
+pub(crate) mod managed;
+pub(crate) mod mutate;
+pub(crate) mod prepare;
+pub(crate) mod validate;
+
+use crate::api::Inner;
+use crate::flow::authenticate::Identity;
+use crate::query::{Strictness, WriteOptions};
+use crate::resource::Resource;
+use crate::status::Status;
+use crate::store::Key;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// One write on its way through the steps.
+pub(crate) struct Operation<'a> {
+    pub(crate) api: &'a Inner,
+    pub(crate) identity: &'a Identity,
+    pub(crate) resource: Arc<Resource>,
+    /// From the path; empty for what belongs to the whole cluster.
+    pub(crate) namespace: String,
+    /// From the path; empty when creating.
+    pub(crate) name: String,
+    /// Empty for the object itself.
+    pub(crate) subresource: String,
+    pub(crate) options: WriteOptions,
+}
+
+impl Operation<'_> {
+    /// Where an object of this name is stored.
+    pub(crate) fn key(&self, name: &str) -> Key {
+        Key::new(self.resource.storage_key(), self.namespace.as_str(), name)
+    }
+
+    /// The wall clock, as objects are stamped.
+    pub(crate) fn now(&self) -> String {
+        stamp(self.api.clock.now())
+    }
+
+    /// Refuses, warns about or ignores what decoding found to be unknown or duplicate.
+    pub(crate) fn judge(
+        &self,
+        decoded: decode::Decoded,
+        warnings: &mut Vec<String>,
+    ) -> Result<Value, Status> {
+        match self.options.strictness {
+            Strictness::Strict if !decoded.complaints.is_empty() => {
+                let text = format!("strict decoding error: {}", decoded.complaints.join(", "));
+                Err(decode::unhandled(&self.resource, &text))
+            }
+            Strictness::Warn => {
+                warnings.extend(decoded.complaints);
+                Ok(decoded.value)
+            }
+            _ => Ok(decoded.value),
+        }
+    }
+}
+
+/// A time as metadata has it.
+pub(crate) fn stamp(time: windlass_clock::Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}

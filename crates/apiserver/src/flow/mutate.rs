@@ -1,0 +1,51 @@
+//! Mutating admission: what may still change an object, or refuse it, before it is prepared. Today that is the
+//! life cycle of namespaces.
+
+use super::Operation;
+use crate::status::{Cause, Named, Status};
+use crate::store::Key;
+use serde_json::Value;
+
+/// Namespaces that cannot be deleted.
+const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+
+const NAMESPACES: Named<'static> = Named { group: "", kind: "namespaces" };
+
+/// Nothing is created in a namespace that is not there, or is going, nor of a kind that is going.
+pub(crate) fn create(operation: &Operation<'_>, object: &Value) -> Result<(), Status> {
+    let (resource, namespace) = (&operation.resource, operation.namespace.as_str());
+    let text = |field: &str| {
+        object.pointer(&format!("/metadata/{field}")).and_then(Value::as_str).unwrap_or_default()
+    };
+    let name = if text("name").is_empty() { text("generateName") } else { text("name") };
+    if resource.terminating {
+        let why = "create not allowed while custom resource definition is terminating";
+        return Err(Status::forbidden(resource.named(), name, why));
+    }
+    if !resource.namespaced {
+        return Ok(());
+    }
+    let Some(entry) = operation.api.store.get(&Key::new("namespaces", "", namespace)) else {
+        return Err(Status::not_found(NAMESPACES, namespace));
+    };
+    if entry.field("status.phase") != Some("Terminating") {
+        return Ok(());
+    }
+    let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+    let mut status = Status::forbidden(resource.named(), name, &why);
+    status.details.get_or_insert_default().causes.push(Cause {
+        reason: "NamespaceTerminating".to_owned(),
+        message: format!("namespace {namespace} is being terminated"),
+        field: "metadata.namespace".to_owned(),
+    });
+    Err(status)
+}
+
+/// Some namespaces stay.
+pub(crate) fn delete(operation: &Operation<'_>, name: &str) -> Result<(), Status> {
+    let resource = &operation.resource;
+    if resource.group.is_empty() && resource.plural == "namespaces" && IMMORTAL.contains(&name) {
+        return Err(Status::forbidden(NAMESPACES, name, "this namespace may not be deleted"));
+    }
+    Ok(())
+}

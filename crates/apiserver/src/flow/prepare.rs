@@ -1,0 +1,196 @@
+//! What only the server sets: identity, times, generation, and the parts that a request may not touch.
+
+use super::Operation;
+use crate::kinds::{child, text};
+use crate::resource::Resource;
+use crate::status::Status;
+use serde_json::{Map, Value, json};
+
+/// What generated names end with: no vowels, and nothing that looks like another.
+const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+
+/// The longest name that can be generated, before what is appended.
+const LONGEST_PREFIX: usize = 63 - 5;
+
+/// Makes the object and the path agree about the namespace.
+pub(crate) fn namespace(operation: &Operation<'_>, object: &mut Value) -> Result<(), Status> {
+    let metadata = child(object, "metadata");
+    if !operation.resource.namespaced {
+        metadata.remove("namespace");
+        return Ok(());
+    }
+    match metadata.get("namespace").and_then(Value::as_str).unwrap_or_default() {
+        "" => {
+            metadata.insert("namespace".to_owned(), json!(operation.namespace));
+            Ok(())
+        }
+        same if same == operation.namespace => Ok(()),
+        _ => Err(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        )),
+    }
+}
+
+/// Makes the object and the path agree about the name.
+pub(crate) fn name(operation: &Operation<'_>, object: &Value) -> Result<(), Status> {
+    let (given, expected) = (text(object, &["metadata", "name"]), &operation.name);
+    match given {
+        "" => Err(Status::bad_request(format!(
+            "the name of the object ({expected} based on URL) was undeterminable: name must be provided"
+        ))),
+        same if same == expected => Ok(()),
+        _ => Err(Status::bad_request(format!(
+            "the name of the object ({given}) does not match the name on the URL ({expected})"
+        ))),
+    }
+}
+
+/// A new object. Returns whether its name was generated.
+pub(crate) fn create(operation: &Operation<'_>, object: &mut Value) {
+    let resource = &operation.resource;
+    let metadata = child(object, "metadata");
+    metadata.insert("uid".to_owned(), json!(uid()));
+    metadata.insert("creationTimestamp".to_owned(), json!(operation.now()));
+    for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+        metadata.remove(field);
+    }
+    let prefix = metadata.get("generateName").and_then(Value::as_str).unwrap_or_default().to_owned();
+    if !prefix.is_empty() && metadata.get("name").and_then(Value::as_str).unwrap_or_default().is_empty() {
+        metadata.insert("name".to_owned(), json!(generated(&prefix)));
+    }
+    match resource.rules {
+        Some(rules) => (rules.prepare_create)(object),
+        None => {
+            if resource.has_subresource("status")
+                && let Some(object) = object.as_object_mut()
+            {
+                object.remove("status");
+            }
+            child(object, "metadata").insert("generation".to_owned(), json!(1));
+        }
+    }
+}
+
+/// A changed object, given what it was.
+pub(crate) fn update(operation: &Operation<'_>, new: &mut Value, old: &Value) {
+    let resource = &operation.resource;
+    let none = Map::new();
+    let old_metadata = old.get("metadata").and_then(Value::as_object).unwrap_or(&none);
+    put(child(new, "metadata"), "generation", old_metadata.get("generation"));
+    match resource.rules {
+        Some(rules) => {
+            for (owner, field) in rules.owned {
+                if *owner != operation.subresource
+                    && let Some(new) = new.as_object_mut()
+                {
+                    put(new, field, old.get(*field));
+                }
+            }
+            (rules.prepare_update)(new, old);
+        }
+        None => custom_update(operation, resource, new, old),
+    }
+    let raises = match resource.rules {
+        Some(rules) => rules.generation && new.get("spec") != old.get("spec"),
+        None => operation.subresource.is_empty() && differs_beside_metadata(new, old),
+    };
+    let metadata = child(new, "metadata");
+    if raises {
+        let before = old_metadata.get("generation").and_then(Value::as_i64).unwrap_or(0);
+        metadata.insert("generation".to_owned(), json!(before.saturating_add(1)));
+    }
+    if metadata.get("uid").and_then(Value::as_str).unwrap_or_default().is_empty() {
+        put(metadata, "uid", old_metadata.get("uid"));
+    }
+    put(metadata, "creationTimestamp", old_metadata.get("creationTimestamp"));
+    if old_metadata.contains_key("deletionTimestamp") {
+        put(metadata, "deletionTimestamp", old_metadata.get("deletionTimestamp"));
+    }
+    if !metadata.contains_key("deletionGracePeriodSeconds") {
+        put(metadata, "deletionGracePeriodSeconds", old_metadata.get("deletionGracePeriodSeconds"));
+    }
+    metadata.remove("selfLink");
+}
+
+fn custom_update(operation: &Operation<'_>, resource: &Resource, new: &mut Value, old: &Value) {
+    if !resource.has_subresource("status") {
+        return;
+    }
+    let status = new.get("status").cloned();
+    if operation.subresource != "status" {
+        if let Some(new) = new.as_object_mut() {
+            put(new, "status", old.get("status"));
+        }
+        return;
+    }
+    // The status alone is written; who owns it is told by managedFields.
+    let managed = new.pointer("/metadata/managedFields").cloned();
+    let version = new.pointer("/metadata/resourceVersion").cloned();
+    *new = old.clone();
+    put(child(new, "metadata"), "managedFields", managed.as_ref());
+    put(child(new, "metadata"), "resourceVersion", version.as_ref());
+    if let Some(new) = new.as_object_mut() {
+        put(new, "status", status.as_ref());
+    }
+}
+
+fn differs_beside_metadata(new: &Value, old: &Value) -> bool {
+    let rest = |value: &'_ Value| -> Vec<(String, Value)> {
+        let fields = value.as_object().into_iter().flatten();
+        fields
+            .filter(|(name, _)| *name != "metadata")
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect()
+    };
+    rest(new) != rest(old)
+}
+
+fn put(object: &mut Map<String, Value>, field: &str, value: Option<&Value>) {
+    match value {
+        Some(value) => object.insert(field.to_owned(), value.clone()),
+        None => object.remove(field),
+    };
+}
+
+fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).expect("the operating system has randomness");
+    bytes
+}
+
+/// A random UID.
+pub(crate) fn uid() -> String {
+    let mut bytes = random::<16>();
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{}-{}-{}-{}-{}", &text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..])
+}
+
+fn generated(prefix: &str) -> String {
+    let mut end = prefix.len().min(LONGEST_PREFIX);
+    while !prefix.is_char_boundary(end) {
+        end -= 1;
+    }
+    let suffix: String =
+        random::<5>().iter().map(|&byte| char::from(ALPHABET[usize::from(byte) % ALPHABET.len()])).collect();
+    format!("{}{suffix}", &prefix[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn generated_names_keep_to_the_length_of_a_label() {
+        assert_eq!(generated(&"a".repeat(80)).len(), 63);
+        assert_eq!(generated("é".repeat(40).as_str()).chars().filter(|c| *c == 'é').count(), 29);
+        assert!(generated("x-").starts_with("x-"));
+    }
+
+    #[test]
+    fn uids_are_of_version_four() {
+        let uid = uid();
+        assert_eq!((uid.len(), &uid[14..15]), (36, "4"));
+    }
+}

@@ -1,0 +1,181 @@
+//! The parameters of a request, as read and as checked: who writes, whether for real, and how strictly.
+
+use crate::path::unescape;
+use crate::status::{Cause, Named, Status};
+use windlass_schema::field::{FieldError, Path};
+
+/// A URL's query, in order.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Query(Vec<(String, String)>);
+
+impl Query {
+    pub(crate) fn parse(text: &str) -> Self {
+        let pairs = text.split('&').filter(|pair| !pair.is_empty()).filter_map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            Some((unescape(name, true)?, unescape(value, true)?))
+        });
+        Self(pairs.collect())
+    }
+
+    /// The first value of this name.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.all(name).next()
+    }
+
+    /// All of them, in order.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// A flag, as Kubernetes reads one: present and neither `false` nor `0`.
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|value| !value.eq_ignore_ascii_case("false") && value != "0")
+    }
+}
+
+/// How strictly unknown and duplicate fields are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Strictness {
+    Ignore,
+    Warn,
+    Strict,
+}
+
+/// What every write has.
+#[derive(Debug, Clone)]
+pub(crate) struct WriteOptions {
+    pub(crate) dry_run: bool,
+    /// Whom managedFields names.
+    pub(crate) manager: String,
+    pub(crate) strictness: Strictness,
+    pub(crate) force: bool,
+}
+
+/// The kinds of options, which errors name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Write {
+    Create,
+    Update,
+    Patch { apply: bool },
+}
+
+impl WriteOptions {
+    pub(crate) fn read(query: &Query, write: Write, user_agent: &str) -> Result<Self, Status> {
+        let mut errors = Vec::new();
+        let dry_run = check_dry_run(&query.all("dryRun").collect::<Vec<_>>(), &mut errors);
+        let manager = query.get("fieldManager").unwrap_or_default();
+        check_manager(manager, &mut errors);
+        let apply = write == Write::Patch { apply: true };
+        if apply && manager.is_empty() {
+            errors.push(FieldError::required(&Path::new("fieldManager"), "is required for apply patch"));
+        }
+        let force = query.get("force").map(|_| query.flag("force"));
+        if matches!(write, Write::Patch { apply: false }) && force.is_some() {
+            errors
+                .push(FieldError::forbidden(&Path::new("force"), "may not be specified for non-apply patch"));
+        }
+        let strictness = match query.get("fieldValidation").unwrap_or_default() {
+            "Ignore" => Strictness::Ignore,
+            "Strict" => Strictness::Strict,
+            "" | "Warn" => Strictness::Warn,
+            other => {
+                let supported = ["", "Ignore", "Strict", "Warn"];
+                errors.push(FieldError::not_supported(&Path::new("fieldValidation"), other, &supported));
+                Strictness::Warn
+            }
+        };
+        if !errors.is_empty() {
+            let kind = match write {
+                Write::Create => "CreateOptions",
+                Write::Update => "UpdateOptions",
+                Write::Patch { .. } => "PatchOptions",
+            };
+            return Err(invalid_options(kind, &errors));
+        }
+        let manager = match manager {
+            "" => manager_of(user_agent),
+            named => named.to_owned(),
+        };
+        Ok(Self { dry_run, manager, strictness, force: force.unwrap_or(false) })
+    }
+}
+
+/// 422 for options that contradict themselves.
+pub(crate) fn invalid_options(kind: &str, errors: &[FieldError]) -> Status {
+    Status::invalid(Named { group: "meta.k8s.io", kind }, "", causes(errors))
+}
+
+/// Errors of fields as the causes of a status.
+pub(crate) fn causes(errors: &[FieldError]) -> Vec<Cause> {
+    let cause = |error: &FieldError| Cause {
+        reason: error.reason().to_owned(),
+        message: error.message(),
+        field: error.path.clone(),
+    };
+    errors.iter().map(cause).collect()
+}
+
+/// Reads `dryRun`, which knows one value.
+pub(crate) fn check_dry_run(values: &[&str], errors: &mut Vec<FieldError>) -> bool {
+    if values.iter().any(|value| *value != "All") {
+        errors.push(FieldError::not_supported(&Path::new("dryRun"), values.to_vec(), &["All"]));
+    }
+    !values.is_empty()
+}
+
+const LONGEST_MANAGER: usize = 128;
+
+fn check_manager(manager: &str, errors: &mut Vec<FieldError>) {
+    let path = Path::new("fieldManager");
+    if manager.len() > LONGEST_MANAGER {
+        errors.push(FieldError::too_long(&path, LONGEST_MANAGER));
+    }
+    for (at, character) in manager.chars().enumerate() {
+        if !printable(character) {
+            let text = format!("invalid character U+{:04X} (at position {at})", u32::from(character));
+            errors.push(FieldError::invalid(&path, manager, text));
+        }
+    }
+}
+
+fn printable(character: char) -> bool {
+    !character.is_control() && (character == ' ' || !character.is_whitespace())
+}
+
+/// The field manager of a client that named none: what its user agent begins with.
+fn manager_of(user_agent: &str) -> String {
+    let mut manager = String::new();
+    for character in user_agent.split('/').next().unwrap_or_default().chars().filter(|&c| printable(c)) {
+        if manager.len() + character.len_utf8() > LONGEST_MANAGER {
+            break;
+        }
+        manager.push(character);
+    }
+    if manager.is_empty() { "unknown".to_owned() } else { manager }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_manager_is_what_the_user_agent_begins_with() {
+        assert_eq!(manager_of("kubectl/v1.36 (linux)"), "kubectl");
+        assert_eq!(manager_of("/x"), "unknown");
+    }
+
+    #[test]
+    fn apply_needs_a_manager_and_nothing_else_may_force() {
+        let read =
+            |query: &str, write| WriteOptions::read(&Query::parse(query), write, "t").map_err(|e| e.message);
+        let apply = read("", Write::Patch { apply: true }).unwrap_err();
+        assert!(apply.ends_with("fieldManager: Required value: is required for apply patch"), "{apply}");
+        assert!(read("force=true", Write::Patch { apply: false }).is_err());
+        assert!(read("dryRun=Some", Write::Create).is_err());
+        assert!(read("dryRun=All", Write::Create).is_ok_and(|options| options.dry_run));
+    }
+}

@@ -1,0 +1,151 @@
+//! Gets and lists: which version they show, page by page.
+
+use super::options::{self, ListOptions, Match};
+use super::token::Token;
+use super::{Scope, View};
+use crate::status::Status;
+use crate::store::{At, Entry, Key, ListQuery, Page, Revision, Store};
+use bytes::Bytes;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a request waits for a version that is not there yet.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+const LIST_TOO_OLD: &str = "The resourceVersion for the provided list is too old.";
+
+/// What a client is told whose next page can no longer be of the version of its first.
+const PAGE_TOO_OLD: &str = "The provided continue parameter is too old to display a consistent list result. You can \
+    start a new list without the continue parameter, or use the continue token in this response to retrieve the \
+    remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were \
+    created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
+
+/// One object, not older than `resource_version`; none if it is not there. `ceiling` as in [`Scope`].
+///
+/// # Errors
+/// 500 for a version that is none, 504 for one that does not come.
+pub async fn get(
+    store: &Store,
+    key: &Key,
+    resource_version: &str,
+    ceiling: Option<Revision>,
+) -> Result<Option<Arc<Entry>>, Status> {
+    let wanted = options::version(resource_version).map_err(options::bad_version)?;
+    if ceiling.is_none() && wanted == 0 {
+        return Ok(store.get(key));
+    }
+    let scope = Scope::new(key.resource.clone(), None).with_ceiling(ceiling);
+    wait_for(store, &scope, wanted).await?;
+    // Compaction may pass between the two calls; then only the newest is left to show.
+    Ok(store.get_at(key, scope.newest(store)).unwrap_or_else(|_| store.get(key)))
+}
+
+/// A list's JSON body.
+///
+/// # Errors
+/// 400 for versions and tokens that are none, 410 for those that are forgotten, 504 for those that do not come.
+pub async fn list(store: &Store, scope: &Scope, options: &ListOptions, view: &View) -> Result<Bytes, Status> {
+    let page = page(store, scope, options).await?;
+    let mut metadata = format!(r#"{{"resourceVersion":"{}""#, page.revision);
+    if let Some(last) = page.items.last().filter(|_| page.more) {
+        let namespace = if scope.namespace.is_some() { "" } else { &*last.key().namespace };
+        let after = (namespace.to_owned(), last.key().name.to_string());
+        let token = Token { version: Some(page.revision.0), after }.encode();
+        metadata.push_str(&format!(r#","continue":"{token}""#));
+        if let Some(remaining) = page.remaining {
+            metadata.push_str(&format!(r#","remainingItemCount":{remaining}"#));
+        }
+    }
+    metadata.push('}');
+    Ok(view.list(&metadata, &page.items))
+}
+
+/// The objects that a list shows, for those who do something else with them than send them.
+///
+/// # Errors
+/// As [`list`].
+pub async fn page(store: &Store, scope: &Scope, options: &ListOptions) -> Result<Page, Status> {
+    let token = match options.continue_token.as_str() {
+        "" => None,
+        text => Some(
+            Token::decode(text)
+                .map_err(|why| Status::bad_request(format!("invalid continue token: {why}")))?,
+        ),
+    };
+    let any_version = matches!(options.resource_version.as_str(), "" | "0");
+    if token.is_some() && !any_version {
+        return Err(Status::bad_request("specifying resource version is not allowed when using continue"));
+    }
+    let wanted = options::version(&options.resource_version)
+        .map_err(|why| Status::bad_request(format!("invalid resource version: {why}")))?;
+    // A list of any version is answered whole, whatever its limit.
+    let limit = if options.resource_version == "0" { 0 } else { usize::try_from(options.limit).unwrap_or(0) };
+    let exact = match &token {
+        Some(token) => token.version,
+        None if options.resource_version_match == Some(Match::Exact) => Some(wanted),
+        // A limit and a version without a match mean exactly that version.
+        None if options.resource_version_match.is_none() && limit > 0 && wanted > 0 => Some(wanted),
+        None => None,
+    };
+    wait_for(store, scope, exact.unwrap_or(wanted)).await?;
+    let at = match (exact, scope.ceiling) {
+        (Some(exact), _) => At::Exact(Revision(exact)),
+        (None, Some(_)) => At::Exact(scope.newest(store)),
+        (None, None) => At::Latest,
+    };
+    if let Some(key) = scope.key() {
+        return page_of_one(store, scope, &key, at).ok_or_else(|| Status::expired(LIST_TOO_OLD));
+    }
+    let accepts = |entry: &Entry| scope.accepts(entry);
+    let after = token.as_ref().map(|token| {
+        let (namespace, name) = &token.after;
+        let namespace = scope.namespace.as_deref().unwrap_or(namespace);
+        (namespace, name.as_str())
+    });
+    let filter: Option<&(dyn Fn(&Entry) -> bool + Sync)> = match scope.filter {
+        Some(_) => Some(&accepts),
+        None => None,
+    };
+    store.list(&ListQuery { at, after, limit, filter, ..scope.query() }).map_err(|_| match token {
+        Some(token) => {
+            let mut status = Status::expired(PAGE_TOO_OLD);
+            status.continue_token = Token { version: None, after: token.after }.encode();
+            status
+        }
+        None => Status::expired(LIST_TOO_OLD),
+    })
+}
+
+/// A list that can hold one object only; none if that version is forgotten.
+fn page_of_one(store: &Store, scope: &Scope, key: &Key, at: At) -> Option<Page> {
+    let (mut revision, found) = match at {
+        At::Exact(revision) => (revision, store.get_at(key, revision).ok()?),
+        At::Latest => {
+            let newest = store.revision();
+            // Compaction may pass between the two calls; then only the newest is left to show.
+            (newest, store.get_at(key, newest).unwrap_or_else(|_| store.get(key)))
+        }
+    };
+    let items: Vec<_> = found.into_iter().filter(|entry| scope.accepts(entry)).collect();
+    for entry in &items {
+        revision = revision.max(entry.revision());
+    }
+    Some(Page { revision, items, more: false, remaining: None })
+}
+
+/// Waits until `wanted` is there, for as long as a request may.
+pub(super) async fn wait_for(store: &Store, scope: &Scope, wanted: u64) -> Result<(), Status> {
+    if wanted <= scope.newest(store).0 {
+        return Ok(());
+    }
+    let clock = store.clock();
+    // Someone who is shown the past does not see it arrive.
+    let arrived = match scope.ceiling {
+        Some(_) => {
+            clock.sleep(PATIENCE).await;
+            false
+        }
+        None => clock.timeout(PATIENCE, store.wait_for(Revision(wanted))).await.is_ok(),
+    };
+    if arrived { Ok(()) } else { Err(Status::version_too_large(wanted, scope.newest(store).0)) }
+}

@@ -1,0 +1,195 @@
+//! In which form a request sees objects: their kind and version, and what becomes of their stored bytes.
+
+use crate::store::{Entry, Event, Form, Kind};
+use bytes::{BufMut, Bytes, BytesMut};
+use std::sync::Arc;
+
+/// Makes the whole JSON of an object in another form than it is stored in.
+pub type Transform = Arc<dyn Fn(&Entry) -> Bytes + Send + Sync>;
+
+/// How one request, or any number of equal ones, sees the objects of a resource. Made once per resource and form.
+#[derive(Clone)]
+pub struct View {
+    /// `"apiVersion":"v1","kind":"ConfigMap"`
+    type_of_object: String,
+    /// `"kind":"ConfigMapList","apiVersion":"v1"`
+    type_of_list: String,
+    typed_items: bool,
+    transform: Option<(Form, Transform)>,
+    lines: Lines,
+}
+
+/// The names of the encodings of events.
+#[derive(Clone)]
+struct Lines {
+    added: Form,
+    modified: Form,
+    deleted: Form,
+    left: Form,
+}
+
+/// What a watch says of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told {
+    Added,
+    Modified,
+    Deleted,
+    /// It left the selection: a deletion of what it was before.
+    Left,
+}
+
+impl View {
+    /// Objects as they are stored, under this kind and version. In lists of built-in kinds the items do not say what
+    /// they are (`typed_items` is false); those of custom resources do.
+    pub fn stored(api_version: &str, kind: &str, list_kind: &str, typed_items: bool) -> Self {
+        let name = format!("{api_version} {kind}");
+        let [api_version, kind, list_kind] = [api_version, kind, list_kind].map(serde_json::Value::from);
+        Self {
+            type_of_object: format!(r#""apiVersion":{api_version},"kind":{kind}"#),
+            type_of_list: format!(r#""kind":{list_kind},"apiVersion":{api_version}"#),
+            typed_items,
+            transform: None,
+            lines: Lines::new(&name),
+        }
+    }
+
+    /// Objects as `transform` makes them. `name` tells this form from every other that the resource has or had: if the
+    /// transform depends on a schema, it names the schema's generation.
+    #[must_use]
+    pub fn transformed(mut self, name: &str, transform: Transform) -> Self {
+        self.transform = Some((Form::new(name), transform));
+        self.lines = Lines::new(name);
+        self
+    }
+
+    /// One object, as a get answers it.
+    pub fn object(&self, entry: &Entry) -> Bytes {
+        if let Some((form, transform)) = &self.transform {
+            return entry.encoding(form, |entry| transform(entry));
+        }
+        let json = entry.json();
+        let rest = entry.json_rest();
+        let head = &json[1..json.len() - rest.len()];
+        if head.strip_suffix(b",") == Some(self.type_of_object.as_bytes()) {
+            return json;
+        }
+        let mut object = BytesMut::with_capacity(2 + self.type_of_object.len() + rest.len());
+        self.put_object(&mut object, entry);
+        object.freeze()
+    }
+
+    fn put_object(&self, into: &mut BytesMut, entry: &Entry) {
+        if self.transform.is_some() {
+            return into.extend_from_slice(&self.object(entry));
+        }
+        into.put_u8(b'{');
+        into.extend_from_slice(self.type_of_object.as_bytes());
+        into.put_u8(b',');
+        into.extend_from_slice(&entry.json_rest());
+    }
+
+    fn put_item(&self, into: &mut BytesMut, entry: &Entry) {
+        if self.transform.is_some() || self.typed_items {
+            return self.put_object(into, entry);
+        }
+        into.put_u8(b'{');
+        into.extend_from_slice(&entry.json_rest());
+    }
+
+    /// A list's body. `metadata` is the JSON of its metadata.
+    pub(crate) fn list(&self, metadata: &str, items: &[Arc<Entry>]) -> Bytes {
+        // What an item takes beside its own bytes: the comma, and a type that its stored form may lack.
+        let each = self.type_of_object.len() + 3;
+        let size: usize = items.iter().map(|item| item.json().len() + each).sum();
+        let mut body = BytesMut::with_capacity(size + self.type_of_list.len() + metadata.len() + 32);
+        body.put_u8(b'{');
+        body.extend_from_slice(self.type_of_list.as_bytes());
+        body.extend_from_slice(b",\"metadata\":");
+        body.extend_from_slice(metadata.as_bytes());
+        body.extend_from_slice(b",\"items\":[");
+        for (number, item) in items.iter().enumerate() {
+            if number > 0 {
+                body.put_u8(b',');
+            }
+            self.put_item(&mut body, item);
+        }
+        body.extend_from_slice(b"]}");
+        body.freeze()
+    }
+
+    /// An ADDED line for an object that was there when the watch began.
+    pub(super) fn put_initial(&self, into: &mut BytesMut, entry: &Entry) {
+        self.put_line(into, "ADDED", entry);
+    }
+
+    /// The line for an event: made once for all who watch in this form.
+    pub(super) fn line(&self, event: &Event, told: Told) -> Bytes {
+        let make = |kind: &str, entry: &Entry| {
+            let mut line = BytesMut::with_capacity(entry.json().len() + self.type_of_object.len() + 40);
+            self.put_line(&mut line, kind, entry);
+            line.freeze()
+        };
+        match told {
+            Told::Added => event.encoding(&self.lines.added, |event| make("ADDED", &event.entry)),
+            Told::Modified => event.encoding(&self.lines.modified, |event| make("MODIFIED", &event.entry)),
+            Told::Deleted => event.encoding(&self.lines.deleted, |event| make("DELETED", &event.entry)),
+            Told::Left => event.encoding(&self.lines.left, |event| {
+                let before = event.before.as_ref().unwrap_or(&event.entry);
+                make("DELETED", &before.at(event.revision()))
+            }),
+        }
+    }
+
+    fn put_line(&self, into: &mut BytesMut, kind: &str, entry: &Entry) {
+        into.extend_from_slice(b"{\"type\":\"");
+        into.extend_from_slice(kind.as_bytes());
+        into.extend_from_slice(b"\",\"object\":");
+        self.put_object(into, entry);
+        into.extend_from_slice(b"}\n");
+    }
+
+    /// A BOOKMARK line.
+    pub(super) fn bookmark(&self, version: u64, ends_initial_events: bool) -> Bytes {
+        let annotations =
+            if ends_initial_events { r#","annotations":{"k8s.io/initial-events-end":"true"}"# } else { "" };
+        let types = &self.type_of_object;
+        let metadata = format!(r#"{{"resourceVersion":"{version}"{annotations}}}"#);
+        Bytes::from(format!("{{\"type\":\"BOOKMARK\",\"object\":{{{types},\"metadata\":{metadata}}}}}\n"))
+    }
+}
+
+impl Lines {
+    fn new(name: &str) -> Self {
+        let form = |told: &str| Form::new(format!("{told} {name}"));
+        Self {
+            added: form("added"),
+            modified: form("modified"),
+            deleted: form("deleted"),
+            left: form("left"),
+        }
+    }
+}
+
+impl Told {
+    /// What a watcher is told of an event, if it concerns what the watcher selects at all.
+    pub(super) fn of(event: &Event, accepts: impl Fn(&Entry) -> bool) -> Option<Self> {
+        let now = event.kind != Kind::Deleted && accepts(&event.entry);
+        let before = event.before.as_ref().is_some_and(|before| accepts(before));
+        match (before, now) {
+            (false, false) => None,
+            (false, true) => Some(Self::Added),
+            (true, true) => Some(Self::Modified),
+            (true, false) if event.kind == Kind::Deleted => Some(Self::Deleted),
+            (true, false) => Some(Self::Left),
+        }
+    }
+}
+
+impl std::fmt::Debug for View {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("View")
+            .field("type", &self.type_of_object)
+            .field("form", &self.transform.as_ref().map(|(form, _)| form.name()))
+            .finish()
+    }
+}

@@ -1,0 +1,348 @@
+//! Watches: a stream of JSON lines that begins with what is there or with what happened since, and goes on.
+//!
+//! A watch holds a place in the store's log and makes its next chunk when its reader asks for one: a reader that stops
+//! reading costs nothing, until history has moved on without it and the stream ends.
+
+use super::options::{self, ListOptions};
+use super::view::Told;
+use super::{Scope, View, list};
+use crate::status::Status;
+use crate::store::{At, Entry, Event, ListQuery, Revision, Store, Watcher};
+use bytes::{Bytes, BytesMut};
+use futures::Stream;
+use http_body::Frame;
+use std::any::Any;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::watch::Receiver;
+use tokio_util::sync::CancellationToken;
+use windlass_clock::Moment;
+
+/// Who may end a watch or hold it back.
+#[derive(Clone, Default)]
+pub struct Leash {
+    /// Ends the stream: the resource is no longer served as it was, or the server stops.
+    pub ended: CancellationToken,
+    /// Breaks the stream off, as a lost connection does.
+    pub cut: CancellationToken,
+    /// Holds events back while it says so.
+    pub hold: Option<Receiver<Hold>>,
+    /// Dropped with the watch: lets its owner see that it is over.
+    pub alive: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+/// How events are held back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Hold {
+    /// Nothing after this revision is told.
+    pub ceiling: Option<Revision>,
+    /// Everything is told this much later than it happened.
+    pub delay: Duration,
+}
+
+/// The body of a watch: JSON lines, until it ends.
+pub struct WatchBody(Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>);
+
+/// Chunks are filled up to about this size while there is something to tell.
+const CHUNK: usize = 32 << 10;
+
+/// How often a bookmark is sent.
+const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+
+/// How long before its end a watch sends a last bookmark.
+const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
+
+/// How long a watch lasts that did not say: this, and up to as much again, so that not all come back at once.
+const LASTS: Duration = Duration::from_secs(1800);
+
+/// Begins a watch. What is wrong with its version is told as an ERROR event, as the reference does.
+///
+/// # Errors
+/// 500 for a version that is none.
+pub async fn watch(
+    store: &Arc<Store>,
+    scope: Scope,
+    options: &ListOptions,
+    view: Arc<View>,
+    leash: Leash,
+) -> Result<WatchBody, Status> {
+    let wanted = options::version(&options.resource_version).map_err(options::bad_version)?;
+    let started = store.clock().moment();
+    let lasts = match options.timeout_seconds {
+        None | Some(0) => {
+            let part = f64::from(getrandom::u32().unwrap_or_default()) / f64::from(u32::MAX);
+            LASTS.mul_f64(1.0 + part)
+        }
+        Some(seconds) => Duration::from_secs(u64::try_from(seconds).unwrap_or(0)),
+    };
+    let mut watching = Watching {
+        store: store.clone(),
+        scope,
+        view,
+        leash,
+        initial: Vec::new().into_iter(),
+        then: None,
+        watcher: None,
+        pending: None,
+        from: Revision(wanted),
+        bookmarks: options.allow_watch_bookmarks,
+        deadline: started + lasts,
+        next_bookmark: Moment::NEVER,
+    };
+    watching.schedule_bookmark(started);
+    if let Err(status) = watching.begin(options, wanted).await {
+        watching.then = Some(format!("{{\"type\":\"ERROR\",\"object\":{}}}\n", status.to_value()).into());
+    }
+    Ok(WatchBody(Box::pin(futures::stream::unfold(watching, |mut watching| async move {
+        let chunk = watching.next().await?;
+        if chunk.is_err() {
+            watching.finish();
+        }
+        Some((chunk, watching))
+    }))))
+}
+
+struct Watching {
+    store: Arc<Store>,
+    scope: Scope,
+    view: Arc<View>,
+    leash: Leash,
+    /// What was there at the beginning and is still to be told.
+    initial: std::vec::IntoIter<Arc<Entry>>,
+    /// The line to tell after that: the bookmark that ends it, or an error.
+    then: Option<Bytes>,
+    /// None when nothing more will come.
+    watcher: Option<Watcher>,
+    /// An event that is held back.
+    pending: Option<Arc<Event>>,
+    from: Revision,
+    bookmarks: bool,
+    deadline: Moment,
+    next_bookmark: Moment,
+}
+
+impl Watching {
+    async fn begin(&mut self, options: &ListOptions, wanted: u64) -> Result<(), Status> {
+        if options.send_initial_events == Some(true) {
+            list::wait_for(&self.store, &self.scope, wanted).await?;
+            return self.begin_with_what_is_there(options);
+        }
+        self.from = match wanted {
+            0 => self.scope.newest(&self.store),
+            _ => Revision(wanted),
+        };
+        let namespace = self.scope.namespace.as_deref();
+        let watcher = self.store.watch(&self.scope.resource, namespace, self.from);
+        let too_old = |oldest: Revision| Status::too_old(wanted, oldest.0);
+        self.watcher = Some(watcher.map_err(|compacted| too_old(compacted.oldest))?);
+        Ok(())
+    }
+
+    fn begin_with_what_is_there(&mut self, options: &ListOptions) -> Result<(), Status> {
+        let scope = &self.scope;
+        let accepts = |entry: &Entry| scope.accepts(entry);
+        let mut oldest = Revision(0);
+        // Compaction may pass between the list and the watch; then the list is too old to go on from.
+        for _ in 0..3 {
+            let at = match scope.ceiling {
+                Some(_) => At::Exact(scope.newest(&self.store)),
+                None => At::Latest,
+            };
+            let query = ListQuery { at, filter: Some(&accepts), ..scope.query() };
+            let watched = self.store.list(&query).and_then(|page| {
+                let namespace = scope.namespace.as_deref();
+                Ok((self.store.watch(&scope.resource, namespace, page.revision)?, page))
+            });
+            match watched {
+                Ok((watcher, page)) => {
+                    if options.allow_watch_bookmarks {
+                        self.then = Some(self.view.bookmark(page.revision.0, true));
+                    }
+                    self.from = page.revision;
+                    self.initial = page.items.into_iter();
+                    self.watcher = Some(watcher);
+                    return Ok(());
+                }
+                Err(compacted) => oldest = compacted.oldest,
+            }
+        }
+        Err(Status::too_old(self.scope.newest(&self.store).0, oldest.0))
+    }
+
+    /// The next chunk; none when the watch is over.
+    async fn next(&mut self) -> Option<io::Result<Bytes>> {
+        if self.leash.cut.is_cancelled() {
+            return Some(Err(broken_off()));
+        }
+        if let Some(chunk) = self.initial_chunk() {
+            return Some(Ok(chunk));
+        }
+        if let Some(line) = self.then.take() {
+            return Some(Ok(line));
+        }
+        loop {
+            let now = self.store.clock().moment();
+            if now >= self.deadline {
+                return None;
+            }
+            if now >= self.next_bookmark {
+                self.schedule_bookmark(now);
+                if let Some(line) = self.bookmark() {
+                    return Some(Ok(line));
+                }
+            }
+            if let Some(event) = self.pending.take() {
+                match self.held_until(&event, now) {
+                    None => match self.tell(&event) {
+                        Some(chunk) => return Some(Ok(chunk)),
+                        None => continue,
+                    },
+                    Some(until) => {
+                        self.pending = Some(event);
+                        if let Some(end) = self.wait_for_release(until).await {
+                            return end;
+                        }
+                        continue;
+                    }
+                }
+            }
+            let due = self.deadline.min(self.next_bookmark);
+            let watcher = self.watcher.as_mut()?;
+            tokio::select! {
+                biased;
+                () = self.leash.cut.cancelled() => return Some(Err(broken_off())),
+                () = self.leash.ended.cancelled() => return None,
+                // A reader that was too slow sees the end and comes back with the last version it saw.
+                event = watcher.next() => self.pending = Some(event.ok()?),
+                () = self.store.clock().sleep_until(due) => {}
+            }
+        }
+    }
+
+    fn initial_chunk(&mut self) -> Option<Bytes> {
+        let mut chunk = BytesMut::new();
+        while chunk.len() < CHUNK
+            && let Some(entry) = self.initial.next()
+        {
+            self.view.put_initial(&mut chunk, &entry);
+        }
+        (!chunk.is_empty()).then(|| chunk.freeze())
+    }
+
+    fn line(&self, event: &Event) -> Option<Bytes> {
+        let told = Told::of(event, |entry| self.scope.accepts(entry))?;
+        Some(self.view.line(event, told))
+    }
+
+    /// The lines of `event` and of what follows it already, as far as a chunk goes. One line alone is not copied.
+    fn tell(&mut self, event: &Event) -> Option<Bytes> {
+        let first = self.line(event);
+        if self.leash.hold.as_ref().is_some_and(|hold| *hold.borrow() != Hold::default()) {
+            return first;
+        }
+        let mut lines: Vec<Bytes> = first.into_iter().collect();
+        let mut size = lines.iter().map(Bytes::len).sum::<usize>();
+        while size < CHUNK
+            && let Some(watcher) = &mut self.watcher
+            && let Ok(Some(event)) = watcher.try_next()
+        {
+            let line = self.line(&event);
+            size += line.as_ref().map_or(0, Bytes::len);
+            lines.extend(line);
+        }
+        match lines.len() {
+            0 => None,
+            1 => lines.pop(),
+            _ => Some(lines.concat().into()),
+        }
+    }
+
+    /// Until when an event must not be told; none if it may be told now.
+    fn held_until(&self, event: &Event, now: Moment) -> Option<Moment> {
+        let hold = *self.leash.hold.as_ref()?.borrow();
+        if hold.ceiling.is_some_and(|ceiling| event.revision() > ceiling) {
+            return Some(Moment::NEVER);
+        }
+        let due = event.at + hold.delay;
+        (due > now).then_some(due)
+    }
+
+    /// Waits until the hold changes or time passes; says how the watch ended, if it did.
+    async fn wait_for_release(&mut self, until: Moment) -> Option<Option<io::Result<Bytes>>> {
+        let hold = self.leash.hold.as_mut()?;
+        let due = until.min(self.deadline).min(self.next_bookmark);
+        tokio::select! {
+            biased;
+            () = self.leash.cut.cancelled() => return Some(Some(Err(broken_off()))),
+            () = self.leash.ended.cancelled() => return Some(None),
+            changed = hold.changed() => {
+                if changed.is_err() {
+                    // Nobody is left who could let go.
+                    self.leash.hold = None;
+                }
+            }
+            () = self.store.clock().sleep_until(due) => {}
+        }
+        None
+    }
+
+    fn schedule_bookmark(&mut self, now: Moment) {
+        let left = self.deadline.since(now);
+        self.next_bookmark = if self.bookmarks && left > BOOKMARK_BEFORE_END {
+            now + BOOKMARK_EVERY.min(left - BOOKMARK_BEFORE_END)
+        } else {
+            Moment::NEVER
+        };
+    }
+
+    /// A bookmark of what was told, unless something is held back or the watch starts in the future.
+    fn bookmark(&self) -> Option<Bytes> {
+        if self.pending.is_some() || self.store.revision() < self.from {
+            return None;
+        }
+        let told = self.watcher.as_ref()?.progress();
+        let ceiling = self.leash.hold.as_ref().and_then(|hold| hold.borrow().ceiling);
+        let version = ceiling.map_or(told, |ceiling| told.min(ceiling));
+        (version >= self.from).then(|| self.view.bookmark(version.0, false))
+    }
+
+    fn finish(&mut self) {
+        self.watcher = None;
+        self.initial = Vec::new().into_iter();
+        self.then = None;
+        self.pending = None;
+        // What broke off does not break off again.
+        self.leash.cut = CancellationToken::new();
+    }
+}
+
+fn broken_off() -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionReset, "the watch was broken off")
+}
+
+impl http_body::Body for WatchBody {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        self.0.as_mut().poll_next(context).map(|chunk| chunk.map(|chunk| chunk.map(Frame::data)))
+    }
+}
+
+impl std::fmt::Debug for WatchBody {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("WatchBody")
+    }
+}
+
+impl std::fmt::Debug for Leash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Leash").field("held", &self.hold.is_some()).finish()
+    }
+}

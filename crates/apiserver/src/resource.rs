@@ -1,0 +1,158 @@
+//! What a served resource is: its names, its scope, its subresources, and where its objects are kept.
+
+use crate::kinds::Rules;
+use crate::status::Named;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+use windlass_schema::Schema;
+
+/// One resource in one version, built in or from a CRD. Shared behind an `Arc`; a changed CRD makes a new one.
+#[derive(Debug, Clone, Default)]
+pub struct Resource {
+    /// The API group; empty for the core group.
+    pub group: String,
+    /// The version it is served as.
+    pub version: String,
+    /// `ConfigMap`
+    pub kind: String,
+    /// `ConfigMapList`
+    pub list_kind: String,
+    /// `configmaps`
+    pub plural: String,
+    /// `configmap`
+    pub singular: String,
+    /// Whether objects live in namespaces.
+    pub namespaced: bool,
+    /// `cm`
+    pub short_names: Vec<String>,
+    /// `all`
+    pub categories: Vec<String>,
+    /// What discovery lists.
+    pub verbs: Vec<String>,
+    /// What discovery lists under the resource.
+    pub subresources: Vec<Subresource>,
+    /// The type; none preserves everything.
+    pub schema: Option<Arc<Schema>>,
+    /// Where a field selector may look, beside `metadata.name` and `metadata.namespace`: the selector's label and the
+    /// path of the field. A missing field selects as the given text.
+    pub selectable: Vec<Selectable>,
+    /// Whether it is defined by a CRD.
+    pub custom: bool,
+    /// The `apiVersion` that objects are stored with; `served as` may differ for a CRD of several versions.
+    pub stored_as: String,
+    /// The types of all versions of its CRD, by `apiVersion`.
+    pub schemas: Arc<BTreeMap<String, Arc<Schema>>>,
+    /// The name of the CRD that defines it.
+    pub definition: String,
+    /// Told apart from what the same resource was before its CRD changed.
+    pub stamp: u64,
+    /// Whether everything stored went through this very schema, so that reading needs no second look.
+    pub pristine: bool,
+    /// Cancelled when the resource is no longer served as it was: its watches end.
+    pub ended: CancellationToken,
+    /// Whether its CRD is on its way out.
+    pub terminating: bool,
+    /// What clients are told with every answer, if the version is deprecated.
+    pub deprecation: Option<String>,
+    /// What is special about a built-in kind.
+    pub(crate) rules: Option<&'static Rules>,
+}
+
+impl PartialEq for Resource {
+    /// The same resource, in the same version and made from the same definition.
+    fn eq(&self, other: &Self) -> bool {
+        self.stamp == other.stamp
+            && (&self.group, &self.version, &self.plural) == (&other.group, &other.version, &other.plural)
+    }
+}
+
+/// A part of a resource with a path of its own.
+#[derive(Debug, Clone)]
+pub struct Subresource {
+    /// `status`
+    pub name: String,
+    /// What discovery lists.
+    pub verbs: Vec<String>,
+}
+
+/// A field that a field selector may name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selectable {
+    /// As the selector writes it, such as `involvedObject.name`.
+    pub label: String,
+    /// Where it is in the object.
+    pub path: Vec<String>,
+}
+
+impl Resource {
+    /// `v1` or `group/v1`.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    /// As errors name the resource: by its plural.
+    pub fn named(&self) -> Named<'_> {
+        Named { group: &self.group, kind: &self.plural }
+    }
+
+    /// As validation errors name it: by its kind.
+    pub fn named_kind(&self) -> Named<'_> {
+        Named { group: &self.group, kind: &self.kind }
+    }
+
+    /// `configmaps` or `widgets.example.com`.
+    pub fn group_resource(&self) -> String {
+        if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
+    }
+
+    /// Where its objects are in the store: `configmaps` or `example.com/widgets`.
+    pub fn storage_key(&self) -> String {
+        if self.group.is_empty() { self.plural.clone() } else { format!("{}/{}", self.group, self.plural) }
+    }
+
+    /// The selectable fields of an object, as the store keeps them.
+    pub fn fields_of(&self, object: &Value) -> Vec<(Box<str>, Box<str>)> {
+        let field = |field: &Selectable| {
+            Some((field.label.as_str().into(), self.field(object, &field.label)?.into()))
+        };
+        self.selectable.iter().filter_map(field).collect()
+    }
+
+    /// Whether it has this subresource.
+    pub fn has_subresource(&self, name: &str) -> bool {
+        self.subresources.iter().any(|subresource| subresource.name == name)
+    }
+
+    /// What a field selector compares with for `label`: none if the label is not selectable.
+    pub fn field(&self, object: &Value, label: &str) -> Option<String> {
+        let path: Vec<&str> = match label {
+            "metadata.name" => vec!["metadata", "name"],
+            "metadata.namespace" if self.namespaced || !self.custom => vec!["metadata", "namespace"],
+            _ => self
+                .selectable
+                .iter()
+                .find(|field| field.label == label)?
+                .path
+                .iter()
+                .map(String::as_str)
+                .collect(),
+        };
+        let found = path.iter().try_fold(object, |value, name| value.get(name));
+        Some(match found {
+            Some(Value::String(text)) => text.clone(),
+            None | Some(Value::Null) => String::new(),
+            Some(other) => other.to_string(),
+        })
+    }
+
+    /// Whether a field selector may name `label`.
+    pub fn is_selectable(&self, label: &str) -> bool {
+        match label {
+            "metadata.name" => true,
+            "metadata.namespace" => self.namespaced || !self.custom,
+            _ => self.selectable.iter().any(|field| field.label == label),
+        }
+    }
+}

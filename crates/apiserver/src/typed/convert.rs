@@ -1,0 +1,268 @@
+//! The conversion itself: one walk over the value and its type.
+
+use super::{Field, Omit, Structs, Type, short, time};
+use base64::Engine;
+use base64::alphabet::STANDARD;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
+use serde_json::{Map, Number, Value};
+
+/// Why a value does not fit its type, in Go's words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure(pub(crate) String);
+
+const SCHEMA: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps";
+
+/// `value` as Go would write it after reading it as the struct `definition`. Unknown fields are dropped, and their
+/// paths, beginning with `prefix`, put into `unknown`.
+pub(crate) fn convert(
+    structs: &Structs,
+    definition: &str,
+    value: Value,
+    prefix: &str,
+    unknown: &mut Vec<String>,
+) -> Result<Value, Failure> {
+    let mut walk =
+        Walk { structs, unknown, path: prefix.to_owned(), fields: Vec::new(), within: None, failure: None };
+    let converted = walk.convert(&Type::Struct(definition.to_owned()), Some(value));
+    match walk.failure {
+        Some(failure) => Err(failure),
+        None => Ok(converted),
+    }
+}
+
+struct Walk<'a> {
+    structs: &'a Structs,
+    unknown: &'a mut Vec<String>,
+    /// With indices and keys, for unknown fields.
+    path: String,
+    /// Without them, for wrong types.
+    fields: Vec<String>,
+    /// The innermost struct.
+    within: Option<String>,
+    /// The first wrong type: as in Go, the walk goes on and the first is told.
+    failure: Option<Failure>,
+}
+
+impl Walk<'_> {
+    fn fail(&mut self, text: String) -> Value {
+        self.failure.get_or_insert(Failure(text));
+        Value::Null
+    }
+
+    fn wrong(&mut self, found: &str, wanted: &Type) -> Value {
+        let wanted = wanted.go_name();
+        let text = match (&self.within, self.fields.is_empty()) {
+            (Some(within), false) => {
+                let path = self.fields.join(".");
+                format!(
+                    "json: cannot unmarshal {found} into Go struct field {within}.{path} of type {wanted}"
+                )
+            }
+            _ => format!("json: cannot unmarshal {found} into Go value of type {wanted}"),
+        };
+        self.fail(text)
+    }
+
+    /// A missing value and `null` both leave Go's zero value, and out comes what Go writes for it.
+    fn convert(&mut self, kind: &Type, value: Option<Value>) -> Value {
+        let value = value.filter(|value| !value.is_null());
+        match kind {
+            Type::Text(_) => match value {
+                None => Value::String(String::new()),
+                Some(Value::String(text)) => Value::String(text),
+                Some(other) => self.wrong(shape(&other), kind),
+            },
+            Type::Bool(_) => match value {
+                None => Value::Bool(false),
+                Some(Value::Bool(value)) => Value::Bool(value),
+                Some(other) => self.wrong(shape(&other), kind),
+            },
+            Type::Int { bits, signed, .. } => match value {
+                None => Value::from(0),
+                Some(Value::Number(number)) => match fits(&number, *bits, *signed) {
+                    Some(number) => Value::Number(number),
+                    None => self.wrong(&format!("number {number}"), kind),
+                },
+                Some(other) => self.wrong(shape(&other), kind),
+            },
+            Type::Float(_) => match value {
+                None => Value::from(0),
+                Some(Value::Number(number)) => Value::Number(number),
+                Some(other) => self.wrong(shape(&other), kind),
+            },
+            Type::Bytes => match value {
+                None => Value::Null,
+                Some(Value::String(text)) => self.bytes(&text),
+                Some(other) => self.wrong(shape(&other), kind),
+            },
+            Type::Time | Type::MicroTime => match value {
+                None => Value::Null,
+                Some(Value::String(text)) => {
+                    let micro = matches!(kind, Type::MicroTime);
+                    match time::rewrite(&text, micro) {
+                        Ok(text) => Value::String(text),
+                        Err(text) => self.fail(text),
+                    }
+                }
+                Some(other) => self
+                    .fail(format!("json: cannot unmarshal {} into Go value of type string", shape(&other))),
+            },
+            Type::Any => value.unwrap_or(Value::Null),
+            Type::SchemaOrBool | Type::SchemaOrArray | Type::SchemaOrStrings => self.schema_or(kind, value),
+            Type::Pointer(inner) => match value {
+                None => Value::Null,
+                some => self.convert(inner, some),
+            },
+            Type::List(inner) => match value {
+                None => Value::Null,
+                Some(Value::Array(items)) => Value::Array(self.items(inner, items)),
+                Some(other) => self.wrong(shape(&other), kind),
+            },
+            Type::Map(inner) => match value {
+                None => Value::Null,
+                Some(Value::Object(entries)) => Value::Object(self.entries(inner, entries)),
+                Some(other) => self.wrong(shape(&other), kind),
+            },
+            Type::Struct(definition) => match value {
+                None => self.object(definition, Map::new()),
+                Some(Value::Object(object)) => self.object(definition, object),
+                Some(other) => self.wrong(shape(&other), kind),
+            },
+        }
+    }
+
+    fn schema_or(&mut self, kind: &Type, value: Option<Value>) -> Value {
+        let schema = Type::Struct(SCHEMA.to_owned());
+        match (kind, value) {
+            (_, Some(Value::Object(object))) => self.convert(&schema, Some(Value::Object(object))),
+            (Type::SchemaOrBool, Some(Value::Bool(allowed))) => Value::Bool(allowed),
+            (Type::SchemaOrArray, Some(Value::Array(items))) => Value::Array(self.items(&schema, items)),
+            (Type::SchemaOrStrings, Some(Value::Array(items))) => {
+                Value::Array(self.items(&Type::Text(None), items))
+            }
+            (_, None) => Value::Null,
+            (Type::SchemaOrBool, Some(_)) => self.fail("boolean or JSON schema expected".to_owned()),
+            (_, Some(other)) => self.wrong(shape(&other), kind),
+        }
+    }
+
+    fn items(&mut self, inner: &Type, items: Vec<Value>) -> Vec<Value> {
+        let length = self.path.len();
+        let mut converted = Vec::with_capacity(items.len());
+        for (index, item) in items.into_iter().enumerate() {
+            self.path.push_str(&format!("[{index}]"));
+            converted.push(self.convert(inner, Some(item)));
+            self.path.truncate(length);
+        }
+        converted
+    }
+
+    fn entries(&mut self, inner: &Type, entries: Map<String, Value>) -> Map<String, Value> {
+        let length = self.path.len();
+        let mut converted = Map::new();
+        for (key, value) in entries {
+            self.step(&key);
+            let value = match (inner, self.convert(inner, Some(value))) {
+                // Stored as no bytes at all, and read back as that.
+                (Type::Bytes, Value::Null) => Value::String(String::new()),
+                (_, value) => value,
+            };
+            self.path.truncate(length);
+            converted.insert(key, value);
+        }
+        converted
+    }
+
+    fn object(&mut self, definition: &str, mut object: Map<String, Value>) -> Value {
+        let structs = self.structs;
+        let Some(fields) = structs.get(definition) else { return Value::Object(object) };
+        let outer = self.within.replace(short(definition).rsplit('.').next().unwrap_or_default().to_owned());
+        let length = self.path.len();
+        let mut converted = Map::new();
+        for (name, field) in fields {
+            self.step(name);
+            self.fields.push(name.clone());
+            let given = object.remove(name);
+            let value = self.convert(&field.kind, given);
+            if !omitted(field, &value) {
+                converted.insert(name.clone(), value);
+            }
+            self.fields.pop();
+            self.path.truncate(length);
+        }
+        for name in object.keys() {
+            self.step(name);
+            self.unknown.push(self.path.clone());
+            self.path.truncate(length);
+        }
+        self.within = outer;
+        Value::Object(converted)
+    }
+
+    fn step(&mut self, name: &str) {
+        if !self.path.is_empty() {
+            self.path.push('.');
+        }
+        self.path.push_str(name);
+    }
+
+    /// Go's decoder skips line breaks in base64, and its encoder writes none.
+    fn bytes(&mut self, text: &str) -> Value {
+        const CODEC: GeneralPurpose = GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new());
+        let plain: String = text.chars().filter(|character| !matches!(character, '\r' | '\n')).collect();
+        match CODEC.decode(&plain) {
+            Ok(bytes) => Value::String(CODEC.encode(bytes)),
+            Err(error) => {
+                let at = match error {
+                    base64::DecodeError::InvalidByte(at, _)
+                    | base64::DecodeError::InvalidLastSymbol(at, _) => at,
+                    // Told of the group of four in which it is.
+                    base64::DecodeError::InvalidLength(_) | base64::DecodeError::InvalidPadding => {
+                        plain.len() / 4 * 4
+                    }
+                };
+                self.fail(format!("illegal base64 data at input byte {at}"))
+            }
+        }
+    }
+}
+
+fn omitted(field: &Field, value: &Value) -> bool {
+    match (field.omit, &field.kind) {
+        (Omit::Never, _) => false,
+        (Omit::Zero, _) => value.is_null(),
+        // An empty struct is not empty to Go, and neither is what writes itself.
+        (Omit::Empty, Type::Struct(_) | Type::Time | Type::MicroTime) => false,
+        (Omit::Empty, Type::Pointer(_)) => value.is_null(),
+        (Omit::Empty, _) => match value {
+            Value::Null => true,
+            Value::Bool(value) => !value,
+            Value::Number(number) => number.as_f64() == Some(0.0),
+            Value::String(text) => text.is_empty(),
+            Value::Array(items) => items.is_empty(),
+            Value::Object(entries) => entries.is_empty(),
+        },
+    }
+}
+
+fn fits(number: &Number, bits: u8, signed: bool) -> Option<Number> {
+    if signed {
+        let value = number.as_i64()?;
+        let most = i64::MAX >> (64 - bits);
+        (value <= most && value >= -most - 1).then(|| value.into())
+    } else {
+        let value = number.as_u64()?;
+        (value <= u64::MAX >> (64 - bits)).then(|| value.into())
+    }
+}
+
+pub(crate) fn shape(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}

@@ -1,0 +1,57 @@
+//! POST: a new object.
+
+use super::{Answer, Call, Outcome};
+use crate::crd::lifecycle;
+use crate::flow::{Operation, admit, commit, decode, managed, mutate, prepare, validate};
+use crate::kinds::{child, text};
+use crate::negotiate;
+use crate::query::{Write, WriteOptions};
+use crate::status::Status;
+use crate::store::CommitError;
+use serde_json::Value;
+
+pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
+    let resource = &call.resource;
+    let options = WriteOptions::read(&call.query, Write::Create, &call.user_agent)?;
+    let media = negotiate::body(&call.content_type)?;
+    let operation = call.operation(options);
+    let mut warnings = Vec::new();
+    let decoded = decode::body(resource, &call.body, media)?;
+    let mut object = operation.judge(decoded, &mut warnings)?;
+    prepare::namespace(&operation, &mut object)?;
+    managed::update(&operation, None, &mut object);
+    let outcome = store_new(&operation, object).await?;
+    Ok(Answer::new(201, outcome.bytes(resource)).warning(warnings))
+}
+
+/// The steps of a creation from mutation on; managed fields are set.
+pub(crate) async fn store_new(operation: &Operation<'_>, mut object: Value) -> Result<Outcome, Status> {
+    let resource = &operation.resource;
+    mutate::create(operation, &object)?;
+    prepare::create(operation, &mut object);
+    validate::create(operation, &object)?;
+    admit::check(operation, Some(&object), None)?;
+    if !text(&object, &["metadata", "resourceVersion"]).is_empty() {
+        return Err(Status::plain("resourceVersion should not be set on objects to be created"));
+    }
+    let name = text(&object, &["metadata", "name"]).to_owned();
+    let taken = || match text(&object, &["metadata", "generateName"]) {
+        "" => Status::already_exists(resource.named(), &name),
+        _ => Status::generated_name_taken(resource.named(), &name),
+    };
+    if operation.options.dry_run {
+        if operation.api.store.get(&operation.key(&name)).is_some() {
+            return Err(taken());
+        }
+        child(&mut object, "metadata").remove("resourceVersion");
+        return Ok(Outcome::Shown(object));
+    }
+    match commit::create(operation, &name, &object).await {
+        Ok(entry) => {
+            lifecycle::changed(operation, &name).await;
+            Ok(Outcome::Stored(entry))
+        }
+        Err(CommitError::Exists(_)) => Err(taken()),
+        Err(error) => Err(Status::internal(error)),
+    }
+}

@@ -1,0 +1,233 @@
+//! DELETE: an object, or many. What still has finalizers is marked and stays until they are gone.
+
+use super::delete_options::{DeleteOptions, Propagation};
+use super::read::{scope, view};
+use super::{ATTEMPTS, Answer, Call, Outcome, contended, deleted};
+use crate::crd::lifecycle;
+use crate::flow::{Operation, admit, commit, decode, mutate};
+use crate::kinds::{Dependents, child, text};
+use crate::query::{Strictness, WriteOptions};
+use crate::read::ListOptions;
+use crate::resource::Resource;
+use crate::status::{Named, Status};
+use crate::store::{CommitError, Entry};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+pub(crate) async fn delete(call: &Call<'_>) -> Result<Answer, Status> {
+    let options = DeleteOptions::read(&call.query, &call.content_type, &call.body)?;
+    let operation = call.operation(write_options(&options));
+    let name = operation.name.clone();
+    match delete_one(&operation, &name, &options).await? {
+        Deletion::Pending(outcome) => Ok(Answer::new(200, outcome.bytes(&call.resource))),
+        Deletion::Done { uid } => Ok(Answer::json(200, &deleted(&call.resource, &name, &uid))),
+    }
+}
+
+/// Deletes what the selectors accept, and answers with what that was.
+pub(crate) async fn delete_collection(call: &Call<'_>) -> Result<Answer, Status> {
+    let options = DeleteOptions::read(&call.query, &call.content_type, &call.body)?;
+    let list = ListOptions::parse(call.query.pairs())?;
+    let page = crate::read::page(&call.api.store, &scope(call, &list)?, &list).await?;
+    for item in &page.items {
+        let mut operation = call.operation(write_options(&options));
+        operation.namespace = item.key().namespace.to_string();
+        match delete_one(&operation, &item.key().name, &options).await {
+            Err(status) if status.reason == "NotFound" => {}
+            Err(status) => return Err(status),
+            Ok(_) => {}
+        }
+    }
+    let metadata = format!(r#"{{"resourceVersion":"{}"}}"#, call.api.store.revision());
+    Ok(Answer::new(200, view(&call.resource).list(&metadata, &page.items)))
+}
+
+fn write_options(options: &DeleteOptions) -> WriteOptions {
+    WriteOptions {
+        dry_run: options.dry_run,
+        manager: String::new(),
+        strictness: Strictness::Ignore,
+        force: false,
+    }
+}
+
+/// What became of a deletion.
+pub(crate) enum Deletion {
+    /// It is marked, and waits.
+    Pending(Outcome),
+    /// It is gone.
+    Done { uid: String },
+}
+
+/// Deletes one object, and does what follows from it.
+pub(crate) async fn delete_one(
+    operation: &Operation<'_>,
+    name: &str,
+    options: &DeleteOptions,
+) -> Result<Deletion, Status> {
+    mutate::delete(operation, name)?;
+    let deletion = delete_quietly(operation, name, options).await?;
+    if !operation.options.dry_run {
+        match &deletion {
+            Deletion::Pending(_) => lifecycle::changed(operation, name).await,
+            Deletion::Done { .. } => lifecycle::gone(operation, name).await,
+        }
+    }
+    Ok(deletion)
+}
+
+/// Deletes one object, and nothing else.
+pub(crate) async fn delete_quietly(
+    operation: &Operation<'_>,
+    name: &str,
+    options: &DeleteOptions,
+) -> Result<Deletion, Status> {
+    let resource = &operation.resource;
+    let key = operation.key(name);
+    for _ in 0..ATTEMPTS {
+        let Some(entry) = operation.api.store.get(&key) else {
+            return Err(Status::not_found(resource.named(), name));
+        };
+        check_preconditions(resource, &entry, options)?;
+        let live = decode::stored(resource, entry.value());
+        admit::check(operation, None, Some(&live))?;
+        let dry_run = operation.options.dry_run;
+        let committed = match plan(resource, &live, options, &operation.now()) {
+            Plan::Wait => return Ok(Deletion::Pending(Outcome::Stored(entry))),
+            Plan::Remove if dry_run => return Ok(Deletion::Done { uid: entry.uid().to_owned() }),
+            Plan::Mark(marked) if dry_run => return Ok(Deletion::Pending(Outcome::Shown(marked))),
+            Plan::Remove => commit::delete(operation, name, entry.revision(), None)
+                .await
+                .map(|entry| Deletion::Done { uid: entry.uid().to_owned() }),
+            Plan::Mark(marked) => commit::replace(operation, key.clone(), entry.revision(), &marked)
+                .await
+                .map(|entry| Deletion::Pending(Outcome::Stored(entry))),
+        };
+        match committed {
+            Ok(deletion) => return Ok(deletion),
+            Err(CommitError::Missing) => return Err(Status::not_found(resource.named(), name)),
+            Err(_) => {}
+        }
+    }
+    Err(contended(resource, name))
+}
+
+/// What a deletion does to an object.
+enum Plan {
+    /// It goes at once.
+    Remove,
+    /// It becomes this, and stays until nothing holds it.
+    Mark(Value),
+    /// It stays as it is.
+    Wait,
+}
+
+fn plan(resource: &Resource, live: &Value, options: &DeleteOptions, now: &str) -> Plan {
+    let first = text(live, &["metadata", "deletionTimestamp"]).is_empty();
+    if let Some(begin) = resource.rules.and_then(|rules| rules.first_deletion) {
+        if first {
+            let mut marked = live.clone();
+            child(&mut marked, "metadata").insert("deletionTimestamp".to_owned(), json!(now));
+            begin(&mut marked, now);
+            let kept = finalizers(resource, live_finalizers(&marked), options);
+            set_finalizers(&mut marked, kept);
+            return Plan::Mark(marked);
+        }
+        let held =
+            live.pointer("/spec/finalizers").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+        if resource.plural == "namespaces" && held {
+            return Plan::Wait;
+        }
+    }
+    let kept = finalizers(resource, live_finalizers(live), options);
+    if kept.is_empty() {
+        return Plan::Remove;
+    }
+    let mut marked = live.clone();
+    set_finalizers(&mut marked, kept);
+    let metadata = child(&mut marked, "metadata");
+    if first {
+        metadata.insert("deletionTimestamp".to_owned(), json!(now));
+        if let Some(generation) =
+            metadata.get("generation").and_then(Value::as_i64).filter(|number| *number > 0)
+        {
+            metadata.insert("generation".to_owned(), json!(generation.saturating_add(1)));
+        }
+    }
+    metadata.insert("deletionGracePeriodSeconds".to_owned(), json!(0));
+    if marked == *live { Plan::Wait } else { Plan::Mark(marked) }
+}
+
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+
+fn live_finalizers(object: &Value) -> Vec<String> {
+    let list = object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
+    list.filter_map(|name| name.as_str().map(str::to_owned)).collect()
+}
+
+/// The finalizers that the object has from now on: those that the garbage collector works by follow the options, or
+/// stay as they were.
+fn finalizers(resource: &Resource, had: Vec<String>, options: &DeleteOptions) -> Vec<String> {
+    if resource.rules.is_some_and(|rules| rules.dependents == Dependents::Ignored) {
+        return had.into_iter().filter(|name| name != ORPHAN && name != FOREGROUND).collect();
+    }
+    let wanted = options.propagation.or_else(|| {
+        had.iter().find_map(|name| match name.as_str() {
+            ORPHAN => Some(Propagation::Orphan),
+            FOREGROUND => Some(Propagation::Foreground),
+            _ => None,
+        })
+    });
+    let mut kept: Vec<String> = had.into_iter().filter(|name| name != ORPHAN && name != FOREGROUND).collect();
+    match wanted {
+        Some(Propagation::Orphan) => kept.push(ORPHAN.to_owned()),
+        Some(Propagation::Foreground) => kept.push(FOREGROUND.to_owned()),
+        _ => {}
+    }
+    kept
+}
+
+fn set_finalizers(object: &mut Value, finalizers: Vec<String>) {
+    let metadata = child(object, "metadata");
+    if finalizers.is_empty() {
+        metadata.remove("finalizers");
+    } else {
+        metadata.insert("finalizers".to_owned(), json!(finalizers));
+    }
+}
+
+fn check_preconditions(
+    resource: &Resource,
+    entry: &Arc<Entry>,
+    options: &DeleteOptions,
+) -> Result<(), Status> {
+    let phased = resource.rules.is_some_and(|rules| rules.first_deletion.is_some());
+    let version = entry.revision().to_string();
+    let checks = [
+        ("UID", &options.uid, entry.uid(), "The object might have been deleted and then recreated"),
+        (
+            "ResourceVersion",
+            &options.resource_version,
+            version.as_str(),
+            "The object might have been modified",
+        ),
+    ];
+    for (what, wanted, found, hint) in checks {
+        let Some(wanted) = wanted.as_deref().filter(|wanted| *wanted != found) else { continue };
+        let name = &entry.key().name;
+        return Err(if phased {
+            let why = format!(
+                "Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}"
+            );
+            Status::conflict(resource.named(), name, &why)
+        } else {
+            let why = format!(
+                "the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). {hint}"
+            );
+            // Here the reference names the kind where it should name the resource.
+            Status::conflict(Named { group: &resource.group, kind: &resource.kind }, name, &why)
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! How a deletion is asked for: in the body, in the query, or not at all.
+
+use crate::facts::FACTS;
+use crate::flow::decode;
+use crate::kinds::text;
+use crate::negotiate;
+use crate::query::{Query, check_dry_run, invalid_options};
+use crate::status::Status;
+use crate::typed;
+use serde_json::{Value, json};
+use windlass_schema::field::{FieldError, Path};
+use windlass_schema::json as reader;
+
+const DEFINITION: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
+
+/// What becomes of the objects that an object owns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Propagation {
+    Orphan,
+    Background,
+    Foreground,
+}
+
+/// How a deletion is asked for.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct DeleteOptions {
+    pub(crate) dry_run: bool,
+    pub(crate) uid: Option<String>,
+    pub(crate) resource_version: Option<String>,
+    pub(crate) propagation: Option<Propagation>,
+}
+
+impl DeleteOptions {
+    /// Reads the body if there is one, and the query if there is none.
+    pub(crate) fn read(query: &Query, content_type: &str, body: &[u8]) -> Result<Self, Status> {
+        let options = if body.is_empty() { from_query(query)? } else { from_body(content_type, body)? };
+        let dry_run: Vec<&str> = options
+            .get("dryRun")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        let mut errors = Vec::new();
+        let policy = options.get("propagationPolicy").and_then(Value::as_str);
+        let orphan = options.get("orphanDependents").and_then(Value::as_bool);
+        let path = Path::new("propagationPolicy");
+        if let Some(policy) = policy {
+            if orphan.is_some() {
+                let why = "orphanDependents and deletionPropagation cannot be both set";
+                errors.push(FieldError::invalid(&path, policy, why));
+            }
+            if !matches!(policy, "Orphan" | "Background" | "Foreground") {
+                let supported = ["Foreground", "Background", "Orphan", "nil"];
+                errors.push(FieldError::not_supported(&path, policy, &supported));
+            }
+        }
+        let dry_run = check_dry_run(&dry_run, &mut errors);
+        if !errors.is_empty() {
+            return Err(invalid_options("DeleteOptions", &errors));
+        }
+        let propagation = match (orphan, policy) {
+            (Some(true), _) | (_, Some("Orphan")) => Some(Propagation::Orphan),
+            (Some(false), _) | (_, Some("Background")) => Some(Propagation::Background),
+            (_, Some("Foreground")) => Some(Propagation::Foreground),
+            _ => None,
+        };
+        let condition = |name: &str| {
+            options.pointer(&format!("/preconditions/{name}")).and_then(Value::as_str).map(str::to_owned)
+        };
+        Ok(Self {
+            dry_run,
+            uid: condition("uid"),
+            resource_version: condition("resourceVersion"),
+            propagation,
+        })
+    }
+}
+
+fn from_body(content_type: &str, body: &[u8]) -> Result<Value, Status> {
+    let value = match negotiate::body(content_type)? {
+        decode::Media::Json => {
+            let document = reader::read(body).map_err(|error| {
+                Status::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
+            })?;
+            document.value
+        }
+        decode::Media::Yaml => decode::yaml(body).map_err(Status::bad_request)?,
+    };
+    let (kind, version) = (text(&value, &["kind"]), text(&value, &["apiVersion"]));
+    if !matches!(kind, "" | "DeleteOptions") {
+        let version = if version.is_empty() { "v1" } else { version };
+        return Err(Status::bad_request(format!(
+            "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
+        )));
+    }
+    typed::convert(&FACTS.structs, DEFINITION, value, "", &mut Vec::new())
+        .map_err(|failure| Status::bad_request(failure.0))
+}
+
+fn from_query(query: &Query) -> Result<Value, Status> {
+    let mut options = json!({"dryRun": query.all("dryRun").collect::<Vec<_>>()});
+    if let Some(policy) = query.get("propagationPolicy") {
+        options["propagationPolicy"] = json!(policy);
+    }
+    if query.get("orphanDependents").is_some() {
+        options["orphanDependents"] = json!(query.flag("orphanDependents"));
+    }
+    if let Some(seconds) = query.get("gracePeriodSeconds") {
+        seconds.parse::<i64>().map_err(|_| {
+            Status::bad_request(format!("strconv.ParseInt: parsing {seconds:?}: invalid syntax"))
+        })?;
+    }
+    Ok(options)
+}

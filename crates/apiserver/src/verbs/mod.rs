@@ -1,0 +1,115 @@
+//! What each verb does with the steps of [`crate::flow`].
+
+pub(crate) mod create;
+pub(crate) mod delete;
+pub(crate) mod delete_options;
+pub(crate) mod patch;
+pub(crate) mod read;
+pub(crate) mod rewrite;
+pub(crate) mod update;
+
+use crate::api::Inner;
+use crate::body::ApiBody;
+use crate::flow::Operation;
+use crate::flow::authenticate::Identity;
+use crate::path::Target;
+use crate::query::{Query, WriteOptions};
+use crate::read::Leash;
+use crate::resource::Resource;
+use crate::status::{Details, Status};
+use crate::store::{Entry, Revision};
+use bytes::Bytes;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// A request for a resource, routed and read.
+pub(crate) struct Call<'a> {
+    pub(crate) api: &'a Inner,
+    pub(crate) identity: &'a Identity,
+    pub(crate) resource: Arc<Resource>,
+    pub(crate) target: Target,
+    pub(crate) query: Query,
+    pub(crate) user_agent: String,
+    pub(crate) content_type: String,
+    pub(crate) body: Bytes,
+    /// Answer as if nothing had happened after this revision.
+    pub(crate) ceiling: Option<Revision>,
+    /// Who may end or hold back a watch.
+    pub(crate) leash: Leash,
+}
+
+/// What is sent back.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) code: u16,
+    pub(crate) body: ApiBody,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Answer {
+    pub(crate) fn new(code: u16, body: impl Into<Bytes>) -> Self {
+        Self { code, body: ApiBody::full(body.into()), warnings: Vec::new() }
+    }
+
+    pub(crate) fn json(code: u16, value: &Value) -> Self {
+        Self::new(code, windlass_schema::json::write(value))
+    }
+
+    #[must_use]
+    pub(crate) fn warning(mut self, warnings: Vec<String>) -> Self {
+        self.warnings.extend(warnings);
+        self
+    }
+}
+
+impl Call<'_> {
+    pub(crate) fn operation(&self, options: WriteOptions) -> Operation<'_> {
+        Operation {
+            api: self.api,
+            identity: self.identity,
+            resource: self.resource.clone(),
+            namespace: self.target.namespace.clone().unwrap_or_default(),
+            name: self.target.name.clone().unwrap_or_default(),
+            subresource: self.target.subresource.clone().unwrap_or_default(),
+            options,
+        }
+    }
+}
+
+/// What became of a write.
+pub(crate) enum Outcome {
+    /// It is in the store.
+    Stored(Arc<Entry>),
+    /// It would have become this, or became this and went away at once.
+    Shown(Value),
+}
+
+impl Outcome {
+    /// The object, as the resource's clients see it.
+    pub(crate) fn bytes(&self, resource: &Resource) -> Bytes {
+        match self {
+            Self::Stored(entry) => read::view(resource).object(entry),
+            Self::Shown(value) => windlass_schema::json::write(value).into(),
+        }
+    }
+}
+
+/// The Status of a deletion that is done.
+pub(crate) fn deleted(resource: &Resource, name: &str, uid: &str) -> Value {
+    let details = Details {
+        name: name.to_owned(),
+        group: resource.group.clone(),
+        kind: resource.plural.clone(),
+        uid: uid.to_owned(),
+        ..Details::default()
+    };
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+}
+
+/// How often a write is tried again when others come between: far beyond what contention brings about.
+pub(crate) const ATTEMPTS: usize = 1000;
+
+/// 409 for a write that lost every time.
+pub(crate) fn contended(resource: &Resource, name: &str) -> Status {
+    Status::conflict(resource.named(), name, crate::status::MODIFIED)
+}

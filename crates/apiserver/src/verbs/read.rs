@@ -1,0 +1,81 @@
+//! GET: an object, a list or a watch.
+
+use super::{Answer, Call};
+use crate::body::ApiBody;
+use crate::flow::decode;
+use crate::read::{self, Filter, Leash, ListOptions, Scope, View};
+use crate::resource::Resource;
+use crate::status::Status;
+use crate::store::{Entry, Key};
+use std::sync::Arc;
+use windlass_schema::json;
+use windlass_schema::selector::{Fields, Labels};
+
+/// How a resource's objects are shown.
+pub(crate) fn view(resource: &Resource) -> View {
+    let view = View::stored(&resource.api_version(), &resource.kind, &resource.list_kind, resource.custom);
+    if !resource.custom || resource.pristine {
+        return view;
+    }
+    let name = format!("{} {}", resource.api_version(), resource.stamp);
+    let resource = Arc::new(resource.clone());
+    view.transformed(
+        &name,
+        Arc::new(move |entry: &Entry| json::write(&decode::stored(&resource, entry.value())).into()),
+    )
+}
+
+pub(crate) async fn get(call: &Call<'_>) -> Result<Answer, Status> {
+    let resource = &call.resource;
+    let name = call.target.name.as_deref().unwrap_or_default();
+    let key = Key::new(resource.storage_key(), call.target.namespace.as_deref().unwrap_or_default(), name);
+    let version = call.query.get("resourceVersion").unwrap_or_default();
+    match read::get(&call.api.store, &key, version, call.ceiling).await? {
+        Some(entry) => Ok(Answer::new(200, view(resource).object(&entry))),
+        None => Err(Status::not_found(resource.named(), name)),
+    }
+}
+
+pub(crate) async fn list_or_watch(call: &Call<'_>) -> Result<Answer, Status> {
+    let options = ListOptions::parse(call.query.pairs())?;
+    let scope = scope(call, &options)?;
+    let view = view(&call.resource);
+    if !options.watch {
+        let body = read::list(&call.api.store, &scope, &options, &view).await?;
+        return Ok(Answer::new(200, body));
+    }
+    let leash = Leash { ended: call.resource.ended.child_token(), ..call.leash.clone() };
+    let body = read::watch(&call.api.store, scope, &options, Arc::new(view), leash).await?;
+    Ok(Answer { code: 200, body: ApiBody::watch(body), warnings: Vec::new() })
+}
+
+/// Which objects the path and the selectors of a request are about.
+pub(crate) fn scope(call: &Call<'_>, options: &ListOptions) -> Result<Scope, Status> {
+    let resource = &call.resource;
+    let labels =
+        Labels::parse(&options.label_selector).map_err(|error| Status::bad_request(error.to_string()))?;
+    let fields =
+        Fields::parse(&options.field_selector).map_err(|error| Status::bad_request(error.to_string()))?;
+    for requirement in fields.requirements() {
+        if !resource.is_selectable(&requirement.field) {
+            return Err(unknown_field(resource, &requirement.field));
+        }
+    }
+    let filter: Option<Filter> = (!labels.is_empty() || !fields.is_empty()).then(|| {
+        let filter: Filter = Arc::new(move |entry: &Entry| {
+            labels.matches(|name| entry.label(name)) && fields.matches(|name| entry.field(name))
+        });
+        filter
+    });
+    let namespace = call.target.namespace.as_deref();
+    Ok(Scope::new(resource.storage_key(), namespace).with_filter(filter).with_ceiling(call.ceiling))
+}
+
+fn unknown_field(resource: &Resource, field: &str) -> Status {
+    Status::bad_request(match resource.custom || !resource.selectable.is_empty() {
+        true => format!("field label not supported: {field}"),
+        false => {
+            format!("{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
+        }
+    })
+}

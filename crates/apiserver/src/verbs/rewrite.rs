@@ -1,0 +1,135 @@
+//! The retry of compare-and-swap that updates and patches run in.
+
+use super::create::store_new;
+use super::{ATTEMPTS, Outcome, contended};
+use crate::crd::lifecycle;
+use crate::flow::{Operation, admit, commit, decode, prepare, validate};
+use crate::kinds::{child, text};
+use crate::query::causes;
+use crate::status::{MODIFIED, Status};
+use crate::store::{CommitError, Entry};
+use serde_json::{Value, json};
+use windlass_schema::apply::keep_times_if_unchanged;
+use windlass_schema::field::{FieldError, Path};
+
+/// What a write asks of the object as it is.
+#[derive(Default)]
+pub(crate) struct Expectation {
+    /// May it create what is not there?
+    pub(crate) may_create: bool,
+    /// The UID that the object must have; empty for any.
+    pub(crate) uid: String,
+}
+
+/// Changes the object that `operation` names into what `make` makes of it, managed fields included; again if someone
+/// else came first. Returns whether it was created.
+pub(crate) async fn rewrite(
+    operation: &Operation<'_>,
+    expectation: &Expectation,
+    mut make: impl FnMut(Option<&Value>) -> Result<Value, Status>,
+) -> Result<(Outcome, bool), Status> {
+    let (resource, name) = (&operation.resource, operation.name.as_str());
+    let key = operation.key(name);
+    for _ in 0..ATTEMPTS {
+        let Some(entry) = operation.api.store.get(&key) else {
+            if !expectation.may_create {
+                return Err(Status::not_found(resource.named(), name));
+            }
+            let object = make(None)?;
+            match store_new(operation, object).await {
+                // Someone else created it first: then it is an update after all.
+                Err(status)
+                    if status.reason == "AlreadyExists" && operation.api.store.get(&key).is_some() =>
+                {
+                    continue;
+                }
+                outcome => return outcome.map(|outcome| (outcome, true)),
+            }
+        };
+        if !expectation.uid.is_empty() && expectation.uid != entry.uid() {
+            return Err(wrong_uid(operation, &expectation.uid, entry.uid()));
+        }
+        let live = decode::stored(resource, entry.value());
+        let mut new = make(Some(&live))?;
+        check_version(operation, &mut new, &entry)?;
+        prepare::update(operation, &mut new, &live);
+        validate::update(operation, &new, &live)?;
+        admit::check(operation, Some(&new), Some(&live))?;
+        keep_times_if_unchanged(&live, &mut new);
+        if goes_away(operation, &new, &live) {
+            if operation.options.dry_run {
+                return Ok((Outcome::Shown(new), false));
+            }
+            match commit::delete(operation, name, entry.revision(), Some(&new)).await {
+                Ok(_) => {
+                    lifecycle::gone(operation, name).await;
+                    return Ok((Outcome::Shown(new), false));
+                }
+                Err(CommitError::Missing) => return Ok((Outcome::Shown(new), false)),
+                Err(_) => continue,
+            }
+        }
+        if operation.options.dry_run {
+            return Ok((Outcome::Shown(new), false));
+        }
+        match commit::update(operation, entry.revision(), &new).await {
+            Ok(stored) => {
+                lifecycle::changed(operation, name).await;
+                return Ok((Outcome::Stored(stored), false));
+            }
+            Err(CommitError::Conflict(_) | CommitError::Missing) => {}
+            Err(error) => return Err(Status::internal(error)),
+        }
+    }
+    Err(contended(resource, name))
+}
+
+/// The version that the writer saw must be the one that is there; some kinds need none.
+fn check_version(operation: &Operation<'_>, new: &mut Value, entry: &Entry) -> Result<(), Status> {
+    let (resource, name) = (&operation.resource, operation.name.as_str());
+    let given = text(new, &["metadata", "resourceVersion"]);
+    let version: u64 = match given {
+        "" => 0,
+        text => text
+            .parse()
+            .map_err(|_| Status::plain(format!("strconv.ParseUint: parsing {text:?}: invalid syntax")))?,
+    };
+    if version == 0 {
+        if !resource.rules.is_some_and(|rules| rules.unconditional_update) {
+            let path = Path::new("metadata").child("resourceVersion");
+            let error = FieldError::invalid(&path, 0, "must be specified for an update");
+            return Err(Status::invalid(resource.named(), name, causes(&[error])));
+        }
+        child(new, "metadata").insert("resourceVersion".to_owned(), json!(entry.revision().to_string()));
+    } else if version != entry.revision().0 {
+        return Err(Status::conflict(resource.named(), name, MODIFIED));
+    }
+    Ok(())
+}
+
+fn wrong_uid(operation: &Operation<'_>, wanted: &str, found: &str) -> Status {
+    let (resource, name) = (&operation.resource, operation.name.as_str());
+    let group = if resource.custom { format!("{}/", resource.group) } else { String::new() };
+    let place = match operation.namespace.as_str() {
+        "" => name.to_owned(),
+        namespace => format!("{namespace}/{name}"),
+    };
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: /registry/{group}{}/{place}, ResourceVersion: 0, \
+         AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}",
+        resource.plural
+    );
+    Status::conflict(resource.named(), name, &why)
+}
+
+/// Does this update take away the last thing that kept a deleted object?
+fn goes_away(operation: &Operation<'_>, new: &Value, old: &Value) -> bool {
+    let finalizers =
+        |pointer: &str| new.pointer(pointer).and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+    let namespace = operation.resource.group.is_empty() && operation.resource.plural == "namespaces";
+    let grace = old.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
+    !finalizers("/metadata/finalizers")
+        && !(namespace && finalizers("/spec/finalizers"))
+        && !text(old, &["metadata", "deletionTimestamp"]).is_empty()
+        && grace == 0
+}

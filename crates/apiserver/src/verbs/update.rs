@@ -1,0 +1,30 @@
+//! PUT: an object replaced.
+
+use super::rewrite::{Expectation, rewrite};
+use super::{Answer, Call};
+use crate::flow::{decode, managed, prepare};
+use crate::kinds::text;
+use crate::negotiate;
+use crate::query::{Write, WriteOptions};
+use crate::status::Status;
+
+pub(crate) async fn update(call: &Call<'_>) -> Result<Answer, Status> {
+    let resource = &call.resource;
+    let options = WriteOptions::read(&call.query, Write::Update, &call.user_agent)?;
+    let media = negotiate::body(&call.content_type)?;
+    let operation = call.operation(options);
+    let mut warnings = Vec::new();
+    let decoded = decode::body(resource, &call.body, media)?;
+    let mut object = operation.judge(decoded, &mut warnings)?;
+    prepare::namespace(&operation, &mut object)?;
+    prepare::name(&operation, &object)?;
+    let expectation =
+        Expectation { uid: text(&object, &["metadata", "uid"]).to_owned(), ..Expectation::default() };
+    let make = |live: Option<&serde_json::Value>| {
+        let mut object = object.clone();
+        managed::update(&operation, live, &mut object);
+        Ok(object)
+    };
+    let (outcome, _) = rewrite(&operation, &expectation, make).await?;
+    Ok(Answer::new(200, outcome.bytes(resource)).warning(warnings))
+}

@@ -1,0 +1,246 @@
+//! Would applying this change anything? Read from one's own `managedFields` entry, which says both what was applied
+//! before and how the server takes the type apart: lists by key, sets by value, and what is one piece.
+
+use super::requests::Door;
+use serde_json::{Map, Value};
+
+/// The answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Everything is as intended, and nothing more is ours.
+    Same,
+    /// Something is to be changed, or it cannot be told from here: a value may differ only in how it is written.
+    Differs,
+}
+
+/// Compares an intent with the live object. `live` needs no `managedFields` but those of `manager`.
+pub fn would_change(intent: &Value, live: &Value, manager: &str, door: Door) -> Verdict {
+    let Some(owned) = own_entry(live, manager, door) else { return Verdict::Differs };
+    let mut intent = intent.clone();
+    if let Some(fields) = intent.as_object_mut() {
+        // These name the object; they are never managed.
+        fields.remove("apiVersion");
+        fields.remove("kind");
+        if let Some(meta) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
+            for naming in ["name", "namespace", "uid", "resourceVersion"] {
+                meta.remove(naming);
+            }
+            if meta.is_empty() {
+                fields.remove("metadata");
+            }
+        }
+    }
+    if same(&intent, live, owned, 0) { Verdict::Same } else { Verdict::Differs }
+}
+
+fn own_entry<'a>(live: &'a Value, manager: &str, door: Door) -> Option<&'a Map<String, Value>> {
+    let entries = live.pointer("/metadata/managedFields")?.as_array()?;
+    let text = |entry: &'a Value, field| entry.get(field).and_then(Value::as_str).unwrap_or_default();
+    let own = entries.iter().find(|entry| {
+        text(entry, "manager") == manager
+            && text(entry, "operation") == "Apply"
+            && text(entry, "subresource") == door.subresource()
+    })?;
+    own.get("fieldsV1")?.as_object()
+}
+
+/// The fields of an object that a manager applied through a door, with their values: what it would have to apply again
+/// to change nothing.
+pub fn own_fields(live: &Value, manager: &str, door: Door) -> Option<Value> {
+    extract(live, own_entry(live, manager, door)?, 0)
+}
+
+fn extract(live: &Value, owned: &Map<String, Value>, depth: usize) -> Option<Value> {
+    if depth > MAX_DEPTH {
+        return None;
+    }
+    let parts = || owned.iter().filter(|(part, _)| *part != ".");
+    if parts().next().is_none() {
+        return Some(live.clone());
+    }
+    match live {
+        Value::Object(fields) => {
+            let kept = parts().filter_map(|(part, below)| {
+                let field = part.strip_prefix("f:")?;
+                Some((field.to_owned(), extract(fields.get(field)?, below.as_object()?, depth + 1)?))
+            });
+            Some(Value::Object(kept.collect()))
+        }
+        Value::Array(items) => {
+            let mut kept: Vec<(usize, Value)> = parts()
+                .filter_map(|(part, below)| {
+                    let position = position(items, part)?;
+                    Some((position, extract(&items[position], below.as_object()?, depth + 1)?))
+                })
+                .collect();
+            kept.sort_by_key(|(position, _)| *position);
+            Some(kept.into_iter().map(|(_, item)| item).collect())
+        }
+        _ => None,
+    }
+}
+
+/// Deeper than any object that a server takes.
+const MAX_DEPTH: usize = 128;
+
+/// Whether `intent` owns exactly the fields in `owned`, and `live` has its values there.
+fn same(intent: &Value, live: &Value, owned: &Map<String, Value>, depth: usize) -> bool {
+    if depth > MAX_DEPTH {
+        return false;
+    }
+    let parts = owned.iter().filter(|(part, _)| *part != ".");
+    if parts.clone().next().is_none() {
+        // One piece, or an empty map or list that is owned as such.
+        return intent == live || (is_empty(intent) && is_empty(live));
+    }
+    match (intent, live) {
+        (Value::Object(wanted), Value::Object(there)) => {
+            let as_many = parts.clone().count() == wanted.len();
+            as_many
+                && parts.clone().all(|(part, below)| {
+                    let Some(field) = part.strip_prefix("f:") else { return false };
+                    let (Some(wanted), Some(there)) = (wanted.get(field), there.get(field)) else {
+                        return false;
+                    };
+                    below.as_object().is_some_and(|below| same(wanted, there, below, depth + 1))
+                })
+        }
+        (Value::Array(wanted), Value::Array(there)) => {
+            let as_many = parts.clone().count() == wanted.len();
+            as_many
+                && in_same_order(
+                    wanted,
+                    there,
+                    &parts.clone().map(|(part, _)| part.as_str()).collect::<Vec<_>>(),
+                )
+                && parts.clone().all(|(part, below)| {
+                    let (Some(wanted), Some(there)) = (item(wanted, part), item(there, part)) else {
+                        return false;
+                    };
+                    below.as_object().is_some_and(|below| same(wanted, there, below, depth + 1))
+                })
+        }
+        _ => false,
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    }
+}
+
+/// The item that a path element such as `k:{"name":"a"}` or `v:"x"` means.
+fn item<'a>(items: &'a [Value], part: &str) -> Option<&'a Value> {
+    position(items, part).map(|position| &items[position])
+}
+
+fn position(items: &[Value], part: &str) -> Option<usize> {
+    if let Some(keys) = part.strip_prefix("k:") {
+        let keys: Map<String, Value> = serde_json::from_str(keys).ok()?;
+        // An item that leaves a key out means its default, which only a schema tells: then it counts as different.
+        return items.iter().position(|item| keys.iter().all(|(key, value)| item.get(key) == Some(value)));
+    }
+    let value: Value = serde_json::from_str(part.strip_prefix("v:")?).ok()?;
+    items.iter().position(|item| *item == value)
+}
+
+/// Whether the items that are ours stand in the same order in both.
+fn in_same_order(wanted: &[Value], there: &[Value], parts: &[&str]) -> bool {
+    let mut places: Vec<_> =
+        parts.iter().filter_map(|part| Some((position(wanted, part)?, position(there, part)?))).collect();
+    places.sort_unstable();
+    places.len() == parts.len() && places.is_sorted_by_key(|(_, there)| *there)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn live(fields: Value, mut object: Value) -> Value {
+        object["metadata"]["managedFields"] =
+            json!([{"manager": "us", "operation": "Apply", "fieldsV1": fields}]);
+        object
+    }
+
+    fn verdict(intent: Value, live: &Value) -> Verdict {
+        would_change(&intent, live, "us", Door::Main)
+    }
+
+    #[test]
+    fn what_is_there_and_ours_needs_no_apply() {
+        let live = live(
+            json!({"f:data": {"f:a": {}}, "f:metadata": {"f:labels": {"f:l": {}}}}),
+            json!({"metadata": {"labels": {"l": "1", "theirs": "2"}}, "data": {"a": "1", "theirs": "x"}}),
+        );
+        let intent = |a: &str| {
+            json!({"apiVersion": "v1", "kind": "ConfigMap",
+                   "metadata": {"name": "n", "namespace": "s", "labels": {"l": "1"}}, "data": {"a": a}})
+        };
+        assert_eq!(verdict(intent("1"), &live), Verdict::Same);
+        assert_eq!(verdict(intent("2"), &live), Verdict::Differs);
+        let mut more = intent("1");
+        more["data"]["b"] = json!("new");
+        assert_eq!(verdict(more, &live), Verdict::Differs, "a field that is not ours yet");
+        let less = json!({"metadata": {"name": "n", "labels": {"l": "1"}}});
+        assert_eq!(verdict(less, &live), Verdict::Differs, "a field to give up");
+    }
+
+    #[test]
+    fn an_object_that_was_never_applied_differs() {
+        assert_eq!(verdict(json!({"data": {}}), &json!({"data": {}})), Verdict::Differs);
+        let others = live(json!({"f:data": {}}), json!({"data": {}}));
+        assert_eq!(would_change(&json!({"data": {}}), &others, "them", Door::Main), Verdict::Differs);
+        assert_eq!(would_change(&json!({"data": {}}), &others, "us", Door::Status), Verdict::Differs);
+    }
+
+    #[test]
+    fn lists_are_compared_by_key_value_or_as_one_piece() {
+        let live = live(
+            json!({"f:by": {"k:{\"name\":\"a\"}": {".": {}, "f:name": {}, "f:v": {}}}, "f:set": {"v:\"x\"": {}}, "f:piece": {}}),
+            json!({"by": [{"name": "z"}, {"name": "a", "v": 1, "theirs": 2}], "set": ["y", "x"], "piece": [1, 2]}),
+        );
+        let intent = |v: i64, set: &str, piece: Value| json!({"by": [{"name": "a", "v": v}], "set": [set], "piece": piece});
+        assert_eq!(verdict(intent(1, "x", json!([1, 2])), &live), Verdict::Same);
+        assert_eq!(verdict(intent(2, "x", json!([1, 2])), &live), Verdict::Differs);
+        assert_eq!(
+            verdict(intent(1, "y", json!([1, 2])), &live),
+            Verdict::Differs,
+            "y is there, and not ours"
+        );
+        assert_eq!(verdict(intent(1, "x", json!([2, 1])), &live), Verdict::Differs);
+    }
+
+    #[test]
+    fn the_order_of_our_items_counts() {
+        let owned = json!({"f:set": {"v:1": {}, "v:2": {}}});
+        let there = live(owned, json!({"set": [1, 7, 2]}));
+        assert_eq!(verdict(json!({"set": [1, 2]}), &there), Verdict::Same);
+        assert_eq!(verdict(json!({"set": [2, 1]}), &there), Verdict::Differs);
+    }
+
+    #[test]
+    fn what_is_ours_can_be_taken_out_and_applied_again() {
+        let live = live(
+            json!({"f:status": {"f:phase": {}, "f:list": {"k:{\"name\":\"a\"}": {".": {}, "f:name": {}}}}}),
+            json!({"status": {"phase": "Up", "theirs": 1, "list": [{"name": "z"}, {"name": "a", "more": 2}]}}),
+        );
+        let ours = own_fields(&live, "us", Door::Main).unwrap();
+        assert_eq!(ours, json!({"status": {"phase": "Up", "list": [{"name": "a"}]}}));
+        assert_eq!(verdict(ours, &live), Verdict::Same);
+        assert_eq!(own_fields(&live, "them", Door::Main), None);
+    }
+
+    #[test]
+    fn nonsense_in_managed_fields_is_no_panic() {
+        for fields in
+            [json!({"f:a": 1}), json!({"k:{": {}}), json!({"v:": {}}), json!({"": {}}), json!({"x:y": {}})]
+        {
+            let live = live(fields, json!({"a": [1], "b": {}}));
+            assert_eq!(verdict(json!({"a": [1]}), &live), Verdict::Differs);
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! What a failed request means: whether it was done, and whether asking again can help.
+
+use crate::key::Key;
+use crate::kind::Kind;
+use crate::plan::GenerateError;
+
+/// A request that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("{verb} {kind} {key}")]
+pub struct Failed {
+    /// What was tried.
+    pub verb: &'static str,
+    /// On which kind.
+    pub kind: String,
+    /// On which object.
+    pub key: Key,
+    /// What came back.
+    #[source]
+    pub answer: kube::Error,
+}
+
+/// Why an action was not carried out, or may not have been.
+#[derive(Debug, thiserror::Error)]
+pub enum ActError {
+    /// Somebody was faster, or what was seen is old: look and decide again.
+    #[error("the object is not as it was seen")]
+    Conflict(#[source] Box<Failed>),
+    /// It may or may not be done: the next turn reads live before it decides.
+    #[error("no clear answer from the server")]
+    Ambiguous(#[source] Box<Failed>),
+    /// The server is busy; nothing was done.
+    #[error("the server is busy")]
+    Busy(#[source] Box<Failed>),
+    /// The server refuses, and would again: the same request cannot succeed until something else changes.
+    #[error("the server refuses")]
+    Refused(#[source] Box<Failed>),
+    /// An object of that name is there and belongs to somebody else.
+    #[error("{kind} {key} exists and is not ours{}", owner.as_ref().map(|owner| format!(": it belongs to {owner}")).unwrap_or_default())]
+    NotOurs {
+        /// Its kind.
+        kind: String,
+        /// Which.
+        key: Key,
+        /// Whose it is, if it says so.
+        owner: Option<String>,
+    },
+    /// An owner cannot have children in another namespace.
+    #[error("{kind} {key} is in another namespace than the object that would own it")]
+    Elsewhere {
+        /// Its kind.
+        kind: String,
+        /// Which.
+        key: Key,
+    },
+    /// The plan touches a kind that the controller did not declare with `.owns`.
+    #[error("the plan touches {0}, which the controller does not own: add .owns for it")]
+    Undeclared(String),
+    /// An object in the plan has no name.
+    #[error("a {0} in the plan has no name")]
+    Nameless(String),
+    /// A value could not be generated.
+    #[error("a value could not be generated")]
+    Generate(#[source] GenerateError),
+}
+
+impl ActError {
+    /// Whether retrying soon is pointless: people must hear of it.
+    pub fn is_terminal(&self) -> bool {
+        matches!(
+            self,
+            Self::Refused(_)
+                | Self::NotOurs { .. }
+                | Self::Elsewhere { .. }
+                | Self::Undeclared(_)
+                | Self::Nameless(_)
+                | Self::Generate(GenerateError::Place(_))
+        )
+    }
+
+    /// Its name as a condition's reason and a metric's label.
+    pub fn label(&self) -> &'static str {
+        match self {
+            Self::Conflict(_) => "Conflict",
+            Self::Ambiguous(_) => "NoClearAnswer",
+            Self::Busy(_) => "ServerBusy",
+            Self::Refused(_) => "RefusedByServer",
+            Self::NotOurs { .. } => "NotOurs",
+            Self::Elsewhere { .. } => "OtherNamespace",
+            Self::Undeclared(_) => "UndeclaredKind",
+            Self::Nameless(_) => "NamelessObject",
+            Self::Generate(_) => "GenerationFailed",
+        }
+    }
+
+    pub(super) fn from_request(verb: &'static str, kind: &Kind, key: &Key, error: kube::Error) -> Self {
+        let meaning = meaning(&error);
+        let failed = Box::new(Failed { verb, kind: kind.kind.clone(), key: key.clone(), answer: error });
+        match meaning {
+            Meaning::Conflict => Self::Conflict(failed),
+            Meaning::Ambiguous => Self::Ambiguous(failed),
+            Meaning::Busy => Self::Busy(failed),
+            Meaning::Refused => Self::Refused(failed),
+        }
+    }
+}
+
+/// An error with its causes in one line, for conditions, events and logs.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        match error.downcast_ref::<kube::Error>() {
+            // kube prints the whole Status twice; its message says it all.
+            Some(kube::Error::Api(status)) => {
+                text.push_str(&status.message);
+                return text;
+            }
+            _ => text.push_str(&error.to_string()),
+        }
+        cause = error.source();
+    }
+    text
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Meaning {
+    Conflict,
+    Ambiguous,
+    Busy,
+    Refused,
+}
+
+fn meaning(error: &kube::Error) -> Meaning {
+    match error {
+        kube::Error::Api(status) => match status.code {
+            409 => Meaning::Conflict,
+            429 => Meaning::Busy,
+            400..=499 => Meaning::Refused,
+            _ => Meaning::Ambiguous,
+        },
+        // These never left the house.
+        kube::Error::BuildRequest(_) | kube::Error::HttpError(_) | kube::Error::Auth(_) => Meaning::Refused,
+        _ => Meaning::Ambiguous,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn api(code: u16) -> kube::Error {
+        kube::Error::Api(kube::core::Status { code, ..Default::default() }.boxed())
+    }
+
+    #[test]
+    fn only_a_clear_answer_is_clear() {
+        assert_eq!(meaning(&api(409)), Meaning::Conflict);
+        assert_eq!(meaning(&api(422)), Meaning::Refused);
+        assert_eq!(meaning(&api(429)), Meaning::Busy);
+        for code in [500, 503, 504] {
+            assert_eq!(meaning(&api(code)), Meaning::Ambiguous, "{code} may have been done");
+        }
+        assert_eq!(meaning(&kube::Error::Service("cut off".into())), Meaning::Ambiguous);
+    }
+}

@@ -1,0 +1,332 @@
+//! The hand that writes: applies only what would change, tells the cache what the server answered, and remembers doubts.
+//!
+//! Usable alone: a [`Hand`] needs a client, a cache and a name.
+
+mod change;
+mod errors;
+mod memory;
+mod requests;
+mod schemas;
+
+pub use change::{Verdict, own_fields, would_change};
+pub(crate) use errors::chain;
+pub use errors::{ActError, Failed};
+pub use requests::Door;
+
+use crate::cache::{AnyObject, Cache, Origin, Stamp};
+use crate::controller::CONTROLLER_LABEL;
+use crate::key::Key;
+use crate::kind::Kind;
+use crate::plan::Generate;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Client;
+use memory::Memory;
+use parking_lot::Mutex;
+use schemas::Schemas;
+use serde_json::Value;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use windlass_clock::Clock;
+
+/// What became of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Done {
+    /// Nothing was to be done, and nothing was sent; or it was sent, and changed nothing.
+    Unchanged,
+    /// The object is another now.
+    Changed,
+}
+
+/// Writes in the name of one controller.
+#[derive(Clone)]
+pub struct Hand {
+    client: Client,
+    cache: Cache,
+    manager: Arc<str>,
+    clock: Clock,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    memory: Memory,
+    schemas: Schemas,
+    /// By the object whose turn it was: what may or may not have been written.
+    doubts: Mutex<HashMap<Key, BTreeSet<(Kind, Key)>>>,
+}
+
+impl std::fmt::Debug for Hand {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hand").field("manager", &self.manager).finish_non_exhaustive()
+    }
+}
+
+impl Hand {
+    /// A hand that writes as the field manager `manager`, whose entries the cache keeps from now on.
+    pub fn new(client: Client, cache: Cache, manager: Arc<str>, clock: Clock) -> Self {
+        cache.keep_fields_of(manager.clone());
+        let shared = Shared {
+            memory: Memory::default(),
+            schemas: Schemas::new(client.clone(), clock.clone()),
+            doubts: Mutex::default(),
+        };
+        Self { client, cache, manager, clock, shared: Arc::new(shared) }
+    }
+
+    /// The field manager it writes as.
+    pub fn manager(&self) -> &Arc<str> {
+        &self.manager
+    }
+
+    /// The client it writes with.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Makes an object be as `intent` says, in the turn of `turn`; sends nothing if it is so already. `live` is the
+    /// object as it was seen: if it is another by now, nothing is done.
+    ///
+    /// # Errors
+    /// [`ActError`], which says whether it was done.
+    pub async fn apply(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        door: Door,
+        intent: &Value,
+        live: Option<&Arc<dyn AnyObject>>,
+        turn: &Key,
+    ) -> Result<Done, ActError> {
+        let before = live.and_then(|live| stamp_of(live.meta()));
+        if let (Some(live), Some(before)) = (live, &before) {
+            let known = || self.shared.memory.knows(kind, key, door, intent, before);
+            if self.is_so(kind, door, intent, live).await || known() {
+                return Ok(Done::Unchanged);
+            }
+        }
+        let mut sent = intent.clone();
+        if let (Some(meta), Some(before)) = (sent.get_mut("metadata").and_then(Value::as_object_mut), &before)
+        {
+            // Without it, applying to an object that was deleted meanwhile would bring a ghost of it back.
+            meta.insert("uid".to_owned(), Value::from(&*before.uid));
+        }
+        let request = requests::apply(kind, key.namespace(), key.name(), door, &self.manager, &sent);
+        let answer = self.send("apply", kind, key, turn, request).await?;
+        let after = self.take_in(kind, key, &answer, turn);
+        if let Some(after) = &after {
+            self.shared.memory.remember(kind, key, door, intent, after.clone());
+        }
+        Ok(if after.is_some() && after == before { Done::Unchanged } else { Done::Changed })
+    }
+
+    /// Creates an object with generated values.
+    ///
+    /// # Errors
+    /// [`ActError::Conflict`] when it is there already, and the others.
+    pub async fn create(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        object: &Value,
+        generate: &Generate,
+        turn: &Key,
+    ) -> Result<Done, ActError> {
+        let mut object = object.clone();
+        generate.fill(&mut object).map_err(ActError::Generate)?;
+        let request = requests::create(kind, key.namespace(), &self.manager, &object);
+        let answer = self.send("create", kind, key, turn, request).await?;
+        self.take_in(kind, key, &answer, turn);
+        Ok(Done::Changed)
+    }
+
+    /// Deletes exactly the object with this stamp's UID; one that is gone already is deleted.
+    ///
+    /// # Errors
+    /// [`ActError::Conflict`] when an object of another UID has the name now, and the others.
+    pub async fn delete(&self, kind: &Kind, key: &Key, last: &Stamp, turn: &Key) -> Result<Done, ActError> {
+        let request = requests::delete(kind, key.namespace(), key.name(), &last.uid);
+        match self.send("delete", kind, key, turn, request).await {
+            Ok(answer) if requests::is_gone(&answer) => {}
+            Ok(answer) => {
+                self.take_in(kind, key, &answer, turn);
+                return Ok(Done::Changed);
+            }
+            Err(ActError::Refused(failed)) if is_not_found(&failed.answer) => {}
+            Err(error) => return Err(error),
+        }
+        self.gone(kind, key, last, turn);
+        Ok(Done::Changed)
+    }
+
+    /// Reads live whatever is in doubt for this turn, and tells the cache.
+    ///
+    /// # Errors
+    /// [`ActError`] when a read failed; the doubt remains.
+    pub async fn settle_doubts(&self, turn: &Key) -> Result<(), ActError> {
+        let doubts = self.shared.doubts.lock().get(turn).cloned().unwrap_or_default();
+        for (kind, key) in doubts {
+            let before = self.cache.erased(&kind).and_then(|store| store.stamp(&key));
+            let request = requests::get(&kind, key.namespace(), key.name());
+            let answer = match request {
+                Ok(request) => self.client.request::<Value>(request).await,
+                Err(error) => Err(error),
+            };
+            match (answer, before) {
+                (Ok(object), _) => drop(self.take_in(&kind, &key, &object, turn)),
+                (Err(error), Some(before)) if is_not_found(&error) => self.gone(&kind, &key, &before, turn),
+                (Err(error), None) if is_not_found(&error) => {}
+                (Err(error), _) => return Err(ActError::from_request("read", &kind, &key, error)),
+            }
+            if let Some(left) = self.shared.doubts.lock().get_mut(turn) {
+                left.remove(&(kind, key));
+            }
+        }
+        self.forget_turn(turn);
+        Ok(())
+    }
+
+    /// Nothing more is to be decided for this object.
+    pub fn forget_turn(&self, turn: &Key) {
+        let mut doubts = self.shared.doubts.lock();
+        if doubts.get(turn).is_none_or(BTreeSet::is_empty) {
+            doubts.remove(turn);
+        }
+    }
+
+    /// The controller's children of a kind that is not cached, read live, in the turn of `turn`.
+    ///
+    /// # Errors
+    /// [`ActError`] when they could not be read.
+    pub async fn list_labelled(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        turn: &Key,
+    ) -> Result<Vec<Value>, ActError> {
+        let request = requests::list_labelled(kind, namespace, CONTROLLER_LABEL, &self.manager);
+        let answer = match request {
+            Ok(request) => self.client.request::<Value>(request).await,
+            Err(error) => Err(error),
+        };
+        match answer {
+            Ok(mut list) => match list.get_mut("items").map(Value::take) {
+                Some(Value::Array(items)) => Ok(items),
+                _ => Ok(Vec::new()),
+            },
+            // The kind itself is gone, and its objects with it.
+            Err(error) if is_not_found(&error) => Ok(Vec::new()),
+            Err(error) => Err(ActError::from_request("list", kind, turn, error)),
+        }
+    }
+
+    /// Leaves exactly these finalizers on an object, if it is still at the version of `meta`.
+    ///
+    /// # Errors
+    /// [`ActError::Conflict`] when it is not, and the others.
+    pub async fn set_finalizers(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        meta: &ObjectMeta,
+        finalizers: &[String],
+    ) -> Result<(), ActError> {
+        // Not by apply: a finalizer that somebody else claims too, as a restored backup does, would stay.
+        let request =
+            requests::set_finalizers(kind, key.namespace(), key.name(), &self.manager, meta, finalizers);
+        match self.send("release", kind, key, key, request).await {
+            Ok(answer) => drop(self.take_in(kind, key, &answer, key)),
+            Err(ActError::Refused(failed)) if is_not_found(&failed.answer) => {
+                if let Some(last) = stamp_of(meta) {
+                    self.gone(kind, key, &last, key);
+                }
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Whether applying would certainly change nothing. First by what the manager's own entry tells, which needs no
+    /// schema; where that does not do, by the server's schema, which knows what is only written differently.
+    async fn is_so(&self, kind: &Kind, door: Door, intent: &Value, live: &Arc<dyn AnyObject>) -> bool {
+        let live = live.to_json();
+        if would_change(intent, &live, &self.manager, door) == Verdict::Same {
+            return true;
+        }
+        let Some(version) = self.shared.schemas.of(kind).await else { return false };
+        let Some(schema) = version.schema(kind) else { return false };
+        let api_version = kind.api_version();
+        let context = windlass_schema::apply::Context {
+            schema: &|_| Some(schema.clone()),
+            convert: &windlass_schema::apply::Same,
+            now: self.clock.now(),
+            subresource: door.subresource(),
+            reset_fields: &Default::default(),
+            api_version: &api_version,
+            kind: &kind.kind,
+        };
+        let verdict = windlass_schema::apply::would_change(&live, intent, &self.manager, &context);
+        verdict == windlass_schema::apply::WouldChange::No
+    }
+
+    async fn send(
+        &self,
+        verb: &'static str,
+        kind: &Kind,
+        key: &Key,
+        turn: &Key,
+        request: Result<http::Request<Vec<u8>>, kube::Error>,
+    ) -> Result<Value, ActError> {
+        // In doubt until the answer is in: a turn that is dropped half-way leaves the doubt behind.
+        self.shared.doubts.lock().entry(turn.clone()).or_default().insert((kind.clone(), key.clone()));
+        let answer = match request {
+            Ok(request) => self.client.request::<Value>(request).await,
+            Err(error) => Err(error),
+        };
+        let answer = answer.map_err(|error| ActError::from_request(verb, kind, key, error));
+        tracing::debug!(controller = %self.manager, object = %key, ok = answer.is_ok(), "sent: {verb} {kind}");
+        let clear = match &answer {
+            Ok(_) => true,
+            // A conflict means that what was seen is old: reading live beats waiting for the watch.
+            Err(error) => !matches!(error, ActError::Ambiguous(_) | ActError::Conflict(_)),
+        };
+        if clear && let Some(doubts) = self.shared.doubts.lock().get_mut(turn) {
+            doubts.remove(&(kind.clone(), key.clone()));
+        }
+        answer
+    }
+
+    fn take_in(&self, kind: &Kind, key: &Key, answer: &Value, turn: &Key) -> Option<Stamp> {
+        let stamp = stamp_of_json(answer)?;
+        if requests::is_gone(answer) {
+            self.gone(kind, key, &stamp, turn);
+            return None;
+        }
+        if let Err(error) = self.cache.wrote(kind, answer, Some(&self.origin(turn))) {
+            tracing::warn!(controller = %self.manager, object = %key, "{}", chain(&error));
+        }
+        Some(stamp)
+    }
+
+    fn gone(&self, kind: &Kind, key: &Key, last: &Stamp, turn: &Key) {
+        self.shared.memory.forget(kind, key);
+        self.cache.wrote_gone(kind, key, last, Some(&self.origin(turn)));
+    }
+
+    fn origin(&self, turn: &Key) -> Origin {
+        Origin { controller: self.manager.clone(), turn: turn.clone() }
+    }
+}
+
+/// The stamp in an object's metadata, if it is complete.
+pub(crate) fn stamp_of(meta: &ObjectMeta) -> Option<Stamp> {
+    let version = meta.resource_version.as_deref()?.parse().ok()?;
+    Some(Stamp { uid: meta.uid.as_deref()?.into(), version })
+}
+
+pub(crate) fn stamp_of_json(object: &Value) -> Option<Stamp> {
+    let text = |field: &str| object.get("metadata")?.get(field)?.as_str();
+    Some(Stamp { uid: text("uid")?.into(), version: text("resourceVersion")?.parse().ok()? })
+}
+
+fn is_not_found(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 404)
+}

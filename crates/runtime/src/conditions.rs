@@ -1,0 +1,154 @@
+//! The conditions that the library keeps on every object whose status type has a `conditions` field.
+//!
+//! `Ready` says that the world is as declared; `Progressing` that something is awaited; `Degraded` that a person should
+//! look. All three are always there, each with the generation it was observed at. A transition time moves only when the
+//! status of its condition does.
+
+use crate::plan::Claim;
+use crate::reason::Reason;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use windlass_clock::Timestamp;
+
+/// The world is as declared.
+pub const READY: &str = "Ready";
+/// Something is awaited or being done.
+pub const PROGRESSING: &str = "Progressing";
+/// Something is wrong that time alone does not mend.
+pub const DEGRADED: &str = "Degraded";
+
+/// Names of the reasons that the library gives itself.
+pub mod reasons {
+    /// Everything that was declared is there.
+    pub const AS_DECLARED: &str = "AsDeclared";
+    /// Nothing is awaited.
+    pub const NOTHING_AWAITED: &str = "NothingAwaited";
+    /// Nothing is wrong.
+    pub const NOTHING_WRONG: &str = "NothingWrong";
+}
+
+/// How an object stands at the end of a turn.
+#[derive(Debug, Clone, Copy)]
+pub enum Standing<'a> {
+    /// The plan was complete and is carried out.
+    Complete,
+    /// The plan waits, first of all for this.
+    Waiting(&'a Reason),
+    /// The decision was no, or the server's.
+    Refused(&'a Reason),
+}
+
+/// The conditions for how an object stands, with the transition times of those it had.
+pub fn conditions(
+    standing: Standing<'_>,
+    claims: &[Claim],
+    before: &[Condition],
+    generation: Option<i64>,
+    now: Timestamp,
+) -> Vec<Condition> {
+    let as_declared = Reason::new(reasons::AS_DECLARED, "everything is as declared");
+    let none_awaited = Reason::new(reasons::NOTHING_AWAITED, "nothing is awaited");
+    let none_wrong = Reason::new(reasons::NOTHING_WRONG, "nothing is known to be wrong");
+    let (ready, progressing, degraded) = match standing {
+        Standing::Complete => ((true, &as_declared), (false, &none_awaited), (false, &none_wrong)),
+        Standing::Waiting(reason) => ((false, reason), (true, reason), (false, &none_wrong)),
+        Standing::Refused(reason) => ((false, reason), (false, reason), (true, reason)),
+    };
+    let kept = [(READY, ready), (PROGRESSING, progressing), (DEGRADED, degraded)];
+    let mut conditions: Vec<Condition> = kept
+        .into_iter()
+        .filter(|(of, _)| claims.iter().all(|claim| claim.of != *of))
+        .map(|(of, (holds, reason))| condition(of, Some(holds), reason, before, generation, now))
+        .collect();
+    conditions.extend(
+        claims.iter().map(|claim| condition(&claim.of, claim.holds, &claim.reason, before, generation, now)),
+    );
+    conditions
+}
+
+fn condition(
+    of: &str,
+    holds: Option<bool>,
+    reason: &Reason,
+    before: &[Condition],
+    generation: Option<i64>,
+    now: Timestamp,
+) -> Condition {
+    let status = match holds {
+        Some(true) => "True",
+        Some(false) => "False",
+        None => "Unknown",
+    };
+    let since = before.iter().find(|condition| condition.type_ == of && condition.status == status);
+    let whole_second = Timestamp::from_second(now.as_second()).unwrap_or(now);
+    Condition {
+        type_: of.to_owned(),
+        status: status.to_owned(),
+        reason: fit_reason(reason.name()),
+        message: reason.message().chars().take(MESSAGE_LIMIT).collect(),
+        observed_generation: generation,
+        last_transition_time: since
+            .map_or(Time(whole_second), |condition| condition.last_transition_time.clone()),
+    }
+}
+
+/// The server takes 32,768 bytes; nobody reads so many.
+const MESSAGE_LIMIT: usize = 4096;
+
+/// What the API's pattern for reasons accepts.
+fn fit_reason(name: &str) -> String {
+    let fit: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').take(1024).collect();
+    match fit.chars().next() {
+        Some(first) if first.is_ascii_alphabetic() => fit,
+        _ => format!("Reason{fit}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn find<'a>(conditions: &'a [Condition], of: &str) -> &'a Condition {
+        conditions.iter().find(|condition| condition.type_ == of).unwrap()
+    }
+
+    #[test]
+    fn a_transition_time_moves_only_with_the_status() {
+        let reason = Reason::new("Starts", "it starts");
+        let first = conditions(Standing::Waiting(&reason), &[], &[], Some(1), at(10));
+        let still =
+            conditions(Standing::Waiting(&reason.clone().saying("still")), &[], &first, Some(2), at(20));
+        assert_eq!(find(&still, READY).last_transition_time.0, at(10));
+        assert_eq!(find(&still, READY).message, "still");
+        assert_eq!(find(&still, READY).observed_generation, Some(2));
+        let done = conditions(Standing::Complete, &[], &still, Some(2), at(30));
+        assert_eq!(find(&done, READY).last_transition_time.0, at(30));
+        assert_eq!(find(&done, DEGRADED).last_transition_time.0, at(10), "it was never degraded");
+    }
+
+    #[test]
+    fn a_refusal_degrades_and_is_not_progress() {
+        let reason = Reason::new("TooSmall", "one replica cannot vote");
+        let refused = conditions(Standing::Refused(&reason), &[], &[], None, at(1));
+        let statuses: Vec<_> = refused.iter().map(|condition| condition.status.as_str()).collect();
+        assert_eq!(statuses, ["False", "False", "True"]);
+    }
+
+    #[test]
+    fn a_plan_may_say_better() {
+        let claim = Claim { of: READY.into(), holds: None, reason: Reason::new("Blind", "cannot tell") };
+        let conditions = conditions(Standing::Complete, &[claim], &[], None, at(1));
+        assert_eq!(conditions.len(), 3);
+        assert_eq!(find(&conditions, READY).status, "Unknown");
+    }
+
+    #[test]
+    fn any_reason_is_made_to_fit() {
+        assert_eq!(fit_reason("Fine"), "Fine");
+        assert_eq!(fit_reason("9 lives!"), "Reason9lives");
+        assert_eq!(fit_reason(""), "Reason");
+    }
+}

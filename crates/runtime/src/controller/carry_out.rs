@@ -1,0 +1,82 @@
+//! The steps of a plan, carried out one after the other; the first that fails ends the turn.
+
+use super::owning::Parent;
+use super::running::Running;
+use super::turn::either;
+use crate::act::{ActError, Done, Door, stamp_of};
+use crate::cache::AnyObject;
+use crate::key::Key;
+use crate::kind::{Kind, Object};
+use crate::plan::{Action, Plan, Step};
+use std::sync::Arc;
+
+impl<K: Object> Running<K> {
+    pub(super) async fn carry_out(&self, parent: &Parent, plan: &Plan) -> Result<Done, ActError> {
+        let mut all = Done::Unchanged;
+        for step in plan.steps() {
+            let done = self.step(parent, step).await?;
+            let action = &step.action;
+            let what = format!(
+                "{} {} {}: {}",
+                action.verb(),
+                action.kind(),
+                parent.key_of(action),
+                step.reason.message()
+            );
+            self.say_if(done, parent, false, step.reason.clone().saying(what));
+            all = either(all, done);
+        }
+        Ok(all)
+    }
+
+    async fn step(&self, parent: &Parent, step: &Step) -> Result<Done, ActError> {
+        let action = &step.action;
+        let kind = action.kind();
+        let store = self.owned.get(kind).ok_or_else(|| ActError::Undeclared(kind.kind.clone()))?;
+        if action.name().is_empty() {
+            return Err(ActError::Nameless(kind.kind.clone()));
+        }
+        let key = parent.key_of(action);
+        if !parent.can_own(&key) {
+            return Err(ActError::Elsewhere { kind: kind.kind.clone(), key });
+        }
+        let live = store.get(&key);
+        if let Some(live) = &live {
+            self.check_ours(parent, kind, &key, live)?;
+            if live.meta().deletion_timestamp.is_some() {
+                // It is on its way out. What is wanted in its place is made when it is gone, and that is a change.
+                return Ok(Done::Unchanged);
+            }
+        }
+        let turn = &parent.key;
+        match (action, &live) {
+            (Action::Apply { object, .. }, live) => {
+                let intent = parent.mark(&key, object);
+                self.hand.apply(kind, &key, Door::Main, &intent, live.as_ref(), turn).await
+            }
+            (Action::CreateOnce { object, generate, .. }, None) => {
+                self.hand.create(kind, &key, &parent.mark(&key, object), generate, turn).await
+            }
+            (Action::Delete { .. }, Some(live)) => match stamp_of(live.meta()) {
+                Some(stamp) => self.hand.delete(kind, &key, &stamp, turn).await,
+                None => Ok(Done::Unchanged),
+            },
+            (Action::CreateOnce { .. }, Some(_)) | (Action::Delete { .. }, None) => Ok(Done::Unchanged),
+        }
+    }
+
+    fn check_ours(
+        &self,
+        parent: &Parent,
+        kind: &Kind,
+        key: &Key,
+        live: &Arc<dyn AnyObject>,
+    ) -> Result<(), ActError> {
+        if parent.may_write(live.meta(), self.adoption) {
+            return Ok(());
+        }
+        let owner = live.meta().owner_references.iter().flatten().next();
+        let owner = owner.map(|owner| format!("{} {}", owner.kind, owner.name));
+        Err(ActError::NotOurs { kind: kind.kind.clone(), key: key.clone(), owner })
+    }
+}

@@ -1,0 +1,260 @@
+//! Controllers: what is watched, how it is decided, and the loop observe -> decide -> act -> report around it.
+//!
+//! - `owning`: whose child is it (pure)
+//! - `triggers`: from a change to the keys it concerns
+//! - `running`: the workers and their queue
+//! - `turn`: one turn for one object; `prepare`, `carry_out`, `prune` and `report` are its steps
+
+mod carry_out;
+mod owning;
+mod prepare;
+mod prune;
+mod report;
+mod running;
+mod triggers;
+mod turn;
+
+pub use owning::Adoption;
+pub(crate) use owning::CONTROLLER_LABEL;
+pub(crate) use running::Runnable;
+pub(crate) use running::{Ground, Started};
+pub use turn::{Next, Turn, TurnError};
+
+use crate::cache::{AnyStore, Cache};
+use crate::kind::{Kind, Object};
+use crate::plan::Plan;
+use crate::queue::Backoff;
+use crate::reason::Refusal;
+use crate::relation::Relation;
+use crate::seen::Seen;
+use futures::future::BoxFuture;
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::sync::Arc;
+
+type Decide<K> = Arc<dyn Fn(&K, &Seen) -> Result<Plan, Refusal> + Send + Sync>;
+type Reconcile<K> = Arc<dyn Fn(Arc<K>, Turn<K>) -> BoxFuture<'static, Result<Next, TurnError>> + Send + Sync>;
+type Relate<K> = Arc<dyn Fn(&K) -> Relation + Send + Sync>;
+
+/// How a controller comes to its writes.
+enum Mode<K> {
+    Deciding(Decide<K>),
+    Reconciling(Reconcile<K>),
+}
+
+/// Keeps the world equal to what objects of one kind declare.
+#[must_use = "a controller does nothing until a manager runs it"]
+pub struct Controller<K> {
+    name: String,
+    mode: Mode<K>,
+    undo: Option<Decide<K>>,
+    owns: Vec<Watched>,
+    sees: Vec<(Watched, Relate<K>)>,
+    prunes: BTreeSet<Kind>,
+    prunes_precious: BTreeSet<Kind>,
+    concurrency: usize,
+    adoption: Adoption,
+    backoff: Backoff,
+}
+
+/// A kind that the controller watches besides its own, and how to open its store.
+#[derive(Clone)]
+struct Watched {
+    kind: Kind,
+    open: fn(&Cache) -> Arc<dyn AnyStore>,
+}
+
+impl Watched {
+    fn new<C: Object>() -> Self {
+        Self { kind: Kind::of::<C>(), open: |cache| cache.store::<C>() }
+    }
+}
+
+/// A controller that cannot be run as it was described.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// Its name is no label value.
+    #[error("a controller cannot be named {0:?}: use lower-case letters, digits and dashes, 63 at most")]
+    Name(String),
+    /// Two controllers would write as one.
+    #[error("two controllers are named {0:?}: name one of them otherwise with .named")]
+    Twice(String),
+    /// It prunes a kind that it does not own.
+    #[error("controller {controller} prunes {kind} and does not own it: add .owns for it")]
+    PrunesUnowned {
+        /// Which controller.
+        controller: String,
+        /// Which kind.
+        kind: String,
+    },
+    /// It prunes a kind whose loss cannot be mended, and does not say that it means to.
+    #[error("controller {controller} prunes {kind}, which holds data: say .prunes_precious if you mean it")]
+    PrunesPrecious {
+        /// Which controller.
+        controller: String,
+        /// Which kind.
+        kind: String,
+    },
+}
+
+impl<K: Object> Controller<K> {
+    /// A controller that decides purely: given an object and what was seen for it, what is to be done.
+    pub fn deciding<D>(decide: D) -> Self
+    where
+        D: Fn(&K, &Seen) -> Result<Plan, Refusal> + Send + Sync + 'static,
+    {
+        Self::new(Mode::Deciding(Arc::new(decide)))
+    }
+
+    /// A controller with full control: one async function that observes, decides and acts with the parts in its
+    /// [`Turn`].
+    pub fn reconciling<R, F>(reconcile: R) -> Self
+    where
+        R: Fn(Arc<K>, Turn<K>) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<Next, TurnError>> + Send + 'static,
+    {
+        Self::new(Mode::Reconciling(Arc::new(move |object, turn| Box::pin(reconcile(object, turn)))))
+    }
+
+    fn new(mode: Mode<K>) -> Self {
+        Self {
+            name: K::kind(&()).to_lowercase(),
+            mode,
+            undo: None,
+            owns: Vec::new(),
+            sees: Vec::new(),
+            prunes: BTreeSet::new(),
+            prunes_precious: BTreeSet::new(),
+            concurrency: 1,
+            adoption: Adoption::default(),
+            backoff: Backoff::default(),
+        }
+    }
+
+    /// Its name, which is also its field manager, its finalizer and its mark on children: changing it later orphans
+    /// them. By default the kind in lower case.
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Its plans make objects of this kind; they belong to the object that the plan is for, and go with it.
+    pub fn owns<C: Object>(mut self) -> Self {
+        self.owns.push(Watched::new::<C>());
+        self
+    }
+
+    /// Its decisions look at objects of this kind, which others own. Watch and index follow from the relation.
+    pub fn sees<C: Object>(mut self, relation: impl Fn(&K) -> Relation + Send + Sync + 'static) -> Self {
+        self.sees.push((Watched::new::<C>(), Arc::new(relation)));
+        self
+    }
+
+    /// Children of this kind that a complete plan no longer mentions are deleted.
+    pub fn prunes<C: Object>(mut self) -> Self {
+        self.prunes.insert(Kind::of::<C>());
+        self
+    }
+
+    /// As [`Controller::prunes`], for kinds that hold data: Secrets and PersistentVolumeClaims.
+    pub fn prunes_precious<C: Object>(mut self) -> Self {
+        self.prunes.insert(Kind::of::<C>());
+        self.prunes_precious.insert(Kind::of::<C>());
+        self
+    }
+
+    /// How to undo what deleting the children does not: the object stays, by a finalizer, until a plan of this is
+    /// complete and carried out.
+    pub fn deleting<U>(mut self, undo: U) -> Self
+    where
+        U: Fn(&K, &Seen) -> Result<Plan, Refusal> + Send + Sync + 'static,
+    {
+        self.undo = Some(Arc::new(undo));
+        self
+    }
+
+    /// How many objects are worked on at once; never one object twice.
+    pub fn concurrency(mut self, workers: usize) -> Self {
+        self.concurrency = workers.max(1);
+        self
+    }
+
+    /// What happens to objects that are there already under a name that a plan wants.
+    pub fn adopts(mut self, adoption: Adoption) -> Self {
+        self.adoption = adoption;
+        self
+    }
+
+    /// How long an object whose turn failed waits.
+    pub fn backoff(mut self, backoff: Backoff) -> Self {
+        self.backoff = backoff;
+        self
+    }
+
+    /// Whether it can be run.
+    fn check(&self) -> Result<(), ConfigError> {
+        let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        let name = self.name.as_bytes();
+        let edges =
+            name.first().is_some_and(|byte| *byte != b'-') && name.last().is_some_and(|byte| *byte != b'-');
+        if !edges || name.len() > 63 || !name.iter().all(|byte| inner(*byte)) {
+            return Err(ConfigError::Name(self.name.clone()));
+        }
+        for kind in &self.prunes {
+            let (controller, name) = (self.name.clone(), kind.kind.clone());
+            if self.owns.iter().all(|owned| owned.kind != *kind) {
+                return Err(ConfigError::PrunesUnowned { controller, kind: name });
+            }
+            if kind.is_precious() && !self.prunes_precious.contains(kind) {
+                return Err(ConfigError::PrunesPrecious { controller, kind: name });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<K> std::fmt::Debug for Controller<K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let owns: Vec<_> = self.owns.iter().map(|watched| &watched.kind.kind).collect();
+        let sees: Vec<_> = self.sees.iter().map(|(watched, _)| &watched.kind.kind).collect();
+        f.debug_struct("Controller")
+            .field("name", &self.name)
+            .field("owns", &owns)
+            .field("sees", &sees)
+            .field("prunes", &self.prunes)
+            .field("concurrency", &self.concurrency)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+
+    fn controller() -> Controller<Pod> {
+        Controller::deciding(|_, _| Ok(Plan::complete()))
+    }
+
+    #[test]
+    fn a_controller_is_named_after_its_kind() {
+        assert_eq!(controller().name, "pod");
+        assert_eq!(controller().check(), Ok(()));
+    }
+
+    #[test]
+    fn a_name_that_no_label_can_hold_is_refused() {
+        for name in ["", "-a", "a-", "A", "a/b", &"x".repeat(64)] {
+            assert_eq!(controller().named(name).check(), Err(ConfigError::Name(name.into())));
+        }
+    }
+
+    #[test]
+    fn pruning_is_for_what_one_owns_and_secrets_are_asked_about_twice() {
+        assert!(matches!(controller().prunes::<ConfigMap>().check(), Err(ConfigError::PrunesUnowned { .. })));
+        assert_eq!(controller().owns::<ConfigMap>().prunes::<ConfigMap>().check(), Ok(()));
+        let careless = controller().owns::<Secret>().prunes::<Secret>();
+        assert!(matches!(careless.check(), Err(ConfigError::PrunesPrecious { .. })));
+        assert_eq!(controller().owns::<Secret>().prunes_precious::<Secret>().check(), Ok(()));
+    }
+}

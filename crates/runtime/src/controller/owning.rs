@@ -1,0 +1,219 @@
+//! Whose child is it: the marks that children carry, and the pure questions about them.
+
+use crate::cache::{AnyObject, owner_uids};
+use crate::key::Key;
+use crate::kind::Kind;
+use crate::plan::{Action, Plan};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// On every child: the controller that made it. Together with the owner's UID it says whose it is.
+pub(crate) const CONTROLLER_LABEL: &str = "windlass.dev/controller";
+/// Before the controller's name, on the parent: the kinds of children that may be pruned, even by a later version of
+/// the controller that no longer knows them.
+const KINDS_ANNOTATION: &str = "kinds.windlass.dev/";
+
+/// What happens to an object that is there already, under a name that a plan wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Adoption {
+    /// It is left alone, and the object's conditions say so.
+    #[default]
+    Never,
+    /// It is taken over if it belongs to nobody.
+    IfUnowned,
+}
+
+/// The parent, as its children name it.
+#[derive(Debug, Clone)]
+pub(crate) struct Parent {
+    pub(crate) kind: Kind,
+    pub(crate) key: Key,
+    pub(crate) uid: String,
+    pub(crate) controller: Arc<str>,
+}
+
+impl Parent {
+    /// The key that a step of this parent's plan means.
+    pub(crate) fn key_of(&self, action: &Action) -> Key {
+        let namespace = action.namespace().or(self.key.namespace()).filter(|_| action.kind().namespaced);
+        Key::new(self.key.cluster().clone(), namespace, action.name())
+    }
+
+    /// Whether a child there can name this parent: owners are in the same namespace, or in none.
+    pub(crate) fn can_own(&self, key: &Key) -> bool {
+        self.key.namespace().is_none() || self.key.namespace() == key.namespace()
+    }
+
+    /// The object with the marks of this parent.
+    pub(crate) fn mark(&self, key: &Key, object: &Value) -> Value {
+        let mut object = object.clone();
+        if !object.get("metadata").is_some_and(Value::is_object) {
+            object["metadata"] = json!({});
+        }
+        let meta = &mut object["metadata"];
+        if let Some(namespace) = key.namespace() {
+            meta["namespace"] = namespace.into();
+        }
+        if !meta.get("labels").is_some_and(Value::is_object) {
+            meta["labels"] = json!({});
+        }
+        meta["labels"][CONTROLLER_LABEL] = (*self.controller).into();
+        meta["ownerReferences"] = json!([{
+            "apiVersion": self.kind.api_version(),
+            "kind": self.kind.kind,
+            "name": self.key.name(),
+            "uid": self.uid,
+            "controller": true,
+            "blockOwnerDeletion": true,
+        }]);
+        object
+    }
+
+    /// Whether the object names this parent among its owners.
+    pub(crate) fn owns(&self, meta: &ObjectMeta) -> bool {
+        owner_uids(meta).any(|uid| uid == self.uid)
+    }
+
+    /// Whether a plan of this parent may write to an object that is there already.
+    pub(crate) fn may_write(&self, meta: &ObjectMeta, adoption: Adoption) -> bool {
+        self.owns(meta) || (adoption == Adoption::IfUnowned && owner_uids(meta).next().is_none())
+    }
+
+    /// Whether the object was made for this parent by this controller, and so may be pruned by it.
+    pub(crate) fn made(&self, meta: &ObjectMeta) -> bool {
+        let label = meta.labels.as_ref().and_then(|labels| labels.get(CONTROLLER_LABEL));
+        self.owns(meta) && label.is_some_and(|label| **label == *self.controller)
+    }
+
+    /// Of the children of a kind, those that a complete plan does not want.
+    pub(crate) fn unwanted(
+        &self,
+        kind: &Kind,
+        children: Vec<Arc<dyn AnyObject>>,
+        plan: &Plan,
+    ) -> Vec<Arc<dyn AnyObject>> {
+        if !plan.is_complete() {
+            return Vec::new();
+        }
+        let wanted: BTreeSet<Key> = plan
+            .steps()
+            .iter()
+            .filter(|step| step.action.kind() == kind && !matches!(step.action, Action::Delete { .. }))
+            .map(|step| self.key_of(&step.action))
+            .collect();
+        let unwanted = children.into_iter().filter(|child| {
+            let meta = child.meta();
+            self.made(meta)
+                && meta.deletion_timestamp.is_none()
+                && !wanted.contains(&Key::of(self.key.cluster().clone(), meta))
+        });
+        unwanted.collect()
+    }
+
+    fn kinds_annotation(&self) -> String {
+        format!("{KINDS_ANNOTATION}{}", self.controller)
+    }
+
+    /// The kinds that the parent remembers.
+    pub(crate) fn remembered(&self, meta: &ObjectMeta) -> BTreeSet<Kind> {
+        let annotation = meta.annotations.as_ref().and_then(|all| all.get(&self.kinds_annotation()));
+        annotation.into_iter().flat_map(|words| words.split(',')).filter_map(Kind::from_word).collect()
+    }
+
+    /// What the controller wants of the parent itself: its finalizer, and the kinds to remember.
+    pub(crate) fn intent(&self, finalizer: Option<&str>, kinds: &BTreeSet<Kind>) -> Value {
+        let mut meta = json!({ "name": self.key.name() });
+        if let Some(namespace) = self.key.namespace() {
+            meta["namespace"] = namespace.into();
+        }
+        if let Some(finalizer) = finalizer {
+            meta["finalizers"] = json!([finalizer]);
+        }
+        if !kinds.is_empty() {
+            let words: Vec<String> = kinds.iter().map(Kind::to_word).collect();
+            let mut annotations = serde_json::Map::new();
+            annotations.insert(self.kinds_annotation(), words.join(",").into());
+            meta["annotations"] = annotations.into();
+        }
+        json!({ "apiVersion": self.kind.api_version(), "kind": self.kind.kind, "metadata": meta })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Reason;
+    use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+
+    fn parent() -> Parent {
+        Parent {
+            kind: Kind::of::<Secret>(),
+            key: Key::new("c".into(), Some("ns"), "boss"),
+            uid: "boss-uid".into(),
+            controller: "ours".into(),
+        }
+    }
+
+    fn child(name: &str) -> ConfigMap {
+        let plain = serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+        let key = Key::new("c".into(), Some("ns"), name);
+        serde_json::from_value(parent().mark(&key, &plain)).unwrap()
+    }
+
+    fn unwanted(children: Vec<ConfigMap>, plan: &Plan) -> Vec<String> {
+        let children = children.into_iter().map(|child| Arc::new(child) as Arc<dyn AnyObject>).collect();
+        let unwanted = parent().unwanted(&Kind::of::<ConfigMap>(), children, plan);
+        unwanted.iter().filter_map(|child| child.meta().name.clone()).collect()
+    }
+
+    fn wanting(name: &str) -> Plan {
+        let metadata = ObjectMeta { name: Some(name.into()), ..Default::default() };
+        Plan::complete().apply(ConfigMap { metadata, ..Default::default() }, Reason::new("Why", "why"))
+    }
+
+    #[test]
+    fn a_complete_plan_leaves_over_what_it_does_not_mention() {
+        assert_eq!(unwanted(vec![child("a"), child("b")], &wanting("a")), ["b"]);
+    }
+
+    #[test]
+    fn a_plan_that_waits_leaves_nothing_over() {
+        let waits = wanting("a").wait(Reason::new("Slow", "slow"), crate::Until::Change);
+        assert!(unwanted(vec![child("b")], &waits).is_empty());
+    }
+
+    #[test]
+    fn what_another_controller_made_for_the_same_parent_is_never_left_over() {
+        let mut theirs = child("b");
+        theirs.metadata.labels.as_mut().unwrap().insert(CONTROLLER_LABEL.into(), "theirs".into());
+        let mut elsewhere = child("c");
+        elsewhere.metadata.owner_references.as_mut().unwrap()[0].uid = "other".into();
+        let mut going = child("d");
+        going.metadata.deletion_timestamp = serde_json::from_value("2026-01-01T00:00:00Z".into()).unwrap();
+        assert!(unwanted(vec![theirs, elsewhere, going], &wanting("a")).is_empty());
+    }
+
+    #[test]
+    fn an_object_that_is_there_is_written_to_only_if_it_is_ours_or_nobodys() {
+        let ours = child("a").metadata;
+        let nobodys = ObjectMeta::default();
+        assert!(parent().may_write(&ours, Adoption::Never));
+        assert!(!parent().may_write(&nobodys, Adoption::Never));
+        assert!(parent().may_write(&nobodys, Adoption::IfUnowned));
+        let mut theirs = child("a").metadata;
+        theirs.owner_references.as_mut().unwrap()[0].uid = "other".into();
+        assert!(!parent().may_write(&theirs, Adoption::IfUnowned));
+    }
+
+    #[test]
+    fn the_parent_remembers_kinds_across_versions_of_the_controller() {
+        let kinds = BTreeSet::from([Kind::of::<ConfigMap>(), Kind::of::<Secret>()]);
+        let intent = parent().intent(Some("windlass.dev/ours"), &kinds);
+        let meta: ObjectMeta = serde_json::from_value(intent["metadata"].clone()).unwrap();
+        assert_eq!(parent().remembered(&meta), kinds);
+        assert_eq!(meta.finalizers.unwrap(), ["windlass.dev/ours"]);
+        assert!(parent().remembered(&ObjectMeta::default()).is_empty());
+    }
+}

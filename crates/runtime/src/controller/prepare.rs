@@ -1,0 +1,66 @@
+//! What must be on the parent before its first child is made, and after the last one is undone.
+
+use super::owning::Parent;
+use super::running::Running;
+use crate::act::{ActError, Done, Door};
+use crate::kind::{Kind, Object};
+use crate::plan::{Action, Plan};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+impl<K: Object> Running<K> {
+    /// Puts the finalizer and the kinds to remember on the parent, before anything is made that they are for.
+    pub(super) async fn prepare(
+        &self,
+        parent: &Parent,
+        meta: &ObjectMeta,
+        plan: &Plan,
+    ) -> Result<Done, ActError> {
+        let mut kinds = parent.remembered(meta);
+        kinds.extend(made_kinds(plan).filter(|kind| self.prunes.contains(kind)));
+        self.mark_parent(parent, meta, &kinds).await
+    }
+
+    /// Makes the parent remember exactly these kinds.
+    pub(super) async fn mark_parent(
+        &self,
+        parent: &Parent,
+        meta: &ObjectMeta,
+        kinds: &BTreeSet<Kind>,
+    ) -> Result<Done, ActError> {
+        let finalizer = self.undo.is_some().then_some(self.finalizer.as_str());
+        let marked = !parent.remembered(meta).is_empty()
+            || meta.finalizers.iter().flatten().any(|finalizer| *finalizer == self.finalizer);
+        if finalizer.is_none() && kinds.is_empty() && !marked {
+            return Ok(Done::Unchanged);
+        }
+        let intent = parent.intent(finalizer, kinds);
+        let live = self.primary.get(&parent.key).map(|object| object as Arc<dyn crate::cache::AnyObject>);
+        if live.is_none() {
+            // Gone meanwhile: the change that says so is on its way.
+            return Ok(Done::Unchanged);
+        }
+        self.hand.apply(&self.kind, &parent.key, Door::Main, &intent, live.as_ref(), &parent.key).await
+    }
+
+    /// Takes the finalizer off, so that the object can go.
+    pub(super) async fn let_go(&self, parent: &Parent, object: &Arc<K>) -> Result<(), ActError> {
+        // The newest that is known: the undo may have reported a status.
+        let newest = self.primary.get(&parent.key).unwrap_or_else(|| object.clone());
+        let meta = newest.meta();
+        let others: Vec<String> =
+            meta.finalizers.iter().flatten().filter(|held| **held != self.finalizer).cloned().collect();
+        if Some(&others) == meta.finalizers.as_ref() {
+            return Ok(());
+        }
+        self.hand.set_finalizers(&self.kind, &parent.key, meta, &others).await
+    }
+}
+
+fn made_kinds(plan: &Plan) -> impl Iterator<Item = Kind> + '_ {
+    plan.steps()
+        .iter()
+        .filter(|step| !matches!(step.action, Action::Delete { .. }))
+        .map(|step| step.action.kind().clone())
+}

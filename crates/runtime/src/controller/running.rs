@@ -1,0 +1,159 @@
+//! A controller at work: its stores, its queue and its workers.
+
+use super::triggers::{self, Related};
+use super::turn::TurnError;
+use super::{Adoption, ConfigError, Controller, Decide, Mode};
+use crate::act::{Hand, chain};
+use crate::cache::{AnyStore, Cache, Store};
+use crate::events::Recorder;
+use crate::key::Key;
+use crate::kind::{Kind, Object};
+use crate::queue::{Priority, Queue};
+use crate::relation::ReverseIndex;
+use futures::FutureExt;
+use kube::Client;
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use tokio::task::JoinSet;
+use windlass_clock::Clock;
+
+/// What a manager gives its controllers to stand on.
+pub(crate) struct Ground {
+    pub(crate) client: Client,
+    pub(crate) cache: Cache,
+    pub(crate) clock: Clock,
+}
+
+/// A controller whose kind is forgotten, as a manager holds it.
+pub(crate) trait Runnable: Send {
+    fn name(&self) -> &str;
+    fn check(&self) -> Result<(), ConfigError>;
+    /// Declares its watches and connects its queue; nothing runs yet.
+    fn prepare(self: Box<Self>, ground: &Ground, recorder: Recorder) -> Box<dyn Started>;
+}
+
+/// A controller that is connected.
+pub(crate) trait Started: Send {
+    /// Starts its workers.
+    fn work(&self, tasks: &mut JoinSet<()>);
+    /// Lets its workers end after their current turns.
+    fn stop(&self);
+}
+
+impl<K: Object> Runnable for Controller<K> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        Self::check(self)
+    }
+
+    fn prepare(self: Box<Self>, ground: &Ground, recorder: Recorder) -> Box<dyn Started> {
+        let name: Arc<str> = self.name.as_str().into();
+        let queue = Queue::new(ground.clock.clone(), self.backoff);
+        let primary = ground.cache.store::<K>();
+        let owned: BTreeMap<Kind, Arc<dyn AnyStore>> =
+            self.owns.iter().map(|watched| (watched.kind.clone(), (watched.open)(&ground.cache))).collect();
+        let related: Vec<Related<K>> = self
+            .sees
+            .iter()
+            .map(|(watched, relate)| Related {
+                kind: watched.kind.clone(),
+                store: (watched.open)(&ground.cache),
+                relate: relate.clone(),
+                index: Arc::new(Mutex::new(ReverseIndex::default())),
+            })
+            .collect();
+        let related = Arc::new(related);
+        let stores: Vec<_> = owned.values().cloned().collect();
+        triggers::connect(&name, &queue, &primary, &stores, &related);
+        let hand = Hand::new(ground.client.clone(), ground.cache.clone(), name.clone(), ground.clock.clone());
+        let finalizer = format!("windlass.dev/{name}");
+        Box::new(Arc::new(Running {
+            name,
+            kind: Kind::of::<K>(),
+            mode: self.mode,
+            undo: self.undo,
+            finalizer,
+            prunes: self.prunes,
+            adoption: self.adoption,
+            concurrency: self.concurrency,
+            primary,
+            owned,
+            related,
+            hand,
+            queue,
+            recorder,
+            clock: ground.clock.clone(),
+        }))
+    }
+}
+
+/// A controller at work. Its turns are in the sibling modules.
+pub(super) struct Running<K> {
+    pub(super) name: Arc<str>,
+    pub(super) kind: Kind,
+    pub(super) mode: Mode<K>,
+    pub(super) undo: Option<Decide<K>>,
+    pub(super) finalizer: String,
+    pub(super) prunes: BTreeSet<Kind>,
+    pub(super) adoption: Adoption,
+    concurrency: usize,
+    pub(super) primary: Arc<Store<K>>,
+    pub(super) owned: BTreeMap<Kind, Arc<dyn AnyStore>>,
+    pub(super) related: Arc<Vec<Related<K>>>,
+    pub(super) hand: Hand,
+    pub(super) queue: Queue<Key>,
+    pub(super) recorder: Recorder,
+    pub(super) clock: Clock,
+}
+
+impl<K: Object> Started for Arc<Running<K>> {
+    fn work(&self, tasks: &mut JoinSet<()>) {
+        for _ in 0..self.concurrency {
+            tasks.spawn(self.clone().work_until_stopped());
+        }
+    }
+
+    fn stop(&self) {
+        self.queue.shutdown();
+    }
+}
+
+impl<K: Object> Running<K> {
+    async fn work_until_stopped(self: Arc<Self>) {
+        while let Some(taken) = self.queue.next().await {
+            let key = Key::clone(&taken);
+            // A panic ends its turn and nothing else: what the turn shares is behind locks that do not poison.
+            let turn = AssertUnwindSafe(self.turn(&key)).catch_unwind().await;
+            match turn {
+                Ok(Ok(next)) => {
+                    self.queue.forget(&key);
+                    if let Some(after) = next.after() {
+                        self.queue.add_at(key, self.clock.moment() + after, Priority::NORMAL);
+                    }
+                }
+                Ok(Err(error)) => self.retry(key, &chain(&error), error.is_conflict()),
+                Err(panic) => self.retry(key, &TurnError::Panic(panic_text(&*panic)).to_string(), false),
+            }
+        }
+    }
+
+    fn retry(&self, key: Key, why: &str, expected: bool) {
+        let delay = self.queue.retry(key.clone());
+        let (controller, kind) = (&*self.name, &self.kind.kind);
+        if expected {
+            tracing::debug!(controller, kind, object = %key, ?delay, "trying again: {why}");
+        } else {
+            tracing::warn!(controller, kind, object = %key, ?delay, "trying again: {why}");
+        }
+    }
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
+}

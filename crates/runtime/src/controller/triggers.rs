@@ -1,0 +1,121 @@
+//! From a change in the cache to the keys that it concerns: the object itself, its owner, and whoever is related to it.
+
+use super::Relate;
+use crate::cache::{AnyObject, AnyStore, Changed, Store, face};
+use crate::key::Key;
+use crate::kind::{Kind, Object};
+use crate::queue::{Priority, Queue};
+use crate::relation::{Relation, Resolved, ReverseIndex};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// Adds the keys that a change concerns, but not the turn that made it: that one looks again by itself.
+#[derive(Clone)]
+struct Doorbell {
+    controller: Arc<str>,
+    queue: Queue<Key>,
+}
+
+impl Doorbell {
+    fn ring(&self, key: Key, changed: &Changed) {
+        let own = changed
+            .origin
+            .as_ref()
+            .is_some_and(|origin| origin.controller == self.controller && origin.turn == key);
+        if !own {
+            self.queue.add(key, if changed.initial { Priority::LOW } else { Priority::NORMAL });
+        }
+    }
+}
+
+/// A kind that objects are related to, and the way back from it.
+pub(super) struct Related<K> {
+    pub(super) kind: Kind,
+    pub(super) store: Arc<dyn AnyStore>,
+    pub(super) relate: Relate<K>,
+    pub(super) index: Arc<Mutex<ReverseIndex>>,
+}
+
+impl<K: Object> Related<K> {
+    /// The relation of one object.
+    pub(super) fn of(&self, object: &K) -> Resolved {
+        (self.relate)(object).resolve(object.meta().namespace.as_deref(), self.kind.namespaced)
+    }
+}
+
+/// Listens to everything that concerns a controller.
+pub(super) fn connect<K: Object>(
+    controller: &Arc<str>,
+    queue: &Queue<Key>,
+    primary: &Arc<Store<K>>,
+    owned: &[Arc<dyn AnyStore>],
+    related: &Arc<Vec<Related<K>>>,
+) {
+    let doorbell = Doorbell { controller: controller.clone(), queue: queue.clone() };
+    connect_primary(&doorbell, primary, related);
+    for store in owned {
+        let (doorbell, cluster) = (doorbell.clone(), primary.cluster().clone());
+        store.listen(Arc::new(move |changed| {
+            for key in owners::<K>(&cluster, changed) {
+                doorbell.ring(key, changed);
+            }
+        }));
+    }
+    for relation in related.iter() {
+        let (doorbell, index) = (doorbell.clone(), relation.index.clone());
+        relation.store.index_labels();
+        relation.store.listen(Arc::new(move |changed| {
+            let faces = [&changed.old, &changed.new].into_iter().flatten();
+            let concerned: BTreeSet<Key> = {
+                let index = index.lock();
+                faces.flat_map(|object| index.whom(face(object.meta()))).collect()
+            };
+            for key in concerned {
+                doorbell.ring(key, changed);
+            }
+        }));
+    }
+}
+
+fn connect_primary<K: Object>(doorbell: &Doorbell, primary: &Arc<Store<K>>, related: &Arc<Vec<Related<K>>>) {
+    let (doorbell, related) = (doorbell.clone(), related.clone());
+    // Weak: the store holds its listeners.
+    let store = Arc::downgrade(primary);
+    primary.listen(Arc::new(move |changed| {
+        if let Some(store) = store.upgrade() {
+            for relation in related.iter() {
+                // Read under the index's lock: of two changes at once, the one that comes last reads the newest.
+                let mut index = relation.index.lock();
+                let now = store.get(&changed.key).map(|object| {
+                    // The relation is the operator's code, and this is the watch's task: a panic must not end it. The
+                    // turn runs into the same panic, and tells.
+                    let related = catch_unwind(AssertUnwindSafe(|| relation.of(&object)));
+                    related.unwrap_or_else(|_| Relation::nothing().resolve(None, false))
+                });
+                index.set(&changed.key, now);
+            }
+        }
+        doorbell.ring(changed.key.clone(), changed);
+    }));
+}
+
+/// The objects of kind `K` that own, or owned, what changed.
+fn owners<K: Object>(cluster: &Arc<str>, changed: &Changed) -> BTreeSet<Key> {
+    let objects: [Option<&ObjectMeta>; 2] =
+        [&changed.old, &changed.new].map(|object| object.as_deref().map(AnyObject::meta));
+    let namespaced = Kind::of::<K>().namespaced;
+    let mut keys = BTreeSet::new();
+    for meta in objects.into_iter().flatten() {
+        for owner in meta.owner_references.iter().flatten() {
+            let group = owner.api_version.rsplit_once('/').map_or("", |(group, _)| group);
+            if owner.kind == K::kind(&()) && group == K::group(&()) {
+                let namespace = meta.namespace.as_deref().filter(|_| namespaced);
+                keys.insert(Key::new(cluster.clone(), namespace, &owner.name));
+            }
+        }
+    }
+    keys
+}

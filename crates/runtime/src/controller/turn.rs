@@ -1,0 +1,276 @@
+//! One turn for one object: observe, decide, act, report; and again, on what was written, until nothing is.
+
+use super::running::Running;
+use super::{Mode, owning::Parent};
+use crate::act::{ActError, Done, Hand};
+use crate::conditions::Standing;
+use crate::events::About;
+use crate::key::Key;
+use crate::kind::Object;
+use crate::plan::Plan;
+use crate::reason::{Reason, Refusal};
+use crate::seen::Seen;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// So often a turn decides again on what it wrote itself. A decision that writes every time is at war with itself or
+/// with another: it goes back to the queue, with back-off.
+const PASSES: usize = 8;
+
+/// What comes after a turn that went well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Next(Option<Duration>);
+
+impl Next {
+    /// Nothing until something changes.
+    pub fn on_change() -> Self {
+        Self(None)
+    }
+
+    /// Another turn after so long, or when something changes.
+    pub fn after_at_most(duration: Duration) -> Self {
+        Self(Some(duration))
+    }
+
+    pub(crate) fn after(self) -> Option<Duration> {
+        self.0
+    }
+}
+
+/// Why a turn ended early. It is tried again after a back-off of the object's own.
+#[derive(Debug, thiserror::Error)]
+pub enum TurnError {
+    /// Something could not be written.
+    #[error(transparent)]
+    Act(#[from] ActError),
+    /// Every pass wrote something.
+    #[error("the decision wants something else each time it sees what it did: {PASSES} times in a row")]
+    Unsettled,
+    /// The code of the decision panicked.
+    #[error("the decision panicked: {0}")]
+    Panic(String),
+    /// A reconciler's own error.
+    #[error("the reconciler failed")]
+    Custom(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl TurnError {
+    /// A reconciler's own error.
+    pub fn custom(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Custom(error.into())
+    }
+
+    pub(super) fn is_conflict(&self) -> bool {
+        matches!(self, Self::Act(ActError::Conflict(_)))
+    }
+}
+
+/// The parts of a turn, for a reconciler that uses them by hand.
+#[derive(Clone)]
+pub struct Turn<K> {
+    running: Arc<Running<K>>,
+    object: Arc<K>,
+    parent: Parent,
+    /// Whether something was written: then there is another pass, on what was written.
+    wrote: Arc<AtomicBool>,
+}
+
+impl<K: Object> Turn<K> {
+    /// Whose turn it is.
+    pub fn key(&self) -> &Key {
+        &self.parent.key
+    }
+
+    /// What is there now, for this object.
+    pub fn seen(&self) -> Seen {
+        self.running.observe(&self.object)
+    }
+
+    /// Carries a plan out and reports it, as for a controller that decides.
+    ///
+    /// # Errors
+    /// [`TurnError`] when something could not be written.
+    pub async fn carry_out(&self, plan: &Plan) -> Result<Done, TurnError> {
+        let done = self.running.act_and_report(&self.parent, &self.object, Ok(plan), false).await?;
+        if done == Done::Changed {
+            self.wrote.store(true, Ordering::Relaxed);
+        }
+        Ok(done)
+    }
+
+    /// What writes: only what would change, and the cache knows at once. What it writes in this turn's key does not
+    /// start another turn.
+    pub fn hand(&self) -> &Hand {
+        &self.running.hand
+    }
+}
+
+impl<K> std::fmt::Debug for Turn<K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Turn").field("key", &self.parent.key).finish_non_exhaustive()
+    }
+}
+
+impl<K: Object> Running<K> {
+    /// One turn for the object under a key.
+    pub(super) async fn turn(self: &Arc<Self>, key: &Key) -> Result<Next, TurnError> {
+        for _ in 0..PASSES {
+            self.hand.settle_doubts(key).await?;
+            let Some(object) = self.primary.get(key) else {
+                return Ok(Next::on_change());
+            };
+            let (done, next) = self.pass(key, object).await?;
+            if done == Done::Unchanged {
+                return Ok(next);
+            }
+        }
+        Err(TurnError::Unsettled)
+    }
+
+    async fn pass(self: &Arc<Self>, key: &Key, object: Arc<K>) -> Result<(Done, Next), TurnError> {
+        let parent = Parent {
+            kind: self.kind.clone(),
+            key: key.clone(),
+            uid: object.meta().uid.clone().unwrap_or_default(),
+            controller: self.name.clone(),
+        };
+        let deleting = object.meta().deletion_timestamp.is_some();
+        let decide = match &self.mode {
+            Mode::Reconciling(reconcile) if !deleting || self.undo.is_none() => {
+                let wrote = Arc::new(AtomicBool::new(false));
+                let turn =
+                    Turn { running: self.clone(), object: object.clone(), parent, wrote: wrote.clone() };
+                let next = reconcile(object, turn).await?;
+                let done = if wrote.load(Ordering::Relaxed) { Done::Changed } else { Done::Unchanged };
+                return Ok((done, next));
+            }
+            Mode::Deciding(decide) if !deleting => decide,
+            _ => return self.undo_pass(&parent, &object).await,
+        };
+        let seen = self.observe(&object);
+        let decision = decide(&object, &seen);
+        if let Ok(plan) = &decision {
+            tracing::debug!(controller = %self.name, object = %key, "{plan}");
+        }
+        let done = self.act_and_report(&parent, &object, decision.as_ref(), false).await?;
+        Ok((done, next_of(&decision, &seen)))
+    }
+
+    /// The object is being deleted: undo, then let it go.
+    async fn undo_pass(
+        self: &Arc<Self>,
+        parent: &Parent,
+        object: &Arc<K>,
+    ) -> Result<(Done, Next), TurnError> {
+        let held = object.meta().finalizers.iter().flatten().any(|finalizer| *finalizer == self.finalizer);
+        let (true, Some(undo)) = (held, &self.undo) else {
+            if held {
+                // An earlier version of this controller could undo; this one has nothing to do first.
+                self.let_go(parent, object).await?;
+            }
+            return Ok((Done::Unchanged, Next::on_change()));
+        };
+        let seen = self.observe(object);
+        let decision = undo(object, &seen);
+        let done = self.act_and_report(parent, object, decision.as_ref(), true).await?;
+        let undone = decision.as_ref().is_ok_and(Plan::is_complete) && done == Done::Unchanged;
+        if undone {
+            self.let_go(parent, object).await?;
+            return Ok((Done::Unchanged, Next::on_change()));
+        }
+        Ok((done, next_of(&decision, &seen)))
+    }
+
+    /// Everything that the decision may look at.
+    pub(super) fn observe(&self, object: &K) -> Seen {
+        let mut seen = Seen::at(self.clock.now());
+        let uid = object.meta().uid.as_deref().unwrap_or_default();
+        for (kind, store) in &self.owned {
+            seen.declare(kind, store.owned_by(uid));
+        }
+        for related in self.related.iter() {
+            seen.declare(&related.kind, related.store.select(&related.of(object)));
+        }
+        seen
+    }
+
+    /// Carries a decision out and reports how the object stands. `Changed` if anything was written.
+    pub(super) async fn act_and_report(
+        &self,
+        parent: &Parent,
+        object: &Arc<K>,
+        decision: Result<&Plan, &Refusal>,
+        deleting: bool,
+    ) -> Result<Done, TurnError> {
+        let plan = match decision {
+            Ok(plan) => plan,
+            Err(refusal) => {
+                let done = self.report(parent, None, Standing::Refused(refusal.reason())).await?;
+                self.say_if(done, parent, true, refusal.reason().clone());
+                return Ok(done);
+            }
+        };
+        match self.act(parent, object, plan, deleting).await {
+            Ok(acted) => {
+                let standing = match plan.waits().first() {
+                    Some(wait) => Standing::Waiting(&wait.reason),
+                    None => Standing::Complete,
+                };
+                // What was just changed is decided on again at once, and that decision knows better what to report. And
+                // nobody reads the status of an object that is about to go.
+                let reported = match acted == Done::Changed || (deleting && plan.is_complete()) {
+                    true => Done::Unchanged,
+                    false => self.report(parent, Some(plan), standing).await?,
+                };
+                let done = either(acted, reported);
+                for note in plan.notes() {
+                    self.say_if(done, parent, note.warning, note.reason.clone());
+                }
+                Ok(done)
+            }
+            Err(error) => {
+                if error.is_terminal() {
+                    let reason = Reason::new(error.label(), crate::act::chain(&error));
+                    // The first error is the one to tell; if reporting fails too, the retry reports again.
+                    let told = self.report(parent, None, Standing::Refused(&reason)).await;
+                    self.say_if(told.unwrap_or(Done::Unchanged), parent, true, reason);
+                }
+                Err(error.into())
+            }
+        }
+    }
+
+    async fn act(
+        &self,
+        parent: &Parent,
+        object: &Arc<K>,
+        plan: &Plan,
+        deleting: bool,
+    ) -> Result<Done, ActError> {
+        if deleting {
+            return self.carry_out(parent, plan).await;
+        }
+        let prepared = self.prepare(parent, object.meta(), plan).await?;
+        let carried_out = self.carry_out(parent, plan).await?;
+        let pruned = self.prune(parent, object.meta(), plan).await?;
+        Ok(either(prepared, either(carried_out, pruned)))
+    }
+
+    /// Records an event about the parent, if something was done: an object at rest says nothing.
+    pub(super) fn say_if(&self, done: Done, parent: &Parent, warning: bool, reason: Reason) {
+        if done == Done::Changed {
+            tracing::info!(controller = %self.name, kind = %self.kind, object = %parent.key, reason = reason.name(), "{}", reason.message());
+            let about = About { kind: parent.kind.clone(), key: parent.key.clone(), uid: parent.uid.clone() };
+            self.recorder.say(about, warning, reason);
+        }
+    }
+}
+
+pub(super) fn either(one: Done, other: Done) -> Done {
+    if one == Done::Changed { one } else { other }
+}
+
+fn next_of(decision: &Result<Plan, Refusal>, seen: &Seen) -> Next {
+    Next(decision.as_ref().ok().and_then(|plan| plan.due(seen.now())))
+}

@@ -1,0 +1,250 @@
+//! Events: what a controller did and why, told to people. Best effort, bounded, aggregated; never in the way of a turn.
+
+use crate::key::Key;
+use crate::kind::Kind;
+use crate::reason::Reason;
+use kube::Client;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use windlass_clock::{Clock, Moment};
+
+/// Events that wait to be sent; more are dropped.
+const WAITING: usize = 1024;
+/// What is said again within this time is counted, not repeated.
+const SAME_FOR: Duration = Duration::from_secs(600);
+/// Different things said about one object in that time; more are dropped.
+const PER_OBJECT: usize = 25;
+/// Recent events that are remembered, for counting.
+const REMEMBERED: usize = 4096;
+/// The API's limit for a message.
+const MESSAGE_LIMIT: usize = 1024;
+
+/// Records events in the name of one controller. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Recorder {
+    controller: Arc<str>,
+    sender: mpsc::Sender<Said>,
+}
+
+#[derive(Debug)]
+struct Said {
+    controller: Arc<str>,
+    about: About,
+    warning: bool,
+    reason: Reason,
+}
+
+/// The object that an event is about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct About {
+    pub(crate) kind: Kind,
+    pub(crate) key: Key,
+    pub(crate) uid: String,
+}
+
+impl Recorder {
+    /// Says something about an object; if too much waits to be sent, it is dropped.
+    pub(crate) fn say(&self, about: About, warning: bool, reason: Reason) {
+        let said = Said { controller: self.controller.clone(), about, warning, reason };
+        if let Err(error) = self.sender.try_send(said) {
+            tracing::debug!(controller = %self.controller, "an event was dropped: {error}");
+        }
+    }
+}
+
+/// The other end: sends what recorders say.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    sender: mpsc::Sender<Said>,
+    receiver: mpsc::Receiver<Said>,
+}
+
+impl Desk {
+    pub(crate) fn new() -> Self {
+        let (sender, receiver) = mpsc::channel(WAITING);
+        Self { sender, receiver }
+    }
+
+    pub(crate) fn recorder(&self, controller: Arc<str>) -> Recorder {
+        Recorder { controller, sender: self.sender.clone() }
+    }
+
+    /// Sends until every recorder is gone.
+    pub(crate) async fn send(self, client: Client, clock: Clock) {
+        let Self { sender, mut receiver } = self;
+        drop(sender);
+        let mut counts = Counts::default();
+        while let Some(said) = receiver.recv().await {
+            let request = match counts.judge(&said, clock.moment()) {
+                Judged::New(serial) => create(&said, serial, &clock),
+                Judged::Again { name, count } => repeat(&said, &name, count, &clock),
+                Judged::Enough => continue,
+            };
+            let sent = match request {
+                Ok(request) => client.request::<Value>(request).await,
+                Err(error) => Err(kube::Error::HttpError(error)),
+            };
+            if let Err(error) = sent {
+                tracing::debug!(controller = %said.controller, object = %said.about.key, "an event was not recorded: {error}");
+            }
+        }
+    }
+}
+
+/// What was said lately.
+#[derive(Debug, Default)]
+struct Counts {
+    recent: HashMap<(About, String, String), Recent>,
+    per_object: HashMap<About, usize>,
+    serial: u64,
+}
+
+#[derive(Debug)]
+struct Recent {
+    name: String,
+    count: u64,
+    last: Moment,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Judged {
+    New(String),
+    Again { name: String, count: u64 },
+    Enough,
+}
+
+impl Counts {
+    fn judge(&mut self, said: &Said, now: Moment) -> Judged {
+        let what = (said.about.clone(), said.reason.name().to_owned(), said.reason.message().to_owned());
+        if self.recent.len() >= REMEMBERED {
+            self.clean(now);
+        }
+        if let Some(recent) = self.recent.get_mut(&what)
+            && now - recent.last < SAME_FOR
+        {
+            recent.count += 1;
+            recent.last = now;
+            // At 2, 4, 8 and so on: a loop that fails every second writes ten times in a quarter of an hour.
+            return match recent.count.is_power_of_two() {
+                true => Judged::Again { name: recent.name.clone(), count: recent.count },
+                false => Judged::Enough,
+            };
+        }
+        let on_object = self.per_object.entry(said.about.clone()).or_default();
+        if *on_object >= PER_OBJECT || self.recent.len() >= REMEMBERED {
+            self.clean(now);
+            return Judged::Enough;
+        }
+        *on_object += 1;
+        self.serial += 1;
+        let name = self.name(said);
+        self.recent.insert(what, Recent { name: name.clone(), count: 1, last: now });
+        Judged::New(name)
+    }
+
+    fn clean(&mut self, now: Moment) {
+        self.recent.retain(|_, recent| now - recent.last < SAME_FOR);
+        self.per_object.clear();
+        for (about, _, _) in self.recent.keys() {
+            *self.per_object.entry(about.clone()).or_default() += 1;
+        }
+    }
+
+    fn name(&self, said: &Said) -> String {
+        let mut random = [0u8; 6];
+        // Without randomness, names may collide after a restart, and an event is lost: that is what best effort means.
+        let _ = getrandom::fill(&mut random);
+        let suffix: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        let object: String = said.about.key.name().chars().take(200).collect();
+        format!("{object}.{:x}.{suffix}", self.serial)
+    }
+}
+
+fn place(said: &Said) -> String {
+    format!("/api/v1/namespaces/{}/events", said.about.key.namespace().unwrap_or("default"))
+}
+
+fn seconds(clock: &Clock) -> String {
+    let now = clock.now();
+    windlass_clock::Timestamp::from_second(now.as_second()).unwrap_or(now).to_string()
+}
+
+fn create(said: &Said, name: String, clock: &Clock) -> http::Result<http::Request<Vec<u8>>> {
+    let about = &said.about;
+    let namespace = about.key.namespace().unwrap_or("default");
+    let now = seconds(clock);
+    let message: String = said.reason.message().chars().take(MESSAGE_LIMIT).collect();
+    let event = json!({
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": { "name": name, "namespace": namespace },
+        "involvedObject": {
+            "apiVersion": about.kind.api_version(),
+            "kind": about.kind.kind,
+            "namespace": about.key.namespace(),
+            "name": about.key.name(),
+            "uid": about.uid,
+        },
+        "reason": said.reason.name(),
+        "message": message,
+        "type": if said.warning { "Warning" } else { "Normal" },
+        "count": 1,
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "source": { "component": &*said.controller },
+        "reportingComponent": &*said.controller,
+    });
+    http::Request::post(place(said))
+        .header(http::header::CONTENT_TYPE, "application/json")
+        .body(event.to_string().into_bytes())
+}
+
+fn repeat(said: &Said, name: &str, count: u64, clock: &Clock) -> http::Result<http::Request<Vec<u8>>> {
+    let patch = json!({ "count": count, "lastTimestamp": seconds(clock) });
+    http::Request::patch(format!("{}/{name}", place(said)))
+        .header(http::header::CONTENT_TYPE, "application/merge-patch+json")
+        .body(patch.to_string().into_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    fn said(message: &str) -> Said {
+        Said {
+            controller: "c".into(),
+            about: About {
+                kind: Kind::of::<ConfigMap>(),
+                key: Key::new("k".into(), Some("ns"), "name"),
+                uid: "u".into(),
+            },
+            warning: false,
+            reason: Reason::new("Why", message),
+        }
+    }
+
+    #[test]
+    fn what_is_said_again_is_counted_and_seldom_sent() {
+        let mut counts = Counts::default();
+        let now = Moment::default();
+        assert!(matches!(counts.judge(&said("same"), now), Judged::New(_)));
+        let sent = (0..1000).filter(|_| counts.judge(&said("same"), now) != Judged::Enough).count();
+        assert_eq!(sent, 9, "at 2, 4, ... 512");
+    }
+
+    #[test]
+    fn an_object_with_too_much_to_say_is_cut_short_for_a_while() {
+        let mut counts = Counts::default();
+        let mut now = Moment::default();
+        let sent = |counts: &mut Counts, now| {
+            (0..100).filter(|n| counts.judge(&said(&format!("{n}")), now) != Judged::Enough).count()
+        };
+        assert_eq!(sent(&mut counts, now), PER_OBJECT);
+        now += SAME_FOR;
+        assert!(sent(&mut counts, now) > 0);
+    }
+}

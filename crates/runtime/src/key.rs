@@ -1,0 +1,49 @@
+//! Which object: a cluster, a namespace and a name. What queues, caches and logs speak of.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use std::fmt;
+use std::sync::Arc;
+
+/// Names one object of a kind, on one cluster. Cheap to clone.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    cluster: Arc<str>,
+    namespace: Option<Arc<str>>,
+    name: Arc<str>,
+}
+
+impl Key {
+    /// The object called `name`, in `namespace` if its kind has namespaces.
+    pub fn new(cluster: Arc<str>, namespace: Option<&str>, name: &str) -> Self {
+        Self { cluster, namespace: namespace.map(Arc::from), name: Arc::from(name) }
+    }
+
+    /// The object that carries this metadata; one without a name has the empty name, which no server stores.
+    pub fn of(cluster: Arc<str>, meta: &ObjectMeta) -> Self {
+        Self::new(cluster, meta.namespace.as_deref(), meta.name.as_deref().unwrap_or_default())
+    }
+
+    /// The cluster's id, as given to the [`Manager`](crate::Manager).
+    pub fn cluster(&self) -> &Arc<str> {
+        &self.cluster
+    }
+
+    /// The namespace, if it is in one.
+    pub fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{namespace}/{}", self.name),
+            None => f.write_str(&self.name),
+        }
+    }
+}

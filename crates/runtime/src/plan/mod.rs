@@ -1,0 +1,329 @@
+//! What is to be done in one turn: a value that can be printed, compared, tested, and shown before it is carried out.
+//!
+//! A decision builds one; the [`Controller`](crate::Controller) carries it out. It holds only the steps that are valid
+//! now, each with its reason.
+
+mod generated;
+mod show;
+mod step;
+
+pub use generated::{Generate, GenerateError};
+pub use step::{Action, Step};
+
+use crate::kind::{Kind, Object};
+use crate::reason::Reason;
+use serde::Serialize;
+use serde_json::Value;
+use std::time::Duration;
+use windlass_clock::Timestamp;
+
+/// What is to be done in one turn.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[must_use = "a plan does nothing until it is returned to the controller"]
+pub struct Plan {
+    steps: Vec<Step>,
+    waits: Vec<Wait>,
+    status: Option<Value>,
+    conditions: Vec<Claim>,
+    events: Vec<Note>,
+    look_again: Option<Duration>,
+}
+
+/// What a plan waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Wait {
+    /// What it waits for.
+    pub reason: Reason,
+    /// What ends it.
+    pub until: Until,
+}
+
+/// What ends a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Until {
+    /// A change of something that is seen.
+    Change,
+    /// So much time, or a change before.
+    After(Duration),
+    /// A time, or a change before.
+    At(Timestamp),
+}
+
+impl From<Duration> for Until {
+    fn from(duration: Duration) -> Self {
+        Self::After(duration)
+    }
+}
+
+impl From<Timestamp> for Until {
+    fn from(time: Timestamp) -> Self {
+        Self::At(time)
+    }
+}
+
+/// A condition that the plan sets, beside those that the library keeps.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Claim {
+    /// The condition's type.
+    pub of: String,
+    /// Whether it holds; `None` is unknown.
+    pub holds: Option<bool>,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// An event that the plan records, beside those of its steps. It is recorded when the turn writes something, so that
+/// an object at rest records none.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Note {
+    /// Whether it is a warning.
+    pub warning: bool,
+    /// What happened.
+    pub reason: Reason,
+}
+
+impl Plan {
+    fn empty() -> Self {
+        Self {
+            steps: Vec::new(),
+            waits: Vec::new(),
+            status: None,
+            conditions: Vec::new(),
+            events: Vec::new(),
+            look_again: None,
+        }
+    }
+
+    /// A plan that, once its steps are done, leaves nothing to be done: children that it does not mention may be pruned.
+    pub fn complete() -> Self {
+        Self::empty()
+    }
+
+    /// A plan that is part of the way: something must change before the rest can be decided. It prunes nothing.
+    pub fn waiting(reason: impl Into<Reason>) -> Self {
+        Self::empty().wait(reason, Until::Change)
+    }
+
+    /// Makes an object be as given. Fields that it leaves out are left to others, or removed if they were ours.
+    pub fn apply<K: Object>(mut self, object: K, reason: impl Into<Reason>) -> Self {
+        let action = Action::Apply { kind: Kind::of::<K>(), object: intent(&object) };
+        self.steps.push(Step { action, reason: reason.into() });
+        self
+    }
+
+    /// Creates an object unless it is there, with values made up at that moment and held by nothing but the object.
+    pub fn create_once<K: Object>(
+        mut self,
+        object: K,
+        generate: Generate,
+        reason: impl Into<Reason>,
+    ) -> Self {
+        let action = Action::CreateOnce { kind: Kind::of::<K>(), object: intent(&object), generate };
+        self.steps.push(Step { action, reason: reason.into() });
+        self
+    }
+
+    /// Deletes an object that is ours, if it is there.
+    pub fn delete<K: Object>(mut self, name: impl Into<String>, reason: impl Into<Reason>) -> Self {
+        let action = Action::Delete { kind: Kind::of::<K>(), namespace: None, name: name.into() };
+        self.steps.push(Step { action, reason: reason.into() });
+        self
+    }
+
+    /// Reports this status. A field `conditions` in it is kept by the library: see [`crate::conditions`].
+    pub fn status(mut self, status: impl Serialize) -> Self {
+        let mut status = serde_json::to_value(status).unwrap_or_default();
+        drop_nulls(&mut status);
+        self.status = Some(status);
+        self
+    }
+
+    /// Sets a condition of one's own, beside `Ready`, `Progressing` and `Degraded`.
+    pub fn condition(mut self, of: impl Into<String>, holds: bool, reason: impl Into<Reason>) -> Self {
+        self.conditions.push(Claim { of: of.into(), holds: Some(holds), reason: reason.into() });
+        self
+    }
+
+    /// Waits: the plan is not complete, and says for what.
+    pub fn wait(mut self, reason: impl Into<Reason>, until: impl Into<Until>) -> Self {
+        self.waits.push(Wait { reason: reason.into(), until: until.into() });
+        self
+    }
+
+    /// Looks again after so long, though nothing is awaited and nothing changed.
+    pub fn look_again(mut self, after: Duration) -> Self {
+        self.look_again = Some(self.look_again.map_or(after, |before| before.min(after)));
+        self
+    }
+
+    /// Records an event when this turn writes something.
+    pub fn event(mut self, reason: impl Into<Reason>) -> Self {
+        self.events.push(Note { warning: false, reason: reason.into() });
+        self
+    }
+
+    /// Records a warning when this turn writes something.
+    pub fn warning(mut self, reason: impl Into<Reason>) -> Self {
+        self.events.push(Note { warning: true, reason: reason.into() });
+        self
+    }
+
+    /// Whether nothing is awaited.
+    pub fn is_complete(&self) -> bool {
+        self.waits.is_empty()
+    }
+
+    /// The steps, in order.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// What it waits for.
+    pub fn waits(&self) -> &[Wait] {
+        &self.waits
+    }
+
+    /// The status that it reports, as JSON.
+    pub fn reported(&self) -> Option<&Value> {
+        self.status.as_ref()
+    }
+
+    /// The conditions that it sets itself.
+    pub fn claims(&self) -> &[Claim] {
+        &self.conditions
+    }
+
+    /// The events that it records itself.
+    pub fn notes(&self) -> &[Note] {
+        &self.events
+    }
+
+    /// When to look again, seen from `now`: the earliest end of a wait.
+    pub fn due(&self, now: Timestamp) -> Option<Duration> {
+        let waits = self.waits.iter().filter_map(|wait| match wait.until {
+            Until::Change => None,
+            Until::After(duration) => Some(duration),
+            Until::At(time) => Some(Duration::try_from(time.duration_since(now)).unwrap_or_default()),
+        });
+        waits.chain(self.look_again).min()
+    }
+
+    /// The object that the plan applies or creates under a name; for tests.
+    pub fn applied<K: Object>(&self, name: &str) -> Option<K> {
+        let kind = Kind::of::<K>();
+        self.steps.iter().find_map(|step| match &step.action {
+            Action::Apply { kind: of, object } | Action::CreateOnce { kind: of, object, .. }
+                if *of == kind && step.action.name() == name =>
+            {
+                serde_json::from_value(object.clone()).ok()
+            }
+            _ => None,
+        })
+    }
+
+    /// Whether the plan deletes the object of that name; for tests.
+    pub fn deletes<K: Object>(&self, name: &str) -> bool {
+        let kind = Kind::of::<K>();
+        self.steps.iter().any(|step| {
+            matches!(&step.action, Action::Delete { .. })
+                && *step.action.kind() == kind
+                && step.action.name() == name
+        })
+    }
+
+    /// The reason of the step about this object; for tests.
+    pub fn reason_for<K: Object>(&self, name: &str) -> Option<&Reason> {
+        let kind = Kind::of::<K>();
+        let step = self.steps.iter().find(|step| *step.action.kind() == kind && step.action.name() == name);
+        step.map(|step| &step.reason)
+    }
+
+    /// The status that it reports, typed; for tests.
+    pub fn reported_as<S: serde::de::DeserializeOwned>(&self) -> Option<S> {
+        serde_json::from_value(self.status.clone()?).ok()
+    }
+}
+
+/// The fields that a typed object means to set: what is `None` or left to the server is not there.
+fn intent<K: Object>(object: &K) -> Value {
+    let mut json = crate::cache::AnyObject::to_json(object);
+    drop_nulls(&mut json);
+    if let Some(meta) = json.get_mut("metadata").and_then(Value::as_object_mut) {
+        for of_the_server in
+            ["creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"]
+        {
+            meta.remove(of_the_server);
+        }
+    }
+    if let Some(fields) = json.as_object_mut() {
+        // Status has a door of its own.
+        fields.remove("status");
+    }
+    json
+}
+
+/// Removes nulls from objects: a type's `None` says nothing, where an applied null would claim the field.
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, field| !field.is_null());
+            fields.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    use kube::core::ObjectMeta;
+
+    fn named(name: &str) -> ObjectMeta {
+        ObjectMeta { name: Some(name.into()), ..Default::default() }
+    }
+
+    fn settings(value: &str) -> ConfigMap {
+        let data = [("key".to_owned(), value.to_owned())].into();
+        ConfigMap { metadata: named("settings"), data: Some(data), ..Default::default() }
+    }
+
+    fn why(name: &'static str) -> Reason {
+        Reason::new(name, name.to_lowercase())
+    }
+
+    #[test]
+    fn a_plan_is_asked_what_it_does() {
+        let plan = Plan::complete()
+            .apply(settings("v"), why("Configures"))
+            .delete::<Secret>("old", why("Rotated"))
+            .status(serde_json::json!({"phase": "Up", "gone": null}));
+        assert_eq!(plan.applied::<ConfigMap>("settings").unwrap().data.unwrap()["key"], "v");
+        assert!(plan.applied::<ConfigMap>("other").is_none());
+        assert!(plan.deletes::<Secret>("old"));
+        assert_eq!(plan.reason_for::<ConfigMap>("settings").unwrap().name(), "Configures");
+        assert_eq!(plan.reported(), Some(&serde_json::json!({"phase": "Up"})));
+        assert!(plan.is_complete());
+    }
+
+    #[test]
+    fn two_plans_with_the_same_steps_are_equal() {
+        let plan = |value| Plan::complete().apply(settings(value), why("Configures"));
+        assert_eq!(plan("v"), plan("v"));
+        assert_ne!(plan("v"), plan("w"));
+    }
+
+    #[test]
+    fn a_waiting_plan_looks_again_at_the_earliest_end() {
+        let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let plan = Plan::waiting(why("Slow"))
+            .wait(why("Soon"), Duration::from_secs(60))
+            .wait(why("Sooner"), now + Duration::from_secs(10));
+        assert!(!plan.is_complete());
+        assert_eq!(plan.due(now), Some(Duration::from_secs(10)));
+        assert_eq!(plan.due(now + Duration::from_secs(30)), Some(Duration::ZERO));
+        assert_eq!(Plan::waiting(why("Slow")).due(now), None);
+    }
+}

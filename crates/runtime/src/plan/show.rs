@@ -1,0 +1,80 @@
+//! A plan as people read it: one line per step, with its reason, and nothing secret.
+
+use super::{Plan, Until};
+use std::fmt;
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = if self.is_complete() { "complete" } else { "waiting" };
+        let steps = self.steps().len();
+        write!(f, "{state}, {steps} step{}", if steps == 1 { "" } else { "s" })?;
+        for (number, step) in self.steps().iter().enumerate() {
+            let (verb, kind, name) = (step.action.verb(), step.action.kind(), step.action.name());
+            write!(f, "\n{:>3}. {verb} {kind} ", number + 1)?;
+            if let Some(namespace) = step.action.namespace() {
+                write!(f, "{namespace}/")?;
+            }
+            write!(f, "{name} ({})", step.reason)?;
+        }
+        for wait in self.waits() {
+            write!(f, "\n  waits: {}", wait.reason)?;
+            match wait.until {
+                Until::Change => {}
+                Until::After(duration) => write!(f, ", for {duration:?} at most")?,
+                Until::At(time) => write!(f, ", until {time} at most")?,
+            }
+        }
+        for claim in self.claims() {
+            let holds = claim.holds.map_or("unknown".to_owned(), |holds| holds.to_string());
+            write!(f, "\n  condition: {} is {holds} ({})", claim.of, claim.reason)?;
+        }
+        if let Some(status) = self.reported() {
+            write!(f, "\n  status: {status}")?;
+        }
+        for note in self.notes() {
+            write!(f, "\n  {}: {}", if note.warning { "warning" } else { "event" }, note.reason)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Generate, Plan, Reason};
+    use k8s_openapi::api::core::v1::Secret;
+    use kube::core::ObjectMeta;
+    use std::time::Duration;
+
+    fn secret() -> Secret {
+        Secret {
+            metadata: ObjectMeta { name: Some("login".into()), ..Default::default() },
+            string_data: Some([("user".to_owned(), "hunter2".to_owned())].into()),
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn a_plan_reads_as_a_list_with_reasons() {
+        let plan = Plan::complete()
+            .create_once(
+                secret(),
+                Generate::new().text("/stringData/password", 16),
+                Reason::new("LogsIn", "a login that nobody chose"),
+            )
+            .wait(Reason::new("Starts", "the server starts"), Duration::from_secs(5));
+        let printed = plan.to_string();
+        assert_eq!(
+            printed,
+            "waiting, 1 step\n  1. create once Secret login (LogsIn: a login that nobody chose)\n  waits: Starts: the server starts, for 5s at most"
+        );
+    }
+
+    #[test]
+    fn nothing_secret_is_printed_in_any_form() {
+        let plan = Plan::complete().apply(secret(), Reason::new("LogsIn", "x"));
+        assert!(!plan.to_string().contains("hunter2"));
+        assert!(!format!("{plan:?}").contains("hunter2"));
+        assert!(!serde_json::to_string(&plan).unwrap().contains("hunter2"));
+        assert!(format!("{plan:?}").contains("user"), "which entries there are is no secret");
+    }
+}

@@ -1,0 +1,129 @@
+//! The steps of a plan: what is to be done to one object, and why.
+
+use super::generated::Generate;
+use crate::kind::Kind;
+use crate::reason::Reason;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// One thing to do, with its reason.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Step {
+    /// What to do.
+    pub action: Action,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// What can be done to an object.
+#[derive(Clone, PartialEq)]
+pub enum Action {
+    /// Make it so, by server-side apply; nothing is sent when it is so already.
+    Apply {
+        /// Its kind.
+        kind: Kind,
+        /// The fields that are to be as given.
+        object: Value,
+    },
+    /// Create it if it is not there, with values made up for it; once there, leave it alone.
+    CreateOnce {
+        /// Its kind.
+        kind: Kind,
+        /// All but the generated values.
+        object: Value,
+        /// What to make up.
+        generate: Generate,
+    },
+    /// Delete it if it is there and ours.
+    Delete {
+        /// Its kind.
+        kind: Kind,
+        /// Its namespace, or that of the object whose plan this is.
+        namespace: Option<String>,
+        /// Its name.
+        name: String,
+    },
+}
+
+impl Action {
+    /// The kind of the object it is about.
+    pub fn kind(&self) -> &Kind {
+        match self {
+            Self::Apply { kind, .. } | Self::CreateOnce { kind, .. } | Self::Delete { kind, .. } => kind,
+        }
+    }
+
+    /// The name of the object it is about; empty if the plan's author forgot it.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Apply { object, .. } | Self::CreateOnce { object, .. } => {
+                object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default()
+            }
+            Self::Delete { name, .. } => name,
+        }
+    }
+
+    /// The namespace that the plan's author wrote, if any.
+    pub fn namespace(&self) -> Option<&str> {
+        match self {
+            Self::Apply { object, .. } | Self::CreateOnce { object, .. } => {
+                object.pointer("/metadata/namespace").and_then(Value::as_str)
+            }
+            Self::Delete { namespace, .. } => namespace.as_deref(),
+        }
+    }
+
+    /// The word for it, as printed and as the event's action.
+    pub fn verb(&self) -> &'static str {
+        match self {
+            Self::Apply { .. } => "apply",
+            Self::CreateOnce { .. } => "create once",
+            Self::Delete { .. } => "delete",
+        }
+    }
+}
+
+/// Prints objects with whatever a Secret holds blacked out.
+impl std::fmt::Debug for Action {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut out = f.debug_struct(self.verb());
+        out.field("kind", &self.kind().kind);
+        match self {
+            Self::Apply { kind, object } => out.field("object", &redacted(kind, object)),
+            Self::CreateOnce { kind, object, generate } => {
+                out.field("object", &redacted(kind, object)).field("generate", generate)
+            }
+            Self::Delete { namespace, name, .. } => out.field("namespace", namespace).field("name", name),
+        };
+        out.finish()
+    }
+}
+
+/// As printed: with whatever a Secret holds blacked out.
+impl Serialize for Action {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let shown = match self {
+            Self::Apply { kind, object } => json!({"apply": redacted(kind, object)}),
+            Self::CreateOnce { kind, object, generate } => {
+                json!({"createOnce": redacted(kind, object), "generate": generate})
+            }
+            Self::Delete { kind, namespace, name } => {
+                json!({"delete": {"kind": kind, "namespace": namespace, "name": name}})
+            }
+        };
+        shown.serialize(serializer)
+    }
+}
+
+/// The object without what a Secret keeps: the names of its entries stay, their values do not.
+fn redacted(kind: &Kind, object: &Value) -> Value {
+    let mut object = object.clone();
+    if kind.group.is_empty() && kind.kind == "Secret" {
+        for field in ["data", "stringData"] {
+            if let Some(Value::Object(entries)) = object.get_mut(field) {
+                entries.values_mut().for_each(|value| *value = Value::from("(redacted)"));
+            }
+        }
+    }
+    object
+}

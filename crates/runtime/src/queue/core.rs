@@ -1,0 +1,318 @@
+//! What is queued and what comes next: the queue without locks, clock or waiting.
+//!
+//! In come keys and the time; out come keys and the next time to look. Each key has one entry from when it is first
+//! added until it is neither queued, nor taken, nor failing. A key is hashed and compared once, when it is added;
+//! from then on its slot is its name.
+
+use super::backoff::Backoff;
+use super::due::DueTimes;
+use super::lanes::{Lanes, NONE, Slot};
+use super::priority::Priority;
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry as Found;
+use std::hash::{BuildHasher, Hash, RandomState};
+use std::time::Duration;
+use windlass_clock::Moment;
+
+/// How many keys are where.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Depth {
+    /// Due, and waiting for a worker: highest priority first, priorities with none left out.
+    pub ready: Vec<(Priority, usize)>,
+    /// Waiting for their due time.
+    pub waiting: usize,
+    /// Due, and waiting for the worker that has them to finish.
+    pub held: usize,
+    /// With a worker.
+    pub taken: usize,
+}
+
+/// A key that was handed out, until [`Core::done`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Handed<K> {
+    pub(super) key: K,
+    pub(super) slot: Slot,
+    pub(super) priority: Priority,
+    pub(super) waited: Duration,
+    pub(super) failures: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Not queued.
+    Out,
+    /// In the due times.
+    Waiting,
+    /// In a lane.
+    Ready,
+    /// Due, but a worker has it: it joins its lane when that worker is done.
+    Held,
+}
+
+struct Entry<K> {
+    key: K,
+    /// Kept so that neither growth nor removal hashes the key again.
+    hash: u64,
+    /// When it is, or was, due. Without meaning while it is out.
+    due: Moment,
+    failures: u32,
+    /// What it is queued with. Without meaning while it is out.
+    priority: Priority,
+    place: Place,
+    /// The priority it was handed out with, while a worker has it.
+    taken: Option<Priority>,
+}
+
+/// See the module's text.
+pub(super) struct Core<K> {
+    backoff: Backoff,
+    hasher: RandomState,
+    index: HashTable<Slot>,
+    entries: Vec<Option<Entry<K>>>,
+    free: Vec<Slot>,
+    lanes: Lanes,
+    due_times: DueTimes,
+    held: usize,
+    taken: usize,
+    /// The latest moment seen: moments that callers read before they got here may be older.
+    now: Moment,
+}
+
+impl<K: Eq + Hash> Core<K> {
+    /// Queues `key` for `due`; a moment that has passed is now. If it is queued already, the earlier due time and the
+    /// higher priority win; one that is ready and raised goes to the end of its new lane.
+    pub(super) fn add(&mut self, key: K, due: Moment, priority: Priority, now: Moment) {
+        self.advance(now);
+        let slot = self.slot_of(key);
+        self.queue(slot, due, priority);
+    }
+
+    /// Queues `key` for after its back-off, which grows. It keeps the priority it was taken with.
+    pub(super) fn retry(&mut self, key: K, now: Moment) -> Duration {
+        self.advance(now);
+        let slot = self.slot_of(key);
+        let entry = self.entry(slot);
+        entry.failures = entry.failures.saturating_add(1);
+        let failures = entry.failures;
+        let priority = match (entry.taken, entry.place) {
+            (Some(taken), _) => taken,
+            (None, Place::Out) => Priority::NORMAL,
+            (None, _) => entry.priority,
+        };
+        let delay = self.backoff.delay(failures);
+        self.queue(slot, self.now + delay, priority);
+        delay
+    }
+
+    /// Resets the back-off of `key`.
+    pub(super) fn forget(&mut self, key: &K) {
+        let hash = self.hasher.hash_one(key);
+        let entries = &self.entries;
+        let same = |slot: &Slot| entries[*slot as usize].as_ref().is_some_and(|entry| entry.key == *key);
+        if let Some(slot) = self.index.find(hash, same).copied() {
+            self.entry(slot).failures = 0;
+            self.drop_if_idle(slot);
+        }
+    }
+
+    fn slot_of(&mut self, key: K) -> Slot {
+        let hash = self.hasher.hash_one(&key);
+        let entries = &self.entries;
+        let same = |slot: &Slot| entries[*slot as usize].as_ref().is_some_and(|entry| entry.key == key);
+        let rehash = |slot: &Slot| entries[*slot as usize].as_ref().map_or(0, |entry| entry.hash);
+        match self.index.entry(hash, same, rehash) {
+            Found::Occupied(found) => *found.get(),
+            Found::Vacant(vacant) => {
+                let slot = self.free.pop().unwrap_or(entries.len() as Slot);
+                assert!(slot != NONE, "a queue holds fewer than four billion keys");
+                vacant.insert(slot);
+                let entry = Entry {
+                    key,
+                    hash,
+                    due: Moment::default(),
+                    failures: 0,
+                    priority: Priority::NORMAL,
+                    place: Place::Out,
+                    taken: None,
+                };
+                match self.entries.get_mut(slot as usize) {
+                    Some(cell) => *cell = Some(entry),
+                    None => self.entries.push(Some(entry)),
+                }
+                slot
+            }
+        }
+    }
+}
+
+impl<K> Core<K> {
+    pub(super) fn new(backoff: Backoff) -> Self {
+        Self {
+            backoff,
+            hasher: RandomState::new(),
+            index: HashTable::new(),
+            entries: Vec::new(),
+            free: Vec::new(),
+            lanes: Lanes::new(),
+            due_times: DueTimes::new(),
+            held: 0,
+            taken: 0,
+            now: Moment::default(),
+        }
+    }
+
+    /// Hands out the next key that is due: highest priority first, then whichever became ready first.
+    pub(super) fn take(&mut self, now: Moment) -> Option<Handed<K>>
+    where
+        K: Clone,
+    {
+        self.advance(now);
+        let now = self.now;
+        let (slot, priority) = self.lanes.first()?;
+        let entry = self.entry(slot);
+        let handed = Handed {
+            key: entry.key.clone(),
+            slot,
+            priority,
+            waited: now.since(entry.due),
+            failures: entry.failures,
+        };
+        entry.place = Place::Out;
+        entry.taken = Some(priority);
+        self.lanes.remove(slot, priority);
+        self.taken += 1;
+        Some(handed)
+    }
+
+    /// Takes back what was handed out as `slot`. If it was added meanwhile and is due, it is ready again.
+    pub(super) fn done(&mut self, slot: Slot) {
+        let entry = self.entry(slot);
+        entry.taken = None;
+        let (place, priority) = (entry.place, entry.priority);
+        self.taken -= 1;
+        match place {
+            Place::Held => {
+                self.entry(slot).place = Place::Ready;
+                self.held -= 1;
+                self.lanes.push(slot, priority);
+            }
+            Place::Out => self.drop_if_idle(slot),
+            Place::Waiting | Place::Ready => {}
+        }
+    }
+
+    /// The next moment at which a key becomes due, if one waits for that.
+    pub(super) fn next_due(&self) -> Option<Moment> {
+        self.due_times.first().map(|(due, _)| due)
+    }
+
+    /// How many keys could be taken, as of the latest moment seen.
+    pub(super) fn ready(&self) -> usize {
+        self.lanes.len()
+    }
+
+    /// How many keys are queued: ready, waiting for their time, or for the worker that has them.
+    pub(super) fn len(&self) -> usize {
+        self.lanes.len() + self.due_times.len() + self.held
+    }
+
+    /// How many keys have an entry, queued or not.
+    #[cfg(test)]
+    pub(super) fn remembered(&self) -> usize {
+        self.index.len()
+    }
+
+    pub(super) fn depth(&mut self, now: Moment) -> Depth {
+        self.advance(now);
+        Depth {
+            ready: self.lanes.busy().map(|(priority, len, _)| (priority, len)).collect(),
+            waiting: self.due_times.len(),
+            held: self.held,
+            taken: self.taken,
+        }
+    }
+
+    /// How long the first of any lane has been due.
+    pub(super) fn oldest(&mut self, now: Moment) -> Option<Duration> {
+        self.advance(now);
+        let firsts = self.lanes.busy().filter_map(|(_, _, slot)| self.entries[slot as usize].as_ref());
+        firsts.map(|entry| entry.due).min().map(|due| self.now.since(due))
+    }
+
+    /// Makes ready, in the order of their due times, all that have become due. Every operation starts with it, so that
+    /// a lane's order is the order in which its keys became due.
+    fn advance(&mut self, now: Moment) {
+        self.now = self.now.max(now);
+        while let Some((due, slot)) = self.due_times.first()
+            && due <= self.now
+        {
+            self.due_times.remove(slot);
+            self.make_ready(slot);
+        }
+    }
+
+    /// Moves `slot`, which is in neither order, to where a key that is due belongs.
+    fn make_ready(&mut self, slot: Slot) {
+        let entry = self.entry(slot);
+        let priority = entry.priority;
+        if entry.taken.is_some() {
+            entry.place = Place::Held;
+            self.held += 1;
+        } else {
+            entry.place = Place::Ready;
+            self.lanes.push(slot, priority);
+        }
+    }
+
+    fn queue(&mut self, slot: Slot, due: Moment, priority: Priority) {
+        let now = self.now;
+        let due = due.max(now);
+        let entry = self.entry(slot);
+        let (before, place) = (entry.priority, entry.place);
+        entry.priority = if place == Place::Out { priority } else { before.max(priority) };
+        match place {
+            Place::Out => {
+                entry.due = due;
+                if due <= now {
+                    self.make_ready(slot);
+                } else {
+                    entry.place = Place::Waiting;
+                    self.due_times.push(slot, due);
+                }
+            }
+            Place::Waiting if due < entry.due => {
+                entry.due = due;
+                if due <= now {
+                    self.due_times.remove(slot);
+                    self.make_ready(slot);
+                } else {
+                    self.due_times.hasten(slot, due);
+                }
+            }
+            Place::Ready if priority > before => {
+                self.lanes.remove(slot, before);
+                self.lanes.push(slot, priority);
+            }
+            Place::Waiting | Place::Ready | Place::Held => {}
+        }
+    }
+
+    fn entry(&mut self, slot: Slot) -> &mut Entry<K> {
+        self.entries[slot as usize]
+            .as_mut()
+            .expect("a slot in use has an entry until it is neither queued nor taken")
+    }
+
+    fn drop_if_idle(&mut self, slot: Slot) {
+        let entry = self.entry(slot);
+        if entry.place != Place::Out || entry.taken.is_some() || entry.failures > 0 {
+            return;
+        }
+        let hash = entry.hash;
+        if let Ok(found) = self.index.find_entry(hash, |other| *other == slot) {
+            found.remove();
+        }
+        self.entries[slot as usize] = None;
+        self.free.push(slot);
+    }
+}

@@ -1,0 +1,256 @@
+//! How an object relates to others that it does not own: from an object to those it sees, and back again.
+
+use crate::key::Key;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Which objects of another kind matter to one object. Watch, index and observation follow from it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Relation {
+    within: Within,
+    select: Select,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Within {
+    /// The namespace of the object that the relation starts from.
+    Same,
+    Namespace(String),
+    Anywhere,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Select {
+    Names(BTreeSet<String>),
+    Labels(BTreeMap<String, String>),
+    All,
+}
+
+impl Relation {
+    fn new(select: Select) -> Self {
+        Self { within: Within::Same, select }
+    }
+
+    /// None at all.
+    pub fn nothing() -> Self {
+        Self::new(Select::Names(BTreeSet::new()))
+    }
+
+    /// The one called so.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self::names([name])
+    }
+
+    /// Those called so.
+    pub fn names(names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self::new(Select::Names(names.into_iter().map(Into::into).collect()))
+    }
+
+    /// Those that carry all these labels; without any label, none, as an empty selector is more often a mistake than a wish.
+    pub fn labelled(labels: impl IntoIterator<Item = (impl Into<String>, impl Into<String>)>) -> Self {
+        let labels: BTreeMap<_, _> =
+            labels.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
+        if labels.is_empty() { Self::nothing() } else { Self::new(Select::Labels(labels)) }
+    }
+
+    /// Every one of them.
+    pub fn all() -> Self {
+        Self::new(Select::All)
+    }
+
+    /// In this namespace, instead of the object's own.
+    #[must_use]
+    pub fn in_namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.within = Within::Namespace(namespace.into());
+        self
+    }
+
+    /// In any namespace, instead of the object's own.
+    #[must_use]
+    pub fn anywhere(mut self) -> Self {
+        self.within = Within::Anywhere;
+        self
+    }
+
+    /// The relation as seen from an object in `from`, to a kind that has namespaces or not.
+    pub(crate) fn resolve(self, from: Option<&str>, namespaced: bool) -> Resolved {
+        let namespace = match self.within {
+            _ if !namespaced => None,
+            Within::Same => from.map(str::to_owned),
+            Within::Namespace(namespace) => Some(namespace),
+            Within::Anywhere => None,
+        };
+        Resolved { namespace, select: self.select }
+    }
+}
+
+impl From<BTreeMap<String, String>> for Relation {
+    fn from(labels: BTreeMap<String, String>) -> Self {
+        Self::labelled(labels)
+    }
+}
+
+/// A relation with its namespace worked out; `None` is any.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Resolved {
+    pub(crate) namespace: Option<String>,
+    pub(crate) select: Select,
+}
+
+/// What of an object a relation can ask about.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Face<'a> {
+    pub(crate) namespace: Option<&'a str>,
+    pub(crate) name: &'a str,
+    pub(crate) labels: Option<&'a BTreeMap<String, String>>,
+}
+
+impl Resolved {
+    pub(crate) fn holds_for(&self, face: Face<'_>) -> bool {
+        if self.namespace.is_some() && self.namespace.as_deref() != face.namespace {
+            return false;
+        }
+        match &self.select {
+            Select::Names(names) => names.contains(face.name),
+            Select::Labels(wanted) => wanted
+                .iter()
+                .all(|(key, value)| face.labels.and_then(|labels| labels.get(key)) == Some(value)),
+            Select::All => true,
+        }
+    }
+
+    /// Where the reverse index files this relation: one place per name, the first label, or the namespace.
+    fn pegs(&self) -> Vec<Peg> {
+        let namespace = || self.namespace.clone();
+        match &self.select {
+            Select::Names(names) => names.iter().map(|name| Peg::Name(namespace(), name.clone())).collect(),
+            Select::Labels(labels) => labels
+                .iter()
+                .take(1)
+                .map(|(key, value)| Peg::Label(namespace(), key.clone(), value.clone()))
+                .collect(),
+            Select::All => vec![Peg::All(namespace())],
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Peg {
+    Name(Option<String>, String),
+    Label(Option<String>, String, String),
+    All(Option<String>),
+}
+
+/// The way back: which objects' relations hold for an object that changed. Its cost is that of the object's labels,
+/// however many relations there are.
+#[derive(Debug, Default)]
+pub(crate) struct ReverseIndex {
+    relations: HashMap<Key, Resolved>,
+    pegs: HashMap<Peg, BTreeSet<Key>>,
+}
+
+impl ReverseIndex {
+    /// Sets, changes or (with `None`) removes the relation of one object.
+    pub(crate) fn set(&mut self, key: &Key, relation: Option<Resolved>) {
+        if self.relations.get(key) == relation.as_ref() {
+            return;
+        }
+        if let Some(old) = self.relations.remove(key) {
+            for peg in old.pegs() {
+                if let Some(keys) = self.pegs.get_mut(&peg) {
+                    keys.remove(key);
+                    if keys.is_empty() {
+                        self.pegs.remove(&peg);
+                    }
+                }
+            }
+        }
+        if let Some(new) = relation {
+            for peg in new.pegs() {
+                self.pegs.entry(peg).or_default().insert(key.clone());
+            }
+            self.relations.insert(key.clone(), new);
+        }
+    }
+
+    /// Whose relations hold for this object.
+    pub(crate) fn whom(&self, face: Face<'_>) -> BTreeSet<Key> {
+        let mut found = BTreeSet::new();
+        let mut look = |peg: Peg| {
+            let keys = self.pegs.get(&peg).into_iter().flatten();
+            found.extend(
+                keys.filter(|key| self.relations.get(*key).is_some_and(|relation| relation.holds_for(face)))
+                    .cloned(),
+            );
+        };
+        let namespaces = [face.namespace.map(str::to_owned), None];
+        // An object outside namespaces has only the second of the two.
+        for namespace in &namespaces[usize::from(face.namespace.is_none())..] {
+            look(Peg::Name(namespace.clone(), face.name.to_owned()));
+            look(Peg::All(namespace.clone()));
+            for (key, value) in face.labels.into_iter().flatten() {
+                look(Peg::Label(namespace.clone(), key.clone(), value.clone()));
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str) -> Key {
+        Key::new("c".into(), Some("here"), name)
+    }
+
+    fn index(relations: &[(&str, Relation)]) -> ReverseIndex {
+        let mut index = ReverseIndex::default();
+        for (name, relation) in relations {
+            index.set(&key(name), Some(relation.clone().resolve(Some("here"), true)));
+        }
+        index
+    }
+
+    fn whom(index: &ReverseIndex, namespace: &str, name: &str, labels: &[(&str, &str)]) -> Vec<String> {
+        let labels = labels.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+        let face = Face { namespace: Some(namespace), name, labels: Some(&labels) };
+        index.whom(face).into_iter().map(|key| key.name().to_owned()).collect()
+    }
+
+    #[test]
+    fn an_object_finds_its_way_back_by_name_label_and_namespace() {
+        let index = index(&[
+            ("by-name", Relation::named("x")),
+            ("by-label", Relation::labelled([("app", "x"), ("tier", "db")])),
+            ("all-here", Relation::all()),
+            ("all", Relation::all().anywhere()),
+            ("there", Relation::named("x").in_namespace("there")),
+        ]);
+        assert_eq!(whom(&index, "here", "x", &[]), ["all", "all-here", "by-name"]);
+        assert_eq!(whom(&index, "there", "x", &[]), ["all", "there"]);
+        assert_eq!(
+            whom(&index, "here", "y", &[("app", "x"), ("tier", "db")]),
+            ["all", "all-here", "by-label"]
+        );
+        assert_eq!(
+            whom(&index, "here", "y", &[("app", "x")]),
+            ["all", "all-here"],
+            "every label must be there"
+        );
+    }
+
+    #[test]
+    fn a_relation_that_changes_leaves_nothing_behind() {
+        let mut index = index(&[("a", Relation::named("x"))]);
+        index.set(&key("a"), Some(Relation::named("y").resolve(Some("here"), true)));
+        assert!(whom(&index, "here", "x", &[]).is_empty());
+        assert_eq!(whom(&index, "here", "y", &[]), ["a"]);
+        index.set(&key("a"), None);
+        assert!(index.pegs.is_empty() && index.relations.is_empty());
+    }
+
+    #[test]
+    fn an_empty_selector_selects_nothing() {
+        assert_eq!(Relation::labelled(Vec::<(String, String)>::new()), Relation::nothing());
+    }
+}

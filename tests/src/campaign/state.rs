@@ -1,0 +1,73 @@
+//! The state of the sample's world in comparable form. What is taken out, and nothing else: identities, versions and times;
+//! generated secrets become "generated"; owners are named instead of numbered.
+
+use crate::sample::{Tenant, Vault};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::Resource;
+use kube::api::{Api, ListParams};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+/// Every object of the sample in one namespace, normalised.
+#[derive(Debug, Clone, PartialEq)]
+pub struct State(pub Value);
+
+impl State {
+    /// Looks at the world.
+    ///
+    /// # Errors
+    /// When a list fails.
+    pub async fn observe(client: &kube::Client, namespace: &str) -> anyhow::Result<Self> {
+        Ok(Self(json!({
+            "vaults": list::<Vault>(client, namespace).await?,
+            "tenants": list::<Tenant>(client, namespace).await?,
+            "configmaps": list::<ConfigMap>(client, namespace).await?,
+            "secrets": list::<Secret>(client, namespace).await?,
+        })))
+    }
+}
+
+async fn list<K>(client: &kube::Client, namespace: &str) -> anyhow::Result<Vec<Value>>
+where
+    K: Resource<Scope = kube::core::NamespaceResourceScope> + DeserializeOwned + Serialize + Clone + std::fmt::Debug,
+    K::DynamicType: Default,
+{
+    let api: Api<K> = Api::namespaced(client.clone(), namespace);
+    let mut items = Vec::new();
+    for item in api.list(&ListParams::default()).await?.items {
+        let mut item = serde_json::to_value(item)?;
+        normalise(&mut item);
+        // What a controller manager puts into every namespace is not the sample's.
+        if item["metadata"]["name"] != "kube-root-ca.crt" {
+            items.push(item);
+        }
+    }
+    Ok(items)
+}
+
+fn normalise(object: &mut Value) {
+    walk(object, "");
+    let secret = object.get("type").is_some();
+    if secret && let Some(data) = object.get_mut("data").and_then(Value::as_object_mut) {
+        data.values_mut().for_each(|value| *value = json!("generated"));
+    }
+}
+
+fn walk(value: &mut Value, key: &str) {
+    match value {
+        Value::Object(fields) => {
+            for name in ["uid", "resourceVersion", "creationTimestamp", "lastTransitionTime", "time", "namespace"] {
+                fields.remove(name);
+            }
+            fields.iter_mut().for_each(|(name, field)| walk(field, name));
+        }
+        Value::Array(items) => {
+            items.iter_mut().for_each(|item| walk(item, key));
+            if key == "managedFields" || key == "ownerReferences" {
+                items.sort_by_key(ToString::to_string);
+            }
+        }
+        _ => {}
+    }
+}

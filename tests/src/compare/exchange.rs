@@ -1,0 +1,205 @@
+//! One request and its answer, as plain values.
+
+use anyhow::Context;
+use serde_json::Value;
+use std::fmt;
+
+/// A request that can be sent to either server.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// `GET`, `POST`, `PUT`, `PATCH` or `DELETE`.
+    pub method: &'static str,
+    /// The path without the query.
+    pub path: String,
+    /// The query, unescaped.
+    pub query: Vec<(&'static str, String)>,
+    /// The body's media type; empty without a body.
+    pub content_type: &'static str,
+    /// The body; null for none.
+    pub body: Value,
+    /// The client's name: the field manager of requests that name none.
+    pub user_agent: &'static str,
+}
+
+/// Media types of patches.
+pub mod media {
+    /// JSON, as creates and updates have it.
+    pub const JSON: &str = "application/json";
+    /// RFC 6902.
+    pub const JSON_PATCH: &str = "application/json-patch+json";
+    /// RFC 7386.
+    pub const MERGE_PATCH: &str = "application/merge-patch+json";
+    /// Server-side apply.
+    pub const APPLY_PATCH: &str = "application/apply-patch+yaml";
+}
+
+impl Request {
+    /// A request without a body.
+    pub fn new(method: &'static str, path: impl Into<String>) -> Self {
+        Self {
+            method,
+            path: path.into(),
+            query: Vec::new(),
+            content_type: "",
+            body: Value::Null,
+            user_agent: "tester",
+        }
+    }
+
+    /// With a query parameter.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.query.push((name, value.into()));
+        self
+    }
+
+    /// With a body.
+    #[must_use]
+    pub fn body(mut self, content_type: &'static str, body: Value) -> Self {
+        self.content_type = content_type;
+        self.body = body;
+        self
+    }
+
+    /// From a client of this name.
+    #[must_use]
+    pub fn by(mut self, user_agent: &'static str) -> Self {
+        self.user_agent = user_agent;
+        self
+    }
+
+    fn uri(&self) -> String {
+        let mut uri = self.path.clone();
+        for (index, (name, value)) in self.query.iter().enumerate() {
+            uri.push(if index == 0 { '?' } else { '&' });
+            uri.push_str(name);
+            uri.push('=');
+            for byte in value.bytes() {
+                if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+                    uri.push(char::from(byte));
+                } else {
+                    uri.push_str(&format!("%{byte:02X}"));
+                }
+            }
+        }
+        uri
+    }
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} ({}) {} {}", self.method, self.uri(), self.user_agent, self.content_type, self.body)
+    }
+}
+
+/// What came back.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// The HTTP status.
+    pub status: u16,
+    /// The `Warning` headers.
+    pub warnings: Vec<String>,
+    /// The body.
+    pub body: Value,
+}
+
+impl Answer {
+    /// Whether it was a 2xx.
+    pub fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:?} {}", self.status, self.warnings, self.body)
+    }
+}
+
+/// A server that requests are sent to.
+pub struct Server {
+    /// How messages call it.
+    pub name: &'static str,
+    client: kube::Client,
+}
+
+impl Server {
+    /// The server behind a client.
+    pub fn new(name: &'static str, client: kube::Client) -> Self {
+        Self { name, client }
+    }
+
+    /// Opens a watch. Its events are read one by one, see [`Events::next`].
+    ///
+    /// # Errors
+    /// When there was no answer.
+    pub async fn watch(&self, request: &Request) -> anyhow::Result<Events> {
+        let builder = http::Request::get(request.uri()).header("accept", "application/json");
+        let response = self.client.send(builder.body(kube::client::Body::empty())?).await?;
+        Ok(Events { body: response.into_body(), buffer: Vec::new() })
+    }
+
+    /// Sends a request and reads the whole answer.
+    ///
+    /// # Errors
+    /// When there was no answer, or its body was no JSON.
+    pub async fn send(&self, request: &Request) -> anyhow::Result<Answer> {
+        let mut builder = http::Request::builder()
+            .method(request.method)
+            .uri(request.uri())
+            .header("accept", "application/json")
+            .header("user-agent", request.user_agent);
+        let mut bytes = Vec::new();
+        if !request.content_type.is_empty() {
+            builder = builder.header("content-type", request.content_type);
+            bytes = serde_json::to_vec(&request.body)?;
+        }
+        let response = self
+            .client
+            .send(builder.body(kube::client::Body::from(bytes))?)
+            .await
+            .with_context(|| format!("{} did not answer {request}", self.name))?;
+        let (head, body) = response.into_parts();
+        let bytes = http_body_util::BodyExt::collect(body).await.context("reading the body")?.to_bytes();
+        let warnings = head
+            .headers
+            .get_all("warning")
+            .iter()
+            .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+            .collect();
+        let body = serde_json::from_slice(&bytes)
+            .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned()));
+        Ok(Answer { status: head.status.as_u16(), warnings, body })
+    }
+}
+
+/// An open watch.
+pub struct Events {
+    body: kube::client::Body,
+    buffer: Vec<u8>,
+}
+
+impl Events {
+    /// The next event; nothing when the watch ended.
+    ///
+    /// # Errors
+    /// When the connection broke, or what came was no JSON.
+    pub async fn next(&mut self) -> anyhow::Result<Option<Value>> {
+        loop {
+            if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.buffer.drain(..=end).collect();
+                return Ok(Some(serde_json::from_slice(&line).context("an event that is no JSON")?));
+            }
+            match http_body_util::BodyExt::frame(&mut self.body).await {
+                Some(frame) => {
+                    if let Ok(data) = frame?.into_data() {
+                        self.buffer.extend_from_slice(&data);
+                    }
+                }
+                // What is no event stream is an error in one object, without a line's end.
+                None if self.buffer.is_empty() => return Ok(None),
+                None => self.buffer.push(b'\n'),
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Two Kubernetes, the same requests, the same answers: random sequences are sent to both and what comes back is compared
+//! after a named normalisation ([`normalise`]).
+
+pub mod exchange;
+pub mod normalise;
+pub mod objects;
+pub mod random;
+pub mod schemas;
+
+pub use exchange::{Answer, Request, Server};
+pub use normalise::Normaliser;
+pub use random::Random;
+
+/// Two servers that must not differ.
+pub struct Pair {
+    /// Ours, or the one under suspicion.
+    pub left: Side,
+    /// The reference.
+    pub right: Side,
+}
+
+/// A server with what the normalisation knows about its versions and identities.
+pub struct Side {
+    /// Where requests go.
+    pub server: Server,
+    /// What makes its answers comparable.
+    pub normaliser: Normaliser,
+}
+
+impl Side {
+    /// A server about which nothing is known yet.
+    pub fn new(server: Server) -> Self {
+        Self { server, normaliser: Normaliser::default() }
+    }
+
+    /// Sends a request and gives back a comparable answer.
+    ///
+    /// # Errors
+    /// When there was no answer.
+    pub async fn ask(&mut self, request: &Request) -> anyhow::Result<Answer> {
+        let concrete = self.normaliser.concrete(request);
+        let answer = self.server.send(&concrete).await?;
+        Ok(self.normaliser.answer(request, answer))
+    }
+}
+
+impl Pair {
+    /// Sends a request to both.
+    ///
+    /// # Errors
+    /// When one did not answer, or the answers differ: with the request and both answers.
+    pub async fn ask(&mut self, request: &Request) -> anyhow::Result<Answer> {
+        let (left, right) = (self.left.ask(request).await?, self.right.ask(request).await?);
+        anyhow::ensure!(
+            left == right,
+            "answers differ\n  request: {request}\n  {}: {left}\n  {}: {right}\n  first difference: {}",
+            self.left.server.name,
+            self.right.server.name,
+            first_difference(&left.body, &right.body, "")
+        );
+        Ok(left)
+    }
+}
+
+/// Where two values differ first, for a person to read.
+pub fn first_difference(left: &serde_json::Value, right: &serde_json::Value, path: &str) -> String {
+    use serde_json::Value;
+    match (left, right) {
+        (Value::Object(left), Value::Object(right)) => {
+            let keys: std::collections::BTreeSet<&String> = left.keys().chain(right.keys()).collect();
+            for key in keys {
+                let path = format!("{path}.{key}");
+                match (left.get(key), right.get(key)) {
+                    (Some(left), Some(right)) if left == right => {}
+                    (Some(left), Some(right)) => return first_difference(left, right, &path),
+                    (Some(left), None) => return format!("{path}: {left} only on the left"),
+                    (None, Some(right)) => return format!("{path}: {right} only on the right"),
+                    (None, None) => {}
+                }
+            }
+            "none in the bodies".into()
+        }
+        (Value::Array(left), Value::Array(right)) => {
+            for (index, (left, right)) in left.iter().zip(right).enumerate() {
+                if left != right {
+                    return first_difference(left, right, &format!("{path}[{index}]"));
+                }
+            }
+            if left.len() == right.len() {
+                "none in the bodies".into()
+            } else {
+                format!("{path}: {} items against {}", left.len(), right.len())
+            }
+        }
+        _ if left == right => "none in the bodies".into(),
+        _ => format!("{path}: {left} against {right}"),
+    }
+}

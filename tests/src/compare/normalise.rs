@@ -1,0 +1,198 @@
+//! What may differ between two servers that behave the same, and how it is taken out: identities and times get names by
+//! the order in which they appear, versions by the number of our own writes up to them. Nothing else is touched.
+
+use super::{Answer, Request};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// What is known about one server's versions and identities.
+#[derive(Debug, Default)]
+pub struct Normaliser {
+    /// The versions that our own writes got, in order; a version is known by how many of these are not after it.
+    writes: Vec<u64>,
+    /// Names of things that are random there: uids, generated names.
+    names: BTreeMap<String, String>,
+}
+
+/// Stands for the version after our Nth write, in requests and answers.
+fn version_name(number: usize) -> String {
+    format!("<version {number}>")
+}
+
+impl Normaliser {
+    /// How many of our writes are known.
+    pub fn writes(&self) -> usize {
+        self.writes.len()
+    }
+
+    /// The request as this server must get it: `<version N>` replaced by its own version, `<uid N>` by its own uid.
+    pub fn concrete(&self, request: &Request) -> Request {
+        let mut request = request.clone();
+        for (_, value) in &mut request.query {
+            *value = self.concrete_text(value);
+        }
+        self.concrete_value(&mut request.body);
+        request
+    }
+
+    fn concrete_value(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => *text = self.concrete_text(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.concrete_value(item)),
+            Value::Object(fields) => fields.values_mut().for_each(|field| self.concrete_value(field)),
+            _ => {}
+        }
+    }
+
+    fn concrete_text(&self, text: &str) -> String {
+        if let Some(number) = text.strip_prefix("<version ").and_then(|rest| rest.strip_suffix('>')) {
+            let number: usize = number.parse().unwrap_or(0);
+            // Before our first write there is no version of ours; 1 is before everything and still a version.
+            return number.checked_sub(1).and_then(|index| self.writes.get(index)).unwrap_or(&1).to_string();
+        }
+        if text.starts_with('<')
+            && let Some((real, _)) = self.names.iter().find(|(_, name)| *name == text)
+        {
+            return real.clone();
+        }
+        text.to_owned()
+    }
+
+    /// An answer in comparable form. Versions in a successful answer to a write are learnt first.
+    pub fn answer(&mut self, request: &Request, mut answer: Answer) -> Answer {
+        if request.method != "GET"
+            && answer.is_success()
+            && let Some(version) = answer.body.pointer("/metadata/resourceVersion").and_then(Value::as_str)
+            && let Ok(version) = version.parse()
+            && self.writes.last().is_none_or(|last| *last < version)
+        {
+            self.writes.push(version);
+        }
+        self.value(&mut answer.body, "");
+        sort_causes(&mut answer.body);
+        for warning in &mut answer.warnings {
+            *warning = self.text(warning);
+        }
+        answer
+    }
+
+    /// A watch event or any other object in comparable form.
+    pub fn value(&mut self, value: &mut Value, key: &str) {
+        match value {
+            Value::Object(fields) => {
+                for (key, field) in fields.iter_mut() {
+                    self.value(field, key);
+                }
+            }
+            Value::Array(items) => {
+                items.iter_mut().for_each(|item| self.value(item, key));
+                if key == "managedFields" {
+                    sort_managers(items);
+                }
+            }
+            Value::String(text) => match key {
+                "resourceVersion" => *text = self.version(text),
+                "uid" if !text.is_empty() => *text = self.named(text, "uid"),
+                "creationTimestamp" | "deletionTimestamp" | "time" | "lastTransitionTime" => {
+                    *text = "<time>".into();
+                }
+                "continue" if !text.is_empty() => *text = self.named(text, "token"),
+                _ => *text = self.text(text),
+            },
+            _ => {}
+        }
+    }
+
+    fn version(&self, text: &str) -> String {
+        match text.parse::<u64>() {
+            Ok(version) => version_name(self.writes.partition_point(|write| *write <= version)),
+            Err(_) => text.to_owned(),
+        }
+    }
+
+    /// The name of something random, given at its first appearance.
+    pub fn named(&mut self, real: &str, kind: &str) -> String {
+        let number = self.names.len();
+        self.names.entry(real.to_owned()).or_insert_with(|| format!("<{kind} {number}>")).clone()
+    }
+
+    /// Free text may quote what is random, and times.
+    fn text(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for (real, name) in &self.names {
+            if text.contains(real.as_str()) {
+                text = text.replace(real.as_str(), name);
+            }
+        }
+        sorted_lines(&without_times(&self.without_versions(&text)))
+    }
+
+    /// A failed precondition quotes versions in brackets.
+    fn without_versions(&self, text: &str) -> String {
+        if !text.contains("ResourceVersion") {
+            return text.to_owned();
+        }
+        let mut parts = text.split('(');
+        let mut result = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            result.push('(');
+            match part.split_once(')') {
+                Some((version, rest)) => result.push_str(&format!("{}){rest}", self.version(version))),
+                None => result.push_str(part),
+            }
+        }
+        result
+    }
+}
+
+/// `using v1 at 2026-01-01T00:00:00Z` quotes a time.
+fn without_times(text: &str) -> String {
+    let mut result = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(" at 20") {
+        let (before, after) = rest.split_at(at + 4);
+        let end = after.find('Z').filter(|end| *end <= 30);
+        result.push_str(before);
+        match end {
+            Some(end) => {
+                result.push_str("<time>");
+                rest = &after[end + 1..];
+            }
+            None => rest = after,
+        }
+    }
+    result.push_str(rest);
+    result
+}
+
+/// Several causes come in the order of a Go map, and the message repeats them in it; the set is what is compared.
+fn sort_causes(body: &mut Value) {
+    let Some(causes) = body.pointer_mut("/details/causes").and_then(Value::as_array_mut) else { return };
+    if causes.len() < 2 {
+        return;
+    }
+    causes.sort_by_key(ToString::to_string);
+    if let Some(message) = body.get_mut("message")
+        && let Some(text) = message.as_str()
+    {
+        let head = text.split_once('[').map_or(text, |(head, _)| head).to_owned();
+        *message = Value::String(head);
+    }
+}
+
+/// Entries are sorted by their times, which have whole seconds: two servers may see a second end between different
+/// steps. The set is what is compared here; the order has tests of its own.
+fn sort_managers(entries: &mut [Value]) {
+    let key = |entry: &Value| {
+        ["operation", "manager", "apiVersion", "subresource"].map(|key| entry[key].to_string())
+    };
+    entries.sort_by_key(key);
+}
+
+/// Errors of one kind are listed in the order of a Go map, a line each.
+fn sorted_lines(text: &str) -> String {
+    let Some((head, list)) = text.split_once("errors:\n") else { return text.to_owned() };
+    let mut lines: Vec<&str> = list.split('\n').collect();
+    lines.sort_unstable();
+    format!("{head}errors:\n{}", lines.join("\n"))
+}

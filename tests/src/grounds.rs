@@ -1,0 +1,91 @@
+//! The embedded API as a ground for tests: in process, and over TCP.
+
+use crate::sabotage::Sabotage;
+use anyhow::Context;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use std::net::{Ipv4Addr, TcpListener};
+use tower::Layer;
+use windlass_apiserver::{Api, Config, Identity, Serving};
+use windlass_harness::{Ground, Target};
+
+/// A fresh embedded API with a client of its own.
+pub struct Embedded {
+    /// The API, for what only its owner can do: faults, compaction, its store.
+    pub api: Api,
+    client: kube::Client,
+    _serving: Option<Serving>,
+}
+
+impl Embedded {
+    /// Reached by calls, without a socket.
+    pub fn in_process() -> Self {
+        Self::with(Config::default())
+    }
+
+    /// Reached by calls, made from this configuration.
+    pub fn with(config: Config) -> Self {
+        let api = Api::new(config);
+        let client = kube::Client::new(api.service(Identity::admin()), "default");
+        Self { api, client, _serving: None }
+    }
+
+    /// Reached through a free port on loopback.
+    ///
+    /// # Errors
+    /// When there is no port to be had.
+    pub async fn over_tcp() -> anyhow::Result<Self> {
+        let api = Api::new(Config::default());
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no free port on 127.0.0.1")?;
+        listener.set_nonblocking(true)?;
+        let serving = api.serve_tcp(tokio::net::TcpListener::from_std(listener)?)?;
+        let url = format!("http://{}", serving.address()).parse().context("an address makes a URL")?;
+        let client = kube::Client::try_from(kube::Config::new(url))?;
+        Ok(Self { api, client, _serving: Some(serving) })
+    }
+
+    /// A client with every permission.
+    pub fn client(&self) -> kube::Client {
+        self.client.clone()
+    }
+}
+
+/// The name that an operator under test shows to the embedded API.
+pub const OPERATOR: &str = "operator";
+
+/// A client for an operator under test, whose writes are counted and broken.
+///
+/// # Errors
+/// When the target cannot be reached.
+pub async fn operator_client(target: &Target, sabotage: &Sabotage) -> anyhow::Result<kube::Client> {
+    if let Some(embedded) = target.extra::<Embedded>() {
+        let service = embedded.api.service(Identity::user(OPERATOR));
+        return Ok(kube::Client::new(sabotage.layer(service), "default"));
+    }
+    let path = target.kubeconfig().context("a target that is not embedded has a kubeconfig")?;
+    let config =
+        kube::Config::from_custom_kubeconfig(Kubeconfig::read_from(path)?, &KubeConfigOptions::default()).await?;
+    Ok(kube::client::ClientBuilder::try_from(config)?.with_layer(sabotage).build())
+}
+
+/// The embedded API, a fresh one per test, called in process.
+pub fn embedded_in_process() -> Ground {
+    const NAME: &str = "embedded in process";
+    Ground::new(NAME, || async {
+        let embedded = Embedded::in_process();
+        Ok(Target::new(NAME, embedded.client()).with(embedded))
+    })
+}
+
+/// The embedded API, a fresh one per test, over TCP.
+pub fn embedded_over_tcp() -> Ground {
+    const NAME: &str = "embedded over TCP";
+    Ground::new(NAME, || async {
+        let embedded = Embedded::over_tcp().await?;
+        Ok(Target::new(NAME, embedded.client()).with(embedded))
+    })
+}
+
+/// Every ground there is.
+pub fn all() -> [Ground; 3] {
+    [embedded_in_process(), embedded_over_tcp(), Ground::reference()]
+}

@@ -1,0 +1,51 @@
+//! The sample: an operator of two kinds, written as a user of the library would.
+//!
+//! A [`Vault`] has a password that is made once, and then as many shards as declared. A [`Tenant`] waits for its vault
+//! to open, is given a token and the way in, and both are taken back in order before it goes.
+
+pub mod reasons;
+pub mod tenant;
+pub mod vault;
+
+pub use tenant::{Tenant, TenantSpec, TenantStatus};
+pub use vault::{Vault, VaultSpec, VaultStatus};
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt;
+use kube::core::ObjectMeta;
+use windlass::Manager;
+
+/// The sample's kinds, to be created before it runs.
+pub fn crds() -> Vec<CustomResourceDefinition> {
+    vec![Vault::crd(), Tenant::crd()]
+}
+
+/// The manager with the sample's controllers.
+pub fn operator(manager: Manager) -> Manager {
+    manager.controller(vault::controller()).controller(tenant::controller())
+}
+
+fn named(name: String) -> ObjectMeta {
+    ObjectMeta { name: Some(name), ..Default::default() }
+}
+
+/// Conditions as the API describes them, in a list keyed by type.
+fn conditions_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({
+        "type": "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+        "items": {
+            "type": "object",
+            "required": ["type", "status", "lastTransitionTime", "reason", "message"],
+            "properties": {
+                "type": { "type": "string" },
+                "status": { "type": "string" },
+                "observedGeneration": { "type": "integer", "format": "int64" },
+                "lastTransitionTime": { "type": "string", "format": "date-time" },
+                "reason": { "type": "string" },
+                "message": { "type": "string" }
+            }
+        }
+    })
+}

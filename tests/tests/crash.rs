@@ -1,0 +1,48 @@
+//! The crash test: the sample survives a crash before and after every one of its writes, and every lost request and answer,
+//! and ends in the state of an undisturbed life.
+
+use anyhow::{Context, ensure};
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::Duration;
+use windlass_harness::{Ground, Suite, Target};
+use windlass_tests::campaign::{live, world};
+use windlass_tests::grounds::embedded_in_process;
+use windlass_tests::sabotage::{Break, Sabotage};
+
+fn main() -> ExitCode {
+    Suite::on([embedded_in_process(), Ground::reference()])
+        .limit(Duration::from_secs(900))
+        .test("a crash after each write converges to the same end", |target| every_write(target, Break::KillAfter))
+        .test("a crash before each write converges to the same end", |target| every_write(target, Break::KillBefore))
+        .test("a lost request converges to the same end", |target| every_write(target, Break::LoseRequest))
+        .test("a lost answer converges to the same end", |target| every_write(target, Break::LoseAnswer))
+        .run()
+}
+
+async fn every_write(target: Target, how: Break) -> anyhow::Result<()> {
+    let (place, namespace) = world(&target).await?;
+    let undisturbed = live(&place, &namespace, Sabotage::none(), None).await.context("undisturbed")?;
+    let count = undisturbed.writes.len();
+    ensure!(count > 10, "the sample writes more than that: {:?}", undisturbed.writes);
+    let mut extra = BTreeMap::<isize, usize>::new();
+    for number in 1..=count {
+        let (place, namespace) = world(&target).await?;
+        let ended = live(&place, &namespace, Sabotage::at(number, how), Some(&undisturbed.state))
+            .await
+            .with_context(|| format!("{how:?} at write {number} of {count}"))?;
+        let more = ended.writes.len() as isize - count as isize;
+        *extra.entry(more).or_default() += 1;
+        ensure!(
+            more <= MOST_EXTRA_WRITES,
+            "{how:?} at write {number} of {count} cost {more} more writes:\n  undisturbed: {:?}\n  disturbed: {:?}",
+            undisturbed.writes,
+            ended.writes
+        );
+    }
+    println!("{}: {how:?} at each of {count} writes; extra writes (how many: how often): {extra:?}", target.ground());
+    Ok(())
+}
+
+/// A write that was lost is tried again, and a status that was on its way may be told once more.
+const MOST_EXTRA_WRITES: isize = 3;

@@ -1,0 +1,230 @@
+//! Random structural schemas, objects and sequences of writes by several managers, sent to two servers: equal objects,
+//! managedFields, conflicts and errors.
+//!
+//! `WINDLASS_STEPS` says how many steps (default 600, the acceptance run has 5,000 and more); `WINDLASS_SEED` runs one seed.
+
+use anyhow::{Context, ensure};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use std::time::Duration;
+use windlass_clock::Clock;
+use windlass_harness::{Ground, Suite, Target};
+use windlass_tests::compare::exchange::media;
+use windlass_tests::compare::{Pair, Random, Request, Server, Side, objects, schemas};
+
+/// Steps on one schema before the next.
+const STEPS_PER_SEED: usize = 60;
+
+/// Seeds that once showed a difference, kept for good.
+const KEPT: &[u64] = &[];
+
+fn main() -> ExitCode {
+    Suite::on([Ground::reference()])
+        .limit(Duration::from_secs(1500))
+        .test("random writes get equal answers", equal_answers)
+        .run()
+}
+
+async fn equal_answers(target: Target) -> anyhow::Result<()> {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let steps = usize::try_from(number("WINDLASS_STEPS").unwrap_or(600))?;
+    let seeds: Vec<u64> = match number("WINDLASS_SEED") {
+        Some(seed) => vec![seed],
+        None => KEPT.iter().copied().chain(1000..1000 + (steps / STEPS_PER_SEED) as u64).collect(),
+    };
+    let mut done = 0;
+    let mut failures = Vec::new();
+    for seed in &seeds {
+        match run_seed(&target, *seed).await {
+            Ok(count) => done += count,
+            Err(error) => failures.push(format!("seed {seed}: {error:#}")),
+        }
+        if failures.len() >= 8 {
+            break;
+        }
+    }
+    println!("{done} steps over {} schemas got equal answers", seeds.len() - failures.len());
+    ensure!(failures.is_empty(), "{}", failures.join("\n\n"));
+    Ok(())
+}
+
+async fn run_seed(target: &Target, seed: u64) -> anyhow::Result<usize> {
+    let mut random = Random::seeded(seed);
+    let left = windlass_tests::grounds::Embedded::in_process().client();
+    let mut pair = Pair {
+        left: Side::new(Server::new("embedded", left)),
+        right: Side::new(Server::new("reference", target.client())),
+    };
+    let crd = schemas::crd(seed, &mut random);
+    let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let name = crd["metadata"]["name"].as_str().context("a name")?.to_owned();
+    let create = Request::new("POST", crds).body(media::JSON, crd.clone());
+    let delete = Request::new("DELETE", format!("{crds}/{name}"));
+    // A run that was interrupted may have left it.
+    for side in [&pair.left, &pair.right] {
+        remove(&side.server, &delete).await?;
+    }
+    let (left, right) = (pair.left.server.send(&create).await?, pair.right.server.send(&create).await?);
+    ensure!(
+        left.status == right.status,
+        "the CRD: {crd}\n  {}\n  {}",
+        left.body["message"],
+        right.body["message"]
+    );
+    if !right.is_success() {
+        ensure!(
+            left.body["details"] == right.body["details"],
+            "the CRD: {crd}\n  {}\n  {}",
+            left.body["details"],
+            right.body["details"]
+        );
+        return Ok(1);
+    }
+    wait_until_served(&pair.left.server, seed).await?;
+    wait_until_served(&pair.right.server, seed).await?;
+    let outcome = steps(&mut pair, &mut random, seed, &crd).await;
+    for side in [&pair.left, &pair.right] {
+        remove(&side.server, &delete).await?;
+    }
+    outcome.with_context(|| {
+        format!("schema {}", crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"])
+    })
+}
+
+/// Deletes the CRD and waits until it is gone.
+async fn remove(server: &Server, delete: &Request) -> anyhow::Result<()> {
+    let clock = Clock::real();
+    for _ in 0..600 {
+        if server.send(delete).await?.status == 404 {
+            return Ok(());
+        }
+        clock.sleep(Duration::from_millis(20)).await;
+    }
+    anyhow::bail!("the CRD was not gone after 12 s")
+}
+
+async fn wait_until_served(server: &Server, seed: u64) -> anyhow::Result<()> {
+    let clock = Clock::real();
+    let list = Request::new("GET", collection(seed));
+    for _ in 0..600 {
+        if server.send(&list).await?.is_success() {
+            return Ok(());
+        }
+        clock.sleep(Duration::from_millis(20)).await;
+    }
+    anyhow::bail!("the CRD was not served after 12 s")
+}
+
+fn collection(seed: u64) -> String {
+    format!("/apis/{}/v1/namespaces/default/things", schemas::group(seed))
+}
+
+const NAMES: [&str; 2] = ["one", "two"];
+const MANAGERS: [&str; 3] = ["alice", "bob", "carol"];
+
+async fn steps(pair: &mut Pair, random: &mut Random, seed: u64, crd: &Value) -> anyhow::Result<usize> {
+    let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"];
+    let has_status = crd["spec"]["versions"][0].get("subresources").is_some();
+    let mut last: [Option<Value>; 2] = [None, None];
+    for step in 0..STEPS_PER_SEED {
+        let which = random.below(NAMES.len());
+        let request = request(random, seed, schema, has_status, NAMES[which], last[which].as_ref());
+        let answer = pair.ask(&request).await.with_context(|| format!("step {step}"))?;
+        if answer.is_success()
+            && answer.body["kind"] == "Thing"
+            && !request.query.iter().any(|(name, _)| *name == "dryRun")
+        {
+            last[which] = (request.method != "DELETE").then_some(answer.body);
+        }
+    }
+    Ok(STEPS_PER_SEED)
+}
+
+fn request(
+    random: &mut Random,
+    seed: u64,
+    schema: &Value,
+    has_status: bool,
+    name: &str,
+    last: Option<&Value>,
+) -> Request {
+    let wrong = if random.chance(25) { 6 } else { 0 };
+    let status = has_status && random.chance(20);
+    let item = format!("{}/{name}{}", collection(seed), if status { "/status" } else { "" });
+    let manager = *random.pick(&MANAGERS);
+    let fresh = |random: &mut Random| {
+        json!({
+            "apiVersion": format!("{}/v1", schemas::group(seed)), "kind": "Thing", "metadata": {"name": name},
+            "spec": objects::value(&schema["spec"], random, wrong),
+        })
+    };
+    let mut request = match random.below(if last.is_some() { 12 } else { 3 }) {
+        0 | 1 if last.is_none() => Request::new("POST", collection(seed)).body(media::JSON, fresh(random)),
+        0 => Request::new("POST", collection(seed)).body(media::JSON, fresh(random)),
+        1 => Request::new("GET", item),
+        2..=5 => {
+            let mut intent = fresh(random);
+            if random.chance(40) {
+                intent["metadata"]["labels"] = json!({"l": random.pick(&["1", "2"])});
+            }
+            if status || random.chance(15) {
+                intent["status"] = objects::value(&schema["status"], random, wrong);
+            }
+            let mut request = Request::new("PATCH", item).body(media::APPLY_PATCH, intent);
+            if random.chance(45) {
+                request = request.with("force", "true");
+            }
+            request.with("fieldManager", manager)
+        }
+        6 | 7 => {
+            let mut body = last.cloned().unwrap_or_default();
+            if let Some(meta) = body["metadata"].as_object_mut() {
+                meta.remove("creationTimestamp");
+                meta.remove("managedFields");
+                if random.chance(10) {
+                    meta.remove("resourceVersion");
+                }
+            }
+            body["spec"] = objects::value(&schema["spec"], random, wrong);
+            if random.chance(30) {
+                body["metadata"]["labels"] = json!({"l": random.pick(&["1", "2", "3"]), "m": "x"});
+            }
+            if status || random.chance(20) {
+                body["status"] = objects::value(&schema["status"], random, wrong);
+            }
+            Request::new("PUT", item).body(media::JSON, body)
+        }
+        8 | 9 => {
+            let part = if status { "status" } else { "spec" };
+            let patch = json!({part: objects::value(&schema[part], random, wrong)});
+            Request::new("PATCH", item).body(media::MERGE_PATCH, patch)
+        }
+        10 => {
+            let field = *random.pick(&schemas::FIELDS);
+            let path = format!("/{}/{field}", if status { "status" } else { "spec" });
+            let operation = match random.below(4) {
+                0 => json!({"op": "remove", "path": path}),
+                1 => json!({"op": "test", "path": path, "value": objects::anything(random, 1)}),
+                2 => json!({"op": "replace", "path": path, "value": objects::anything(random, 1)}),
+                _ => {
+                    let part = if status { "status" } else { "spec" };
+                    json!({"op": "add", "path": path, "value": objects::value(&schema[part]["properties"][field], random, wrong)})
+                }
+            };
+            Request::new("PATCH", item).body(media::JSON_PATCH, json!([operation]))
+        }
+        _ => Request::new("DELETE", format!("{}/{name}", collection(seed))),
+    };
+    if matches!(request.method, "POST" | "PUT" | "PATCH") {
+        if request.content_type != media::APPLY_PATCH && random.chance(60) {
+            request = request.with("fieldManager", manager);
+        }
+        if random.chance(35) {
+            request = request.with("fieldValidation", *random.pick(&["Strict", "Warn", "Ignore"]));
+        }
+        if random.chance(8) {
+            request = request.with("dryRun", "All");
+        }
+    }
+    request
+}
