@@ -11,6 +11,7 @@ use std::time::Duration;
 use windlass_clock::Clock;
 use windlass_harness::{Ground, Suite, Target};
 use windlass_tests::compare::exchange::media;
+use windlass_tests::compare::normalise::may_be_newer;
 use windlass_tests::compare::{Pair, Random, Request, Server, Side, first_difference};
 
 /// Requests before the watches of a round are compared.
@@ -120,8 +121,9 @@ impl Sequence {
     }
 
     async fn ask(&mut self, request: Request) -> anyhow::Result<Value> {
-        // A list from "any" version may lag behind on the reference; a consistent list first brings its cache up to date.
-        if request.query.iter().any(|(name, value)| *name == "resourceVersion" && value == "0") {
+        // A list that may be of an older version comes from the reference's cache, which may lag behind; a consistent
+        // list first brings it up to date.
+        if may_be_newer(&request) {
             self.pair.ask(&Request::new("GET", request.path.clone())).await?;
         }
         let answer = self.pair.ask(&request).await?;

@@ -1,6 +1,7 @@
 //! The API as a whole: made once, cloned cheaply, asked through services.
 
 use crate::crd::{self, lifecycle};
+use crate::faults::Faults;
 use crate::flow::Operation;
 use crate::flow::authenticate::Identity;
 use crate::flow::{decode, managed};
@@ -44,6 +45,7 @@ pub(crate) struct Inner {
     pub(crate) clock: Clock,
     pub(crate) store: Arc<Store>,
     pub(crate) registry: Registry,
+    pub(crate) faults: Faults,
     /// The resource of the definitions themselves.
     pub(crate) definitions: Arc<Resource>,
     /// Held while a definition gets its names or goes.
@@ -60,8 +62,10 @@ impl Api {
         let definitions = registry
             .get(crd::GROUP, "v1", "customresourcedefinitions")
             .expect("the definitions' own resource is built in");
+        let store = Store::new(config.store, config.clock.clone());
         let inner = Inner {
-            store: Store::new(config.store, config.clock.clone()),
+            faults: Faults::new(store.clone()),
+            store,
             clock: config.clock,
             registry,
             definitions,
@@ -78,12 +82,17 @@ impl Api {
 
     /// The API as `identity` sees it: a service for requests of any body, such as a `kube::Client` is made of.
     pub fn service(&self, identity: Identity) -> ApiService {
-        ApiService::new(self.0.clone(), identity)
+        ApiService::new(self.0.clone(), identity, self.0.stopped.clone())
     }
 
     /// What it stores everything in.
     pub fn store(&self) -> &Arc<Store> {
         &self.0.store
+    }
+
+    /// What goes wrong on purpose, and the record of writes.
+    pub fn faults(&self) -> &Faults {
+        &self.0.faults
     }
 
     /// The time that it lives by.

@@ -6,13 +6,15 @@ use http_body::{Body, Frame, SizeHint};
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 /// The body of an answer.
 pub struct ApiBody(Kind);
 
 enum Kind {
     Full(Bytes),
-    Watch(WatchBody),
+    Broken(Option<Bytes>),
+    Watch(WatchBody, Pin<Box<WaitForCancellationFutureOwned>>),
 }
 
 impl ApiBody {
@@ -20,15 +22,24 @@ impl ApiBody {
         Self(Kind::Full(bytes))
     }
 
-    pub(crate) fn watch(body: WatchBody) -> Self {
-        Self(Kind::Watch(body))
+    /// A watch that ends when `ended` says so, if not before.
+    pub(crate) fn watch(body: WatchBody, ended: CancellationToken) -> Self {
+        Self(Kind::Watch(body, Box::pin(ended.cancelled_owned())))
+    }
+
+    /// The first half of this body, after which it breaks off as a lost connection does.
+    pub(crate) fn broken(self) -> Self {
+        match self.0 {
+            Kind::Full(bytes) => Self(Kind::Broken(Some(bytes.slice(..bytes.len() / 2)))),
+            other => Self(other),
+        }
     }
 
     /// How many bytes it has, if that is known.
     pub(crate) fn length(&self) -> Option<usize> {
         match &self.0 {
             Kind::Full(bytes) => Some(bytes.len()),
-            Kind::Watch(_) => None,
+            Kind::Watch(..) | Kind::Broken(_) => None,
         }
     }
 }
@@ -44,7 +55,14 @@ impl Body for ApiBody {
         match &mut self.0 {
             Kind::Full(bytes) if bytes.is_empty() => Poll::Ready(None),
             Kind::Full(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-            Kind::Watch(body) => Pin::new(body).poll_frame(context),
+            Kind::Broken(half) => Poll::Ready(Some(match half.take() {
+                Some(half) if !half.is_empty() => Ok(Frame::data(half)),
+                _ => Err(io::Error::new(io::ErrorKind::ConnectionReset, "the connection was lost")),
+            })),
+            Kind::Watch(body, ended) => match ended.as_mut().poll(context) {
+                Poll::Ready(()) => Poll::Ready(None),
+                Poll::Pending => Pin::new(body).poll_frame(context),
+            },
         }
     }
 
@@ -55,7 +73,7 @@ impl Body for ApiBody {
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Kind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Kind::Watch(_) => SizeHint::default(),
+            Kind::Watch(..) | Kind::Broken(_) => SizeHint::default(),
         }
     }
 }
@@ -64,7 +82,8 @@ impl std::fmt::Debug for ApiBody {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.0 {
             Kind::Full(bytes) => write!(f, "ApiBody({} bytes)", bytes.len()),
-            Kind::Watch(_) => f.write_str("ApiBody(watch)"),
+            Kind::Watch(..) => f.write_str("ApiBody(watch)"),
+            Kind::Broken(_) => f.write_str("ApiBody(broken)"),
         }
     }
 }

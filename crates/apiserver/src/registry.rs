@@ -2,6 +2,7 @@
 
 use crate::crd::serve;
 use crate::facts::FACTS;
+use crate::flow::decode;
 use crate::kinds::{self, text};
 use crate::resource::{Resource, Selectable, Subresource};
 use parking_lot::RwLock;
@@ -166,8 +167,15 @@ fn built_in() -> impl Iterator<Item = Resource> {
             ..Resource::default()
         };
         resource.stored_as = resource.api_version();
+        resource.blank = blank_fields(&resource).into();
         Some(resource)
     })
+}
+
+fn blank_fields(resource: &Resource) -> String {
+    let Some(Value::Object(fields)) = decode::blank(resource) else { return String::new() };
+    let rest = fields.iter().filter(|(name, _)| !matches!(name.as_str(), "apiVersion" | "kind" | "metadata"));
+    rest.map(|(name, value)| format!(",{}:{value}", Value::from(name.as_str()))).collect()
 }
 
 #[cfg(test)]

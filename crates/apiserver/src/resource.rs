@@ -46,6 +46,9 @@ pub struct Resource {
     pub schemas: Arc<BTreeMap<String, Arc<Schema>>>,
     /// The name of the CRD that defines it.
     pub definition: String,
+    /// The JSON of what an object has beside its type and metadata when there is nothing in it, each field with a comma
+    /// before it.
+    pub blank: Arc<str>,
     /// Told apart from what the same resource was before its CRD changed.
     pub stamp: u64,
     /// Whether everything stored went through this very schema, so that reading needs no second look.

@@ -2,6 +2,7 @@
 
 use crate::api::Api;
 use crate::flow::authenticate::Identity;
+use crate::service::ApiService;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::io;
@@ -40,7 +41,7 @@ impl Api {
     /// If the listener has no address.
     pub fn serve_tcp(&self, listener: TcpListener) -> io::Result<Serving> {
         let address = listener.local_addr()?;
-        let stop = CancellationToken::new();
+        let stop = self.0.stopped.child_token();
         let places = Arc::new(Semaphore::new(CONNECTIONS as usize));
         let accepting = tokio::spawn(accept(self.clone(), listener, stop.clone(), places.clone()));
         Ok(Serving { address, stop, accepting, places, clock: self.clock().clone() })
@@ -96,7 +97,8 @@ async fn accept(api: Api, listener: TcpListener, stop: CancellationToken, places
 async fn serve(api: Api, stream: TcpStream, stop: CancellationToken) {
     // Answers are written whole; waiting for more would only delay them.
     let _ = stream.set_nodelay(true);
-    let service = TowerToHyperService::new(api.service(Identity::admin()));
+    let service = ApiService::new(api.0.clone(), Identity::admin(), stop.clone());
+    let service = TowerToHyperService::new(service);
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .serve_connection(TokioIo::new(stream), service);
@@ -105,7 +107,6 @@ async fn serve(api: Api, stream: TcpStream, stop: CancellationToken) {
         ended = connection.as_mut() => ended,
         () = stop.cancelled() => {
             connection.as_mut().graceful_shutdown();
-            // A watch never finishes by itself: it is cut off when the time is up.
             match api.clock().timeout(GRACE, connection.as_mut()).await {
                 Ok(ended) => ended,
                 Err(_) => return,

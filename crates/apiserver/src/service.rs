@@ -2,6 +2,7 @@
 
 use crate::api::Inner;
 use crate::body::ApiBody;
+use crate::faults::{Delivery, RequestInfo, Verdict};
 use crate::flow::authenticate::Identity;
 use crate::flow::authorize;
 use crate::path::{self, Route, Target};
@@ -21,6 +22,7 @@ use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use tokio_util::sync::CancellationToken;
 
 /// The largest body of a request.
 const LARGEST_BODY: usize = 3 * 1024 * 1024;
@@ -30,11 +32,13 @@ const LARGEST_BODY: usize = 3 * 1024 * 1024;
 pub struct ApiService {
     api: Arc<Inner>,
     identity: Arc<Identity>,
+    /// Ends watches.
+    ended: CancellationToken,
 }
 
 impl ApiService {
-    pub(crate) fn new(api: Arc<Inner>, identity: Identity) -> Self {
-        Self { api, identity: Arc::new(identity) }
+    pub(crate) fn new(api: Arc<Inner>, identity: Identity, ended: CancellationToken) -> Self {
+        Self { api, identity: Arc::new(identity), ended }
     }
 }
 
@@ -61,13 +65,13 @@ where
         let service = self.clone();
         Box::pin(async move {
             let (parts, body) = request.into_parts();
-            Ok(service.answer(parts, body).await)
+            service.answer(parts, body).await
         })
     }
 }
 
 impl ApiService {
-    async fn answer<B>(&self, parts: Parts, body: B) -> Response<ApiBody>
+    async fn answer<B>(&self, parts: Parts, body: B) -> io::Result<Response<ApiBody>>
     where
         B: Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -75,16 +79,14 @@ impl ApiService {
         // Read before anything is refused: a connection with an unread body could not be used again.
         let body = read_body(body).await;
         let target = match path::route(parts.uri.path()) {
-            Route::Malformed => return plain(StatusCode::BAD_REQUEST, "400 Bad Request"),
-            Route::Other(segments) => return discovery::answer(&self.api, &parts, &segments),
+            Route::Malformed => return Ok(plain(StatusCode::BAD_REQUEST, "400 Bad Request")),
+            Route::Other(segments) => return Ok(discovery::answer(&self.api, &parts, &segments)),
             Route::Resource(target) => target,
         };
         let served = self.api.registry.served();
-        if served.versions(&target.group).iter().all(|version| *version != target.version) {
-            return plain(StatusCode::NOT_FOUND, "404 page not found\n");
-        }
         let Some(resource) = served.get(&target.group, &target.version, &target.plural) else {
-            return failure(&Status::no_such_resource());
+            let known = served.versions(&target.group).contains(&target.version);
+            return Ok(not_found(!known));
         };
         let misplaced = match (&target.namespace, &target.name) {
             (Some(_), _) => !resource.namespaced,
@@ -92,35 +94,29 @@ impl ApiService {
             (None, None) => false,
         };
         if misplaced {
-            return match resource.custom {
-                true => plain(StatusCode::NOT_FOUND, "404 page not found\n"),
-                false => failure(&Status::no_such_resource()),
-            };
+            return Ok(not_found(resource.custom));
         }
-        let deprecation = resource.deprecation.clone();
-        match self.run(resource, target, &parts, body).await {
-            Ok(mut answer) => {
-                answer.warnings.splice(0..0, deprecation);
-                success(answer)
-            }
-            Err(status) => failure(&status),
+        match self.call(resource, target, &parts, body) {
+            Ok((verb, call)) => self.carry_out(verb, &call).await,
+            Err(status) => Ok(failure(&status)),
         }
     }
 
-    async fn run(
+    /// The request as its verb wants it, if it may be asked at all.
+    fn call(
         &self,
         resource: Arc<Resource>,
         target: Target,
         parts: &Parts,
         body: Result<Bytes, Status>,
-    ) -> Result<Answer, Status> {
+    ) -> Result<(&'static str, Call<'_>), Status> {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let verb = verb(&resource, &target, &parts.method, &query)?;
         let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
         negotiate::accept(header(ACCEPT), verb == "watch")?;
         authorize::check(&self.identity, verb, &target)?;
-        let leash = Leash { ended: self.api.stopped.child_token(), ..Leash::default() };
-        let mut call = Call {
+        let reads = matches!(verb, "get" | "list" | "watch");
+        let call = Call {
             api: &self.api,
             identity: &self.identity,
             resource,
@@ -128,22 +124,82 @@ impl ApiService {
             query,
             user_agent: header(USER_AGENT).to_owned(),
             content_type: header(CONTENT_TYPE).to_owned(),
-            body: Bytes::new(),
+            body: if reads { Bytes::new() } else { body? },
             ceiling: None,
-            leash,
+            ended: self.ended.clone(),
+            leash: Leash::default(),
         };
-        if !matches!(verb, "get" | "list" | "watch") {
-            call.body = body?;
+        Ok((verb, call))
+    }
+
+    /// Does what is asked, as far as faults let it, and answers, likewise.
+    async fn carry_out(&self, verb: &'static str, call: &Call<'_>) -> io::Result<Response<ApiBody>> {
+        let (api, target) = (&self.api, &call.target);
+        let storage = call.resource.storage_key();
+        let mut info = RequestInfo {
+            verb,
+            resource: &storage,
+            subresource: target.subresource.as_deref().unwrap_or_default(),
+            namespace: target.namespace.as_deref().unwrap_or_default(),
+            name: target.name.as_deref().unwrap_or_default(),
+            user: &self.identity.user,
+            user_agent: &call.user_agent,
+            dry_run: call.query.get("dryRun").is_some(),
+        };
+        let decision = api.faults.before(&info);
+        api.clock.sleep(decision.delay).await;
+        match &decision.verdict {
+            Verdict::Proceed => {}
+            Verdict::Refuse(status) => return Ok(failure(status)),
+            Verdict::Lose => return Err(lost()),
         }
-        match verb {
-            "get" => verbs::read::get(&call).await,
-            "list" | "watch" => verbs::read::list_or_watch(&call).await,
-            "create" => verbs::create::create(&call).await,
-            "update" => verbs::update::update(&call).await,
-            "patch" => verbs::patch::patch(&call).await,
-            "delete" => verbs::delete::delete(&call).await,
-            _ => verbs::delete::delete_collection(&call).await,
+        let call = Call { ceiling: decision.ceiling, leash: decision.leash.clone(), ..call.clone() };
+        let answered = dispatch(verb, &call).await;
+        let (code, name) = match &answered {
+            Ok(answer) => (answer.code, answer.name.clone()),
+            Err(status) => (status.code, String::new()),
+        };
+        if info.name.is_empty() {
+            info.name = &name;
         }
+        let outcome = api.faults.after(&info, &decision, code);
+        api.clock.sleep(outcome.delay).await;
+        let response = match answered {
+            Ok(mut answer) => {
+                answer.warnings.splice(0..0, call.resource.deprecation.clone());
+                success(answer)
+            }
+            Err(status) => failure(&status),
+        };
+        match outcome.delivery {
+            Delivery::Deliver => Ok(response),
+            Delivery::Lose => Err(lost()),
+            Delivery::Cut => Ok(response.map(ApiBody::broken)),
+        }
+    }
+}
+
+async fn dispatch(verb: &str, call: &Call<'_>) -> Result<Answer, Status> {
+    match verb {
+        "get" => verbs::read::get(call).await,
+        "list" | "watch" => verbs::read::list_or_watch(call).await,
+        "create" => verbs::create::create(call).await,
+        "update" => verbs::update::update(call).await,
+        "patch" => verbs::patch::patch(call).await,
+        "delete" => verbs::delete::delete(call).await,
+        _ => verbs::delete::delete_collection(call).await,
+    }
+}
+
+fn lost() -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionReset, "the connection was lost")
+}
+
+/// 404: in plain text for what no part of the API claims.
+fn not_found(unclaimed: bool) -> Response<ApiBody> {
+    match unclaimed {
+        true => plain(StatusCode::NOT_FOUND, "404 page not found\n"),
+        false => failure(&Status::no_such_resource()),
     }
 }
 

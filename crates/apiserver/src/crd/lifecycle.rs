@@ -22,7 +22,7 @@ const MANAGER: &str = "kube-apiserver";
 /// An object was created or changed.
 pub(crate) async fn changed(operation: &Operation<'_>, name: &str) {
     if is_definitions(&operation.resource) {
-        settle(operation.api, name).await;
+        settle_and_follow(operation.api, name).await;
     }
 }
 
@@ -33,7 +33,15 @@ pub(crate) async fn gone(operation: &Operation<'_>, name: &str) {
         operation.api.registry.forget(name);
         settle_waiting(operation.api).await;
     } else if resource.custom && resource.terminating {
-        settle(operation.api, &resource.definition).await;
+        settle_and_follow(operation.api, &resource.definition).await;
+    }
+}
+
+/// Settles a definition; if it went, its names are free for others.
+async fn settle_and_follow(api: &Inner, name: &str) {
+    settle(api, name).await;
+    if api.store.get(&Key::new(STORAGE, "", name)).is_none() {
+        settle_waiting(api).await;
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct Rules {
     pub(crate) dependents: Dependents,
     /// May an update leave the version out?
     pub(crate) unconditional_update: bool,
+    /// May an update create what is not there?
+    pub(crate) create_on_update: bool,
     /// Does a change of the spec raise the generation?
     pub(crate) generation: bool,
     /// Fields that a field selector may name.
@@ -58,6 +60,7 @@ const PLAIN: Rules = Rules {
     name: NameRule::Subdomain,
     dependents: Dependents::Collected,
     unconditional_update: true,
+    create_on_update: false,
     generation: false,
     selectable: &[],
     owned: &[],
@@ -105,6 +108,7 @@ static TABLE: [Rules; 6] = [
     Rules {
         plural: "events",
         name: NameRule::PathSegment,
+        create_on_update: true,
         repeats_metadata: false,
         dependents: Dependents::Ignored,
         selectable: &[
@@ -130,6 +134,7 @@ static TABLE: [Rules; 6] = [
         plural: "leases",
         package: "coordination",
         unconditional_update: false,
+        create_on_update: true,
         prepare_create: checks::prepare_lease,
         prepare_update: |new, _| checks::prepare_lease(new),
         validate: checks::lease,

@@ -15,6 +15,8 @@ pub struct View {
     /// `"kind":"ConfigMapList","apiVersion":"v1"`
     type_of_list: String,
     typed_items: bool,
+    /// What an object has with nothing in it, each field with a comma before it.
+    blank: Arc<str>,
     transform: Option<(Form, Transform)>,
     lines: Lines,
 }
@@ -48,6 +50,7 @@ impl View {
             type_of_object: format!(r#""apiVersion":{api_version},"kind":{kind}"#),
             type_of_list: format!(r#""kind":{list_kind},"apiVersion":{api_version}"#),
             typed_items,
+            blank: Arc::default(),
             transform: None,
             lines: Lines::new(&name),
         }
@@ -59,6 +62,14 @@ impl View {
     pub fn transformed(mut self, name: &str, transform: Transform) -> Self {
         self.transform = Some((Form::new(name), transform));
         self.lines = Lines::new(name);
+        self
+    }
+
+    /// Where an object with nothing in it has more than its type and metadata: those fields' JSON, each with a comma
+    /// before it. Bookmarks have them.
+    #[must_use]
+    pub fn with_blank(mut self, fields: Arc<str>) -> Self {
+        self.blank = fields;
         self
     }
 
@@ -154,7 +165,8 @@ impl View {
             if ends_initial_events { r#","annotations":{"k8s.io/initial-events-end":"true"}"# } else { "" };
         let types = &self.type_of_object;
         let metadata = format!(r#"{{"resourceVersion":"{version}"{annotations}}}"#);
-        Bytes::from(format!("{{\"type\":\"BOOKMARK\",\"object\":{{{types},\"metadata\":{metadata}}}}}\n"))
+        let object = format!(r#"{{{types},"metadata":{metadata}{}}}"#, self.blank);
+        Bytes::from(format!("{{\"type\":\"BOOKMARK\",\"object\":{object}}}\n"))
     }
 }
 

@@ -21,7 +21,8 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
     prepare::namespace(&operation, &mut object)?;
     managed::update(&operation, None, &mut object);
     let outcome = store_new(&operation, object).await?;
-    Ok(Answer::new(201, outcome.bytes(resource)).warning(warnings))
+    let name = outcome.name().to_owned();
+    Ok(Answer { name, ..Answer::new(201, outcome.bytes(resource)).warning(warnings) })
 }
 
 /// The steps of a creation from mutation on; managed fields are set.
@@ -35,9 +36,16 @@ pub(crate) async fn store_new(operation: &Operation<'_>, mut object: Value) -> R
         return Err(Status::plain("resourceVersion should not be set on objects to be created"));
     }
     let name = text(&object, &["metadata", "name"]).to_owned();
-    let taken = || match text(&object, &["metadata", "generateName"]) {
-        "" => Status::already_exists(resource.named(), &name),
-        _ => Status::generated_name_taken(resource.named(), &name),
+    let taken = || {
+        let mut status = match text(&object, &["metadata", "generateName"]) {
+            "" => Status::already_exists(resource.named(), &name),
+            _ => Status::generated_name_taken(resource.named(), &name),
+        };
+        let there = operation.api.store.get(&operation.key(&name));
+        if there.is_some_and(|entry| !text(&entry.value(), &["metadata", "deletionTimestamp"]).is_empty()) {
+            status.message.insert_str(0, "object is being deleted: ");
+        }
+        status
     };
     if operation.options.dry_run {
         if operation.api.store.get(&operation.key(&name)).is_some() {

@@ -21,8 +21,10 @@ use crate::store::{Entry, Revision};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 
 /// A request for a resource, routed and read.
+#[derive(Clone)]
 pub(crate) struct Call<'a> {
     pub(crate) api: &'a Inner,
     pub(crate) identity: &'a Identity,
@@ -34,6 +36,8 @@ pub(crate) struct Call<'a> {
     pub(crate) body: Bytes,
     /// Answer as if nothing had happened after this revision.
     pub(crate) ceiling: Option<Revision>,
+    /// Ends watches when the server stops.
+    pub(crate) ended: CancellationToken,
     /// Who may end or hold back a watch.
     pub(crate) leash: Leash,
 }
@@ -42,13 +46,15 @@ pub(crate) struct Call<'a> {
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) code: u16,
+    /// The name that a new object was given.
+    pub(crate) name: String,
     pub(crate) body: ApiBody,
     pub(crate) warnings: Vec<String>,
 }
 
 impl Answer {
     pub(crate) fn new(code: u16, body: impl Into<Bytes>) -> Self {
-        Self { code, body: ApiBody::full(body.into()), warnings: Vec::new() }
+        Self { code, name: String::new(), body: ApiBody::full(body.into()), warnings: Vec::new() }
     }
 
     pub(crate) fn json(code: u16, value: &Value) -> Self {
@@ -85,6 +91,14 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
+    /// The object's name.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Stored(entry) => &entry.key().name,
+            Self::Shown(value) => crate::kinds::text(value, &["metadata", "name"]),
+        }
+    }
+
     /// The object, as the resource's clients see it.
     pub(crate) fn bytes(&self, resource: &Resource) -> Bytes {
         match self {

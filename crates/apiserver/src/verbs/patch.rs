@@ -3,7 +3,7 @@
 use super::rewrite::{Expectation, rewrite};
 use super::{Answer, Call};
 use crate::flow::{Operation, decode, managed, prepare};
-use crate::kinds::{child, text};
+use crate::kinds::text;
 use crate::negotiate::{self, PatchType};
 use crate::query::{Strictness, Write, WriteOptions, causes};
 use crate::status::{Named, Status};
@@ -70,11 +70,9 @@ fn make(
     let resource = &operation.resource;
     let patched = match (patch, live) {
         (Patch::Apply(intent), _) => {
-            let mut applied = managed::apply(operation, live, intent)?;
+            let applied = managed::apply(operation, live, intent)?;
             if live.is_none() {
                 refuse_uid(operation, &applied)?;
-                // There is nothing yet that it could be a version of.
-                child(&mut applied, "metadata").remove("resourceVersion");
             }
             applied
         }

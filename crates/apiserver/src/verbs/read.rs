@@ -9,13 +9,14 @@ use crate::status::Status;
 use crate::store::{Entry, Key};
 use std::sync::Arc;
 use windlass_schema::json;
+use windlass_schema::meta::NameRule;
 use windlass_schema::selector::{Fields, Labels};
 
 /// How a resource's objects are shown.
 pub(crate) fn view(resource: &Resource) -> View {
     let view = View::stored(&resource.api_version(), &resource.kind, &resource.list_kind, resource.custom);
     if !resource.custom || resource.pristine {
-        return view;
+        return view.with_blank(resource.blank.clone());
     }
     let name = format!("{} {}", resource.api_version(), resource.stamp);
     let resource = Arc::new(resource.clone());
@@ -44,9 +45,14 @@ pub(crate) async fn list_or_watch(call: &Call<'_>) -> Result<Answer, Status> {
         let body = read::list(&call.api.store, &scope, &options, &view).await?;
         return Ok(Answer::new(200, body));
     }
-    let leash = Leash { ended: call.resource.ended.child_token(), ..call.leash.clone() };
+    let leash = Leash { ended: call.resource.ended.clone(), ..call.leash.clone() };
     let body = read::watch(&call.api.store, scope, &options, Arc::new(view), leash).await?;
-    Ok(Answer { code: 200, body: ApiBody::watch(body), warnings: Vec::new() })
+    Ok(Answer {
+        name: String::new(),
+        code: 200,
+        body: ApiBody::watch(body, call.ended.clone()),
+        warnings: Vec::new(),
+    })
 }
 
 /// Which objects the path and the selectors of a request are about.
@@ -61,14 +67,34 @@ pub(crate) fn scope(call: &Call<'_>, options: &ListOptions) -> Result<Scope, Sta
             return Err(unknown_field(resource, &requirement.field));
         }
     }
+    let narrow = narrowed(call, options, &fields);
     let filter: Option<Filter> = (!labels.is_empty() || !fields.is_empty()).then(|| {
         let filter: Filter = Arc::new(move |entry: &Entry| {
             labels.matches(|name| entry.label(name)) && fields.matches(|name| entry.field(name))
         });
         filter
     });
-    let namespace = call.target.namespace.as_deref();
-    Ok(Scope::new(resource.storage_key(), namespace).with_filter(filter).with_ceiling(call.ceiling))
+    let scope = Scope::new(resource.storage_key(), narrow.0.as_deref()).with_name(narrow.1.as_deref());
+    Ok(scope.with_filter(filter).with_ceiling(call.ceiling))
+}
+
+/// The namespace and the name that a request can only be about, by its path or its field selector. A page that goes on
+/// is read as it was begun.
+fn narrowed(call: &Call<'_>, options: &ListOptions, fields: &Fields) -> (Option<String>, Option<String>) {
+    let path = call.target.namespace.clone();
+    if !options.continue_token.is_empty() {
+        return (path, None);
+    }
+    let exact = |field: &str, rule: NameRule| {
+        fields
+            .exact(field)
+            .filter(|value| !value.is_empty() && rule.check(value).is_empty())
+            .map(str::to_owned)
+    };
+    let namespaced = call.resource.namespaced;
+    let namespace = path.or_else(|| exact("metadata.namespace", NameRule::Label).filter(|_| namespaced));
+    let name = exact("metadata.name", NameRule::PathSegment).filter(|_| !namespaced || namespace.is_some());
+    (namespace, name)
 }
 
 fn unknown_field(resource: &Resource, field: &str) -> Status {

@@ -35,7 +35,12 @@ pub(crate) async fn rewrite(
             if !expectation.may_create {
                 return Err(Status::not_found(resource.named(), name));
             }
-            let object = make(None)?;
+            if !expectation.uid.is_empty() {
+                return Err(wrong_uid(operation, &expectation.uid, ""));
+            }
+            let mut object = make(None)?;
+            // There is nothing yet that it could be a version of.
+            child(&mut object, "metadata").remove("resourceVersion");
             match store_new(operation, object).await {
                 // Someone else created it first: then it is an update after all.
                 Err(status)
@@ -128,8 +133,7 @@ fn goes_away(operation: &Operation<'_>, new: &Value, old: &Value) -> bool {
         |pointer: &str| new.pointer(pointer).and_then(Value::as_array).is_some_and(|list| !list.is_empty());
     let namespace = operation.resource.group.is_empty() && operation.resource.plural == "namespaces";
     let grace = old.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
-    !finalizers("/metadata/finalizers")
-        && !(namespace && finalizers("/spec/finalizers"))
-        && !text(old, &["metadata", "deletionTimestamp"]).is_empty()
-        && grace == 0
+    let held = finalizers("/metadata/finalizers") || (namespace && finalizers("/spec/finalizers"));
+    let deleted = !text(old, &["metadata", "deletionTimestamp"]).is_empty();
+    deleted && !held && grace == 0
 }

@@ -18,13 +18,16 @@ pub(crate) async fn update(call: &Call<'_>) -> Result<Answer, Status> {
     let mut object = operation.judge(decoded, &mut warnings)?;
     prepare::namespace(&operation, &mut object)?;
     prepare::name(&operation, &object)?;
-    let expectation =
-        Expectation { uid: text(&object, &["metadata", "uid"]).to_owned(), ..Expectation::default() };
+    let expectation = Expectation {
+        uid: text(&object, &["metadata", "uid"]).to_owned(),
+        may_create: operation.subresource.is_empty()
+            && resource.rules.is_some_and(|rules| rules.create_on_update),
+    };
     let make = |live: Option<&serde_json::Value>| {
         let mut object = object.clone();
         managed::update(&operation, live, &mut object);
         Ok(object)
     };
-    let (outcome, _) = rewrite(&operation, &expectation, make).await?;
-    Ok(Answer::new(200, outcome.bytes(resource)).warning(warnings))
+    let (outcome, created) = rewrite(&operation, &expectation, make).await?;
+    Ok(Answer::new(if created { 201 } else { 200 }, outcome.bytes(resource)).warning(warnings))
 }

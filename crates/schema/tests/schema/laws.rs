@@ -211,3 +211,29 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_deepest_value_fits_a_small_stack() {
+    fn walk() {
+        let definitions =
+            json!({"Tree": {"type": "object", "additionalProperties": {"$ref": "#/definitions/Tree"}}});
+        let definitions = windlass_schema::schema::link(definitions.as_object().unwrap()).unwrap();
+        let tree = &definitions["Tree"];
+        let text = [r#"{"a":"#.repeat(json::MAX_DEPTH - 1).as_str(), "{}", &"}".repeat(json::MAX_DEPTH - 1)]
+            .concat();
+        let mut value = json::read(text.as_bytes()).unwrap().value;
+        let old = value.clone();
+        assert!(prune::prune(tree, &mut value, true).is_empty());
+        default::fill(tree, &mut value);
+        assert!(validate::validate(tree, &value, &Path::root()).is_empty());
+        assert!(validate::validate_update(tree, &value, &old, &Path::root()).is_empty());
+        patch::merge(&mut value, &old);
+        assert_eq!(json::to_string(&value), text);
+        let mut schema = json!({"type": "string"});
+        for _ in 0..120 {
+            schema = json!({"type": "object", "properties": {"a": schema}, "allOf": [{"minProperties": 0}]});
+        }
+        assert_eq!(structural::check(&schema, &Path::new("s")), []);
+    }
+    std::thread::Builder::new().stack_size(1 << 20).spawn(walk).unwrap().join().unwrap();
+}

@@ -1,0 +1,12 @@
+//! The API as its clients see it, driven in process. The expected texts and objects are those of real Kubernetes.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
+mod bad_input;
+mod custom;
+mod discovery;
+mod faults;
+mod namespaces;
+mod support;
+mod watches;
+mod writes;
