@@ -120,6 +120,7 @@ impl Inner {
                 manager: "kube-apiserver".to_owned(),
                 strictness: Strictness::Ignore,
                 force: false,
+                apply: false,
             },
         };
         let namespace = json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}});

@@ -12,6 +12,11 @@ pub fn fill(schema: &Arc<Schema>, value: &mut Value) {
     fill_in(schema, value);
 }
 
+/// The same without dropping nulls: what an apply leaves is judged with them.
+pub fn fill_missing(schema: &Arc<Schema>, value: &mut Value) {
+    fill_in(schema, value);
+}
+
 fn field_schema<'a>(schema: &'a Schema, name: &str) -> Option<&'a Arc<Schema>> {
     match (schema.properties.get(name), &schema.additional) {
         (Some(schema), _) => Some(schema),
@@ -20,7 +25,8 @@ fn field_schema<'a>(schema: &'a Schema, name: &str) -> Option<&'a Arc<Schema>> {
     }
 }
 
-fn drop_nulls(schema: &Arc<Schema>, value: &mut Value) {
+/// Drops nulls where the schema knows neither null nor a default.
+pub fn drop_nulls(schema: &Arc<Schema>, value: &mut Value) {
     match value {
         Value::Object(fields) => fields.retain(|name, value| match field_schema(schema, name) {
             Some(schema) if value.is_null() && !schema.nullable && schema.default.is_none() => false,

@@ -6,7 +6,8 @@ use crate::resource::Resource;
 use crate::status::Status;
 use crate::typed;
 use serde_json::{Map, Value};
-use windlass_schema::{default, json, prune};
+use std::sync::Arc;
+use windlass_schema::{Path, Schema, default, embedded, json, meta, prune};
 
 /// The encodings of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,8 +22,6 @@ pub(crate) struct Decoded {
     pub(crate) value: Value,
     pub(crate) complaints: Vec<String>,
 }
-
-const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
 /// Reads a body that should hold an object of `resource`.
 pub(crate) fn body(resource: &Resource, bytes: &[u8], media: Media) -> Result<Decoded, Status> {
@@ -146,19 +145,44 @@ fn built_in(
 }
 
 fn custom(resource: &Resource, mut value: Value, unknown: &mut Vec<String>) -> Result<Value, String> {
-    if let Some(object) = value.as_object_mut()
-        && let Some(metadata) = object.remove("metadata").filter(|metadata| !metadata.is_null())
-    {
-        let metadata = typed::convert(&FACTS.structs, OBJECT_META, metadata, "metadata", unknown)
-            .map_err(|failure| failure.0)?;
-        object.insert("metadata".to_owned(), metadata);
-    }
+    coerce(resource.schema.as_ref(), &mut value, unknown)?;
     if let Some(schema) = &resource.schema {
-        unknown.extend(prune::prune(schema, &mut value, true));
-        default::fill(schema, &mut value);
+        default::fill_missing(schema, &mut value);
     }
-    unknown.sort();
     Ok(value)
+}
+
+/// What decoding does to a custom object before it is defaulted: metadata is read as what it is, here and in embedded
+/// resources; what is unknown goes, and so do nulls that mean nothing.
+fn coerce(schema: Option<&Arc<Schema>>, value: &mut Value, unknown: &mut Vec<String>) -> Result<(), String> {
+    if let Some(object) = value.as_object_mut()
+        && let Some(metadata) = object.get_mut("metadata")
+    {
+        if metadata.is_null() {
+            object.remove("metadata");
+        } else {
+            unknown.extend(meta::decode(metadata)?);
+        }
+    }
+    if let Some(schema) = schema {
+        unknown.extend(prune::prune(schema, value, true));
+        default::drop_nulls(schema, value);
+        let dropped = embedded::coerce(schema, value, &Path::root());
+        unknown.extend(dropped.map_err(|error| error.to_string())?);
+    }
+    Ok(())
+}
+
+/// A custom object as it is after it went through the store: what an apply may leave behind is gone.
+pub(crate) fn settled(resource: &Resource, mut value: Value) -> Value {
+    if resource.custom {
+        // It was found valid: nothing in it can be of a wrong type.
+        let _ = coerce(resource.schema.as_ref(), &mut value, &mut Vec::new());
+        if let Some(schema) = &resource.schema {
+            default::fill_missing(schema, &mut value);
+        }
+    }
+    value
 }
 
 /// What an object of a built-in kind looks like with nothing in it.

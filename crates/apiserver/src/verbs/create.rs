@@ -35,6 +35,9 @@ pub(crate) async fn store_new(operation: &Operation<'_>, mut object: Value) -> R
     if !text(&object, &["metadata", "resourceVersion"]).is_empty() {
         return Err(Status::plain("resourceVersion should not be set on objects to be created"));
     }
+    if operation.options.apply {
+        object = decode::settled(resource, object);
+    }
     let name = text(&object, &["metadata", "name"]).to_owned();
     let taken = || {
         let mut status = match text(&object, &["metadata", "generateName"]) {

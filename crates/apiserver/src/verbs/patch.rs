@@ -10,7 +10,7 @@ use crate::status::{Named, Status};
 use crate::typed;
 use serde_json::Value;
 use windlass_schema::field::{FieldError, Path};
-use windlass_schema::{json, patch};
+use windlass_schema::{default, json, patch};
 
 /// A patch, read.
 enum Patch {
@@ -70,11 +70,10 @@ fn make(
     let resource = &operation.resource;
     let patched = match (patch, live) {
         (Patch::Apply(intent), _) => {
-            let applied = managed::apply(operation, live, intent)?;
-            if live.is_none() {
-                refuse_uid(operation, &applied)?;
-            }
-            applied
+            let mut object = applied(operation, intent, live)?;
+            prepare::name(operation, &object)?;
+            prepare::namespace(operation, &mut object)?;
+            return Ok(object);
         }
         (_, None) => return Err(Status::not_found(resource.named(), &operation.name)),
         (Patch::Json(patch), Some(live)) => {
@@ -107,10 +106,25 @@ fn make(
     let mut object = decoded.value;
     prepare::name(operation, &object)?;
     prepare::namespace(operation, &mut object)?;
-    if !matches!(patch, Patch::Apply(_)) {
-        managed::update(operation, live, &mut object);
-    }
+    managed::update(operation, live, &mut object);
     Ok(object)
+}
+
+/// The object that an apply makes, defaulted. Custom objects keep what it leaves behind, nulls too, until they are judged.
+fn applied(operation: &Operation<'_>, intent: &Value, live: Option<&Value>) -> Result<Value, Status> {
+    let resource = &operation.resource;
+    let mut applied = managed::apply(operation, live, intent)?;
+    if live.is_none() {
+        refuse_uid(operation, &applied)?;
+    }
+    if !resource.custom {
+        let decoded = decode::object(resource, applied).map_err(Status::plain)?;
+        return Ok(decoded.value);
+    }
+    if let Some(schema) = &resource.schema {
+        default::fill_missing(schema, &mut applied);
+    }
+    Ok(applied)
 }
 
 /// An intent that names a UID is about an object that exists.

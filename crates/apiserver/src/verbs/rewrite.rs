@@ -61,6 +61,9 @@ pub(crate) async fn rewrite(
         validate::update(operation, &new, &live)?;
         admit::check(operation, Some(&new), Some(&live))?;
         keep_times_if_unchanged(&live, &mut new);
+        if operation.options.apply {
+            new = decode::settled(resource, new);
+        }
         if goes_away(operation, &new, &live) {
             if operation.options.dry_run {
                 return Ok((Outcome::Shown(new), false));
