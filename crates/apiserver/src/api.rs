@@ -122,6 +122,7 @@ impl Inner {
                 force: false,
                 apply: false,
             },
+            warnings: Arc::default(),
         };
         let namespace = json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}});
         let mut object = decode::object(resource, namespace).expect("a namespace needs but a name").value;

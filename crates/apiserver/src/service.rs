@@ -126,6 +126,7 @@ impl ApiService {
             content_type: header(CONTENT_TYPE).to_owned(),
             body: if reads { Bytes::new() } else { body? },
             ceiling: None,
+            warnings: Arc::default(),
             ended: self.ended.clone(),
             leash: Leash::default(),
         };
@@ -165,12 +166,11 @@ impl ApiService {
         let outcome = api.faults.after(&info, &decision, code);
         api.clock.sleep(outcome.delay).await;
         let response = match answered {
-            Ok(mut answer) => {
-                answer.warnings.splice(0..0, call.resource.deprecation.clone());
-                success(answer)
-            }
+            Ok(answer) => success(answer),
             Err(status) => failure(&status),
         };
+        let given = std::mem::take(&mut *call.warnings.lock());
+        let response = warned(response, call.resource.deprecation.clone().into_iter().chain(given));
         match outcome.delivery {
             Delivery::Deliver => Ok(response),
             Delivery::Lose => Err(lost()),
@@ -287,8 +287,11 @@ fn respond(code: StatusCode, content_type: &'static str, body: ApiBody) -> Respo
 
 fn success(answer: Answer) -> Response<ApiBody> {
     let code = StatusCode::from_u16(answer.code).unwrap_or(StatusCode::OK);
-    let mut response = respond(code, "application/json", answer.body);
-    for warning in answer.warnings {
+    respond(code, "application/json", answer.body)
+}
+
+fn warned(mut response: Response<ApiBody>, warnings: impl Iterator<Item = String>) -> Response<ApiBody> {
+    for warning in warnings {
         let text = warning.replace('\\', "\\\\").replace('"', "\\\"");
         let text: String = text.chars().filter(|character| !character.is_control()).collect();
         if let Ok(value) = HeaderValue::from_bytes(format!("299 - \"{text}\"").as_bytes()) {

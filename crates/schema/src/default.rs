@@ -12,11 +12,6 @@ pub fn fill(schema: &Arc<Schema>, value: &mut Value) {
     fill_in(schema, value);
 }
 
-/// The same without dropping nulls: what an apply leaves is judged with them.
-pub fn fill_missing(schema: &Arc<Schema>, value: &mut Value) {
-    fill_in(schema, value);
-}
-
 fn field_schema<'a>(schema: &'a Schema, name: &str) -> Option<&'a Arc<Schema>> {
     match (schema.properties.get(name), &schema.additional) {
         (Some(schema), _) => Some(schema),
@@ -45,7 +40,8 @@ pub fn drop_nulls(schema: &Arc<Schema>, value: &mut Value) {
     }
 }
 
-fn fill_in(schema: &Arc<Schema>, value: &mut Value) {
+/// The same, but nulls stay where there is no default: what apply leaves behind is not read again.
+pub fn fill_in(schema: &Arc<Schema>, value: &mut Value) {
     match value {
         Value::Object(fields) => fill_object(schema, fields),
         Value::Array(items) => {

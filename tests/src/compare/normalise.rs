@@ -63,6 +63,7 @@ impl Normaliser {
     pub fn answer(&mut self, request: &Request, mut answer: Answer) -> Answer {
         if request.method != "GET"
             && answer.is_success()
+            && answer.body.pointer("/metadata/uid").is_some()
             && let Some(version) = answer.body.pointer("/metadata/resourceVersion").and_then(Value::as_str)
             && let Ok(version) = version.parse()
             && self.writes.last().is_none_or(|last| *last < version)

@@ -140,7 +140,7 @@ async fn clean_up(api: &Inner, name: &str, crd: &Value) {
         let operation = operation(api, name);
         let written = match held {
             true => commit::update(&operation, entry.revision(), &last).await,
-            false => commit::delete(&operation, name, entry.revision(), Some(&last)).await,
+            false => commit::delete(&operation, name, entry.revision()).await,
         };
         if written.is_ok() {
             if !held {
@@ -201,6 +201,7 @@ fn operation<'a>(api: &'a Inner, name: &str) -> Operation<'a> {
             force: false,
             apply: false,
         },
+        warnings: Arc::default(),
     }
 }
 

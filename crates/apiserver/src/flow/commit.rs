@@ -47,8 +47,6 @@ pub(crate) async fn delete(
     operation: &Operation<'_>,
     name: &str,
     expected: Revision,
-    last: Option<&Value>,
 ) -> Result<Arc<Entry>, CommitError> {
-    let last = last.map(|object| body(&operation.resource, object));
-    operation.api.store.commit(Change::Delete { key: operation.key(name), expected, last }).await
+    operation.api.store.commit(Change::Delete { key: operation.key(name), expected }).await
 }

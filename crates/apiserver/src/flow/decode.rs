@@ -147,7 +147,7 @@ fn built_in(
 fn custom(resource: &Resource, mut value: Value, unknown: &mut Vec<String>) -> Result<Value, String> {
     coerce(resource.schema.as_ref(), &mut value, unknown)?;
     if let Some(schema) = &resource.schema {
-        default::fill_missing(schema, &mut value);
+        default::fill_in(schema, &mut value);
     }
     Ok(value)
 }
@@ -179,7 +179,7 @@ pub(crate) fn settled(resource: &Resource, mut value: Value) -> Value {
         // It was found valid: nothing in it can be of a wrong type.
         let _ = coerce(resource.schema.as_ref(), &mut value, &mut Vec::new());
         if let Some(schema) = &resource.schema {
-            default::fill_missing(schema, &mut value);
+            default::fill_in(schema, &mut value);
         }
     }
     value

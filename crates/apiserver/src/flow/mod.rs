@@ -19,6 +19,7 @@ use crate::query::{Strictness, WriteOptions};
 use crate::resource::Resource;
 use crate::status::Status;
 use crate::store::Key;
+use parking_lot::Mutex;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -34,12 +35,24 @@ pub(crate) struct Operation<'a> {
     /// Empty for the object itself.
     pub(crate) subresource: String,
     pub(crate) options: WriteOptions,
+    /// What the client is told with the answer.
+    pub(crate) warnings: Arc<Mutex<Vec<String>>>,
 }
 
 impl Operation<'_> {
     /// Where an object of this name is stored.
     pub(crate) fn key(&self, name: &str) -> Key {
         Key::new(self.resource.storage_key(), self.namespace.as_str(), name)
+    }
+
+    /// Tells the client something beside the answer, once.
+    pub(crate) fn warn(&self, warnings: Vec<String>) {
+        let mut told = self.warnings.lock();
+        for warning in warnings {
+            if !told.contains(&warning) {
+                told.push(warning);
+            }
+        }
     }
 
     /// The wall clock, as objects are stamped.
@@ -51,7 +64,7 @@ impl Operation<'_> {
     pub(crate) fn judge(
         &self,
         decoded: decode::Decoded,
-        warnings: &mut Vec<String>,
+        warnings: &Mutex<Vec<String>>,
     ) -> Result<Value, Status> {
         match self.options.strictness {
             Strictness::Strict if !decoded.complaints.is_empty() => {
@@ -59,7 +72,7 @@ impl Operation<'_> {
                 Err(decode::unhandled(&self.resource, &text))
             }
             Strictness::Warn => {
-                warnings.extend(decoded.complaints);
+                warnings.lock().extend(decoded.complaints);
                 Ok(decoded.value)
             }
             _ => Ok(decoded.value),

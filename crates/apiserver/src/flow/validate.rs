@@ -1,11 +1,12 @@
 //! Whether an object may be stored: its metadata, then what its kind or schema says.
 
 use super::Operation;
-use crate::kinds::text;
+use crate::kinds::{Rules, text};
 use crate::query::causes;
 use crate::resource::Resource;
 use crate::status::{Named, Status};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use windlass_schema::field::{FieldError, Path};
 use windlass_schema::meta::NameRule;
 use windlass_schema::{meta, validate};
@@ -16,6 +17,7 @@ pub(crate) fn create(operation: &Operation<'_>, object: &Value) -> Result<(), St
     let errors = match resource.rules {
         Some(rules) => {
             let mut errors = metadata(resource, object, rules.name);
+            errors.extend(core_finalizers(rules, object));
             errors.extend((rules.validate)(object));
             errors
         }
@@ -44,10 +46,12 @@ pub(crate) fn update(operation: &Operation<'_>, new: &Value, old: &Value) -> Res
         Some(rules) => {
             if rules.repeats_metadata {
                 errors.extend(changes());
+                errors.extend(core_finalizers(rules, new));
             }
             errors.extend((rules.validate_update)(new, old, &operation.subresource));
             if rules.revalidates {
                 errors.extend(metadata(resource, new, rules.name));
+                errors.extend(core_finalizers(rules, new));
                 errors.extend((rules.validate)(new));
             }
         }
@@ -66,6 +70,45 @@ pub(crate) fn update(operation: &Operation<'_>, new: &Value, old: &Value) -> Res
         }
     }
     refuse(resource, new, &errors)
+}
+
+fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
+    let list = object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
+    list.filter_map(Value::as_str)
+}
+
+/// A finalizer without a domain, and not one of Kubernetes' own.
+fn is_unqualified(finalizer: &str) -> bool {
+    !finalizer.contains('/') && !matches!(finalizer, "kubernetes" | "orphan" | "foregroundDeletion")
+}
+
+/// The core group's kinds ask more of finalizers than others do.
+fn core_finalizers(rules: &Rules, object: &Value) -> Vec<FieldError> {
+    if rules.package != "core" || !rules.repeats_metadata {
+        return Vec::new();
+    }
+    let path = Path::new("metadata").child("finalizers");
+    let why = "name is neither a standard finalizer name nor is it fully qualified";
+    let unqualified = finalizers(object).enumerate().filter(|(_, name)| is_unqualified(name));
+    unqualified.map(|(index, name)| FieldError::invalid(&path.index(index), name, why)).collect()
+}
+
+/// What is allowed and unwise: in custom objects, finalizers that others may use too.
+pub(crate) fn warnings(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<String> {
+    if !resource.custom {
+        return Vec::new();
+    }
+    let had: BTreeSet<&str> = old.into_iter().flat_map(finalizers).collect();
+    let added: BTreeSet<&str> =
+        finalizers(new).filter(|name| !had.contains(name) && is_unqualified(name)).collect();
+    let warning = |name: &str| {
+        let path = if name.contains('.') { " including a path (/)" } else { "" };
+        format!(
+            "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name{path} to avoid accidental conflicts \
+             with other finalizer writers"
+        )
+    };
+    added.into_iter().map(warning).collect()
 }
 
 fn metadata(resource: &Resource, object: &Value, rule: NameRule) -> Vec<FieldError> {

@@ -46,6 +46,11 @@ pub async fn get(
 /// 400 for versions and tokens that are none, 410 for those that are forgotten, 504 for those that do not come.
 pub async fn list(store: &Store, scope: &Scope, options: &ListOptions, view: &View) -> Result<Bytes, Status> {
     let page = page(store, scope, options).await?;
+    Ok(view.list(&metadata(scope, &page), &page.items))
+}
+
+/// The JSON of a list's metadata.
+pub(crate) fn metadata(scope: &Scope, page: &Page) -> String {
     let mut metadata = format!(r#"{{"resourceVersion":"{}""#, page.revision);
     if let Some(last) = page.items.last().filter(|_| page.more) {
         let namespace = if scope.namespace.is_some() { "" } else { &*last.key().namespace };
@@ -57,7 +62,7 @@ pub async fn list(store: &Store, scope: &Scope, options: &ListOptions, view: &Vi
         }
     }
     metadata.push('}');
-    Ok(view.list(&metadata, &page.items))
+    metadata
 }
 
 /// The objects that a list shows, for those who do something else with them than send them.

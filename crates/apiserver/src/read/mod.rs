@@ -11,6 +11,7 @@ mod token;
 mod view;
 mod watch;
 
+pub(crate) use list::metadata;
 pub use list::{get, list, page};
 pub use options::{ListOptions, Match};
 pub use view::{Transform, View};

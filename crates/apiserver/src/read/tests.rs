@@ -39,7 +39,7 @@ impl World {
     async fn delete(&self, namespace: &str, name: &str) -> u64 {
         let key = Key::new(RESOURCE, namespace, name);
         let expected = self.store.get(&key).unwrap().revision();
-        self.store.commit(Change::Delete { key, expected, last: None }).await.unwrap().revision().0
+        self.store.commit(Change::Delete { key, expected }).await.unwrap().revision().0
     }
 
     async fn list(&self, scope: &Scope, query: &str) -> Result<Value, Status> {

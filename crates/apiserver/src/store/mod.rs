@@ -74,14 +74,13 @@ pub enum Change {
         /// What it becomes.
         body: Body,
     },
-    /// Removes an object that must be at `expected`.
+    /// Removes an object that must be at `expected`. What is shown of it afterwards is what was stored, whatever the
+    /// write that removed it would have made of it.
     Delete {
         /// Which object.
         key: Key,
         /// The version on which it was decided.
         expected: Revision,
-        /// The final state to show in DELETED, if it differs from what is stored.
-        last: Option<Body>,
     },
 }
 
@@ -300,13 +299,10 @@ impl Tables {
                 let entry = Arc::new(Entry::new(before.key().clone(), revision, body));
                 Ok(Decision::Changed { path, event: Event::new(Kind::Updated, entry, Some(before), now) })
             }
-            Change::Delete { key, expected, last } => {
+            Change::Delete { key, expected } => {
                 let path = key.path();
                 let before = expect(&key, &path, expected)?;
-                let entry = Arc::new(match last {
-                    Some(last) => Entry::new(before.key().clone(), revision, last),
-                    None => before.at(revision),
-                });
+                let entry = Arc::new(before.at(revision));
                 Ok(Decision::Changed { path, event: Event::new(Kind::Deleted, entry, Some(before), now) })
             }
         }

@@ -29,7 +29,7 @@ async fn put(store: &Store, key: &Key, data: Option<u64>) -> Option<Arc<Entry>> 
         (Some(found), Some(data)) => {
             Change::Update { key: key.clone(), expected: found.revision(), body: body(key, data) }
         }
-        (Some(found), None) => Change::Delete { key: key.clone(), expected: found.revision(), last: None },
+        (Some(found), None) => Change::Delete { key: key.clone(), expected: found.revision() },
     };
     store.commit(change).await.ok()
 }
@@ -206,11 +206,9 @@ async fn a_deletion_shows_the_last_form_at_its_own_revision() {
     assert_eq!(made.value()["metadata"]["resourceVersion"], json!(made.revision().to_string()));
     assert!(store.get(&key).is_none());
     let made = put(&store, &key, Some(1)).await.unwrap();
-    let last = Some(body(&key, 9));
-    let gone =
-        store.commit(Change::Delete { key: key.clone(), expected: made.revision(), last }).await.unwrap();
-    assert_eq!(gone.value()["data"], json!(9));
-    let missing = Change::Delete { key: key.clone(), expected: made.revision(), last: None };
+    let gone = store.commit(Change::Delete { key: key.clone(), expected: made.revision() }).await.unwrap();
+    assert_eq!(gone.value()["data"], json!(1));
+    let missing = Change::Delete { key: key.clone(), expected: made.revision() };
     assert!(matches!(store.commit(missing).await, Err(CommitError::Missing)));
 }
 

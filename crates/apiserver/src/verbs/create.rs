@@ -7,7 +7,7 @@ use crate::kinds::{child, text};
 use crate::negotiate;
 use crate::query::{Write, WriteOptions};
 use crate::status::Status;
-use crate::store::CommitError;
+use crate::store::{CommitError, Entry};
 use serde_json::Value;
 
 pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
@@ -15,14 +15,13 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
     let options = WriteOptions::read(&call.query, Write::Create, &call.user_agent)?;
     let media = negotiate::body(&call.content_type)?;
     let operation = call.operation(options);
-    let mut warnings = Vec::new();
     let decoded = decode::body(resource, &call.body, media)?;
-    let mut object = operation.judge(decoded, &mut warnings)?;
+    let mut object = operation.judge(decoded, &call.warnings)?;
     prepare::namespace(&operation, &mut object)?;
     managed::update(&operation, None, &mut object);
     let outcome = store_new(&operation, object).await?;
     let name = outcome.name().to_owned();
-    Ok(Answer { name, ..Answer::new(201, outcome.bytes(resource)).warning(warnings) })
+    Ok(Answer { name, ..Answer::new(201, outcome.bytes(resource)) })
 }
 
 /// The steps of a creation from mutation on; managed fields are set.
@@ -31,6 +30,7 @@ pub(crate) async fn store_new(operation: &Operation<'_>, mut object: Value) -> R
     mutate::create(operation, &object)?;
     prepare::create(operation, &mut object);
     validate::create(operation, &object)?;
+    operation.warn(validate::warnings(resource, &object, None));
     admit::check(operation, Some(&object), None)?;
     if !text(&object, &["metadata", "resourceVersion"]).is_empty() {
         return Err(Status::plain("resourceVersion should not be set on objects to be created"));
@@ -39,20 +39,19 @@ pub(crate) async fn store_new(operation: &Operation<'_>, mut object: Value) -> R
         object = decode::settled(resource, object);
     }
     let name = text(&object, &["metadata", "name"]).to_owned();
-    let taken = || {
+    let taken = |found: &Entry| {
         let mut status = match text(&object, &["metadata", "generateName"]) {
             "" => Status::already_exists(resource.named(), &name),
             _ => Status::generated_name_taken(resource.named(), &name),
         };
-        let there = operation.api.store.get(&operation.key(&name));
-        if there.is_some_and(|entry| !text(&entry.value(), &["metadata", "deletionTimestamp"]).is_empty()) {
+        if !text(&found.value(), &["metadata", "deletionTimestamp"]).is_empty() {
             status.message.insert_str(0, "object is being deleted: ");
         }
         status
     };
     if operation.options.dry_run {
-        if operation.api.store.get(&operation.key(&name)).is_some() {
-            return Err(taken());
+        if let Some(found) = operation.api.store.get(&operation.key(&name)) {
+            return Err(taken(&found));
         }
         child(&mut object, "metadata").remove("resourceVersion");
         return Ok(Outcome::Shown(object));
@@ -62,7 +61,7 @@ pub(crate) async fn store_new(operation: &Operation<'_>, mut object: Value) -> R
             lifecycle::changed(operation, &name).await;
             Ok(Outcome::Stored(entry))
         }
-        Err(CommitError::Exists(_)) => Err(taken()),
+        Err(CommitError::Exists(found)) => Err(taken(&found)),
         Err(error) => Err(Status::internal(error)),
     }
 }

@@ -28,7 +28,8 @@ pub(crate) async fn delete(call: &Call<'_>) -> Result<Answer, Status> {
 pub(crate) async fn delete_collection(call: &Call<'_>) -> Result<Answer, Status> {
     let options = DeleteOptions::read(&call.query, &call.content_type, &call.body)?;
     let list = ListOptions::parse(call.query.pairs())?;
-    let page = crate::read::page(&call.api.store, &scope(call, &list)?, &list).await?;
+    let scope = scope(call, &list)?;
+    let page = crate::read::page(&call.api.store, &scope, &list).await?;
     for item in &page.items {
         let mut operation = call.operation(write_options(&options));
         operation.namespace = item.key().namespace.to_string();
@@ -38,8 +39,7 @@ pub(crate) async fn delete_collection(call: &Call<'_>) -> Result<Answer, Status>
             Ok(_) => {}
         }
     }
-    let metadata = format!(r#"{{"resourceVersion":"{}"}}"#, call.api.store.revision());
-    Ok(Answer::new(200, view(&call.resource).list(&metadata, &page.items)))
+    Ok(Answer::new(200, view(&call.resource).list(&crate::read::metadata(&scope, &page), &page.items)))
 }
 
 fn write_options(options: &DeleteOptions) -> WriteOptions {
@@ -97,7 +97,7 @@ pub(crate) async fn delete_quietly(
             Plan::Wait => return Ok(Deletion::Pending(Outcome::Stored(entry))),
             Plan::Remove if dry_run => return Ok(Deletion::Done { uid: entry.uid().to_owned() }),
             Plan::Mark(marked) if dry_run => return Ok(Deletion::Pending(Outcome::Shown(marked))),
-            Plan::Remove => commit::delete(operation, name, entry.revision(), None)
+            Plan::Remove => commit::delete(operation, name, entry.revision())
                 .await
                 .map(|entry| Deletion::Done { uid: entry.uid().to_owned() }),
             Plan::Mark(marked) => commit::replace(operation, key.clone(), entry.revision(), &marked)

@@ -19,6 +19,7 @@ use crate::resource::Resource;
 use crate::status::{Details, Status};
 use crate::store::{Entry, Revision};
 use bytes::Bytes;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -36,6 +37,8 @@ pub(crate) struct Call<'a> {
     pub(crate) body: Bytes,
     /// Answer as if nothing had happened after this revision.
     pub(crate) ceiling: Option<Revision>,
+    /// What the client is told with the answer, whatever that is.
+    pub(crate) warnings: Arc<Mutex<Vec<String>>>,
     /// Ends watches when the server stops.
     pub(crate) ended: CancellationToken,
     /// Who may end or hold back a watch.
@@ -49,22 +52,15 @@ pub(crate) struct Answer {
     /// The name that a new object was given.
     pub(crate) name: String,
     pub(crate) body: ApiBody,
-    pub(crate) warnings: Vec<String>,
 }
 
 impl Answer {
     pub(crate) fn new(code: u16, body: impl Into<Bytes>) -> Self {
-        Self { code, name: String::new(), body: ApiBody::full(body.into()), warnings: Vec::new() }
+        Self { code, name: String::new(), body: ApiBody::full(body.into()) }
     }
 
     pub(crate) fn json(code: u16, value: &Value) -> Self {
         Self::new(code, windlass_schema::json::write(value))
-    }
-
-    #[must_use]
-    pub(crate) fn warning(mut self, warnings: Vec<String>) -> Self {
-        self.warnings.extend(warnings);
-        self
     }
 }
 
@@ -78,6 +74,7 @@ impl Call<'_> {
             name: self.target.name.clone().unwrap_or_default(),
             subresource: self.target.subresource.clone().unwrap_or_default(),
             options,
+            warnings: self.warnings.clone(),
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::flow::{Operation, decode, managed, prepare};
 use crate::kinds::text;
 use crate::negotiate::{self, PatchType};
 use crate::query::{Strictness, Write, WriteOptions, causes};
+use crate::resource::Resource;
 use crate::status::{Named, Status};
 use crate::typed;
 use serde_json::Value;
@@ -27,15 +28,15 @@ pub(crate) async fn patch(call: &Call<'_>) -> Result<Answer, Status> {
     let operation = call.operation(options);
     let patch = read(kind, &call.body)?;
     let may_create = kind == PatchType::Apply && operation.subresource.is_empty();
-    let mut warnings = Vec::new();
     let make = |live: Option<&Value>| {
-        warnings.clear();
-        let object = make(&operation, &patch, live, &mut warnings)?;
-        Ok(object)
+        let mut warnings = Vec::new();
+        let object = make(&operation, &patch, live, &mut warnings);
+        *call.warnings.lock() = warnings;
+        object
     };
     let expectation = Expectation { may_create, ..Expectation::default() };
     let (outcome, created) = rewrite(&operation, &expectation, make).await?;
-    Ok(Answer::new(if created { 201 } else { 200 }, outcome.bytes(resource)).warning(warnings))
+    Ok(Answer::new(if created { 201 } else { 200 }, outcome.bytes(resource)))
 }
 
 fn read(kind: PatchType, bytes: &[u8]) -> Result<Patch, Status> {
@@ -118,11 +119,12 @@ fn applied(operation: &Operation<'_>, intent: &Value, live: Option<&Value>) -> R
         refuse_uid(operation, &applied)?;
     }
     if !resource.custom {
-        let decoded = decode::object(resource, applied).map_err(Status::plain)?;
+        let decoded =
+            decode::object(resource, applied).map_err(|why| unconvertible(resource, intent, &why))?;
         return Ok(decoded.value);
     }
     if let Some(schema) = &resource.schema {
-        default::fill_missing(schema, &mut applied);
+        default::fill_in(schema, &mut applied);
     }
     Ok(applied)
 }
@@ -138,4 +140,14 @@ fn refuse_uid(operation: &Operation<'_>, applied: &Value) -> Result<(), Status> 
             Err(Status::conflict(operation.resource.named(), &operation.name, &why))
         }
     }
+}
+
+/// 500, with no reason: so the reference tells of an intent whose values do not fit its type.
+fn unconvertible(resource: &Resource, intent: &Value, why: &str) -> Status {
+    let (namespace, name) = (text(intent, &["metadata", "namespace"]), text(intent, &["metadata", "name"]));
+    let kind = format!("{}/{}, Kind={}", resource.group, resource.version, resource.kind);
+    Status::plain(format!(
+        "failed to convert new object ({namespace}/{name}; {kind}) to proper version: unable to convert unstructured \
+         object to {kind}: error decoding from json: {why}"
+    ))
 }

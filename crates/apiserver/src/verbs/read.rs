@@ -47,12 +47,7 @@ pub(crate) async fn list_or_watch(call: &Call<'_>) -> Result<Answer, Status> {
     }
     let leash = Leash { ended: call.resource.ended.clone(), ..call.leash.clone() };
     let body = read::watch(&call.api.store, scope, &options, Arc::new(view), leash).await?;
-    Ok(Answer {
-        name: String::new(),
-        code: 200,
-        body: ApiBody::watch(body, call.ended.clone()),
-        warnings: Vec::new(),
-    })
+    Ok(Answer { name: String::new(), code: 200, body: ApiBody::watch(body, call.ended.clone()) })
 }
 
 /// Which objects the path and the selectors of a request are about.

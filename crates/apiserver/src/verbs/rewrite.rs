@@ -59,6 +59,7 @@ pub(crate) async fn rewrite(
         check_version(operation, &mut new, &entry)?;
         prepare::update(operation, &mut new, &live);
         validate::update(operation, &new, &live)?;
+        operation.warn(validate::warnings(resource, &new, Some(&live)));
         admit::check(operation, Some(&new), Some(&live))?;
         keep_times_if_unchanged(&live, &mut new);
         if operation.options.apply {
@@ -68,7 +69,7 @@ pub(crate) async fn rewrite(
             if operation.options.dry_run {
                 return Ok((Outcome::Shown(new), false));
             }
-            match commit::delete(operation, name, entry.revision(), Some(&new)).await {
+            match commit::delete(operation, name, entry.revision()).await {
                 Ok(_) => {
                     lifecycle::gone(operation, name).await;
                     return Ok((Outcome::Shown(new), false));

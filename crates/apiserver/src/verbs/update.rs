@@ -13,15 +13,14 @@ pub(crate) async fn update(call: &Call<'_>) -> Result<Answer, Status> {
     let options = WriteOptions::read(&call.query, Write::Update, &call.user_agent)?;
     let media = negotiate::body(&call.content_type)?;
     let operation = call.operation(options);
-    let mut warnings = Vec::new();
     let decoded = decode::body(resource, &call.body, media)?;
-    let mut object = operation.judge(decoded, &mut warnings)?;
+    let mut object = operation.judge(decoded, &call.warnings)?;
     prepare::namespace(&operation, &mut object)?;
     prepare::name(&operation, &object)?;
     let expectation = Expectation {
+        may_create: resource.rules.is_some_and(|rules| rules.create_on_update)
+            && operation.subresource.is_empty(),
         uid: text(&object, &["metadata", "uid"]).to_owned(),
-        may_create: operation.subresource.is_empty()
-            && resource.rules.is_some_and(|rules| rules.create_on_update),
     };
     let make = |live: Option<&serde_json::Value>| {
         let mut object = object.clone();
@@ -29,5 +28,5 @@ pub(crate) async fn update(call: &Call<'_>) -> Result<Answer, Status> {
         Ok(object)
     };
     let (outcome, created) = rewrite(&operation, &expectation, make).await?;
-    Ok(Answer::new(if created { 201 } else { 200 }, outcome.bytes(resource)).warning(warnings))
+    Ok(Answer::new(if created { 201 } else { 200 }, outcome.bytes(resource)))
 }
