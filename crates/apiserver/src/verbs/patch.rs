@@ -87,11 +87,11 @@ fn make(
         }
     };
     let unfit = |why: &str| {
-        let error = FieldError::invalid(&Path::new("patch"), json::to_string(&patched), why);
+        let error = FieldError::invalid(&Path::new("patch"), quoted(&patched), why);
         Status::invalid(Named { group: "", kind: "" }, "", causes(&[error]))
     };
     if resource.custom && text(&patched, &["kind"]).is_empty() {
-        return Err(unfit(&format!("Object 'Kind' is missing in '{}'", json::to_string(&patched))));
+        return Err(unfit(&format!("Object 'Kind' is missing in '{}'", quoted(&patched))));
     }
     let mut decoded = decode::object(resource, patched.clone()).map_err(|why| unfit(&why))?;
     if let Patch::Merge { duplicates, .. } = patch {
@@ -127,6 +127,11 @@ fn applied(operation: &Operation<'_>, intent: &Value, live: Option<&Value>) -> R
         default::fill_in(schema, &mut applied);
     }
     Ok(applied)
+}
+
+/// A patched object as errors quote it: numbers as they were written, so that `1.0` is not yet `1`.
+fn quoted(patched: &Value) -> String {
+    patched.to_string().replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 
 /// An intent that names a UID is about an object that exists.
