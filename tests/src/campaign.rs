@@ -4,7 +4,7 @@
 mod life;
 mod state;
 
-pub use life::{Ended, live};
+pub use life::{Ended, OPERATORS, live, run_operator};
 pub use state::State;
 
 use crate::grounds::{Embedded, embedded_in_process};

@@ -2,9 +2,7 @@
 
 use crate::sabotage::Sabotage;
 use anyhow::Context;
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use std::net::{Ipv4Addr, TcpListener};
-use tower::Layer;
 use windlass_apiserver::{Api, Config, Identity, Serving};
 use windlass_harness::{Ground, Target};
 
@@ -49,22 +47,13 @@ impl Embedded {
     }
 }
 
-/// The name that an operator under test shows to the embedded API.
-pub const OPERATOR: &str = "operator";
-
-/// A client for an operator under test, whose writes are counted and broken.
-///
-/// # Errors
-/// When the target cannot be reached.
-pub async fn operator_client(target: &Target, sabotage: &Sabotage) -> anyhow::Result<kube::Client> {
-    if let Some(embedded) = target.extra::<Embedded>() {
-        let service = embedded.api.service(Identity::user(OPERATOR));
-        return Ok(kube::Client::new(sabotage.layer(service), "default"));
-    }
-    let path = target.kubeconfig().context("a target that is not embedded has a kubeconfig")?;
-    let config =
-        kube::Config::from_custom_kubeconfig(Kubeconfig::read_from(path)?, &KubeConfigOptions::default()).await?;
-    Ok(kube::client::ClientBuilder::try_from(config)?.with_layer(sabotage).build())
+/// A client for an operator under test, whose writes are counted and broken; the embedded API knows it by this name.
+pub fn operator_client(target: &Target, name: &str, sabotage: &Sabotage) -> kube::Client {
+    let client = match target.extra::<Embedded>() {
+        Some(embedded) => kube::Client::new(embedded.api.service(Identity::user(name)), "default"),
+        None => target.client(),
+    };
+    sabotage.on(client)
 }
 
 /// The embedded API, a fresh one per test, called in process.

@@ -1,14 +1,10 @@
 //! A client that breaks at a chosen write: the crash and the lost answer, from the operator's side of the wire, so that they
 //! work on every Kubernetes alike.
 
-use futures::FutureExt;
-use futures::future::BoxFuture;
 use kube::client::Body;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use tokio::sync::Notify;
-use tower::{BoxError, Layer, Service};
 
 /// What happens at the chosen write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +17,8 @@ pub enum Break {
     LoseRequest,
     /// The answer is lost on its way: the client gets an error, and the write took effect.
     LoseAnswer,
+    /// The API answers that someone else was faster, and nothing happened.
+    Conflict,
 }
 
 /// Counts a client's writes and breaks one of them.
@@ -67,6 +65,52 @@ impl Sabotage {
         notified.await;
     }
 
+    /// The same client, with the sabotage in its way.
+    pub fn on(&self, client: kube::Client) -> kube::Client {
+        let sabotage = self.clone();
+        let namespace = client.default_namespace().to_owned();
+        let service = tower::service_fn(move |request: http::Request<Body>| {
+            let (sabotage, client) = (sabotage.clone(), client.clone());
+            async move { sabotage.pass(&client, request).await }
+        });
+        kube::Client::new(service, namespace)
+    }
+
+    async fn pass(
+        &self,
+        client: &kube::Client,
+        request: http::Request<Body>,
+    ) -> kube::Result<http::Response<Body>> {
+        let lost = |what: &str| Err(kube::Error::Service(what.into()));
+        match self.decide(&request) {
+            Fate::Passes => client.send(request).await,
+            // A dead process sends nothing and hears nothing.
+            Fate::Dead => std::future::pending().await,
+            Fate::Breaks(Break::KillBefore) => self.die().await,
+            Fate::Breaks(Break::KillAfter) => {
+                // Awaited to its end: the write is done, whatever becomes of us.
+                let _ = client.send(request).await;
+                self.die().await
+            }
+            Fate::Breaks(Break::LoseRequest) => lost("the request was lost"),
+            Fate::Breaks(Break::LoseAnswer) => {
+                let _ = client.send(request).await;
+                lost("the answer was lost")
+            }
+            Fate::Breaks(Break::Conflict) => http::Response::builder()
+                .status(409)
+                .body(Body::from(CONFLICT.as_bytes().to_vec()))
+                .map_err(kube::Error::HttpError),
+        }
+    }
+
+    /// Never answers again.
+    async fn die(&self) -> kube::Result<http::Response<Body>> {
+        self.0.state.lock().dead = true;
+        self.0.killed.notify_waiters();
+        std::future::pending().await
+    }
+
     /// What to do with this request: nothing special unless it is the chosen write.
     fn decide(&self, request: &http::Request<Body>) -> Fate {
         let mut state = self.0.state.lock();
@@ -83,11 +127,6 @@ impl Sabotage {
             _ => Fate::Passes,
         }
     }
-
-    fn kill(&self) {
-        self.0.state.lock().dead = true;
-        self.0.killed.notify_waiters();
-    }
 }
 
 /// Events are told best-effort and at their own pace; they are no part of the state that must converge.
@@ -101,61 +140,5 @@ enum Fate {
     Dead,
 }
 
-impl<S> Layer<S> for Sabotage {
-    type Service = Sabotaged<S>;
-
-    fn layer(&self, inner: S) -> Sabotaged<S> {
-        Sabotaged { sabotage: self.clone(), inner }
-    }
-}
-
-/// See [`Sabotage`].
-#[derive(Clone)]
-pub struct Sabotaged<S> {
-    sabotage: Sabotage,
-    inner: S,
-}
-
-impl<S, B> Service<http::Request<Body>> for Sabotaged<S>
-where
-    S: Service<http::Request<Body>, Response = http::Response<B>>,
-    S::Error: Into<BoxError>,
-    S::Future: Send + 'static,
-    B: Send + 'static,
-{
-    type Response = http::Response<B>;
-    type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(context).map_err(Into::into)
-    }
-
-    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
-        let sabotage = self.sabotage.clone();
-        match sabotage.decide(&request) {
-            Fate::Passes => self.inner.call(request).map(|result| result.map_err(Into::into)).boxed(),
-            // A dead process sends nothing and hears nothing.
-            Fate::Dead => std::future::pending().boxed(),
-            Fate::Breaks(Break::KillBefore) => async move {
-                sabotage.kill();
-                std::future::pending().await
-            }
-            .boxed(),
-            Fate::Breaks(Break::LoseRequest) => async { Err("the request was lost".into()) }.boxed(),
-            Fate::Breaks(how) => {
-                let sent = self.inner.call(request);
-                async move {
-                    // Whatever came back, nobody hears of it.
-                    let _ = sent.await;
-                    if how == Break::LoseAnswer {
-                        return Err("the answer was lost".into());
-                    }
-                    sabotage.kill();
-                    std::future::pending().await
-                }
-                .boxed()
-            }
-        }
-    }
-}
+/// What the API says when someone else was faster.
+const CONFLICT: &str = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"someone else was faster","reason":"Conflict","code":409}"#;

@@ -13,10 +13,15 @@ use windlass_tests::sabotage::{Break, Sabotage};
 fn main() -> ExitCode {
     Suite::on([embedded_in_process(), Ground::reference()])
         .limit(Duration::from_secs(900))
-        .test("a crash after each write converges to the same end", |target| every_write(target, Break::KillAfter))
-        .test("a crash before each write converges to the same end", |target| every_write(target, Break::KillBefore))
+        .test("a crash after each write converges to the same end", |target| {
+            every_write(target, Break::KillAfter)
+        })
+        .test("a crash before each write converges to the same end", |target| {
+            every_write(target, Break::KillBefore)
+        })
         .test("a lost request converges to the same end", |target| every_write(target, Break::LoseRequest))
         .test("a lost answer converges to the same end", |target| every_write(target, Break::LoseAnswer))
+        .test("a conflict converges to the same end", |target| every_write(target, Break::Conflict))
         .run()
 }
 
@@ -40,7 +45,10 @@ async fn every_write(target: Target, how: Break) -> anyhow::Result<()> {
             ended.writes
         );
     }
-    println!("{}: {how:?} at each of {count} writes; extra writes (how many: how often): {extra:?}", target.ground());
+    println!(
+        "{}: {how:?} at each of {count} writes; extra writes (how many: how often): {extra:?}",
+        target.ground()
+    );
     Ok(())
 }
 

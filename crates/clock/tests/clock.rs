@@ -127,7 +127,10 @@ async fn the_wall_clock_can_jump_and_the_monotonic_one_does_not_notice() {
 async fn a_sleep_that_nobody_polls_holds_nobody_up() {
     let (clock, driver) = driven();
     let mut idle = Box::pin(clock.sleep(MINUTE));
-    assert!(std::future::poll_fn(|context| std::task::Poll::Ready(idle.as_mut().poll(context).is_pending())).await);
+    assert!(
+        std::future::poll_fn(|context| std::task::Poll::Ready(idle.as_mut().poll(context).is_pending()))
+            .await
+    );
     driver.run_for(2 * MINUTE).await;
     assert_eq!(clock.moment(), Moment::default() + 2 * MINUTE);
 }

@@ -2,6 +2,37 @@
 //!
 //! The way of the data: `watch -> cache -> queue -> observe -> decide -> act -> report`. Each layer is usable alone.
 //!
+//! ```no_run
+//! use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+//! use kube::ResourceExt;
+//! use windlass::{Controller, Manager, Plan, Reasoned, Refusal, Seen};
+//!
+//! #[derive(Debug)]
+//! enum Why { WelcomesItsPeople }
+//! impl Reasoned for Why {}
+//!
+//! /// What a namespace needs, given what is there. Pure: no client, no I/O; time is `seen.now()`.
+//! fn decide(namespace: &Namespace, _seen: &Seen) -> Result<Plan, Refusal> {
+//!     let mut welcome = ConfigMap::default();
+//!     welcome.metadata.name = Some("welcome".into());
+//!     welcome.metadata.namespace = Some(namespace.name_any());
+//!     Ok(Plan::complete().apply(welcome, Why::WelcomesItsPeople))
+//! }
+//!
+//! # async fn operator() -> windlass::Result<()> {
+//! Manager::from_env()?
+//!     .controller(Controller::deciding(decide).owns::<ConfigMap>().concurrency(2))
+//!     .run()
+//!     .await
+//! # }
+//!
+//! // No cluster: a plan is a value.
+//! let mut shop = Namespace::default();
+//! shop.metadata.name = Some("shop".into());
+//! let plan = decide(&shop, &Seen::nothing()).unwrap();
+//! assert!(plan.applied::<ConfigMap>("welcome").is_some());
+//! ```
+//!
 //! - [`Manager`] runs [`Controller`]s on one cluster.
 //! - A controller decides purely: from an object and what was [`Seen`] to a [`Plan`], or a [`Refusal`].
 //! - [`cache`] reads one's own writes; [`queue`] has one entry per key; [`act`] applies only what would change.

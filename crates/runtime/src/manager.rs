@@ -1,5 +1,6 @@
 //! Runs controllers on one cluster: caches first, then workers, until told to stop; and stops them cleanly.
 
+use crate::act::Schemas;
 use crate::cache::Cache;
 use crate::controller::{ConfigError, Controller, Ground, Runnable, Started};
 use crate::events::Desk;
@@ -146,7 +147,8 @@ impl Manager {
             }
         };
         let cache = Cache::new(self.cluster, self.namespace);
-        let ground = Ground { client, cache, clock: self.clock };
+        let schemas = Arc::new(Schemas::new(client.clone(), self.clock.clone()));
+        let ground = Ground { client, cache, clock: self.clock, schemas };
         let desk = Desk::new();
         let started: Vec<Box<dyn Started>> = self
             .controllers

@@ -23,6 +23,9 @@ pub struct Ended {
     pub starts: usize,
 }
 
+/// The names by which the embedded API knows the operator: before a crash, and after it.
+pub const OPERATORS: [&str; 2] = ["operator", "operator again"];
+
 /// How long the operator must be silent for its work to count as done.
 const SILENCE: Duration = Duration::from_millis(150);
 
@@ -40,13 +43,13 @@ pub async fn live(
     let mut starts = 0;
     let operator = async {
         starts += 1;
-        let first = run_operator(target, namespace, &sabotage);
+        let first = run_operator(target, namespace, OPERATORS[0], &sabotage);
         tokio::select! {
             ended = first => return ended,
             () = sabotage.killed() => {}
         }
         starts += 1;
-        run_operator(target, namespace, &after_a_crash).await
+        run_operator(target, namespace, OPERATORS[1], &after_a_crash).await
     };
     let operators = [&sabotage, &after_a_crash];
     let user = user(target, namespace, &operators, expected);
@@ -61,9 +64,12 @@ pub async fn live(
     Ok(Ended { state, writes, starts })
 }
 
-async fn run_operator(target: &Target, namespace: &str, sabotage: &Sabotage) -> anyhow::Result<()> {
-    let client = operator_client(target, sabotage).await?;
-    let manager = Manager::new(client, Clock::real()).namespace(namespace);
+/// Runs the operator until it is dropped.
+///
+/// # Errors
+/// When it ends by itself.
+pub async fn run_operator(target: &Target, namespace: &str, name: &str, sabotage: &Sabotage) -> anyhow::Result<()> {
+    let manager = Manager::new(operator_client(target, name, sabotage), Clock::real()).namespace(namespace);
     Ok(sample::operator(manager).run_until(std::future::pending()).await?)
 }
 
@@ -89,7 +95,8 @@ async fn user(
     vaults.create(&PostParams::default(), &vault).await?;
     let admitted = |tenant: Tenant| tenant.status.is_some_and(|status| status.admitted_to.is_some());
     for name in ["stayer", "leaver"] {
-        until(&format!("tenant {name} is admitted"), || async { Ok(admitted(tenants.get(name).await?)) }).await?;
+        until(&format!("tenant {name} is admitted"), || async { Ok(admitted(tenants.get(name).await?)) })
+            .await?;
     }
     let password = secrets.get("v-password").await?.data.context("a password")?;
 
@@ -111,11 +118,16 @@ async fn user(
         if let Err(error) = reached.await {
             let state = State::observe(&client, namespace).await?;
             let difference = crate::compare::first_difference(&state.0, &expected.0, "");
-            return Err(error.context(format!("first difference, this life against the undisturbed: {difference}")));
+            return Err(
+                error.context(format!("first difference, this life against the undisturbed: {difference}"))
+            );
         }
     }
     wait_for_silence(operators).await;
-    anyhow::ensure!(secrets.get("v-password").await?.data.context("a password")? == password, "another password");
+    anyhow::ensure!(
+        secrets.get("v-password").await?.data.context("a password")? == password,
+        "another password"
+    );
     let state = State::observe(&client, namespace).await?;
     if let Some(expected) = expected {
         let difference = crate::compare::first_difference(&state.0, &expected.0, "");

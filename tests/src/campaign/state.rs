@@ -30,7 +30,11 @@ impl State {
 
 async fn list<K>(client: &kube::Client, namespace: &str) -> anyhow::Result<Vec<Value>>
 where
-    K: Resource<Scope = kube::core::NamespaceResourceScope> + DeserializeOwned + Serialize + Clone + std::fmt::Debug,
+    K: Resource<Scope = kube::core::NamespaceResourceScope>
+        + DeserializeOwned
+        + Serialize
+        + Clone
+        + std::fmt::Debug,
     K::DynamicType: Default,
 {
     let api: Api<K> = Api::namespaced(client.clone(), namespace);
@@ -54,11 +58,21 @@ fn normalise(object: &mut Value) {
     }
 }
 
+const OWNER_KEY: &str = "k:{\"uid\":";
+
 fn walk(value: &mut Value, key: &str) {
     match value {
         Value::Object(fields) => {
-            for name in ["uid", "resourceVersion", "creationTimestamp", "lastTransitionTime", "time", "namespace"] {
+            for name in
+                ["uid", "resourceVersion", "creationTimestamp", "lastTransitionTime", "time", "namespace"]
+            {
                 fields.remove(name);
+            }
+            // A field set names an owner by its uid.
+            if let Some(owner) = fields.keys().find(|name| name.starts_with(OWNER_KEY)).cloned()
+                && let Some(field) = fields.remove(&owner)
+            {
+                fields.insert("k:{owner}".into(), field);
             }
             fields.iter_mut().for_each(|(name, field)| walk(field, name));
         }

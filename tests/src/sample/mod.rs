@@ -25,8 +25,8 @@ pub fn operator(manager: Manager) -> Manager {
     manager.controller(vault::controller()).controller(tenant::controller())
 }
 
-fn named(name: String) -> ObjectMeta {
-    ObjectMeta { name: Some(name), ..Default::default() }
+fn named(name: impl Into<String>) -> ObjectMeta {
+    ObjectMeta { name: Some(name.into()), ..Default::default() }
 }
 
 /// Conditions as the API describes them, in a list keyed by type.

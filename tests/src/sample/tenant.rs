@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn the_token_is_revoked_before_the_way_in_is_closed() {
-        let token = Secret { metadata: named("t-token".into()), ..Default::default() };
+        let token = Secret { metadata: named("t-token"), ..Default::default() };
         let first = undo(&tenant(), &Seen::nothing().with(token)).unwrap();
         assert!(first.deletes::<Secret>("t-token") && !first.is_complete());
         let then = undo(&tenant(), &Seen::nothing()).unwrap();

@@ -43,7 +43,7 @@ const MOST_SHARDS: u32 = 64;
 /// What a vault needs, given what is there: first the password, then the shards.
 pub fn decide(vault: &Vault, seen: &Seen) -> Result<Plan, Refusal> {
     if vault.spec.shards == 0 || vault.spec.shards > MOST_SHARDS {
-        return Err(Why::NoShards)?;
+        return Err(Why::NoShards.into());
     }
     let password = Generate::new().text("/stringData/password", 32);
     let plan = Plan::complete().create_once(password_secret(vault), password, Why::OpensTheVault);

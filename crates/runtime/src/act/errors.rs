@@ -112,13 +112,11 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
         text.push_str(": ");
         match error.downcast_ref::<kube::Error>() {
             // kube prints the whole Status twice; its message says it all.
-            Some(kube::Error::Api(status)) => {
-                text.push_str(&status.message);
-                return text;
-            }
+            Some(kube::Error::Api(status)) => text.push_str(&status.message),
             _ => text.push_str(&error.to_string()),
         }
-        cause = error.source();
+        // What kube's errors print includes their causes.
+        cause = error.source().filter(|_| !error.is::<kube::Error>());
     }
     text
 }

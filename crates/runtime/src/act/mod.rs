@@ -4,6 +4,7 @@
 
 mod change;
 mod errors;
+mod ledger;
 mod memory;
 mod requests;
 mod schemas;
@@ -11,7 +12,9 @@ mod schemas;
 pub use change::{Verdict, own_fields, would_change};
 pub(crate) use errors::chain;
 pub use errors::{ActError, Failed};
+pub(crate) use ledger::Ledgers;
 pub use requests::Door;
+pub(crate) use schemas::Schemas;
 
 use crate::cache::{AnyObject, Cache, Origin, Stamp};
 use crate::controller::CONTROLLER_LABEL;
@@ -22,7 +25,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
 use memory::Memory;
 use parking_lot::Mutex;
-use schemas::Schemas;
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -49,7 +51,8 @@ pub struct Hand {
 
 struct Shared {
     memory: Memory,
-    schemas: Schemas,
+    schemas: Arc<Schemas>,
+    ledgers: Arc<Ledgers>,
     /// By the object whose turn it was: what may or may not have been written.
     doubts: Mutex<HashMap<Key, BTreeSet<(Kind, Key)>>>,
 }
@@ -63,18 +66,32 @@ impl std::fmt::Debug for Hand {
 impl Hand {
     /// A hand that writes as the field manager `manager`, whose entries the cache keeps from now on.
     pub fn new(client: Client, cache: Cache, manager: Arc<str>, clock: Clock) -> Self {
+        let schemas = Arc::new(Schemas::new(client.clone(), clock.clone()));
+        Self::sharing(schemas, client, cache, manager, clock)
+    }
+
+    /// The same, with schemas that others use too.
+    pub(crate) fn sharing(
+        schemas: Arc<Schemas>,
+        client: Client,
+        cache: Cache,
+        manager: Arc<str>,
+        clock: Clock,
+    ) -> Self {
         cache.keep_fields_of(manager.clone());
-        let shared = Shared {
-            memory: Memory::default(),
-            schemas: Schemas::new(client.clone(), clock.clone()),
-            doubts: Mutex::default(),
-        };
+        let shared =
+            Shared { memory: Memory::default(), schemas, ledgers: Arc::default(), doubts: Mutex::default() };
         Self { client, cache, manager, clock, shared: Arc::new(shared) }
     }
 
     /// The field manager it writes as.
     pub fn manager(&self) -> &Arc<str> {
         &self.manager
+    }
+
+    /// What its turns wrote, and what was heard meanwhile.
+    pub(crate) fn ledgers(&self) -> &Arc<Ledgers> {
+        &self.shared.ledgers
     }
 
     /// The client it writes with.
@@ -300,6 +317,7 @@ impl Hand {
             self.gone(kind, key, &stamp, turn);
             return None;
         }
+        self.shared.ledgers.wrote(turn, &stamp.uid, Some(stamp.version));
         if let Err(error) = self.cache.wrote(kind, answer, Some(&self.origin(turn))) {
             tracing::warn!(controller = %self.manager, object = %key, "{}", chain(&error));
         }
@@ -307,6 +325,7 @@ impl Hand {
     }
 
     fn gone(&self, kind: &Kind, key: &Key, last: &Stamp, turn: &Key) {
+        self.shared.ledgers.wrote(turn, &last.uid, None);
         self.shared.memory.forget(kind, key);
         self.cache.wrote_gone(kind, key, last, Some(&self.origin(turn)));
     }

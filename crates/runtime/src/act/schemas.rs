@@ -16,7 +16,7 @@ const FRESH_FOR: Duration = Duration::from_secs(300);
 const FAILED_FOR: Duration = Duration::from_secs(10);
 
 /// Schemas by group and version, as far as they were needed.
-pub(super) struct Schemas {
+pub(crate) struct Schemas {
     client: Client,
     clock: Clock,
     versions: Mutex<HashMap<String, Held>>,
@@ -65,7 +65,7 @@ fn kind_in(definition: &Value, group: &str, version: &str) -> Option<String> {
 }
 
 impl Schemas {
-    pub(super) fn new(client: Client, clock: Clock) -> Self {
+    pub(crate) fn new(client: Client, clock: Clock) -> Self {
         Self { client, clock, versions: Mutex::new(HashMap::new()) }
     }
 

@@ -4,6 +4,8 @@
 mod object;
 mod overlay;
 mod store;
+#[cfg(test)]
+mod store_tests;
 mod watching;
 
 pub use object::AnyObject;

@@ -18,7 +18,10 @@ impl<K: Object> Running<K> {
         plan: &Plan,
     ) -> Result<Done, ActError> {
         let mut kinds = parent.remembered(meta);
-        kinds.extend(made_kinds(plan).filter(|kind| self.prunes.contains(kind)));
+        if self.undo.is_some() || makes_something(plan) {
+            // All at once, whether this plan makes them or a later one: one write, and before the first child.
+            kinds.extend(self.prunes.iter().cloned());
+        }
         self.mark_parent(parent, meta, &kinds).await
     }
 
@@ -58,9 +61,6 @@ impl<K: Object> Running<K> {
     }
 }
 
-fn made_kinds(plan: &Plan) -> impl Iterator<Item = Kind> + '_ {
-    plan.steps()
-        .iter()
-        .filter(|step| !matches!(step.action, Action::Delete { .. }))
-        .map(|step| step.action.kind().clone())
+fn makes_something(plan: &Plan) -> bool {
+    plan.steps().iter().any(|step| !matches!(step.action, Action::Delete { .. }))
 }

@@ -1,9 +1,9 @@
 //! A controller at work: its stores, its queue and its workers.
 
-use super::triggers::{self, Related};
+use super::triggers::{self, Doorbell, Related};
 use super::turn::TurnError;
 use super::{Adoption, ConfigError, Controller, Decide, Mode};
-use crate::act::{Hand, chain};
+use crate::act::{Hand, Schemas, chain};
 use crate::cache::{AnyStore, Cache, Store};
 use crate::events::Recorder;
 use crate::key::Key;
@@ -24,6 +24,7 @@ pub(crate) struct Ground {
     pub(crate) client: Client,
     pub(crate) cache: Cache,
     pub(crate) clock: Clock,
+    pub(crate) schemas: Arc<Schemas>,
 }
 
 /// A controller whose kind is forgotten, as a manager holds it.
@@ -69,8 +70,16 @@ impl<K: Object> Runnable for Controller<K> {
             .collect();
         let related = Arc::new(related);
         let stores: Vec<_> = owned.values().cloned().collect();
-        triggers::connect(&name, &queue, &primary, &stores, &related);
-        let hand = Hand::new(ground.client.clone(), ground.cache.clone(), name.clone(), ground.clock.clone());
+        let hand = Hand::sharing(
+            ground.schemas.clone(),
+            ground.client.clone(),
+            ground.cache.clone(),
+            name.clone(),
+            ground.clock.clone(),
+        );
+        let doorbell =
+            Doorbell { controller: name.clone(), queue: queue.clone(), ledgers: hand.ledgers().clone() };
+        triggers::connect(&doorbell, &primary, &stores, &related);
         let finalizer = format!("windlass.dev/{name}");
         Box::new(Arc::new(Running {
             name,
@@ -128,7 +137,11 @@ impl<K: Object> Running<K> {
         while let Some(taken) = self.queue.next().await {
             let key = Key::clone(&taken);
             // A panic ends its turn and nothing else: what the turn shares is behind locks that do not poison.
+            self.hand.ledgers().begin(&key);
             let turn = AssertUnwindSafe(self.turn(&key)).catch_unwind().await;
+            if self.hand.ledgers().end(&key) {
+                self.queue.add(key.clone(), taken.priority());
+            }
             match turn {
                 Ok(Ok(next)) => {
                     self.queue.forget(&key);

@@ -1,6 +1,7 @@
 //! From a change in the cache to the keys that it concerns: the object itself, its owner, and whoever is related to it.
 
 use super::Relate;
+use crate::act::Ledgers;
 use crate::cache::{AnyObject, AnyStore, Changed, Store, face};
 use crate::key::Key;
 use crate::kind::{Kind, Object};
@@ -14,9 +15,10 @@ use std::sync::Arc;
 
 /// Adds the keys that a change concerns, but not the turn that made it: that one looks again by itself.
 #[derive(Clone)]
-struct Doorbell {
-    controller: Arc<str>,
-    queue: Queue<Key>,
+pub(super) struct Doorbell {
+    pub(super) controller: Arc<str>,
+    pub(super) queue: Queue<Key>,
+    pub(super) ledgers: Arc<Ledgers>,
 }
 
 impl Doorbell {
@@ -25,7 +27,7 @@ impl Doorbell {
             .origin
             .as_ref()
             .is_some_and(|origin| origin.controller == self.controller && origin.turn == key);
-        if !own {
+        if !own && !self.ledgers.hear(&key, changed) {
             self.queue.add(key, if changed.initial { Priority::LOW } else { Priority::NORMAL });
         }
     }
@@ -48,14 +50,12 @@ impl<K: Object> Related<K> {
 
 /// Listens to everything that concerns a controller.
 pub(super) fn connect<K: Object>(
-    controller: &Arc<str>,
-    queue: &Queue<Key>,
+    doorbell: &Doorbell,
     primary: &Arc<Store<K>>,
     owned: &[Arc<dyn AnyStore>],
     related: &Arc<Vec<Related<K>>>,
 ) {
-    let doorbell = Doorbell { controller: controller.clone(), queue: queue.clone() };
-    connect_primary(&doorbell, primary, related);
+    connect_primary(doorbell, primary, related);
     for store in owned {
         let (doorbell, cluster) = (doorbell.clone(), primary.cluster().clone());
         store.listen(Arc::new(move |changed| {

@@ -117,6 +117,7 @@ impl<K: Object> Running<K> {
     pub(super) async fn turn(self: &Arc<Self>, key: &Key) -> Result<Next, TurnError> {
         for _ in 0..PASSES {
             self.hand.settle_doubts(key).await?;
+            self.hand.ledgers().look(key);
             let Some(object) = self.primary.get(key) else {
                 return Ok(Next::on_change());
             };
