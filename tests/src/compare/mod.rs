@@ -2,9 +2,11 @@
 //! after a named normalisation ([`normalise`]).
 
 pub mod exchange;
+pub mod kinds;
 pub mod normalise;
 pub mod objects;
 pub mod random;
+pub mod requests;
 pub mod schemas;
 
 pub use exchange::{Answer, Request, Server};

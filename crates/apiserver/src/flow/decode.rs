@@ -120,18 +120,20 @@ fn built_in(
     let version = given("apiVersion").unwrap_or(&expected).to_owned();
     if version != expected || kind != resource.kind {
         let group_version = version.split_once('/').map_or(("", version.as_str()), |parts| parts);
-        let known = FACTS
+        let claimed = FACTS
             .resources
             .iter()
-            .any(|row| (row.group.as_str(), row.version.as_str()) == group_version && row.kind == kind);
-        return Err(if known {
-            let (package, wanted, short) = (rules.package, &resource.kind, group_version.1);
-            format!("converting ({short}.{kind}) to ({package}.{wanted}): unknown conversion")
-        } else {
-            format!(
+            .find(|row| (row.group.as_str(), row.version.as_str()) == group_version && row.kind == kind);
+        let Some(claimed) = claimed else {
+            return Err(format!(
                 "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
-            )
-        });
+            ));
+        };
+        // It is read as what it says it is before that turns out to be something else.
+        typed::convert(&FACTS.structs, &claimed.definition, value, "", unknown)
+            .map_err(|failure| failure.0)?;
+        let (package, wanted, short) = (rules.package, &resource.kind, group_version.1);
+        return Err(format!("converting ({short}.{kind}) to ({package}.{wanted}): unknown conversion"));
     }
     let value = if value.is_null() { Value::Object(Map::new()) } else { value };
     let mut value = typed::convert(&FACTS.structs, &resource.definition, value, "", unknown)

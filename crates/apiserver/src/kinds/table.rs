@@ -30,6 +30,8 @@ pub(crate) struct Rules {
     pub(crate) create_on_update: bool,
     /// Does a change of the spec raise the generation?
     pub(crate) generation: bool,
+    /// Does the reference keep no cache of it?
+    pub(crate) uncached: bool,
     /// Fields that a field selector may name.
     pub(crate) selectable: &'static [(&'static str, &'static [&'static str])],
     /// Fields that only some subresource may change: the subresource that may (empty for the object itself) and the field.
@@ -62,6 +64,7 @@ const PLAIN: Rules = Rules {
     unconditional_update: true,
     create_on_update: false,
     generation: false,
+    uncached: false,
     selectable: &[],
     owned: &[],
     resets_status: false,
@@ -109,6 +112,7 @@ static TABLE: [Rules; 6] = [
         plural: "events",
         name: NameRule::PathSegment,
         create_on_update: true,
+        uncached: true,
         repeats_metadata: false,
         dependents: Dependents::Ignored,
         selectable: &[

@@ -17,7 +17,9 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
     let operation = call.operation(options);
     let decoded = decode::body(resource, &call.body, media)?;
     let mut object = operation.judge(decoded, &call.warnings)?;
+    prepare::wipe(&mut object);
     prepare::namespace(&operation, &mut object)?;
+    prepare::owners(&operation, &mut object, false);
     managed::update(&operation, None, &mut object);
     let outcome = store_new(&operation, object).await?;
     let name = outcome.name().to_owned();
@@ -32,7 +34,8 @@ pub(crate) async fn store_new(operation: &Operation<'_>, mut object: Value) -> R
     validate::create(operation, &object)?;
     operation.warn(validate::warnings(resource, &object, None));
     admit::check(operation, Some(&object), None)?;
-    if !text(&object, &["metadata", "resourceVersion"]).is_empty() {
+    // What is no version is no claim to one.
+    if text(&object, &["metadata", "resourceVersion"]).parse().is_ok_and(|version: u64| version != 0) {
         return Err(Status::plain("resourceVersion should not be set on objects to be created"));
     }
     if operation.options.apply {

@@ -74,6 +74,7 @@ fn make(
             let mut object = applied(operation, intent, live)?;
             prepare::name(operation, &object)?;
             prepare::namespace(operation, &mut object)?;
+            prepare::owners(operation, &mut object, true);
             return Ok(object);
         }
         (_, None) => return Err(Status::not_found(resource.named(), &operation.name)),
@@ -108,6 +109,7 @@ fn make(
     prepare::name(operation, &object)?;
     prepare::namespace(operation, &mut object)?;
     managed::update(operation, live, &mut object);
+    prepare::owners(operation, &mut object, true);
     Ok(object)
 }
 

@@ -123,8 +123,10 @@ fn wrong_uid(operation: &Operation<'_>, wanted: &str, found: &str) -> Status {
         "" => name.to_owned(),
         namespace => format!("{namespace}/{name}"),
     };
+    // A rehearsal does not get as far as the place where things are.
+    let root = if operation.options.dry_run { "" } else { "/registry" };
     let why = format!(
-        "StorageError: invalid object, Code: 4, Key: /registry/{group}{}/{place}, ResourceVersion: 0, \
+        "StorageError: invalid object, Code: 4, Key: {root}/{group}{}/{place}, ResourceVersion: 0, \
          AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}",
         resource.plural
     );
