@@ -23,7 +23,12 @@ const ROUNDS_PER_SEED: usize = 3;
 const EVENTS_WITHIN: Duration = Duration::from_secs(10);
 
 /// Seeds that once showed a difference, kept for good.
-const KEPT: &[u64] = &[];
+const KEPT: &[u64] = &[
+    15, // the key that a refused rehearsal names
+    23, // a namespace is checked whole when it is updated
+    27, // a rehearsed creation by update keeps the version it was sent with
+    31, // what a namespace's update checks twice
+];
 
 fn main() -> ExitCode {
     Suite::on([Ground::reference()])
@@ -39,7 +44,7 @@ async fn equal_answers(target: Target) -> anyhow::Result<()> {
         Some(seed) => vec![seed],
         None => {
             let count = steps.div_ceil(STEPS_PER_ROUND * ROUNDS_PER_SEED) as u64;
-            KEPT.iter().copied().chain(1..=count).collect()
+            KEPT.iter().copied().chain((1..=count).filter(|seed| !KEPT.contains(seed))).collect()
         }
     };
     define(&target).await?;

@@ -49,7 +49,7 @@ pub(crate) fn update(operation: &Operation<'_>, new: &Value, old: &Value) -> Res
                 errors.extend(core_finalizers(rules, new));
             }
             errors.extend((rules.validate_update)(new, old, &operation.subresource));
-            if rules.revalidates {
+            if rules.revalidates && operation.subresource.is_empty() {
                 errors.extend(metadata(resource, new, rules.name));
                 errors.extend(core_finalizers(rules, new));
                 errors.extend((rules.validate)(new));

@@ -47,7 +47,7 @@ pub(crate) struct Rules {
     pub(crate) validate: fn(&Value) -> Vec<FieldError>,
     /// Given the object as it was, and the subresource.
     pub(crate) validate_update: fn(&Value, &Value, &str) -> Vec<FieldError>,
-    /// Does an update check the whole object again, or only what changed?
+    /// Does an update, other than of a subresource, check the whole object again, or only what changed?
     pub(crate) revalidates: bool,
     /// For kinds that go in phases: what the first deletion does beside setting the time.
     pub(crate) first_deletion: Option<fn(&mut Value, &str)>,
@@ -90,7 +90,6 @@ static TABLE: [Rules; 6] = [
         first_deletion: Some(checks::terminate_namespace),
         validate: checks::namespace,
         validate_update: checks::namespace_update,
-        revalidates: false,
         ..PLAIN
     },
     Rules {

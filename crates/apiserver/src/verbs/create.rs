@@ -3,7 +3,7 @@
 use super::{Answer, Call, Outcome};
 use crate::crd::lifecycle;
 use crate::flow::{Operation, admit, commit, decode, managed, mutate, prepare, validate};
-use crate::kinds::{child, text};
+use crate::kinds::text;
 use crate::negotiate;
 use crate::query::{Write, WriteOptions};
 use crate::status::Status;
@@ -34,10 +34,6 @@ pub(crate) async fn store_new(operation: &Operation<'_>, mut object: Value) -> R
     validate::create(operation, &object)?;
     operation.warn(validate::warnings(resource, &object, None));
     admit::check(operation, Some(&object), None)?;
-    // What is no version is no claim to one.
-    if text(&object, &["metadata", "resourceVersion"]).parse().is_ok_and(|version: u64| version != 0) {
-        return Err(Status::plain("resourceVersion should not be set on objects to be created"));
-    }
     if operation.options.apply {
         object = decode::settled(resource, object);
     }
@@ -56,8 +52,11 @@ pub(crate) async fn store_new(operation: &Operation<'_>, mut object: Value) -> R
         if let Some(found) = operation.api.store.get(&operation.key(&name)) {
             return Err(taken(&found));
         }
-        child(&mut object, "metadata").remove("resourceVersion");
         return Ok(Outcome::Shown(object));
+    }
+    // What is no version is no claim to one.
+    if text(&object, &["metadata", "resourceVersion"]).parse().is_ok_and(|version: u64| version != 0) {
+        return Err(Status::plain("resourceVersion should not be set on objects to be created"));
     }
     match commit::create(operation, &name, &object).await {
         Ok(entry) => {

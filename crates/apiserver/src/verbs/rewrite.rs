@@ -39,8 +39,10 @@ pub(crate) async fn rewrite(
                 return Err(wrong_uid(operation, &expectation.uid, ""));
             }
             let mut object = make(None)?;
-            // There is nothing yet that it could be a version of.
-            child(&mut object, "metadata").remove("resourceVersion");
+            if !operation.options.dry_run {
+                // There is nothing yet that it could be a version of.
+                child(&mut object, "metadata").remove("resourceVersion");
+            }
             match store_new(operation, object).await {
                 // Someone else created it first: then it is an update after all.
                 Err(status)
