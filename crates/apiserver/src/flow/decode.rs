@@ -41,29 +41,7 @@ pub(crate) fn body(resource: &Resource, bytes: &[u8], media: Media) -> Result<De
         }
         Media::Yaml => (yaml(bytes).map_err(|error| unrecognized(&error))?, Vec::new()),
     };
-    let version_and_kind = || -> Result<(String, String), String> {
-        let text = |object: &Map<String, Value>, field: &str| match object.get(field) {
-            None | Some(Value::Null) => Ok(String::new()),
-            Some(Value::String(text)) => Ok(text.clone()),
-            Some(other) => {
-                let shape = typed::shape(other);
-                Err(format!(
-                    "couldn't get version/kind; json parse error: json: cannot unmarshal {shape} into Go struct field \
-                     .{field} of type string"
-                ))
-            }
-        };
-        match &value {
-            Value::Null => Ok(Default::default()),
-            Value::Object(object) => Ok((text(object, "apiVersion")?, text(object, "kind")?)),
-            other => Err(format!(
-                "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type struct \
-                 {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
-                typed::shape(other)
-            )),
-        }
-    };
-    let (version, kind) = version_and_kind().map_err(|why| unrecognized(&why))?;
+    let (version, kind) = version_and_kind(&value).map_err(|why| unrecognized(&why))?;
     if resource.custom && kind.is_empty() {
         let text = String::from_utf8_lossy(bytes);
         return Err(unrecognized(&format!("Object 'Kind' is missing in '{text}'")));
@@ -86,6 +64,28 @@ pub(crate) fn body(resource: &Resource, bytes: &[u8], media: Media) -> Result<De
         decoded.complaints.extend(duplicates);
     }
     Ok(decoded)
+}
+
+/// What an object says it is, as far as it says so; or why that cannot be read.
+pub(crate) fn version_and_kind(value: &Value) -> Result<(String, String), String> {
+    let unreadable = |value: &Value, what: &str| {
+        let shape = typed::shape(value);
+        format!("couldn't get version/kind; json parse error: json: cannot unmarshal {shape} into Go {what}")
+    };
+    let text = |object: &Map<String, Value>, field: &str| match object.get(field) {
+        None | Some(Value::Null) => Ok(String::new()),
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(other) => Err(unreadable(other, &format!("struct field .{field} of type string"))),
+    };
+    match value {
+        Value::Null => Ok(Default::default()),
+        Value::Object(object) => Ok((text(object, "apiVersion")?, text(object, "kind")?)),
+        other => Err(unreadable(
+            other,
+            "value of type struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \
+             \"json:\\\"kind,omitempty\\\"\" }",
+        )),
+    }
 }
 
 /// Is `path` an unknown field, or inside one? Those are skipped unread, and so are their duplicates.

@@ -116,7 +116,8 @@ fn make(
         let error = FieldError::invalid(&Path::new("patch"), quoted(&patched), why);
         Status::invalid(Named { group: "", kind: "" }, "", causes(&[error]))
     };
-    if resource.custom && text(&patched, &["kind"]).is_empty() {
+    let (_, kind) = decode::version_and_kind(&patched).map_err(|why| unfit(&why))?;
+    if resource.custom && kind.is_empty() {
         return Err(unfit(&format!("Object 'Kind' is missing in '{}'", quoted(&patched))));
     }
     let mut decoded = decode::object(resource, patched.clone()).map_err(|why| unfit(&why))?;
