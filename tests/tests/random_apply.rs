@@ -17,7 +17,12 @@ use windlass_tests::compare::{Pair, Random, Request, Server, Side, schemas};
 const STEPS_PER_SEED: usize = 60;
 
 /// Seeds that once showed a difference, kept for good.
-const KEPT: &[u64] = &[];
+const KEPT: &[u64] = &[
+    1006, // through the status, nobody owned the rest in any version
+    1024, // a write of what is shown has an effect where more was stored
+    1081, // defaults of embedded resources lose what is empty in their metadata
+    1087, // what YAML writes as 1.0 is an integer
+];
 
 fn main() -> ExitCode {
     Suite::on([Ground::reference()])

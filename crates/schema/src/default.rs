@@ -1,7 +1,8 @@
 //! Filling in defaults.
 
-use crate::prune;
+use crate::field::Path;
 use crate::schema::{Additional, Schema};
+use crate::{embedded, prune};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -84,11 +85,13 @@ fn replace_null(schema: &Arc<Schema>, value: &mut Value) {
     }
 }
 
-/// A default without what its schema does not know. Definitions are refused for that, except where nothing looks:
-/// under `additionalProperties`.
+/// A default without what its schema does not know, and without what is empty in embedded metadata. Definitions are
+/// refused for the former, except where nothing looks: under `additionalProperties`.
 fn pruned(schema: &Arc<Schema>, default: &Value) -> Value {
     let mut default = default.clone();
     if let Value::Object(_) | Value::Array(_) = default {
+        // Definitions with metadata of a wrong type are refused.
+        let _ = embedded::coerce(schema, &mut default, &Path::root());
         prune::prune(schema, &mut default, schema.embedded_resource);
     }
     default

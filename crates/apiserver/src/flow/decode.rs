@@ -257,19 +257,38 @@ fn summary(bytes: &[u8]) -> String {
     }
 }
 
-/// Reads YAML, of which JSON is a part. The last of duplicate keys wins.
+/// Reads YAML, of which JSON is a part. The last of duplicate keys wins, and what is written as a float but is whole is an
+/// integer.
 pub(crate) fn yaml(bytes: &[u8]) -> Result<Value, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| "yaml: invalid UTF-8".to_owned())?;
-    // JSON is the common case and has its own reader, which keeps numbers as they are.
-    if text.trim_start().starts_with('{')
-        && let Ok(document) = json::read(bytes)
-    {
-        return Ok(document.value);
+    let mut value = match json::read(bytes) {
+        // JSON is the common case and has its own reader.
+        Ok(document) if text.trim_start().starts_with('{') => document.value,
+        _ => {
+            let options =
+                serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
+            serde_saphyr::from_str_with_options(text, options)
+                .map_err(|error| yaml_error(&error.to_string()))?
+        }
+    };
+    if too_deep(&value, json::MAX_DEPTH) {
+        return Err("yaml: exceeded max depth".to_owned());
     }
-    let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
-    let value: Value =
-        serde_saphyr::from_str_with_options(text, options).map_err(|error| yaml_error(&error.to_string()))?;
-    if too_deep(&value, json::MAX_DEPTH) { Err("yaml: exceeded max depth".to_owned()) } else { Ok(value) }
+    make_whole(&mut value);
+    Ok(value)
+}
+
+fn make_whole(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            if let Ok(whole) = json::to_string(value).parse::<i64>() {
+                *value = whole.into();
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(make_whole),
+        Value::Object(fields) => fields.values_mut().for_each(make_whole),
+        _ => {}
+    }
 }
 
 /// The reader's first line, without the place: who reads the API's answer does not see the reader's input.
