@@ -111,7 +111,7 @@ impl Sequence {
         self.ask(0, Request::new("POST", "/api/v1/namespaces").body(media::JSON, namespace)).await?;
         for round in 0..ROUNDS_PER_SEED {
             for step in 0..STEPS_PER_ROUND {
-                let (kind, request) = self.requests.next();
+                let (kind, request) = self.requests.any();
                 self.ask(kind, request).await.with_context(|| format!("round {round}, step {step}"))?;
             }
             for kind in 0..self.requests.kinds.len() {
@@ -165,7 +165,7 @@ impl Sequence {
                 Some(token) => token.to_owned(),
             };
             if self.requests.random.chance(30) {
-                let (kind, request) = self.requests.next();
+                let (kind, request) = self.requests.any();
                 self.ask(kind, request).await?;
             }
             page = self.ask(kind, first.clone().with("continue", token)).await?;

@@ -110,7 +110,7 @@ impl Requests {
     }
 
     /// The next request, and the kind that it is about.
-    pub fn next(&mut self) -> (usize, Request) {
+    pub fn any(&mut self) -> (usize, Request) {
         let kind = self.random.below(self.kinds.len());
         let collection = self.kinds[kind].collection.clone();
         let short = self.pick(&NAMES);
@@ -214,7 +214,7 @@ impl Requests {
 
     /// A request to a part of the object that has a path of its own, which it may not have.
     fn part(&mut self, kind: usize, name: &str, item: String) -> Request {
-        let part = *self.random.pick(&self.kinds[kind].parts);
+        let part = *self.random.pick(self.kinds[kind].parts);
         let item = format!("{item}/{part}");
         match self.random.below(4) {
             0 => Request::new("GET", item),

@@ -337,8 +337,9 @@ async fn a_version_from_the_future_is_waited_for_and_then_refused() {
     world.put("a", "1", "x").await;
     assert!(waiting.await.unwrap().is_ok());
     let key = Key::new(RESOURCE, "a", "1");
+    let everywhere = Scope::new(RESOURCE, None);
     let (refused, ()) = tokio::join!(
-        get(&world.store, &key, "99", &Scope::new(RESOURCE, None)),
+        get(&world.store, &key, "99", &everywhere),
         world.driver.run_for(Duration::from_secs(4))
     );
     let status = refused.unwrap_err();

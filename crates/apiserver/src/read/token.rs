@@ -55,8 +55,7 @@ impl Token {
     pub(super) fn decode(text: &str) -> Result<Self, String> {
         let bytes = BASE64.decode(text).map_err(|_| {
             let odd = |byte: &u8| !byte.is_ascii_alphanumeric() && !b"-_".contains(byte);
-            let at =
-                text.as_bytes().iter().position(|byte| odd(byte)).unwrap_or(text.len().saturating_sub(1));
+            let at = text.as_bytes().iter().position(odd).unwrap_or(text.len().saturating_sub(1));
             format!("continue key is not valid: illegal base64 data at input byte {at}")
         })?;
         let fields = Fields::read(&bytes).map_err(|why| format!("continue key is not valid: {why}"))?;
