@@ -48,7 +48,7 @@ impl Ground<'_> {
             status: random.chance(if has_status { 20 } else { 2 }),
             name,
             wrong: if random.chance(25) { 6 } else { 0 },
-            manager: *random.pick(&MANAGERS),
+            manager: random.pick::<&str>(&MANAGERS),
             random,
         };
         let request = match (draft.random.below(14), last) {
