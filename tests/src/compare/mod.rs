@@ -8,6 +8,8 @@ pub mod objects;
 pub mod random;
 pub mod requests;
 pub mod schemas;
+pub mod writes;
+pub mod yaml;
 
 pub use exchange::{Answer, Request, Server};
 pub use normalise::Normaliser;

@@ -176,14 +176,24 @@ impl Normaliser {
     }
 
     /// Free text may quote what is random, and times.
-    fn text(&self, text: &str) -> String {
-        let mut text = text.to_owned();
+    fn text(&mut self, text: &str) -> String {
+        let mut text = self.with_quoted_object(text).unwrap_or_else(|| text.to_owned());
         for (real, name) in &self.names {
             if text.contains(real.as_str()) {
                 text = text.replace(real.as_str(), name);
             }
         }
-        sorted_lines(&without_times(&self.without_versions(&text)))
+        without_undeclared(sorted_lines(&without_times(&self.without_versions(&text))))
+    }
+
+    /// An error about a patch quotes the whole patched object: its versions and times are taken out too.
+    fn with_quoted_object(&mut self, text: &str) -> Option<String> {
+        let (head, rest) = text.split_at(text.find("Invalid value: \"{")? + "Invalid value: ".len());
+        let mut strings = serde_json::Deserializer::from_str(rest).into_iter::<String>();
+        let mut object: Value = serde_json::from_str(&strings.next()?.ok()?).ok()?;
+        let tail = &rest[strings.byte_offset()..];
+        self.value(&mut object, "");
+        Some(format!("{head}{object}{tail}"))
     }
 
     /// A failed precondition quotes versions, most of them in brackets.
@@ -263,6 +273,18 @@ fn sort_managers(entries: &mut [Value]) {
         ["operation", "manager", "apiVersion", "subresource"].map(|key| entry[key].to_string())
     };
     entries.sort_by_key(key);
+}
+
+/// A field that is not declared ends the look at its siblings, and these come in the order of a Go map: which of them
+/// were found wrong before is left out.
+fn without_undeclared(text: String) -> String {
+    const UNDECLARED: &str = "field not declared in schema";
+    match text.split_once("): ") {
+        Some((head, list)) if head.starts_with("failed to ") && list.contains(UNDECLARED) => {
+            format!("{head}): {UNDECLARED}, among others")
+        }
+        _ => text,
+    }
 }
 
 /// The first deletion of a namespace rewrites its finalizers in the order of a Go map; the set is what is compared. A

@@ -49,7 +49,8 @@ pub(crate) async fn store_new(operation: &Operation<'_>, mut object: Value) -> R
         if let Some(found) = operation.api.store.get(&operation.key(&name)) {
             return Err(taken(&found));
         }
-        return Ok(Outcome::Shown(object));
+        let apply = operation.options.apply;
+        return Ok(Outcome::Shown(if apply { decode::settled(resource, object) } else { object }));
     }
     // What is no version is no claim to one.
     if text(&object, &["metadata", "resourceVersion"]).parse().is_ok_and(|version: u64| version != 0) {

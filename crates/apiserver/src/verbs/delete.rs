@@ -52,6 +52,7 @@ fn write_options(options: &DeleteOptions) -> WriteOptions {
         manager: String::new(),
         strictness: Strictness::Ignore,
         force: false,
+        apply: false,
     }
 }
 

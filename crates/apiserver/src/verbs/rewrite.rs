@@ -64,21 +64,22 @@ pub(crate) async fn rewrite(
         operation.warn(validate::warnings(resource, &new, Some(&live)));
         admit::check(operation, Some(&new), Some(&live))?;
         keep_times_if_unchanged(&live, &mut new);
+        let shown = |new| if operation.options.apply { decode::settled(resource, new) } else { new };
         if goes_away(operation, &new, &live) {
             if operation.options.dry_run {
-                return Ok((Outcome::Shown(new), false));
+                return Ok((Outcome::Shown(shown(new)), false));
             }
             match commit::delete(operation, name, entry.revision()).await {
                 Ok(_) => {
                     lifecycle::gone(operation, name).await;
-                    return Ok((Outcome::Shown(new), false));
+                    return Ok((Outcome::Shown(shown(new)), false));
                 }
-                Err(CommitError::Missing) => return Ok((Outcome::Shown(new), false)),
+                Err(CommitError::Missing) => return Ok((Outcome::Shown(shown(new)), false)),
                 Err(_) => continue,
             }
         }
         if operation.options.dry_run {
-            return Ok((Outcome::Shown(new), false));
+            return Ok((Outcome::Shown(shown(new)), false));
         }
         match commit::update(operation, entry.revision(), &new).await {
             Ok(stored) => {
