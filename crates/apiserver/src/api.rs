@@ -7,6 +7,7 @@ use crate::faults::Faults;
 use crate::flow::Operation;
 use crate::flow::authenticate::Identity;
 use crate::flow::{decode, managed};
+use crate::kinds::services::Taken;
 use crate::query::{Strictness, WriteOptions};
 use crate::registry::Registry;
 use crate::resource::Resource;
@@ -70,6 +71,8 @@ pub(crate) struct Inner {
     /// Where credentials are kept, if anywhere; held while they are looked for.
     kept_in: parking_lot::Mutex<Option<PathBuf>>,
     accounts: OnceLock<Accounts>,
+    /// Which addresses and ports Services have.
+    pub(crate) taken: Taken,
     /// Cancelled when the API stops: watches end.
     pub(crate) stopped: CancellationToken,
 }
@@ -179,6 +182,7 @@ impl Inner {
             definitions,
             settling: Mutex::new(()),
             own_identity: lifecycle::own_identity(),
+            taken: Taken::default(),
             credentials: credentials.map(OnceLock::from).unwrap_or_default(),
             kept_in: parking_lot::Mutex::new(None),
             accounts: OnceLock::new(),
@@ -210,6 +214,7 @@ impl Inner {
                 manager: "kube-apiserver".to_owned(),
                 strictness: Strictness::Ignore,
                 force: false,
+                apply: false,
             },
             warnings: Arc::default(),
         };
