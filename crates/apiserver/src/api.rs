@@ -163,6 +163,7 @@ impl Inner {
                 manager: "kube-apiserver".to_owned(),
                 strictness: Strictness::Ignore,
                 force: false,
+                apply: false,
             },
             warnings: Arc::default(),
         };

@@ -7,7 +7,19 @@ use serde_json::Value;
 use std::sync::Arc;
 
 /// The form in which an object is stored: in the storage version.
-pub(crate) fn body(resource: &Resource, object: &Value) -> Body {
+pub(crate) fn body(operation: &Operation<'_>, object: &Value) -> Body {
+    let resource = &operation.resource;
+    if operation.options.apply && resource.custom {
+        let settled = decode::settled(resource, object.clone());
+        let body = in_storage_version(resource, &settled);
+        // Only a conversion would have tidied up what is stored.
+        let converted = resource.stored_as != resource.api_version();
+        return if converted || settled == *object { body } else { body.written_as(object) };
+    }
+    in_storage_version(resource, object)
+}
+
+fn in_storage_version(resource: &Resource, object: &Value) -> Body {
     let fields = resource.fields_of(object);
     if !resource.custom || resource.stored_as == resource.api_version() {
         return Body::encode(object, fields);
@@ -21,7 +33,7 @@ pub(crate) async fn create(
     name: &str,
     object: &Value,
 ) -> Result<Arc<Entry>, CommitError> {
-    let body = body(&operation.resource, object);
+    let body = body(operation, object);
     operation.api.store.commit(Change::Create { key: operation.key(name), body }).await
 }
 
@@ -39,7 +51,7 @@ pub(crate) async fn replace(
     expected: Revision,
     object: &Value,
 ) -> Result<Arc<Entry>, CommitError> {
-    let body = body(&operation.resource, object);
+    let body = body(operation, object);
     operation.api.store.commit(Change::Update { key, expected, body }).await
 }
 

@@ -5,6 +5,7 @@ use crate::kinds::{child, text};
 use crate::resource::Resource;
 use crate::status::Status;
 use serde_json::{Map, Value, json};
+use std::collections::HashSet;
 
 /// What generated names end with: no vowels, and nothing that looks like another.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -42,6 +43,36 @@ pub(crate) fn name(operation: &Operation<'_>, object: &Value) -> Result<(), Stat
         _ => Err(Status::bad_request(format!(
             "the name of the object ({given}) does not match the name on the URL ({expected})"
         ))),
+    }
+}
+
+/// Takes away what nobody says of an object that is to be created.
+pub(crate) fn wipe(object: &mut Value) {
+    let metadata = child(object, "metadata");
+    for field in ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+        metadata.remove(field);
+    }
+}
+
+/// Names each owner once, and warns about those that came again; `admitted` says whether mutating admission has been.
+pub(crate) fn owners(operation: &Operation<'_>, object: &mut Value, admitted: bool) {
+    let owners = child(object, "metadata").get_mut("ownerReferences").and_then(Value::as_array_mut);
+    let Some(owners) = owners.filter(|owners| owners.len() > 1) else { return };
+    let (mut seen, mut again) = (HashSet::new(), Vec::new());
+    owners.retain(|owner| {
+        let first = seen.insert(owner.to_string());
+        if !first {
+            again.push(text(owner, &["uid"]).to_owned());
+        }
+        first
+    });
+    if !again.is_empty() {
+        let when = if admitted { " after mutating admission happens" } else { "" };
+        operation.warn(vec![format!(
+            ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, \
+             and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            again.join(", ")
+        )]);
     }
 }
 

@@ -30,6 +30,8 @@ pub(crate) struct Rules {
     pub(crate) create_on_update: bool,
     /// Does a change of the spec raise the generation?
     pub(crate) generation: bool,
+    /// Does the reference keep no cache of it?
+    pub(crate) uncached: bool,
     /// Fields that a field selector may name.
     pub(crate) selectable: &'static [(&'static str, &'static [&'static str])],
     /// Fields that only some subresource may change: the subresource that may (empty for the object itself) and the field.
@@ -45,7 +47,7 @@ pub(crate) struct Rules {
     pub(crate) validate: fn(&Value) -> Vec<FieldError>,
     /// Given the object as it was, and the subresource.
     pub(crate) validate_update: fn(&Value, &Value, &str) -> Vec<FieldError>,
-    /// Does an update check the whole object again, or only what changed?
+    /// Does an update, other than of a subresource, check the whole object again, or only what changed?
     pub(crate) revalidates: bool,
     /// For kinds that go in phases: what the first deletion does beside setting the time.
     pub(crate) first_deletion: Option<fn(&mut Value, &str)>,
@@ -62,6 +64,7 @@ const PLAIN: Rules = Rules {
     unconditional_update: true,
     create_on_update: false,
     generation: false,
+    uncached: false,
     selectable: &[],
     owned: &[],
     resets_status: false,
@@ -87,7 +90,6 @@ static TABLE: [Rules; 6] = [
         first_deletion: Some(checks::terminate_namespace),
         validate: checks::namespace,
         validate_update: checks::namespace_update,
-        revalidates: false,
         ..PLAIN
     },
     Rules {
@@ -109,6 +111,7 @@ static TABLE: [Rules; 6] = [
         plural: "events",
         name: NameRule::PathSegment,
         create_on_update: true,
+        uncached: true,
         repeats_metadata: false,
         dependents: Dependents::Ignored,
         selectable: &[

@@ -19,6 +19,7 @@ const SEEDS: &[&[u8]] = &[
     br"metadata.name=a\,b,status.phase!=x",
     b"{\"a\":{\"b\":[1,2]}}\0[{\"op\":\"move\",\"from\":\"/a/b/0\",\"path\":\"/a/c\"},{\"op\":\"add\",\"path\":\"/a/b/-\",\"value\":{}},{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/a/d\"}]",
     b"{\"a\":{\"b\":1}}\0{\"a\":{\"b\":null,\"c\":[{\"d\":null}]}}",
+    b"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"k\":{\"type\":\"string\"},\"v\":{\"type\":\"integer\"}}},\"x-kubernetes-list-type\":\"map\",\"x-kubernetes-list-map-keys\":[\"k\"]},\"s\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"x-kubernetes-list-type\":\"set\"},\"m\":{\"type\":\"object\",\"additionalProperties\":{\"type\":\"string\"}}}}\0{\"apiVersion\":\"g/v1\",\"kind\":\"K\",\"metadata\":{\"name\":\"n\",\"uid\":\"u\",\"managedFields\":[{\"manager\":\"a\",\"operation\":\"Apply\",\"apiVersion\":\"g/v1\",\"fieldsType\":\"FieldsV1\",\"fieldsV1\":{\"f:a\":{\"k:{\\\"k\\\":\\\"x\\\"}\":{\".\":{},\"f:v\":{}}},\"f:s\":{\"v:\\\"p\\\"\":{}}}}]},\"a\":[{\"k\":\"x\",\"v\":1}],\"s\":[\"p\"],\"m\":{\"y\":\"1\"}}\0{\"apiVersion\":\"g/v1\",\"kind\":\"K\",\"metadata\":{\"name\":\"n\"},\"a\":[{\"k\":\"y\",\"v\":2}],\"s\":[\"q\"],\"m\":{}}",
 ];
 
 fn main() {
@@ -47,6 +48,7 @@ fn main() {
         windlass_schema_fuzz::schema_check(&bytes);
         windlass_schema_fuzz::selectors(&bytes);
         windlass_schema_fuzz::merges(&bytes);
+        windlass_schema_fuzz::apply_update(&bytes);
     }
     println!("{rounds} rounds, no target failed");
 }

@@ -49,7 +49,8 @@ fn body(name: &str, data: u64) -> Body {
         "metadata": {"name": name, "uid": format!("u-{name}"), "labels": {"parity": (data % 2).to_string()}},
         "data": {"data": data, "filler": filler},
     });
-    Body::encode(&value, vec![("spec.data".into(), data.to_string().into())])
+    let body = Body::encode(&value, vec![("spec.data".into(), data.to_string().into())]);
+    if data.is_multiple_of(3) { body.written_as(&json!(data)) } else { body }
 }
 
 /// What the store should hold: the revision and the data of each object.
@@ -94,6 +95,7 @@ impl Model {
                 assert_eq!(entry.json(), whole.json());
                 assert_eq!(entry.json_rest(), whole.json_rest());
                 assert_eq!((entry.uid(), entry.labels()), (whole.uid(), whole.labels()));
+                assert_eq!(entry.unseen(), whole.unseen());
             }
         }
         Self::glance(store)
