@@ -104,20 +104,16 @@ impl Table {
         [self.feed.clone(), namespaced]
     }
 
-    /// Puts back an object that was stored before, unless something newer is there. Only for a table that nobody reads
-    /// yet: it makes no history.
-    pub(super) fn restore(&mut self, entry: Entry) {
-        let revision = entry.revision().0;
-        let chain = self.chains.entry(entry.key().path().into()).or_default();
-        if chain.since < revision {
-            *chain = Chain { current: Some(Arc::new(entry)), since: revision, past: VecDeque::new() };
-        }
-    }
-
-    /// Takes out an object that was deleted at `revision`, unless something newer is there.
-    pub(super) fn restore_deletion(&mut self, path: &str, revision: Revision) {
-        if self.chains.get(path).is_some_and(|chain| chain.since < revision.0) {
-            self.chains.remove(path);
+    /// Puts back an object that was stored before, or takes out what was deleted. Only for a table that nobody reads yet:
+    /// it makes no history.
+    pub(super) fn restore(&mut self, path: String, entry: Option<Entry>) {
+        match entry {
+            Some(entry) => {
+                let since = entry.revision().0;
+                let chain = Chain { current: Some(Arc::new(entry)), since, past: VecDeque::new() };
+                self.chains.insert(path.into(), chain);
+            }
+            None => drop(self.chains.remove(path.as_str())),
         }
     }
 

@@ -54,6 +54,7 @@ pub(super) fn append_entry(out: &mut Vec<u8>, entry: &Entry) {
     put_bytes(out, entry.uid().as_bytes());
     append_pairs(out, entry.labels());
     append_pairs(out, entry.fields());
+    put_number(out, entry.unseen());
     entry.with_text(|text| {
         let (rest, at, comma) = text.layout();
         put_number(out, rest as u64);
@@ -100,9 +101,10 @@ fn read_body(reader: &mut Reader<'_>) -> Option<Body> {
     let uid = reader.text()?.into();
     let labels = read_pairs(reader)?;
     let fields = read_pairs(reader)?;
+    let unseen = reader.number()?;
     let (rest, at, comma) = (reader.size()?, reader.size()?, reader.byte()?);
     let text = Text::restored(reader.bytes()?, rest, at, comma)?;
-    Some(Body { text, traits: Arc::new(Traits { uid, labels, fields }) })
+    Some(Body { text, traits: Arc::new(Traits { uid, labels, fields, unseen }) })
 }
 
 fn read_pairs(reader: &mut Reader<'_>) -> Option<Pairs> {

@@ -9,6 +9,7 @@ use super::{OpenError, snapshot};
 use crate::store::Options;
 use crate::store::state::State;
 use std::io::Read;
+use std::ops::Range;
 use windlass_clock::Clock;
 
 /// More changes than anyone makes; what comes after it can still be counted.
@@ -43,8 +44,8 @@ pub(super) fn recover(disk: &dyn Disk, options: Options, clock: Clock) -> Result
         let mut tables = replay.state.tables.write();
         let taken = snapshot::read(disk, number, &mut replay.names, |record| {
             if let Record::Put(entry) = record {
-                let resource = entry.key().resource.clone();
-                tables.table(&resource).restore(entry);
+                let key = entry.key().clone();
+                tables.table(&key.resource).restore(key.path(), Some(entry));
             }
         })?;
         (replay.at, needs, snapshot_bytes) = (taken.revision, taken.needs, taken.size);
@@ -165,11 +166,13 @@ impl Replay<'_> {
             let why = format!("revisions {} to {} are missing before it", self.at + 1, start.revision - 1);
             return Err(self.damaged(number, START, why));
         }
+        let mut last_frame = end;
         for (offset, header, payload) in frames {
             if header.number >= superseded {
                 end = offset;
                 break;
             }
+            last_frame = offset;
             if header.number != self.at + 1 {
                 let why = format!("revision {} stands where {} should", header.number, self.at + 1);
                 return Err(self.damaged(number, offset, why));
@@ -188,7 +191,7 @@ impl Replay<'_> {
                 );
                 return Err(self.damaged(number, end, why));
             }
-            None => self.last(number, end, bytes.len(), tail)?,
+            None => self.last(number, &bytes, last_frame..end, tail)?,
         }
         Ok(end as u64)
     }
@@ -197,25 +200,21 @@ impl Replay<'_> {
         let mut reader = Reader(payload);
         let mut tables = self.state.tables.write();
         for _ in 0..count {
-            let revision = match record::read(&mut reader, &mut self.names)? {
-                Record::Put(entry) => {
-                    let (resource, revision) = (entry.key().resource.clone(), entry.revision());
-                    tables.table(&resource).restore(entry);
-                    revision
-                }
-                Record::Delete(key, revision) => {
-                    tables.table(&key.resource).restore_deletion(&key.path(), revision);
-                    revision
-                }
+            let (key, revision, entry) = match record::read(&mut reader, &mut self.names)? {
+                Record::Put(entry) => (entry.key().clone(), entry.revision(), Some(entry)),
+                Record::Delete(key, revision) => (key, revision, None),
             };
+            tables.table(&key.resource).restore(key.path(), entry);
             self.at = self.at.checked_add(1).filter(|at| *at == revision.0)?;
         }
         Some(())
     }
 
-    /// Cuts what is not whole off the newest segment, and makes the rest durable: the process that wrote it may have
-    /// ended between writing and syncing.
-    fn last(&self, number: u64, end: usize, length: usize, tail: Tail) -> Result<(), OpenError> {
+    /// Cuts what is not whole off the newest segment, and makes the rest durable. The process that wrote the last frame may
+    /// have ended before it synced it, or after that failed: then the system takes what it shows us for written, and only
+    /// writing it once more makes it so.
+    fn last(&self, number: u64, bytes: &[u8], frame: Range<usize>, tail: Tail) -> Result<(), OpenError> {
+        let end = frame.end;
         match tail {
             Tail::Followed => {
                 return Err(self.damaged(
@@ -228,14 +227,15 @@ impl Replay<'_> {
                 tracing::warn!(
                     file = %self.disk.place(&Role::Segment.name(number)).display(),
                     offset = end,
-                    bytes = length - end,
+                    bytes = bytes.len() - end,
                     "the log of the store ends in a change that was not written to its end; it is cut there"
                 );
             }
             Tail::Clean => {}
         }
-        let cut = || {
+        let cut = move || {
             let mut file = self.disk.open(&Role::Segment.name(number))?;
+            file.write_at(frame.start as u64, &bytes[frame])?;
             file.set_len(end as u64)?;
             file.sync()?;
             self.disk.sync_names()

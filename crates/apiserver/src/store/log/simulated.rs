@@ -1,5 +1,5 @@
-//! A disk in memory that can lose power. What was not synced may then be there, be gone or be torn, each part on its own;
-//! it can also be full, and fail to sync. Everything follows from a seed.
+//! A disk in memory that can lose power. What was not synced may then be there, be gone or be torn, each part on its own.
+//! It can also be full, fail to sync, and outlive the process that writes to it. Everything follows from a seed.
 
 use super::disk::{Disk, DiskFile};
 use parking_lot::{Condvar, Mutex};
@@ -46,11 +46,13 @@ struct Inside {
     random: Random,
     /// How many bytes the files may have together.
     room: Option<usize>,
-    /// How many operations are left before the power goes.
+    /// How many operations are left before the power goes, or only the process.
     fuse: Option<u64>,
+    only_the_process: bool,
     /// A sync fails once in so many times.
     failing_syncs: Option<u64>,
-    without_power: bool,
+    /// The power is gone, or the process.
+    over: bool,
     /// Syncs of files wait while this is set.
     held: bool,
     waiting: usize,
@@ -138,12 +140,12 @@ fn power_lost() -> io::Error {
 impl Inside {
     /// Every operation begins here. `Err` if there is no power, or if this is the operation in which it goes.
     fn operate(&mut self) -> io::Result<()> {
-        if self.without_power {
+        if self.over {
             return Err(power_lost());
         }
         if let Some(fuse) = &mut self.fuse {
             if *fuse == 0 {
-                self.without_power = true;
+                self.over = true;
                 return Err(power_lost());
             }
             *fuse -= 1;
@@ -190,8 +192,9 @@ impl SimulatedDisk {
             random,
             room: None,
             fuse: None,
+            only_the_process: false,
             failing_syncs: None,
-            without_power: false,
+            over: false,
             held: false,
             waiting: 0,
         };
@@ -202,9 +205,10 @@ impl SimulatedDisk {
         self.0.0.lock()
     }
 
-    /// The power goes during the operation after so many.
-    pub(super) fn lose_power_after(&self, operations: Option<u64>) {
-        self.lock().fuse = operations;
+    /// The power goes during the operation after so many, or only the process.
+    pub(super) fn end_after(&self, operations: Option<u64>, only_the_process: bool) {
+        let mut inside = self.lock();
+        (inside.fuse, inside.only_the_process) = (operations, only_the_process);
     }
 
     /// From now on syncs fail once in so many times.
@@ -218,14 +222,24 @@ impl SimulatedDisk {
         inside.room = bytes.map(|bytes| inside.used() + bytes);
     }
 
-    pub(super) fn has_power(&self) -> bool {
-        !self.lock().without_power
+    pub(super) fn is_over(&self) -> bool {
+        self.lock().over
+    }
+
+    /// What the next process finds when only the process ended: everything that was written, synced or not.
+    pub(super) fn after_process(&self) -> Option<Self> {
+        let mut inside = self.lock();
+        if inside.over && !inside.only_the_process {
+            return None;
+        }
+        (inside.over, inside.fuse, inside.room, inside.failing_syncs) = (false, None, None, None);
+        Some(self.clone())
     }
 
     /// What is found when the power is back.
     pub(super) fn after_power_loss(&self) -> Self {
         let mut inside = self.lock();
-        inside.without_power = true;
+        inside.over = true;
         let mut random = inside.random.clone();
         let mut names = inside.durable_names.clone();
         for edit in &inside.pending_names {
@@ -291,7 +305,7 @@ impl Disk for SimulatedDisk {
 
     fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
         let mut inside = self.lock();
-        if inside.without_power {
+        if inside.over {
             return Err(power_lost());
         }
         let powered = inside.operate();
@@ -318,7 +332,7 @@ impl Disk for SimulatedDisk {
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let mut inside = self.lock();
-        if inside.without_power {
+        if inside.over {
             return Err(power_lost());
         }
         let powered = inside.operate();
@@ -330,7 +344,7 @@ impl Disk for SimulatedDisk {
 
     fn remove(&self, name: &str) -> io::Result<()> {
         let mut inside = self.lock();
-        if inside.without_power {
+        if inside.over {
             return Err(power_lost());
         }
         let powered = inside.operate();
@@ -365,7 +379,7 @@ struct SimulatedFile {
 impl DiskFile for SimulatedFile {
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let mut inside = self.disk.lock();
-        if inside.without_power {
+        if inside.over {
             return Err(power_lost());
         }
         let at = offset as usize;
@@ -380,7 +394,7 @@ impl DiskFile for SimulatedFile {
 
     fn set_len(&mut self, len: u64) -> io::Result<()> {
         let mut inside = self.disk.lock();
-        if inside.without_power {
+        if inside.over {
             return Err(power_lost());
         }
         inside.edit(self.file, Edit::Length(len as usize));

@@ -1,8 +1,8 @@
 //! All objects in one file, so that the log before it can go.
 //!
 //! It is written in pieces while changes go on: an object may be in it as it was at any revision from the snapshot's own to
-//! the one at its end. The log from the snapshot's revision on brings all of them to the same point, since a record never
-//! replaces what is newer.
+//! the one at its end. The log from the snapshot's revision on, replayed over it at least up to that end, brings all of
+//! them to the same point.
 
 use super::bytes::Reader;
 use super::disk::{Disk, DiskFile};
