@@ -211,6 +211,7 @@ async fn dispatch(verb: &str, call: &Call<'_>) -> Result<Answer, Status> {
         "list" | "watch" => verbs::read::list_or_watch(call).await,
         "create" => match question(&call.resource, call.target.subresource.as_deref()) {
             Some(Question::TokenRequest) => verbs::token_request::create(call).await,
+            Some(Question::TokenReview) => verbs::token_review::create(call).await,
             Some(Question::SelfSubjectReview) => verbs::self_review::create(call).await,
             None => verbs::create::create(call).await,
         },
@@ -296,12 +297,14 @@ fn is_object(resource: &Resource, subresource: Option<&str>) -> bool {
 enum Question {
     TokenRequest,
     SelfSubjectReview,
+    TokenReview,
 }
 
 fn question(resource: &Resource, subresource: Option<&str>) -> Option<Question> {
     match (resource.group.as_str(), resource.plural.as_str(), subresource) {
         ("", "serviceaccounts", Some("token")) => Some(Question::TokenRequest),
         ("authentication.k8s.io", "selfsubjectreviews", None) => Some(Question::SelfSubjectReview),
+        ("authentication.k8s.io", "tokenreviews", None) => Some(Question::TokenReview),
         _ => None,
     }
 }

@@ -82,63 +82,93 @@ impl Accounts {
         }))
     }
 
-    /// Who bears `token`, if it is ours, for us, in its time, and all that it speaks of is still there.
-    pub(crate) fn bearer(&self, token: &str, store: &Store, now: Timestamp) -> Option<Identity> {
-        let claims = self.0.open(token)?;
+    /// Who bears `token`, if it is ours, in its time, and all that it speaks of is still there; and for which of the
+    /// `wanted` audiences it is. Otherwise why not, if there is anything to say.
+    pub(crate) fn bearer(
+        &self,
+        token: &str,
+        wanted: &[&str],
+        store: &Store,
+        now: Timestamp,
+    ) -> Result<(Identity, Vec<String>), String> {
+        let claims = self.0.open(token).filter(|claims| claims["iss"] == ISSUER).ok_or_else(String::new)?;
         let time = |name: &str| claims.get(name).and_then(Value::as_i64);
         let now = now.as_second();
-        let for_us = match &claims["aud"] {
-            Value::Array(audiences) => audiences.iter().any(|audience| audience == ISSUER),
-            audience => audience == ISSUER,
+        let audiences: Vec<&str> = match &claims["aud"] {
+            Value::Array(audiences) => audiences.iter().filter_map(Value::as_str).collect(),
+            audience => audience.as_str().into_iter().collect(),
         };
-        if claims["iss"] != ISSUER
-            || !for_us
-            || now > time("exp")?.saturating_add(LEEWAY)
-            || time("nbf")?.saturating_sub(LEEWAY) > now
-        {
-            return None;
+        let matched: Vec<String> = wanted
+            .iter()
+            .filter(|wanted| audiences.contains(wanted))
+            .map(|&wanted| wanted.to_owned())
+            .collect();
+        if matched.is_empty() {
+            return Err(format!(
+                "token audiences {} is invalid for the target audiences {}",
+                listed(&audiences),
+                listed(wanted)
+            ));
         }
-        let private = claims.get(PRIVATE)?;
-        let namespace = text(private, &["namespace"]);
-        let part = |kind: &str, name: &'static str| text(private, &[kind, name]).to_owned();
-        let lives = |plural: &str, namespace: &str, kind: &str| {
-            let entry = store.get(&Key::new(plural, namespace, part(kind, "name")))?;
-            (entry.uid() == part(kind, "uid") && !is_gone(&entry, now)).then_some(entry)
-        };
-        lives("serviceaccounts", namespace, "serviceaccount")?;
-        let mut identity = Identity::service_account(namespace, &part("serviceaccount", "name"));
-        if claims["sub"] != identity.user.as_str() {
-            return None;
+        if time("exp").is_none_or(|end| now > end.saturating_add(LEEWAY)) {
+            return Err("service account token has expired".to_owned());
         }
-        identity.uid = part("serviceaccount", "uid");
-        let id = format!("JTI={}", text(&claims, &["jti"]));
-        identity.extra.insert(CREDENTIAL_ID.to_owned(), vec![id]);
-        let mut tell =
-            |name: &str, what: String| identity.extra.insert(format!("{EXTRA}/{name}"), vec![what]);
-        if private.get("secret").is_some() {
-            lives("secrets", namespace, "secret")?;
+        if time("nbf").is_none_or(|start| start.saturating_sub(LEEWAY) > now) {
+            return Err("service account token is not valid yet".to_owned());
         }
-        if private.get("pod").is_some() {
-            lives("pods", namespace, "pod")?;
-            tell("pod-name", part("pod", "name"));
-            tell("pod-uid", part("pod", "uid"));
-        } else if private.get("node").is_some() {
-            lives("nodes", "", "node")?;
-        }
-        if private.get("node").is_some() {
-            tell("node-name", part("node", "name"));
-            match part("node", "uid") {
-                uid if uid.is_empty() => {}
-                uid => drop(tell("node-uid", uid)),
-            }
-        }
-        Some(identity)
+        let identity = identify(&claims, store, now);
+        let invalidated = || "service account token has been invalidated".to_owned();
+        identity.map(|identity| (identity, matched)).ok_or_else(invalidated)
     }
 
     /// The keys that others check tokens with.
     pub(crate) fn key_set(&self) -> Value {
         json!({"keys": [self.0.public_key()]})
     }
+}
+
+/// Audiences as messages show them.
+fn listed(audiences: &[&str]) -> String {
+    let quoted: Vec<String> = audiences.iter().map(|audience| format!("{audience:?}")).collect();
+    format!("[{}]", quoted.join(" "))
+}
+
+/// Whom a token's claims name, if that account and all that the token is bound to are still there.
+fn identify(claims: &Value, store: &Store, now: i64) -> Option<Identity> {
+    let private = claims.get(PRIVATE)?;
+    let namespace = text(private, &["namespace"]);
+    let part = |kind: &str, name: &'static str| text(private, &[kind, name]).to_owned();
+    let lives = |plural: &str, namespace: &str, kind: &str| {
+        let entry = store.get(&Key::new(plural, namespace, part(kind, "name")))?;
+        (entry.uid() == part(kind, "uid") && !is_gone(&entry, now)).then_some(entry)
+    };
+    lives("serviceaccounts", namespace, "serviceaccount")?;
+    let mut identity = Identity::service_account(namespace, &part("serviceaccount", "name"));
+    if claims["sub"] != identity.user.as_str() {
+        return None;
+    }
+    identity.uid = part("serviceaccount", "uid");
+    let id = format!("JTI={}", text(claims, &["jti"]));
+    identity.extra.insert(CREDENTIAL_ID.to_owned(), vec![id]);
+    let mut tell = |name: &str, what: String| identity.extra.insert(format!("{EXTRA}/{name}"), vec![what]);
+    if private.get("secret").is_some() {
+        lives("secrets", namespace, "secret")?;
+    }
+    if private.get("pod").is_some() {
+        lives("pods", namespace, "pod")?;
+        tell("pod-name", part("pod", "name"));
+        tell("pod-uid", part("pod", "uid"));
+    } else if private.get("node").is_some() {
+        lives("nodes", "", "node")?;
+    }
+    if private.get("node").is_some() {
+        tell("node-name", part("node", "name"));
+        match part("node", "uid") {
+            uid if uid.is_empty() => {}
+            uid => drop(tell("node-uid", uid)),
+        }
+    }
+    Some(identity)
 }
 
 /// What OpenID's clients ask first; `server` is where this server is reached.

@@ -1,12 +1,14 @@
 //! Who asks. In-process clients carry their identity; over TLS a certificate or a token says it; without TLS everyone is
 //! the administrator.
 
+use crate::accounts::ISSUER;
 use crate::api::Inner;
 use crate::credentials::Credentials;
 use crate::status::Status;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use ring::digest::{Digest, SHA256, digest};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -18,6 +20,9 @@ pub(crate) const MASTERS: &str = "system:masters";
 
 /// Where a user's extra says which token or certificate was shown.
 pub(crate) const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+
+/// What is said of a token that is not believed.
+const INVALID_TOKEN: &str = "invalid bearer token";
 
 /// The user that nobody has to prove to be.
 pub(crate) const ANONYMOUS: &str = "system:anonymous";
@@ -62,6 +67,20 @@ impl Identity {
     pub(crate) fn among(mut self, groups: impl IntoIterator<Item = String>) -> Self {
         self.groups.splice(0..0, groups);
         self
+    }
+}
+
+impl Identity {
+    /// As reviews show it.
+    pub(crate) fn to_value(&self) -> Value {
+        let mut user = json!({"username": self.user, "groups": self.groups});
+        if !self.uid.is_empty() {
+            user["uid"] = json!(self.uid);
+        }
+        if !self.extra.is_empty() {
+            user["extra"] = json!(self.extra);
+        }
+        user
     }
 }
 
@@ -111,14 +130,36 @@ impl Authenticator {
     }
 
     fn bearer_of(&self, token: &str) -> Option<Arc<Identity>> {
-        // Digests are compared, so that the time it takes says nothing about the token.
-        let matches = digest(&SHA256, token.as_bytes()).as_ref() == self.admin_token.as_ref();
-        if matches {
+        if is_same(token, &self.admin_token) {
             return Some(self.admin.clone());
         }
         let api = &self.api;
-        api.accounts().ok()?.bearer(token, &api.store, api.clock.now()).map(Arc::new)
+        let (identity, _) =
+            api.accounts().ok()?.bearer(token, &[ISSUER], &api.store, api.clock.now()).ok()?;
+        Some(Arc::new(identity))
     }
+}
+
+/// Who bears `token`, and for which of the `wanted` audiences it is; otherwise why it is not believed.
+pub(crate) fn review(api: &Inner, token: &str, wanted: &[&str]) -> Result<(Identity, Vec<String>), String> {
+    let credentials = api.credentials().map_err(|error| error.to_string())?;
+    if is_same(token, &digest(&SHA256, credentials.admin_token().as_bytes())) {
+        // It is for this server, and for nothing else.
+        return match wanted.contains(&ISSUER) {
+            true => Ok((Identity::admin(), vec![ISSUER.to_owned()])),
+            false => Err(INVALID_TOKEN.to_owned()),
+        };
+    }
+    let accounts = api.accounts().map_err(|error| error.to_string())?;
+    accounts.bearer(token, wanted, &api.store, api.clock.now()).map_err(|why| match why.as_str() {
+        "" => INVALID_TOKEN.to_owned(),
+        why => format!("[{INVALID_TOKEN}, {why}]"),
+    })
+}
+
+/// Digests are compared, so that the time it takes says nothing about the token.
+fn is_same(token: &str, expected: &Digest) -> bool {
+    digest(&SHA256, token.as_bytes()).as_ref() == expected.as_ref()
 }
 
 /// The bearer token of a request. Other ways to authenticate are passed over, as the reference does.

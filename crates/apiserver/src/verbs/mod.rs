@@ -9,6 +9,7 @@ pub(crate) mod rewrite;
 pub(crate) mod scale;
 pub(crate) mod self_review;
 pub(crate) mod token_request;
+pub(crate) mod token_review;
 pub(crate) mod update;
 
 use crate::api::Inner;

@@ -12,17 +12,9 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
     let media = negotiate::body(&call.content_type)?;
     let operation = call.operation(options);
     operation.judge(decode::body(&call.resource, &call.body, media)?, &call.warnings)?;
-    let identity = call.identity;
-    let mut user = json!({"username": identity.user, "groups": identity.groups});
-    if !identity.uid.is_empty() {
-        user["uid"] = json!(identity.uid);
-    }
-    if !identity.extra.is_empty() {
-        user["extra"] = json!(identity.extra);
-    }
     let review: Value = json!({
         "kind": call.resource.kind, "apiVersion": call.resource.api_version(),
-        "metadata": {"creationTimestamp": operation.now()}, "status": {"userInfo": user},
+        "metadata": {"creationTimestamp": operation.now()}, "status": {"userInfo": call.identity.to_value()},
     });
     Ok(Answer::json(201, &review))
 }

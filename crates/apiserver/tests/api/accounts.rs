@@ -66,6 +66,29 @@ async fn what_no_token_can_be_had_for_is_refused_as_the_reference_does() {
 }
 
 #[tokio::test]
+async fn another_server_can_ask_whom_a_token_stands_for() {
+    let client = client_with_bob().await;
+    let asked = json!({"spec": {"audiences": ["vault"]}});
+    let granted = client.post(&format!("{ACCOUNTS}/bob/token"), asked).await.expect(201);
+    let token = granted["status"]["token"].as_str().unwrap();
+    let review = async |spec| {
+        let path = "/apis/authentication.k8s.io/v1/tokenreviews";
+        client.post(path, json!({"spec": spec})).await.expect(201)["status"].clone()
+    };
+    let known = review(json!({"token": token, "audiences": ["vault", "x"]})).await;
+    assert_eq!((&known["authenticated"], &known["audiences"]), (&json!(true), &json!(["vault"])));
+    assert_eq!(known["user"]["username"], "system:serviceaccount:default:bob");
+    let why = "[invalid bearer token, token audiences [\"vault\"] is invalid for the target audiences \
+               [\"https://kubernetes.default.svc\"]]";
+    assert_eq!(review(json!({"token": token})).await, json!({"user": {}, "error": why}));
+    let unknown = json!({"user": {}, "error": "invalid bearer token"});
+    assert_eq!(review(json!({"token": "wrong"})).await, unknown);
+    let admin = client.api.credentials().unwrap().admin_token();
+    assert_eq!(review(json!({"token": admin})).await["user"]["username"], "kubernetes-admin");
+    assert_eq!(review(json!({"token": admin, "audiences": ["vault"]})).await, unknown);
+}
+
+#[tokio::test]
 async fn others_find_the_key_that_tokens_are_checked_with() {
     let client = Client::new();
     let configuration = client.get("/.well-known/openid-configuration").await.expect(200);

@@ -1,0 +1,36 @@
+//! POST to `tokenreviews`: whom a token stands for, as another server asks that was shown it.
+
+use super::{Answer, Call};
+use crate::accounts::ISSUER;
+use crate::flow::{authenticate, decode, managed};
+use crate::kinds::text;
+use crate::negotiate;
+use crate::query::{Write, WriteOptions};
+use crate::status::Status;
+use serde_json::{Value, json};
+
+pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
+    let options = WriteOptions::read(&call.query, Write::Create, &call.user_agent)?;
+    let media = negotiate::body(&call.content_type)?;
+    let operation = call.operation(options);
+    let decoded = decode::body(&call.resource, &call.body, media)?;
+    let mut review = operation.judge(decoded, &call.warnings)?;
+    managed::update(&operation, None, &mut review);
+    let token = text(&review, &["spec", "token"]);
+    if token.is_empty() {
+        return Err(Status::bad_request("token is required for TokenReview in authentication"));
+    }
+    let wanted = review.pointer("/spec/audiences").and_then(Value::as_array);
+    let mut wanted: Vec<&str> = wanted.into_iter().flatten().filter_map(Value::as_str).collect();
+    if wanted.is_empty() {
+        wanted.push(ISSUER);
+    }
+    let status = match authenticate::review(call.api, token, &wanted) {
+        Ok((identity, audiences)) => {
+            json!({"authenticated": true, "user": identity.to_value(), "audiences": audiences})
+        }
+        Err(why) => json!({"user": {}, "error": why}),
+    };
+    review["status"] = status;
+    Ok(Answer::json(201, &review))
+}
