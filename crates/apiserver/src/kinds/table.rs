@@ -92,6 +92,21 @@ const PLAIN: Rules = Rules {
     deprecated: "",
 };
 
+/// Of Events of either group, as they are stored.
+const EVENT_FIELDS: &[(&str, &[&str])] = &[
+    ("involvedObject.kind", &["involvedObject", "kind"]),
+    ("involvedObject.namespace", &["involvedObject", "namespace"]),
+    ("involvedObject.name", &["involvedObject", "name"]),
+    ("involvedObject.uid", &["involvedObject", "uid"]),
+    ("involvedObject.apiVersion", &["involvedObject", "apiVersion"]),
+    ("involvedObject.resourceVersion", &["involvedObject", "resourceVersion"]),
+    ("involvedObject.fieldPath", &["involvedObject", "fieldPath"]),
+    ("reason", &["reason"]),
+    ("reportingComponent", &["reportingComponent"]),
+    ("source", &["source", "component"]),
+    ("type", &["type"]),
+];
+
 static TABLE: &[Rules] = &[
     Rules {
         plural: "namespaces",
@@ -127,19 +142,7 @@ static TABLE: &[Rules] = &[
         uncached: true,
         repeats_metadata: false,
         dependents: Dependents::Ignored,
-        selectable: &[
-            ("involvedObject.kind", &["involvedObject", "kind"]),
-            ("involvedObject.namespace", &["involvedObject", "namespace"]),
-            ("involvedObject.name", &["involvedObject", "name"]),
-            ("involvedObject.uid", &["involvedObject", "uid"]),
-            ("involvedObject.apiVersion", &["involvedObject", "apiVersion"]),
-            ("involvedObject.resourceVersion", &["involvedObject", "resourceVersion"]),
-            ("involvedObject.fieldPath", &["involvedObject", "fieldPath"]),
-            ("reason", &["reason"]),
-            ("reportingComponent", &["reportingComponent"]),
-            ("source", &["source", "component"]),
-            ("type", &["type"]),
-        ],
+        selectable: EVENT_FIELDS,
         validate: checks::event,
         validate_update: |new, _, _| checks::event(new),
         revalidates: false,
@@ -403,6 +406,18 @@ static TABLE: &[Rules] = &[
     Rules { group: "storage.k8s.io", plural: "storageclasses", shows_deleted: true, ..PLAIN },
     Rules { group: "resource.k8s.io", plural: "resourceclaims", shows_deleted: true, ..PLAIN },
     Rules { group: "resource.k8s.io", plural: "resourceclaimtemplates", shows_deleted: true, ..PLAIN },
+    Rules {
+        group: "events.k8s.io",
+        plural: "events",
+        name: NameRule::PathSegment,
+        create_on_update: true,
+        repeats_metadata: false,
+        dependents: Dependents::Ignored,
+        selectable: EVENT_FIELDS,
+        uncached: true,
+        revalidates: false,
+        ..PLAIN
+    },
 ];
 
 /// The row of a built-in kind: of most, the plain one.
