@@ -7,6 +7,8 @@ pub(crate) mod patch;
 pub(crate) mod read;
 pub(crate) mod rewrite;
 pub(crate) mod scale;
+pub(crate) mod self_review;
+pub(crate) mod token_request;
 pub(crate) mod update;
 
 use crate::api::Inner;
