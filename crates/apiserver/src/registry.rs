@@ -167,9 +167,13 @@ fn built_in() -> impl Iterator<Item = Resource> {
             pristine: true,
             deprecation: (!rules.deprecated.is_empty()).then(|| rules.deprecated.to_owned()),
             rules: Some(rules),
+            shape: kinds::convert::shape(&row.group, &row.version, &row.plural),
             ..Resource::default()
         };
-        resource.stored_as = resource.api_version();
+        resource.stored_as = match resource.shape {
+            Some(shape) => shape.stored_as.to_owned(),
+            None => resource.api_version(),
+        };
         resource
     })
 }

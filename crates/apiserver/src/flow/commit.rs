@@ -2,6 +2,7 @@
 
 use super::{Operation, decode};
 use crate::facts::FACTS;
+use crate::kinds;
 use crate::resource::Resource;
 use crate::store::{Body, Change, CommitError, Entry, Key, Revision};
 use crate::typed;
@@ -22,6 +23,10 @@ pub(crate) fn body(operation: &Operation<'_>, object: &Value) -> Body {
 }
 
 fn in_storage_version(resource: &Resource, object: &Value) -> Body {
+    if let Some(shape) = resource.shape {
+        let object = kinds::convert::to_stored(shape, object);
+        return Body::encode(&object, resource.fields_of(&object));
+    }
     let fields = resource.fields_of(object);
     if !resource.custom && has_empty_list(object) {
         let object = typed::settled(&FACTS.structs, &resource.definition, object.clone());

@@ -205,6 +205,9 @@ pub(crate) fn blank(resource: &Resource) -> Option<Value> {
 /// A stored custom object as its definition is now: what another generation of its schema did not prune or default is
 /// pruned and defaulted, in the version that it is stored in, and then shown in the version that is asked for.
 pub(crate) fn stored(resource: &Resource, mut value: Value) -> Value {
+    if let Some(shape) = resource.shape {
+        return kinds::convert::from_stored(shape, resource, value);
+    }
     if !resource.custom || (resource.pristine && resource.stored_as == resource.api_version()) {
         return value;
     }
