@@ -16,6 +16,7 @@ mod pattern;
 pub mod prune;
 pub mod schema;
 pub mod selector;
+pub mod strategic;
 pub mod structural;
 pub mod validate;
 
