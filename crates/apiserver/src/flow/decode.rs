@@ -126,7 +126,8 @@ fn built_in(
             .iter()
             .any(|row| (row.group.as_str(), row.version.as_str()) == group_version && row.kind == kind);
         return Err(if known {
-            let (package, wanted, short) = (rules.package, &resource.kind, group_version.1);
+            let package = kinds::package(&resource.group);
+            let (wanted, short) = (&resource.kind, group_version.1);
             format!("converting ({short}.{kind}) to ({package}.{wanted}): unknown conversion")
         } else {
             format!(
