@@ -13,6 +13,7 @@ pub mod names;
 mod parse;
 pub mod patch;
 mod pattern;
+pub mod proto;
 pub mod prune;
 pub mod schema;
 pub mod selector;

@@ -6,13 +6,14 @@ use crate::resource::Resource;
 use crate::status::Status;
 use crate::typed;
 use serde_json::{Map, Value};
-use windlass_schema::{default, json, prune};
+use windlass_schema::{default, json, proto, prune};
 
 /// The encodings of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Media {
     Json,
     Yaml,
+    Protobuf,
 }
 
 /// An object, and what a strict reader minds about it.
@@ -41,6 +42,12 @@ pub(crate) fn body(resource: &Resource, bytes: &[u8], media: Media) -> Result<De
             (document.value, document.duplicates)
         }
         Media::Yaml => (yaml(bytes).map_err(|error| unrecognized(&error))?, Vec::new()),
+        Media::Protobuf => {
+            let envelope = proto::open(bytes).map_err(|error| unrecognized(&error.0))?;
+            let value = protobuf(&envelope, &resource.definition)
+                .map_err(|error| unhandled_as(resource, &envelope.api_version, &envelope.kind, &error.0))?;
+            (value, Vec::new())
+        }
     };
     let version_and_kind = || -> Result<(String, String), String> {
         let text = |object: &Map<String, Value>, field: &str| match object.get(field) {
@@ -87,6 +94,25 @@ pub(crate) fn body(resource: &Resource, bytes: &[u8], media: Media) -> Result<De
         decoded.complaints.extend(duplicates);
     }
     Ok(decoded)
+}
+
+/// The message in an envelope, as the struct `definition`, with the type that the envelope names. An object of another
+/// type is not read at all: that it is one is told by whoever looks at its type.
+pub(crate) fn protobuf(envelope: &proto::Envelope<'_>, definition: &str) -> Result<Value, proto::ProtoError> {
+    let named = &envelope.kind;
+    let expected = definition.rsplit('.').next().unwrap_or_default();
+    let mut value = match named.is_empty() || named == expected {
+        true => proto::decode(&FACTS.structs, definition, envelope.raw)?,
+        false => Value::Object(Map::new()),
+    };
+    if let Some(object) = value.as_object_mut() {
+        for (field, text) in [("apiVersion", &envelope.api_version), ("kind", &envelope.kind)] {
+            if !text.is_empty() {
+                object.insert(field.to_owned(), Value::String(text.clone()));
+            }
+        }
+    }
+    Ok(value)
 }
 
 /// Is `path` an unknown field, or inside one? Those are skipped unread, and so are their duplicates.

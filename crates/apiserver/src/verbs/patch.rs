@@ -1,7 +1,7 @@
-//! PATCH: JSON patch, JSON merge patch and apply.
+//! PATCH: JSON patch, JSON merge patch, strategic merge patch and apply.
 
 use super::rewrite::{Expectation, rewrite};
-use super::{Answer, Call};
+use super::{Answer, Call, strategic};
 use crate::flow::{Operation, decode, managed, prepare};
 use crate::kinds::text;
 use crate::negotiate::{self, PatchType};
@@ -9,7 +9,7 @@ use crate::query::{Strictness, Write, WriteOptions, causes};
 use crate::resource::Resource;
 use crate::status::{Named, Status};
 use crate::typed;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use windlass_schema::field::{FieldError, Path};
 use windlass_schema::{json, patch};
 
@@ -17,6 +17,7 @@ use windlass_schema::{json, patch};
 enum Patch {
     Json(Value),
     Merge { patch: Value, duplicates: Vec<String> },
+    Strategic(Result<(Map<String, Value>, Vec<String>), String>),
     Apply(Value),
 }
 
@@ -46,6 +47,9 @@ fn read(kind: PatchType, bytes: &[u8]) -> Result<Patch, Status> {
         })?;
         return Ok(Patch::Apply(intent));
     }
+    if kind == PatchType::Strategic {
+        return Ok(Patch::Strategic(strategic::read(bytes)));
+    }
     let undecodable = |error: String| Status::bad_request(format!("error decoding patch: {error}"));
     let document = json::read(bytes).map_err(|error| undecodable(error.to_string()))?;
     let wanted = |go: &str| {
@@ -69,6 +73,7 @@ fn make(
     warnings: &mut Vec<String>,
 ) -> Result<Value, Status> {
     let resource = &operation.resource;
+    let (mut shown, mut fits, mut duplicates) = (None, Ok(()), &Vec::new());
     let patched = match (patch, live) {
         (Patch::Apply(intent), _) => {
             let applied = managed::apply(operation, live, intent)?;
@@ -81,16 +86,26 @@ fn make(
         (Patch::Json(patch), Some(live)) => {
             patch::json_patch(live, patch).map_err(|_| Status::patch_rejected())?
         }
-        (Patch::Merge { patch, .. }, Some(live)) => {
+        (Patch::Merge { patch, duplicates: given }, Some(live)) => {
+            duplicates = given;
             let mut patched = live.clone();
             patch::merge(&mut patched, patch);
             patched
         }
+        (Patch::Strategic(read), Some(live)) => {
+            let (patch, given) = read.as_ref().map_err(Status::bad_request)?;
+            duplicates = given;
+            let (patched, fit) = strategic::merge(resource, patch, live)?;
+            (shown, fits) = (Some(patched.shown), fit);
+            patched.object
+        }
     };
     let unfit = |why: &str| {
-        let error = FieldError::invalid(&Path::new("patch"), json::to_string(&patched), why);
+        let shown = shown.clone().unwrap_or_else(|| json::to_string(&patched));
+        let error = FieldError::invalid(&Path::new("patch"), shown, why);
         Status::invalid(Named { group: "", kind: "" }, "", causes(&[error]))
     };
+    fits.map_err(|why| unfit(&why))?;
     if resource.custom && text(&patched, &["kind"]).is_empty() {
         return Err(unfit(&format!("Object 'Kind' is missing in '{}'", json::to_string(&patched))));
     }
@@ -102,10 +117,8 @@ fn make(
         Patch::Apply(intent) => unconvertible(resource, intent, &why),
         _ => unfit(&why),
     })?;
-    if let Patch::Merge { duplicates, .. } = patch {
-        let duplicates = duplicates.iter().map(|path| format!("duplicate field {path:?}"));
-        decoded.complaints.splice(0..0, duplicates);
-    }
+    let duplicates = duplicates.iter().map(|path| format!("duplicate field {path:?}"));
+    decoded.complaints.splice(0..0, duplicates);
     if operation.options.strictness == Strictness::Strict && !decoded.complaints.is_empty() {
         return Err(unfit(&format!("strict decoding error: {}", decoded.complaints.join(", "))));
     }
