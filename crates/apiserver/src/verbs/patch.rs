@@ -115,8 +115,12 @@ fn make(
     };
     let mut decoded = decoded.map_err(|why| match patch {
         Patch::Apply(intent) => unconvertible(resource, intent, &why),
+        Patch::Strategic(_) => unfit(&strategic::told(why)),
         _ => unfit(&why),
     })?;
+    if matches!(patch, Patch::Strategic(_)) {
+        decoded.complaints.sort();
+    }
     let duplicates = duplicates.iter().map(|path| format!("duplicate field {path:?}"));
     decoded.complaints.splice(0..0, duplicates);
     if operation.options.strictness == Strictness::Strict && !decoded.complaints.is_empty() {

@@ -52,3 +52,11 @@ pub(super) fn merge(
     }
     Ok((Patched { object, shown: strategic::print(&Value::Object(left)) }, fits))
 }
+
+/// Bytes are the only values that are read as JSON once more, and their errors tell so.
+pub(super) fn told(why: String) -> String {
+    match why.starts_with("illegal base64 data") {
+        true => format!("error decoding from json: {why}"),
+        false => why,
+    }
+}
