@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use windlass::Key;
 use windlass::cache::Cache;
-use windlass_apiserver::faults::{Act, Effect, Pattern, Past, Rule, Which};
+use windlass_apiserver::faults::{Act, Effect, Past, Pattern, Rule, Which};
 use windlass_apiserver::read::Hold;
 use windlass_clock::Clock;
 use windlass_harness::{Suite, Target};
@@ -172,7 +172,8 @@ async fn reads_its_own_writes(target: Target) -> anyhow::Result<()> {
         // And what was cached before does not fall back either, whatever event has come meanwhile.
         if number % 7 == 3 {
             clock.sleep(Duration::from_millis(3)).await;
-            let later: u64 = store.get(&key).and_then(|map| map.resource_version()).context("gone")?.parse()?;
+            let later: u64 =
+                store.get(&key).and_then(|map| map.resource_version()).context("gone")?.parse()?;
             ensure!(later >= version, "the cache fell back from {version} to {later}");
             behind += 1;
         }

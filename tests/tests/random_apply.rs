@@ -10,13 +10,19 @@ use std::time::Duration;
 use windlass_clock::Clock;
 use windlass_harness::{Ground, Suite, Target};
 use windlass_tests::compare::exchange::media;
-use windlass_tests::compare::{Pair, Random, Request, Server, Side, objects, schemas};
+use windlass_tests::compare::writes::{Ground as Writes, NAMES, collection};
+use windlass_tests::compare::{Pair, Random, Request, Server, Side, schemas};
 
 /// Steps on one schema before the next.
 const STEPS_PER_SEED: usize = 60;
 
 /// Seeds that once showed a difference, kept for good.
-const KEPT: &[u64] = &[];
+const KEPT: &[u64] = &[
+    1006, // through the status, nobody owned the rest in any version
+    1024, // a write of what is shown has an effect where more was stored
+    1081, // defaults of embedded resources lose what is empty in their metadata
+    1087, // what YAML writes as 1.0 is an integer
+];
 
 fn main() -> ExitCode {
     Suite::on([Ground::reference()])
@@ -62,7 +68,7 @@ async fn run_seed(target: &Target, seed: u64) -> anyhow::Result<usize> {
     let delete = Request::new("DELETE", format!("{crds}/{name}"));
     // A run that was interrupted may have left it.
     for side in [&pair.left, &pair.right] {
-        remove(&side.server, &delete).await?;
+        remove(&side.server, &delete, seed).await?;
     }
     let (left, right) = (pair.left.server.send(&create).await?, pair.right.server.send(&create).await?);
     ensure!(
@@ -84,16 +90,21 @@ async fn run_seed(target: &Target, seed: u64) -> anyhow::Result<usize> {
     wait_until_served(&pair.right.server, seed).await?;
     let outcome = steps(&mut pair, &mut random, seed, &crd).await;
     for side in [&pair.left, &pair.right] {
-        remove(&side.server, &delete).await?;
+        remove(&side.server, &delete, seed).await?;
     }
     outcome.with_context(|| {
         format!("schema {}", crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"])
     })
 }
 
-/// Deletes the CRD and waits until it is gone.
-async fn remove(server: &Server, delete: &Request) -> anyhow::Result<()> {
+/// Deletes the CRD and waits until it is gone; nothing of it may be held by finalizers.
+async fn remove(server: &Server, delete: &Request, seed: u64) -> anyhow::Result<()> {
     let clock = Clock::real();
+    for name in NAMES {
+        let path = format!("{}/{name}", collection(seed, "v1"));
+        let release = json!({"metadata": {"finalizers": null}});
+        server.send(&Request::new("PATCH", path).body(media::MERGE_PATCH, release)).await?;
+    }
     for _ in 0..600 {
         if server.send(delete).await?.status == 404 {
             return Ok(());
@@ -105,7 +116,7 @@ async fn remove(server: &Server, delete: &Request) -> anyhow::Result<()> {
 
 async fn wait_until_served(server: &Server, seed: u64) -> anyhow::Result<()> {
     let clock = Clock::real();
-    let list = Request::new("GET", collection(seed));
+    let list = Request::new("GET", collection(seed, "v1"));
     for _ in 0..600 {
         if server.send(&list).await?.is_success() {
             return Ok(());
@@ -115,116 +126,18 @@ async fn wait_until_served(server: &Server, seed: u64) -> anyhow::Result<()> {
     anyhow::bail!("the CRD was not served after 12 s")
 }
 
-fn collection(seed: u64) -> String {
-    format!("/apis/{}/v1/namespaces/default/things", schemas::group(seed))
-}
-
-const NAMES: [&str; 2] = ["one", "two"];
-const MANAGERS: [&str; 3] = ["alice", "bob", "carol"];
-
 async fn steps(pair: &mut Pair, random: &mut Random, seed: u64, crd: &Value) -> anyhow::Result<usize> {
-    let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"];
-    let has_status = crd["spec"]["versions"][0].get("subresources").is_some();
+    let versions = crd["spec"]["versions"].as_array().context("versions")?;
+    let writes = Writes { seed, versions };
     let mut last: [Option<Value>; 2] = [None, None];
     for step in 0..STEPS_PER_SEED {
         let which = random.below(NAMES.len());
-        let request = request(random, seed, schema, has_status, NAMES[which], last[which].as_ref());
+        let request = writes.request(random, NAMES[which], last[which].as_ref());
         let answer = pair.ask(&request).await.with_context(|| format!("step {step}"))?;
-        if answer.is_success()
-            && answer.body["kind"] == "Thing"
-            && !request.query.iter().any(|(name, _)| *name == "dryRun")
-        {
-            last[which] = (request.method != "DELETE").then_some(answer.body);
+        if answer.is_success() && !request.query.iter().any(|(name, _)| *name == "dryRun") {
+            // A deletion that finalizers hold back answers with the object.
+            last[which] = (answer.body["kind"] == "Thing").then_some(answer.body);
         }
     }
     Ok(STEPS_PER_SEED)
-}
-
-fn request(
-    random: &mut Random,
-    seed: u64,
-    schema: &Value,
-    has_status: bool,
-    name: &str,
-    last: Option<&Value>,
-) -> Request {
-    let wrong = if random.chance(25) { 6 } else { 0 };
-    let status = has_status && random.chance(20);
-    let item = format!("{}/{name}{}", collection(seed), if status { "/status" } else { "" });
-    let manager = *random.pick(&MANAGERS);
-    let fresh = |random: &mut Random| {
-        json!({
-            "apiVersion": format!("{}/v1", schemas::group(seed)), "kind": "Thing", "metadata": {"name": name},
-            "spec": objects::value(&schema["spec"], random, wrong),
-        })
-    };
-    let mut request = match random.below(if last.is_some() { 12 } else { 3 }) {
-        0 | 1 if last.is_none() => Request::new("POST", collection(seed)).body(media::JSON, fresh(random)),
-        0 => Request::new("POST", collection(seed)).body(media::JSON, fresh(random)),
-        1 => Request::new("GET", item),
-        2..=5 => {
-            let mut intent = fresh(random);
-            if random.chance(40) {
-                intent["metadata"]["labels"] = json!({"l": random.pick(&["1", "2"])});
-            }
-            if status || random.chance(15) {
-                intent["status"] = objects::value(&schema["status"], random, wrong);
-            }
-            let mut request = Request::new("PATCH", item).body(media::APPLY_PATCH, intent);
-            if random.chance(45) {
-                request = request.with("force", "true");
-            }
-            request.with("fieldManager", manager)
-        }
-        6 | 7 => {
-            let mut body = last.cloned().unwrap_or_default();
-            if let Some(meta) = body["metadata"].as_object_mut() {
-                meta.remove("creationTimestamp");
-                meta.remove("managedFields");
-                if random.chance(10) {
-                    meta.remove("resourceVersion");
-                }
-            }
-            body["spec"] = objects::value(&schema["spec"], random, wrong);
-            if random.chance(30) {
-                body["metadata"]["labels"] = json!({"l": random.pick(&["1", "2", "3"]), "m": "x"});
-            }
-            if status || random.chance(20) {
-                body["status"] = objects::value(&schema["status"], random, wrong);
-            }
-            Request::new("PUT", item).body(media::JSON, body)
-        }
-        8 | 9 => {
-            let part = if status { "status" } else { "spec" };
-            let patch = json!({part: objects::value(&schema[part], random, wrong)});
-            Request::new("PATCH", item).body(media::MERGE_PATCH, patch)
-        }
-        10 => {
-            let field = *random.pick(&schemas::FIELDS);
-            let path = format!("/{}/{field}", if status { "status" } else { "spec" });
-            let operation = match random.below(4) {
-                0 => json!({"op": "remove", "path": path}),
-                1 => json!({"op": "test", "path": path, "value": objects::anything(random, 1)}),
-                2 => json!({"op": "replace", "path": path, "value": objects::anything(random, 1)}),
-                _ => {
-                    let part = if status { "status" } else { "spec" };
-                    json!({"op": "add", "path": path, "value": objects::value(&schema[part]["properties"][field], random, wrong)})
-                }
-            };
-            Request::new("PATCH", item).body(media::JSON_PATCH, json!([operation]))
-        }
-        _ => Request::new("DELETE", format!("{}/{name}", collection(seed))),
-    };
-    if matches!(request.method, "POST" | "PUT" | "PATCH") {
-        if request.content_type != media::APPLY_PATCH && random.chance(60) {
-            request = request.with("fieldManager", manager);
-        }
-        if random.chance(35) {
-            request = request.with("fieldValidation", *random.pick(&["Strict", "Warn", "Ignore"]));
-        }
-        if random.chance(8) {
-            request = request.with("dryRun", "All");
-        }
-    }
-    request
 }

@@ -12,7 +12,8 @@ use windlass_clock::Clock;
 use windlass_harness::{Ground, Suite, Target};
 use windlass_tests::compare::exchange::media;
 use windlass_tests::compare::normalise::may_be_newer;
-use windlass_tests::compare::{Pair, Random, Request, Server, Side, first_difference};
+use windlass_tests::compare::requests::Requests;
+use windlass_tests::compare::{Pair, Request, Server, Side, first_difference, kinds};
 
 /// Requests before the watches of a round are compared.
 const STEPS_PER_ROUND: usize = 60;
@@ -22,7 +23,12 @@ const ROUNDS_PER_SEED: usize = 3;
 const EVENTS_WITHIN: Duration = Duration::from_secs(10);
 
 /// Seeds that once showed a difference, kept for good.
-const KEPT: &[u64] = &[];
+const KEPT: &[u64] = &[
+    15, // the key that a refused rehearsal names
+    23, // a namespace is checked whole when it is updated
+    27, // a rehearsed creation by update keeps the version it was sent with
+    31, // what a namespace's update checks twice
+];
 
 fn main() -> ExitCode {
     Suite::on([Ground::reference()])
@@ -38,9 +44,10 @@ async fn equal_answers(target: Target) -> anyhow::Result<()> {
         Some(seed) => vec![seed],
         None => {
             let count = steps.div_ceil(STEPS_PER_ROUND * ROUNDS_PER_SEED) as u64;
-            KEPT.iter().copied().chain(1..=count).collect()
+            KEPT.iter().copied().chain((1..=count).filter(|seed| !KEPT.contains(seed))).collect()
         }
     };
+    define(&target).await?;
     let (mut requests, mut failures) = (0, Vec::new());
     for seed in &seeds {
         match run_seed(&target, *seed).await {
@@ -56,20 +63,27 @@ async fn equal_answers(target: Target) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One kind that is served on both sides.
-struct Kind {
-    api_version: &'static str,
-    kind: &'static str,
-    collection: String,
+/// Makes the custom kind known to the reference, and waits until it is served.
+async fn define(target: &Target) -> anyhow::Result<()> {
+    let server = Server::new("reference", target.client());
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let answer =
+        server.send(&Request::new("POST", definitions).body(media::JSON, kinds::definition())).await?;
+    ensure!(answer.is_success() || answer.status == 409, "no custom kind: {answer}");
+    for _ in 0..100 {
+        if server.send(&Request::new("GET", kinds::things("default"))).await?.is_success() {
+            return Ok(());
+        }
+        Clock::real().sleep(Duration::from_millis(100)).await;
+    }
+    anyhow::bail!("the custom kind is not served")
 }
 
 struct Sequence {
     pair: Pair,
-    random: Random,
-    kinds: Vec<Kind>,
+    requests: Requests,
     namespace: String,
     sent: usize,
-    tokens: Vec<String>,
 }
 
 async fn run_seed(target: &Target, seed: u64) -> anyhow::Result<usize> {
@@ -77,41 +91,32 @@ async fn run_seed(target: &Target, seed: u64) -> anyhow::Result<usize> {
         left: Side::new(Server::new("embedded", windlass_tests::grounds::Embedded::in_process().client())),
         right: Side::new(Server::new("reference", target.client())),
     };
-    let clock = Clock::real();
-    let namespace = format!("random-{seed}-{}", clock.now().as_second());
-    let core = format!("/api/v1/namespaces/{namespace}");
-    let coordination = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}");
-    let kinds = vec![
-        Kind { api_version: "v1", kind: "ConfigMap", collection: format!("{core}/configmaps") },
-        Kind { api_version: "v1", kind: "Secret", collection: format!("{core}/secrets") },
-        Kind {
-            api_version: "coordination.k8s.io/v1",
-            kind: "Lease",
-            collection: format!("{coordination}/leases"),
-        },
-    ];
-    let mut sequence =
-        Sequence { pair, random: Random::seeded(seed), kinds, namespace, sent: 0, tokens: Vec::new() };
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let define = Request::new("POST", definitions).body(media::JSON, kinds::definition());
+    let answer = pair.left.server.send(&define).await?;
+    ensure!(answer.is_success(), "no custom kind: {answer}");
+    let namespace = format!("random-{seed}-{}", Clock::real().now().as_second());
+    let requests = Requests::new(seed, kinds::Kind::all(&namespace));
+    let mut sequence = Sequence { pair, requests, namespace, sent: 0 };
     let outcome = sequence.run().await;
     let remove = Request::new("DELETE", format!("/api/v1/namespaces/{}", sequence.namespace));
     sequence.pair.right.server.send(&remove).await?;
     outcome.map(|()| sequence.sent)
 }
 
-const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
-const CLIENTS: [&str; 3] = ["alice", "bob", "carol"];
-
 impl Sequence {
     async fn run(&mut self) -> anyhow::Result<()> {
         let namespace =
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace.as_str()}});
-        self.ask(Request::new("POST", "/api/v1/namespaces").body(media::JSON, namespace)).await?;
+        self.ask(0, Request::new("POST", "/api/v1/namespaces").body(media::JSON, namespace)).await?;
         for round in 0..ROUNDS_PER_SEED {
             for step in 0..STEPS_PER_ROUND {
-                let request = self.request();
-                self.ask(request).await.with_context(|| format!("round {round}, step {step}"))?;
+                let (kind, request) = self.requests.any();
+                self.ask(kind, request).await.with_context(|| format!("round {round}, step {step}"))?;
             }
-            for kind in 0..self.kinds.len() {
+            for kind in 0..self.requests.kinds.len() {
+                self.page_through(kind).await.with_context(|| format!("pages of round {round}"))?;
+                self.generate_name(kind).await.with_context(|| format!("names of round {round}"))?;
                 self.compare_watches(kind, round)
                     .await
                     .with_context(|| format!("watches of round {round}"))?;
@@ -120,182 +125,110 @@ impl Sequence {
         Ok(())
     }
 
-    async fn ask(&mut self, request: Request) -> anyhow::Result<Value> {
-        // A list that may be of an older version comes from the reference's cache, which may lag behind; a consistent
-        // list first brings it up to date.
+    async fn ask(&mut self, kind: usize, request: Request) -> anyhow::Result<Value> {
+        // What may be of an older version comes from the reference's cache, which may lag behind; a consistent list
+        // first brings it up to date.
         if may_be_newer(&request) {
-            self.pair.ask(&Request::new("GET", request.path.clone())).await?;
+            self.pair.ask(&self.everything(kind)).await?;
         }
         let answer = self.pair.ask(&request).await?;
         self.sent += 1;
-        if let Some(token) = answer.body.pointer("/metadata/continue").and_then(Value::as_str) {
-            self.tokens.push(token.to_owned());
-        }
+        let text = |path: &str| answer.body.pointer(path).and_then(Value::as_str).map(str::to_owned);
+        self.requests.tokens.extend(text("/metadata/continue").filter(|token| !token.is_empty()));
+        self.requests.uids.extend(text("/metadata/uid"));
+        self.requests.versions = self.pair.right.normaliser.writes();
         Ok(answer.body)
     }
 
-    /// A version that exists, as a name that both sides understand.
-    fn version(&mut self) -> String {
-        let known = self.pair.right.normaliser.writes().max(1);
-        format!("<version {}>", 1 + self.random.below(known))
+    /// A list of all objects of a kind.
+    fn everything(&self, kind: usize) -> Request {
+        let kind = &self.requests.kinds[kind];
+        let request = Request::new("GET", kind.collection.clone());
+        match kind.selector("") {
+            empty if empty.is_empty() => request,
+            selector => request.with("labelSelector", selector),
+        }
     }
 
-    fn object(&mut self, kind: usize, name: &str) -> Value {
-        let random = &mut self.random;
-        let Kind { api_version, kind, .. } = &self.kinds[kind];
-        let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}});
-        if random.chance(70) {
-            object["metadata"]["labels"] =
-                json!({"l": random.pick(&["1", "2"]), "m": random.pick(&["x", "y"])});
+    /// Lists page by page to the end, while others write.
+    async fn page_through(&mut self, kind: usize) -> anyhow::Result<()> {
+        if self.requests.kinds[kind].is_shared() {
+            return Ok(());
         }
-        if random.chance(25) {
-            object["metadata"]["finalizers"] =
-                json!([random.pick(&["windlass.test/one", "windlass.test/two"])]);
-        }
-        if random.chance(20) {
-            object["metadata"]["annotations"] = json!({"note": random.pick(&["p", "q"])});
-        }
-        match *kind {
-            "ConfigMap" => object["data"] = json!({"k": random.pick(&["1", "2", "3"])}),
-            "Secret" => object["stringData"] = json!({"k": random.pick(&["1", "2", "3"])}),
-            _ => {
-                object["spec"] =
-                    json!({"holderIdentity": random.pick(&["me", "you"]), "leaseDurationSeconds": 15})
+        let limit = (1 + self.requests.random.below(3)).to_string();
+        let first = self.everything(kind).with("limit", limit);
+        let mut page = self.ask(kind, first.clone()).await?;
+        loop {
+            // Lists of custom objects say that there is no next page, others say nothing.
+            let token = match page.pointer("/metadata/continue").and_then(Value::as_str) {
+                None | Some("") => return Ok(()),
+                Some(token) => token.to_owned(),
+            };
+            if self.requests.random.chance(30) {
+                let (kind, request) = self.requests.any();
+                self.ask(kind, request).await?;
             }
+            page = self.ask(kind, first.clone().with("continue", token)).await?;
         }
-        object
     }
 
-    fn request(&mut self) -> Request {
-        let kind = self.random.below(self.kinds.len());
-        let collection = self.kinds[kind].collection.clone();
-        let name = *self.random.pick(&NAMES);
+    /// An object whose name the server chooses, which goes at once: two servers would list it in different places.
+    async fn generate_name(&mut self, kind: usize) -> anyhow::Result<()> {
+        let about = &self.requests.kinds[kind];
+        if about.is_shared() {
+            // It would not go at once.
+            return Ok(());
+        }
+        let (collection, prefix) = (about.collection.clone(), about.name("g-"));
+        let mut object = about.object("", &mut self.requests.random);
+        object["metadata"]["generateName"] = json!(prefix);
+        object["metadata"].as_object_mut().context("it is one")?.remove("name");
+        let made = self.ask(kind, Request::new("POST", collection.clone()).body(media::JSON, object)).await?;
+        let name = made.pointer("/metadata/name").and_then(Value::as_str).context("no name was chosen")?;
         let item = format!("{collection}/{name}");
-        let client = *self.random.pick(&CLIENTS);
-        let request = match self.random.below(20) {
-            0..=4 => Request::new("POST", collection).body(media::JSON, self.object(kind, name)),
-            5..=7 => {
-                let mut object = self.object(kind, name);
-                if self.random.chance(30) {
-                    object["metadata"]["resourceVersion"] = json!(self.version());
-                }
-                Request::new("PUT", item).body(media::JSON, object)
-            }
-            8 | 9 => {
-                let patch = match self.random.below(4) {
-                    0 => json!({"metadata": {"finalizers": null}}),
-                    1 => json!({"metadata": {"labels": {"l": self.random.pick(&["1", "2", "3"])}}}),
-                    2 => json!({"metadata": {"labels": {"l": null}, "resourceVersion": self.version()}}),
-                    _ => json!({"metadata": {"finalizers": ["windlass.test/one"]}}),
-                };
-                Request::new("PATCH", item).body(media::MERGE_PATCH, patch)
-            }
-            10..=12 => self.delete(item),
-            13 => Request::new("GET", item),
-            14 if self.random.chance(30) => Request::new("DELETE", collection)
-                .with("labelSelector", format!("l={}", self.random.pick(&["1", "2"]))),
-            _ => self.list(collection),
-        };
-        request.by(client)
-    }
-
-    fn delete(&mut self, item: String) -> Request {
-        let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
-        match self.random.below(8) {
-            0 => options["preconditions"] = json!({"resourceVersion": self.version()}),
-            1 => options["preconditions"] = json!({"uid": "<uid 1>"}),
-            2 => {
-                options["propagationPolicy"] =
-                    json!(self.random.pick(&["Foreground", "Background", "Orphan"]))
-            }
-            3 => options["gracePeriodSeconds"] = json!(self.random.below(3)),
-            4 => options["dryRun"] = json!(["All"]),
-            5 => options["orphanDependents"] = json!(true),
-            _ => return Request::new("DELETE", item),
-        }
-        Request::new("DELETE", item).body(media::JSON, options)
-    }
-
-    fn list(&mut self, collection: String) -> Request {
-        let mut request = Request::new("GET", collection);
-        if self.random.chance(35) {
-            request = request
-                .with("labelSelector", *self.random.pick(&["l=1", "l!=1", "m in (x,z)", "!l", "l,m=y"]));
-        }
-        if self.random.chance(15) {
-            let selector = *self.random.pick(&["metadata.name=a", "metadata.name!=b", "spec.none=1"]);
-            request = request.with("fieldSelector", selector);
-        }
-        if self.random.chance(35) {
-            request = request.with("limit", (1 + self.random.below(3)).to_string());
-        }
-        match self.random.below(10) {
-            0 => request.with("resourceVersion", "0"),
-            1 => {
-                let version = self.version();
-                request.with("resourceVersion", version)
-            }
-            2 | 3 => {
-                let version = self.version();
-                request.with("resourceVersion", version).with("resourceVersionMatch", "Exact")
-            }
-            4 => {
-                let version = self.version();
-                request.with("resourceVersion", version).with("resourceVersionMatch", "NotOlderThan")
-            }
-            5 => request.with("resourceVersionMatch", "Exact"),
-            6 => request.with("resourceVersion", "0").with("resourceVersionMatch", "Exact"),
-            7 | 8 if !self.tokens.is_empty() => {
-                let token = self.tokens[self.tokens.len() - 1].clone();
-                request.with("limit", "2").with("continue", token)
-            }
-            _ => request,
-        }
+        self.ask(kind, Request::new("GET", item.clone())).await?;
+        self.ask(kind, Request::new("DELETE", item)).await?;
+        Ok(())
     }
 
     /// Opens watches of several forms on both sides and compares what they tell up to a last object.
     async fn compare_watches(&mut self, kind: usize, round: usize) -> anyhow::Result<()> {
-        let last = format!("last-{round}");
-        let mut object = self.object(kind, &last);
-        object["metadata"] = json!({"name": last, "labels": {"l": "1", "m": "x"}});
-        let collection = self.kinds[kind].collection.clone();
-        self.ask(Request::new("POST", collection.clone()).body(media::JSON, object)).await?;
-        for form in 0..5 {
-            let mut request = Request::new("GET", collection.clone()).with("watch", "true");
-            if self.random.chance(50) {
-                request =
-                    request.with("labelSelector", *self.random.pick(&["l=1", "m=x", "l in (1,2)", "l"]));
-            }
-            request = match form {
-                0 | 1 => {
-                    // Before the last object, or its event would not come.
-                    let before = 1 + self.random.below(self.pair.right.normaliser.writes() - 1);
-                    request.with("resourceVersion", format!("<version {before}>"))
-                }
-                2 => request,
-                3 => request.with("resourceVersion", "0"),
-                _ => request
-                    .with("sendInitialEvents", "true")
-                    .with("resourceVersionMatch", "NotOlderThan")
-                    .with("allowWatchBookmarks", "true"),
-            };
-            let until = if form == 4 { "BOOKMARK" } else { last.as_str() };
-            let left = events_until(&mut self.pair.left, &request, until).await?;
-            let right = events_until(&mut self.pair.right, &request, until).await?;
-            ensure!(
-                left == right,
-                "events differ\n  request: {request}\n  {} against {} events\n  first difference: {}",
-                left.len(),
-                right.len(),
-                first_difference(&json!(left), &json!(right), "")
-            );
-            self.sent += 1;
+        let about = &self.requests.kinds[kind];
+        let last = about.name(&format!("last-{round}"));
+        let collection = about.collection.clone();
+        let mut object = about.object(&last, &mut self.requests.random);
+        object["metadata"]["labels"]["l"] = json!("1");
+        object["metadata"]["labels"]["m"] = json!("x");
+        self.ask(kind, Request::new("POST", collection).body(media::JSON, object)).await?;
+        for form in 0..6 {
+            let (request, until) = self.requests.watch(kind, form, &last);
+            self.compare_watch(&request, &until).await?;
         }
+        if self.requests.random.chance(20) {
+            let (request, _) = self.requests.watch(kind, self.requests.versions % 4, &last);
+            self.compare_watch(&request.with("timeoutSeconds", "1"), "the end").await?;
+        }
+        Ok(())
+    }
+
+    async fn compare_watch(&mut self, request: &Request, until: &str) -> anyhow::Result<()> {
+        let Pair { left, right } = &mut self.pair;
+        let (left, right) =
+            futures::join!(events_until(left, request, until), events_until(right, request, until));
+        let (left, right) = (left?, right?);
+        ensure!(
+            left == right,
+            "events differ\n  request: {request}\n  {} against {} events\n  first difference: {}",
+            left.len(),
+            right.len(),
+            first_difference(&json!(left), &json!(right), "")
+        );
+        self.sent += 1;
         Ok(())
     }
 }
 
-/// The events of a watch up to the one about `until`, in comparable form.
+/// The events of a watch up to the one about `until`, or to its end, in comparable form.
 async fn events_until(side: &mut Side, request: &Request, until: &str) -> anyhow::Result<Vec<Value>> {
     let concrete = side.normaliser.concrete(request);
     let mut watch = side.server.watch(&concrete).await?;

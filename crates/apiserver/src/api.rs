@@ -5,6 +5,7 @@ use crate::faults::Faults;
 use crate::flow::Operation;
 use crate::flow::authenticate::Identity;
 use crate::flow::{decode, managed};
+use crate::kinds::services::Taken;
 use crate::query::{Strictness, WriteOptions};
 use crate::registry::Registry;
 use crate::resource::Resource;
@@ -51,6 +52,8 @@ pub(crate) struct Inner {
     /// Held while a definition gets its names or goes.
     pub(crate) settling: Mutex<()>,
     pub(crate) own_identity: Identity,
+    /// Which addresses and ports Services have.
+    pub(crate) taken: Taken,
     /// Cancelled when the API stops: watches end.
     pub(crate) stopped: CancellationToken,
 }
@@ -71,6 +74,7 @@ impl Api {
             definitions,
             settling: Mutex::new(()),
             own_identity: lifecycle::own_identity(),
+            taken: Taken::default(),
             stopped: CancellationToken::new(),
         };
         let namespaces = inner.registry.get("", "v1", "namespaces").expect("namespaces are built in");
@@ -120,6 +124,7 @@ impl Inner {
                 manager: "kube-apiserver".to_owned(),
                 strictness: Strictness::Ignore,
                 force: false,
+                apply: false,
             },
             warnings: Arc::default(),
         };

@@ -53,6 +53,8 @@ pub(crate) struct WriteOptions {
     pub(crate) manager: String,
     pub(crate) strictness: Strictness,
     pub(crate) force: bool,
+    /// Is it an apply?
+    pub(crate) apply: bool,
 }
 
 /// The kinds of options, which errors name.
@@ -100,7 +102,7 @@ impl WriteOptions {
             "" => manager_of(user_agent),
             named => named.to_owned(),
         };
-        Ok(Self { dry_run, manager, strictness, force: force.unwrap_or(false) })
+        Ok(Self { dry_run, manager, strictness, force: force.unwrap_or(false), apply })
     }
 }
 

@@ -165,6 +165,7 @@ fn built_in() -> impl Iterator<Item = Resource> {
             definition: row.definition.clone(),
             storage_hash: row.hash.clone(),
             pristine: true,
+            deprecation: (!rules.deprecated.is_empty()).then(|| rules.deprecated.to_owned()),
             rules: Some(rules),
             ..Resource::default()
         };

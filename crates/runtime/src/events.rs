@@ -5,7 +5,7 @@ use crate::kind::Kind;
 use crate::reason::Reason;
 use kube::Client;
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -97,16 +97,23 @@ impl Desk {
 /// What was said lately.
 #[derive(Debug, Default)]
 struct Counts {
-    recent: HashMap<(About, String, String), Recent>,
+    recent: HashMap<Arc<What>, Recent>,
+    /// The keys of `recent`, longest remembered first.
+    order: VecDeque<Arc<What>>,
     per_object: HashMap<About, usize>,
     serial: u64,
 }
+
+/// About whom, the reason's name, and its message.
+type What = (About, String, String);
 
 #[derive(Debug)]
 struct Recent {
     name: String,
     count: u64,
     last: Moment,
+    /// Whether it was said again since it was last put into the order.
+    again: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -119,14 +126,11 @@ enum Judged {
 impl Counts {
     fn judge(&mut self, said: &Said, now: Moment) -> Judged {
         let what = (said.about.clone(), said.reason.name().to_owned(), said.reason.message().to_owned());
-        if self.recent.len() >= REMEMBERED {
-            self.clean(now);
-        }
-        if let Some(recent) = self.recent.get_mut(&what)
-            && now - recent.last < SAME_FOR
-        {
+        self.forget(now);
+        if let Some(recent) = self.recent.get_mut(&what) {
             recent.count += 1;
             recent.last = now;
+            recent.again = true;
             // At 2, 4, 8 and so on: a loop that fails every second writes ten times in a quarter of an hour.
             return match recent.count.is_power_of_two() {
                 true => Judged::Again { name: recent.name.clone(), count: recent.count },
@@ -134,22 +138,40 @@ impl Counts {
             };
         }
         let on_object = self.per_object.entry(said.about.clone()).or_default();
-        if *on_object >= PER_OBJECT || self.recent.len() >= REMEMBERED {
-            self.clean(now);
+        if *on_object >= PER_OBJECT {
             return Judged::Enough;
         }
         *on_object += 1;
         self.serial += 1;
         let name = self.name(said);
-        self.recent.insert(what, Recent { name: name.clone(), count: 1, last: now });
+        let what = Arc::new(what);
+        self.order.push_back(what.clone());
+        self.recent.insert(what, Recent { name: name.clone(), count: 1, last: now, again: false });
         Judged::New(name)
     }
 
-    fn clean(&mut self, now: Moment) {
-        self.recent.retain(|_, recent| now - recent.last < SAME_FOR);
-        self.per_object.clear();
-        for (about, _, _) in self.recent.keys() {
-            *self.per_object.entry(about.clone()).or_default() += 1;
+    /// Forgets what is old, and the longest remembered when there is no room; what was said again gets another round.
+    /// Each step forgets one or uses up a repetition, so the work is bounded by what was said.
+    fn forget(&mut self, now: Moment) {
+        while let Some(what) = self.order.front() {
+            let Some(recent) = self.recent.get_mut(what) else { break };
+            let old = now - recent.last >= SAME_FOR;
+            if !old && self.order.len() < REMEMBERED {
+                break;
+            }
+            let again = std::mem::take(&mut recent.again);
+            let Some(what) = self.order.pop_front() else { break };
+            if again && !old {
+                self.order.push_back(what);
+                continue;
+            }
+            self.recent.remove(&what);
+            if let Some(count) = self.per_object.get_mut(&what.0) {
+                *count -= 1;
+                if *count == 0 {
+                    self.per_object.remove(&what.0);
+                }
+            }
         }
     }
 

@@ -1,7 +1,8 @@
 //! Filling in defaults.
 
-use crate::prune;
+use crate::field::Path;
 use crate::schema::{Additional, Schema};
+use crate::{embedded, prune};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -20,7 +21,8 @@ fn field_schema<'a>(schema: &'a Schema, name: &str) -> Option<&'a Arc<Schema>> {
     }
 }
 
-fn drop_nulls(schema: &Arc<Schema>, value: &mut Value) {
+/// Drops nulls where the schema knows neither null nor a default.
+pub fn drop_nulls(schema: &Arc<Schema>, value: &mut Value) {
     match value {
         Value::Object(fields) => fields.retain(|name, value| match field_schema(schema, name) {
             Some(schema) if value.is_null() && !schema.nullable && schema.default.is_none() => false,
@@ -83,11 +85,13 @@ fn replace_null(schema: &Arc<Schema>, value: &mut Value) {
     }
 }
 
-/// A default without what its schema does not know. Definitions are refused for that, except where nothing looks:
-/// under `additionalProperties`.
+/// A default without what its schema does not know, and without what is empty in embedded metadata. Definitions are
+/// refused for the former, except where nothing looks: under `additionalProperties`.
 fn pruned(schema: &Arc<Schema>, default: &Value) -> Value {
     let mut default = default.clone();
     if let Value::Object(_) | Value::Array(_) = default {
+        // Definitions with metadata of a wrong type are refused.
+        let _ = embedded::coerce(schema, &mut default, &Path::root());
         prune::prune(schema, &mut default, schema.embedded_resource);
     }
     default

@@ -30,6 +30,21 @@ pub fn validate_update(schema: &Arc<Schema>, new: &Value, old: &Value, path: &Pa
     errors
 }
 
+/// Checks an object whose status alone changed: against the status' own schema, in whose texts paths begin at the status.
+pub fn validate_status_update(schema: &Arc<Schema>, new: &Value, old: &Value) -> Vec<FieldError> {
+    let path = Path::new("status");
+    let mut errors = Vec::new();
+    if let (Some(schema), Some(status)) = (schema.resolved().properties.get("status"), new.get("status")) {
+        errors = walk::check(schema, status, old.get("status")).into_field_errors(&path);
+    }
+    let root = Path::root();
+    let duplicates = lists::validate(schema, new, &root);
+    if !duplicates.is_empty() && lists::validate(schema, old, &root).is_empty() {
+        errors.extend(duplicates);
+    }
+    errors
+}
+
 /// The schema's own rules alone.
 pub(crate) fn against_schema(schema: &Arc<Schema>, value: &Value, path: &Path) -> Vec<FieldError> {
     walk::check(schema, value, None).into_field_errors(path)

@@ -68,7 +68,12 @@ pub async fn live(
 ///
 /// # Errors
 /// When it ends by itself.
-pub async fn run_operator(target: &Target, namespace: &str, name: &str, sabotage: &Sabotage) -> anyhow::Result<()> {
+pub async fn run_operator(
+    target: &Target,
+    namespace: &str,
+    name: &str,
+    sabotage: &Sabotage,
+) -> anyhow::Result<()> {
     let manager = Manager::new(operator_client(target, name, sabotage), Clock::real()).namespace(namespace);
     Ok(sample::operator(manager).run_until(std::future::pending()).await?)
 }

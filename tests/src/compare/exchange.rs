@@ -1,5 +1,6 @@
 //! One request and its answer, as plain values.
 
+use super::yaml;
 use anyhow::Context;
 use serde_json::Value;
 use std::fmt;
@@ -17,6 +18,8 @@ pub struct Request {
     pub content_type: &'static str,
     /// The body; null for none.
     pub body: Value,
+    /// Whether the body is sent as YAML.
+    pub yaml: bool,
     /// The client's name: the field manager of requests that name none.
     pub user_agent: &'static str,
 }
@@ -42,6 +45,7 @@ impl Request {
             query: Vec::new(),
             content_type: "",
             body: Value::Null,
+            yaml: false,
             user_agent: "tester",
         }
     }
@@ -58,6 +62,13 @@ impl Request {
     pub fn body(mut self, content_type: &'static str, body: Value) -> Self {
         self.content_type = content_type;
         self.body = body;
+        self
+    }
+
+    /// With the body written as YAML.
+    #[must_use]
+    pub fn as_yaml(mut self) -> Self {
+        self.yaml = true;
         self
     }
 
@@ -88,7 +99,9 @@ impl Request {
 
 impl fmt::Display for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} ({}) {} {}", self.method, self.uri(), self.user_agent, self.content_type, self.body)
+        let yaml = if self.yaml { " as YAML" } else { "" };
+        let (uri, agent, kind) = (self.uri(), self.user_agent, self.content_type);
+        write!(f, "{} {uri} ({agent}) {kind}{yaml} {}", self.method, self.body)
     }
 }
 
@@ -152,7 +165,11 @@ impl Server {
         let mut bytes = Vec::new();
         if !request.content_type.is_empty() {
             builder = builder.header("content-type", request.content_type);
-            bytes = serde_json::to_vec(&request.body)?;
+            bytes = if request.yaml {
+                yaml::document(&request.body).into_bytes()
+            } else {
+                serde_json::to_vec(&request.body)?
+            };
         }
         let response = self
             .client

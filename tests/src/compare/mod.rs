@@ -2,10 +2,14 @@
 //! after a named normalisation ([`normalise`]).
 
 pub mod exchange;
+pub mod kinds;
 pub mod normalise;
 pub mod objects;
 pub mod random;
+pub mod requests;
 pub mod schemas;
+pub mod writes;
+pub mod yaml;
 
 pub use exchange::{Answer, Request, Server};
 pub use normalise::Normaliser;

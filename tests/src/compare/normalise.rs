@@ -3,6 +3,7 @@
 //! than one has none. Nothing else is touched.
 
 use super::{Answer, Request};
+use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -13,6 +14,8 @@ pub struct Normaliser {
     writes: Vec<u64>,
     /// Names of things that are random there: uids, generated names.
     names: BTreeMap<String, String>,
+    /// Continue tokens, by what they say.
+    tokens: BTreeMap<String, String>,
 }
 
 /// Stands for the version after our Nth write, in requests and answers.
@@ -29,6 +32,8 @@ impl Normaliser {
     /// The request as this server must get it: `<version N>` replaced by its own version, `<uid N>` by its own uid.
     pub fn concrete(&self, request: &Request) -> Request {
         let mut request = request.clone();
+        let segments: Vec<String> = request.path.split('/').map(|part| self.concrete_text(part)).collect();
+        request.path = segments.join("/");
         for (_, value) in &mut request.query {
             *value = self.concrete_text(value);
         }
@@ -51,6 +56,9 @@ impl Normaliser {
             // Before our first write there is no version of ours; 1 is before everything and still a version.
             return number.checked_sub(1).and_then(|index| self.writes.get(index)).unwrap_or(&1).to_string();
         }
+        if let Some(real) = self.tokens.get(text) {
+            return real.clone();
+        }
         if text.starts_with('<')
             && let Some((real, _)) = self.names.iter().find(|(_, name)| *name == text)
         {
@@ -70,8 +78,14 @@ impl Normaliser {
         {
             self.writes.push(version);
         }
+        if let (Some(prefix), Some(name)) =
+            (request.body.pointer("/metadata/generateName"), answer.body.pointer("/details/name"))
+        {
+            let metadata = serde_json::json!({"generateName": prefix, "name": name});
+            self.learn_generated(metadata.as_object().expect("it is one"));
+        }
         if may_be_newer(request)
-            && answer.is_success()
+            && answer.body.get("items").is_some()
             && let Some(version) = answer.body.pointer_mut("/metadata/resourceVersion")
         {
             *version = "<any version>".into();
@@ -88,6 +102,15 @@ impl Normaliser {
     pub fn value(&mut self, value: &mut Value, key: &str) {
         match value {
             Value::Object(fields) => {
+                self.learn_generated(fields);
+                sort_namespace_finalizers(fields);
+                // The keys of owned list items quote uids.
+                if fields.keys().any(|key| key.starts_with("k:{")) {
+                    *fields = std::mem::take(fields)
+                        .into_iter()
+                        .map(|(key, field)| (self.text(&key), field))
+                        .collect();
+                }
                 for (key, field) in fields.iter_mut() {
                     self.value(field, key);
                 }
@@ -101,13 +124,29 @@ impl Normaliser {
             Value::String(text) => match key {
                 "resourceVersion" => *text = self.version(text),
                 "uid" if !text.is_empty() => *text = self.named(text, "uid"),
-                "creationTimestamp" | "deletionTimestamp" | "time" | "lastTransitionTime" => {
+                "creationTimestamp"
+                | "deletionTimestamp"
+                | "time"
+                | "lastTransitionTime"
+                | "lastPhaseTransitionTime" => {
                     *text = "<time>".into();
                 }
-                "continue" if !text.is_empty() => *text = self.named(text, "token"),
+                "continue" if !text.is_empty() => *text = self.token(text),
                 _ => *text = self.text(text),
             },
             _ => {}
+        }
+    }
+
+    /// A name that ends in what the server chose is known by the order of its appearance.
+    fn learn_generated(&mut self, metadata: &serde_json::Map<String, Value>) {
+        let text = |field: &str| metadata.get(field).and_then(Value::as_str);
+        if let (Some(prefix), Some(name)) = (text("generateName"), text("name"))
+            && name.len() == prefix.len() + 5
+            && name.starts_with(prefix)
+        {
+            let name = name.to_owned();
+            self.named(&name, "generated");
         }
     }
 
@@ -124,21 +163,52 @@ impl Normaliser {
         self.names.entry(real.to_owned()).or_insert_with(|| format!("<{kind} {number}>")).clone()
     }
 
+    /// A continue token is known by what it says: which version goes on after which key. Its version may be of someone
+    /// else's write.
+    fn token(&mut self, real: &str) -> String {
+        let parsed = BASE64_URL_SAFE_NO_PAD
+            .decode(real)
+            .ok()
+            .and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+        let said = parsed.and_then(|token| {
+            let start = self.text(token["start"].as_str()?.trim_start_matches('/'));
+            Some(format!("<token {} {start}>", self.version(&token["rv"].to_string())))
+        });
+        let name = said.unwrap_or_else(|| "<odd token>".to_owned());
+        self.tokens.insert(name.clone(), real.to_owned());
+        name
+    }
+
     /// Free text may quote what is random, and times.
-    fn text(&self, text: &str) -> String {
-        let mut text = text.to_owned();
+    fn text(&mut self, text: &str) -> String {
+        let mut text = self.with_quoted_object(text).unwrap_or_else(|| text.to_owned());
         for (real, name) in &self.names {
             if text.contains(real.as_str()) {
                 text = text.replace(real.as_str(), name);
             }
         }
-        sorted_lines(&without_times(&self.without_versions(&text)))
+        without_undeclared(sorted_lines(&without_times(&self.without_versions(&text))))
     }
 
-    /// A failed precondition quotes versions in brackets.
+    /// An error about a patch quotes the whole patched object: its versions and times are taken out too.
+    fn with_quoted_object(&mut self, text: &str) -> Option<String> {
+        let (head, rest) = text.split_at(text.find("Invalid value: \"{")? + "Invalid value: ".len());
+        let mut strings = serde_json::Deserializer::from_str(rest).into_iter::<String>();
+        let mut object: Value = serde_json::from_str(&strings.next()?.ok()?).ok()?;
+        let tail = &rest[strings.byte_offset()..];
+        self.value(&mut object, "");
+        Some(format!("{head}{object}{tail}"))
+    }
+
+    /// A failed precondition quotes versions, most of them in brackets.
     fn without_versions(&self, text: &str) -> String {
         if !text.contains("ResourceVersion") {
             return text.to_owned();
+        }
+        if let Some((head, rest)) = text.split_once("ResourceVersion in precondition: ")
+            && let Some((wanted, found)) = rest.split_once(", ResourceVersion in object meta: ")
+        {
+            return format!("{head}{} against {}", self.version(wanted), self.version(found));
         }
         let mut parts = text.split('(');
         let mut result = parts.next().unwrap_or_default().to_owned();
@@ -207,6 +277,29 @@ fn sort_managers(entries: &mut [Value]) {
         ["operation", "manager", "apiVersion", "subresource"].map(|key| entry[key].to_string())
     };
     entries.sort_by_key(key);
+}
+
+/// A field that is not declared ends the look at its siblings, and these come in the order of a Go map: which of them
+/// were found wrong before is left out.
+fn without_undeclared(text: String) -> String {
+    const UNDECLARED: &str = "field not declared in schema";
+    match text.split_once("): ") {
+        Some((head, list)) if head.starts_with("failed to ") && list.contains(UNDECLARED) => {
+            format!("{head}): {UNDECLARED}, among others")
+        }
+        _ => text,
+    }
+}
+
+/// The first deletion of a namespace rewrites its finalizers in the order of a Go map; the set is what is compared. A
+/// namespace is known by the label that every namespace has.
+fn sort_namespace_finalizers(metadata: &mut serde_json::Map<String, Value>) {
+    let label = metadata.get("labels").and_then(|labels| labels.get("kubernetes.io/metadata.name"));
+    if label.is_some()
+        && let Some(finalizers) = metadata.get_mut("finalizers").and_then(Value::as_array_mut)
+    {
+        finalizers.sort_by_key(ToString::to_string);
+    }
 }
 
 /// Errors of one kind are listed in the order of a Go map, a line each.

@@ -66,11 +66,39 @@ fn object(schema: &Value, random: &mut Random, wrong: usize) -> Value {
             fields.insert((*random.pick(&FIELDS)).to_owned(), value(additional, random, wrong));
         }
     }
+    if schema["x-kubernetes-embedded-resource"] == json!(true) {
+        embedded(&mut fields, random, wrong);
+    }
     let preserves = schema["x-kubernetes-preserve-unknown-fields"] == json!(true);
     if preserves || (wrong > 0 && random.chance(wrong)) {
         fields.insert(format!("un{}", random.pick(&FIELDS)), anything(random, 0));
     }
     Value::Object(fields)
+}
+
+/// A resource inside of an object, with a kind and metadata of its own.
+fn embedded(fields: &mut Map<String, Value>, random: &mut Random, wrong: usize) {
+    fields.insert("apiVersion".into(), json!("v1"));
+    fields.insert("kind".into(), json!("Inner"));
+    if random.chance(60) {
+        let metadata = [
+            json!({"name": "n"}),
+            json!({"labels": {"l": random.pick(&["1", "2"])}}),
+            json!({"name": "n", "annotations": {}, "finalizers": ["e.io/a"]}),
+            json!({}),
+        ];
+        fields.insert("metadata".into(), random.pick(&metadata).clone());
+    }
+    if wrong > 0 && random.chance(30) {
+        let name = *random.pick(&["apiVersion", "kind", "metadata"]);
+        match random.below(3) {
+            0 => drop(fields.remove(name)),
+            1 => drop(fields.insert(name.into(), anything(random, 1))),
+            _ => drop(
+                fields.insert("metadata".into(), json!({"name": "B@d", "unknown": 1, "labels": {"l": "?"}})),
+            ),
+        }
+    }
 }
 
 fn array(schema: &Value, random: &mut Random, wrong: usize) -> Value {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 /// The names that fields have: few, so that objects of different steps meet.
 pub const FIELDS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
-/// A random CRD of one version, named after its seed so that many live side by side.
+/// A random CRD of one or two versions, named after its seed so that many live side by side.
 pub fn crd(seed: u64, random: &mut Random) -> Value {
     let group = group(seed);
     let mut spec = object_schema(random, 0);
@@ -28,15 +28,33 @@ pub fn crd(seed: u64, random: &mut Random) -> Value {
     if random.chance(70) {
         version["subresources"] = json!({"status": {}});
     }
+    let mut versions = vec![version];
+    if random.chance(25) {
+        versions.push(second_version(&versions[0], random));
+    }
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": format!("things.{group}")},
         "spec": {
             "group": group, "scope": "Namespaced",
             "names": {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"},
-            "versions": [version],
+            "versions": versions,
         },
     })
+}
+
+/// The same in another version, which may know a field less.
+fn second_version(first: &Value, random: &mut Random) -> Value {
+    let mut second = first.clone();
+    second["name"] = json!("v2");
+    second["storage"] = json!(false);
+    let properties = &mut second["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
+    if random.chance(50)
+        && let Some(properties) = properties.as_object_mut()
+    {
+        properties.remove(*random.pick(&FIELDS));
+    }
+    second
 }
 
 /// The group of the CRD of this seed.
@@ -67,7 +85,7 @@ fn object_schema(random: &mut Random, depth: usize) -> Value {
 
 /// A random schema for one field.
 fn schema(random: &mut Random, depth: usize) -> Value {
-    let mut result = match random.below(if depth > 3 { 6 } else { 12 }) {
+    let mut result = match random.below(if depth > 3 { 6 } else { 14 }) {
         0 => string(random),
         1 => integer(random),
         2 => json!({"type": "number", "minimum": -10}),
@@ -78,15 +96,64 @@ fn schema(random: &mut Random, depth: usize) -> Value {
         7 => map(random, depth),
         8 => list_of_scalars(random),
         9 | 10 => list_of_objects(random, depth),
+        11 => list_of_lists(random),
+        12 => embedded(random, depth),
         _ => json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
     };
+    let conditional = random.chance(12);
+    if conditional {
+        conditions(&mut result, random);
+    }
     let can_be_null = result.get("x-kubernetes-int-or-string").is_none();
     if can_be_null && random.chance(12) {
         result["nullable"] = json!(true);
     }
-    if random.chance(20) {
+    // A default that breaks a condition is refused with the whole CRD: worth having, but not often.
+    if random.chance(if conditional { 1 } else { 20 }) {
         result["default"] = objects::valid(&result, random);
     }
+    result
+}
+
+/// Conditions on the value alone: alternatives, and what it must not be.
+fn conditions(schema: &mut Value, random: &mut Random) {
+    let (one, other) = match schema["type"].as_str() {
+        Some("string") => (json!({"minLength": 3}), json!({"pattern": "^[xq]"})),
+        Some("integer" | "number") => (json!({"minimum": 4}), json!({"maximum": 2})),
+        Some("array") => (json!({"minItems": 2}), json!({"maxItems": 1})),
+        Some("object") => (json!({"required": ["a"]}), json!({"minProperties": 2})),
+        _ => return,
+    };
+    match random.below(4) {
+        0 => schema["anyOf"] = json!([one, other]),
+        1 => schema["oneOf"] = json!([one, other]),
+        2 => schema["allOf"] = json!([one]),
+        _ => schema["not"] = one,
+    }
+}
+
+fn embedded(random: &mut Random, depth: usize) -> Value {
+    let mut result = json!({"type": "object", "x-kubernetes-embedded-resource": true});
+    if random.chance(50) {
+        result["properties"] = json!({"spec": object_schema(random, depth + 2)});
+    } else {
+        result["x-kubernetes-preserve-unknown-fields"] = json!(true);
+    }
+    result
+}
+
+fn list_of_lists(random: &mut Random) -> Value {
+    let mut inner = json!({"type": "array", "items": {"type": "string"}});
+    let mut result = json!({"type": "array"});
+    match random.below(3) {
+        0 => inner["x-kubernetes-list-type"] = json!("atomic"),
+        1 => {
+            inner["x-kubernetes-list-type"] = json!("atomic");
+            result["x-kubernetes-list-type"] = json!("set");
+        }
+        _ => result["x-kubernetes-list-type"] = json!("atomic"),
+    }
+    result["items"] = inner;
     result
 }
 

@@ -199,6 +199,7 @@ fn operation<'a>(api: &'a Inner, name: &str) -> Operation<'a> {
             manager: MANAGER.to_owned(),
             strictness: Strictness::Ignore,
             force: false,
+            apply: false,
         },
         warnings: Arc::default(),
     }

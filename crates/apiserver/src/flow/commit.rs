@@ -1,14 +1,32 @@
 //! Into the store, unless it is only a rehearsal.
 
 use super::{Operation, decode};
+use crate::facts::FACTS;
 use crate::resource::Resource;
 use crate::store::{Body, Change, CommitError, Entry, Key, Revision};
+use crate::typed;
 use serde_json::Value;
 use std::sync::Arc;
 
 /// The form in which an object is stored: in the storage version.
-pub(crate) fn body(resource: &Resource, object: &Value) -> Body {
+pub(crate) fn body(operation: &Operation<'_>, object: &Value) -> Body {
+    let resource = &operation.resource;
+    if operation.options.apply && resource.custom {
+        let settled = decode::settled(resource, object.clone());
+        let body = in_storage_version(resource, &settled);
+        // Only a conversion would have tidied up what is stored.
+        let converted = resource.stored_as != resource.api_version();
+        return if converted || settled == *object { body } else { body.written_as(object) };
+    }
+    in_storage_version(resource, object)
+}
+
+fn in_storage_version(resource: &Resource, object: &Value) -> Body {
     let fields = resource.fields_of(object);
+    if !resource.custom && has_empty_list(object) {
+        let object = typed::settled(&FACTS.structs, &resource.definition, object.clone());
+        return Body::encode(&object, fields);
+    }
     if !resource.custom || resource.stored_as == resource.api_version() {
         return Body::encode(object, fields);
     }
@@ -16,12 +34,20 @@ pub(crate) fn body(resource: &Resource, object: &Value) -> Body {
     Body::encode(&object, fields)
 }
 
+fn has_empty_list(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.is_empty() || items.iter().any(has_empty_list),
+        Value::Object(fields) => fields.values().any(has_empty_list),
+        _ => false,
+    }
+}
+
 pub(crate) async fn create(
     operation: &Operation<'_>,
     name: &str,
     object: &Value,
 ) -> Result<Arc<Entry>, CommitError> {
-    let body = body(&operation.resource, object);
+    let body = body(operation, object);
     operation.api.store.commit(Change::Create { key: operation.key(name), body }).await
 }
 
@@ -39,7 +65,7 @@ pub(crate) async fn replace(
     expected: Revision,
     object: &Value,
 ) -> Result<Arc<Entry>, CommitError> {
-    let body = body(&operation.resource, object);
+    let body = body(operation, object);
     operation.api.store.commit(Change::Update { key, expected, body }).await
 }
 

@@ -6,7 +6,8 @@ use crate::resource::Resource;
 use crate::status::Status;
 use crate::typed;
 use serde_json::{Map, Value};
-use windlass_schema::{default, json, proto, prune};
+use std::sync::Arc;
+use windlass_schema::{Path, Schema, default, embedded, json, meta, proto, prune};
 
 /// The encodings of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,8 +23,6 @@ pub(crate) struct Decoded {
     pub(crate) value: Value,
     pub(crate) complaints: Vec<String>,
 }
-
-const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
 /// Reads a body that should hold an object of `resource`.
 pub(crate) fn body(resource: &Resource, bytes: &[u8], media: Media) -> Result<Decoded, Status> {
@@ -49,29 +48,7 @@ pub(crate) fn body(resource: &Resource, bytes: &[u8], media: Media) -> Result<De
             (value, Vec::new())
         }
     };
-    let version_and_kind = || -> Result<(String, String), String> {
-        let text = |object: &Map<String, Value>, field: &str| match object.get(field) {
-            None | Some(Value::Null) => Ok(String::new()),
-            Some(Value::String(text)) => Ok(text.clone()),
-            Some(other) => {
-                let shape = typed::shape(other);
-                Err(format!(
-                    "couldn't get version/kind; json parse error: json: cannot unmarshal {shape} into Go struct field \
-                     .{field} of type string"
-                ))
-            }
-        };
-        match &value {
-            Value::Null => Ok(Default::default()),
-            Value::Object(object) => Ok((text(object, "apiVersion")?, text(object, "kind")?)),
-            other => Err(format!(
-                "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type struct \
-                 {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
-                typed::shape(other)
-            )),
-        }
-    };
-    let (version, kind) = version_and_kind().map_err(|why| unrecognized(&why))?;
+    let (version, kind) = version_and_kind(&value).map_err(|why| unrecognized(&why))?;
     if resource.custom && kind.is_empty() {
         let text = String::from_utf8_lossy(bytes);
         return Err(unrecognized(&format!("Object 'Kind' is missing in '{text}'")));
@@ -115,6 +92,28 @@ pub(crate) fn protobuf(envelope: &proto::Envelope<'_>, definition: &str) -> Resu
     Ok(value)
 }
 
+/// What an object says it is, as far as it says so; or why that cannot be read.
+pub(crate) fn version_and_kind(value: &Value) -> Result<(String, String), String> {
+    let unreadable = |value: &Value, what: &str| {
+        let shape = typed::shape(value);
+        format!("couldn't get version/kind; json parse error: json: cannot unmarshal {shape} into Go {what}")
+    };
+    let text = |object: &Map<String, Value>, field: &str| match object.get(field) {
+        None | Some(Value::Null) => Ok(String::new()),
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(other) => Err(unreadable(other, &format!("struct field .{field} of type string"))),
+    };
+    match value {
+        Value::Null => Ok(Default::default()),
+        Value::Object(object) => Ok((text(object, "apiVersion")?, text(object, "kind")?)),
+        other => Err(unreadable(
+            other,
+            "value of type struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \
+             \"json:\\\"kind,omitempty\\\"\" }",
+        )),
+    }
+}
+
 /// Is `path` an unknown field, or inside one? Those are skipped unread, and so are their duplicates.
 fn under(path: &str, complaints: &[String]) -> bool {
     complaints.iter().any(|complaint| {
@@ -147,19 +146,21 @@ fn built_in(
     let version = given("apiVersion").unwrap_or(&expected).to_owned();
     if version != expected || kind != resource.kind {
         let group_version = version.split_once('/').map_or(("", version.as_str()), |parts| parts);
-        let known = FACTS
+        let claimed = FACTS
             .resources
             .iter()
-            .any(|row| (row.group.as_str(), row.version.as_str()) == group_version && row.kind == kind);
-        return Err(if known {
-            let package = kinds::package(&resource.group);
-            let (wanted, short) = (&resource.kind, group_version.1);
-            format!("converting ({short}.{kind}) to ({package}.{wanted}): unknown conversion")
-        } else {
-            format!(
+            .find(|row| (row.group.as_str(), row.version.as_str()) == group_version && row.kind == kind);
+        let Some(claimed) = claimed else {
+            return Err(format!(
                 "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
-            )
-        });
+            ));
+        };
+        // It is read as what it says it is before that turns out to be something else.
+        typed::convert(&FACTS.structs, &claimed.definition, value, "", unknown)
+            .map_err(|failure| failure.0)?;
+        let package = kinds::package(&resource.group);
+        let (wanted, short) = (&resource.kind, group_version.1);
+        return Err(format!("converting ({short}.{kind}) to ({package}.{wanted}): unknown conversion"));
     }
     let value = if value.is_null() { Value::Object(Map::new()) } else { value };
     let mut value = typed::convert(&FACTS.structs, &resource.definition, value, "", unknown)
@@ -168,42 +169,50 @@ fn built_in(
         object.insert("kind".to_owned(), Value::String(kind));
         object.insert("apiVersion".to_owned(), Value::String(version));
     }
+    kinds::defaults::fill(&FACTS.structs, &resource.definition, &mut value);
     (rules.default)(&mut value);
     Ok(value)
 }
 
 fn custom(resource: &Resource, mut value: Value, unknown: &mut Vec<String>) -> Result<Value, String> {
-    metadata(&mut value, unknown)?;
+    coerce(resource.schema.as_ref(), &mut value, unknown)?;
     if let Some(schema) = &resource.schema {
-        unknown.extend(prune::prune(schema, &mut value, true));
-        default::fill(schema, &mut value);
+        default::fill_in(schema, &mut value);
     }
-    unknown.sort();
     Ok(value)
 }
 
-/// A custom object's metadata is of a type that Go knows, whatever its schema says.
-fn metadata(object: &mut Value, unknown: &mut Vec<String>) -> Result<(), String> {
-    if let Some(object) = object.as_object_mut()
-        && let Some(metadata) = object.remove("metadata").filter(|metadata| !metadata.is_null())
+/// What decoding does to a custom object before it is defaulted: metadata is read as what it is, here and in embedded
+/// resources; what is unknown goes, and so do nulls that mean nothing.
+fn coerce(schema: Option<&Arc<Schema>>, value: &mut Value, unknown: &mut Vec<String>) -> Result<(), String> {
+    if let Some(object) = value.as_object_mut()
+        && let Some(metadata) = object.get_mut("metadata")
     {
-        let metadata = typed::convert(&FACTS.structs, OBJECT_META, metadata, "metadata", unknown)
-            .map_err(|failure| failure.0)?;
-        object.insert("metadata".to_owned(), metadata);
+        if metadata.is_null() {
+            object.remove("metadata");
+        } else {
+            unknown.extend(meta::decode(metadata)?);
+        }
+    }
+    if let Some(schema) = schema {
+        unknown.extend(prune::prune(schema, value, true));
+        default::drop_nulls(schema, value);
+        let dropped = embedded::coerce(schema, value, &Path::root());
+        unknown.extend(dropped.map_err(|error| error.to_string())?);
     }
     Ok(())
 }
 
-/// The same for what an apply made: it is of its type already, and is not read again but for its defaults.
-pub(crate) fn applied(resource: &Resource, mut value: Value) -> Result<Decoded, String> {
-    if resource.rules.is_some() {
-        return object(resource, value);
+/// A custom object as it is after it went through the store: what an apply may leave behind is gone.
+pub(crate) fn settled(resource: &Resource, mut value: Value) -> Value {
+    if resource.custom {
+        // It was found valid: nothing in it can be of a wrong type.
+        let _ = coerce(resource.schema.as_ref(), &mut value, &mut Vec::new());
+        if let Some(schema) = &resource.schema {
+            default::fill_in(schema, &mut value);
+        }
     }
-    metadata(&mut value, &mut Vec::new())?;
-    if let Some(schema) = &resource.schema {
-        default::fill_in(schema, &mut value);
-    }
-    Ok(Decoded { value, complaints: Vec::new() })
+    value
 }
 
 /// What an object of a built-in kind looks like with nothing in it.
@@ -276,19 +285,38 @@ fn summary(bytes: &[u8]) -> String {
     }
 }
 
-/// Reads YAML, of which JSON is a part. The last of duplicate keys wins.
+/// Reads YAML, of which JSON is a part. The last of duplicate keys wins, and what is written as a float but is whole is an
+/// integer.
 pub(crate) fn yaml(bytes: &[u8]) -> Result<Value, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| "yaml: invalid UTF-8".to_owned())?;
-    // JSON is the common case and has its own reader, which keeps numbers as they are.
-    if text.trim_start().starts_with('{')
-        && let Ok(document) = json::read(bytes)
-    {
-        return Ok(document.value);
+    let mut value = match json::read(bytes) {
+        // JSON is the common case and has its own reader.
+        Ok(document) if text.trim_start().starts_with('{') => document.value,
+        _ => {
+            let options =
+                serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
+            serde_saphyr::from_str_with_options(text, options)
+                .map_err(|error| yaml_error(&error.to_string()))?
+        }
+    };
+    if too_deep(&value, json::MAX_DEPTH) {
+        return Err("yaml: exceeded max depth".to_owned());
     }
-    let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
-    let value: Value =
-        serde_saphyr::from_str_with_options(text, options).map_err(|error| yaml_error(&error.to_string()))?;
-    if too_deep(&value, json::MAX_DEPTH) { Err("yaml: exceeded max depth".to_owned()) } else { Ok(value) }
+    make_whole(&mut value);
+    Ok(value)
+}
+
+fn make_whole(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            if let Ok(whole) = json::to_string(value).parse::<i64>() {
+                *value = whole.into();
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(make_whole),
+        Value::Object(fields) => fields.values_mut().for_each(make_whole),
+        _ => {}
+    }
 }
 
 /// The reader's first line, without the place: who reads the API's answer does not see the reader's input.

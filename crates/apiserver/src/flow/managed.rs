@@ -128,8 +128,14 @@ fn reset_fields(resource: &Resource, subresource: &str) -> ResetFields {
         _ => &[],
     };
     let mut reset = ResetFields::new();
-    if !fields.is_empty() {
-        reset.insert(resource.api_version(), Filter::Exclude(FieldSet::of_fields(fields)));
+    if fields.is_empty() {
+        return reset;
+    }
+    let filter = || Filter::Exclude(FieldSet::of_fields(fields));
+    reset.insert(resource.api_version(), filter());
+    // Through a custom object's status nobody owns the rest, in whichever version; the object itself knows only its own.
+    if resource.custom && subresource == "status" {
+        reset.extend(resource.schemas.keys().map(|version| (version.clone(), filter())));
     }
     reset
 }

@@ -1,11 +1,12 @@
 //! What only the server sets: identity, times, generation, and the parts that a request may not touch.
 
 use super::{Operation, decode};
-use crate::kinds::{child, text};
+use crate::facts::FACTS;
+use crate::kinds::{self, child, text};
 use crate::resource::Resource;
 use crate::status::Status;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// What generated names end with: no vowels, and nothing that looks like another.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -46,6 +47,36 @@ pub(crate) fn name(operation: &Operation<'_>, object: &Value) -> Result<(), Stat
     }
 }
 
+/// Takes away what nobody says of an object that is to be created.
+pub(crate) fn wipe(object: &mut Value) {
+    let metadata = child(object, "metadata");
+    for field in ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+        metadata.remove(field);
+    }
+}
+
+/// Names each owner once, and warns about those that came again; `admitted` says whether mutating admission has been.
+pub(crate) fn owners(operation: &Operation<'_>, object: &mut Value, admitted: bool) {
+    let owners = child(object, "metadata").get_mut("ownerReferences").and_then(Value::as_array_mut);
+    let Some(owners) = owners.filter(|owners| owners.len() > 1) else { return };
+    let (mut seen, mut again) = (HashSet::new(), Vec::new());
+    owners.retain(|owner| {
+        let first = seen.insert(owner.to_string());
+        if !first {
+            again.push(text(owner, &["uid"]).to_owned());
+        }
+        first
+    });
+    if !again.is_empty() {
+        let when = if admitted { " after mutating admission happens" } else { "" };
+        operation.warn(vec![format!(
+            ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, \
+             and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            again.join(", ")
+        )]);
+    }
+}
+
 /// A new object. Returns whether its name was generated.
 pub(crate) fn create(operation: &Operation<'_>, object: &mut Value) {
     let resource = &operation.resource;
@@ -70,7 +101,11 @@ pub(crate) fn create(operation: &Operation<'_>, object: &mut Value) {
             if rules.generation {
                 child(object, "metadata").insert("generation".to_owned(), json!(1));
             }
-            (rules.prepare_create)(object);
+            (rules.prepare_create)(operation, object);
+            if resource.has_subresource("status") {
+                // What was reset is filled in again.
+                kinds::defaults::fill(&FACTS.structs, &resource.definition, object);
+            }
         }
         None => {
             if resource.has_subresource("status")
@@ -181,7 +216,8 @@ fn put(object: &mut Map<String, Value>, field: &str, value: Option<&Value>) {
     };
 }
 
-fn random<const N: usize>() -> [u8; N] {
+/// Random bytes.
+pub(crate) fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).expect("the operating system has randomness");
     bytes
@@ -196,7 +232,8 @@ pub(crate) fn uid() -> String {
     format!("{}-{}-{}-{}-{}", &text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..])
 }
 
-fn generated(prefix: &str) -> String {
+/// A name that begins so and is likely nobody's.
+pub(crate) fn generated(prefix: &str) -> String {
     let mut end = prefix.len().min(LONGEST_PREFIX);
     while !prefix.is_char_boundary(end) {
         end -= 1;

@@ -49,7 +49,7 @@ pub(crate) fn update(operation: &Operation<'_>, new: &Value, old: &Value) -> Res
                 errors.extend(core_finalizers(resource, rules, new));
             }
             errors.extend((rules.validate_update)(new, old, &operation.subresource));
-            if rules.revalidates {
+            if rules.revalidates && operation.subresource.is_empty() {
                 errors.extend(metadata(resource, new, rules.name));
                 errors.extend(core_finalizers(resource, rules, new));
                 errors.extend((rules.validate)(new));
@@ -62,7 +62,10 @@ pub(crate) fn update(operation: &Operation<'_>, new: &Value, old: &Value) -> Res
             }
             errors.extend(changes());
             if let Some(schema) = &resource.schema {
-                errors.extend(validate::validate_update(schema, new, old, &Path::root()));
+                errors.extend(match operation.subresource.as_str() {
+                    "status" => validate::validate_status_update(schema, new, old),
+                    _ => validate::validate_update(schema, new, old, &Path::root()),
+                });
             }
         }
     }

@@ -1,7 +1,9 @@
 //! The rows.
 
-use super::checks;
+use super::{checks, pods, prepare, services};
 use crate::crd;
+use crate::flow::Operation;
+use crate::status::Status;
 use serde_json::Value;
 use windlass_schema::FieldError;
 use windlass_schema::meta::NameRule;
@@ -28,6 +30,8 @@ pub(crate) struct Rules {
     pub(crate) create_on_update: bool,
     /// Does a change of the spec raise the generation?
     pub(crate) generation: bool,
+    /// Does the reference keep no cache of it?
+    pub(crate) uncached: bool,
     /// Fields that a field selector may name.
     pub(crate) selectable: &'static [(&'static str, &'static [&'static str])],
     /// Fields that only some subresource may change: the subresource that may (empty for the object itself) and the field.
@@ -36,19 +40,25 @@ pub(crate) struct Rules {
     pub(crate) brings_status: bool,
     /// Fills in what was left out.
     pub(crate) default: fn(&mut Value),
+    /// What admission adds to a new object, or why it refuses it.
+    pub(crate) admit: fn(&Operation<'_>, &mut Value) -> Result<(), Status>,
+    /// What is given out once the object is known to be valid; given the object as it was, if it was.
+    pub(crate) allocate: fn(&Operation<'_>, &mut Value, Option<&Value>) -> Result<(), Status>,
     /// What creation sets whatever the client sent.
-    pub(crate) prepare_create: fn(&mut Value),
+    pub(crate) prepare_create: fn(&Operation<'_>, &mut Value),
     /// What an update sets whatever the client sent; given the object as it was.
     pub(crate) prepare_update: fn(&mut Value, &Value),
     pub(crate) validate: fn(&Value) -> Vec<FieldError>,
     /// Given the object as it was, and the subresource.
     pub(crate) validate_update: fn(&Value, &Value, &str) -> Vec<FieldError>,
-    /// Does an update check the whole object again, or only what changed?
+    /// Does an update, other than of a subresource, check the whole object again, or only what changed?
     pub(crate) revalidates: bool,
     /// For kinds that go in phases: what the first deletion does beside setting the time.
     pub(crate) first_deletion: Option<fn(&mut Value, &str)>,
     /// Does an update check the metadata's changes a second time?
     pub(crate) repeats_metadata: bool,
+    /// What clients are told with every answer, if the kind is deprecated.
+    pub(crate) deprecated: &'static str,
 }
 
 const PLAIN: Rules = Rules {
@@ -59,31 +69,34 @@ const PLAIN: Rules = Rules {
     unconditional_update: true,
     create_on_update: false,
     generation: false,
+    uncached: false,
     selectable: &[],
     owned: &[],
     brings_status: false,
     default: |_| {},
-    prepare_create: |_| {},
+    admit: |_, _| Ok(()),
+    allocate: |_, _, _| Ok(()),
+    prepare_create: |_, _| {},
     prepare_update: |_, _| {},
     validate: |_| Vec::new(),
     validate_update: |_, _, _| Vec::new(),
     revalidates: true,
     first_deletion: None,
     repeats_metadata: true,
+    deprecated: "",
 };
 
-static TABLE: [Rules; 6] = [
+static TABLE: &[Rules] = &[
     Rules {
         plural: "namespaces",
         name: NameRule::Label,
         selectable: &[("status.phase", &["status", "phase"])],
         owned: &[("finalize", "spec"), ("status", "status")],
         default: checks::default_namespace,
-        prepare_create: checks::prepare_namespace,
+        prepare_create: |_, namespace| checks::prepare_namespace(namespace),
         first_deletion: Some(checks::terminate_namespace),
         validate: checks::namespace,
         validate_update: checks::namespace_update,
-        revalidates: false,
         ..PLAIN
     },
     Rules {
@@ -105,6 +118,7 @@ static TABLE: [Rules; 6] = [
         plural: "events",
         name: NameRule::PathSegment,
         create_on_update: true,
+        uncached: true,
         repeats_metadata: false,
         dependents: Dependents::Ignored,
         selectable: &[
@@ -130,7 +144,7 @@ static TABLE: [Rules; 6] = [
         plural: "leases",
         create_on_update: true,
         unconditional_update: false,
-        prepare_create: checks::prepare_lease,
+        prepare_create: |_, lease| checks::prepare_lease(lease),
         prepare_update: |new, _| checks::prepare_lease(new),
         validate: checks::lease,
         validate_update: |new, _, _| checks::lease(new),
@@ -144,7 +158,7 @@ static TABLE: [Rules; 6] = [
         generation: true,
         owned: &[("", "spec"), ("status", "status")],
         default: crd::prepare::default,
-        prepare_create: crd::prepare::create,
+        prepare_create: |_, crd| crd::prepare::create(crd),
         first_deletion: Some(crd::prepare::terminate),
         prepare_update: crd::prepare::update,
         validate: crd::validate::create,
@@ -152,6 +166,197 @@ static TABLE: [Rules; 6] = [
         revalidates: false,
         ..PLAIN
     },
+    Rules {
+        plural: "pods",
+        generation: true,
+        selectable: &[
+            ("spec.nodeName", &["spec", "nodeName"]),
+            ("spec.restartPolicy", &["spec", "restartPolicy"]),
+            ("spec.schedulerName", &["spec", "schedulerName"]),
+            ("spec.serviceAccountName", &["spec", "serviceAccountName"]),
+            ("spec.hostNetwork", &["spec", "hostNetwork"]),
+            ("status.phase", &["status", "phase"]),
+            ("status.podIP", &["status", "podIP"]),
+            ("status.nominatedNodeName", &["status", "nominatedNodeName"]),
+        ],
+        admit: pods::admit,
+        prepare_create: pods::prepare,
+        ..PLAIN
+    },
+    Rules { plural: "podtemplates", generation: true, ..PLAIN },
+    Rules {
+        plural: "services",
+        create_on_update: true,
+        name: NameRule::Label,
+        selectable: &[("spec.clusterIP", &["spec", "clusterIP"]), ("spec.type", &["spec", "type"])],
+        allocate: services::allocate,
+        prepare_update: services::keep_allocated,
+        ..PLAIN
+    },
+    Rules {
+        plural: "endpoints",
+        create_on_update: true,
+        deprecated: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+        ..PLAIN
+    },
+    Rules { plural: "componentstatuses", deprecated: "v1 ComponentStatus is deprecated in v1.19+", ..PLAIN },
+    Rules { plural: "limitranges", create_on_update: true, ..PLAIN },
+    Rules {
+        plural: "nodes",
+        selectable: &[("spec.unschedulable", &["spec", "unschedulable"])],
+        brings_status: true,
+        prepare_create: prepare::node,
+        ..PLAIN
+    },
+    Rules { plural: "persistentvolumeclaims", prepare_create: prepare::claim, ..PLAIN },
+    Rules { plural: "persistentvolumes", prepare_create: prepare::volume, ..PLAIN },
+    Rules {
+        plural: "replicationcontrollers",
+        generation: true,
+        selectable: &[("status.replicas", &["status", "replicas"])],
+        ..PLAIN
+    },
+    Rules { group: "apps", plural: "deployments", generation: true, ..PLAIN },
+    Rules { group: "apps", plural: "statefulsets", generation: true, ..PLAIN },
+    Rules {
+        group: "apps",
+        plural: "replicasets",
+        generation: true,
+        selectable: &[("status.replicas", &["status", "replicas"])],
+        ..PLAIN
+    },
+    Rules {
+        group: "apps",
+        plural: "daemonsets",
+        generation: true,
+        prepare_create: prepare::daemon_set,
+        prepare_update: prepare::daemon_set_update,
+        ..PLAIN
+    },
+    Rules {
+        group: "batch",
+        plural: "jobs",
+        generation: true,
+        selectable: &[("status.successful", &["status", "successful"])],
+        prepare_create: prepare::job,
+        ..PLAIN
+    },
+    Rules { group: "batch", plural: "cronjobs", generation: true, ..PLAIN },
+    Rules {
+        group: "policy",
+        plural: "poddisruptionbudgets",
+        generation: true,
+        unconditional_update: false,
+        ..PLAIN
+    },
+    Rules { group: "networking.k8s.io", plural: "ingresses", generation: true, ..PLAIN },
+    Rules { group: "networking.k8s.io", plural: "ingressclasses", generation: true, ..PLAIN },
+    Rules { group: "networking.k8s.io", plural: "networkpolicies", generation: true, ..PLAIN },
+    Rules { group: "discovery.k8s.io", plural: "endpointslices", generation: true, ..PLAIN },
+    Rules {
+        group: "rbac.authorization.k8s.io",
+        plural: "roles",
+        name: NameRule::PathSegment,
+        create_on_update: true,
+        ..PLAIN
+    },
+    Rules {
+        group: "rbac.authorization.k8s.io",
+        plural: "rolebindings",
+        name: NameRule::PathSegment,
+        create_on_update: true,
+        ..PLAIN
+    },
+    Rules {
+        group: "rbac.authorization.k8s.io",
+        plural: "clusterroles",
+        name: NameRule::PathSegment,
+        create_on_update: true,
+        ..PLAIN
+    },
+    Rules {
+        group: "rbac.authorization.k8s.io",
+        plural: "clusterrolebindings",
+        name: NameRule::PathSegment,
+        create_on_update: true,
+        ..PLAIN
+    },
+    Rules {
+        group: "node.k8s.io",
+        plural: "runtimeclasses",
+        create_on_update: true,
+        unconditional_update: false,
+        ..PLAIN
+    },
+    Rules { group: "storage.k8s.io", plural: "csidrivers", unconditional_update: false, ..PLAIN },
+    Rules { group: "storage.k8s.io", plural: "csinodes", unconditional_update: false, ..PLAIN },
+    Rules { group: "storage.k8s.io", plural: "csistoragecapacities", unconditional_update: false, ..PLAIN },
+    Rules { group: "storage.k8s.io", plural: "volumeattachments", unconditional_update: false, ..PLAIN },
+    Rules {
+        group: "storage.k8s.io",
+        plural: "volumeattributesclasses",
+        prepare_create: prepare::attributes_class,
+        ..PLAIN
+    },
+    Rules { group: "scheduling.k8s.io", plural: "priorityclasses", generation: true, ..PLAIN },
+    Rules {
+        group: "certificates.k8s.io",
+        plural: "certificatesigningrequests",
+        selectable: &[("spec.signerName", &["spec", "signerName"])],
+        prepare_create: prepare::signing_request,
+        ..PLAIN
+    },
+    Rules {
+        group: "admissionregistration.k8s.io",
+        plural: "mutatingadmissionpolicies",
+        generation: true,
+        unconditional_update: false,
+        ..PLAIN
+    },
+    Rules {
+        group: "admissionregistration.k8s.io",
+        plural: "mutatingadmissionpolicybindings",
+        generation: true,
+        unconditional_update: false,
+        ..PLAIN
+    },
+    Rules {
+        group: "admissionregistration.k8s.io",
+        plural: "mutatingwebhookconfigurations",
+        generation: true,
+        unconditional_update: false,
+        ..PLAIN
+    },
+    Rules {
+        group: "admissionregistration.k8s.io",
+        plural: "validatingadmissionpolicies",
+        generation: true,
+        unconditional_update: false,
+        ..PLAIN
+    },
+    Rules {
+        group: "admissionregistration.k8s.io",
+        plural: "validatingadmissionpolicybindings",
+        generation: true,
+        unconditional_update: false,
+        ..PLAIN
+    },
+    Rules {
+        group: "admissionregistration.k8s.io",
+        plural: "validatingwebhookconfigurations",
+        generation: true,
+        unconditional_update: false,
+        ..PLAIN
+    },
+    Rules { group: "flowcontrol.apiserver.k8s.io", plural: "flowschemas", generation: true, ..PLAIN },
+    Rules {
+        group: "flowcontrol.apiserver.k8s.io",
+        plural: "prioritylevelconfigurations",
+        generation: true,
+        ..PLAIN
+    },
+    Rules { group: "resource.k8s.io", plural: "deviceclasses", generation: true, ..PLAIN },
+    Rules { group: "resource.k8s.io", plural: "resourceslices", generation: true, ..PLAIN },
 ];
 
 /// The row of a built-in kind: of most, the plain one.

@@ -20,22 +20,24 @@ const PAGE_TOO_OLD: &str = "The provided continue parameter is too old to displa
     remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were \
     created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
-/// One object, not older than `resource_version`; none if it is not there. `ceiling` as in [`Scope`].
+/// One object of `scope`, not older than `resource_version`; none if it is not there.
 ///
 /// # Errors
-/// 500 for a version that is none, 504 for one that does not come.
+/// 500 for a version that is none (400 without a cache), 504 for one that does not come.
 pub async fn get(
     store: &Store,
     key: &Key,
     resource_version: &str,
-    ceiling: Option<Revision>,
+    scope: &Scope,
 ) -> Result<Option<Arc<Entry>>, Status> {
-    let wanted = options::version(resource_version).map_err(options::bad_version)?;
-    if ceiling.is_none() && wanted == 0 {
+    let wanted = options::version(resource_version).map_err(|why| match scope.uncached {
+        true => unreadable_version(&why),
+        false => options::bad_version(why),
+    })?;
+    if scope.ceiling.is_none() && wanted == 0 {
         return Ok(store.get(key));
     }
-    let scope = Scope::new(key.resource.clone(), None).with_ceiling(ceiling);
-    wait_for(store, &scope, wanted).await?;
+    wait_for(store, scope, wanted).await?;
     // Compaction may pass between the two calls; then only the newest is left to show.
     Ok(store.get_at(key, scope.newest(store)).unwrap_or_else(|_| store.get(key)))
 }
@@ -46,11 +48,11 @@ pub async fn get(
 /// 400 for versions and tokens that are none, 410 for those that are forgotten, 504 for those that do not come.
 pub async fn list(store: &Store, scope: &Scope, options: &ListOptions, view: &View) -> Result<Bytes, Status> {
     let page = page(store, scope, options).await?;
-    Ok(view.list(&metadata(scope, &page), &page.items))
+    Ok(view.list(&metadata(scope, &page, view), &page.items))
 }
 
 /// The JSON of a list's metadata.
-pub(crate) fn metadata(scope: &Scope, page: &Page) -> String {
+pub(crate) fn metadata(scope: &Scope, page: &Page, view: &View) -> String {
     let mut metadata = format!(r#"{{"resourceVersion":"{}""#, page.revision);
     if let Some(last) = page.items.last().filter(|_| page.more) {
         let namespace = if scope.namespace.is_some() { "" } else { &*last.key().namespace };
@@ -60,6 +62,8 @@ pub(crate) fn metadata(scope: &Scope, page: &Page) -> String {
         if let Some(remaining) = page.remaining {
             metadata.push_str(&format!(r#","remainingItemCount":{remaining}"#));
         }
+    } else if view.is_typed() {
+        metadata.push_str(r#","continue":"""#);
     }
     metadata.push('}');
     metadata
@@ -81,10 +85,10 @@ pub async fn page(store: &Store, scope: &Scope, options: &ListOptions) -> Result
     if token.is_some() && !any_version {
         return Err(Status::bad_request("specifying resource version is not allowed when using continue"));
     }
-    let wanted = options::version(&options.resource_version)
-        .map_err(|why| Status::bad_request(format!("invalid resource version: {why}")))?;
-    // A list of any version is answered whole, whatever its limit.
-    let limit = if options.resource_version == "0" { 0 } else { usize::try_from(options.limit).unwrap_or(0) };
+    let wanted = options::version(&options.resource_version).map_err(|why| unreadable_version(&why))?;
+    // A list of any version is answered whole, whatever its limit, where it comes from a cache.
+    let whole = options.resource_version == "0" && !scope.uncached;
+    let limit = if whole { 0 } else { usize::try_from(options.limit).unwrap_or(0) };
     let exact = match &token {
         Some(token) => token.version,
         None if options.resource_version_match == Some(Match::Exact) => Some(wanted),
@@ -119,6 +123,10 @@ pub async fn page(store: &Store, scope: &Scope, options: &ListOptions) -> Result
         }
         None => Status::expired(LIST_TOO_OLD),
     })
+}
+
+fn unreadable_version(why: &str) -> Status {
+    Status::bad_request(format!("invalid resource version: {why}"))
 }
 
 /// A list that can hold one object only; none if that version is forgotten.

@@ -37,6 +37,8 @@ pub struct Scope {
     pub filter: Option<Filter>,
     /// Answer as if nothing had happened after this revision: a fault, or none.
     pub ceiling: Option<Revision>,
+    /// Whether the reference has no cache of it: even lists of any version are then cut into pages.
+    pub uncached: bool,
 }
 
 impl Scope {
@@ -63,6 +65,13 @@ impl Scope {
     #[must_use]
     pub fn with_ceiling(mut self, ceiling: Option<Revision>) -> Self {
         self.ceiling = ceiling;
+        self
+    }
+
+    /// The same, of a resource that the reference keeps no cache of.
+    #[must_use]
+    pub fn without_cache(mut self, uncached: bool) -> Self {
+        self.uncached = uncached;
         self
     }
 

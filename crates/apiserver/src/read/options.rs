@@ -1,6 +1,7 @@
 //! The query of a list or watch: parsed and checked as Kubernetes does, with its texts.
 
 use crate::status::{Cause, Named, Status};
+use windlass_schema::selector::{Fields, Labels, SelectorError};
 
 /// `resourceVersionMatch`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +55,10 @@ impl ListOptions {
             continue_token: text(seen.continue_token),
             send_initial_events: seen.send_initial_events.map(truth),
         };
+        // What cannot be read is told before what does not go together.
+        let unreadable = |error: SelectorError| Status::bad_request(error.to_string());
+        Labels::parse(&options.label_selector).map_err(unreadable)?;
+        Fields::parse(&options.field_selector).map_err(unreadable)?;
         let mut wanted_match = seen.resource_version_match.unwrap_or_default();
         let any_version = matches!(options.resource_version.as_str(), "" | "0");
         if options.watch && any_version && options.send_initial_events.is_none() && wanted_match.is_empty() {

@@ -337,15 +337,18 @@ async fn a_version_from_the_future_is_waited_for_and_then_refused() {
     world.put("a", "1", "x").await;
     assert!(waiting.await.unwrap().is_ok());
     let key = Key::new(RESOURCE, "a", "1");
-    let (refused, ()) =
-        tokio::join!(get(&world.store, &key, "99", None), world.driver.run_for(Duration::from_secs(4)));
+    let everywhere = Scope::new(RESOURCE, None);
+    let (refused, ()) = tokio::join!(
+        get(&world.store, &key, "99", &everywhere),
+        world.driver.run_for(Duration::from_secs(4))
+    );
     let status = refused.unwrap_err();
     assert_eq!(
         (status.code, status.message.as_str()),
         (504, "Timeout: Too large resource version: 99, current: 2")
     );
-    assert_eq!(get(&world.store, &key, "abc", None).await.unwrap_err().code, 500);
-    assert!(get(&world.store, &key, "1", None).await.unwrap().is_some());
+    assert_eq!(get(&world.store, &key, "abc", &Scope::new(RESOURCE, None)).await.unwrap_err().code, 500);
+    assert!(get(&world.store, &key, "1", &Scope::new(RESOURCE, None)).await.unwrap().is_some());
 }
 
 #[tokio::test]
@@ -497,8 +500,13 @@ async fn the_past_is_served_as_it_was() {
     assert_eq!(names(&listed), ["1", "2"]);
     assert_eq!(listed["metadata"]["resourceVersion"], json!("3"));
     let key = Key::new(RESOURCE, "a", "1");
-    assert!(get(&world.store, &key, "", Some(past)).await.unwrap().is_some());
-    assert!(get(&world.store, &key, "", None).await.unwrap().is_none());
+    assert!(
+        get(&world.store, &key, "", &Scope::new(RESOURCE, None).with_ceiling(Some(past)))
+            .await
+            .unwrap()
+            .is_some()
+    );
+    assert!(get(&world.store, &key, "", &Scope::new(RESOURCE, None)).await.unwrap().is_none());
     let (refused, ()) =
         tokio::join!(world.list(&scope, "resourceVersion=4"), world.driver.run_for(Duration::from_secs(4)));
     assert_eq!(refused.unwrap_err().code, 504);

@@ -53,11 +53,9 @@ impl Token {
     /// # Errors
     /// Why it is none, as the reference words it.
     pub(super) fn decode(text: &str) -> Result<Self, String> {
-        let bytes = BASE64.decode(text).map_err(|error| {
-            let at = match error {
-                base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => at,
-                base64::DecodeError::InvalidLength(_) | base64::DecodeError::InvalidPadding => text.len(),
-            };
+        let bytes = BASE64.decode(text).map_err(|_| {
+            let odd = |byte: &u8| !byte.is_ascii_alphanumeric() && !b"-_".contains(byte);
+            let at = text.as_bytes().iter().position(odd).unwrap_or(text.len().saturating_sub(1));
             format!("continue key is not valid: illegal base64 data at input byte {at}")
         })?;
         let fields = Fields::read(&bytes).map_err(|why| format!("continue key is not valid: {why}"))?;

@@ -73,6 +73,11 @@ impl View {
         self
     }
 
+    /// Do its lists spell out what those of built-in kinds leave out: what items are, and that there is no next page?
+    pub(super) fn is_typed(&self) -> bool {
+        self.typed_items
+    }
+
     /// One object, as a get answers it.
     pub fn object(&self, entry: &Entry) -> Bytes {
         if let Some((form, transform)) = &self.transform {

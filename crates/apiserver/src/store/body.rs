@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
+use std::hash::Hasher;
 use std::sync::Arc;
 use windlass_schema::json;
 
@@ -21,6 +22,8 @@ pub(super) struct Traits {
     pub(super) uid: Box<str>,
     pub(super) labels: Pairs,
     pub(super) fields: Pairs,
+    /// A mark of what was written beside the object, though nobody is shown it; 0 for nothing.
+    pub(super) unseen: u64,
 }
 
 /// JSON with a place for the version, which may hold one already. `apiVersion` and `kind` come first, the other members
@@ -68,8 +71,20 @@ impl Body {
         let uid = metadata.get("uid").and_then(Value::as_str).unwrap_or_default().into();
         Self {
             text: Text::encode(object, metadata),
-            traits: Arc::new(Traits { uid, labels: labels.into(), fields: fields.into() }),
+            traits: Arc::new(Traits { uid, labels: labels.into(), fields: fields.into(), unseen: 0 }),
         }
+    }
+
+    /// The same object, written as `raw`, of which readers are not shown everything: a write of what they are shown is
+    /// not without effect then.
+    #[must_use]
+    pub fn written_as(mut self, raw: &Value) -> Self {
+        let mut hasher = std::hash::DefaultHasher::new();
+        hasher.write(&json::write(raw));
+        if let Some(traits) = Arc::get_mut(&mut self.traits) {
+            traits.unseen = hasher.finish().max(1);
+        }
+        self
     }
 
     /// How many bytes the object takes.

@@ -10,7 +10,7 @@ mod quantity;
 mod time;
 pub(crate) mod unstructured;
 
-pub(crate) use convert::{convert, shape};
+pub(crate) use convert::{convert, settled, shape};
 pub(crate) use place::Place;
 
 use serde::Deserialize;
@@ -94,7 +94,9 @@ fn read_type<'de, D: serde::Deserializer<'de>>(source: D) -> Result<Type, D::Err
 /// A Go struct.
 #[derive(Debug, Default)]
 pub(crate) struct Struct {
-    /// As protobuf has it, by number: what is inlined is one field, under its Go name.
+    /// As declared: what is inlined is one field, under its Go name.
+    pub(crate) declared: BTreeMap<String, Field>,
+    /// What protobuf has of that, by number.
     pub(crate) numbered: Vec<proto::Field<Type>>,
     /// As JSON shows it: what is inlined is spread out.
     pub(crate) fields: BTreeMap<String, Field>,
@@ -118,7 +120,7 @@ impl Structs {
     fn read(&self, text: &str) -> Struct {
         let declared: BTreeMap<String, Field> = first_value(text).expect("the facts are part of the crate");
         let (mut fields, mut numbered) = (BTreeMap::new(), Vec::new());
-        for (name, field) in declared {
+        for (name, field) in &declared {
             if let Some(Proto { number }) = field.proto {
                 let (name, shape) = (name.clone(), field.kind.clone());
                 numbered.push(proto::Field { number, name, inline: field.inline, shape });
@@ -127,11 +129,11 @@ impl Structs {
                 Type::Struct(inner) if field.inline => {
                     fields.extend(self.get(inner).into_iter().flat_map(|inner| inner.fields.clone()));
                 }
-                _ => _ = fields.insert(name, field),
+                _ => _ = fields.insert(name.clone(), field.clone()),
             }
         }
         numbered.sort_by_key(|field| field.number);
-        Struct { numbered, fields }
+        Struct { declared, numbered, fields }
     }
 }
 

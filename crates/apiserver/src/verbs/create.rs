@@ -3,7 +3,7 @@
 use super::{Answer, Call, Outcome};
 use crate::crd::lifecycle;
 use crate::flow::{Operation, admit, commit, decode, managed, mutate, prepare, validate};
-use crate::kinds::{child, text};
+use crate::kinds::text;
 use crate::negotiate;
 use crate::query::{Write, WriteOptions};
 use crate::status::Status;
@@ -17,7 +17,9 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
     let operation = call.operation(options);
     let decoded = decode::body(resource, &call.body, media)?;
     let mut object = operation.judge(decoded, &call.warnings)?;
+    prepare::wipe(&mut object);
     prepare::namespace(&operation, &mut object)?;
+    prepare::owners(&operation, &mut object, false);
     managed::update(&operation, None, &mut object);
     let outcome = store_new(&operation, object).await?;
     let name = outcome.name().to_owned();
@@ -27,13 +29,13 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
 /// The steps of a creation from mutation on; managed fields are set.
 pub(crate) async fn store_new(operation: &Operation<'_>, mut object: Value) -> Result<Outcome, Status> {
     let resource = &operation.resource;
-    mutate::create(operation, &object)?;
+    mutate::create(operation, &mut object)?;
     prepare::create(operation, &mut object);
     validate::create(operation, &object)?;
     operation.warn(validate::warnings(resource, &object, None));
     admit::check(operation, Some(&object), None)?;
-    if !text(&object, &["metadata", "resourceVersion"]).is_empty() {
-        return Err(Status::plain("resourceVersion should not be set on objects to be created"));
+    if let Some(rules) = resource.rules {
+        (rules.allocate)(operation, &mut object, None)?;
     }
     let name = text(&object, &["metadata", "name"]).to_owned();
     let taken = |found: &Entry| {
@@ -50,8 +52,12 @@ pub(crate) async fn store_new(operation: &Operation<'_>, mut object: Value) -> R
         if let Some(found) = operation.api.store.get(&operation.key(&name)) {
             return Err(taken(&found));
         }
-        child(&mut object, "metadata").remove("resourceVersion");
-        return Ok(Outcome::Shown(object));
+        let apply = operation.options.apply;
+        return Ok(Outcome::Shown(if apply { decode::settled(resource, object) } else { object }));
+    }
+    // What is no version is no claim to one.
+    if text(&object, &["metadata", "resourceVersion"]).parse().is_ok_and(|version: u64| version != 0) {
+        return Err(Status::plain("resourceVersion should not be set on objects to be created"));
     }
     match commit::create(operation, &name, &object).await {
         Ok(entry) => {

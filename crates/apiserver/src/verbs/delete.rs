@@ -19,7 +19,10 @@ pub(crate) async fn delete(call: &Call<'_>) -> Result<Answer, Status> {
     let operation = call.operation(write_options(&options));
     let name = operation.name.clone();
     match delete_one(&operation, &name, &options).await? {
-        Deletion::Pending(outcome) => Ok(Answer::new(200, outcome.bytes(&call.resource))),
+        Deletion::Pending(outcome) => {
+            let code = if options.cascades { 202 } else { 200 };
+            Ok(Answer::new(code, outcome.bytes(&call.resource)))
+        }
         Deletion::Done { uid } => Ok(Answer::json(200, &deleted(&call.resource, &name, &uid))),
     }
 }
@@ -39,7 +42,8 @@ pub(crate) async fn delete_collection(call: &Call<'_>) -> Result<Answer, Status>
             Ok(_) => {}
         }
     }
-    Ok(Answer::new(200, view(&call.resource).list(&crate::read::metadata(&scope, &page), &page.items)))
+    let view = view(&call.resource);
+    Ok(Answer::new(200, view.list(&crate::read::metadata(&scope, &page, &view), &page.items)))
 }
 
 fn write_options(options: &DeleteOptions) -> WriteOptions {
@@ -48,6 +52,7 @@ fn write_options(options: &DeleteOptions) -> WriteOptions {
         manager: String::new(),
         strictness: Strictness::Ignore,
         force: false,
+        apply: false,
     }
 }
 
@@ -129,8 +134,14 @@ fn plan(resource: &Resource, live: &Value, options: &DeleteOptions, now: &str) -
             let mut marked = live.clone();
             child(&mut marked, "metadata").insert("deletionTimestamp".to_owned(), json!(now));
             begin(&mut marked, now);
-            let kept = finalizers(resource, live_finalizers(&marked), options);
-            set_finalizers(&mut marked, kept);
+            if resource.plural == "namespaces" {
+                // Here the old way of asking means that dependents go first.
+                let propagation =
+                    if options.cascades { Some(Propagation::Foreground) } else { options.propagation };
+                let options = DeleteOptions { propagation, ..options.clone() };
+                let kept = finalizers(resource, live_finalizers(&marked), &options);
+                set_finalizers(&mut marked, kept);
+            }
             return Plan::Mark(marked);
         }
         let held =

@@ -28,6 +28,8 @@ pub(crate) struct DeleteOptions {
     pub(crate) uid: Option<String>,
     pub(crate) resource_version: Option<String>,
     pub(crate) propagation: Option<Propagation>,
+    /// Was it asked in the old way that dependents go too? Such a deletion is told to be accepted, not done.
+    pub(crate) cascades: bool,
 }
 
 impl DeleteOptions {
@@ -73,6 +75,7 @@ impl DeleteOptions {
             uid: condition("uid"),
             resource_version: condition("resourceVersion"),
             propagation,
+            cascades: orphan == Some(false),
         })
     }
 }

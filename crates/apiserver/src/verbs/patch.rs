@@ -11,7 +11,8 @@ use crate::status::{Named, Status};
 use crate::typed;
 use serde_json::{Map, Value};
 use windlass_schema::field::{FieldError, Path};
-use windlass_schema::{json, patch};
+use windlass_schema::patch::{self, PatchError};
+use windlass_schema::{default, json};
 
 /// A patch, read.
 enum Patch {
@@ -27,11 +28,17 @@ pub(crate) async fn patch(call: &Call<'_>) -> Result<Answer, Status> {
     let options =
         WriteOptions::read(&call.query, Write::Patch { apply: kind == PatchType::Apply }, &call.user_agent)?;
     let operation = call.operation(options);
-    let patch = read(kind, &call.body)?;
+    let patch = read(kind, &call.body, operation.options.strictness);
     let may_create = kind == PatchType::Apply && operation.subresource.is_empty();
     let make = |live: Option<&Value>| {
         let mut warnings = Vec::new();
-        let object = make(&operation, &patch, live, &mut warnings);
+        let object = match &patch {
+            Ok(patch) => make(&operation, patch, live, &mut warnings),
+            Err(_) if live.is_none() && kind != PatchType::Apply => {
+                Err(Status::not_found(resource.named(), &operation.name))
+            }
+            Err(status) => Err(status.clone()),
+        };
         *call.warnings.lock() = warnings;
         object
     };
@@ -40,29 +47,46 @@ pub(crate) async fn patch(call: &Call<'_>) -> Result<Answer, Status> {
     Ok(Answer::new(if created { 201 } else { 200 }, outcome.bytes(resource)))
 }
 
-fn read(kind: PatchType, bytes: &[u8]) -> Result<Patch, Status> {
+/// Reads a patch. Its errors wait until it is known what is to be patched.
+fn read(kind: PatchType, bytes: &[u8], strictness: Strictness) -> Result<Patch, Status> {
+    let undecodable = |error: String| Status::bad_request(format!("error decoding patch: {error}"));
+    let unmarshal = |value: &Value, go: &str| {
+        format!("json: cannot unmarshal {} into Go value of type {go}", typed::shape(value))
+    };
     if kind == PatchType::Apply {
         let intent = decode::yaml(bytes).map_err(|error| {
             Status::bad_request(format!("error decoding YAML: error converting YAML to JSON: {error}"))
         })?;
-        return Ok(Patch::Apply(intent));
+        return match intent {
+            Value::Object(_) | Value::Null => Ok(Patch::Apply(intent)),
+            other => Err(Status::bad_request(format!(
+                "error decoding YAML: error unmarshaling JSON: while decoding JSON: {}",
+                unmarshal(&other, "map[string]interface {}")
+            ))),
+        };
     }
     if kind == PatchType::Strategic {
         return Ok(Patch::Strategic(strategic::read(bytes)));
     }
-    let undecodable = |error: String| Status::bad_request(format!("error decoding patch: {error}"));
     let document = json::read(bytes).map_err(|error| undecodable(error.to_string()))?;
-    let wanted = |go: &str| {
-        undecodable(format!(
-            "json: cannot unmarshal {} into Go value of type {go}",
-            typed::shape(&document.value)
-        ))
-    };
-    match (kind, &document.value) {
-        (PatchType::Json, Value::Array(_)) => Ok(Patch::Json(document.value)),
-        (PatchType::Json, _) => Err(wanted("[]handlers.jsonPatchOp")),
-        (_, Value::Object(_)) => Ok(Patch::Merge { patch: document.value, duplicates: document.duplicates }),
-        _ => Err(wanted("map[string]interface {}")),
+    let lenient = strictness == Strictness::Ignore;
+    match (kind, document.value) {
+        // Its own reader has its own words.
+        (PatchType::Json, patch) if lenient => Ok(Patch::Json(patch)),
+        (PatchType::Json, Value::Array(operations)) => {
+            let odd = operations.iter().find(|item| !item.is_object() && !item.is_null());
+            match odd {
+                Some(odd) => Err(undecodable(unmarshal(odd, "handlers.jsonPatchOp"))),
+                None => Ok(Patch::Json(Value::Array(operations))),
+            }
+        }
+        (PatchType::Json, Value::Null) => Ok(Patch::Json(Value::Null)),
+        (PatchType::Json, other) => Err(undecodable(unmarshal(&other, "[]handlers.jsonPatchOp"))),
+        (_, patch @ Value::Object(_)) => Ok(Patch::Merge { patch, duplicates: document.duplicates }),
+        // A list takes the place of the object.
+        (_, patch @ Value::Array(_)) if lenient => Ok(Patch::Merge { patch, duplicates: Vec::new() }),
+        (_, other) if lenient || other.is_null() => Err(Status::bad_request("Invalid JSON Patch")),
+        (_, other) => Err(undecodable(unmarshal(&other, "map[string]interface {}"))),
     }
 }
 
@@ -76,16 +100,17 @@ fn make(
     let (mut shown, mut fits, mut duplicates) = (None, Ok(()), &Vec::new());
     let patched = match (patch, live) {
         (Patch::Apply(intent), _) => {
-            let applied = managed::apply(operation, live, intent)?;
-            if live.is_none() {
-                refuse_uid(operation, &applied)?;
-            }
-            applied
+            let mut object = applied(operation, intent, live)?;
+            prepare::name(operation, &object)?;
+            prepare::namespace(operation, &mut object)?;
+            prepare::owners(operation, &mut object, true);
+            return Ok(object);
         }
         (_, None) => return Err(Status::not_found(resource.named(), &operation.name)),
-        (Patch::Json(patch), Some(live)) => {
-            patch::json_patch(live, patch).map_err(|_| Status::patch_rejected())?
-        }
+        (Patch::Json(patch), Some(live)) => patch::json_patch(live, patch).map_err(|error| match error {
+            PatchError::Malformed(why) => Status::bad_request(why),
+            _ => Status::patch_rejected(),
+        })?,
         (Patch::Merge { patch, duplicates: given }, Some(live)) => {
             duplicates = given;
             let mut patched = live.clone();
@@ -101,20 +126,17 @@ fn make(
         }
     };
     let unfit = |why: &str| {
-        let shown = shown.clone().unwrap_or_else(|| json::to_string(&patched));
+        let shown = shown.clone().unwrap_or_else(|| quoted(&patched));
         let error = FieldError::invalid(&Path::new("patch"), shown, why);
         Status::invalid(Named { group: "", kind: "" }, "", causes(&[error]))
     };
     fits.map_err(|why| unfit(&why))?;
-    if resource.custom && text(&patched, &["kind"]).is_empty() {
-        return Err(unfit(&format!("Object 'Kind' is missing in '{}'", json::to_string(&patched))));
+    let (_, kind) = decode::version_and_kind(&patched).map_err(|why| unfit(&why))?;
+    if resource.custom && kind.is_empty() {
+        return Err(unfit(&format!("Object 'Kind' is missing in '{}'", quoted(&patched))));
     }
-    let decoded = match patch {
-        Patch::Apply(_) => decode::applied(resource, patched.clone()),
-        _ => decode::object(resource, patched.clone()),
-    };
+    let decoded = decode::object(resource, patched.clone());
     let mut decoded = decoded.map_err(|why| match patch {
-        Patch::Apply(intent) => unconvertible(resource, intent, &why),
         Patch::Strategic(_) => unfit(&strategic::told(why)),
         _ => unfit(&why),
     })?;
@@ -132,10 +154,32 @@ fn make(
     let mut object = decoded.value;
     prepare::name(operation, &object)?;
     prepare::namespace(operation, &mut object)?;
-    if !matches!(patch, Patch::Apply(_)) {
-        managed::update(operation, live, &mut object);
-    }
+    managed::update(operation, live, &mut object);
+    prepare::owners(operation, &mut object, true);
     Ok(object)
+}
+
+/// The object that an apply makes, defaulted. Custom objects keep what it leaves behind, nulls too, until they are judged.
+fn applied(operation: &Operation<'_>, intent: &Value, live: Option<&Value>) -> Result<Value, Status> {
+    let resource = &operation.resource;
+    let mut applied = managed::apply(operation, live, intent)?;
+    if live.is_none() {
+        refuse_uid(operation, &applied)?;
+    }
+    if !resource.custom {
+        let decoded =
+            decode::object(resource, applied).map_err(|why| unconvertible(resource, intent, &why))?;
+        return Ok(decoded.value);
+    }
+    if let Some(schema) = &resource.schema {
+        default::fill_in(schema, &mut applied);
+    }
+    Ok(applied)
+}
+
+/// A patched object as errors quote it: numbers as they were written, so that `1.0` is not yet `1`.
+fn quoted(patched: &Value) -> String {
+    patched.to_string().replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 
 /// An intent that names a UID is about an object that exists.

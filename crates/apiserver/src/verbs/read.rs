@@ -31,7 +31,10 @@ pub(crate) async fn get(call: &Call<'_>) -> Result<Answer, Status> {
     let name = call.target.name.as_deref().unwrap_or_default();
     let key = Key::new(resource.storage_key(), call.target.namespace.as_deref().unwrap_or_default(), name);
     let version = call.query.get("resourceVersion").unwrap_or_default();
-    match read::get(&call.api.store, &key, version, call.ceiling).await? {
+    let scope = Scope::new(key.resource.clone(), None)
+        .with_ceiling(call.ceiling)
+        .without_cache(resource.rules.is_some_and(|rules| rules.uncached));
+    match read::get(&call.api.store, &key, version, &scope).await? {
         Some(entry) => Ok(Answer::new(200, view(resource).object(&entry))),
         None => Err(Status::not_found(resource.named(), name)),
     }
@@ -70,7 +73,8 @@ pub(crate) fn scope(call: &Call<'_>, options: &ListOptions) -> Result<Scope, Sta
         filter
     });
     let scope = Scope::new(resource.storage_key(), narrow.0.as_deref()).with_name(narrow.1.as_deref());
-    Ok(scope.with_filter(filter).with_ceiling(call.ceiling))
+    let uncached = resource.rules.is_some_and(|rules| rules.uncached);
+    Ok(scope.with_filter(filter).with_ceiling(call.ceiling).without_cache(uncached))
 }
 
 /// The namespace and the name that a request can only be about, by its path or its field selector. A page that goes on

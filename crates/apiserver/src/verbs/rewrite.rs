@@ -39,8 +39,10 @@ pub(crate) async fn rewrite(
                 return Err(wrong_uid(operation, &expectation.uid, ""));
             }
             let mut object = make(None)?;
-            // There is nothing yet that it could be a version of.
-            child(&mut object, "metadata").remove("resourceVersion");
+            if !operation.options.dry_run {
+                // There is nothing yet that it could be a version of.
+                child(&mut object, "metadata").remove("resourceVersion");
+            }
             match store_new(operation, object).await {
                 // Someone else created it first: then it is an update after all.
                 Err(status)
@@ -61,22 +63,26 @@ pub(crate) async fn rewrite(
         validate::update(operation, &new, &live)?;
         operation.warn(validate::warnings(resource, &new, Some(&live)));
         admit::check(operation, Some(&new), Some(&live))?;
+        if let Some(rules) = resource.rules.filter(|_| operation.subresource.is_empty()) {
+            (rules.allocate)(operation, &mut new, Some(&live))?;
+        }
         keep_times_if_unchanged(&live, &mut new);
+        let shown = |new| if operation.options.apply { decode::settled(resource, new) } else { new };
         if goes_away(operation, &new, &live) {
             if operation.options.dry_run {
-                return Ok((Outcome::Shown(new), false));
+                return Ok((Outcome::Shown(shown(new)), false));
             }
             match commit::delete(operation, name, entry.revision()).await {
                 Ok(_) => {
                     lifecycle::gone(operation, name).await;
-                    return Ok((Outcome::Shown(new), false));
+                    return Ok((Outcome::Shown(shown(new)), false));
                 }
-                Err(CommitError::Missing) => return Ok((Outcome::Shown(new), false)),
+                Err(CommitError::Missing) => return Ok((Outcome::Shown(shown(new)), false)),
                 Err(_) => continue,
             }
         }
         if operation.options.dry_run {
-            return Ok((Outcome::Shown(new), false));
+            return Ok((Outcome::Shown(shown(new)), false));
         }
         match commit::update(operation, entry.revision(), &new).await {
             Ok(stored) => {
@@ -120,8 +126,10 @@ fn wrong_uid(operation: &Operation<'_>, wanted: &str, found: &str) -> Status {
         "" => name.to_owned(),
         namespace => format!("{namespace}/{name}"),
     };
+    // A rehearsal does not get as far as the place where things are.
+    let root = if operation.options.dry_run { "" } else { "/registry" };
     let why = format!(
-        "StorageError: invalid object, Code: 4, Key: /registry/{group}{}/{place}, ResourceVersion: 0, \
+        "StorageError: invalid object, Code: 4, Key: {root}/{group}{}/{place}, ResourceVersion: 0, \
          AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}",
         resource.plural
     );

@@ -17,6 +17,7 @@ pub(crate) async fn update(call: &Call<'_>) -> Result<Answer, Status> {
     let mut object = operation.judge(decoded, &call.warnings)?;
     prepare::namespace(&operation, &mut object)?;
     prepare::name(&operation, &object)?;
+    prepare::owners(&operation, &mut object, false);
     let expectation = Expectation {
         may_create: resource.rules.is_some_and(|rules| rules.create_on_update)
             && operation.subresource.is_empty(),

@@ -7,6 +7,8 @@ mod custom;
 mod discovery;
 mod faults;
 mod namespaces;
+mod protobuf;
+mod strategic;
 mod support;
 mod watches;
 mod writes;

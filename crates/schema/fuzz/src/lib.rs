@@ -4,6 +4,7 @@ mod tables;
 
 use serde_json::Value;
 use std::sync::Arc;
+use windlass_schema::apply::{self, Context, ResetFields, Same};
 use windlass_schema::selector::{Fields, Labels};
 use windlass_schema::{
     Path, Schema, default, embedded, json, meta, patch, proto, prune, strategic, structural, validate,
@@ -78,4 +79,32 @@ pub fn protobuf(bytes: &[u8]) {
     if let Ok(value) = proto::decode(&tables::table(), "All", bytes) {
         json::read(&json::write(&value)).expect("what was read can be written");
     }
+}
+
+/// A schema, an object as it is and one that is wanted: applied by one, written by another, applied again.
+pub fn apply_update(bytes: &[u8]) {
+    let Some(at) = bytes.iter().position(|&byte| byte == 0) else { return };
+    let Some((live, mut wanted)) = two(&bytes[at + 1..]) else { return };
+    let Ok(schema) = json::read(&bytes[..at]) else { return };
+    let Ok(schema) = Schema::from_json(&schema.value) else { return };
+    let schema = Arc::new(schema);
+    let (schema, reset_fields) = (|_: &str| Some(schema.clone()), ResetFields::new());
+    let text = |field: &str| live.get(field).and_then(Value::as_str).unwrap_or_default();
+    let context = Context {
+        schema: &schema,
+        convert: &Same,
+        now: Default::default(),
+        subresource: "",
+        reset_fields: &reset_fields,
+        api_version: text("apiVersion"),
+        kind: text("kind"),
+    };
+    let applied = apply::apply(Some(&live), &wanted, "a", true, &context);
+    let _ = apply::update(Some(&live), &mut wanted, "b", &context);
+    let Ok(applied) = applied else { return };
+    let _ = apply::apply(Some(&applied.object), &wanted, "c", false, &context);
+    let _ = apply::owned_by(&applied.object, "a", &context);
+    let _ = apply::would_change(&applied.object, &wanted, "a", &context);
+    let mut kept = wanted;
+    apply::keep_times_if_unchanged(&applied.object, &mut kept);
 }

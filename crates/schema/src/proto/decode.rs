@@ -271,8 +271,11 @@ fn float(value: f64) -> Result<Value, ProtoError> {
     number.map(Value::Number).ok_or_else(|| ProtoError(format!("json: unsupported value: {value}")))
 }
 
-/// Go's names of fields begin with a capital letter.
+/// Go's names of fields begin with a capital letter; one goes by the name of its type.
 fn go_name(name: &str) -> String {
+    if name == "metadata" {
+        return "ObjectMeta".to_owned();
+    }
     let mut characters = name.chars();
     characters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(characters).collect()
 }
