@@ -8,40 +8,41 @@ use crate::status::Status;
 pub(crate) enum PatchType {
     Json,
     Merge,
+    Strategic,
     Apply,
 }
 
 const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
 
 fn essence(media_type: &str) -> String {
     media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// The encoding of a body that holds an object.
-pub(crate) fn body(content_type: &str) -> Result<Media, Status> {
+/// The encoding of a body that holds an object. Custom resources have no protobuf.
+pub(crate) fn body(content_type: &str, custom: bool) -> Result<Media, Status> {
+    const SERVED: [&str; 3] = ["application/json", "application/yaml", PROTOBUF];
     match essence(content_type).as_str() {
         "" | "application/json" => Ok(Media::Json),
         "application/yaml" => Ok(Media::Yaml),
-        _ => Err(Status::unsupported_media_type(&["application/json", "application/yaml"])),
+        PROTOBUF if !custom => Ok(Media::Protobuf),
+        _ => Err(Status::unsupported_media_type(if custom { &SERVED[..2] } else { &SERVED })),
     }
 }
 
-/// The kind of a patch. Custom resources have no strategic merge patch; built-in kinds will.
+/// The kind of a patch. Custom resources have no strategic merge patch.
 pub(crate) fn patch(content_type: &str, custom: bool) -> Result<PatchType, Status> {
     match essence(content_type).as_str() {
         JSON_PATCH => Ok(PatchType::Json),
         MERGE_PATCH => Ok(PatchType::Merge),
         APPLY_PATCH => Ok(PatchType::Apply),
-        STRATEGIC_PATCH => {
-            let mut status = Status::unsupported_media_type(&[JSON_PATCH, MERGE_PATCH, APPLY_PATCH]);
-            if !custom {
-                status.message.push_str(" (strategic merge patches of built-in kinds are not served yet)");
-            }
-            Err(status)
+        STRATEGIC_PATCH if custom => {
+            Err(Status::unsupported_media_type(&[JSON_PATCH, MERGE_PATCH, APPLY_PATCH]))
         }
+        STRATEGIC_PATCH => Ok(PatchType::Strategic),
         _ => Err(Status::no_such_patch_type()),
     }
 }
@@ -83,9 +84,12 @@ mod tests {
 
     #[test]
     fn parameters_of_a_content_type_do_not_matter() {
-        assert_eq!(body("application/json; charset=utf-8"), Ok(Media::Json));
-        assert_eq!(body(""), Ok(Media::Json));
-        assert_eq!(body("text/plain").unwrap_err().code, 415);
+        assert_eq!(body("application/json; charset=utf-8", false), Ok(Media::Json));
+        assert_eq!(body("", true), Ok(Media::Json));
+        assert_eq!(body("text/plain", true).unwrap_err().code, 415);
+        assert_eq!(body(PROTOBUF, false), Ok(Media::Protobuf));
+        assert_eq!(body(PROTOBUF, true).unwrap_err().code, 415);
         assert_eq!(patch(STRATEGIC_PATCH, true).unwrap_err().code, 415);
+        assert_eq!(patch(STRATEGIC_PATCH, false), Ok(PatchType::Strategic));
     }
 }

@@ -13,9 +13,11 @@ pub mod names;
 mod parse;
 pub mod patch;
 mod pattern;
+pub mod proto;
 pub mod prune;
 pub mod schema;
 pub mod selector;
+pub mod strategic;
 pub mod structural;
 pub mod validate;
 

@@ -7,13 +7,14 @@ use crate::status::Status;
 use crate::typed;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use windlass_schema::{Path, Schema, default, embedded, json, meta, prune};
+use windlass_schema::{Path, Schema, default, embedded, json, meta, proto, prune};
 
 /// The encodings of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Media {
     Json,
     Yaml,
+    Protobuf,
 }
 
 /// An object, and what a strict reader minds about it.
@@ -40,6 +41,12 @@ pub(crate) fn body(resource: &Resource, bytes: &[u8], media: Media) -> Result<De
             (document.value, document.duplicates)
         }
         Media::Yaml => (yaml(bytes).map_err(|error| unrecognized(&error))?, Vec::new()),
+        Media::Protobuf => {
+            let envelope = proto::open(bytes).map_err(|error| unrecognized(&error.0))?;
+            let value = protobuf(&envelope, &resource.definition)
+                .map_err(|error| unhandled_as(resource, &envelope.api_version, &envelope.kind, &error.0))?;
+            (value, Vec::new())
+        }
     };
     let (version, kind) = version_and_kind(&value).map_err(|why| unrecognized(&why))?;
     if resource.custom && kind.is_empty() {
@@ -64,6 +71,25 @@ pub(crate) fn body(resource: &Resource, bytes: &[u8], media: Media) -> Result<De
         decoded.complaints.extend(duplicates);
     }
     Ok(decoded)
+}
+
+/// The message in an envelope, as the struct `definition`, with the type that the envelope names. An object of another
+/// type is not read at all: that it is one is told by whoever looks at its type.
+pub(crate) fn protobuf(envelope: &proto::Envelope<'_>, definition: &str) -> Result<Value, proto::ProtoError> {
+    let named = &envelope.kind;
+    let expected = definition.rsplit('.').next().unwrap_or_default();
+    let mut value = match named.is_empty() || named == expected {
+        true => proto::decode(&FACTS.structs, definition, envelope.raw)?,
+        false => Value::Object(Map::new()),
+    };
+    if let Some(object) = value.as_object_mut() {
+        for (field, text) in [("apiVersion", &envelope.api_version), ("kind", &envelope.kind)] {
+            if !text.is_empty() {
+                object.insert(field.to_owned(), Value::String(text.clone()));
+            }
+        }
+    }
+    Ok(value)
 }
 
 /// What an object says it is, as far as it says so; or why that cannot be read.

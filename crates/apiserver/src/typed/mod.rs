@@ -4,14 +4,19 @@
 //! In comes JSON as a client sent it, out comes JSON as Kubernetes would send it back.
 
 mod convert;
+mod messages;
+mod place;
 mod quantity;
 mod time;
+pub(crate) mod unstructured;
 
 pub(crate) use convert::{convert, settled, shape};
+pub(crate) use place::Place;
 
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::OnceLock;
+use windlass_schema::proto;
 
 /// A Go type, as far as its JSON goes. Names are those that Go's errors show, where they differ from the built-in type's.
 #[derive(Debug, Clone)]
@@ -54,16 +59,12 @@ pub(crate) enum Omit {
 }
 
 /// What a field is in protobuf.
-#[allow(dead_code, reason = "what protobuf reads comes with it")]
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct Proto {
     pub(crate) number: u32,
-    /// `varint`, `bytes`, `fixed64` and so on: the wire type of one item.
-    pub(crate) wire: String,
 }
 
 /// A field of a struct.
-#[allow(dead_code, reason = "what protobuf and strategic merge patches read comes with them")]
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Field {
     #[serde(rename = "type", deserialize_with = "read_type")]
@@ -91,11 +92,12 @@ fn read_type<'de, D: serde::Deserializer<'de>>(source: D) -> Result<Type, D::Err
 }
 
 /// A Go struct.
-#[allow(dead_code, reason = "what protobuf reads comes with it")]
 #[derive(Debug, Default)]
 pub(crate) struct Struct {
     /// As declared: what is inlined is one field, under its Go name.
     pub(crate) declared: BTreeMap<String, Field>,
+    /// What protobuf has of that, by number.
+    pub(crate) numbered: Vec<proto::Field<Type>>,
     /// As JSON shows it: what is inlined is spread out.
     pub(crate) fields: BTreeMap<String, Field>,
 }
@@ -117,8 +119,12 @@ impl Structs {
 
     fn read(&self, text: &str) -> Struct {
         let declared: BTreeMap<String, Field> = first_value(text).expect("the facts are part of the crate");
-        let mut fields = BTreeMap::new();
+        let (mut fields, mut numbered) = (BTreeMap::new(), Vec::new());
         for (name, field) in &declared {
+            if let Some(Proto { number }) = field.proto {
+                let (name, shape) = (name.clone(), field.kind.clone());
+                numbered.push(proto::Field { number, name, inline: field.inline, shape });
+            }
             match &field.kind {
                 Type::Struct(inner) if field.inline => {
                     fields.extend(self.get(inner).into_iter().flat_map(|inner| inner.fields.clone()));
@@ -126,7 +132,8 @@ impl Structs {
                 _ => _ = fields.insert(name.clone(), field.clone()),
             }
         }
-        Struct { declared, fields }
+        numbered.sort_by_key(|field| field.number);
+        Struct { declared, numbered, fields }
     }
 }
 
@@ -204,6 +211,27 @@ impl Type {
             Self::List(inner) => format!("[]{}", inner.pointed()),
             Self::Map(inner) => format!("map[string]{}", inner.pointed()),
             Self::Struct(definition) => short(definition),
+        }
+    }
+
+    /// The word for its kind that Go has.
+    fn go_kind(&self) -> &'static str {
+        match self {
+            Self::Text(_) => "string",
+            Self::Bool(_) => "bool",
+            Self::Int { bits: 64, signed: true, .. } => "int64",
+            Self::Int { bits: 32, signed: true, .. } => "int32",
+            Self::Int { bits: 16, signed: true, .. } => "int16",
+            Self::Int { signed: true, .. } => "int8",
+            Self::Int { bits: 64, .. } => "uint64",
+            Self::Int { bits: 32, .. } => "uint32",
+            Self::Int { bits: 16, .. } => "uint16",
+            Self::Int { .. } => "uint8",
+            Self::Float(_) => "float64",
+            Self::Bytes | Self::List(_) => "slice",
+            Self::Pointer(_) => "ptr",
+            Self::Map(_) => "map",
+            _ => "struct",
         }
     }
 

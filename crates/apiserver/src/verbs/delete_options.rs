@@ -9,7 +9,7 @@ use crate::status::Status;
 use crate::typed;
 use serde_json::{Value, json};
 use windlass_schema::field::{FieldError, Path};
-use windlass_schema::json as reader;
+use windlass_schema::{json as reader, proto};
 
 const DEFINITION: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
 
@@ -84,7 +84,7 @@ impl DeleteOptions {
 }
 
 fn from_body(content_type: &str, body: &[u8]) -> Result<Value, Status> {
-    let value = match negotiate::body(content_type)? {
+    let value = match negotiate::body(content_type, false)? {
         decode::Media::Json => {
             let document = reader::read(body).map_err(|error| {
                 Status::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
@@ -92,6 +92,10 @@ fn from_body(content_type: &str, body: &[u8]) -> Result<Value, Status> {
             document.value
         }
         decode::Media::Yaml => decode::yaml(body).map_err(Status::bad_request)?,
+        decode::Media::Protobuf => {
+            let envelope = proto::open(body).map_err(|error| Status::bad_request(error.0))?;
+            decode::protobuf(&envelope, DEFINITION).map_err(|error| Status::bad_request(error.0))?
+        }
     };
     let (kind, version) = (text(&value, &["kind"]), text(&value, &["apiVersion"]));
     if !matches!(kind, "" | "DeleteOptions") {

@@ -8,6 +8,7 @@ pub(crate) mod read;
 pub(crate) mod rewrite;
 pub(crate) mod scale;
 pub(crate) mod self_review;
+mod strategic;
 pub(crate) mod token_request;
 pub(crate) mod token_review;
 pub(crate) mod update;

@@ -1,7 +1,7 @@
-//! PATCH: JSON patch, JSON merge patch and apply.
+//! PATCH: JSON patch, JSON merge patch, strategic merge patch and apply.
 
 use super::rewrite::{Expectation, rewrite};
-use super::{Answer, Call};
+use super::{Answer, Call, strategic};
 use crate::flow::{Operation, decode, managed, prepare};
 use crate::kinds::text;
 use crate::negotiate::{self, PatchType};
@@ -9,7 +9,7 @@ use crate::query::{Strictness, Write, WriteOptions, causes};
 use crate::resource::Resource;
 use crate::status::{Named, Status};
 use crate::typed;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use windlass_schema::field::{FieldError, Path};
 use windlass_schema::patch::{self, PatchError};
 use windlass_schema::{default, json};
@@ -18,6 +18,7 @@ use windlass_schema::{default, json};
 pub(super) enum Patch {
     Json(Value),
     Merge { patch: Value, duplicates: Vec<String> },
+    Strategic(Result<(Map<String, Value>, Vec<String>), String>),
     Apply(Value),
 }
 
@@ -64,6 +65,9 @@ pub(super) fn read(kind: PatchType, bytes: &[u8], strictness: Strictness) -> Res
             ))),
         };
     }
+    if kind == PatchType::Strategic {
+        return Ok(Patch::Strategic(strategic::read(bytes)));
+    }
     let document = json::read(bytes).map_err(|error| undecodable(error.to_string()))?;
     let lenient = strictness == Strictness::Ignore;
     match (kind, document.value) {
@@ -93,6 +97,7 @@ pub(super) fn make(
     warnings: &mut Vec<String>,
 ) -> Result<Value, Status> {
     let resource = &operation.resource;
+    let (mut shown, mut fits, mut duplicates) = (None, Ok(()), &Vec::new());
     let patched = match (patch, live) {
         (Patch::Apply(intent), _) => {
             let mut object = applied(operation, intent, live)?;
@@ -106,25 +111,40 @@ pub(super) fn make(
             PatchError::Malformed(why) => Status::bad_request(why),
             _ => Status::patch_rejected(),
         })?,
-        (Patch::Merge { patch, .. }, Some(live)) => {
+        (Patch::Merge { patch, duplicates: given }, Some(live)) => {
+            duplicates = given;
             let mut patched = live.clone();
             patch::merge(&mut patched, patch);
             patched
         }
+        (Patch::Strategic(read), Some(live)) => {
+            let (patch, given) = read.as_ref().map_err(Status::bad_request)?;
+            duplicates = given;
+            let (patched, fit) = strategic::merge(resource, patch, live)?;
+            (shown, fits) = (Some(patched.shown), fit);
+            patched.object
+        }
     };
     let unfit = |why: &str| {
-        let error = FieldError::invalid(&Path::new("patch"), quoted(&patched), why);
+        let shown = shown.clone().unwrap_or_else(|| quoted(&patched));
+        let error = FieldError::invalid(&Path::new("patch"), shown, why);
         Status::invalid(Named { group: "", kind: "" }, "", causes(&[error]))
     };
+    fits.map_err(|why| unfit(&why))?;
     let (_, kind) = decode::version_and_kind(&patched).map_err(|why| unfit(&why))?;
     if resource.custom && kind.is_empty() {
         return Err(unfit(&format!("Object 'Kind' is missing in '{}'", quoted(&patched))));
     }
-    let mut decoded = decode::object(resource, patched.clone()).map_err(|why| unfit(&why))?;
-    if let Patch::Merge { duplicates, .. } = patch {
-        let duplicates = duplicates.iter().map(|path| format!("duplicate field {path:?}"));
-        decoded.complaints.splice(0..0, duplicates);
+    let decoded = decode::object(resource, patched.clone());
+    let mut decoded = decoded.map_err(|why| match patch {
+        Patch::Strategic(_) => unfit(&strategic::told(why)),
+        _ => unfit(&why),
+    })?;
+    if matches!(patch, Patch::Strategic(_)) {
+        decoded.complaints.sort();
     }
+    let duplicates = duplicates.iter().map(|path| format!("duplicate field {path:?}"));
+    decoded.complaints.splice(0..0, duplicates);
     if operation.options.strictness == Strictness::Strict && !decoded.complaints.is_empty() {
         return Err(unfit(&format!("strict decoding error: {}", decoded.complaints.join(", "))));
     }

@@ -9,6 +9,8 @@ mod discovery;
 mod durable;
 mod faults;
 mod namespaces;
+mod protobuf;
+mod strategic;
 mod support;
 mod tls;
 mod watches;

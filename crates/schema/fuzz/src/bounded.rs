@@ -19,6 +19,9 @@ const SEEDS: &[&[u8]] = &[
     br"metadata.name=a\,b,status.phase!=x",
     b"{\"a\":{\"b\":[1,2]}}\0[{\"op\":\"move\",\"from\":\"/a/b/0\",\"path\":\"/a/c\"},{\"op\":\"add\",\"path\":\"/a/b/-\",\"value\":{}},{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/a/d\"}]",
     b"{\"a\":{\"b\":1}}\0{\"a\":{\"b\":null,\"c\":[{\"d\":null}]}}",
+    b"{\"containers\":[{\"name\":\"a\",\"x\":[1]},{\"name\":\"b\"}]}\0{\"containers\":[{\"name\":\"b\",\"$patch\":\"delete\"},{\"name\":\"a\",\"x\":[2],\"$deleteFromPrimitiveList/x\":[1]}],\"$setElementOrder/containers\":[{\"name\":\"a\"}],\"$retainKeys\":[\"containers\"]}",
+    b"k8s\0\n\x09\n\x02v1\x12\x03Pod\x12\x0d\n\x01a\x10\x01\x32\x02\x08\x05\x4a\x03\x0a\x01\x32",
+    b"\n\x01a\x10\x01\x18\x07\x2a\x02xy\x32\x02\x08\x05\x42\x03\n\x01\x32\x4a\x04\x08\x01\x1a\x00\x52\x04\n\x02{}\x62\x02\x08\x01\x72\x05\x72\x03\n\x01b\x8a\x01\x02\x01\x02\xea\x01\x06\n\x01k\x12\x01v\xda\x02\x07\n\x01k\x12\x02\n\x00",
     b"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"k\":{\"type\":\"string\"},\"v\":{\"type\":\"integer\"}}},\"x-kubernetes-list-type\":\"map\",\"x-kubernetes-list-map-keys\":[\"k\"]},\"s\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"x-kubernetes-list-type\":\"set\"},\"m\":{\"type\":\"object\",\"additionalProperties\":{\"type\":\"string\"}}}}\0{\"apiVersion\":\"g/v1\",\"kind\":\"K\",\"metadata\":{\"name\":\"n\",\"uid\":\"u\",\"managedFields\":[{\"manager\":\"a\",\"operation\":\"Apply\",\"apiVersion\":\"g/v1\",\"fieldsType\":\"FieldsV1\",\"fieldsV1\":{\"f:a\":{\"k:{\\\"k\\\":\\\"x\\\"}\":{\".\":{},\"f:v\":{}}},\"f:s\":{\"v:\\\"p\\\"\":{}}}}]},\"a\":[{\"k\":\"x\",\"v\":1}],\"s\":[\"p\"],\"m\":{\"y\":\"1\"}}\0{\"apiVersion\":\"g/v1\",\"kind\":\"K\",\"metadata\":{\"name\":\"n\"},\"a\":[{\"k\":\"y\",\"v\":2}],\"s\":[\"q\"],\"m\":{}}",
 ];
 
@@ -48,6 +51,7 @@ fn main() {
         windlass_schema_fuzz::schema_check(&bytes);
         windlass_schema_fuzz::selectors(&bytes);
         windlass_schema_fuzz::merges(&bytes);
+        windlass_schema_fuzz::protobuf(&bytes);
         windlass_schema_fuzz::apply_update(&bytes);
     }
     println!("{rounds} rounds, no target failed");

@@ -1,10 +1,14 @@
 //! What every target does with its bytes; no bytes may make any of it panic.
 
+mod tables;
+
 use serde_json::Value;
 use std::sync::Arc;
 use windlass_schema::apply::{self, Context, ResetFields, Same};
 use windlass_schema::selector::{Fields, Labels};
-use windlass_schema::{Path, Schema, default, embedded, json, meta, patch, prune, structural, validate};
+use windlass_schema::{
+    Path, Schema, default, embedded, json, meta, patch, proto, prune, strategic, structural, validate,
+};
 
 /// Two JSON texts, split at the first zero byte.
 fn two(bytes: &[u8]) -> Option<(Value, Value)> {
@@ -56,12 +60,25 @@ pub fn selectors(bytes: &[u8]) {
     }
 }
 
-/// A document and a patch of either kind.
+/// A document and a patch of every kind.
 pub fn merges(bytes: &[u8]) {
     let Some((doc, change)) = two(bytes) else { return };
     let _ = patch::json_patch(&doc, &change);
+    if let (Value::Object(doc), Value::Object(mut change)) = (doc.clone(), change.clone()) {
+        let _ = strategic::merge(doc, &mut change, &tables::Everywhere);
+    }
     let mut merged = doc;
     patch::merge(&mut merged, &change);
+}
+
+/// A protobuf message, in an envelope and without.
+pub fn protobuf(bytes: &[u8]) {
+    if let Ok(envelope) = proto::open(bytes) {
+        let _ = proto::decode(&tables::table(), "All", envelope.raw);
+    }
+    if let Ok(value) = proto::decode(&tables::table(), "All", bytes) {
+        json::read(&json::write(&value)).expect("what was read can be written");
+    }
 }
 
 /// A schema, an object as it is and one that is wanted: applied by one, written by another, applied again.

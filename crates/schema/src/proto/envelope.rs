@@ -1,0 +1,62 @@
+//! What every message to and from the API is wrapped in: four bytes, and a message that names the type of the one inside.
+
+use super::ProtoError;
+use super::decode::text;
+use super::wire::{Reader, Wire};
+
+const PREFIX: &[u8] = b"k8s\0";
+
+/// A message and what it says it is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Envelope<'a> {
+    /// The API version of the object; may be empty.
+    pub api_version: String,
+    /// The kind of the object; may be empty.
+    pub kind: String,
+    /// The object.
+    pub raw: &'a [u8],
+}
+
+/// Opens the envelope.
+pub fn open(bytes: &[u8]) -> Result<Envelope<'_>, ProtoError> {
+    if bytes.is_empty() {
+        return Err(ProtoError("empty data".to_owned()));
+    }
+    let Some(rest) = bytes.strip_prefix(PREFIX) else {
+        let why = "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]";
+        return Err(ProtoError(why.to_owned()));
+    };
+    if rest.is_empty() {
+        return Err(ProtoError("empty body".to_owned()));
+    }
+    let mut envelope = Envelope::default();
+    let mut reader = Reader::new("Unknown", rest);
+    while let Some(field) = reader.next()? {
+        match field {
+            (1, Wire::Bytes(meta)) => {
+                let mut reader = Reader::new("TypeMeta", meta);
+                while let Some(field) = reader.next()? {
+                    match field {
+                        (1, Wire::Bytes(bytes)) => envelope.api_version = text(bytes),
+                        (2, Wire::Bytes(bytes)) => envelope.kind = text(bytes),
+                        (1, wire) => return Err(wrong(wire, "APIVersion")),
+                        (2, wire) => return Err(wrong(wire, "Kind")),
+                        _ => {}
+                    }
+                }
+            }
+            (2, Wire::Bytes(raw)) => envelope.raw = raw,
+            (3 | 4, Wire::Bytes(_)) => {}
+            (1, wire) => return Err(wrong(wire, "TypeMeta")),
+            (2, wire) => return Err(wrong(wire, "Raw")),
+            (3, wire) => return Err(wrong(wire, "ContentEncoding")),
+            (4, wire) => return Err(wrong(wire, "ContentType")),
+            _ => {}
+        }
+    }
+    Ok(envelope)
+}
+
+pub(super) fn wrong(wire: Wire<'_>, field: &str) -> ProtoError {
+    ProtoError(format!("proto: wrong wireType = {} for field {field}", wire.number()))
+}

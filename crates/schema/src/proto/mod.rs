@@ -1,0 +1,103 @@
+//! Kubernetes' protobuf: an envelope around messages that are read by tables, straight into the JSON that the same object
+//! would have.
+//!
+//! In come bytes and the tables of a type; out comes a value. No bytes make it panic; depth and size are bounded.
+
+mod decode;
+mod envelope;
+mod leaf;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+pub use decode::decode;
+pub use envelope::{Envelope, open};
+
+use thiserror::Error;
+
+/// Why bytes are no message, in the server's words where it has any.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct ProtoError(pub String);
+
+/// What the value of a field is.
+#[derive(Debug)]
+pub enum Kind<'a, S> {
+    /// A string, or what is one in JSON.
+    Text,
+    /// True or false.
+    Bool,
+    /// An integer of so many bits.
+    Int {
+        /// How many.
+        bits: u8,
+        /// Can it be negative?
+        signed: bool,
+    },
+    /// A floating-point number.
+    Float,
+    /// Bytes, which JSON has in base 64.
+    Bytes,
+    /// A time in seconds.
+    Time,
+    /// A time in microseconds.
+    MicroTime,
+    /// An amount with a unit, as text.
+    Quantity,
+    /// A number or a string.
+    IntOrString,
+    /// JSON inside.
+    Json,
+    /// A schema or a list of schemas.
+    SchemaOrArray,
+    /// A schema, or whether anything is allowed.
+    SchemaOrBool,
+    /// A schema or a list of names.
+    SchemaOrStrings,
+    /// Another message, by the name of its type.
+    Message(&'a str),
+    /// Any number of values.
+    List(&'a S),
+    /// Values by names.
+    Map(&'a S),
+}
+
+// By hand: what it refers to need not be copied for that.
+impl<S> Clone for Kind<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for Kind<'_, S> {}
+
+/// The type of a field, wherever it is kept.
+pub trait Shape: Sized {
+    /// What its values are. Pointers make no difference here.
+    fn kind(&self) -> Kind<'_, Self>;
+}
+
+/// A field of a message.
+#[derive(Debug, Clone)]
+pub struct Field<S> {
+    /// Its number on the wire.
+    pub number: u32,
+    /// Its name in JSON.
+    pub name: String,
+    /// Is it a message whose fields JSON shows among the fields of this one?
+    pub inline: bool,
+    /// Its type.
+    pub shape: S,
+}
+
+/// The tables.
+pub trait Messages {
+    /// What types of fields are made of.
+    type Shape: Shape;
+
+    /// The fields of a message, in the order of their numbers; `None` for a type that is not known.
+    fn fields(&self, message: &str) -> Option<&[Field<Self::Shape>]>;
+
+    /// The type of schemas, which some kinds of values hold.
+    fn schema(&self) -> &str;
+}
