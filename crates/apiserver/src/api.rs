@@ -1,10 +1,13 @@
 //! The API as a whole: made once, cloned cheaply, asked through services.
 
+use crate::accounts::Accounts;
 use crate::crd::{self, lifecycle};
+use crate::credentials::{Credentials, CredentialsError};
 use crate::faults::Faults;
 use crate::flow::Operation;
 use crate::flow::authenticate::Identity;
 use crate::flow::{decode, managed};
+use crate::kinds::services::Taken;
 use crate::query::{Strictness, WriteOptions};
 use crate::registry::Registry;
 use crate::resource::Resource;
@@ -16,7 +19,7 @@ use futures::FutureExt;
 use serde_json::json;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use windlass_clock::Clock;
@@ -27,6 +30,9 @@ const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-no
 /// Where in its directory an API keeps its objects.
 const STORE: &str = "store";
 
+/// And who it and its administrator are.
+const CREDENTIALS: &str = "credentials";
+
 /// What an API is made from.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -34,6 +40,8 @@ pub struct Config {
     pub clock: Clock,
     /// How much history it keeps.
     pub store: Options,
+    /// Who the server and its administrator are; without them, they are made when first needed, and kept in `data_dir`.
+    pub credentials: Option<Credentials>,
     /// The directory in which [`Api::open`] keeps everything, made if it is missing; without one it is all in memory.
     pub data_dir: Option<PathBuf>,
 }
@@ -41,7 +49,7 @@ pub struct Config {
 impl Default for Config {
     /// The machine's own time, as much history as Kubernetes keeps, and all of it in memory.
     fn default() -> Self {
-        Self { clock: Clock::real(), store: Options::default(), data_dir: None }
+        Self { clock: Clock::real(), store: Options::default(), credentials: None, data_dir: None }
     }
 }
 
@@ -59,6 +67,12 @@ pub(crate) struct Inner {
     /// Held while a definition gets its names or goes.
     pub(crate) settling: Mutex<()>,
     pub(crate) own_identity: Identity,
+    credentials: OnceLock<Credentials>,
+    /// Where credentials are kept, if anywhere; held while they are looked for.
+    kept_in: parking_lot::Mutex<Option<PathBuf>>,
+    accounts: OnceLock<Accounts>,
+    /// Which addresses and ports Services have.
+    pub(crate) taken: Taken,
     /// Cancelled when the API stops: watches end.
     pub(crate) stopped: CancellationToken,
 }
@@ -68,7 +82,7 @@ impl Api {
     /// [`Api::open`].
     pub fn new(config: Config) -> Self {
         let store = Store::new(config.store, config.clock.clone());
-        let inner = Inner::new(config.clock, store);
+        let inner = Inner::new(config.clock, store, config.credentials);
         let made = inner.make_namespaces().now_or_never();
         debug_assert!(matches!(made, Some(Ok(()))), "an empty store in memory takes a namespace at once");
         Self(Arc::new(inner))
@@ -89,7 +103,8 @@ impl Api {
             tokio::task::spawn_blocking(move || Store::open(&directory, options, clock))
         };
         let store = opening.await.map_err(|error| failed(io::Error::other(error)))??;
-        let inner = Inner::new(config.clock, store);
+        let inner = Inner::new(config.clock, store, config.credentials);
+        *inner.kept_in.lock() = Some(data_dir.join(CREDENTIALS));
         lifecycle::resume(&inner).await;
         inner.make_namespaces().await.map_err(|status| failed(io::Error::other(status.message)))?;
         Ok(Self(Arc::new(inner)))
@@ -115,6 +130,14 @@ impl Api {
         &self.0.clock
     }
 
+    /// Who the server and its administrator are; made now if the configuration had none.
+    ///
+    /// # Errors
+    /// When those that are kept cannot be read, or new ones cannot be made.
+    pub fn credentials(&self) -> Result<&Credentials, CredentialsError> {
+        self.0.credentials()
+    }
+
     /// Ends all watches, as a server that goes down does. Requests are answered as before.
     pub fn end_watches(&self) {
         self.0.stopped.cancel();
@@ -122,7 +145,31 @@ impl Api {
 }
 
 impl Inner {
-    fn new(clock: Clock, store: Arc<Store>) -> Self {
+    pub(crate) fn credentials(&self) -> Result<&Credentials, CredentialsError> {
+        if let Some(credentials) = self.credentials.get() {
+            return Ok(credentials);
+        }
+        let folder = self.kept_in.lock();
+        if let Some(credentials) = self.credentials.get() {
+            return Ok(credentials);
+        }
+        let made = match &*folder {
+            Some(folder) => Credentials::kept_in(folder)?,
+            None => Credentials::generate()?,
+        };
+        Ok(self.credentials.get_or_init(|| made))
+    }
+
+    /// Makes and reads service accounts' tokens.
+    pub(crate) fn accounts(&self) -> io::Result<&Accounts> {
+        if let Some(accounts) = self.accounts.get() {
+            return Ok(accounts);
+        }
+        let made = Accounts::new(self.credentials().map_err(io::Error::other)?)?;
+        Ok(self.accounts.get_or_init(|| made))
+    }
+
+    fn new(clock: Clock, store: Arc<Store>, credentials: Option<Credentials>) -> Self {
         let registry = Registry::new();
         let definitions = registry
             .get(crd::GROUP, "v1", "customresourcedefinitions")
@@ -135,6 +182,10 @@ impl Inner {
             definitions,
             settling: Mutex::new(()),
             own_identity: lifecycle::own_identity(),
+            taken: Taken::default(),
+            credentials: credentials.map(OnceLock::from).unwrap_or_default(),
+            kept_in: parking_lot::Mutex::new(None),
+            accounts: OnceLock::new(),
             stopped: CancellationToken::new(),
         }
     }

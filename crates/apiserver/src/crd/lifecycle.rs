@@ -240,5 +240,9 @@ fn operation<'a>(api: &'a Inner, name: &str) -> Operation<'a> {
 
 /// As whom the server itself writes.
 pub(crate) fn own_identity() -> Identity {
-    Identity { user: "system:apiserver".to_owned(), groups: vec!["system:masters".to_owned()] }
+    Identity {
+        user: "system:apiserver".to_owned(),
+        groups: vec!["system:masters".to_owned()],
+        ..Identity::default()
+    }
 }
