@@ -106,14 +106,14 @@ impl Table {
 
     /// Puts back an object that was stored before, or takes out what was deleted. Only for a table that nobody reads yet:
     /// it makes no history.
-    pub(super) fn restore(&mut self, path: String, entry: Option<Entry>) {
+    pub(super) fn restore(&mut self, path: &str, entry: Option<Entry>) {
         match entry {
             Some(entry) => {
                 let since = entry.revision().0;
                 let chain = Chain { current: Some(Arc::new(entry)), since, past: VecDeque::new() };
                 self.chains.insert(path.into(), chain);
             }
-            None => drop(self.chains.remove(path.as_str())),
+            None => drop(self.chains.remove(path)),
         }
     }
 

@@ -45,7 +45,7 @@ pub(super) fn recover(disk: &dyn Disk, options: Options, clock: Clock) -> Result
         let taken = snapshot::read(disk, number, &mut replay.names, |record| {
             if let Record::Put(entry) = record {
                 let key = entry.key().clone();
-                tables.table(&key.resource).restore(key.path(), Some(entry));
+                tables.table(&key.resource).restore(&key.path(), Some(entry));
             }
         })?;
         (replay.at, needs, snapshot_bytes) = (taken.revision, taken.needs, taken.size);
@@ -204,7 +204,7 @@ impl Replay<'_> {
                 Record::Put(entry) => (entry.key().clone(), entry.revision(), Some(entry)),
                 Record::Delete(key, revision) => (key, revision, None),
             };
-            tables.table(&key.resource).restore(key.path(), entry);
+            tables.table(&key.resource).restore(&key.path(), entry);
             self.at = self.at.checked_add(1).filter(|at| *at == revision.0)?;
         }
         Some(())
