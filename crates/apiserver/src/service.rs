@@ -180,6 +180,13 @@ impl ApiService {
 }
 
 async fn dispatch(verb: &str, call: &Call<'_>) -> Result<Answer, Status> {
+    if call.target.subresource.as_deref() == Some("scale") {
+        return match verb {
+            "get" => verbs::scale::get(call).await,
+            "update" => verbs::scale::update(call).await,
+            _ => verbs::scale::patch(call).await,
+        };
+    }
     match verb {
         "get" => verbs::read::get(call).await,
         "list" | "watch" => verbs::read::list_or_watch(call).await,
@@ -249,7 +256,10 @@ fn is_answered(resource: &Resource, subresource: Option<&str>) -> bool {
         None => resource.is_stored(),
         Some(name) => {
             resource.custom
-                || matches!(name, "status" | "finalize" | "approval" | "ephemeralcontainers" | "resize")
+                || matches!(
+                    name,
+                    "scale" | "status" | "finalize" | "approval" | "ephemeralcontainers" | "resize"
+                )
         }
     }
 }

@@ -165,6 +165,24 @@ pub(super) fn prepare(_: &Operation<'_>, pod: &mut Value) {
         Map::from_iter([("phase".to_owned(), json!("Pending")), ("qosClass".to_owned(), json!(quality))]);
 }
 
+/// A pod's quality of service never changes.
+pub(super) fn prepare_update(new: &mut Value, old: &Value) {
+    if let Some(quality) = old.pointer("/status/qosClass") {
+        child(new, "status").entry("qosClass").or_insert_with(|| quality.clone());
+    }
+}
+
+/// How long a pod has to stop: as long as was asked for or it says itself, and no time if nothing runs.
+pub(super) fn grace(pod: &Value, asked: Option<i64>) -> i64 {
+    let own = || pod.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64);
+    let ended = matches!(text(pod, &["status", "phase"]), "Failed" | "Succeeded");
+    match asked.or_else(own).unwrap_or(0) {
+        _ if ended || text(pod, &["spec", "nodeName"]).is_empty() => 0,
+        negative if negative < 0 => 1,
+        seconds => seconds,
+    }
+}
+
 fn quality(spec: &Value) -> &'static str {
     const COUNTED: [&str; 2] = ["cpu", "memory"];
     let containers = ["containers", "initContainers"]

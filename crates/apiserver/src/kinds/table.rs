@@ -57,6 +57,10 @@ pub(crate) struct Rules {
     pub(crate) first_deletion: Option<fn(&mut Value, &str)>,
     /// Does an update check the metadata's changes a second time?
     pub(crate) repeats_metadata: bool,
+    /// Does a deletion answer with what was deleted?
+    pub(crate) shows_deleted: bool,
+    /// For what needs time to stop: how many seconds, given what was asked for.
+    pub(crate) grace: Option<fn(&Value, Option<i64>) -> i64>,
     /// What clients are told with every answer, if the kind is deprecated.
     pub(crate) deprecated: &'static str,
 }
@@ -83,6 +87,8 @@ const PLAIN: Rules = Rules {
     revalidates: true,
     first_deletion: None,
     repeats_metadata: true,
+    shows_deleted: false,
+    grace: None,
     deprecated: "",
 };
 
@@ -168,6 +174,7 @@ static TABLE: &[Rules] = &[
     },
     Rules {
         plural: "pods",
+        shows_deleted: true,
         generation: true,
         selectable: &[
             ("spec.nodeName", &["spec", "nodeName"]),
@@ -180,12 +187,15 @@ static TABLE: &[Rules] = &[
             ("status.nominatedNodeName", &["status", "nominatedNodeName"]),
         ],
         admit: pods::admit,
+        grace: Some(pods::grace),
         prepare_create: pods::prepare,
+        prepare_update: pods::prepare_update,
         ..PLAIN
     },
-    Rules { plural: "podtemplates", generation: true, ..PLAIN },
+    Rules { plural: "podtemplates", shows_deleted: true, generation: true, ..PLAIN },
     Rules {
         plural: "services",
+        shows_deleted: true,
         create_on_update: true,
         name: NameRule::Label,
         selectable: &[("spec.clusterIP", &["spec", "clusterIP"]), ("spec.type", &["spec", "type"])],
@@ -208,8 +218,8 @@ static TABLE: &[Rules] = &[
         prepare_create: prepare::node,
         ..PLAIN
     },
-    Rules { plural: "persistentvolumeclaims", prepare_create: prepare::claim, ..PLAIN },
-    Rules { plural: "persistentvolumes", prepare_create: prepare::volume, ..PLAIN },
+    Rules { plural: "persistentvolumeclaims", shows_deleted: true, prepare_create: prepare::claim, ..PLAIN },
+    Rules { plural: "persistentvolumes", shows_deleted: true, prepare_create: prepare::volume, ..PLAIN },
     Rules {
         plural: "replicationcontrollers",
         generation: true,
@@ -288,13 +298,32 @@ static TABLE: &[Rules] = &[
         unconditional_update: false,
         ..PLAIN
     },
-    Rules { group: "storage.k8s.io", plural: "csidrivers", unconditional_update: false, ..PLAIN },
-    Rules { group: "storage.k8s.io", plural: "csinodes", unconditional_update: false, ..PLAIN },
+    Rules {
+        group: "storage.k8s.io",
+        plural: "csidrivers",
+        shows_deleted: true,
+        unconditional_update: false,
+        ..PLAIN
+    },
+    Rules {
+        group: "storage.k8s.io",
+        plural: "csinodes",
+        shows_deleted: true,
+        unconditional_update: false,
+        ..PLAIN
+    },
     Rules { group: "storage.k8s.io", plural: "csistoragecapacities", unconditional_update: false, ..PLAIN },
-    Rules { group: "storage.k8s.io", plural: "volumeattachments", unconditional_update: false, ..PLAIN },
+    Rules {
+        group: "storage.k8s.io",
+        plural: "volumeattachments",
+        shows_deleted: true,
+        unconditional_update: false,
+        ..PLAIN
+    },
     Rules {
         group: "storage.k8s.io",
         plural: "volumeattributesclasses",
+        shows_deleted: true,
         prepare_create: prepare::attributes_class,
         ..PLAIN
     },
@@ -355,8 +384,25 @@ static TABLE: &[Rules] = &[
         generation: true,
         ..PLAIN
     },
-    Rules { group: "resource.k8s.io", plural: "deviceclasses", generation: true, ..PLAIN },
-    Rules { group: "resource.k8s.io", plural: "resourceslices", generation: true, ..PLAIN },
+    Rules {
+        group: "resource.k8s.io",
+        plural: "deviceclasses",
+        shows_deleted: true,
+        generation: true,
+        ..PLAIN
+    },
+    Rules {
+        group: "resource.k8s.io",
+        plural: "resourceslices",
+        shows_deleted: true,
+        generation: true,
+        ..PLAIN
+    },
+    Rules { plural: "resourcequotas", shows_deleted: true, ..PLAIN },
+    Rules { plural: "serviceaccounts", shows_deleted: true, ..PLAIN },
+    Rules { group: "storage.k8s.io", plural: "storageclasses", shows_deleted: true, ..PLAIN },
+    Rules { group: "resource.k8s.io", plural: "resourceclaims", shows_deleted: true, ..PLAIN },
+    Rules { group: "resource.k8s.io", plural: "resourceclaimtemplates", shows_deleted: true, ..PLAIN },
 ];
 
 /// The row of a built-in kind: of most, the plain one.

@@ -28,6 +28,8 @@ pub(crate) struct DeleteOptions {
     pub(crate) uid: Option<String>,
     pub(crate) resource_version: Option<String>,
     pub(crate) propagation: Option<Propagation>,
+    /// How many seconds it may take to stop.
+    pub(crate) grace: Option<i64>,
     /// Was it asked in the old way that dependents go too? Such a deletion is told to be accepted, not done.
     pub(crate) cascades: bool,
 }
@@ -75,13 +77,14 @@ impl DeleteOptions {
             uid: condition("uid"),
             resource_version: condition("resourceVersion"),
             propagation,
+            grace: options.get("gracePeriodSeconds").and_then(Value::as_i64),
             cascades: orphan == Some(false),
         })
     }
 }
 
 fn from_body(content_type: &str, body: &[u8]) -> Result<Value, Status> {
-    let value = match negotiate::body(content_type, false)? {
+    let value = match negotiate::body(content_type)? {
         decode::Media::Json => {
             let document = reader::read(body).map_err(|error| {
                 Status::bad_request(format!("couldn't get version/kind; json parse error: {error}"))

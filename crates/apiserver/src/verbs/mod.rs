@@ -6,6 +6,7 @@ pub(crate) mod delete_options;
 pub(crate) mod patch;
 pub(crate) mod read;
 pub(crate) mod rewrite;
+pub(crate) mod scale;
 mod strategic;
 pub(crate) mod update;
 

@@ -1,7 +1,6 @@
 //! From a message to JSON.
 
-use super::envelope::wrong;
-use super::wire::{Reader, Wire};
+use super::wire::{BYTES, FIXED64, Reader, VARINT, Wire, wrong};
 use super::{Field, Kind, Messages, ProtoError, Shape, leaf};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -45,8 +44,9 @@ impl<'m, M: Messages> Decoder<'m, M> {
         };
         self.deeper(|decoder| {
             let mut reader = Reader::new(message, bytes);
-            while let Some((number, wire)) = reader.next()? {
-                if let Ok(place) = fields.binary_search_by_key(&number, |field| field.number) {
+            let find = |number| fields.binary_search_by_key(&number, |field| field.number).ok();
+            while let Some((number, wire)) = reader.next(|number| find(number).is_some())? {
+                if let Some(place) = find(number) {
                     decoder.field(&fields[place], wire, object)?;
                 }
             }
@@ -120,8 +120,8 @@ impl<'m, M: Messages> Decoder<'m, M> {
         list: &mut Vec<Value>,
     ) -> Result<(), ProtoError> {
         let packed = match kind {
-            Kind::Bool | Kind::Int { .. } => Some(0),
-            Kind::Float => Some(1),
+            Kind::Bool | Kind::Int { .. } => Some(VARINT),
+            Kind::Float => Some(FIXED64),
             _ => None,
         };
         if let (Some(packed), Wire::Bytes(bytes)) = (packed, wire) {
@@ -146,10 +146,10 @@ impl<'m, M: Messages> Decoder<'m, M> {
     ) -> Result<(String, Value), ProtoError> {
         let (mut key, mut value) = (String::new(), None);
         let mut reader = Reader::new(name, bytes);
-        while let Some(field) = reader.next()? {
+        while let Some(field) = reader.next(|number| number <= 2)? {
             match field {
                 (1, Wire::Bytes(bytes)) => key = text(bytes),
-                (1, wire) => return Err(wrong(wire, &go_name(name))),
+                (1, wire) => return Err(wrong(wire, BYTES, &go_name(name))),
                 (2, wire) => value = Some(self.value(kind, wire, name)?),
                 _ => {}
             }
@@ -201,7 +201,9 @@ impl<'m, M: Messages> Decoder<'m, M> {
                 Value::Object(object)
             }
             (Kind::List(item), Wire::Bytes(bytes)) => Value::Array(self.list(item, bytes, name)?),
-            (_, wire) => return Err(wrong(wire, &go_name(name))),
+            (Kind::Bool | Kind::Int { .. }, wire) => return Err(wrong(wire, VARINT, &go_name(name))),
+            (Kind::Float, wire) => return Err(wrong(wire, FIXED64, &go_name(name))),
+            (_, wire) => return Err(wrong(wire, BYTES, &go_name(name))),
         })
     }
 
@@ -210,7 +212,7 @@ impl<'m, M: Messages> Decoder<'m, M> {
         self.deeper(|decoder| {
             let mut list = Vec::new();
             let mut reader = Reader::new(name, bytes);
-            while let Some((number, wire)) = reader.next()? {
+            while let Some((number, wire)) = reader.next(|number| number == 1)? {
                 if number == 1 {
                     decoder.count()?;
                     decoder.append(item.kind(), wire, name, &mut list)?;
@@ -229,7 +231,7 @@ impl<'m, M: Messages> Decoder<'m, M> {
     ) -> Result<(Option<Value>, Vec<Value>, bool), ProtoError> {
         let (mut found, mut list, mut allows) = (None, Vec::new(), false);
         let mut reader = Reader::new("JSONSchemaProps", bytes);
-        while let Some((number, wire)) = reader.next()? {
+        while let Some((number, wire)) = reader.next(|number| number <= 2)? {
             self.count()?;
             let messages = self.messages;
             let one = Kind::Message(messages.schema());
@@ -238,7 +240,7 @@ impl<'m, M: Messages> Decoder<'m, M> {
                 (2, wire, Some(Items::Schemas)) => list.push(self.value(one, wire, "jSONSchemas")?),
                 (2, wire, Some(Items::Names)) => list.push(self.value(Kind::Text, wire, "property")?),
                 (1, Wire::Varint(value), None) => allows = value != 0,
-                (1, wire, None) => return Err(wrong(wire, "Allows")),
+                (1, wire, None) => return Err(wrong(wire, VARINT, "Allows")),
                 _ => {}
             }
         }

@@ -184,7 +184,8 @@ fn bytes_that_are_no_message_are_refused_with_the_reasons_of_the_reference() {
     refuses(&number(1, 1), "proto: wrong wireType = 0 for field Text");
     refuses(&[0x0c], "proto: All: wiretype end group for non-group");
     refuses(&[0x02, 0], "proto: All: illegal tag 0 (wire type 2)");
-    refuses(&[0x0e], "proto: illegal wireType 6");
+    refuses(&[0x0e], "proto: wrong wireType = 6 for field Text");
+    refuses(&[0xa6, 0x06], "proto: illegal wireType 6");
     refuses(&[vec![5 << 3 | 1], f64::NAN.to_le_bytes().to_vec()].concat(), "json: unsupported value: NaN");
 }
 

@@ -206,6 +206,14 @@ pub(super) fn daemon_set(set: &mut Object) {
     }
 }
 
+/// Templates of claims say what they are.
+pub(super) fn stateful_set_spec(spec: &mut Object) {
+    for claim in objects_at(spec, "volumeClaimTemplates") {
+        initially(claim, "apiVersion", "v1");
+        initially(claim, "kind", "PersistentVolumeClaim");
+    }
+}
+
 pub(super) fn job(job: &mut Object) {
     let labels = job.get("spec").and_then(|spec| spec.pointer("/template/metadata/labels")).cloned();
     if let Some(labels) = labels.filter(Value::is_object) {

@@ -156,6 +156,7 @@ pub(super) const STRUCTS: &[(&str, Adjust)] = &[
     ("core.v1.Service", when::service),
     ("core.v1.Volume", when::volume),
     ("apps.v1.DaemonSet", when::daemon_set),
+    ("apps.v1.StatefulSetSpec", when::stateful_set_spec),
     ("batch.v1.Job", when::job),
     ("autoscaling.v2.HorizontalPodAutoscalerSpec", when::scaling_behavior),
 ];
