@@ -16,7 +16,21 @@ const MOST: usize = 1_000_000;
 pub fn decode<M: Messages>(messages: &M, message: &str, bytes: &[u8]) -> Result<Value, ProtoError> {
     let mut object = Map::new();
     Decoder { messages, depth: 0, left: MOST }.message(message, bytes, &mut object)?;
-    Ok(Value::Object(object))
+    let value = Value::Object(object);
+    // What is read here is written as JSON and must be readable again.
+    if deeper_than(crate::json::MAX_DEPTH, &value) { Err(too_deep()) } else { Ok(value) }
+}
+
+fn deeper_than(levels: usize, value: &Value) -> bool {
+    match value {
+        Value::Array(items) => levels == 0 || items.iter().any(|item| deeper_than(levels - 1, item)),
+        Value::Object(fields) => levels == 0 || fields.values().any(|field| deeper_than(levels - 1, field)),
+        _ => false,
+    }
+}
+
+fn too_deep() -> ProtoError {
+    ProtoError("exceeded max depth".to_owned())
 }
 
 /// As Go shows a string that is not UTF-8.
@@ -56,7 +70,7 @@ impl<'m, M: Messages> Decoder<'m, M> {
 
     fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, ProtoError>) -> Result<T, ProtoError> {
         if self.depth == DEEPEST {
-            return Err(ProtoError("exceeded max depth".to_owned()));
+            return Err(too_deep());
         }
         self.depth += 1;
         let result = read(self);
@@ -170,45 +184,24 @@ impl<'m, M: Messages> Decoder<'m, M> {
         })
     }
 
+    /// Small, as all that recurses through it stays on the stack.
     fn value(&mut self, kind: Kind<'_, M::Shape>, wire: Wire<'_>, name: &str) -> Result<Value, ProtoError> {
-        Ok(match (kind, wire) {
-            (Kind::Text, Wire::Bytes(bytes)) => Value::String(text(bytes)),
-            (Kind::Bool, Wire::Varint(value)) => Value::Bool(value != 0),
-            (Kind::Int { bits, signed }, Wire::Varint(value)) => integer(value, bits, signed),
-            (Kind::Float, Wire::Fixed64(bits)) => float(f64::from_bits(bits))?,
-            (Kind::Float, Wire::Fixed32(bits)) => float(f64::from(f32::from_bits(bits)))?,
-            (Kind::Bytes, Wire::Bytes(bytes)) => Value::String(STANDARD.encode(bytes)),
-            (Kind::Time, Wire::Bytes(bytes)) => leaf::time(bytes, false)?,
-            (Kind::MicroTime, Wire::Bytes(bytes)) => leaf::time(bytes, true)?,
-            (Kind::Quantity, Wire::Bytes(bytes)) => leaf::quantity(bytes)?,
-            (Kind::IntOrString, Wire::Bytes(bytes)) => leaf::int_or_string(bytes)?,
-            (Kind::Json, Wire::Bytes(bytes)) => leaf::json(bytes)?,
-            (Kind::SchemaOrArray, Wire::Bytes(bytes)) => {
-                let (schema, list, _) = self.schema_or(bytes, 1, Some(Items::Schemas))?;
-                if list.is_empty() { schema.unwrap_or_default() } else { Value::Array(list) }
-            }
-            (Kind::SchemaOrStrings, Wire::Bytes(bytes)) => {
-                let (schema, list, _) = self.schema_or(bytes, 1, Some(Items::Names))?;
-                if list.is_empty() { schema.unwrap_or_default() } else { Value::Array(list) }
-            }
-            (Kind::SchemaOrBool, Wire::Bytes(bytes)) => {
-                let (schema, _, allows) = self.schema_or(bytes, 2, None)?;
-                schema.unwrap_or(Value::Bool(allows))
-            }
+        match (kind, wire) {
             (Kind::Message(message), Wire::Bytes(bytes)) => {
                 let mut object = Map::new();
                 self.message(message, bytes, &mut object)?;
-                Value::Object(object)
+                Ok(Value::Object(object))
             }
-            (Kind::List(item), Wire::Bytes(bytes)) => Value::Array(self.list(item, bytes, name)?),
-            (Kind::Bool | Kind::Int { .. }, wire) => return Err(wrong(wire, VARINT, &go_name(name))),
-            (Kind::Float, wire) => return Err(wrong(wire, FIXED64, &go_name(name))),
-            (_, wire) => return Err(wrong(wire, BYTES, &go_name(name))),
-        })
+            (Kind::List(item), Wire::Bytes(bytes)) => self.list(item, bytes, name),
+            (Kind::SchemaOrArray, Wire::Bytes(bytes)) => self.schema_or(bytes, Other::Schemas),
+            (Kind::SchemaOrStrings, Wire::Bytes(bytes)) => self.schema_or(bytes, Other::Names),
+            (Kind::SchemaOrBool, Wire::Bytes(bytes)) => self.schema_or(bytes, Other::Allowed),
+            (kind, wire) => scalar(kind, wire, name),
+        }
     }
 
     /// A list where a field of its own is none: a message whose first field is its items.
-    fn list(&mut self, item: &M::Shape, bytes: &[u8], name: &str) -> Result<Vec<Value>, ProtoError> {
+    fn list(&mut self, item: &M::Shape, bytes: &[u8], name: &str) -> Result<Value, ProtoError> {
         self.deeper(|decoder| {
             let mut list = Vec::new();
             let mut reader = Reader::new(name, bytes);
@@ -218,40 +211,61 @@ impl<'m, M: Messages> Decoder<'m, M> {
                     decoder.append(item.kind(), wire, name, &mut list)?;
                 }
             }
-            Ok(list)
+            Ok(Value::Array(list))
         })
     }
 
-    /// A schema in field `schema`; in the other of two fields what else it may be.
-    fn schema_or(
-        &mut self,
-        bytes: &[u8],
-        schema: u32,
-        items: Option<Items>,
-    ) -> Result<(Option<Value>, Vec<Value>, bool), ProtoError> {
-        let (mut found, mut list, mut allows) = (None, Vec::new(), false);
-        let mut reader = Reader::new("JSONSchemaProps", bytes);
-        while let Some((number, wire)) = reader.next(|number| number <= 2)? {
-            self.count()?;
-            let messages = self.messages;
+    /// A schema, or what else may be in its place.
+    fn schema_or(&mut self, bytes: &[u8], other: Other) -> Result<Value, ProtoError> {
+        self.deeper(|decoder| {
+            let (mut schema, mut list, mut allows) = (Value::Null, Vec::new(), false);
+            let messages = decoder.messages;
             let one = Kind::Message(messages.schema());
-            match (number, wire, items) {
-                (number, wire, _) if number == schema => found = Some(self.value(one, wire, "schema")?),
-                (2, wire, Some(Items::Schemas)) => list.push(self.value(one, wire, "jSONSchemas")?),
-                (2, wire, Some(Items::Names)) => list.push(self.value(Kind::Text, wire, "property")?),
-                (1, Wire::Varint(value), None) => allows = value != 0,
-                (1, wire, None) => return Err(wrong(wire, VARINT, "Allows")),
-                _ => {}
+            let mut reader = Reader::new("JSONSchemaProps", bytes);
+            while let Some((number, wire)) = reader.next(|number| number <= 2)? {
+                decoder.count()?;
+                match (number, other) {
+                    (1, Other::Allowed) => allows = scalar(Kind::Bool::<M::Shape>, wire, "allows")? == true,
+                    (2, Other::Schemas) => list.push(decoder.value(one, wire, "jSONSchemas")?),
+                    (2, Other::Names) => list.push(scalar(Kind::Text::<M::Shape>, wire, "property")?),
+                    (1 | 2, _) => schema = decoder.value(one, wire, "schema")?,
+                    _ => {}
+                }
             }
-        }
-        Ok((found, list, allows))
+            Ok(match other {
+                _ if !list.is_empty() => Value::Array(list),
+                Other::Allowed if schema.is_null() => Value::Bool(allows),
+                _ => schema,
+            })
+        })
     }
 }
 
+/// What may be in the place of a schema.
 #[derive(Clone, Copy)]
-enum Items {
+enum Other {
     Schemas,
     Names,
+    Allowed,
+}
+
+fn scalar<S>(kind: Kind<'_, S>, wire: Wire<'_>, name: &str) -> Result<Value, ProtoError> {
+    Ok(match (kind, wire) {
+        (Kind::Text, Wire::Bytes(bytes)) => Value::String(text(bytes)),
+        (Kind::Bool, Wire::Varint(value)) => Value::Bool(value != 0),
+        (Kind::Int { bits, signed }, Wire::Varint(value)) => integer(value, bits, signed),
+        (Kind::Float, Wire::Fixed64(bits)) => float(f64::from_bits(bits))?,
+        (Kind::Float, Wire::Fixed32(bits)) => float(f64::from(f32::from_bits(bits)))?,
+        (Kind::Bytes, Wire::Bytes(bytes)) => Value::String(STANDARD.encode(bytes)),
+        (Kind::Time, Wire::Bytes(bytes)) => leaf::time(bytes, false)?,
+        (Kind::MicroTime, Wire::Bytes(bytes)) => leaf::time(bytes, true)?,
+        (Kind::Quantity, Wire::Bytes(bytes)) => leaf::quantity(bytes)?,
+        (Kind::IntOrString, Wire::Bytes(bytes)) => leaf::int_or_string(bytes)?,
+        (Kind::Json, Wire::Bytes(bytes)) => leaf::json(bytes)?,
+        (Kind::Bool | Kind::Int { .. }, wire) => return Err(wrong(wire, VARINT, &go_name(name))),
+        (Kind::Float, wire) => return Err(wrong(wire, FIXED64, &go_name(name))),
+        (_, wire) => return Err(wrong(wire, BYTES, &go_name(name))),
+    })
 }
 
 /// What does not fit loses its upper bits.

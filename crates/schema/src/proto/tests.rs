@@ -66,8 +66,11 @@ fn table() -> Table {
     all.push(field(18, "amounts", Type::Map(Box::new(Type::Is(Kind::Quantity)))));
     let spread = Type::Is(Kind::Message("Inner"));
     all.push(Field { number: 19, name: "Spread".to_owned(), inline: true, shape: spread });
-    let inner =
-        vec![field(1, "a", Type::Is(Kind::Text)), field(2, "inner", Type::Is(Kind::Message("Inner")))];
+    let inner = vec![
+        field(1, "a", Type::Is(Kind::Text)),
+        field(2, "inner", Type::Is(Kind::Message("Inner"))),
+        field(3, "lists", Type::Map(Box::new(Type::Is(Kind::SchemaOrArray)))),
+    ];
     Table(all, inner)
 }
 
@@ -196,6 +199,14 @@ fn depth_and_size_are_bounded() {
         deep = bytes(2, deep);
     }
     refuses(&bytes(15, deep), "exceeded max depth");
+    // The longest way from one message to the next; it must fit the stack of a thread.
+    let nested = |depth| {
+        (0..depth).fold(Vec::new(), |deep, _| bytes(3, [bytes(1, "k"), bytes(2, bytes(2, deep))].concat()))
+    };
+    refuses(&bytes(15, nested(250)), "exceeded max depth");
+    refuses(&bytes(15, nested(98)), "exceeded max depth");
+    let deep = decode(&table(), "All", &bytes(15, nested(84))).expect("as deep as JSON may be");
+    assert!(crate::json::read(&crate::json::write(&deep)).is_ok());
     let long: Vec<u8> = [0x82, 0x01, 0].repeat(350_000);
     assert_eq!(decode(&table(), "All", &long).map(|value| value.to_string().len()), Ok(14));
     refuses(&bytes(16, vec![0; 1_000_001]), "more than 1000000 values");
