@@ -22,14 +22,23 @@ fn essence(media_type: &str) -> String {
     media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// The encoding of a body that holds an object. Custom resources have no protobuf.
-pub(crate) fn body(content_type: &str, custom: bool) -> Result<Media, Status> {
-    const SERVED: [&str; 3] = ["application/json", "application/yaml", PROTOBUF];
+/// The encoding of a body.
+pub(crate) fn body(content_type: &str) -> Result<Media, Status> {
     match essence(content_type).as_str() {
         "" | "application/json" => Ok(Media::Json),
         "application/yaml" => Ok(Media::Yaml),
-        PROTOBUF if !custom => Ok(Media::Protobuf),
-        _ => Err(Status::unsupported_media_type(if custom { &SERVED[..2] } else { &SERVED })),
+        PROTOBUF => Ok(Media::Protobuf),
+        _ => Err(Status::unsupported_media_type(&["application/json", "application/yaml", PROTOBUF])),
+    }
+}
+
+/// The encoding of a body that holds an object. Custom resources have no protobuf.
+pub(crate) fn object(content_type: &str, custom: bool) -> Result<Media, Status> {
+    match body(content_type) {
+        Ok(Media::Protobuf) | Err(_) if custom => {
+            Err(Status::unsupported_media_type(&["application/json", "application/yaml"]))
+        }
+        other => other,
     }
 }
 
@@ -84,11 +93,11 @@ mod tests {
 
     #[test]
     fn parameters_of_a_content_type_do_not_matter() {
-        assert_eq!(body("application/json; charset=utf-8", false), Ok(Media::Json));
-        assert_eq!(body("", true), Ok(Media::Json));
-        assert_eq!(body("text/plain", true).unwrap_err().code, 415);
-        assert_eq!(body(PROTOBUF, false), Ok(Media::Protobuf));
-        assert_eq!(body(PROTOBUF, true).unwrap_err().code, 415);
+        assert_eq!(body("application/json; charset=utf-8"), Ok(Media::Json));
+        assert_eq!(body(""), Ok(Media::Json));
+        assert_eq!(body("text/plain").unwrap_err().code, 415);
+        assert_eq!(object(PROTOBUF, false), Ok(Media::Protobuf));
+        assert_eq!(object(PROTOBUF, true).unwrap_err().code, 415);
         assert_eq!(patch(STRATEGIC_PATCH, true).unwrap_err().code, 415);
         assert_eq!(patch(STRATEGIC_PATCH, false), Ok(PatchType::Strategic));
     }

@@ -13,7 +13,7 @@ use serde_json::Value;
 pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
     let resource = &call.resource;
     let options = WriteOptions::read(&call.query, Write::Create, &call.user_agent)?;
-    let media = negotiate::body(&call.content_type, call.resource.custom)?;
+    let media = negotiate::object(&call.content_type, call.resource.custom)?;
     let operation = call.operation(options);
     let decoded = decode::body(resource, &call.body, media)?;
     let mut object = operation.judge(decoded, &call.warnings)?;

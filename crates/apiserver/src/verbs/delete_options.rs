@@ -84,7 +84,7 @@ impl DeleteOptions {
 }
 
 fn from_body(content_type: &str, body: &[u8]) -> Result<Value, Status> {
-    let value = match negotiate::body(content_type, false)? {
+    let value = match negotiate::body(content_type)? {
         decode::Media::Json => {
             let document = reader::read(body).map_err(|error| {
                 Status::bad_request(format!("couldn't get version/kind; json parse error: {error}"))

@@ -11,7 +11,7 @@ use crate::status::Status;
 pub(crate) async fn update(call: &Call<'_>) -> Result<Answer, Status> {
     let resource = &call.resource;
     let options = WriteOptions::read(&call.query, Write::Update, &call.user_agent)?;
-    let media = negotiate::body(&call.content_type, call.resource.custom)?;
+    let media = negotiate::object(&call.content_type, call.resource.custom)?;
     let operation = call.operation(options);
     let decoded = decode::body(resource, &call.body, media)?;
     let mut object = operation.judge(decoded, &call.warnings)?;

@@ -1,7 +1,6 @@
 //! From a message to JSON.
 
-use super::envelope::wrong;
-use super::wire::{Reader, Wire};
+use super::wire::{BYTES, FIXED64, Reader, VARINT, Wire, wrong};
 use super::{Field, Kind, Messages, ProtoError, Shape, leaf};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -17,7 +16,21 @@ const MOST: usize = 1_000_000;
 pub fn decode<M: Messages>(messages: &M, message: &str, bytes: &[u8]) -> Result<Value, ProtoError> {
     let mut object = Map::new();
     Decoder { messages, depth: 0, left: MOST }.message(message, bytes, &mut object)?;
-    Ok(Value::Object(object))
+    let value = Value::Object(object);
+    // What is read here is written as JSON and must be readable again.
+    if deeper_than(crate::json::MAX_DEPTH, &value) { Err(too_deep()) } else { Ok(value) }
+}
+
+fn deeper_than(levels: usize, value: &Value) -> bool {
+    match value {
+        Value::Array(items) => levels == 0 || items.iter().any(|item| deeper_than(levels - 1, item)),
+        Value::Object(fields) => levels == 0 || fields.values().any(|field| deeper_than(levels - 1, field)),
+        _ => false,
+    }
+}
+
+fn too_deep() -> ProtoError {
+    ProtoError("exceeded max depth".to_owned())
 }
 
 /// As Go shows a string that is not UTF-8.
@@ -45,8 +58,9 @@ impl<'m, M: Messages> Decoder<'m, M> {
         };
         self.deeper(|decoder| {
             let mut reader = Reader::new(message, bytes);
-            while let Some((number, wire)) = reader.next()? {
-                if let Ok(place) = fields.binary_search_by_key(&number, |field| field.number) {
+            let find = |number| fields.binary_search_by_key(&number, |field| field.number).ok();
+            while let Some((number, wire)) = reader.next(|number| find(number).is_some())? {
+                if let Some(place) = find(number) {
                     decoder.field(&fields[place], wire, object)?;
                 }
             }
@@ -56,7 +70,7 @@ impl<'m, M: Messages> Decoder<'m, M> {
 
     fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, ProtoError>) -> Result<T, ProtoError> {
         if self.depth == DEEPEST {
-            return Err(ProtoError("exceeded max depth".to_owned()));
+            return Err(too_deep());
         }
         self.depth += 1;
         let result = read(self);
@@ -120,8 +134,8 @@ impl<'m, M: Messages> Decoder<'m, M> {
         list: &mut Vec<Value>,
     ) -> Result<(), ProtoError> {
         let packed = match kind {
-            Kind::Bool | Kind::Int { .. } => Some(0),
-            Kind::Float => Some(1),
+            Kind::Bool | Kind::Int { .. } => Some(VARINT),
+            Kind::Float => Some(FIXED64),
             _ => None,
         };
         if let (Some(packed), Wire::Bytes(bytes)) = (packed, wire) {
@@ -146,10 +160,10 @@ impl<'m, M: Messages> Decoder<'m, M> {
     ) -> Result<(String, Value), ProtoError> {
         let (mut key, mut value) = (String::new(), None);
         let mut reader = Reader::new(name, bytes);
-        while let Some(field) = reader.next()? {
+        while let Some(field) = reader.next(|number| number <= 2)? {
             match field {
                 (1, Wire::Bytes(bytes)) => key = text(bytes),
-                (1, wire) => return Err(wrong(wire, &go_name(name))),
+                (1, wire) => return Err(wrong(wire, BYTES, &go_name(name))),
                 (2, wire) => value = Some(self.value(kind, wire, name)?),
                 _ => {}
             }
@@ -170,86 +184,88 @@ impl<'m, M: Messages> Decoder<'m, M> {
         })
     }
 
+    /// Small, as all that recurses through it stays on the stack.
     fn value(&mut self, kind: Kind<'_, M::Shape>, wire: Wire<'_>, name: &str) -> Result<Value, ProtoError> {
-        Ok(match (kind, wire) {
-            (Kind::Text, Wire::Bytes(bytes)) => Value::String(text(bytes)),
-            (Kind::Bool, Wire::Varint(value)) => Value::Bool(value != 0),
-            (Kind::Int { bits, signed }, Wire::Varint(value)) => integer(value, bits, signed),
-            (Kind::Float, Wire::Fixed64(bits)) => float(f64::from_bits(bits))?,
-            (Kind::Float, Wire::Fixed32(bits)) => float(f64::from(f32::from_bits(bits)))?,
-            (Kind::Bytes, Wire::Bytes(bytes)) => Value::String(STANDARD.encode(bytes)),
-            (Kind::Time, Wire::Bytes(bytes)) => leaf::time(bytes, false)?,
-            (Kind::MicroTime, Wire::Bytes(bytes)) => leaf::time(bytes, true)?,
-            (Kind::Quantity, Wire::Bytes(bytes)) => leaf::quantity(bytes)?,
-            (Kind::IntOrString, Wire::Bytes(bytes)) => leaf::int_or_string(bytes)?,
-            (Kind::Json, Wire::Bytes(bytes)) => leaf::json(bytes)?,
-            (Kind::SchemaOrArray, Wire::Bytes(bytes)) => {
-                let (schema, list, _) = self.schema_or(bytes, 1, Some(Items::Schemas))?;
-                if list.is_empty() { schema.unwrap_or_default() } else { Value::Array(list) }
-            }
-            (Kind::SchemaOrStrings, Wire::Bytes(bytes)) => {
-                let (schema, list, _) = self.schema_or(bytes, 1, Some(Items::Names))?;
-                if list.is_empty() { schema.unwrap_or_default() } else { Value::Array(list) }
-            }
-            (Kind::SchemaOrBool, Wire::Bytes(bytes)) => {
-                let (schema, _, allows) = self.schema_or(bytes, 2, None)?;
-                schema.unwrap_or(Value::Bool(allows))
-            }
+        match (kind, wire) {
             (Kind::Message(message), Wire::Bytes(bytes)) => {
                 let mut object = Map::new();
                 self.message(message, bytes, &mut object)?;
-                Value::Object(object)
+                Ok(Value::Object(object))
             }
-            (Kind::List(item), Wire::Bytes(bytes)) => Value::Array(self.list(item, bytes, name)?),
-            (_, wire) => return Err(wrong(wire, &go_name(name))),
-        })
+            (Kind::List(item), Wire::Bytes(bytes)) => self.list(item, bytes, name),
+            (Kind::SchemaOrArray, Wire::Bytes(bytes)) => self.schema_or(bytes, Other::Schemas),
+            (Kind::SchemaOrStrings, Wire::Bytes(bytes)) => self.schema_or(bytes, Other::Names),
+            (Kind::SchemaOrBool, Wire::Bytes(bytes)) => self.schema_or(bytes, Other::Allowed),
+            (kind, wire) => scalar(kind, wire, name),
+        }
     }
 
     /// A list where a field of its own is none: a message whose first field is its items.
-    fn list(&mut self, item: &M::Shape, bytes: &[u8], name: &str) -> Result<Vec<Value>, ProtoError> {
+    fn list(&mut self, item: &M::Shape, bytes: &[u8], name: &str) -> Result<Value, ProtoError> {
         self.deeper(|decoder| {
             let mut list = Vec::new();
             let mut reader = Reader::new(name, bytes);
-            while let Some((number, wire)) = reader.next()? {
+            while let Some((number, wire)) = reader.next(|number| number == 1)? {
                 if number == 1 {
                     decoder.count()?;
                     decoder.append(item.kind(), wire, name, &mut list)?;
                 }
             }
-            Ok(list)
+            Ok(Value::Array(list))
         })
     }
 
-    /// A schema in field `schema`; in the other of two fields what else it may be.
-    fn schema_or(
-        &mut self,
-        bytes: &[u8],
-        schema: u32,
-        items: Option<Items>,
-    ) -> Result<(Option<Value>, Vec<Value>, bool), ProtoError> {
-        let (mut found, mut list, mut allows) = (None, Vec::new(), false);
-        let mut reader = Reader::new("JSONSchemaProps", bytes);
-        while let Some((number, wire)) = reader.next()? {
-            self.count()?;
-            let messages = self.messages;
+    /// A schema, or what else may be in its place.
+    fn schema_or(&mut self, bytes: &[u8], other: Other) -> Result<Value, ProtoError> {
+        self.deeper(|decoder| {
+            let (mut schema, mut list, mut allows) = (Value::Null, Vec::new(), false);
+            let messages = decoder.messages;
             let one = Kind::Message(messages.schema());
-            match (number, wire, items) {
-                (number, wire, _) if number == schema => found = Some(self.value(one, wire, "schema")?),
-                (2, wire, Some(Items::Schemas)) => list.push(self.value(one, wire, "jSONSchemas")?),
-                (2, wire, Some(Items::Names)) => list.push(self.value(Kind::Text, wire, "property")?),
-                (1, Wire::Varint(value), None) => allows = value != 0,
-                (1, wire, None) => return Err(wrong(wire, "Allows")),
-                _ => {}
+            let mut reader = Reader::new("JSONSchemaProps", bytes);
+            while let Some((number, wire)) = reader.next(|number| number <= 2)? {
+                decoder.count()?;
+                match (number, other) {
+                    (1, Other::Allowed) => allows = scalar(Kind::Bool::<M::Shape>, wire, "allows")? == true,
+                    (2, Other::Schemas) => list.push(decoder.value(one, wire, "jSONSchemas")?),
+                    (2, Other::Names) => list.push(scalar(Kind::Text::<M::Shape>, wire, "property")?),
+                    (1 | 2, _) => schema = decoder.value(one, wire, "schema")?,
+                    _ => {}
+                }
             }
-        }
-        Ok((found, list, allows))
+            Ok(match other {
+                _ if !list.is_empty() => Value::Array(list),
+                Other::Allowed if schema.is_null() => Value::Bool(allows),
+                _ => schema,
+            })
+        })
     }
 }
 
+/// What may be in the place of a schema.
 #[derive(Clone, Copy)]
-enum Items {
+enum Other {
     Schemas,
     Names,
+    Allowed,
+}
+
+fn scalar<S>(kind: Kind<'_, S>, wire: Wire<'_>, name: &str) -> Result<Value, ProtoError> {
+    Ok(match (kind, wire) {
+        (Kind::Text, Wire::Bytes(bytes)) => Value::String(text(bytes)),
+        (Kind::Bool, Wire::Varint(value)) => Value::Bool(value != 0),
+        (Kind::Int { bits, signed }, Wire::Varint(value)) => integer(value, bits, signed),
+        (Kind::Float, Wire::Fixed64(bits)) => float(f64::from_bits(bits))?,
+        (Kind::Float, Wire::Fixed32(bits)) => float(f64::from(f32::from_bits(bits)))?,
+        (Kind::Bytes, Wire::Bytes(bytes)) => Value::String(STANDARD.encode(bytes)),
+        (Kind::Time, Wire::Bytes(bytes)) => leaf::time(bytes, false)?,
+        (Kind::MicroTime, Wire::Bytes(bytes)) => leaf::time(bytes, true)?,
+        (Kind::Quantity, Wire::Bytes(bytes)) => leaf::quantity(bytes)?,
+        (Kind::IntOrString, Wire::Bytes(bytes)) => leaf::int_or_string(bytes)?,
+        (Kind::Json, Wire::Bytes(bytes)) => leaf::json(bytes)?,
+        (Kind::Bool | Kind::Int { .. }, wire) => return Err(wrong(wire, VARINT, &go_name(name))),
+        (Kind::Float, wire) => return Err(wrong(wire, FIXED64, &go_name(name))),
+        (_, wire) => return Err(wrong(wire, BYTES, &go_name(name))),
+    })
 }
 
 /// What does not fit loses its upper bits.

@@ -2,7 +2,7 @@
 
 use super::ProtoError;
 use super::decode::text;
-use super::wire::{Reader, Wire};
+use super::wire::{BYTES, Reader, Wire, wrong};
 
 const PREFIX: &[u8] = b"k8s\0";
 
@@ -31,32 +31,28 @@ pub fn open(bytes: &[u8]) -> Result<Envelope<'_>, ProtoError> {
     }
     let mut envelope = Envelope::default();
     let mut reader = Reader::new("Unknown", rest);
-    while let Some(field) = reader.next()? {
+    while let Some(field) = reader.next(|number| number <= 4)? {
         match field {
             (1, Wire::Bytes(meta)) => {
                 let mut reader = Reader::new("TypeMeta", meta);
-                while let Some(field) = reader.next()? {
+                while let Some(field) = reader.next(|number| number <= 2)? {
                     match field {
                         (1, Wire::Bytes(bytes)) => envelope.api_version = text(bytes),
                         (2, Wire::Bytes(bytes)) => envelope.kind = text(bytes),
-                        (1, wire) => return Err(wrong(wire, "APIVersion")),
-                        (2, wire) => return Err(wrong(wire, "Kind")),
+                        (1, wire) => return Err(wrong(wire, BYTES, "APIVersion")),
+                        (2, wire) => return Err(wrong(wire, BYTES, "Kind")),
                         _ => {}
                     }
                 }
             }
             (2, Wire::Bytes(raw)) => envelope.raw = raw,
             (3 | 4, Wire::Bytes(_)) => {}
-            (1, wire) => return Err(wrong(wire, "TypeMeta")),
-            (2, wire) => return Err(wrong(wire, "Raw")),
-            (3, wire) => return Err(wrong(wire, "ContentEncoding")),
-            (4, wire) => return Err(wrong(wire, "ContentType")),
+            (1, wire) => return Err(wrong(wire, BYTES, "TypeMeta")),
+            (2, wire) => return Err(wrong(wire, BYTES, "Raw")),
+            (3, wire) => return Err(wrong(wire, BYTES, "ContentEncoding")),
+            (4, wire) => return Err(wrong(wire, BYTES, "ContentType")),
             _ => {}
         }
     }
     Ok(envelope)
-}
-
-pub(super) fn wrong(wire: Wire<'_>, field: &str) -> ProtoError {
-    ProtoError(format!("proto: wrong wireType = {} for field {field}", wire.number()))
 }

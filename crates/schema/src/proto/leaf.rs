@@ -2,8 +2,7 @@
 
 use super::ProtoError;
 use super::decode::text;
-use super::envelope::wrong;
-use super::wire::{Reader, Wire};
+use super::wire::{BYTES, Reader, VARINT, Wire, wrong};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -16,12 +15,12 @@ pub(super) fn time(bytes: &[u8], micro: bool) -> Result<Value, ProtoError> {
     }
     let (mut seconds, mut nanos) = (0, 0);
     let mut reader = Reader::new("Timestamp", bytes);
-    while let Some(field) = reader.next()? {
+    while let Some(field) = reader.next(|number| number <= 2)? {
         match field {
             (1, Wire::Varint(value)) => seconds = value as i64,
             (2, Wire::Varint(value)) => nanos = value as i32,
-            (1, wire) => return Err(wrong(wire, "Seconds")),
-            (2, wire) => return Err(wrong(wire, "Nanos")),
+            (1, wire) => return Err(wrong(wire, VARINT, "Seconds")),
+            (2, wire) => return Err(wrong(wire, VARINT, "Nanos")),
             _ => {}
         }
     }
@@ -46,10 +45,10 @@ pub(super) fn time(bytes: &[u8], micro: bool) -> Result<Value, ProtoError> {
 pub(super) fn quantity(bytes: &[u8]) -> Result<Value, ProtoError> {
     let mut amount = "0".to_owned();
     let mut reader = Reader::new("Quantity", bytes);
-    while let Some(field) = reader.next()? {
+    while let Some(field) = reader.next(|number| number == 1)? {
         match field {
             (1, Wire::Bytes(bytes)) => amount = text(bytes),
-            (1, wire) => return Err(wrong(wire, "String_")),
+            (1, wire) => return Err(wrong(wire, BYTES, "String_")),
             _ => {}
         }
     }
@@ -60,14 +59,14 @@ pub(super) fn quantity(bytes: &[u8]) -> Result<Value, ProtoError> {
 pub(super) fn int_or_string(bytes: &[u8]) -> Result<Value, ProtoError> {
     let (mut kind, mut number, mut string) = (0, 0, String::new());
     let mut reader = Reader::new("IntOrString", bytes);
-    while let Some(field) = reader.next()? {
+    while let Some(field) = reader.next(|number| number <= 3)? {
         match field {
             (1, Wire::Varint(value)) => kind = value as i64,
             (2, Wire::Varint(value)) => number = value as i32,
             (3, Wire::Bytes(bytes)) => string = text(bytes),
-            (1, wire) => return Err(wrong(wire, "Type")),
-            (2, wire) => return Err(wrong(wire, "IntVal")),
-            (3, wire) => return Err(wrong(wire, "StrVal")),
+            (1, wire) => return Err(wrong(wire, VARINT, "Type")),
+            (2, wire) => return Err(wrong(wire, VARINT, "IntVal")),
+            (3, wire) => return Err(wrong(wire, BYTES, "StrVal")),
             _ => {}
         }
     }
@@ -82,10 +81,10 @@ pub(super) fn int_or_string(bytes: &[u8]) -> Result<Value, ProtoError> {
 pub(super) fn json(bytes: &[u8]) -> Result<Value, ProtoError> {
     let mut raw: &[u8] = &[];
     let mut reader = Reader::new("RawExtension", bytes);
-    while let Some(field) = reader.next()? {
+    while let Some(field) = reader.next(|number| number == 1)? {
         match field {
             (1, Wire::Bytes(bytes)) => raw = bytes,
-            (1, wire) => return Err(wrong(wire, "Raw")),
+            (1, wire) => return Err(wrong(wire, BYTES, "Raw")),
             _ => {}
         }
     }

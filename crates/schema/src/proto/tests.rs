@@ -66,8 +66,11 @@ fn table() -> Table {
     all.push(field(18, "amounts", Type::Map(Box::new(Type::Is(Kind::Quantity)))));
     let spread = Type::Is(Kind::Message("Inner"));
     all.push(Field { number: 19, name: "Spread".to_owned(), inline: true, shape: spread });
-    let inner =
-        vec![field(1, "a", Type::Is(Kind::Text)), field(2, "inner", Type::Is(Kind::Message("Inner")))];
+    let inner = vec![
+        field(1, "a", Type::Is(Kind::Text)),
+        field(2, "inner", Type::Is(Kind::Message("Inner"))),
+        field(3, "lists", Type::Map(Box::new(Type::Is(Kind::SchemaOrArray)))),
+    ];
     Table(all, inner)
 }
 
@@ -184,7 +187,8 @@ fn bytes_that_are_no_message_are_refused_with_the_reasons_of_the_reference() {
     refuses(&number(1, 1), "proto: wrong wireType = 0 for field Text");
     refuses(&[0x0c], "proto: All: wiretype end group for non-group");
     refuses(&[0x02, 0], "proto: All: illegal tag 0 (wire type 2)");
-    refuses(&[0x0e], "proto: illegal wireType 6");
+    refuses(&[0x0e], "proto: wrong wireType = 6 for field Text");
+    refuses(&[0xa6, 0x06], "proto: illegal wireType 6");
     refuses(&[vec![5 << 3 | 1], f64::NAN.to_le_bytes().to_vec()].concat(), "json: unsupported value: NaN");
 }
 
@@ -195,6 +199,14 @@ fn depth_and_size_are_bounded() {
         deep = bytes(2, deep);
     }
     refuses(&bytes(15, deep), "exceeded max depth");
+    // The longest way from one message to the next; it must fit the stack of a thread.
+    let nested = |depth| {
+        (0..depth).fold(Vec::new(), |deep, _| bytes(3, [bytes(1, "k"), bytes(2, bytes(2, deep))].concat()))
+    };
+    refuses(&bytes(15, nested(250)), "exceeded max depth");
+    refuses(&bytes(15, nested(98)), "exceeded max depth");
+    let deep = decode(&table(), "All", &bytes(15, nested(84))).expect("as deep as JSON may be");
+    assert!(crate::json::read(&crate::json::write(&deep)).is_ok());
     let long: Vec<u8> = [0x82, 0x01, 0].repeat(350_000);
     assert_eq!(decode(&table(), "All", &long).map(|value| value.to_string().len()), Ok(14));
     refuses(&bytes(16, vec![0; 1_000_001]), "more than 1000000 values");

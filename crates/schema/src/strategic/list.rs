@@ -147,6 +147,9 @@ impl<P: Position> Merging<'_, P> {
         order: &[Value],
         way: Way,
     ) -> Result<Option<Vec<Value>>, StrategicError> {
+        if self.merge_key.is_empty() && order.iter().any(|item| item.is_object() || item.is_array()) {
+            return Err(uncomparable());
+        }
         if let Some(patch) = &patch {
             self.check_order(patch, order)?;
         }

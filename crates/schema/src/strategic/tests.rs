@@ -200,6 +200,11 @@ fn a_patch_that_does_not_fit_is_refused_with_the_reasons_of_the_reference() {
         fails(original(), patch, why);
     }
     fails(
+        json!({"spec": {"plain": [{}]}}),
+        json!({"spec": {"$setElementOrder/plain": [{}]}}),
+        "a patch cannot compare objects or lists as keys",
+    );
+    fails(
         json!({"spec": {"keyless": [{}]}}),
         json!({"spec": {"keyless": [{}]}}),
         "cannot merge lists without merge key for struct",
