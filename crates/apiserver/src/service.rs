@@ -187,6 +187,9 @@ async fn dispatch(verb: &str, call: &Call<'_>) -> Result<Answer, Status> {
             _ => verbs::scale::patch(call).await,
         };
     }
+    if verbs::review::is_answered(&call.resource) {
+        return verbs::review::answer(call);
+    }
     match verb {
         "get" => verbs::read::get(call).await,
         "list" | "watch" => verbs::read::list_or_watch(call).await,
@@ -253,7 +256,7 @@ fn verb(
 /// Is there an answer to it here? Subresources that lead to a node, and kinds that are but questions, have none yet.
 fn is_answered(resource: &Resource, subresource: Option<&str>) -> bool {
     match subresource {
-        None => resource.is_stored(),
+        None => resource.is_stored() || verbs::review::is_answered(resource),
         Some(name) => {
             resource.custom
                 || matches!(
