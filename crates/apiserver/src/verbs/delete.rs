@@ -123,6 +123,7 @@ pub(crate) async fn delete_quietly(
         match committed {
             Ok(deletion) => return Ok(deletion),
             Err(CommitError::Missing) => return Err(Status::not_found(resource.named(), name)),
+            Err(error @ CommitError::NotStored(_)) => return Err(Status::internal(error)),
             Err(_) => {}
         }
     }

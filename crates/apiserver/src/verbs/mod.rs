@@ -8,6 +8,8 @@ pub(crate) mod read;
 pub(crate) mod review;
 pub(crate) mod rewrite;
 pub(crate) mod scale;
+pub(crate) mod self_review;
+pub(crate) mod token_request;
 pub(crate) mod update;
 
 use crate::api::Inner;

@@ -78,6 +78,7 @@ pub(crate) async fn rewrite(
                     return Ok((Outcome::Shown(shown(new)), false));
                 }
                 Err(CommitError::Missing) => return Ok((Outcome::Shown(shown(new)), false)),
+                Err(error @ CommitError::NotStored(_)) => return Err(Status::internal(error)),
                 Err(_) => continue,
             }
         }
