@@ -206,15 +206,13 @@ async fn dispatch(verb: &str, call: &Call<'_>) -> Result<Answer, Status> {
             _ => verbs::scale::patch(call).await,
         };
     }
-    if verbs::review::is_answered(&call.resource) {
-        return verbs::review::answer(call);
-    }
     match verb {
         "get" => verbs::read::get(call).await,
         "list" | "watch" => verbs::read::list_or_watch(call).await,
         "create" => match question(&call.resource, call.target.subresource.as_deref()) {
             Some(Question::TokenRequest) => verbs::token_request::create(call).await,
             Some(Question::SelfSubjectReview) => verbs::self_review::create(call).await,
+            Some(Question::AccessReview) => verbs::review::answer(call),
             None => verbs::create::create(call).await,
         },
         "update" => verbs::update::update(call).await,
@@ -284,7 +282,7 @@ fn is_answered(resource: &Resource, subresource: Option<&str>) -> bool {
 
 fn is_object(resource: &Resource, subresource: Option<&str>) -> bool {
     match subresource {
-        None => resource.is_stored() || verbs::review::is_answered(resource),
+        None => resource.is_stored(),
         Some(name) => {
             resource.custom
                 || matches!(
@@ -299,12 +297,14 @@ fn is_object(resource: &Resource, subresource: Option<&str>) -> bool {
 enum Question {
     TokenRequest,
     SelfSubjectReview,
+    AccessReview,
 }
 
 fn question(resource: &Resource, subresource: Option<&str>) -> Option<Question> {
     match (resource.group.as_str(), resource.plural.as_str(), subresource) {
         ("", "serviceaccounts", Some("token")) => Some(Question::TokenRequest),
         ("authentication.k8s.io", "selfsubjectreviews", None) => Some(Question::SelfSubjectReview),
+        ("authorization.k8s.io", _, None) => Some(Question::AccessReview),
         _ => None,
     }
 }
