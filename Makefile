@@ -5,7 +5,7 @@ CARGO ?= cargo
 BUILD_NEEDS = cc:gcc
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-reference parity lint fuzz bench reference docs clean
+.PHONY: help demo test test-reference parity lint fuzz bench reference facts docs clean
 # Targets share one build folder and two cores: one at a time.
 .NOTPARALLEL:
 
@@ -53,6 +53,10 @@ bench-%:
 reference: ## Build the real Kubernetes that we compare with (once; needs Go)
 	@scripts/need $(BUILD_NEEDS)
 	@$(CARGO) xtask reference
+
+facts: reference ## Write down again what the reference says of its built-in kinds (needs Go)
+	@$(CARGO) run --quiet --package windlass-harness --example with_reference -- \
+	    $(CARGO) xtask facts --kubectl "$$($(CARGO) xtask reference --where)/kubectl"
 
 docs: ## Build the library's documentation, with warnings denied
 	@scripts/need $(BUILD_NEEDS)

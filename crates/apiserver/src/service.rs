@@ -213,6 +213,7 @@ async fn dispatch(verb: &str, call: &Call<'_>) -> Result<Answer, Status> {
             Some(Question::TokenRequest) => verbs::token_request::create(call).await,
             Some(Question::TokenReview) => verbs::token_review::create(call).await,
             Some(Question::SelfSubjectReview) => verbs::self_review::create(call).await,
+            Some(Question::AccessReview) => verbs::review::answer(call),
             None => verbs::create::create(call).await,
         },
         "update" => verbs::update::update(call).await,
@@ -298,6 +299,7 @@ enum Question {
     TokenRequest,
     SelfSubjectReview,
     TokenReview,
+    AccessReview,
 }
 
 fn question(resource: &Resource, subresource: Option<&str>) -> Option<Question> {
@@ -305,6 +307,7 @@ fn question(resource: &Resource, subresource: Option<&str>) -> Option<Question> 
         ("", "serviceaccounts", Some("token")) => Some(Question::TokenRequest),
         ("authentication.k8s.io", "selfsubjectreviews", None) => Some(Question::SelfSubjectReview),
         ("authentication.k8s.io", "tokenreviews", None) => Some(Question::TokenReview),
+        ("authorization.k8s.io", _, None) => Some(Question::AccessReview),
         _ => None,
     }
 }

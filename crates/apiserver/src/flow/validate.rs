@@ -1,7 +1,7 @@
 //! Whether an object may be stored: its metadata, then what its kind or schema says.
 
 use super::Operation;
-use crate::kinds::{Rules, text};
+use crate::kinds::{Fixed, Rules, text};
 use crate::query::causes;
 use crate::resource::Resource;
 use crate::status::{Named, Status};
@@ -49,6 +49,7 @@ pub(crate) fn update(operation: &Operation<'_>, new: &Value, old: &Value) -> Res
                 errors.extend(core_finalizers(resource, rules, new));
             }
             errors.extend((rules.validate_update)(new, old, &operation.subresource));
+            errors.extend(changed_fixed(rules, new, old));
             if rules.revalidates && operation.subresource.is_empty() {
                 errors.extend(metadata(resource, new, rules.name));
                 errors.extend(core_finalizers(resource, rules, new));
@@ -70,6 +71,28 @@ pub(crate) fn update(operation: &Operation<'_>, new: &Value, old: &Value) -> Res
         }
     }
     refuse(resource, new, &errors)
+}
+
+/// Fields that are set once.
+fn changed_fixed(rules: &Rules, new: &Value, old: &Value) -> Vec<FieldError> {
+    let at = |object: &'_ Value, path: &str| {
+        path.split('.').try_fold(object, |value, name| value.get(name)).cloned().unwrap_or_default()
+    };
+    let mut errors = Vec::new();
+    for (place, fixed) in rules.fixed {
+        let value = at(new, place);
+        if value == at(old, place) {
+            continue;
+        }
+        let mut names = place.split('.');
+        let first = Path::new(names.next().unwrap_or_default());
+        let path = names.fold(first, |path, name| path.child(name));
+        errors.push(match fixed {
+            Fixed::Invalid(why) => FieldError::invalid(&path, value, *why),
+            Fixed::Forbidden(why) => FieldError::forbidden(&path, *why),
+        });
+    }
+    errors
 }
 
 fn finalizers(object: &Value) -> impl Iterator<Item = &str> {

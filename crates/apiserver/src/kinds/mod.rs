@@ -7,6 +7,7 @@ mod pods;
 mod prepare;
 pub(crate) mod services;
 mod table;
+mod workloads;
 
 pub(crate) use checks::{child, text};
-pub(crate) use table::{Dependents, Rules, package, rules};
+pub(crate) use table::{Dependents, Fixed, Rules, package, rules};

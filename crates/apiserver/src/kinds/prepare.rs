@@ -45,6 +45,12 @@ pub(super) fn signing_request(operation: &Operation<'_>, request: &mut Value) {
     let spec = child(request, "spec");
     spec.remove("extra");
     spec.remove("uid");
+    if !operation.identity.uid.is_empty() {
+        spec.insert("uid".to_owned(), json!(operation.identity.uid));
+    }
+    if !operation.identity.extra.is_empty() {
+        spec.insert("extra".to_owned(), json!(operation.identity.extra));
+    }
     spec.insert("username".to_owned(), json!(operation.identity.user));
     spec.insert("groups".to_owned(), json!(operation.identity.groups));
 }

@@ -1,6 +1,6 @@
 //! The rows.
 
-use super::{checks, pods, prepare, services};
+use super::{checks, pods, prepare, services, workloads};
 use crate::crd;
 use crate::flow::Operation;
 use crate::status::Status;
@@ -16,6 +16,15 @@ pub(crate) enum Dependents {
     /// Not at all.
     Ignored,
 }
+
+/// How a change of a field is refused that is set once.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Fixed {
+    Invalid(&'static str),
+    Forbidden(&'static str),
+}
+
+const FIXED: Fixed = Fixed::Invalid("field is immutable");
 
 /// What is special about a kind.
 #[derive(Debug)]
@@ -51,6 +60,8 @@ pub(crate) struct Rules {
     pub(crate) validate: fn(&Value) -> Vec<FieldError>,
     /// Given the object as it was, and the subresource.
     pub(crate) validate_update: fn(&Value, &Value, &str) -> Vec<FieldError>,
+    /// Fields that are set once.
+    pub(crate) fixed: &'static [(&'static str, Fixed)],
     /// Does an update, other than of a subresource, check the whole object again, or only what changed?
     pub(crate) revalidates: bool,
     /// For kinds that go in phases: what the first deletion does beside setting the time.
@@ -84,6 +95,7 @@ const PLAIN: Rules = Rules {
     prepare_update: |_, _| {},
     validate: |_| Vec::new(),
     validate_update: |_, _, _| Vec::new(),
+    fixed: &[],
     revalidates: true,
     first_deletion: None,
     repeats_metadata: true,
@@ -177,6 +189,9 @@ static TABLE: &[Rules] = &[
     },
     Rules {
         plural: "pods",
+        validate: workloads::pod,
+        validate_update: workloads::pod_update,
+        revalidates: false,
         shows_deleted: true,
         generation: true,
         selectable: &[
@@ -198,6 +213,9 @@ static TABLE: &[Rules] = &[
     Rules { plural: "podtemplates", shows_deleted: true, generation: true, ..PLAIN },
     Rules {
         plural: "services",
+        validate: workloads::service,
+        validate_update: workloads::service_update,
+        revalidates: false,
         shows_deleted: true,
         create_on_update: true,
         name: NameRule::Label,
@@ -229,11 +247,32 @@ static TABLE: &[Rules] = &[
         selectable: &[("status.replicas", &["status", "replicas"])],
         ..PLAIN
     },
-    Rules { group: "apps", plural: "deployments", generation: true, ..PLAIN },
-    Rules { group: "apps", plural: "statefulsets", generation: true, ..PLAIN },
+    Rules {
+        group: "apps",
+        plural: "deployments",
+        validate: workloads::deployment,
+        validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::deployment(new) },
+        revalidates: false,
+        fixed: &[("spec.selector", FIXED)],
+        generation: true,
+        ..PLAIN
+    },
+    Rules {
+        group: "apps",
+        plural: "statefulsets",
+        validate: workloads::stateful_set,
+        validate_update: workloads::stateful_set_update,
+        revalidates: false,
+        generation: true,
+        ..PLAIN
+    },
     Rules {
         group: "apps",
         plural: "replicasets",
+        validate: workloads::replica_set,
+        validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::replica_set(new) },
+        revalidates: false,
+        fixed: &[("spec.selector", FIXED)],
         generation: true,
         selectable: &[("status.replicas", &["status", "replicas"])],
         ..PLAIN
@@ -241,6 +280,10 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "apps",
         plural: "daemonsets",
+        validate: workloads::daemon_set,
+        validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::daemon_set(new) },
+        revalidates: false,
+        fixed: &[("spec.selector", FIXED)],
         generation: true,
         prepare_create: prepare::daemon_set,
         prepare_update: prepare::daemon_set_update,
@@ -249,12 +292,32 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "batch",
         plural: "jobs",
+        validate: workloads::job,
+        validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::job(new) },
+        revalidates: false,
+        fixed: &[
+            ("spec.selector", FIXED),
+            ("spec.template", FIXED),
+            ("spec.completionMode", FIXED),
+            ("spec.podFailurePolicy", FIXED),
+            ("spec.backoffLimitPerIndex", FIXED),
+            ("spec.managedBy", FIXED),
+            ("spec.successPolicy", FIXED),
+        ],
         generation: true,
         selectable: &[("status.successful", &["status", "successful"])],
         prepare_create: prepare::job,
         ..PLAIN
     },
-    Rules { group: "batch", plural: "cronjobs", generation: true, ..PLAIN },
+    Rules {
+        group: "batch",
+        plural: "cronjobs",
+        validate: workloads::cron_job,
+        validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::cron_job(new) },
+        revalidates: false,
+        generation: true,
+        ..PLAIN
+    },
     Rules {
         group: "policy",
         plural: "poddisruptionbudgets",
@@ -263,9 +326,21 @@ static TABLE: &[Rules] = &[
         ..PLAIN
     },
     Rules { group: "networking.k8s.io", plural: "ingresses", generation: true, ..PLAIN },
-    Rules { group: "networking.k8s.io", plural: "ingressclasses", generation: true, ..PLAIN },
+    Rules {
+        group: "networking.k8s.io",
+        plural: "ingressclasses",
+        fixed: &[("spec.controller", FIXED)],
+        generation: true,
+        ..PLAIN
+    },
     Rules { group: "networking.k8s.io", plural: "networkpolicies", generation: true, ..PLAIN },
-    Rules { group: "discovery.k8s.io", plural: "endpointslices", generation: true, ..PLAIN },
+    Rules {
+        group: "discovery.k8s.io",
+        plural: "endpointslices",
+        fixed: &[("addressType", FIXED)],
+        generation: true,
+        ..PLAIN
+    },
     Rules {
         group: "rbac.authorization.k8s.io",
         plural: "roles",
@@ -276,6 +351,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "rbac.authorization.k8s.io",
         plural: "rolebindings",
+        fixed: &[("roleRef", Fixed::Invalid("cannot change roleRef"))],
         name: NameRule::PathSegment,
         create_on_update: true,
         ..PLAIN
@@ -290,6 +366,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "rbac.authorization.k8s.io",
         plural: "clusterrolebindings",
+        fixed: &[("roleRef", Fixed::Invalid("cannot change roleRef"))],
         name: NameRule::PathSegment,
         create_on_update: true,
         ..PLAIN
@@ -297,6 +374,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "node.k8s.io",
         plural: "runtimeclasses",
+        fixed: &[("handler", FIXED)],
         create_on_update: true,
         unconditional_update: false,
         ..PLAIN
@@ -315,10 +393,17 @@ static TABLE: &[Rules] = &[
         unconditional_update: false,
         ..PLAIN
     },
-    Rules { group: "storage.k8s.io", plural: "csistoragecapacities", unconditional_update: false, ..PLAIN },
+    Rules {
+        group: "storage.k8s.io",
+        plural: "csistoragecapacities",
+        fixed: &[("nodeTopology", FIXED), ("storageClassName", FIXED)],
+        unconditional_update: false,
+        ..PLAIN
+    },
     Rules {
         group: "storage.k8s.io",
         plural: "volumeattachments",
+        fixed: &[("spec", FIXED)],
         shows_deleted: true,
         unconditional_update: false,
         ..PLAIN
@@ -326,11 +411,21 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "storage.k8s.io",
         plural: "volumeattributesclasses",
+        fixed: &[("driverName", FIXED), ("parameters", FIXED)],
         shows_deleted: true,
         prepare_create: prepare::attributes_class,
         ..PLAIN
     },
-    Rules { group: "scheduling.k8s.io", plural: "priorityclasses", generation: true, ..PLAIN },
+    Rules {
+        group: "scheduling.k8s.io",
+        plural: "priorityclasses",
+        fixed: &[
+            ("value", Fixed::Forbidden("may not be changed in an update.")),
+            ("preemptionPolicy", FIXED),
+        ],
+        generation: true,
+        ..PLAIN
+    },
     Rules {
         group: "certificates.k8s.io",
         plural: "certificatesigningrequests",
@@ -403,9 +498,32 @@ static TABLE: &[Rules] = &[
     },
     Rules { plural: "resourcequotas", shows_deleted: true, ..PLAIN },
     Rules { plural: "serviceaccounts", shows_deleted: true, ..PLAIN },
-    Rules { group: "storage.k8s.io", plural: "storageclasses", shows_deleted: true, ..PLAIN },
-    Rules { group: "resource.k8s.io", plural: "resourceclaims", shows_deleted: true, ..PLAIN },
-    Rules { group: "resource.k8s.io", plural: "resourceclaimtemplates", shows_deleted: true, ..PLAIN },
+    Rules {
+        group: "storage.k8s.io",
+        plural: "storageclasses",
+        fixed: &[
+            ("parameters", FIXED),
+            ("provisioner", FIXED),
+            ("reclaimPolicy", FIXED),
+            ("volumeBindingMode", FIXED),
+        ],
+        shows_deleted: true,
+        ..PLAIN
+    },
+    Rules {
+        group: "resource.k8s.io",
+        plural: "resourceclaims",
+        fixed: &[("spec", FIXED)],
+        shows_deleted: true,
+        ..PLAIN
+    },
+    Rules {
+        group: "resource.k8s.io",
+        plural: "resourceclaimtemplates",
+        fixed: &[("spec", FIXED)],
+        shows_deleted: true,
+        ..PLAIN
+    },
     Rules {
         group: "events.k8s.io",
         plural: "events",
@@ -418,6 +536,7 @@ static TABLE: &[Rules] = &[
         revalidates: false,
         ..PLAIN
     },
+    Rules { group: "apps", plural: "controllerrevisions", fixed: &[("data", FIXED)], ..PLAIN },
 ];
 
 /// The row of a built-in kind: of most, the plain one.

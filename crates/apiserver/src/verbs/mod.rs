@@ -5,6 +5,7 @@ pub(crate) mod delete;
 pub(crate) mod delete_options;
 pub(crate) mod patch;
 pub(crate) mod read;
+pub(crate) mod review;
 pub(crate) mod rewrite;
 pub(crate) mod scale;
 pub(crate) mod self_review;
