@@ -3,7 +3,9 @@
 //! A behaviour is an `async fn(Script) -> anyhow::Result<Script>`. It decides nothing about right and wrong: what the
 //! reference answers is right. It may only look at answers to make its next request.
 
+mod applying;
 mod crud;
+mod deleting;
 mod keywords;
 mod known;
 mod lists;
@@ -68,6 +70,8 @@ pub fn behaviours() -> Vec<Behaviour> {
         writes::behaviours(),
         metadata::behaviours(),
         keywords::behaviours(),
+        applying::behaviours(),
+        deleting::behaviours(),
     ]
     .concat()
 }

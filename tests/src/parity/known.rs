@@ -2,7 +2,8 @@
 //!
 //! The suite fails for a difference that is not here, and for a row here that became equal.
 
-const KNOWN: &[(&str, &str)] = &[("validation: a rule", "CEL rules are not evaluated yet: a definition with them is refused")];
+const KNOWN: &[(&str, &str)] =
+    &[("validation: a rule", "CEL rules are not evaluated yet: a definition with them is refused")];
 
 /// Why a behaviour is known to differ, if it is.
 pub fn known(behaviour: &str) -> Option<&'static str> {
