@@ -5,13 +5,17 @@
 
 mod applying;
 mod crud;
+mod definitions;
 mod deleting;
 mod keywords;
 mod known;
 mod lists;
 mod metadata;
 mod report;
+mod rules;
 mod script;
+mod surface;
+mod watching;
 mod writes;
 
 pub use known::known;
@@ -72,6 +76,10 @@ pub fn behaviours() -> Vec<Behaviour> {
         keywords::behaviours(),
         applying::behaviours(),
         deleting::behaviours(),
+        definitions::behaviours(),
+        surface::behaviours(),
+        watching::behaviours(),
+        rules::behaviours(),
     ]
     .concat()
 }
