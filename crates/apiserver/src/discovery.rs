@@ -1,19 +1,23 @@
 //! What the server says about itself: version, health, groups and their resources.
 
+use crate::accounts;
 use crate::api::Inner;
 use crate::body::ApiBody;
+use crate::facts::FACTS;
 use crate::openapi;
 use crate::registry::Served;
 use crate::resource::Resource;
 use crate::service::{document, failure, plain};
 use crate::status::Status;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderValue};
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The version of Kubernetes whose behaviour this is.
-pub(crate) const VERSION: &str = "v1.36.4";
+pub const VERSION: &str = "v1.36.4";
 
 /// Answers what is not about a resource.
 pub(crate) fn answer(api: &Inner, parts: &Parts, segments: &[String]) -> Response<ApiBody> {
@@ -38,6 +42,17 @@ pub(crate) fn answer(api: &Inner, parts: &Parts, segments: &[String]) -> Respons
             group
         }),
         ["apis", group, version] => resource_list(&served, group, version),
+        ["openid", "v1", "jwks"] => {
+            return match api.accounts() {
+                Ok(accounts) => public(&accounts.key_set(), "application/jwk-set+json"),
+                Err(error) => failure(&Status::internal(error)),
+            };
+        }
+        [".well-known", "openid-configuration"] => {
+            let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
+            let host = parts.uri.authority().map(|authority| authority.as_str()).or(host);
+            return public(&accounts::openid_configuration(host.unwrap_or("localhost")), "application/json");
+        }
         ["openapi", "v3"] => Some(openapi::index(&served)),
         ["openapi", "v3", rest @ ..] => openapi::document(api, &served, rest),
         _ => None,
@@ -51,6 +66,15 @@ pub(crate) fn answer(api: &Inner, parts: &Parts, segments: &[String]) -> Respons
     }
 }
 
+/// A document that anyone may keep for a while.
+fn public(value: &Value, media_type: &'static str) -> Response<ApiBody> {
+    let mut response = document(value);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("public, max-age=3600"));
+    response
+}
+
 fn version() -> Value {
     json!({
         "major": "1", "minor": "36", "emulationMajor": "1", "emulationMinor": "36",
@@ -61,10 +85,20 @@ fn version() -> Value {
 }
 
 fn paths(served: &Served) -> Value {
-    let mut paths: Vec<String> =
-        ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"]
-            .map(str::to_owned)
-            .to_vec();
+    let mut paths: Vec<String> = [
+        "/.well-known/openid-configuration",
+        "/api",
+        "/api/v1",
+        "/apis",
+        "/healthz",
+        "/livez",
+        "/openapi/v3",
+        "/openid/v1/jwks",
+        "/readyz",
+        "/version",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     for group in group_names(served) {
         paths.push(format!("/apis/{group}"));
         paths.extend(served.versions(&group).iter().map(|version| format!("/apis/{group}/{version}")));
@@ -73,21 +107,19 @@ fn paths(served: &Served) -> Value {
     json!({ "paths": paths })
 }
 
-/// The groups beside the core group: the built-in ones first.
+/// The groups beside the core group: the built-in ones first, as the reference orders them.
 pub(crate) fn group_names(served: &Served) -> Vec<String> {
-    let mut names: Vec<(bool, &str)> = served
+    let built_in = FACTS.groups.iter().map(|group| group.name.clone()).filter(|name| !name.is_empty());
+    let mut names: Vec<String> = built_in.collect();
+    let custom: BTreeSet<&str> = served
         .all()
-        .filter(|resource| !resource.group.is_empty())
-        .map(|resource| (resource.custom, resource.group.as_str()))
+        .filter(|resource| resource.custom)
+        .map(|resource| resource.group.as_str())
+        .filter(|name| !names.iter().any(|known| known == name))
         .collect();
-    names.sort_unstable();
-    let mut seen = Vec::new();
-    for (_, name) in names {
-        if !seen.iter().any(|known| known == name) {
-            seen.push(name.to_owned());
-        }
-    }
-    seen
+    let custom: Vec<String> = custom.into_iter().map(str::to_owned).collect();
+    names.extend(custom);
+    names
 }
 
 fn groups(served: &Served) -> Vec<Value> {
@@ -127,11 +159,19 @@ fn entries(resource: &Arc<Resource>) -> Vec<Value> {
     if !resource.categories.is_empty() {
         entry["categories"] = json!(resource.categories);
     }
+    if !resource.storage_hash.is_empty() {
+        entry["storageVersionHash"] = json!(resource.storage_hash);
+    }
     let subresource = |sub: &crate::resource::Subresource| {
-        json!({
+        let mut entry = json!({
             "name": format!("{}/{}", resource.plural, sub.name), "singularName": "",
-            "namespaced": resource.namespaced, "kind": resource.kind, "verbs": sub.verbs,
-        })
+            "namespaced": resource.namespaced, "kind": sub.kind, "verbs": sub.verbs,
+        });
+        if (&sub.group, &sub.version) != (&resource.group, &resource.version) {
+            entry["group"] = json!(sub.group);
+            entry["version"] = json!(sub.version);
+        }
+        entry
     };
     std::iter::once(entry).chain(resource.subresources.iter().map(subresource)).collect()
 }

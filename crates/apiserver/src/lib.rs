@@ -1,8 +1,10 @@
 //! The embedded Kubernetes API: store, registry and HTTP, in one process and without kube-rs.
 
+mod accounts;
 mod api;
 mod body;
 mod crd;
+pub mod credentials;
 mod discovery;
 mod facts;
 pub mod faults;
@@ -24,6 +26,8 @@ mod verbs;
 
 pub use api::{Api, Config};
 pub use body::ApiBody;
+pub use credentials::Credentials;
+pub use discovery::VERSION as KUBERNETES_VERSION;
 pub use flow::authenticate::Identity;
 pub use resource::Resource;
 pub use serve::Serving;

@@ -1,12 +1,13 @@
 //! Who owns which field: `metadata.managedFields`, for writes of all kinds.
 
 use super::{Operation, decode};
+use crate::kinds;
 use crate::registry::Served;
 use crate::resource::Resource;
 use crate::status::{Cause, Status};
 use serde_json::Value;
 use windlass_schema::apply::{
-    self, ApplyError, Context, Convert, FieldSet, Filter, Renaming, ResetFields, Same,
+    self, ApplyError, Context, Convert, ConvertError, FieldSet, Filter, Renaming, ResetFields, Same,
 };
 
 /// Tracks an ordinary write. What cannot be tracked is stored untracked, as the reference does.
@@ -86,10 +87,10 @@ fn with_context<T>(operation: &Operation<'_>, run: impl FnOnce(&Context<'_>) -> 
     let api_version = resource.api_version();
     let schema = |version: &str| {
         if version == api_version {
-            return resource.schema.clone();
+            return resource.schema();
         }
         let (group, version) = version.split_once('/').unwrap_or(("", version));
-        served.get(group, version, &resource.plural).and_then(|resource| resource.schema.clone())
+        served.get(group, version, &resource.plural).and_then(|resource| resource.schema())
     };
     let convert = conversion(resource, &served);
     let reset_fields = reset_fields(resource, &operation.subresource);
@@ -105,9 +106,23 @@ fn with_context<T>(operation: &Operation<'_>, run: impl FnOnce(&Context<'_>) -> 
     run(&context)
 }
 
+/// Conversion between the shapes of a built-in kind.
+struct Shapes {
+    plural: String,
+}
+
+impl Convert for Shapes {
+    fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConvertError> {
+        kinds::convert::between(&self.plural, object, api_version).ok_or(ConvertError::MissingVersion)
+    }
+}
+
 fn conversion(resource: &Resource, served: &Served) -> Box<dyn Convert> {
     if !resource.custom {
-        return Box::new(Same);
+        return match kinds::convert::has_shapes(&resource.plural) {
+            true => Box::new(Shapes { plural: resource.plural.clone() }),
+            false => Box::new(Same),
+        };
     }
     let versions = served.all().filter(|other| {
         (other.group.as_str(), other.plural.as_str()) == (resource.group.as_str(), resource.plural.as_str())
@@ -120,8 +135,8 @@ fn conversion(resource: &Resource, served: &Served) -> Box<dyn Convert> {
 /// What a request on this path may not own: what the kind takes back anyway.
 fn reset_fields(resource: &Resource, subresource: &str) -> ResetFields {
     let fields: &[&[&str]] = match (resource.rules, subresource) {
-        (Some(rules), "") if rules.resets_status => &[&["status"]],
-        (Some(rules), "status") if rules.resets_status => &[&["spec"]],
+        (Some(_), "") if resource.has_subresource("status") => &[&["status"]],
+        (Some(_), "status") => &[&["spec"]],
         (Some(_), "finalize") => &[&["status"]],
         (None, "") if resource.has_subresource("status") => &[&["status"]],
         (None, "status") => &[&["metadata"], &["spec"]],
