@@ -3,19 +3,36 @@
 //! A behaviour is an `async fn(Script) -> anyhow::Result<Script>`. It decides nothing about right and wrong: what the
 //! reference answers is right. It may only look at answers to make its next request.
 
+mod applying;
 mod crud;
+mod definitions;
+mod deleting;
+mod keywords;
+mod known;
+mod lists;
+mod metadata;
 mod report;
+mod rules;
+mod script;
+mod surface;
+mod watching;
+mod writes;
 
+pub use known::known;
 pub use report::{Report, Row};
+pub use script::{Definition, Script};
 
-use crate::compare::{Answer, Request, Server, Side};
 use anyhow::Context;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::Arc;
+use std::time::Duration;
 use windlass_clock::Clock;
 use windlass_harness::Target;
+
+/// No behaviour needs longer.
+const LIMIT: Duration = Duration::from_secs(30);
 
 /// A behaviour's body.
 pub type Body = Arc<dyn Fn(Script) -> BoxFuture<'static, anyhow::Result<Script>> + Send + Sync>;
@@ -44,72 +61,25 @@ impl Behaviour {
     /// When the target did not answer.
     pub async fn transcript(&self, target: &Target) -> anyhow::Result<Value> {
         let script = Script::begin(target).await?;
-        let script = (self.body)(script).await.with_context(|| self.name.clone())?;
-        Ok(Value::Array(script.transcript))
+        let played = Clock::real().timeout(LIMIT, (self.body)(script)).await;
+        played.context("it did not end in time").flatten().with_context(|| self.name.clone())?.end().await
     }
 }
 
 /// Every behaviour there is.
 pub fn behaviours() -> Vec<Behaviour> {
-    [crud::behaviours()].concat()
-}
-
-/// Sends requests to one server and writes down what comes back.
-pub struct Script {
-    side: Side,
-    namespace: String,
-    transcript: Vec<Value>,
-}
-
-impl Script {
-    async fn begin(target: &Target) -> anyhow::Result<Self> {
-        let mut side = Side::new(Server::new(target.ground(), target.client()));
-        let namespace = target.namespace().await?;
-        side.normaliser.named(&namespace, "namespace");
-        Ok(Self { side, namespace, transcript: Vec::new() })
-    }
-
-    /// The path of a namespaced collection, such as `/api/v1` and `configmaps`.
-    pub fn path(&self, prefix: &str, plural: &str) -> String {
-        format!("{prefix}/namespaces/{}/{plural}", self.namespace)
-    }
-
-    /// The behaviour's own namespace.
-    pub fn namespace(&self) -> &str {
-        &self.namespace
-    }
-
-    /// Sends a request; the answer is part of what is compared.
-    ///
-    /// # Errors
-    /// When there was no answer.
-    pub async fn send(&mut self, request: Request) -> anyhow::Result<Answer> {
-        let answer = self.side.ask(&request).await?;
-        let shown = request.to_string().replace(&self.namespace, "<namespace>");
-        self.transcript.push(json!({
-            "request": shown, "status": answer.status, "warnings": answer.warnings, "body": answer.body,
-        }));
-        Ok(answer)
-    }
-
-    /// Reads a watch until `count` events came, or it ended.
-    ///
-    /// # Errors
-    /// When there was no answer, or the events did not come within ten seconds.
-    pub async fn watch(&mut self, request: Request, count: usize) -> anyhow::Result<()> {
-        let mut events = self.side.server.watch(&self.side.normaliser.concrete(&request)).await?;
-        let read = async {
-            let mut told = Vec::new();
-            while told.len() < count
-                && let Some(event) = events.next().await?
-            {
-                told.push(event);
-            }
-            anyhow::Ok(told)
-        };
-        let mut told = Clock::real().timeout(std::time::Duration::from_secs(10), read).await??;
-        told.iter_mut().for_each(|event| self.side.normaliser.value(event, ""));
-        self.transcript.push(json!({"watch": told}));
-        Ok(())
-    }
+    [
+        crud::behaviours(),
+        lists::behaviours(),
+        writes::behaviours(),
+        metadata::behaviours(),
+        keywords::behaviours(),
+        applying::behaviours(),
+        deleting::behaviours(),
+        definitions::behaviours(),
+        surface::behaviours(),
+        watching::behaviours(),
+        rules::behaviours(),
+    ]
+    .concat()
 }

@@ -54,8 +54,9 @@ const KEY_RULE: &str = "must consist of alphanumeric characters, '-', '_' or '.'
 const VALUE_RULE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', \
      and must start and end with an alphanumeric character";
 
-fn too_long(max: usize) -> String {
-    format!("must be no more than {max} bytes")
+/// Names are measured in characters and the parts of labels in bytes, or so the messages say.
+fn too_long(max: usize, unit: &str) -> String {
+    format!("must be no more than {max} {unit}")
 }
 
 fn mismatch(rule: &str, regex: &str, examples: &[&str]) -> String {
@@ -86,7 +87,7 @@ fn is_subdomain(text: &str) -> bool {
 pub fn label(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if text.len() > 63 {
-        wrong.push(too_long(63));
+        wrong.push(too_long(63, "characters"));
     }
     if !is_label(text) {
         wrong.push(if is_subdomain(text) {
@@ -100,9 +101,13 @@ pub fn label(text: &str) -> Vec<String> {
 
 /// A DNS subdomain of RFC 1123.
 pub fn subdomain(text: &str) -> Vec<String> {
+    subdomain_in(text, "characters")
+}
+
+fn subdomain_in(text: &str, unit: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if text.len() > 253 {
-        wrong.push(too_long(253));
+        wrong.push(too_long(253, unit));
     }
     if !is_subdomain(text) {
         wrong.push(mismatch(SUBDOMAIN_RULE, SUBDOMAIN, &["example.com"]));
@@ -114,7 +119,7 @@ pub fn subdomain(text: &str) -> Vec<String> {
 pub fn label_1035(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if text.len() > 63 {
-        wrong.push(too_long(63));
+        wrong.push(too_long(63, "characters"));
     }
     if !is_label(text) || !text.starts_with(|c: char| c.is_ascii_lowercase()) {
         wrong.push(mismatch(LABEL_1035_RULE, LABEL_1035, &["my-name", "abc-123"]));
@@ -157,13 +162,15 @@ pub fn qualified(text: &str) -> Vec<String> {
     };
     match prefix {
         Some("") => wrong.push("prefix part must be non-empty".to_owned()),
-        Some(prefix) => wrong.extend(subdomain(prefix).into_iter().map(|why| format!("prefix part {why}"))),
+        Some(prefix) => {
+            wrong.extend(subdomain_in(prefix, "bytes").into_iter().map(|why| format!("prefix part {why}")))
+        }
         None => {}
     }
     if name.is_empty() {
         wrong.push("name part must be non-empty".to_owned());
     } else if name.len() > 63 {
-        wrong.push(format!("name part {}", too_long(63)));
+        wrong.push(format!("name part {}", too_long(63, "bytes")));
     }
     if !is_key_name(name) {
         wrong.push(format!("name part {}", mismatch(KEY_RULE, KEY, EXAMPLES)));
@@ -175,7 +182,7 @@ pub fn qualified(text: &str) -> Vec<String> {
 pub fn label_value(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if text.len() > 63 {
-        wrong.push(too_long(63));
+        wrong.push(too_long(63, "bytes"));
     }
     if !text.is_empty() && !is_key_name(text) {
         wrong.push(mismatch(VALUE_RULE, VALUE, &["MyValue", "my_value", "12345"]));

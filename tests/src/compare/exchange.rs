@@ -22,6 +22,10 @@ pub struct Request {
     pub yaml: bool,
     /// The client's name: the field manager of requests that name none.
     pub user_agent: &'static str,
+    /// Sent in the place of the body, byte by byte.
+    pub raw: Option<String>,
+    /// The media types that the client takes.
+    pub accept: &'static str,
 }
 
 /// Media types of patches.
@@ -47,6 +51,8 @@ impl Request {
             body: Value::Null,
             yaml: false,
             user_agent: "tester",
+            raw: None,
+            accept: media::JSON,
         }
     }
 
@@ -69,6 +75,21 @@ impl Request {
     #[must_use]
     pub fn as_yaml(mut self) -> Self {
         self.yaml = true;
+        self
+    }
+
+    /// With a body that need not be JSON.
+    #[must_use]
+    pub fn raw(mut self, content_type: &'static str, body: impl Into<String>) -> Self {
+        self.content_type = content_type;
+        self.raw = Some(body.into());
+        self
+    }
+
+    /// For a client that takes these media types.
+    #[must_use]
+    pub fn accepting(mut self, accept: &'static str) -> Self {
+        self.accept = accept;
         self
     }
 
@@ -101,7 +122,12 @@ impl fmt::Display for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let yaml = if self.yaml { " as YAML" } else { "" };
         let (uri, agent, kind) = (self.uri(), self.user_agent, self.content_type);
-        write!(f, "{} {uri} ({agent}) {kind}{yaml} {}", self.method, self.body)
+        let accept = if self.accept == media::JSON { "" } else { self.accept };
+        write!(f, "{} {uri} ({agent}) {kind}{yaml}{accept} ", self.method)?;
+        match &self.raw {
+            Some(raw) => f.write_str(raw),
+            None => write!(f, "{}", self.body),
+        }
     }
 }
 
@@ -160,12 +186,14 @@ impl Server {
         let mut builder = http::Request::builder()
             .method(request.method)
             .uri(request.uri())
-            .header("accept", "application/json")
+            .header("accept", request.accept)
             .header("user-agent", request.user_agent);
         let mut bytes = Vec::new();
         if !request.content_type.is_empty() {
             builder = builder.header("content-type", request.content_type);
-            bytes = if request.yaml {
+            bytes = if let Some(raw) = &request.raw {
+                raw.clone().into_bytes()
+            } else if request.yaml {
                 yaml::document(&request.body).into_bytes()
             } else {
                 serde_json::to_vec(&request.body)?

@@ -111,7 +111,7 @@ pub(super) fn namespace_update(new: &Value, _old: &Value, subresource: &str) -> 
 fn config_key(key: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if key.len() > 253 {
-        wrong.push("must be no more than 253 bytes".to_owned());
+        wrong.push("must be no more than 253 characters".to_owned());
     }
     if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte)) {
         let rule = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or \

@@ -1,0 +1,162 @@
+//! What is special about config maps, secrets, leases and events.
+
+use super::{Behaviour, Script};
+use serde_json::{Value, json};
+
+/// Objects that are created: the kind's name here, and the fields.
+const OBJECTS: &[(&str, &str, &str)] = &[
+    ("a key with a slash", "ConfigMap", r#"{"data":{"a/b":""}}"#),
+    ("an empty key", "ConfigMap", r#"{"data":{"":"x"}}"#),
+    ("a key of two dots", "ConfigMap", r#"{"data":{"..":"x"}}"#),
+    ("a key that begins with two dots", "ConfigMap", r#"{"data":{"..a":"x"}}"#),
+    ("a key in both maps", "ConfigMap", r#"{"data":{"a":"x"},"binaryData":{"a":"eA=="}}"#),
+    ("binary data", "ConfigMap", r#"{"binaryData":{"a":"eA=="}}"#),
+    ("binary data that is not base64", "ConfigMap", r#"{"binaryData":{"a":"?"}}"#),
+    ("data that is null", "ConfigMap", r#"{"data":{"a":null}}"#),
+    ("immutable from the start", "ConfigMap", r#"{"immutable":true,"data":{"a":"x"}}"#),
+    ("string data wins over data", "Secret", r#"{"data":{"a":"eA=="},"stringData":{"a":"y"}}"#),
+    ("data that is not base64", "Secret", r#"{"data":{"a":"?"}}"#),
+    ("a key with a space", "Secret", r#"{"data":{"a b":"eA=="}}"#),
+    ("a type of one's own", "Secret", r#"{"type":"example.com/mine"}"#),
+    ("TLS without its keys", "Secret", r#"{"type":"kubernetes.io/tls"}"#),
+    (
+        "TLS with empty keys",
+        "Secret",
+        r#"{"type":"kubernetes.io/tls","stringData":{"tls.crt":"","tls.key":""}}"#,
+    ),
+    ("basic auth without anything", "Secret", r#"{"type":"kubernetes.io/basic-auth"}"#),
+    (
+        "basic auth with a name",
+        "Secret",
+        r#"{"type":"kubernetes.io/basic-auth","stringData":{"username":"a"}}"#,
+    ),
+    ("ssh auth without its key", "Secret", r#"{"type":"kubernetes.io/ssh-auth"}"#),
+    (
+        "a docker config that is no JSON",
+        "Secret",
+        r#"{"type":"kubernetes.io/dockerconfigjson","stringData":{".dockerconfigjson":"x"}}"#,
+    ),
+    ("a docker config that is missing", "Secret", r#"{"type":"kubernetes.io/dockerconfigjson"}"#),
+    (
+        "an old docker config",
+        "Secret",
+        r#"{"type":"kubernetes.io/dockercfg","stringData":{".dockercfg":"{}"}}"#,
+    ),
+    ("a token of nobody", "Secret", r#"{"type":"kubernetes.io/service-account-token"}"#),
+    ("a duration of zero", "Lease", r#"{"spec":{"leaseDurationSeconds":0}}"#),
+    ("transitions below zero", "Lease", r#"{"spec":{"leaseTransitions":-1}}"#),
+    ("an empty holder", "Lease", r#"{"spec":{"holderIdentity":""}}"#),
+    ("a time without parts of a second", "Lease", r#"{"spec":{"renewTime":"2020-01-01T00:00:00Z"}}"#),
+    ("a time with nanoseconds", "Lease", r#"{"spec":{"renewTime":"2020-01-01T00:00:00.123456789Z"}}"#),
+    ("a time that is none", "Lease", r#"{"spec":{"renewTime":"soon"}}"#),
+    ("a duration that is a string", "Lease", r#"{"spec":{"leaseDurationSeconds":"15"}}"#),
+    ("a duration that is too large", "Lease", r#"{"spec":{"leaseDurationSeconds":4294967296}}"#),
+    ("a strategy of election", "Lease", r#"{"spec":{"strategy":"OldestEmulationVersion"}}"#),
+    ("a preferred holder without a strategy", "Lease", r#"{"spec":{"preferredHolder":"a"}}"#),
+    ("about nothing", "Event", "{}"),
+    (
+        "about an object elsewhere",
+        "Event",
+        r#"{"involvedObject":{"kind":"ConfigMap","namespace":"elsewhere","name":"a"}}"#,
+    ),
+    ("about the cluster, in a namespace", "Event", r#"{"involvedObject":{"kind":"Node","name":"a"}}"#),
+    (
+        "with a time and no reporter",
+        "Event",
+        r#"{"eventTime":"2020-01-01T00:00:00.000000Z","involvedObject":{"kind":"Node","name":"a"}}"#,
+    ),
+    ("of a type that there is not", "Event", r#"{"type":"Loud"}"#),
+];
+
+/// Changes of an object, as merge patches.
+const CHANGES: &[(&str, &str, &str, &str)] = &[
+    (
+        "what is immutable stays",
+        "ConfigMap",
+        r#"{"immutable":true,"data":{"a":"x"}}"#,
+        r#"{"data":{"a":"y"}}"#,
+    ),
+    ("immutable stays set", "ConfigMap", r#"{"immutable":true}"#, r#"{"immutable":false}"#),
+    ("immutable can be set", "ConfigMap", r#"{"data":{"a":"x"}}"#, r#"{"immutable":true}"#),
+    (
+        "labels of what is immutable change",
+        "ConfigMap",
+        r#"{"immutable":true}"#,
+        r#"{"metadata":{"labels":{"a":"b"}}}"#,
+    ),
+    ("the type stays", "Secret", r#"{"type":"example.com/a"}"#, r#"{"type":"example.com/b"}"#),
+    ("the type left out stays", "Secret", r#"{"type":"example.com/a"}"#, r#"{"type":null}"#),
+    ("string data by patch", "Secret", r#"{"stringData":{"a":"x"}}"#, r#"{"stringData":{"a":"y","b":"z"}}"#),
+    (
+        "what is immutable stays",
+        "Secret",
+        r#"{"immutable":true,"stringData":{"a":"x"}}"#,
+        r#"{"stringData":{"a":"y"}}"#,
+    ),
+    (
+        "the holder changes",
+        "Lease",
+        r#"{"spec":{"holderIdentity":"a"}}"#,
+        r#"{"spec":{"holderIdentity":"b","leaseTransitions":1}}"#,
+    ),
+    (
+        "a duration below one",
+        "Lease",
+        r#"{"spec":{"leaseDurationSeconds":5}}"#,
+        r#"{"spec":{"leaseDurationSeconds":-5}}"#,
+    ),
+];
+
+fn kind_of(script: &Script, kind: &str, fields: &str) -> anyhow::Result<(String, Value)> {
+    let (version, path) = match kind {
+        "ConfigMap" => ("v1", script.maps()),
+        "Secret" => ("v1", script.path("/api/v1", "secrets")),
+        "Event" => ("v1", script.path("/api/v1", "events")),
+        _ => ("coordination.k8s.io/v1", script.path("/apis/coordination.k8s.io/v1", "leases")),
+    };
+    let mut object: Value = serde_json::from_str(fields)?;
+    object["apiVersion"] = json!(version);
+    object["kind"] = json!(kind);
+    object["metadata"] = json!({"name": "a"});
+    Ok((path, object))
+}
+
+pub(super) fn behaviours() -> Vec<Behaviour> {
+    let mut all = Vec::new();
+    for (name, kind, fields) in OBJECTS {
+        all.push(Behaviour::new(format!("{kind}: {name}"), move |mut script: Script| async move {
+            let (path, object) = kind_of(&script, kind, fields)?;
+            script.post(&path, object).await?;
+            Ok(script)
+        }));
+    }
+    for (name, kind, fields, change) in CHANGES {
+        all.push(Behaviour::new(format!("{kind}, changed: {name}"), move |mut script: Script| async move {
+            let (path, object) = kind_of(&script, kind, fields)?;
+            script.post(&path, object).await?;
+            script.merge(&format!("{path}/a"), serde_json::from_str(change)?).await?;
+            Ok(script)
+        }));
+    }
+    all.push(Behaviour::new("Lease: created by an update", |mut script: Script| async move {
+        let (path, object) = kind_of(&script, "Lease", r#"{"spec":{"holderIdentity":"a"}}"#)?;
+        script.put(&format!("{path}/a"), object).await?;
+        Ok(script)
+    }));
+    all.push(Behaviour::new("Lease: an update needs a version", |mut script: Script| async move {
+        let (path, object) = kind_of(&script, "Lease", r#"{"spec":{"holderIdentity":"a"}}"#)?;
+        script.post(&path, object.clone()).await?;
+        script.put(&format!("{path}/a"), object).await?;
+        Ok(script)
+    }));
+    all.push(Behaviour::new("Secret: selected by type", |mut script: Script| async move {
+        let (path, object) = kind_of(&script, "Secret", r#"{"type":"example.com/a"}"#)?;
+        script.post(&path, object).await?;
+        for selector in ["type=example.com/a", "type=Opaque", "type!=Opaque,metadata.name=a"] {
+            let list = crate::compare::Request::new("GET", &path).with("fieldSelector", selector);
+            script.send(list).await?;
+        }
+        Ok(script)
+    }));
+    all
+}

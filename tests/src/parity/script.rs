@@ -1,0 +1,286 @@
+//! The hand that a behaviour writes its requests with: it sends them to one server and notes down what comes back.
+
+use crate::compare::exchange::media;
+use crate::compare::{Answer, Request, Server, Side};
+use anyhow::{Context, ensure};
+use serde_json::{Value, json};
+use std::time::Duration;
+use windlass_clock::Clock;
+use windlass_harness::Target;
+
+/// How long a definition may take to be served or to be gone, and events to come.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// How often that is looked at.
+const PAUSE: Duration = Duration::from_millis(40);
+/// Where definitions are.
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+/// Sends requests to one server and writes down what comes back.
+pub struct Script {
+    side: Side,
+    namespace: String,
+    transcript: Vec<Value>,
+    /// Cluster-wide things to remove at the end.
+    leftovers: Vec<String>,
+}
+
+/// A custom resource that a script defined.
+#[derive(Debug, Clone)]
+pub struct Definition {
+    /// Its group: the script's own.
+    pub group: String,
+    /// Where the definition is.
+    pub path: String,
+    /// Where its objects are, in the script's namespace.
+    pub objects: String,
+}
+
+impl Definition {
+    /// An object of the kind, of version v1.
+    pub fn object(&self, name: &str, mut fields: Value) -> Value {
+        fields["apiVersion"] = json!(format!("{}/v1", self.group));
+        fields["kind"] = json!("Widget");
+        fields["metadata"]["name"] = json!(name);
+        fields
+    }
+
+    /// The path of an object.
+    pub fn item(&self, name: &str) -> String {
+        format!("{}/{name}", self.objects)
+    }
+}
+
+impl Script {
+    pub(super) async fn begin(target: &Target) -> anyhow::Result<Self> {
+        let mut side = Side::new(Server::new(target.ground(), target.client()));
+        let namespace = target.namespace().await?;
+        side.normaliser.named(&namespace, "namespace");
+        Ok(Self { side, namespace, transcript: Vec::new(), leftovers: Vec::new() })
+    }
+
+    /// Removes what would burden the next behaviour, and gives back everything that was asked and answered.
+    pub(super) async fn end(mut self) -> anyhow::Result<Value> {
+        for path in std::mem::take(&mut self.leftovers) {
+            self.quiet(Request::new("DELETE", path)).await?;
+        }
+        Ok(Value::Array(self.transcript))
+    }
+
+    /// The path of a namespaced collection, such as `/api/v1` and `configmaps`.
+    pub fn path(&self, prefix: &str, plural: &str) -> String {
+        format!("{prefix}/namespaces/{}/{plural}", self.namespace)
+    }
+
+    /// Where the script's config maps are.
+    pub fn maps(&self) -> String {
+        self.path("/api/v1", "configmaps")
+    }
+
+    /// The behaviour's own namespace. No other behaviour has a name that begins with it.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// An API group that no other behaviour uses.
+    pub fn group(&self) -> String {
+        format!("{}.example.com", self.namespace)
+    }
+
+    /// Sends a request; the answer is part of what is compared.
+    ///
+    /// # Errors
+    /// When there was no answer.
+    pub async fn send(&mut self, request: Request) -> anyhow::Result<Answer> {
+        let answer = self.side.ask(&request).await?;
+        let shown = request.to_string().replace(&self.namespace, "<namespace>");
+        self.transcript.push(json!({
+            "request": shown, "status": answer.status, "warnings": answer.warnings, "body": answer.body,
+        }));
+        Ok(answer)
+    }
+
+    /// Sends a request whose answer is not compared.
+    ///
+    /// # Errors
+    /// When there was no answer.
+    pub async fn quiet(&mut self, request: Request) -> anyhow::Result<Answer> {
+        self.side.ask(&request).await
+    }
+
+    /// Creates.
+    ///
+    /// # Errors
+    /// As [`Script::send`].
+    pub async fn post(&mut self, path: &str, body: Value) -> anyhow::Result<Answer> {
+        self.send(Request::new("POST", path).body(media::JSON, body)).await
+    }
+
+    /// Reads.
+    ///
+    /// # Errors
+    /// As [`Script::send`].
+    pub async fn get(&mut self, path: impl Into<String>) -> anyhow::Result<Answer> {
+        self.send(Request::new("GET", path)).await
+    }
+
+    /// Updates.
+    ///
+    /// # Errors
+    /// As [`Script::send`].
+    pub async fn put(&mut self, path: &str, body: Value) -> anyhow::Result<Answer> {
+        self.send(Request::new("PUT", path).body(media::JSON, body)).await
+    }
+
+    /// Sends a merge patch.
+    ///
+    /// # Errors
+    /// As [`Script::send`].
+    pub async fn merge(&mut self, path: &str, body: Value) -> anyhow::Result<Answer> {
+        self.send(Request::new("PATCH", path).body(media::MERGE_PATCH, body)).await
+    }
+
+    /// Sends a JSON patch.
+    ///
+    /// # Errors
+    /// As [`Script::send`].
+    pub async fn edit(&mut self, path: &str, body: Value) -> anyhow::Result<Answer> {
+        self.send(Request::new("PATCH", path).body(media::JSON_PATCH, body)).await
+    }
+
+    /// Applies as this manager.
+    ///
+    /// # Errors
+    /// As [`Script::send`].
+    pub async fn apply(&mut self, path: &str, manager: &str, body: Value) -> anyhow::Result<Answer> {
+        self.send(Request::new("PATCH", path).with("fieldManager", manager).body(media::APPLY_PATCH, body))
+            .await
+    }
+
+    /// Deletes, with options unless they are null.
+    ///
+    /// # Errors
+    /// As [`Script::send`].
+    pub async fn delete(&mut self, path: &str, options: Value) -> anyhow::Result<Answer> {
+        let request = Request::new("DELETE", path);
+        self.send(if options.is_null() { request } else { request.body(media::JSON, options) }).await
+    }
+
+    /// Makes a config map with these labels, without noting it down.
+    ///
+    /// # Errors
+    /// When it was refused.
+    pub async fn map(&mut self, name: &str, labels: Value) -> anyhow::Result<Answer> {
+        let path = self.maps();
+        let body =
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": labels}});
+        let answer = self.quiet(Request::new("POST", path).body(media::JSON, body)).await?;
+        ensure!(answer.is_success(), "a config map was refused: {answer}");
+        Ok(answer)
+    }
+
+    /// A definition of `Widget` in the script's own group, with this schema and a status subresource.
+    pub fn definition(&self, schema: Value) -> Value {
+        let group = self.group();
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("widgets.{group}")},
+            "spec": {
+                "group": group, "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
+                "versions": [{
+                    "name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema},
+                    "subresources": {"status": {}},
+                }],
+            },
+        })
+    }
+
+    /// The same, where only the schema of `spec` is of interest.
+    pub fn with_spec(&self, spec: Value) -> Value {
+        self.definition(json!({"type": "object", "properties": {"spec": spec, "status": {"type": "object",
+            "x-kubernetes-preserve-unknown-fields": true}}}))
+    }
+
+    /// Defines `Widget` and waits until it is served. The definition itself is not compared.
+    ///
+    /// # Errors
+    /// When the definition was refused, or was not served in time.
+    pub async fn define(&mut self, definition: Value) -> anyhow::Result<Definition> {
+        let answer = self.quiet(Request::new("POST", DEFINITIONS).body(media::JSON, definition)).await?;
+        ensure!(answer.is_success(), "the definition was refused: {answer}");
+        let defined = self.defined();
+        self.leftovers.push(defined.path.clone());
+        self.until(&defined.objects, 200).await?;
+        Ok(defined)
+    }
+
+    /// Where the script's definition and its objects are.
+    pub fn defined(&self) -> Definition {
+        let group = self.group();
+        Definition {
+            path: format!("{DEFINITIONS}/widgets.{group}"),
+            objects: self.path(&format!("/apis/{group}/v1"), "widgets"),
+            group,
+        }
+    }
+
+    /// Tries a definition, and notes down what the server says.
+    ///
+    /// # Errors
+    /// As [`Script::send`].
+    pub async fn try_define(&mut self, definition: Value) -> anyhow::Result<Answer> {
+        let answer = self.post(DEFINITIONS, definition).await?;
+        if answer.is_success() {
+            let name = answer.body["metadata"]["name"].as_str().unwrap_or_default();
+            let name = name.replace("<namespace 0>", &self.namespace);
+            self.leftovers.push(format!("{DEFINITIONS}/{name}"));
+        }
+        Ok(answer)
+    }
+
+    /// Waits until a path is answered with this status.
+    ///
+    /// # Errors
+    /// When it is not within some seconds.
+    pub async fn until(&mut self, path: &str, status: u16) -> anyhow::Result<()> {
+        self.until_it(path, |answer| answer.status == status).await
+    }
+
+    /// Waits until a path is answered as wanted.
+    ///
+    /// # Errors
+    /// When it is not within some seconds.
+    pub async fn until_it(&mut self, path: &str, wanted: impl Fn(&Answer) -> bool) -> anyhow::Result<()> {
+        let clock = Clock::real();
+        let look = async {
+            loop {
+                let answer = self.quiet(Request::new("GET", path)).await?;
+                if wanted(&answer) {
+                    return anyhow::Ok(());
+                }
+                clock.sleep(PAUSE).await;
+            }
+        };
+        clock.timeout(PATIENCE, look).await.with_context(|| format!("{path} is not as it should become"))?
+    }
+
+    /// Reads a watch until `count` events came, or it ended.
+    ///
+    /// # Errors
+    /// When there was no answer, or the events did not come in time.
+    pub async fn watch(&mut self, request: Request, count: usize) -> anyhow::Result<()> {
+        let mut events = self.side.server.watch(&self.side.normaliser.concrete(&request)).await?;
+        let read = async {
+            let mut told = Vec::new();
+            while told.len() < count
+                && let Some(event) = events.next().await?
+            {
+                told.push(event);
+            }
+            anyhow::Ok(told)
+        };
+        let mut told = Clock::real().timeout(PATIENCE, read).await??;
+        told.iter_mut().for_each(|event| self.side.normaliser.value(event, ""));
+        self.transcript.push(json!({"watch": told}));
+        Ok(())
+    }
+}
