@@ -2,6 +2,7 @@
 
 use crate::api::Inner;
 use crate::body::ApiBody;
+use crate::facts::FACTS;
 use crate::openapi;
 use crate::registry::Served;
 use crate::resource::Resource;
@@ -10,6 +11,7 @@ use crate::status::Status;
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The version of Kubernetes whose behaviour this is.
@@ -73,21 +75,19 @@ fn paths(served: &Served) -> Value {
     json!({ "paths": paths })
 }
 
-/// The groups beside the core group: the built-in ones first.
+/// The groups beside the core group: the built-in ones first, as the reference orders them.
 pub(crate) fn group_names(served: &Served) -> Vec<String> {
-    let mut names: Vec<(bool, &str)> = served
+    let built_in = FACTS.groups.iter().map(|group| group.name.clone()).filter(|name| !name.is_empty());
+    let mut names: Vec<String> = built_in.collect();
+    let custom: BTreeSet<&str> = served
         .all()
-        .filter(|resource| !resource.group.is_empty())
-        .map(|resource| (resource.custom, resource.group.as_str()))
+        .filter(|resource| resource.custom)
+        .map(|resource| resource.group.as_str())
+        .filter(|name| !names.iter().any(|known| known == name))
         .collect();
-    names.sort_unstable();
-    let mut seen = Vec::new();
-    for (_, name) in names {
-        if !seen.iter().any(|known| known == name) {
-            seen.push(name.to_owned());
-        }
-    }
-    seen
+    let custom: Vec<String> = custom.into_iter().map(str::to_owned).collect();
+    names.extend(custom);
+    names
 }
 
 fn groups(served: &Served) -> Vec<Value> {
@@ -127,11 +127,19 @@ fn entries(resource: &Arc<Resource>) -> Vec<Value> {
     if !resource.categories.is_empty() {
         entry["categories"] = json!(resource.categories);
     }
+    if !resource.storage_hash.is_empty() {
+        entry["storageVersionHash"] = json!(resource.storage_hash);
+    }
     let subresource = |sub: &crate::resource::Subresource| {
-        json!({
+        let mut entry = json!({
             "name": format!("{}/{}", resource.plural, sub.name), "singularName": "",
-            "namespaced": resource.namespaced, "kind": resource.kind, "verbs": sub.verbs,
-        })
+            "namespaced": resource.namespaced, "kind": sub.kind, "verbs": sub.verbs,
+        });
+        if (&sub.group, &sub.version) != (&resource.group, &resource.version) {
+            entry["group"] = json!(sub.group);
+            entry["version"] = json!(sub.version);
+        }
+        entry
     };
     std::iter::once(entry).chain(resource.subresources.iter().map(subresource)).collect()
 }

@@ -1,22 +1,32 @@
 //! The facts of the built-in kinds: definitions, discovery rows and struct tags, taken from the reference when the crate was
-//! written, and read when first asked for.
+//! written. Definitions and structs are read one by one, each when first asked for.
 
-use crate::typed::Structs;
+use crate::typed::{Structs, first_value, lines};
+use parking_lot::RwLock;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use std::sync::LazyLock;
-use windlass_schema::Definitions;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, OnceLock};
+use windlass_schema::{Definitions, Schema};
 
 /// Everything known about the built-in kinds.
 pub(crate) struct Facts {
     /// As OpenAPI documents show them.
-    pub(crate) raw: Map<String, Value>,
-    /// The same, linked: what apply walks.
-    pub(crate) definitions: Definitions,
+    definitions: HashMap<&'static str, (&'static str, OnceLock<Value>)>,
+    /// Those that were asked for, linked: what apply walks.
+    linked: RwLock<Definitions>,
+    /// The groups with their versions, in the reference's order.
+    pub(crate) groups: Vec<Group>,
     /// What discovery says.
     pub(crate) resources: Vec<Row>,
     /// What decoding and encoding do.
     pub(crate) structs: Structs,
+}
+
+/// A group as discovery shows it.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Group {
+    pub(crate) name: String,
 }
 
 /// A resource as discovery shows it.
@@ -32,6 +42,8 @@ pub(crate) struct Row {
     pub(crate) categories: Vec<String>,
     pub(crate) verbs: Vec<String>,
     pub(crate) definition: String,
+    /// Which version it is stored in, as discovery tells it: a text that means something only to the reference.
+    pub(crate) hash: String,
     pub(crate) subresources: Vec<SubresourceRow>,
 }
 
@@ -39,21 +51,76 @@ pub(crate) struct Row {
 #[derive(Deserialize)]
 pub(crate) struct SubresourceRow {
     pub(crate) name: String,
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) kind: String,
     pub(crate) verbs: Vec<String>,
-}
-
-#[derive(Deserialize)]
-struct File {
-    definitions: Map<String, Value>,
-    resources: Vec<Row>,
 }
 
 /// The facts.
 pub(crate) static FACTS: LazyLock<Facts> = LazyLock::new(|| {
-    let file: File =
-        serde_json::from_str(include_str!("../facts/openapi.json")).expect("the facts are part of the crate");
-    let definitions =
-        windlass_schema::schema::link(&file.definitions).expect("the facts' definitions are well formed");
-    let structs = Structs::parse(include_str!("../facts/go.json")).expect("the facts are part of the crate");
-    Facts { raw: file.definitions, definitions, resources: file.resources, structs }
+    Facts::over(include_str!("../facts/openapi.json"), include_str!("../facts/go.json"))
+        .expect("the facts are part of the crate")
 });
+
+impl Facts {
+    fn over(openapi: &'static str, go: &'static str) -> Option<Self> {
+        let (head, rest) = openapi.split_once("\"definitions\":{\n")?;
+        let (definitions, resources) = rest.split_once("\n},\n\"resources\":")?;
+        let groups = head.split_once("\"groups\":")?.1;
+        Some(Self {
+            definitions: lines(definitions).map(|(name, text)| (name, (text, OnceLock::new()))).collect(),
+            linked: RwLock::default(),
+            groups: first_value(groups)?,
+            resources: first_value(resources)?,
+            structs: Structs::over(go),
+        })
+    }
+
+    /// Is there a built-in resource of this name?
+    pub(crate) fn has(&self, group: &str, plural: &str) -> bool {
+        self.resources.iter().any(|row| row.group == group && row.plural == plural)
+    }
+
+    /// A definition as OpenAPI documents show it.
+    pub(crate) fn definition(&self, name: &str) -> Option<&Value> {
+        let (text, read) = self.definitions.get(name)?;
+        Some(read.get_or_init(|| first_value(text).expect("the facts are part of the crate")))
+    }
+
+    /// A definition with all that it refers to.
+    pub(crate) fn schema(&self, name: &str) -> Option<Arc<Schema>> {
+        if let Some(schema) = self.linked.read().get(name) {
+            return Some(schema.clone());
+        }
+        let mut linked = self.linked.write();
+        let (mut wanted, mut new) = (vec![name.to_owned()], Map::new());
+        while let Some(name) = wanted.pop() {
+            if linked.contains_key(&name) || new.contains_key(&name) {
+                continue;
+            }
+            let definition = self.definition(&name)?;
+            references(definition, &mut wanted);
+            new.insert(name, definition.clone());
+        }
+        let new = windlass_schema::schema::link_with(&new, &linked);
+        linked.extend(new.expect("the facts' definitions are well formed"));
+        linked.get(name).cloned()
+    }
+}
+
+/// The names of the definitions that a schema refers to.
+fn references(schema: &Value, found: &mut Vec<String>) {
+    match schema {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match value.as_str().and_then(|text| text.strip_prefix("#/components/schemas/")) {
+                    Some(target) if name == "$ref" => found.push(target.to_owned()),
+                    _ => references(value, found),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+        _ => {}
+    }
+}

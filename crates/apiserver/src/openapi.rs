@@ -59,10 +59,12 @@ pub(crate) fn document(api: &Inner, served: &Served, path: &[&str]) -> Option<Va
         } else {
             wanted.extend([name.clone(), format!("{name}List")]);
         }
-        add_paths(resource, &name, &mut paths);
+        if resource.is_stored() {
+            add_paths(resource, &name, &mut paths);
+        }
     }
     while let Some(name) = wanted.pop_first() {
-        if let Some(schema) = FACTS.raw.get(&name)
+        if let Some(schema) = FACTS.definition(&name)
             && !schemas.contains_key(&name)
         {
             references(schema, &mut wanted);

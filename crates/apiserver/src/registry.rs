@@ -1,8 +1,7 @@
 //! Which resources are served: the built-in ones for ever, custom ones as their definitions come and go.
 
 use crate::crd::serve;
-use crate::facts::FACTS;
-use crate::flow::decode;
+use crate::facts::{FACTS, SubresourceRow};
 use crate::kinds::{self, text};
 use crate::resource::{Resource, Selectable, Subresource};
 use parking_lot::RwLock;
@@ -58,7 +57,7 @@ impl Registry {
         next.stamp += 1;
         for resource in serve::resources(crd, next.stamp) {
             // A definition never takes the place of a built-in kind.
-            if kinds::rules(&resource.group, &resource.plural).is_none() {
+            if !FACTS.has(&resource.group, &resource.plural) {
                 next.insert(resource);
             }
         }
@@ -137,11 +136,18 @@ fn rank(version: &str) -> (u8, u64, u64, String) {
 }
 
 fn built_in() -> impl Iterator<Item = Resource> {
-    FACTS.resources.iter().filter_map(|row| {
-        let rules = kinds::rules(&row.group, &row.plural)?;
+    FACTS.resources.iter().map(|row| {
+        let rules = kinds::rules(&row.group, &row.plural);
         let selectable = |(label, path): &(&str, &[&str])| Selectable {
             label: (*label).to_owned(),
             path: path.iter().map(|&name| name.to_owned()).collect(),
+        };
+        let subresource = |sub: &SubresourceRow| Subresource {
+            name: sub.name.clone(),
+            group: sub.group.clone(),
+            version: sub.version.clone(),
+            kind: sub.kind.clone(),
+            verbs: sub.verbs.clone(),
         };
         let mut resource = Resource {
             group: row.group.clone(),
@@ -154,28 +160,17 @@ fn built_in() -> impl Iterator<Item = Resource> {
             short_names: row.short_names.clone(),
             categories: row.categories.clone(),
             verbs: row.verbs.clone(),
-            subresources: row
-                .subresources
-                .iter()
-                .map(|sub| Subresource { name: sub.name.clone(), verbs: sub.verbs.clone() })
-                .collect(),
-            schema: FACTS.definitions.get(&row.definition).cloned(),
+            subresources: row.subresources.iter().map(subresource).collect(),
             selectable: rules.selectable.iter().map(selectable).collect(),
             definition: row.definition.clone(),
+            storage_hash: row.hash.clone(),
             pristine: true,
             rules: Some(rules),
             ..Resource::default()
         };
         resource.stored_as = resource.api_version();
-        resource.blank = blank_fields(&resource).into();
-        Some(resource)
+        resource
     })
-}
-
-fn blank_fields(resource: &Resource) -> String {
-    let Some(Value::Object(fields)) = decode::blank(resource) else { return String::new() };
-    let rest = fields.iter().filter(|(name, _)| !matches!(name.as_str(), "apiVersion" | "kind" | "metadata"));
-    rest.map(|(name, value)| format!(",{}:{value}", Value::from(name.as_str()))).collect()
 }
 
 #[cfg(test)]

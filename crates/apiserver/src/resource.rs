@@ -1,10 +1,12 @@
 //! What a served resource is: its names, its scope, its subresources, and where its objects are kept.
 
+use crate::facts::FACTS;
+use crate::flow::decode;
 use crate::kinds::Rules;
 use crate::status::Named;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
 use windlass_schema::Schema;
 
@@ -33,7 +35,7 @@ pub struct Resource {
     pub verbs: Vec<String>,
     /// What discovery lists under the resource.
     pub subresources: Vec<Subresource>,
-    /// The type; none preserves everything.
+    /// The type of a custom resource; none preserves everything. See [`Self::schema`] for those of all.
     pub schema: Option<Arc<Schema>>,
     /// Where a field selector may look, beside `metadata.name` and `metadata.namespace`: the selector's label and the
     /// path of the field. A missing field selects as the given text.
@@ -44,11 +46,12 @@ pub struct Resource {
     pub stored_as: String,
     /// The types of all versions of its CRD, by `apiVersion`.
     pub schemas: Arc<BTreeMap<String, Arc<Schema>>>,
-    /// The name of the CRD that defines it.
+    /// The name of the CRD that defines it, or of a built-in kind's OpenAPI definition.
     pub definition: String,
-    /// The JSON of what an object has beside its type and metadata when there is nothing in it, each field with a comma
-    /// before it.
-    pub blank: Arc<str>,
+    /// The JSON of what an object of a built-in kind has beside its type and metadata when there is nothing in it.
+    pub(crate) blank: Arc<OnceLock<Arc<str>>>,
+    /// What discovery tells of the version that objects are stored in.
+    pub storage_hash: String,
     /// Told apart from what the same resource was before its CRD changed.
     pub stamp: u64,
     /// Whether everything stored went through this very schema, so that reading needs no second look.
@@ -76,6 +79,12 @@ impl PartialEq for Resource {
 pub struct Subresource {
     /// `status`
     pub name: String,
+    /// Of what it is asked for and answers with, such as `autoscaling` for a scale.
+    pub group: String,
+    /// As above.
+    pub version: String,
+    /// As above.
+    pub kind: String,
     /// What discovery lists.
     pub verbs: Vec<String>,
 }
@@ -103,6 +112,23 @@ impl Resource {
     /// As validation errors name it: by its kind.
     pub fn named_kind(&self) -> Named<'_> {
         Named { group: &self.group, kind: &self.kind }
+    }
+
+    /// The type, as apply walks it; none preserves everything.
+    pub fn schema(&self) -> Option<Arc<Schema>> {
+        if self.custom { self.schema.clone() } else { FACTS.schema(&self.definition) }
+    }
+
+    /// The JSON of what an object has beside its type and metadata when there is nothing in it, each field with a comma
+    /// before it.
+    pub(crate) fn blank(&self) -> Arc<str> {
+        self.blank.get_or_init(|| blank_fields(self).into()).clone()
+    }
+
+    /// Are there objects of it in the store? Some kinds are only questions, or what others send.
+    pub(crate) fn is_stored(&self) -> bool {
+        let has = |verb: &str| self.verbs.iter().any(|known| known == verb);
+        has("create") && has("get")
     }
 
     /// `configmaps` or `widgets.example.com`.
@@ -158,4 +184,10 @@ impl Resource {
             _ => self.selectable.iter().any(|field| field.label == label),
         }
     }
+}
+
+fn blank_fields(resource: &Resource) -> String {
+    let Some(Value::Object(fields)) = decode::blank(resource) else { return String::new() };
+    let rest = fields.iter().filter(|(name, _)| !matches!(name.as_str(), "apiVersion" | "kind" | "metadata"));
+    rest.map(|(name, value)| format!(",{}:{value}", Value::from(name.as_str()))).collect()
 }

@@ -232,12 +232,26 @@ fn verb(
             None => return Err(Status::no_such_resource()),
         },
     };
+    if !is_answered(resource, target.subresource.as_deref()) {
+        return Err(Status::method_not_allowed());
+    }
     let everywhere = resource.namespaced && target.namespace.is_none();
     let known = verbs.iter().any(|known| known == verb);
     if !known || (everywhere && !matches!(verb, "list" | "watch")) {
         return Err(Status::method_not_allowed());
     }
     Ok(verb)
+}
+
+/// Is there an answer to it here? Subresources that lead to a node, and kinds that are but questions, have none yet.
+fn is_answered(resource: &Resource, subresource: Option<&str>) -> bool {
+    match subresource {
+        None => resource.is_stored(),
+        Some(name) => {
+            resource.custom
+                || matches!(name, "status" | "finalize" | "approval" | "ephemeralcontainers" | "resize")
+        }
+    }
 }
 
 async fn read_body<B>(body: B) -> Result<Bytes, Status>

@@ -29,6 +29,14 @@ impl Schema {
 
 /// Reads all definitions of an OpenAPI document and links their references with each other.
 pub fn link(raw: &Map<String, Value>) -> Result<Definitions, Vec<FieldError>> {
+    link_with(raw, &Definitions::new())
+}
+
+/// The same for definitions that refer to each other and to those that are linked already.
+///
+/// # Errors
+/// As [`link`].
+pub fn link_with(raw: &Map<String, Value>, linked: &Definitions) -> Result<Definitions, Vec<FieldError>> {
     let mut reader = Reader::default();
     let mut definitions = Definitions::new();
     for (name, json) in raw {
@@ -36,7 +44,7 @@ pub fn link(raw: &Map<String, Value>) -> Result<Definitions, Vec<FieldError>> {
         definitions.insert(name.clone(), Arc::new(schema));
     }
     for (name, target) in &reader.targets {
-        match definitions.get(name) {
+        match definitions.get(name).or_else(|| linked.get(name)) {
             // Each target is set here and nowhere else, so it cannot have been set before.
             Some(schema) => drop(target.set(Arc::downgrade(schema))),
             None => reader.errors.push(FieldError::not_found(&Path::new("$ref"), name.as_str())),

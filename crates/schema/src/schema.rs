@@ -3,7 +3,7 @@
 //! In comes the JSON of a CRD's `openAPIV3Schema` or of a definition in the server's OpenAPI; out comes a tree that
 //! [`crate::validate`], [`crate::prune`], [`crate::default`] and [`crate::apply`] walk.
 
-pub use crate::parse::link;
+pub use crate::parse::{link, link_with};
 use crate::pattern::Pattern;
 use serde_json::Value;
 use std::collections::BTreeMap;

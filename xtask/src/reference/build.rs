@@ -36,14 +36,7 @@ pub(crate) fn build(version: &str, folder: &Path) -> anyhow::Result<()> {
         command.args(arguments).current_dir(&work.0).env("CGO_ENABLED", "0").env("GOWORK", "off");
         command
     };
-    let kubernetes = format!("k8s.io/kubernetes@v{version}");
-    let download =
-        job::run("downloading Kubernetes", 0, &mut go(&["mod", "download", "-json", &kubernetes]))?;
-    let description: serde_json::Value =
-        serde_json::from_str(&download).context("`go mod download -json` answered no JSON")?;
-    let path = description["GoMod"].as_str().context("`go mod download -json` names no GoMod")?;
-    let text = fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?;
-    fs::write(work.0.join("go.mod"), go_mod(version, &text)?).context("cannot write go.mod")?;
+    fs::write(work.0.join("go.mod"), module_of(version)?).context("cannot write go.mod")?;
 
     let packages: Vec<&str> = PROGRAMS.iter().map(|(package, _)| *package).collect();
     let list = [&["list", "-mod=mod", "-deps"], packages.as_slice()].concat();
@@ -65,6 +58,20 @@ pub(crate) fn build(version: &str, folder: &Path) -> anyhow::Result<()> {
     }
     fs::rename(work.0.join("bin"), folder)
         .with_context(|| format!("cannot move the result to {}", folder.display()))
+}
+
+/// The `go.mod` of a program that uses Kubernetes `version`.
+pub(crate) fn module_of(version: &str) -> anyhow::Result<String> {
+    check_go()?;
+    let kubernetes = format!("k8s.io/kubernetes@v{version}");
+    let mut command = Command::new("go");
+    command.args(["mod", "download", "-json", &kubernetes]).env("GOWORK", "off");
+    let download = job::run("downloading Kubernetes", 0, &mut command)?;
+    let description: serde_json::Value =
+        serde_json::from_str(&download).context("`go mod download -json` answered no JSON")?;
+    let path = description["GoMod"].as_str().context("`go mod download -json` names no GoMod")?;
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?;
+    go_mod(version, &text)
 }
 
 /// A folder of work in progress: gone when the build ends, however it ends.

@@ -8,6 +8,8 @@ mod module;
 #[path = "../../../crates/harness/src/reference/location.rs"]
 mod location;
 
+pub(crate) use build::module_of;
+
 use anyhow::{Context, bail};
 use std::path::PathBuf;
 

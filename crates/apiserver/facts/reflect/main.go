@@ -1,40 +1,55 @@
-// Prints, for every Go struct reachable from the built-in kinds, how encoding/json reads and writes its fields:
-// what OpenAPI does not say (omitempty, pointers, the type names that decoding errors show).
+// Prints, for every Go struct reachable from the kinds of the given groups and versions, how its fields are read and
+// written: what OpenAPI does not say. One line per struct; see ../README.md for the notation.
 //
-// Run with a go.mod that requires the Kubernetes modules of the reference's version; the output is ../go.json.
+// Run by `cargo xtask facts`, with `group/version` arguments and a go.mod that requires the Kubernetes modules of the
+// reference's version.
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
 	"reflect"
+	"sort"
+	"strconv"
 	"strings"
 
-	coordination "k8s.io/api/coordination/v1"
-	core "k8s.io/api/core/v1"
 	extensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	registration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
-type field struct {
-	Type string `json:"type"`
-	Omit string `json:"omit,omitempty"`
+type proto struct {
+	Number int    `json:"number"`
+	Wire   string `json:"wire"`
+	Name   string `json:"name,omitempty"`
 }
 
-// Types that read and write themselves, by Go name: the word that stands for each.
+type field struct {
+	Type     string `json:"type"`
+	Omit     string `json:"omit,omitempty"`
+	Inline   bool   `json:"inline,omitempty"`
+	Proto    *proto `json:"proto,omitempty"`
+	Patch    string `json:"patch,omitempty"`
+	MergeKey string `json:"mergeKey,omitempty"`
+}
+
+// Types that read and write themselves: the word that stands for each.
 var leaves = map[string]string{
-	"v1.Time":                         "time",
-	"v1.MicroTime":                    "microtime",
-	"v1.FieldsV1":                     "any",
-	"v1.JSON":                         "any",
-	"runtime.RawExtension":            "any",
-	"resource.Quantity":               "quantity",
-	"intstr.IntOrString":              "intorstring",
-	"v1.Duration":                     "duration",
-	"v1.JSONSchemaPropsOrArray":       "schemaorarray",
-	"v1.JSONSchemaPropsOrBool":        "schemaorbool",
-	"v1.JSONSchemaPropsOrStringArray": "schemaorstrings",
+	"io.k8s.apimachinery.pkg.apis.meta.v1.Time":                                             "time",
+	"io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime":                                        "microtime",
+	"io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1":                                         "any fields",
+	"io.k8s.apimachinery.pkg.runtime.RawExtension":                                          "any raw",
+	"io.k8s.apimachinery.pkg.api.resource.Quantity":                                         "quantity",
+	"io.k8s.apimachinery.pkg.util.intstr.IntOrString":                                       "intorstring",
+	"io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON":                         "any json",
+	"io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray":       "schemaorarray",
+	"io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrBool":        "schemaorbool",
+	"io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray": "schemaorstrings",
 }
 
 var structs = map[string]map[string]field{}
@@ -49,11 +64,13 @@ func definition(t reflect.Type) string {
 }
 
 func describe(t reflect.Type) string {
-	if word, known := leaves[t.String()]; known {
-		if strings.HasPrefix(word, "schemaor") {
-			visit(reflect.TypeOf(extensions.JSONSchemaProps{}))
+	if t.Kind() == reflect.Struct {
+		if word, known := leaves[definition(t)]; known {
+			if strings.HasPrefix(word, "schemaor") {
+				visit(reflect.TypeOf(extensions.JSONSchemaProps{}))
+			}
+			return word
 		}
-		return word
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -83,19 +100,34 @@ func visit(t reflect.Type) {
 	}
 	fields := map[string]field{}
 	structs[name] = fields
-	collect(t, fields)
+	collect(t, fields, true)
 }
 
-func collect(t reflect.Type, fields map[string]field) {
+// Protobuf nests what JSON inlines, so an inlined struct with a number stays one field, under its Go name. One without
+// is spread out, and protobuf does not see its fields.
+func collect(t reflect.Type, fields map[string]field, numbered bool) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "-" || !f.IsExported() {
 			continue
 		}
-		if f.Anonymous && name == "" {
-			collect(f.Type, fields)
+		inline := f.Anonymous && name == ""
+		wire := numbers(f.Tag.Get("protobuf"))
+		if inline && wire == nil {
+			collect(f.Type, fields, false)
 			continue
+		}
+		if inline {
+			name = f.Name
+		} else if name == "" {
+			name = f.Name
+		}
+		if wire != nil && wire.Name == name {
+			wire.Name = ""
+		}
+		if !numbered {
+			wire = nil
 		}
 		omit := ""
 		if strings.Contains(options, "omitzero") {
@@ -103,22 +135,75 @@ func collect(t reflect.Type, fields map[string]field) {
 		} else if strings.Contains(options, "omitempty") {
 			omit = "empty"
 		}
-		fields[name] = field{describe(f.Type), omit}
+		fields[name] = field{
+			Type: describe(f.Type), Omit: omit, Inline: inline, Proto: wire,
+			Patch: f.Tag.Get("patchStrategy"), MergeKey: f.Tag.Get("patchMergeKey"),
+		}
 	}
 }
 
-func main() {
-	for _, root := range []any{
-		core.Namespace{}, core.ConfigMap{}, core.Secret{}, core.Event{}, coordination.Lease{},
-		extensions.CustomResourceDefinition{}, meta.DeleteOptions{},
-	} {
-		visit(reflect.TypeOf(root))
+func numbers(tag string) *proto {
+	parts := strings.Split(tag, ",")
+	if len(parts) < 3 {
+		return nil
 	}
-	text, err := json.Marshal(structs)
+	number, err := strconv.Atoi(parts[1])
 	if err != nil {
+		return nil
+	}
+	found := &proto{Number: number, Wire: parts[0]}
+	for _, part := range parts[2:] {
+		if name, is := strings.CutPrefix(part, "name="); is {
+			found.Name = name
+		}
+	}
+	return found
+}
+
+func run() error {
+	for _, add := range []func(*runtime.Scheme) error{extensions.AddToScheme, registration.AddToScheme} {
+		if err := add(scheme.Scheme); err != nil {
+			return err
+		}
+	}
+	for _, argument := range os.Args[1:] {
+		groupVersion, err := schema.ParseGroupVersion(argument)
+		if err != nil {
+			return err
+		}
+		for _, kind := range scheme.Scheme.KnownTypes(groupVersion) {
+			visit(kind)
+		}
+	}
+	for _, also := range []any{meta.Status{}, meta.PartialObjectMetadata{}} {
+		visit(reflect.TypeOf(also))
+	}
+	names := make([]string, 0, len(structs))
+	for name := range structs {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	// Go's encoder sorts the fields; one struct per line makes a change of version a short diff.
+	var out bytes.Buffer
+	for i, name := range names {
+		text, err := json.Marshal(structs[name])
+		if err != nil {
+			return err
+		}
+		separator := ",\n"
+		if i == 0 {
+			separator = "{"
+		}
+		fmt.Fprintf(&out, "%s%q:%s", separator, name, text)
+	}
+	out.WriteString("}\n")
+	_, err := out.WriteTo(os.Stdout)
+	return err
+}
+
+func main() {
+	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	// One struct per line: a change of version shows as a short diff.
-	fmt.Println(strings.ReplaceAll(string(text), "}},\"", "}},\n\""))
 }

@@ -51,7 +51,7 @@ pub(crate) fn resources(crd: &Value, stamp: u64) -> Vec<Resource> {
                 "update",
                 "watch",
             ]),
-            subresources: subresources(version),
+            subresources: subresources(crd, version),
             schema: schemas.get(&format!("{group}/{}", text(version, &["name"]))).cloned(),
             selectable: selectable(version),
             custom: true,
@@ -73,10 +73,16 @@ fn schemas(crd: &Value, group: &str) -> BTreeMap<String, Arc<Schema>> {
     versions(crd).iter().filter_map(schema).collect()
 }
 
-fn subresources(version: &Value) -> Vec<Subresource> {
+fn subresources(crd: &Value, version: &Value) -> Vec<Subresource> {
     let status = version.pointer("/subresources/status").filter(|status| !status.is_null());
-    let verbs = owned(&["get", "patch", "update"]);
-    status.map(|_| Subresource { name: "status".to_owned(), verbs }).into_iter().collect()
+    let subresource = |_| Subresource {
+        name: "status".to_owned(),
+        group: text(crd, &["spec", "group"]).to_owned(),
+        version: text(version, &["name"]).to_owned(),
+        kind: text(crd, &["status", "acceptedNames", "kind"]).to_owned(),
+        verbs: owned(&["get", "patch", "update"]),
+    };
+    status.map(subresource).into_iter().collect()
 }
 
 fn selectable(version: &Value) -> Vec<Selectable> {

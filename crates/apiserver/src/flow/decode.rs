@@ -132,7 +132,7 @@ fn built_in(
         // It is read as what it says it is before that turns out to be something else.
         typed::convert(&FACTS.structs, &claimed.definition, value, "", unknown)
             .map_err(|failure| failure.0)?;
-        let (package, wanted, short) = (rules.package, &resource.kind, group_version.1);
+        let (package, wanted, short) = (kinds::package(&resource.group), &resource.kind, group_version.1);
         return Err(format!("converting ({short}.{kind}) to ({package}.{wanted}): unknown conversion"));
     }
     let value = if value.is_null() { Value::Object(Map::new()) } else { value };

@@ -86,10 +86,10 @@ fn with_context<T>(operation: &Operation<'_>, run: impl FnOnce(&Context<'_>) -> 
     let api_version = resource.api_version();
     let schema = |version: &str| {
         if version == api_version {
-            return resource.schema.clone();
+            return resource.schema();
         }
         let (group, version) = version.split_once('/').unwrap_or(("", version));
-        served.get(group, version, &resource.plural).and_then(|resource| resource.schema.clone())
+        served.get(group, version, &resource.plural).and_then(|resource| resource.schema())
     };
     let convert = conversion(resource, &served);
     let reset_fields = reset_fields(resource, &operation.subresource);
@@ -120,8 +120,8 @@ fn conversion(resource: &Resource, served: &Served) -> Box<dyn Convert> {
 /// What a request on this path may not own: what the kind takes back anyway.
 fn reset_fields(resource: &Resource, subresource: &str) -> ResetFields {
     let fields: &[&[&str]] = match (resource.rules, subresource) {
-        (Some(rules), "") if rules.resets_status => &[&["status"]],
-        (Some(rules), "status") if rules.resets_status => &[&["spec"]],
+        (Some(_), "") if resource.has_subresource("status") => &[&["status"]],
+        (Some(_), "status") => &[&["spec"]],
         (Some(_), "finalize") => &[&["status"]],
         (None, "") if resource.has_subresource("status") => &[&["status"]],
         (None, "status") => &[&["metadata"], &["spec"]],

@@ -1,11 +1,11 @@
 //! What only the server sets: identity, times, generation, and the parts that a request may not touch.
 
-use super::Operation;
+use super::{Operation, decode};
 use crate::kinds::{child, text};
 use crate::resource::Resource;
 use crate::status::Status;
 use serde_json::{Map, Value, json};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// What generated names end with: no vowels, and nothing that looks like another.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -90,7 +90,18 @@ pub(crate) fn create(operation: &Operation<'_>, object: &mut Value) {
         metadata.insert("name".to_owned(), json!(generated(&prefix)));
     }
     match resource.rules {
-        Some(rules) => (rules.prepare_create)(object),
+        Some(rules) => {
+            if resource.has_subresource("status")
+                && !rules.brings_status
+                && let Some(object) = object.as_object_mut()
+            {
+                put(object, "status", decode::blank(resource).as_ref().and_then(|blank| blank.get("status")));
+            }
+            if rules.generation {
+                child(object, "metadata").insert("generation".to_owned(), json!(1));
+            }
+            (rules.prepare_create)(object);
+        }
         None => {
             if resource.has_subresource("status")
                 && let Some(object) = object.as_object_mut()
@@ -110,6 +121,9 @@ pub(crate) fn update(operation: &Operation<'_>, new: &mut Value, old: &Value) {
     put(child(new, "metadata"), "generation", old_metadata.get("generation"));
     match resource.rules {
         Some(rules) => {
+            if rules.owned.is_empty() {
+                keep_to_subresource(operation, new, old);
+            }
             for (owner, field) in rules.owned {
                 if *owner != operation.subresource
                     && let Some(new) = new.as_object_mut()
@@ -122,8 +136,8 @@ pub(crate) fn update(operation: &Operation<'_>, new: &mut Value, old: &Value) {
         None => custom_update(operation, resource, new, old),
     }
     let raises = match resource.rules {
-        Some(rules) => rules.generation && new.get("spec") != old.get("spec"),
-        None => operation.subresource.is_empty() && differs_beside_metadata(new, old),
+        Some(rules) => rules.generation && differs_beside_metadata(new, old, true),
+        None => operation.subresource.is_empty() && differs_beside_metadata(new, old, false),
     };
     let metadata = child(new, "metadata");
     if raises {
@@ -141,6 +155,22 @@ pub(crate) fn update(operation: &Operation<'_>, new: &mut Value, old: &Value) {
         put(metadata, "deletionGracePeriodSeconds", old_metadata.get("deletionGracePeriodSeconds"));
     }
     metadata.remove("selfLink");
+}
+
+/// An object's own path leaves its status as it was, and the status' path all that is not status or metadata.
+fn keep_to_subresource(operation: &Operation<'_>, new: &mut Value, old: &Value) {
+    if !operation.resource.has_subresource("status") {
+        return;
+    }
+    let (Some(new), Some(old)) = (new.as_object_mut(), old.as_object()) else { return };
+    let is_kept = |name: &str| match operation.subresource.as_str() {
+        "status" | "approval" => name != "status" && name != "metadata",
+        _ => name == "status",
+    };
+    let names: BTreeSet<&String> = new.keys().chain(old.keys()).filter(|name| is_kept(name)).collect();
+    for name in names.into_iter().cloned().collect::<Vec<_>>() {
+        put(new, &name, old.get(&name));
+    }
 }
 
 fn custom_update(operation: &Operation<'_>, resource: &Resource, new: &mut Value, old: &Value) {
@@ -165,13 +195,11 @@ fn custom_update(operation: &Operation<'_>, resource: &Resource, new: &mut Value
     }
 }
 
-fn differs_beside_metadata(new: &Value, old: &Value) -> bool {
+fn differs_beside_metadata(new: &Value, old: &Value, nor_status: bool) -> bool {
     let rest = |value: &'_ Value| -> Vec<(String, Value)> {
         let fields = value.as_object().into_iter().flatten();
-        fields
-            .filter(|(name, _)| *name != "metadata")
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect()
+        let counts = |name: &str| name != "metadata" && !(nor_status && name == "status");
+        fields.filter(|(name, _)| counts(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
     };
     rest(new) != rest(old)
 }

@@ -17,7 +17,7 @@ pub(crate) fn create(operation: &Operation<'_>, object: &Value) -> Result<(), St
     let errors = match resource.rules {
         Some(rules) => {
             let mut errors = metadata(resource, object, rules.name);
-            errors.extend(core_finalizers(rules, object));
+            errors.extend(core_finalizers(resource, rules, object));
             errors.extend((rules.validate)(object));
             errors
         }
@@ -46,12 +46,12 @@ pub(crate) fn update(operation: &Operation<'_>, new: &Value, old: &Value) -> Res
         Some(rules) => {
             if rules.repeats_metadata {
                 errors.extend(changes());
-                errors.extend(core_finalizers(rules, new));
+                errors.extend(core_finalizers(resource, rules, new));
             }
             errors.extend((rules.validate_update)(new, old, &operation.subresource));
             if rules.revalidates && operation.subresource.is_empty() {
                 errors.extend(metadata(resource, new, rules.name));
-                errors.extend(core_finalizers(rules, new));
+                errors.extend(core_finalizers(resource, rules, new));
                 errors.extend((rules.validate)(new));
             }
         }
@@ -83,8 +83,8 @@ fn is_unqualified(finalizer: &str) -> bool {
 }
 
 /// The core group's kinds ask more of finalizers than others do.
-fn core_finalizers(rules: &Rules, object: &Value) -> Vec<FieldError> {
-    if rules.package != "core" || !rules.repeats_metadata {
+fn core_finalizers(resource: &Resource, rules: &Rules, object: &Value) -> Vec<FieldError> {
+    if !resource.group.is_empty() || !rules.repeats_metadata {
         return Vec::new();
     }
     let path = Path::new("metadata").child("finalizers");

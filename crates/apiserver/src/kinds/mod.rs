@@ -4,4 +4,4 @@ mod checks;
 mod table;
 
 pub(crate) use checks::{child, text};
-pub(crate) use table::{Dependents, Rules, rules};
+pub(crate) use table::{Dependents, Rules, package, rules};

@@ -20,8 +20,6 @@ pub(crate) enum Dependents {
 pub(crate) struct Rules {
     pub(crate) group: &'static str,
     pub(crate) plural: &'static str,
-    /// The package of its Go type, which conversion errors name.
-    pub(crate) package: &'static str,
     pub(crate) name: NameRule,
     pub(crate) dependents: Dependents,
     /// May an update leave the version out?
@@ -36,8 +34,8 @@ pub(crate) struct Rules {
     pub(crate) selectable: &'static [(&'static str, &'static [&'static str])],
     /// Fields that only some subresource may change: the subresource that may (empty for the object itself) and the field.
     pub(crate) owned: &'static [(&'static str, &'static str)],
-    /// Is the status kept out of what plain writers own?
-    pub(crate) resets_status: bool,
+    /// May a new object bring its status?
+    pub(crate) brings_status: bool,
     /// Fills in what was left out.
     pub(crate) default: fn(&mut Value),
     /// What creation sets whatever the client sent.
@@ -58,7 +56,6 @@ pub(crate) struct Rules {
 const PLAIN: Rules = Rules {
     group: "",
     plural: "",
-    package: "core",
     name: NameRule::Subdomain,
     dependents: Dependents::Collected,
     unconditional_update: true,
@@ -67,7 +64,7 @@ const PLAIN: Rules = Rules {
     uncached: false,
     selectable: &[],
     owned: &[],
-    resets_status: false,
+    brings_status: false,
     default: |_| {},
     prepare_create: |_| {},
     prepare_update: |_, _| {},
@@ -84,7 +81,6 @@ static TABLE: [Rules; 6] = [
         name: NameRule::Label,
         selectable: &[("status.phase", &["status", "phase"])],
         owned: &[("finalize", "spec"), ("status", "status")],
-        resets_status: true,
         default: checks::default_namespace,
         prepare_create: checks::prepare_namespace,
         first_deletion: Some(checks::terminate_namespace),
@@ -135,7 +131,6 @@ static TABLE: [Rules; 6] = [
     Rules {
         group: "coordination.k8s.io",
         plural: "leases",
-        package: "coordination",
         create_on_update: true,
         unconditional_update: false,
         prepare_create: checks::prepare_lease,
@@ -148,11 +143,9 @@ static TABLE: [Rules; 6] = [
     Rules {
         group: "apiextensions.k8s.io",
         plural: "customresourcedefinitions",
-        package: "apiextensions",
         unconditional_update: false,
         generation: true,
         owned: &[("", "spec"), ("status", "status")],
-        resets_status: true,
         default: crd::prepare::default,
         prepare_create: crd::prepare::create,
         first_deletion: Some(crd::prepare::terminate),
@@ -164,7 +157,16 @@ static TABLE: [Rules; 6] = [
     },
 ];
 
-/// The row of a built-in kind.
-pub(crate) fn rules(group: &str, plural: &str) -> Option<&'static Rules> {
-    TABLE.iter().find(|rules| rules.group == group && rules.plural == plural)
+/// The row of a built-in kind: of most, the plain one.
+pub(crate) fn rules(group: &str, plural: &str) -> &'static Rules {
+    static REST: Rules = PLAIN;
+    TABLE.iter().find(|rules| rules.group == group && rules.plural == plural).unwrap_or(&REST)
+}
+
+/// The package of a group's Go types, which conversion errors name.
+pub(crate) fn package(group: &str) -> &str {
+    match group.split('.').next() {
+        None | Some("") => "core",
+        Some(name) => name,
+    }
 }

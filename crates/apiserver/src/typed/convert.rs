@@ -1,6 +1,6 @@
 //! The conversion itself: one walk over the value and its type.
 
-use super::{Field, Omit, Structs, Type, short, time};
+use super::{Field, Omit, Structs, Type, quantity, short, time};
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
@@ -107,6 +107,22 @@ impl Walk<'_> {
                 Some(other) => self
                     .fail(format!("json: cannot unmarshal {} into Go value of type string", shape(&other))),
             },
+            Type::Quantity => {
+                let text = match value {
+                    None => return Value::String("0".to_owned()),
+                    Some(Value::String(text)) => text,
+                    Some(other) => other.to_string(),
+                };
+                match quantity::rewrite(&text) {
+                    Ok(text) => Value::String(text),
+                    Err(why) => self.fail(why.to_owned()),
+                }
+            }
+            Type::IntOrString => match value {
+                None => Value::from(0),
+                Some(Value::String(text)) => Value::String(text),
+                some => self.int_or_string(some),
+            },
             Type::Any => value.unwrap_or(Value::Null),
             Type::SchemaOrBool | Type::SchemaOrArray | Type::SchemaOrStrings => self.schema_or(kind, value),
             Type::Pointer(inner) => match value {
@@ -129,6 +145,18 @@ impl Walk<'_> {
                 Some(other) => self.wrong(shape(&other), kind),
             },
         }
+    }
+
+    /// Reads itself, and so its errors know nothing of where it is.
+    fn int_or_string(&mut self, value: Option<Value>) -> Value {
+        let found = match value {
+            Some(Value::Number(number)) => match fits(&number, 32, true) {
+                Some(number) => return Value::Number(number),
+                None => format!("number {number}"),
+            },
+            other => shape(&other.unwrap_or_default()).to_owned(),
+        };
+        self.fail(format!("json: cannot unmarshal {found} into Go value of type int32"))
     }
 
     fn schema_or(&mut self, kind: &Type, value: Option<Value>) -> Value {
@@ -175,11 +203,11 @@ impl Walk<'_> {
 
     fn object(&mut self, definition: &str, mut object: Map<String, Value>) -> Value {
         let structs = self.structs;
-        let Some(fields) = structs.get(definition) else { return Value::Object(object) };
+        let Some(known) = structs.get(definition) else { return Value::Object(object) };
         let outer = self.within.replace(short(definition).rsplit('.').next().unwrap_or_default().to_owned());
         let length = self.path.len();
         let mut converted = Map::new();
-        for (name, field) in fields {
+        for (name, field) in &known.fields {
             self.step(name);
             self.fields.push(name.clone());
             let given = object.remove(name);
@@ -232,7 +260,10 @@ fn omitted(field: &Field, value: &Value) -> bool {
         (Omit::Never, _) => false,
         (Omit::Zero, _) => value.is_null(),
         // An empty struct is not empty to Go, and neither is what writes itself.
-        (Omit::Empty, Type::Struct(_) | Type::Time | Type::MicroTime) => false,
+        (
+            Omit::Empty,
+            Type::Struct(_) | Type::Time | Type::MicroTime | Type::Quantity | Type::IntOrString,
+        ) => false,
         (Omit::Empty, Type::Pointer(_)) => value.is_null(),
         (Omit::Empty, _) => match value {
             Value::Null => true,

@@ -4,12 +4,14 @@
 //! In comes JSON as a client sent it, out comes JSON as Kubernetes would send it back.
 
 mod convert;
+mod quantity;
 mod time;
 
 pub(crate) use convert::{convert, shape};
 
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::OnceLock;
 
 /// A Go type, as far as its JSON goes. Names are those that Go's errors show, where they differ from the built-in type's.
 #[derive(Debug, Clone)]
@@ -25,6 +27,8 @@ pub(crate) enum Type {
     Bytes,
     Time,
     MicroTime,
+    Quantity,
+    IntOrString,
     /// Reads and writes itself; passed on untouched.
     Any,
     /// A schema, or a list of them.
@@ -49,41 +53,94 @@ pub(crate) enum Omit {
     Zero,
 }
 
+/// What a field is in protobuf.
+#[allow(dead_code, reason = "what protobuf reads comes with it")]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Proto {
+    pub(crate) number: u32,
+    /// `varint`, `bytes`, `fixed64` and so on: the wire type of one item.
+    pub(crate) wire: String,
+}
+
 /// A field of a struct.
-#[derive(Debug, Clone)]
+#[allow(dead_code, reason = "what protobuf and strategic merge patches read comes with them")]
+#[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Field {
+    #[serde(rename = "type", deserialize_with = "read_type")]
     pub(crate) kind: Type,
-    pub(crate) omit: Omit,
-}
-
-/// All structs, by the names of their OpenAPI definitions.
-#[derive(Debug, Default)]
-pub(crate) struct Structs(BTreeMap<String, BTreeMap<String, Field>>);
-
-#[derive(Deserialize)]
-struct RawField {
-    #[serde(rename = "type")]
-    kind: String,
     #[serde(default)]
-    omit: Omit,
+    pub(crate) omit: Omit,
+    /// A struct whose fields JSON shows among ours; protobuf has it as one field.
+    #[serde(default)]
+    pub(crate) inline: bool,
+    /// None for what protobuf does not carry: the type, which is in its envelope.
+    #[serde(default)]
+    pub(crate) proto: Option<Proto>,
+    /// How strategic merge patches treat it: `merge`, `replace`, `retainKeys` or `merge,retainKeys`; empty for no way of
+    /// its own.
+    #[serde(default)]
+    pub(crate) patch: String,
+    /// What tells the items of a merged list apart.
+    #[serde(default, rename = "mergeKey")]
+    pub(crate) merge_key: String,
 }
+
+fn read_type<'de, D: serde::Deserializer<'de>>(source: D) -> Result<Type, D::Error> {
+    let text = std::borrow::Cow::<str>::deserialize(source)?;
+    Ok(Type::parse(&text))
+}
+
+/// A Go struct.
+#[allow(dead_code, reason = "what protobuf reads comes with it")]
+#[derive(Debug, Default)]
+pub(crate) struct Struct {
+    /// As declared: what is inlined is one field, under its Go name.
+    pub(crate) declared: BTreeMap<String, Field>,
+    /// As JSON shows it: what is inlined is spread out.
+    pub(crate) fields: BTreeMap<String, Field>,
+}
+
+/// All structs, by the names of their OpenAPI definitions. Each is read when first asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Structs(HashMap<&'static str, (&'static str, OnceLock<Struct>)>);
 
 impl Structs {
-    /// Reads the facts file.
-    pub(crate) fn parse(text: &str) -> Result<Self, serde_json::Error> {
-        let raw: BTreeMap<String, BTreeMap<String, RawField>> = serde_json::from_str(text)?;
-        let fields = |fields: BTreeMap<String, RawField>| {
-            fields
-                .into_iter()
-                .map(|(name, field)| (name, Field { kind: Type::parse(&field.kind), omit: field.omit }))
-                .collect()
-        };
-        Ok(Self(raw.into_iter().map(|(name, raw)| (name, fields(raw))).collect()))
+    /// Over the facts file, which has one struct per line.
+    pub(crate) fn over(text: &'static str) -> Self {
+        Self(lines(text).map(|(name, text)| (name, (text, OnceLock::new()))).collect())
     }
 
-    pub(crate) fn get(&self, definition: &str) -> Option<&BTreeMap<String, Field>> {
-        self.0.get(definition)
+    pub(crate) fn get(&self, definition: &str) -> Option<&Struct> {
+        let (text, read) = self.0.get(definition)?;
+        Some(read.get_or_init(|| self.read(text)))
     }
+
+    fn read(&self, text: &str) -> Struct {
+        let declared: BTreeMap<String, Field> = first_value(text).expect("the facts are part of the crate");
+        let mut fields = BTreeMap::new();
+        for (name, field) in &declared {
+            match &field.kind {
+                Type::Struct(inner) if field.inline => {
+                    fields.extend(self.get(inner).into_iter().flat_map(|inner| inner.fields.clone()));
+                }
+                _ => _ = fields.insert(name.clone(), field.clone()),
+            }
+        }
+        Struct { declared, fields }
+    }
+}
+
+/// The lines of a facts file that are `"name":value`, with whatever follows the value.
+pub(crate) fn lines(text: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    text.lines().filter_map(|line| {
+        let line = line.strip_prefix('{').unwrap_or(line);
+        line.strip_prefix('"')?.split_once("\":")
+    })
+}
+
+/// The JSON value that a text begins with.
+pub(crate) fn first_value<T: serde::de::DeserializeOwned>(text: &str) -> Option<T> {
+    serde_json::Deserializer::from_str(text).into_iter().next()?.ok()
 }
 
 impl Type {
@@ -105,12 +162,17 @@ impl Type {
             "int" | "int64" => Self::Int { bits: 64, signed: true, name },
             "int32" => Self::Int { bits: 32, signed: true, name },
             "int16" => Self::Int { bits: 16, signed: true, name },
+            "int8" => Self::Int { bits: 8, signed: true, name },
+            "uint8" => Self::Int { bits: 8, signed: false, name },
+            "uint16" => Self::Int { bits: 16, signed: false, name },
             "uint64" => Self::Int { bits: 64, signed: false, name },
             "uint32" => Self::Int { bits: 32, signed: false, name },
             "float64" | "float32" => Self::Float(name),
             "bytes" => Self::Bytes,
             "time" => Self::Time,
             "microtime" => Self::MicroTime,
+            "quantity" => Self::Quantity,
+            "intorstring" => Self::IntOrString,
             "schemaorarray" => Self::SchemaOrArray,
             "schemaorbool" => Self::SchemaOrBool,
             "schemaorstrings" => Self::SchemaOrStrings,
@@ -131,6 +193,8 @@ impl Type {
             Self::Bytes => "[]uint8".to_owned(),
             Self::Time => "v1.Time".to_owned(),
             Self::MicroTime => "v1.MicroTime".to_owned(),
+            Self::Quantity => "resource.Quantity".to_owned(),
+            Self::IntOrString => "intstr.IntOrString".to_owned(),
             Self::Any => "interface {}".to_owned(),
             Self::SchemaOrArray => "v1.JSONSchemaPropsOrArray".to_owned(),
             Self::SchemaOrBool => "v1.JSONSchemaPropsOrBool".to_owned(),

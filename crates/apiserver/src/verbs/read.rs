@@ -16,7 +16,7 @@ use windlass_schema::selector::{Fields, Labels};
 pub(crate) fn view(resource: &Resource) -> View {
     let view = View::stored(&resource.api_version(), &resource.kind, &resource.list_kind, resource.custom);
     if !resource.custom || resource.pristine {
-        return view.with_blank(resource.blank.clone());
+        return view.with_blank(resource.blank());
     }
     let name = format!("{} {}", resource.api_version(), resource.stamp);
     let resource = Arc::new(resource.clone());

@@ -12,7 +12,8 @@ async fn groups_and_resources_are_listed() {
     assert_eq!(client.get("/api").await.expect(200)["versions"], json!(["v1"]));
     let groups = client.get("/apis").await.expect(200);
     let names: Vec<_> = groups["groups"].as_array().unwrap().iter().map(|group| &group["name"]).collect();
-    assert_eq!(names, ["apiextensions.k8s.io", "coordination.k8s.io", "example.com"]);
+    assert_eq!(names.len(), 21);
+    assert_eq!((names[0], names[20]), (&json!("apiregistration.k8s.io"), &json!("example.com")));
     let core = client.get("/api/v1").await.expect(200);
     let names: Vec<_> =
         core["resources"].as_array().unwrap().iter().map(|resource| &resource["name"]).collect();
