@@ -1,5 +1,6 @@
 //! The embedded Kubernetes API: store, registry and HTTP, in one process and without kube-rs.
 
+mod accept;
 mod api;
 mod body;
 mod crd;
@@ -19,6 +20,7 @@ mod serve;
 mod service;
 pub mod status;
 pub mod store;
+mod table;
 mod typed;
 mod verbs;
 

@@ -4,6 +4,7 @@ use crate::facts::FACTS;
 use crate::flow::decode;
 use crate::kinds::Rules;
 use crate::status::Named;
+use crate::table::CustomColumn;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -62,6 +63,8 @@ pub struct Resource {
     pub terminating: bool,
     /// What clients are told with every answer, if the version is deprecated.
     pub deprecation: Option<String>,
+    /// What a custom resource's tables show beside the name.
+    pub(crate) columns: Arc<[CustomColumn]>,
     /// What is special about a built-in kind.
     pub(crate) rules: Option<&'static Rules>,
 }
