@@ -95,8 +95,12 @@ pub(crate) fn form(accept: &str, watch: bool) -> Result<Form, Status> {
     if clauses.is_empty() {
         return Err(Status::not_acceptable(if watch { &WATCHED } else { &SERVED }));
     }
-    let accepted = || format!("only the following media types are accepted: {}", SERVED.join(", "));
-    clauses.iter().find_map(Clause::form).ok_or_else(|| Status::not_transformable(accepted()))
+    clauses.iter().find_map(Clause::form).ok_or_else(untransformable)
+}
+
+/// 406 for JSON of a kind that there is not.
+pub(crate) fn untransformable() -> Status {
+    Status::not_transformable(format!("only the following media types are accepted: {}", SERVED.join(", ")))
 }
 
 /// Should JSON be indented: because the client said so, or because a person reads along?

@@ -1,25 +1,37 @@
 //! The API as a whole: made once, cloned cheaply, asked through services.
 
+use crate::accounts::Accounts;
 use crate::crd::{self, lifecycle};
+use crate::credentials::{Credentials, CredentialsError};
 use crate::faults::Faults;
 use crate::flow::Operation;
 use crate::flow::authenticate::Identity;
 use crate::flow::{decode, managed};
+use crate::kinds::services::Taken;
 use crate::query::{Strictness, WriteOptions};
 use crate::registry::Registry;
 use crate::resource::Resource;
 use crate::service::ApiService;
-use crate::store::{Options, Store};
+use crate::status::Status;
+use crate::store::{Key, OpenError, Options, Store};
 use crate::verbs::create::store_new;
 use futures::FutureExt;
 use serde_json::json;
-use std::sync::Arc;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use windlass_clock::Clock;
 
 /// The namespaces that are there from the start.
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+
+/// Where in its directory an API keeps its objects.
+const STORE: &str = "store";
+
+/// And who it and its administrator are.
+const CREDENTIALS: &str = "credentials";
 
 /// What an API is made from.
 #[derive(Debug, Clone)]
@@ -28,12 +40,16 @@ pub struct Config {
     pub clock: Clock,
     /// How much history it keeps.
     pub store: Options,
+    /// Who the server and its administrator are; without them, they are made when first needed, and kept in `data_dir`.
+    pub credentials: Option<Credentials>,
+    /// The directory in which [`Api::open`] keeps everything, made if it is missing; without one it is all in memory.
+    pub data_dir: Option<PathBuf>,
 }
 
 impl Default for Config {
-    /// The machine's own time, and as much history as Kubernetes keeps.
+    /// The machine's own time, as much history as Kubernetes keeps, and all of it in memory.
     fn default() -> Self {
-        Self { clock: Clock::real(), store: Options::default() }
+        Self { clock: Clock::real(), store: Options::default(), credentials: None, data_dir: None }
     }
 }
 
@@ -51,33 +67,47 @@ pub(crate) struct Inner {
     /// Held while a definition gets its names or goes.
     pub(crate) settling: Mutex<()>,
     pub(crate) own_identity: Identity,
+    credentials: OnceLock<Credentials>,
+    /// Where credentials are kept, if anywhere; held while they are looked for.
+    kept_in: parking_lot::Mutex<Option<PathBuf>>,
+    accounts: OnceLock<Accounts>,
+    /// Which addresses and ports Services have.
+    pub(crate) taken: Taken,
     /// Cancelled when the API stops: watches end.
     pub(crate) stopped: CancellationToken,
 }
 
 impl Api {
-    /// A new API with nothing in it but the namespaces that every cluster has.
+    /// A new API in memory, with nothing in it but the namespaces that every cluster has. A `data_dir` is for
+    /// [`Api::open`].
     pub fn new(config: Config) -> Self {
-        let registry = Registry::new();
-        let definitions = registry
-            .get(crd::GROUP, "v1", "customresourcedefinitions")
-            .expect("the definitions' own resource is built in");
         let store = Store::new(config.store, config.clock.clone());
-        let inner = Inner {
-            faults: Faults::new(store.clone()),
-            store,
-            clock: config.clock,
-            registry,
-            definitions,
-            settling: Mutex::new(()),
-            own_identity: lifecycle::own_identity(),
-            stopped: CancellationToken::new(),
-        };
-        let namespaces = inner.registry.get("", "v1", "namespaces").expect("namespaces are built in");
-        for name in NAMESPACES {
-            inner.make_namespace(&namespaces, name);
-        }
+        let inner = Inner::new(config.clock, store, config.credentials);
+        let made = inner.make_namespaces().now_or_never();
+        debug_assert!(matches!(made, Some(Ok(()))), "an empty store in memory takes a namespace at once");
         Self(Arc::new(inner))
+    }
+
+    /// The API in `data_dir`, with everything that was ever acknowledged there, or a new one; in memory without a
+    /// `data_dir`. Changes are durable before they are answered or seen. Watches and lists from before a restart are told
+    /// that their version is too old.
+    ///
+    /// # Errors
+    /// [`OpenError`] says what is wrong with the directory.
+    pub async fn open(config: Config) -> Result<Self, OpenError> {
+        let Some(data_dir) = config.data_dir.clone() else { return Ok(Self::new(config)) };
+        let directory = data_dir.join(STORE);
+        let failed = |error: io::Error| OpenError::Disk { file: data_dir.join(STORE), source: error };
+        let opening = {
+            let (clock, options) = (config.clock.clone(), config.store);
+            tokio::task::spawn_blocking(move || Store::open(&directory, options, clock))
+        };
+        let store = opening.await.map_err(|error| failed(io::Error::other(error)))??;
+        let inner = Inner::new(config.clock, store, config.credentials);
+        *inner.kept_in.lock() = Some(data_dir.join(CREDENTIALS));
+        lifecycle::resume(&inner).await;
+        inner.make_namespaces().await.map_err(|status| failed(io::Error::other(status.message)))?;
+        Ok(Self(Arc::new(inner)))
     }
 
     /// The API as `identity` sees it: a service for requests of any body, such as a `kube::Client` is made of.
@@ -100,6 +130,14 @@ impl Api {
         &self.0.clock
     }
 
+    /// Who the server and its administrator are; made now if the configuration had none.
+    ///
+    /// # Errors
+    /// When those that are kept cannot be read, or new ones cannot be made.
+    pub fn credentials(&self) -> Result<&Credentials, CredentialsError> {
+        self.0.credentials()
+    }
+
     /// Ends all watches, as a server that goes down does. Requests are answered as before.
     pub fn end_watches(&self) {
         self.0.stopped.cancel();
@@ -107,7 +145,63 @@ impl Api {
 }
 
 impl Inner {
-    fn make_namespace(&self, resource: &Arc<Resource>, name: &str) {
+    pub(crate) fn credentials(&self) -> Result<&Credentials, CredentialsError> {
+        if let Some(credentials) = self.credentials.get() {
+            return Ok(credentials);
+        }
+        let folder = self.kept_in.lock();
+        if let Some(credentials) = self.credentials.get() {
+            return Ok(credentials);
+        }
+        let made = match &*folder {
+            Some(folder) => Credentials::kept_in(folder)?,
+            None => Credentials::generate()?,
+        };
+        Ok(self.credentials.get_or_init(|| made))
+    }
+
+    /// Makes and reads service accounts' tokens.
+    pub(crate) fn accounts(&self) -> io::Result<&Accounts> {
+        if let Some(accounts) = self.accounts.get() {
+            return Ok(accounts);
+        }
+        let made = Accounts::new(self.credentials().map_err(io::Error::other)?)?;
+        Ok(self.accounts.get_or_init(|| made))
+    }
+
+    fn new(clock: Clock, store: Arc<Store>, credentials: Option<Credentials>) -> Self {
+        let registry = Registry::new();
+        let definitions = registry
+            .get(crd::GROUP, "v1", "customresourcedefinitions")
+            .expect("the definitions' own resource is built in");
+        Self {
+            faults: Faults::new(store.clone()),
+            store,
+            clock,
+            registry,
+            definitions,
+            settling: Mutex::new(()),
+            own_identity: lifecycle::own_identity(),
+            taken: Taken::default(),
+            credentials: credentials.map(OnceLock::from).unwrap_or_default(),
+            kept_in: parking_lot::Mutex::new(None),
+            accounts: OnceLock::new(),
+            stopped: CancellationToken::new(),
+        }
+    }
+
+    /// Makes the namespaces that every cluster has, as far as they are missing.
+    async fn make_namespaces(&self) -> Result<(), Status> {
+        let namespaces = self.registry.get("", "v1", "namespaces").expect("namespaces are built in");
+        for name in NAMESPACES {
+            if self.store.get(&Key::new("namespaces", "", name)).is_none() {
+                self.make_namespace(&namespaces, name).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn make_namespace(&self, resource: &Arc<Resource>, name: &str) -> Result<(), Status> {
         let operation = Operation {
             api: self,
             identity: &self.own_identity,
@@ -127,8 +221,7 @@ impl Inner {
         let namespace = json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}});
         let mut object = decode::object(resource, namespace).expect("a namespace needs but a name").value;
         managed::update(&operation, None, &mut object);
-        let made = store_new(&operation, object).now_or_never();
-        debug_assert!(matches!(made, Some(Ok(_))), "an empty store in memory takes a namespace at once");
+        store_new(&operation, object).await.map(|_| ())
     }
 }
 

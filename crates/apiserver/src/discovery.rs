@@ -1,21 +1,27 @@
 //! What the server says about itself: version, health, groups and their resources.
 
+use crate::accept;
+use crate::accounts;
+use crate::aggregated::{self, Wanted};
 use crate::api::Inner;
 use crate::body::ApiBody;
 use crate::facts::FACTS;
 use crate::openapi;
 use crate::registry::Served;
 use crate::resource::Resource;
-use crate::service::{document, failure, plain};
+use crate::service::{document, failure, plain, respond};
 use crate::status::Status;
+use bytes::Bytes;
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, HOST, HeaderValue, IF_NONE_MATCH, VARY};
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
 
 /// The version of Kubernetes whose behaviour this is.
-pub(crate) const VERSION: &str = "v1.36.4";
+pub const VERSION: &str = "v1.36.4";
 
 /// Answers what is not about a resource.
 pub(crate) fn answer(api: &Inner, parts: &Parts, segments: &[String]) -> Response<ApiBody> {
@@ -23,7 +29,23 @@ pub(crate) fn answer(api: &Inner, parts: &Parts, segments: &[String]) -> Respons
         return failure(&Status::method_not_allowed());
     }
     let served = api.registry.served();
+    let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+    if let ["api"] | ["apis"] = segments.as_slice() {
+        match aggregated::wanted(header(ACCEPT)) {
+            Wanted::Legacy => {}
+            Wanted::Aggregated => {
+                let core = segments == ["api"];
+                let body = windlass_schema::json::write(&aggregated::document(&served, core));
+                let tag = tag(&body);
+                return tagged(aggregated::MEDIA_TYPE, &tag, header(IF_NONE_MATCH), body);
+            }
+            Wanted::Nothing => return failure(&accept::untransformable()),
+        }
+    }
+    if let ["openapi", rest @ ..] = segments.as_slice() {
+        return openapi::answer(api, &served, parts, rest);
+    }
     let found = match segments.as_slice() {
         ["version"] => Some(version()),
         ["healthz" | "livez" | "readyz", ..] => return plain(StatusCode::OK, "ok"),
@@ -40,8 +62,17 @@ pub(crate) fn answer(api: &Inner, parts: &Parts, segments: &[String]) -> Respons
             group
         }),
         ["apis", group, version] => resource_list(&served, group, version),
-        ["openapi", "v3"] => Some(openapi::index(&served)),
-        ["openapi", "v3", rest @ ..] => openapi::document(api, &served, rest),
+        ["openid", "v1", "jwks"] => {
+            return match api.accounts() {
+                Ok(accounts) => public(&accounts.key_set(), "application/jwk-set+json"),
+                Err(error) => failure(&Status::internal(error)),
+            };
+        }
+        [".well-known", "openid-configuration"] => {
+            let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
+            let host = parts.uri.authority().map(|authority| authority.as_str()).or(host);
+            return public(&accounts::openid_configuration(host.unwrap_or("localhost")), "application/json");
+        }
         _ => None,
     };
     if found.is_none() && segments.first() == Some(&"api") {
@@ -51,6 +82,43 @@ pub(crate) fn answer(api: &Inner, parts: &Parts, segments: &[String]) -> Respons
         Some(value) => document(&value),
         None => plain(StatusCode::NOT_FOUND, "404 page not found\n"),
     }
+}
+
+/// A document that anyone may keep for a while.
+fn public(value: &Value, media_type: &'static str) -> Response<ApiBody> {
+    let mut response = document(value);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("public, max-age=3600"));
+    response
+}
+
+/// A tag of these bytes: equal tags mean equal bytes, here and after a restart.
+pub(crate) fn tag(bytes: &[u8]) -> String {
+    let half = |salt: u8| {
+        let mut hasher = DefaultHasher::new();
+        hasher.write_u8(salt);
+        hasher.write(bytes);
+        hasher.finish()
+    };
+    format!("{:016X}{:016X}", half(0), half(1))
+}
+
+/// A document with its tag, or word that the client has it already.
+pub(crate) fn tagged(media: &'static str, tag: &str, known: &str, body: Vec<u8>) -> Response<ApiBody> {
+    let tag = format!("\"{tag}\"");
+    let same = known.split(',').any(|known| known.trim().trim_start_matches("W/") == tag);
+    let mut response = match same {
+        true => respond(StatusCode::NOT_MODIFIED, media, ApiBody::full(Bytes::new())),
+        false => respond(StatusCode::OK, media, ApiBody::full(body.into())),
+    };
+    let headers = response.headers_mut();
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
+        headers.insert(ETAG, tag);
+    }
+    headers.insert(VARY, HeaderValue::from_static("Accept"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("public"));
+    response
 }
 
 fn version() -> Value {
@@ -63,10 +131,20 @@ fn version() -> Value {
 }
 
 fn paths(served: &Served) -> Value {
-    let mut paths: Vec<String> =
-        ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"]
-            .map(str::to_owned)
-            .to_vec();
+    let mut paths: Vec<String> = [
+        "/.well-known/openid-configuration",
+        "/api",
+        "/api/v1",
+        "/apis",
+        "/healthz",
+        "/livez",
+        "/openapi/v3",
+        "/openid/v1/jwks",
+        "/readyz",
+        "/version",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     for group in group_names(served) {
         paths.push(format!("/apis/{group}"));
         paths.extend(served.versions(&group).iter().map(|version| format!("/apis/{group}/{version}")));

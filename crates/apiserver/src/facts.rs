@@ -77,6 +77,11 @@ impl Facts {
         })
     }
 
+    /// A built-in resource in one version.
+    pub(crate) fn row(&self, group: &str, version: &str, plural: &str) -> Option<&Row> {
+        self.resources.iter().find(|row| row.group == group && row.version == version && row.plural == plural)
+    }
+
     /// Is there a built-in resource of this name?
     pub(crate) fn has(&self, group: &str, plural: &str) -> bool {
         self.resources.iter().any(|row| row.group == group && row.plural == plural)

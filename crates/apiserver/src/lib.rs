@@ -1,9 +1,12 @@
 //! The embedded Kubernetes API: store, registry and HTTP, in one process and without kube-rs.
 
 mod accept;
+mod accounts;
+mod aggregated;
 mod api;
 mod body;
 mod crd;
+pub mod credentials;
 mod discovery;
 mod facts;
 pub mod faults;
@@ -26,6 +29,8 @@ mod verbs;
 
 pub use api::{Api, Config};
 pub use body::ApiBody;
+pub use credentials::Credentials;
+pub use discovery::VERSION as KUBERNETES_VERSION;
 pub use flow::authenticate::Identity;
 pub use resource::Resource;
 pub use serve::Serving;

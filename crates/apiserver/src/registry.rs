@@ -84,11 +84,6 @@ impl Served {
         self.resources.values()
     }
 
-    /// Changes whenever any definition does.
-    pub(crate) fn stamp(&self) -> u64 {
-        self.stamp
-    }
-
     /// A group's versions, the preferred one first.
     pub(crate) fn versions(&self, group: &str) -> Vec<String> {
         let mut versions: Vec<String> = self
@@ -165,10 +160,15 @@ fn built_in() -> impl Iterator<Item = Resource> {
             definition: row.definition.clone(),
             storage_hash: row.hash.clone(),
             pristine: true,
+            deprecation: (!rules.deprecated.is_empty()).then(|| rules.deprecated.to_owned()),
             rules: Some(rules),
+            shape: kinds::convert::shape(&row.group, &row.version, &row.plural),
             ..Resource::default()
         };
-        resource.stored_as = resource.api_version();
+        resource.stored_as = match resource.shape {
+            Some(shape) => shape.stored_as.to_owned(),
+            None => resource.api_version(),
+        };
         resource
     })
 }

@@ -3,6 +3,7 @@
 use crate::facts::FACTS;
 use crate::flow::decode;
 use crate::kinds::Rules;
+use crate::kinds::convert::Shape;
 use crate::status::Named;
 use crate::table::CustomColumn;
 use serde_json::Value;
@@ -67,6 +68,8 @@ pub struct Resource {
     pub(crate) columns: Arc<[CustomColumn]>,
     /// What is special about a built-in kind.
     pub(crate) rules: Option<&'static Rules>,
+    /// Set if a built-in kind is stored in another shape than this.
+    pub(crate) shape: Option<&'static Shape>,
 }
 
 impl PartialEq for Resource {
@@ -141,7 +144,11 @@ impl Resource {
 
     /// Where its objects are in the store: `configmaps` or `example.com/widgets`.
     pub fn storage_key(&self) -> String {
-        if self.group.is_empty() { self.plural.clone() } else { format!("{}/{}", self.group, self.plural) }
+        match self.shape {
+            Some(shape) => shape.key.to_owned(),
+            None if self.group.is_empty() => self.plural.clone(),
+            None => format!("{}/{}", self.group, self.plural),
+        }
     }
 
     /// The selectable fields of an object, as the store keeps them.

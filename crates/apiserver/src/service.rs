@@ -23,10 +23,16 @@ use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+use windlass_clock::Clock;
 
 /// The largest body of a request.
 const LARGEST_BODY: usize = 3 * 1024 * 1024;
+
+/// How long a body may take to arrive: the reference's limit for a request that is no watch. Bodies come from the world
+/// outside, whatever time the API itself lives by.
+const BODY_TIME: Duration = Duration::from_secs(60);
 
 /// The API as one client sees it.
 #[derive(Clone)]
@@ -39,7 +45,12 @@ pub struct ApiService {
 
 impl ApiService {
     pub(crate) fn new(api: Arc<Inner>, identity: Identity, ended: CancellationToken) -> Self {
-        Self { api, identity: Arc::new(identity), ended }
+        Self::shared(api, Arc::new(identity), ended)
+    }
+
+    /// For an identity that others have too.
+    pub(crate) fn shared(api: Arc<Inner>, identity: Arc<Identity>, ended: CancellationToken) -> Self {
+        Self { api, identity, ended }
     }
 }
 
@@ -66,17 +77,25 @@ where
         let service = self.clone();
         Box::pin(async move {
             let (parts, body) = request.into_parts();
-            service.answer(parts, body).await
+            // Read before anything is refused: a connection with an unread body could not be used again.
+            let body = Clock::real().timeout(BODY_TIME, read_body(body)).await;
+            let body = body.unwrap_or_else(|_| {
+                Err(Status::timeout("request did not complete within the allotted timeout", 0))
+            });
+            let reads = matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS);
+            if reads || !service.api.store.is_durable() {
+                return service.answer(parts, body).await;
+            }
+            // A write waits for the disk. A client that leaves meanwhile does not take with it what has to follow.
+            let writing = tokio::spawn(async move { service.answer(parts, body).await });
+            writing.await.unwrap_or_else(|error| Err(io::Error::other(error)))
         })
     }
 }
 
 impl ApiService {
-    async fn answer<B>(&self, parts: Parts, body: B) -> io::Result<Response<ApiBody>>
-    where
-        B: Body<Data = Bytes> + Send,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
+    /// Answers, indented for those who read along.
+    async fn answer(&self, parts: Parts, body: Result<Bytes, Status>) -> io::Result<Response<ApiBody>> {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let user_agent = parts.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
         let pretty = accept::pretty(query.get("pretty"), user_agent.unwrap_or_default());
@@ -84,14 +103,16 @@ impl ApiService {
         Ok(if pretty { indented(response) } else { response })
     }
 
-    async fn answer_plainly<B>(&self, parts: Parts, body: B) -> io::Result<Response<ApiBody>>
-    where
-        B: Body<Data = Bytes> + Send,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
-        // Read before anything is refused: a connection with an unread body could not be used again.
-        let body = read_body(body).await;
-        let target = match path::route(parts.uri.path()) {
+    async fn answer_plainly(
+        &self,
+        parts: Parts,
+        body: Result<Bytes, Status>,
+    ) -> io::Result<Response<ApiBody>> {
+        let route = path::route(parts.uri.path());
+        if let Err(status) = authorize::check(&self.identity, &parts, &route) {
+            return Ok(failure(&status));
+        }
+        let target = match route {
             Route::Malformed => return Ok(plain(StatusCode::BAD_REQUEST, "400 Bad Request")),
             Route::Other(segments) => return Ok(discovery::answer(&self.api, &parts, &segments)),
             Route::Resource(target) => target,
@@ -127,7 +148,6 @@ impl ApiService {
         let verb = verb(&resource, &target, &parts.method, &query)?;
         let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let form = accept::form(header(ACCEPT), verb == "watch")?;
-        authorize::check(&self.identity, verb, &target)?;
         let reads = matches!(verb, "get" | "list" | "watch");
         let call = Call {
             api: &self.api,
@@ -219,10 +239,21 @@ fn reshaped(call: &Call<'_>, answer: Answer) -> Result<Answer, Status> {
 }
 
 async fn dispatch(verb: &str, call: &Call<'_>) -> Result<Answer, Status> {
+    if call.target.subresource.as_deref() == Some("scale") {
+        return match verb {
+            "get" => verbs::scale::get(call).await,
+            "update" => verbs::scale::update(call).await,
+            _ => verbs::scale::patch(call).await,
+        };
+    }
     match verb {
         "get" => verbs::read::get(call).await,
         "list" | "watch" => verbs::read::list_or_watch(call).await,
-        "create" => verbs::create::create(call).await,
+        "create" => match question(&call.resource, call.target.subresource.as_deref()) {
+            Some(Question::TokenRequest) => verbs::token_request::create(call).await,
+            Some(Question::SelfSubjectReview) => verbs::self_review::create(call).await,
+            None => verbs::create::create(call).await,
+        },
         "update" => verbs::update::update(call).await,
         "patch" => verbs::patch::patch(call).await,
         "delete" => verbs::delete::delete(call).await,
@@ -255,6 +286,7 @@ fn verb(
         (&Method::GET, false) if query.flag("watch") => "watch",
         (&Method::GET, false) => "list",
         (&Method::POST, false) => "create",
+        (&Method::POST, true) if target.subresource.is_some() => "create",
         (&Method::PUT, true) => "update",
         (&Method::PATCH, true) => "patch",
         (&Method::DELETE, true) => "delete",
@@ -284,12 +316,33 @@ fn verb(
 
 /// Is there an answer to it here? Subresources that lead to a node, and kinds that are but questions, have none yet.
 fn is_answered(resource: &Resource, subresource: Option<&str>) -> bool {
+    question(resource, subresource).is_some() || is_object(resource, subresource)
+}
+
+fn is_object(resource: &Resource, subresource: Option<&str>) -> bool {
     match subresource {
         None => resource.is_stored(),
         Some(name) => {
             resource.custom
-                || matches!(name, "status" | "finalize" | "approval" | "ephemeralcontainers" | "resize")
+                || matches!(
+                    name,
+                    "scale" | "status" | "finalize" | "approval" | "ephemeralcontainers" | "resize"
+                )
         }
+    }
+}
+
+/// What is posted to be answered, not stored.
+enum Question {
+    TokenRequest,
+    SelfSubjectReview,
+}
+
+fn question(resource: &Resource, subresource: Option<&str>) -> Option<Question> {
+    match (resource.group.as_str(), resource.plural.as_str(), subresource) {
+        ("", "serviceaccounts", Some("token")) => Some(Question::TokenRequest),
+        ("authentication.k8s.io", "selfsubjectreviews", None) => Some(Question::SelfSubjectReview),
+        _ => None,
     }
 }
 
@@ -325,7 +378,7 @@ where
     Ok(first.unwrap_or_else(|| all.freeze()))
 }
 
-fn respond(code: StatusCode, content_type: &'static str, body: ApiBody) -> Response<ApiBody> {
+pub(crate) fn respond(code: StatusCode, content_type: &'static str, body: ApiBody) -> Response<ApiBody> {
     let length = body.length();
     let mut response = Response::new(body);
     *response.status_mut() = code;

@@ -179,6 +179,16 @@ impl Status {
         Self::new(403, "Forbidden", message, resource.details(name))
     }
 
+    /// 401.
+    pub fn unauthorized() -> Self {
+        Self::new(401, "Unauthorized", "Unauthorized", None)
+    }
+
+    /// 403 for a path that is no resource's.
+    pub fn path_forbidden(why: &str) -> Self {
+        Self::new(403, "Forbidden", format!("forbidden: {why}"), Some(Details::default()))
+    }
+
     /// 405 for a verb that the resource does not have, found while routing.
     pub fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource";

@@ -124,7 +124,11 @@ impl Normaliser {
             Value::String(text) => match key {
                 "resourceVersion" => *text = self.version(text),
                 "uid" if !text.is_empty() => *text = self.named(text, "uid"),
-                "creationTimestamp" | "deletionTimestamp" | "time" | "lastTransitionTime" => {
+                "creationTimestamp"
+                | "deletionTimestamp"
+                | "time"
+                | "lastTransitionTime"
+                | "lastPhaseTransitionTime" => {
                     *text = "<time>".into();
                 }
                 "continue" if !text.is_empty() => *text = self.token(text),

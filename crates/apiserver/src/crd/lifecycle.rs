@@ -10,14 +10,43 @@ use crate::flow::{Operation, commit, managed};
 use crate::kinds::{child, text};
 use crate::query::{Strictness, WriteOptions};
 use crate::resource::Resource;
-use crate::store::{Entry, Key, ListQuery};
+use crate::store::{CommitError, Entry, Key, ListQuery};
 use crate::verbs::delete::{Deletion, delete_quietly};
 use crate::verbs::delete_options::DeleteOptions;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// As whom definitions are looked after.
 const MANAGER: &str = "kube-apiserver";
+
+/// Serves the definitions that were stored before a restart, and finishes what it interrupted.
+pub(crate) async fn resume(api: &Inner) {
+    let Ok(page) = api.store.list(&ListQuery::all(STORAGE)) else { return };
+    let now = crate::flow::stamp(api.clock.now());
+    let mut groups: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    for entry in page.items {
+        let crd = entry.value();
+        groups.entry(text(&crd, &["spec", "group"]).to_owned()).or_default().push(crd);
+    }
+    let mut unsettled = Vec::new();
+    for definitions in groups.values_mut() {
+        for _ in 0..definitions.len() {
+            // Each in turn is taken out, and the others are what it is judged by.
+            let crd = definitions.remove(0);
+            let going = !text(&crd, &["metadata", "deletionTimestamp"]).is_empty();
+            if going || naming::status(&crd, definitions, &now).is_some() {
+                unsettled.push(text(&crd, &["metadata", "name"]).to_owned());
+            } else {
+                api.registry.define(&crd);
+            }
+            definitions.push(crd);
+        }
+    }
+    for name in unsettled {
+        settle_and_follow(api, &name).await;
+    }
+}
 
 /// An object was created or changed.
 pub(crate) async fn changed(operation: &Operation<'_>, name: &str) {
@@ -142,11 +171,15 @@ async fn clean_up(api: &Inner, name: &str, crd: &Value) {
             true => commit::update(&operation, entry.revision(), &last).await,
             false => commit::delete(&operation, name, entry.revision()).await,
         };
-        if written.is_ok() {
-            if !held {
-                api.registry.forget(name);
+        match written {
+            Ok(_) if !held => return api.registry.forget(name),
+            Ok(_) => return,
+            Err(error @ CommitError::NotStored(_)) => {
+                tracing::warn!(%error, definition = name, "a definition waits to be cleaned up");
+                return;
             }
-            return;
+            // Someone else changed it meanwhile.
+            Err(_) => {}
         }
     }
 }
@@ -207,5 +240,9 @@ fn operation<'a>(api: &'a Inner, name: &str) -> Operation<'a> {
 
 /// As whom the server itself writes.
 pub(crate) fn own_identity() -> Identity {
-    Identity { user: "system:apiserver".to_owned(), groups: vec!["system:masters".to_owned()] }
+    Identity {
+        user: "system:apiserver".to_owned(),
+        groups: vec!["system:masters".to_owned()],
+        ..Identity::default()
+    }
 }

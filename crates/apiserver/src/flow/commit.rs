@@ -1,8 +1,11 @@
 //! Into the store, unless it is only a rehearsal.
 
 use super::{Operation, decode};
+use crate::facts::FACTS;
+use crate::kinds;
 use crate::resource::Resource;
 use crate::store::{Body, Change, CommitError, Entry, Key, Revision};
+use crate::typed;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -20,12 +23,28 @@ pub(crate) fn body(operation: &Operation<'_>, object: &Value) -> Body {
 }
 
 fn in_storage_version(resource: &Resource, object: &Value) -> Body {
+    if let Some(shape) = resource.shape {
+        let object = kinds::convert::to_stored(shape, object);
+        return Body::encode(&object, resource.fields_of(&object));
+    }
     let fields = resource.fields_of(object);
+    if !resource.custom && has_empty_list(object) {
+        let object = typed::settled(&FACTS.structs, &resource.definition, object.clone());
+        return Body::encode(&object, fields);
+    }
     if !resource.custom || resource.stored_as == resource.api_version() {
         return Body::encode(object, fields);
     }
     let object = decode::renamed(resource, object.clone(), &resource.stored_as);
     Body::encode(&object, fields)
+}
+
+fn has_empty_list(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.is_empty() || items.iter().any(has_empty_list),
+        Value::Object(fields) => fields.values().any(has_empty_list),
+        _ => false,
+    }
 }
 
 pub(crate) async fn create(

@@ -132,7 +132,8 @@ fn built_in(
         // It is read as what it says it is before that turns out to be something else.
         typed::convert(&FACTS.structs, &claimed.definition, value, "", unknown)
             .map_err(|failure| failure.0)?;
-        let (package, wanted, short) = (kinds::package(&resource.group), &resource.kind, group_version.1);
+        let package = kinds::package(&resource.group);
+        let (wanted, short) = (&resource.kind, group_version.1);
         return Err(format!("converting ({short}.{kind}) to ({package}.{wanted}): unknown conversion"));
     }
     let value = if value.is_null() { Value::Object(Map::new()) } else { value };
@@ -142,6 +143,7 @@ fn built_in(
         object.insert("kind".to_owned(), Value::String(kind));
         object.insert("apiVersion".to_owned(), Value::String(version));
     }
+    kinds::defaults::fill(&FACTS.structs, &resource.definition, &mut value);
     (rules.default)(&mut value);
     Ok(value)
 }
@@ -203,6 +205,9 @@ pub(crate) fn blank(resource: &Resource) -> Option<Value> {
 /// A stored custom object as its definition is now: what another generation of its schema did not prune or default is
 /// pruned and defaulted, in the version that it is stored in, and then shown in the version that is asked for.
 pub(crate) fn stored(resource: &Resource, mut value: Value) -> Value {
+    if let Some(shape) = resource.shape {
+        return kinds::convert::from_stored(shape, resource, value);
+    }
     if !resource.custom || (resource.pristine && resource.stored_as == resource.api_version()) {
         return value;
     }

@@ -1,12 +1,13 @@
 //! Who owns which field: `metadata.managedFields`, for writes of all kinds.
 
 use super::{Operation, decode};
+use crate::kinds;
 use crate::registry::Served;
 use crate::resource::Resource;
 use crate::status::{Cause, Status};
 use serde_json::Value;
 use windlass_schema::apply::{
-    self, ApplyError, Context, Convert, FieldSet, Filter, Renaming, ResetFields, Same,
+    self, ApplyError, Context, Convert, ConvertError, FieldSet, Filter, Renaming, ResetFields, Same,
 };
 
 /// Tracks an ordinary write. What cannot be tracked is stored untracked, as the reference does.
@@ -105,9 +106,23 @@ fn with_context<T>(operation: &Operation<'_>, run: impl FnOnce(&Context<'_>) -> 
     run(&context)
 }
 
+/// Conversion between the shapes of a built-in kind.
+struct Shapes {
+    plural: String,
+}
+
+impl Convert for Shapes {
+    fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConvertError> {
+        kinds::convert::between(&self.plural, object, api_version).ok_or(ConvertError::MissingVersion)
+    }
+}
+
 fn conversion(resource: &Resource, served: &Served) -> Box<dyn Convert> {
     if !resource.custom {
-        return Box::new(Same);
+        return match kinds::convert::has_shapes(&resource.plural) {
+            true => Box::new(Shapes { plural: resource.plural.clone() }),
+            false => Box::new(Same),
+        };
     }
     let versions = served.all().filter(|other| {
         (other.group.as_str(), other.plural.as_str()) == (resource.group.as_str(), resource.plural.as_str())

@@ -1,5 +1,5 @@
-//! Mutating admission: what may still change an object, or refuse it, before it is prepared. Today that is the
-//! life cycle of namespaces.
+//! Mutating admission: what may still change an object, or refuse it, before it is prepared. That is the life cycle of
+//! namespaces, and what a kind's row says.
 
 use super::Operation;
 use crate::status::{Cause, Named, Status};
@@ -12,7 +12,12 @@ const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 const NAMESPACES: Named<'static> = Named { group: "", kind: "namespaces" };
 
 /// Nothing is created in a namespace that is not there, or is going, nor of a kind that is going.
-pub(crate) fn create(operation: &Operation<'_>, object: &Value) -> Result<(), Status> {
+pub(crate) fn create(operation: &Operation<'_>, object: &mut Value) -> Result<(), Status> {
+    namespace(operation, object)?;
+    operation.resource.rules.map_or(Ok(()), |rules| (rules.admit)(operation, object))
+}
+
+fn namespace(operation: &Operation<'_>, object: &Value) -> Result<(), Status> {
     let (resource, namespace) = (&operation.resource, operation.namespace.as_str());
     let text = |field: &str| {
         object.pointer(&format!("/metadata/{field}")).and_then(Value::as_str).unwrap_or_default()

@@ -1,7 +1,8 @@
 //! What only the server sets: identity, times, generation, and the parts that a request may not touch.
 
 use super::{Operation, decode};
-use crate::kinds::{child, text};
+use crate::facts::FACTS;
+use crate::kinds::{self, child, text};
 use crate::resource::Resource;
 use crate::status::Status;
 use serde_json::{Map, Value, json};
@@ -100,7 +101,11 @@ pub(crate) fn create(operation: &Operation<'_>, object: &mut Value) {
             if rules.generation {
                 child(object, "metadata").insert("generation".to_owned(), json!(1));
             }
-            (rules.prepare_create)(object);
+            (rules.prepare_create)(operation, object);
+            if resource.has_subresource("status") {
+                // What was reset is filled in again.
+                kinds::defaults::fill(&FACTS.structs, &resource.definition, object);
+            }
         }
         None => {
             if resource.has_subresource("status")
@@ -211,7 +216,8 @@ fn put(object: &mut Map<String, Value>, field: &str, value: Option<&Value>) {
     };
 }
 
-fn random<const N: usize>() -> [u8; N] {
+/// Random bytes.
+pub(crate) fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).expect("the operating system has randomness");
     bytes
@@ -226,7 +232,8 @@ pub(crate) fn uid() -> String {
     format!("{}-{}-{}-{}-{}", &text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..])
 }
 
-fn generated(prefix: &str) -> String {
+/// A name that begins so and is likely nobody's.
+pub(crate) fn generated(prefix: &str) -> String {
     let mut end = prefix.len().min(LONGEST_PREFIX);
     while !prefix.is_char_boundary(end) {
         end -= 1;

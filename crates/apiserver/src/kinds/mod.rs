@@ -1,6 +1,11 @@
 //! What is special about built-in kinds: one row per kind, a function only where a condition demands it.
 
 mod checks;
+pub(crate) mod convert;
+pub(crate) mod defaults;
+mod pods;
+mod prepare;
+pub(crate) mod services;
 mod table;
 
 pub(crate) use checks::{child, text};

@@ -126,8 +126,21 @@ impl Text {
         self.bytes.slice(self.rest..)
     }
 
+    /// Where its parts are, once its version is taken out: what [`Text::restored`] needs beside the bytes.
+    pub(super) fn layout(&self) -> (usize, usize, u8) {
+        (self.rest, self.at, self.comma as u8)
+    }
+
+    /// What [`Text::parts`] and [`Text::layout`] told of; nothing if they cannot have.
+    pub(super) fn restored(bytes: &[u8], rest: usize, at: usize, comma: u8) -> Option<Self> {
+        let comma =
+            [Comma::Before, Comma::After, Comma::None].into_iter().find(|known| *known as u8 == comma)?;
+        let fits = rest <= at && at <= bytes.len();
+        fits.then(|| Self { bytes: Bytes::copy_from_slice(bytes), rest, at, len: 0, comma })
+    }
+
     /// The object without its version, in two parts.
-    fn parts(&self) -> (&[u8], &[u8]) {
+    pub(super) fn parts(&self) -> (&[u8], &[u8]) {
         (&self.bytes[..self.at], &self.bytes[self.at + self.len..])
     }
 

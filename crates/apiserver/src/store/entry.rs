@@ -187,6 +187,15 @@ impl Entry {
         self.text.lock().0.same(&body.text) && *self.traits == *body.traits
     }
 
+    /// The mark of what was written beside it unseen.
+    pub(super) fn unseen(&self) -> u64 {
+        self.traits.unseen
+    }
+
+    pub(super) fn with_text<T>(&self, read: impl FnOnce(&Text) -> T) -> T {
+        read(&self.text.lock().0)
+    }
+
     pub(super) fn size(&self) -> usize {
         self.text.lock().0.bytes().len()
     }

@@ -84,7 +84,7 @@ impl Store {
         let mut following = 0;
         loop {
             let (entries, last) = {
-                let tables = self.tables.read();
+                let tables = self.state.tables.read();
                 page.revision.0 = page.revision.0.min(tables.revision);
                 Compacted::check(page.revision, tables.oldest(query.resource))?;
                 match tables.by_resource.get(query.resource) {

@@ -1,14 +1,17 @@
 //! The store: every object of the API, every version that can still be read, and the order in which they came to be.
 //!
 //! One lock guards the tables and is held for a compare, a swap and an append; bodies are encoded before it is taken and
-//! encodings are made after it was given back. A durable form will stand behind the same interface: that is why
-//! [`Store::commit`] is asynchronous.
+//! encodings are made after it was given back. [`Store::new`] keeps everything in memory; behind [`Store::open`] a log on
+//! disk takes each change first, and nothing is visible before it is durable: that is why [`Store::commit`] is
+//! asynchronous.
 
 mod body;
 mod entry;
 mod feed;
 mod key;
 mod list;
+mod log;
+mod state;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -18,16 +21,15 @@ pub use entry::{Entry, Event, Form, Kind};
 pub use feed::{Lagged, Watcher};
 pub use key::{Key, Revision};
 pub use list::{At, ListQuery, Page};
+pub use log::OpenError;
 
-use parking_lot::RwLock;
-use std::collections::HashMap;
+use log::Writing;
+use state::State;
+use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use table::Table;
-use tokio::sync::Notify;
-use windlass_clock::{Clock, Moment};
+use windlass_clock::Clock;
 
 /// How much history is kept, for each resource on its own: a busy one does not push out what watchers of a quiet one need.
 #[derive(Debug, Clone)]
@@ -96,89 +98,61 @@ pub enum CommitError {
     /// Not there.
     #[error("the object does not exist")]
     Missing,
+    /// The disk did not take it. Nothing changed; it may be tried again.
+    #[error("the change could not be stored: {0}")]
+    NotStored(Arc<std::io::Error>),
 }
 
 /// The store. Cheap to share; all its methods take `&self`.
 #[derive(Debug)]
 pub struct Store {
-    options: Options,
-    clock: Clock,
-    tables: RwLock<Tables>,
-    /// The revision that readers see, apart from the lock for those who only want the number.
-    published: Arc<AtomicU64>,
-    advanced: Notify,
-}
-
-#[derive(Debug)]
-struct Tables {
-    revision: u64,
-    /// What [`Store::compact`] was last called with: holds for resources that have no table yet.
-    compacted: u64,
-    by_resource: HashMap<Arc<str>, Table>,
-    next_expiry: Moment,
-}
-
-impl Tables {
-    fn table(&mut self, resource: &str) -> &mut Table {
-        if !self.by_resource.contains_key(resource) {
-            self.by_resource.insert(resource.into(), Table::new(self.compacted));
-        }
-        self.by_resource.get_mut(resource).expect("it was inserted if it was missing")
-    }
-
-    fn oldest(&self, resource: &str) -> u64 {
-        self.by_resource.get(resource).map_or(self.compacted, |table| table.compacted)
-    }
-
-    fn expire(&mut self, now: Moment, options: &Options) {
-        if now < self.next_expiry {
-            return;
-        }
-        let pause = options.history_age / 10;
-        self.next_expiry = now + pause.max(Duration::from_millis(1));
-        for table in self.by_resource.values_mut() {
-            table.expire(now, options.history_age);
-        }
-    }
+    state: Arc<State>,
+    /// Who takes changes to the disk first; nobody, if everything is in memory.
+    writing: Option<Writing>,
 }
 
 impl Store {
-    /// An empty store, at revision 1: 0 means "any version" to clients.
+    /// An empty store in memory, at revision 1: 0 means "any version" to clients.
     pub fn new(options: Options, clock: Clock) -> Arc<Self> {
-        let next_expiry = clock.moment();
-        Arc::new(Self {
-            options,
-            clock,
-            tables: RwLock::new(Tables {
-                revision: 1,
-                compacted: 1,
-                by_resource: HashMap::new(),
-                next_expiry,
-            }),
-            published: Arc::new(AtomicU64::new(1)),
-            advanced: Notify::new(),
-        })
+        Arc::new(Self { state: Arc::new(State::new(options, clock, 1)), writing: None })
+    }
+
+    /// The store in `directory`, which is made if it is missing, with everything that was ever acknowledged. Revisions go
+    /// on where they were. History does not: what came before counts as compacted.
+    ///
+    /// It reads files and may take a while: call it where blocking is allowed. Dropping the store waits for the change
+    /// that is being written, if there is one.
+    ///
+    /// # Errors
+    /// [`OpenError`] says what is wrong with the directory.
+    pub fn open(directory: &Path, options: Options, clock: Clock) -> Result<Arc<Self>, OpenError> {
+        let (state, writing) = log::open(directory, options, clock)?;
+        Ok(Arc::new(Self { state, writing: Some(writing) }))
     }
 
     /// The clock that history ages by.
     pub fn clock(&self) -> &Clock {
-        &self.clock
+        &self.state.clock
+    }
+
+    /// Does it outlive the process?
+    pub fn is_durable(&self) -> bool {
+        self.writing.is_some()
     }
 
     /// The newest revision.
     pub fn revision(&self) -> Revision {
-        Revision(self.published.load(Ordering::Acquire))
+        Revision(self.state.revision())
     }
 
     /// The oldest revision at which `resource` can be read, and after which it can be watched.
     pub fn oldest(&self, resource: &str) -> Revision {
-        Revision(self.tables.read().oldest(resource))
+        Revision(self.state.tables.read().oldest(resource))
     }
 
     /// The object as it is.
     pub fn get(&self, key: &Key) -> Option<Arc<Entry>> {
-        let tables = self.tables.read();
-        tables.by_resource.get(&*key.resource)?.chains.get(key.path().as_str())?.current.clone()
+        self.state.tables.read().current(key, &key.path())
     }
 
     /// The object as it was at `revision`; a revision that is still to come means as it is.
@@ -186,38 +160,22 @@ impl Store {
     /// # Errors
     /// [`Compacted`] when that is forgotten.
     pub fn get_at(&self, key: &Key, revision: Revision) -> Result<Option<Arc<Entry>>, Compacted> {
-        let tables = self.tables.read();
+        let tables = self.state.tables.read();
         Compacted::check(revision, tables.oldest(&key.resource))?;
         let Some(table) = tables.by_resource.get(&*key.resource) else { return Ok(None) };
         Ok(table.chains.get(key.path().as_str()).and_then(|chain| chain.at(revision.0)).cloned())
     }
 
     /// Makes one change, if what is there is what it expects. Returns the object as it is after it; for a deletion, its
-    /// last form at the deletion's revision.
+    /// last form at the deletion's revision. If the future is dropped, the change may be made all the same.
     ///
     /// # Errors
     /// [`CommitError`] says what was found instead.
     pub async fn commit(&self, change: Change) -> Result<Arc<Entry>, CommitError> {
-        let now = self.clock.moment();
-        let (entry, feeds) = {
-            let mut tables = self.tables.write();
-            let revision = Revision(tables.revision + 1);
-            let (path, event) = match tables.decide(change, revision, now)? {
-                Decision::Unchanged(entry) => return Ok(entry),
-                Decision::Changed { path, event } => (path, event),
-            };
-            let entry = event.entry.clone();
-            let feeds = tables.table(&entry.key().resource).record(path, event, &self.options);
-            tables.revision = revision.0;
-            tables.expire(now, &self.options);
-            self.published.store(revision.0, Ordering::Release);
-            (entry, feeds)
-        };
-        // The JSON is wanted by whoever made the change and by every watcher: made here once, outside the lock.
-        entry.json();
-        feeds.iter().for_each(|feed| feed.wake());
-        self.advanced.notify_waiters();
-        Ok(entry)
+        match &self.writing {
+            None => self.state.commit(change),
+            Some(writing) => writing.commit(change).await,
+        }
     }
 
     /// Follows the changes of `resource` that come after `after`, in all namespaces or in one.
@@ -230,19 +188,19 @@ impl Store {
         namespace: Option<&str>,
         after: Revision,
     ) -> Result<Watcher, Compacted> {
-        let mut tables = self.tables.write();
+        let mut tables = self.state.tables.write();
         let table = tables.table(resource);
         Compacted::check(after, table.compacted)?;
         let feed = match namespace {
             Some(namespace) => table.namespace_feed(&namespace.into()),
             None => table.feed.clone(),
         };
-        Ok(Watcher::new(feed, after, self.published.clone()))
+        Ok(Watcher::new(feed, after, self.state.published.clone()))
     }
 
     /// Forgets all history before `up_to`. What was current at `up_to` can still be read.
     pub fn compact(&self, up_to: Revision) {
-        let mut tables = self.tables.write();
+        let mut tables = self.state.tables.write();
         let up_to = up_to.0.min(tables.revision);
         tables.compacted = tables.compacted.max(up_to);
         for table in tables.by_resource.values_mut() {
@@ -253,58 +211,12 @@ impl Store {
     /// Waits until the store has reached `revision`.
     pub async fn wait_for(&self, revision: Revision) {
         loop {
-            let mut advanced = pin!(self.advanced.notified());
+            let mut advanced = pin!(self.state.advanced.notified());
             advanced.as_mut().enable();
             if self.revision() >= revision {
                 return;
             }
             advanced.await;
-        }
-    }
-}
-
-enum Decision {
-    Unchanged(Arc<Entry>),
-    Changed { path: String, event: Event },
-}
-
-impl Tables {
-    /// The comparison of compare-and-swap: what the change amounts to, given what is there.
-    fn decide(&self, change: Change, revision: Revision, now: Moment) -> Result<Decision, CommitError> {
-        let current = |key: &Key, path: &str| {
-            let table = self.by_resource.get(&*key.resource)?;
-            table.chains.get(path)?.current.clone()
-        };
-        let expect = |key: &Key, path: &str, expected: Revision| match current(key, path) {
-            None => Err(CommitError::Missing),
-            Some(found) if found.revision() != expected => Err(CommitError::Conflict(found)),
-            Some(found) => Ok(found),
-        };
-        match change {
-            Change::Create { key, body } => {
-                let path = key.path();
-                if let Some(found) = current(&key, &path) {
-                    return Err(CommitError::Exists(found));
-                }
-                let entry = Arc::new(Entry::new(key, revision, body));
-                Ok(Decision::Changed { path, event: Event::new(Kind::Created, entry, None, now) })
-            }
-            Change::Update { key, expected, body } => {
-                let path = key.path();
-                let before = expect(&key, &path, expected)?;
-                if before.same(&body) {
-                    return Ok(Decision::Unchanged(before));
-                }
-                // The old version's key is the same and already in memory.
-                let entry = Arc::new(Entry::new(before.key().clone(), revision, body));
-                Ok(Decision::Changed { path, event: Event::new(Kind::Updated, entry, Some(before), now) })
-            }
-            Change::Delete { key, expected } => {
-                let path = key.path();
-                let before = expect(&key, &path, expected)?;
-                let entry = Arc::new(before.at(revision));
-                Ok(Decision::Changed { path, event: Event::new(Kind::Deleted, entry, Some(before), now) })
-            }
         }
     }
 }

@@ -104,6 +104,19 @@ impl Table {
         [self.feed.clone(), namespaced]
     }
 
+    /// Puts back an object that was stored before, or takes out what was deleted. Only for a table that nobody reads yet:
+    /// it makes no history.
+    pub(super) fn restore(&mut self, path: String, entry: Option<Entry>) {
+        match entry {
+            Some(entry) => {
+                let since = entry.revision().0;
+                let chain = Chain { current: Some(Arc::new(entry)), since, past: VecDeque::new() };
+                self.chains.insert(path.into(), chain);
+            }
+            None => drop(self.chains.remove(path.as_str())),
+        }
+    }
+
     /// Forgets what came before `oldest`, which stays readable.
     pub(super) fn compact(&mut self, oldest: u64) {
         while let Some(event) = self.feed.forget_oldest(oldest) {

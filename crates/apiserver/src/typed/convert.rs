@@ -30,6 +30,33 @@ pub(crate) fn convert(
     }
 }
 
+/// `value` as it is read back after it was stored: lists with nothing in them are not told from none.
+pub(crate) fn settled(structs: &Structs, definition: &str, mut value: Value) -> Value {
+    settle(structs, &Type::Struct(definition.to_owned()), &mut value);
+    value
+}
+
+fn settle(structs: &Structs, kind: &Type, value: &mut Value) {
+    match (kind, value) {
+        (Type::Pointer(inner), value) => settle(structs, inner, value),
+        (Type::List(_), value) if value.as_array().is_some_and(Vec::is_empty) => *value = Value::Null,
+        (Type::List(inner), Value::Array(items)) => {
+            items.iter_mut().for_each(|item| settle(structs, inner, item));
+        }
+        (Type::Map(inner), Value::Object(entries)) => {
+            entries.values_mut().for_each(|entry| settle(structs, inner, entry));
+        }
+        (Type::Struct(definition), Value::Object(object)) => {
+            for (name, field) in structs.get(definition).into_iter().flat_map(|known| &known.fields) {
+                if let Some(value) = object.get_mut(name) {
+                    settle(structs, &field.kind, value);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
 struct Walk<'a> {
     structs: &'a Structs,
     unknown: &'a mut Vec<String>,

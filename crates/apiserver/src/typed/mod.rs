@@ -7,7 +7,7 @@ mod convert;
 mod quantity;
 mod time;
 
-pub(crate) use convert::{convert, shape};
+pub(crate) use convert::{convert, settled, shape};
 
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};

@@ -29,11 +29,14 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
 /// The steps of a creation from mutation on; managed fields are set.
 pub(crate) async fn store_new(operation: &Operation<'_>, mut object: Value) -> Result<Outcome, Status> {
     let resource = &operation.resource;
-    mutate::create(operation, &object)?;
+    mutate::create(operation, &mut object)?;
     prepare::create(operation, &mut object);
     validate::create(operation, &object)?;
     operation.warn(validate::warnings(resource, &object, None));
     admit::check(operation, Some(&object), None)?;
+    if let Some(rules) = resource.rules {
+        (rules.allocate)(operation, &mut object, None)?;
+    }
     let name = text(&object, &["metadata", "name"]).to_owned();
     let taken = |found: &Entry| {
         let mut status = match text(&object, &["metadata", "generateName"]) {

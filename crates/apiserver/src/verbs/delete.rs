@@ -4,7 +4,7 @@ use super::delete_options::{DeleteOptions, Propagation};
 use super::read::{scope, view};
 use super::{ATTEMPTS, Answer, Call, Outcome, contended, deleted};
 use crate::crd::lifecycle;
-use crate::flow::{Operation, admit, commit, decode, mutate};
+use crate::flow::{Operation, admit, commit, decode, mutate, stamp};
 use crate::kinds::{Dependents, child, text};
 use crate::query::{Strictness, WriteOptions};
 use crate::read::ListOptions;
@@ -13,6 +13,7 @@ use crate::status::{Named, Status};
 use crate::store::{CommitError, Entry};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use windlass_clock::Timestamp;
 
 pub(crate) async fn delete(call: &Call<'_>) -> Result<Answer, Status> {
     let options = DeleteOptions::read(&call.query, &call.content_type, &call.body)?;
@@ -23,7 +24,8 @@ pub(crate) async fn delete(call: &Call<'_>) -> Result<Answer, Status> {
             let code = if options.cascades { 202 } else { 200 };
             Ok(Answer::new(code, outcome.bytes(&call.resource)))
         }
-        Deletion::Done { uid } => Ok(Answer::json(200, &deleted(&call.resource, &name, &uid))),
+        Deletion::Done { shown: Some(shown), .. } => Ok(Answer::json(200, &shown)),
+        Deletion::Done { uid, shown: None } => Ok(Answer::json(200, &deleted(&call.resource, &name, &uid))),
     }
 }
 
@@ -60,8 +62,8 @@ fn write_options(options: &DeleteOptions) -> WriteOptions {
 pub(crate) enum Deletion {
     /// It is marked, and waits.
     Pending(Outcome),
-    /// It is gone.
-    Done { uid: String },
+    /// It is gone. Some kinds show what it was.
+    Done { uid: String, shown: Option<Value> },
 }
 
 /// Deletes one object, and does what follows from it.
@@ -97,13 +99,23 @@ pub(crate) async fn delete_quietly(
         let live = decode::stored(resource, entry.value());
         admit::check(operation, None, Some(&live))?;
         let dry_run = operation.options.dry_run;
-        let committed = match plan(resource, &live, options, &operation.now()) {
+        let shows = resource.rules.is_some_and(|rules| rules.shows_deleted);
+        let committed = match plan(resource, &live, options, operation.api.clock.now()) {
             Plan::Wait => return Ok(Deletion::Pending(Outcome::Stored(entry))),
-            Plan::Remove if dry_run => return Ok(Deletion::Done { uid: entry.uid().to_owned() }),
+            Plan::Remove(last) if dry_run => {
+                let shown = shows.then(|| last.unwrap_or(live));
+                return Ok(Deletion::Done { uid: entry.uid().to_owned(), shown });
+            }
             Plan::Mark(marked) if dry_run => return Ok(Deletion::Pending(Outcome::Shown(marked))),
-            Plan::Remove => commit::delete(operation, name, entry.revision())
-                .await
-                .map(|entry| Deletion::Done { uid: entry.uid().to_owned() }),
+            Plan::Remove(last) => commit::delete(operation, name, entry.revision()).await.map(|entry| {
+                let shown = shows.then(|| {
+                    let mut shown = last.unwrap_or_else(|| entry.value());
+                    let version = entry.revision().to_string();
+                    child(&mut shown, "metadata").insert("resourceVersion".to_owned(), json!(version));
+                    shown
+                });
+                Deletion::Done { uid: entry.uid().to_owned(), shown }
+            }),
             Plan::Mark(marked) => commit::replace(operation, key.clone(), entry.revision(), &marked)
                 .await
                 .map(|entry| Deletion::Pending(Outcome::Stored(entry))),
@@ -111,6 +123,7 @@ pub(crate) async fn delete_quietly(
         match committed {
             Ok(deletion) => return Ok(deletion),
             Err(CommitError::Missing) => return Err(Status::not_found(resource.named(), name)),
+            Err(error @ CommitError::NotStored(_)) => return Err(Status::internal(error)),
             Err(_) => {}
         }
     }
@@ -119,15 +132,19 @@ pub(crate) async fn delete_quietly(
 
 /// What a deletion does to an object.
 enum Plan {
-    /// It goes at once.
-    Remove,
+    /// It goes at once; what it looks like then, if that differs from what it was.
+    Remove(Option<Value>),
     /// It becomes this, and stays until nothing holds it.
     Mark(Value),
     /// It stays as it is.
     Wait,
 }
 
-fn plan(resource: &Resource, live: &Value, options: &DeleteOptions, now: &str) -> Plan {
+fn plan(resource: &Resource, live: &Value, options: &DeleteOptions, time: Timestamp) -> Plan {
+    if let Some(grace) = resource.rules.and_then(|rules| rules.grace) {
+        return plan_with_grace(resource, live, options, grace(live, options.grace), time);
+    }
+    let now = &stamp(time);
     let first = text(live, &["metadata", "deletionTimestamp"]).is_empty();
     if let Some(begin) = resource.rules.and_then(|rules| rules.first_deletion) {
         if first {
@@ -152,7 +169,7 @@ fn plan(resource: &Resource, live: &Value, options: &DeleteOptions, now: &str) -
     }
     let kept = finalizers(resource, live_finalizers(live), options);
     if kept.is_empty() {
-        return Plan::Remove;
+        return Plan::Remove(None);
     }
     let mut marked = live.clone();
     set_finalizers(&mut marked, kept);
@@ -167,6 +184,45 @@ fn plan(resource: &Resource, live: &Value, options: &DeleteOptions, now: &str) -
     }
     metadata.insert("deletionGracePeriodSeconds".to_owned(), json!(0));
     if marked == *live { Plan::Wait } else { Plan::Mark(marked) }
+}
+
+/// What needs time to stop is marked with how much it has, and removed by who stopped it, without any. Asking again may
+/// shorten the time, and never makes it longer.
+fn plan_with_grace(
+    resource: &Resource,
+    live: &Value,
+    options: &DeleteOptions,
+    grace: i64,
+    time: Timestamp,
+) -> Plan {
+    let kept = finalizers(resource, live_finalizers(live), options);
+    let leaves = kept.is_empty() && grace == 0;
+    let given = live.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
+    let mut marked = live.clone();
+    set_finalizers(&mut marked, kept);
+    let metadata = child(&mut marked, "metadata");
+    let deleted =
+        metadata.get("deletionTimestamp").and_then(Value::as_str).and_then(|text| text.parse().ok());
+    let until: Timestamp = match (deleted, given) {
+        (Some(_), Some(given)) if grace >= given => {
+            return if leaves { Plan::Remove(None) } else { Plan::Wait };
+        }
+        (Some(until), given) => later(until, grace.saturating_sub(given.unwrap_or(0))),
+        (None, _) => {
+            if let Some(generation) = metadata.get("generation").and_then(Value::as_i64).filter(|it| *it > 0)
+            {
+                metadata.insert("generation".to_owned(), json!(generation.saturating_add(1)));
+            }
+            later(time, grace)
+        }
+    };
+    metadata.insert("deletionTimestamp".to_owned(), json!(stamp(until)));
+    metadata.insert("deletionGracePeriodSeconds".to_owned(), json!(grace));
+    if leaves { Plan::Remove(Some(marked)) } else { Plan::Mark(marked) }
+}
+
+fn later(time: Timestamp, seconds: i64) -> Timestamp {
+    Timestamp::from_second(time.as_second().saturating_add(seconds)).unwrap_or(time)
 }
 
 const ORPHAN: &str = "orphan";

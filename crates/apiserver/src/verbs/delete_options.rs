@@ -28,6 +28,8 @@ pub(crate) struct DeleteOptions {
     pub(crate) uid: Option<String>,
     pub(crate) resource_version: Option<String>,
     pub(crate) propagation: Option<Propagation>,
+    /// How many seconds it may take to stop.
+    pub(crate) grace: Option<i64>,
     /// Was it asked in the old way that dependents go too? Such a deletion is told to be accepted, not done.
     pub(crate) cascades: bool,
 }
@@ -75,6 +77,7 @@ impl DeleteOptions {
             uid: condition("uid"),
             resource_version: condition("resourceVersion"),
             propagation,
+            grace: options.get("gracePeriodSeconds").and_then(Value::as_i64),
             cascades: orphan == Some(false),
         })
     }

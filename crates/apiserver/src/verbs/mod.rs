@@ -6,6 +6,9 @@ pub(crate) mod delete_options;
 pub(crate) mod patch;
 pub(crate) mod read;
 pub(crate) mod rewrite;
+pub(crate) mod scale;
+pub(crate) mod self_review;
+pub(crate) mod token_request;
 pub(crate) mod update;
 
 use crate::accept::Form;

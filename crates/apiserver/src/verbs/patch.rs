@@ -15,7 +15,7 @@ use windlass_schema::patch::{self, PatchError};
 use windlass_schema::{default, json};
 
 /// A patch, read.
-enum Patch {
+pub(super) enum Patch {
     Json(Value),
     Merge { patch: Value, duplicates: Vec<String> },
     Apply(Value),
@@ -47,7 +47,7 @@ pub(crate) async fn patch(call: &Call<'_>) -> Result<Answer, Status> {
 }
 
 /// Reads a patch. Its errors wait until it is known what is to be patched.
-fn read(kind: PatchType, bytes: &[u8], strictness: Strictness) -> Result<Patch, Status> {
+pub(super) fn read(kind: PatchType, bytes: &[u8], strictness: Strictness) -> Result<Patch, Status> {
     let undecodable = |error: String| Status::bad_request(format!("error decoding patch: {error}"));
     let unmarshal = |value: &Value, go: &str| {
         format!("json: cannot unmarshal {} into Go value of type {go}", typed::shape(value))
@@ -86,7 +86,7 @@ fn read(kind: PatchType, bytes: &[u8], strictness: Strictness) -> Result<Patch, 
     }
 }
 
-fn make(
+pub(super) fn make(
     operation: &Operation<'_>,
     patch: &Patch,
     live: Option<&Value>,

@@ -18,7 +18,7 @@ use windlass_schema::selector::{Fields, Labels};
 /// How a resource's objects are shown.
 pub(crate) fn view(resource: &Resource) -> View {
     let view = View::stored(&resource.api_version(), &resource.kind, &resource.list_kind, resource.custom);
-    if !resource.custom || resource.pristine {
+    if resource.shape.is_none() && (!resource.custom || resource.pristine) {
         return view.with_blank(resource.blank());
     }
     let name = format!("{} {}", resource.api_version(), resource.stamp);

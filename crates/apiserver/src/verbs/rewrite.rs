@@ -63,6 +63,9 @@ pub(crate) async fn rewrite(
         validate::update(operation, &new, &live)?;
         operation.warn(validate::warnings(resource, &new, Some(&live)));
         admit::check(operation, Some(&new), Some(&live))?;
+        if let Some(rules) = resource.rules.filter(|_| operation.subresource.is_empty()) {
+            (rules.allocate)(operation, &mut new, Some(&live))?;
+        }
         keep_times_if_unchanged(&live, &mut new);
         let shown = |new| if operation.options.apply { decode::settled(resource, new) } else { new };
         if goes_away(operation, &new, &live) {
@@ -75,6 +78,7 @@ pub(crate) async fn rewrite(
                     return Ok((Outcome::Shown(shown(new)), false));
                 }
                 Err(CommitError::Missing) => return Ok((Outcome::Shown(shown(new)), false)),
+                Err(error @ CommitError::NotStored(_)) => return Err(Status::internal(error)),
                 Err(_) => continue,
             }
         }

@@ -2,11 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
+mod accounts;
 mod bad_input;
 mod custom;
 mod discovery;
+mod durable;
 mod faults;
+mod forms;
 mod namespaces;
 mod support;
+mod tls;
 mod watches;
 mod writes;

@@ -1,14 +1,19 @@
-//! HTTP over TCP, without TLS: for tests, and for clients in other languages on the same machine.
+//! HTTP over TCP: with TLS for everyone who can prove who they are, or without, for tests on the same machine.
+
+mod connection;
+mod front;
+mod subject;
+mod tls;
 
 use crate::api::Api;
-use crate::flow::authenticate::Identity;
-use crate::service::ApiService;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
+use crate::flow::authenticate::{Authenticator, Identity};
+use connection::Connection;
+use front::Door;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use tls::Tls;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
@@ -16,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use windlass_clock::Clock;
 
 /// How many connections are served at once; more wait to be accepted.
-const CONNECTIONS: u32 = 1024;
+const CONNECTIONS: u32 = 16_384;
 
 /// How long connections may take to finish after a stop.
 const GRACE: Duration = Duration::from_secs(5);
@@ -34,16 +39,39 @@ pub struct Serving {
     clock: Clock,
 }
 
+/// How clients come in.
+#[derive(Clone)]
+enum Entrance {
+    /// Everyone is the administrator.
+    Plain(Arc<Identity>),
+    /// Everyone shows who they are.
+    Guarded { tls: Tls, authenticator: Arc<Authenticator> },
+}
+
 impl Api {
     /// Serves the API on a listener, to everyone as the administrator.
     ///
     /// # Errors
     /// If the listener has no address.
     pub fn serve_tcp(&self, listener: TcpListener) -> io::Result<Serving> {
+        self.serve(listener, Entrance::Plain(Arc::new(Identity::admin())))
+    }
+
+    /// Serves the API on a listener over TLS, HTTP/1.1 and HTTP/2, to those who prove who they are.
+    ///
+    /// # Errors
+    /// If the listener has no address, or the credentials are unusable.
+    pub fn serve_tls(&self, listener: TcpListener) -> io::Result<Serving> {
+        let credentials = self.0.credentials().map_err(io::Error::other)?;
+        let authenticator = Arc::new(Authenticator::new(self.0.clone(), credentials));
+        self.serve(listener, Entrance::Guarded { tls: Tls::new(credentials)?, authenticator })
+    }
+
+    fn serve(&self, listener: TcpListener, entrance: Entrance) -> io::Result<Serving> {
         let address = listener.local_addr()?;
         let stop = self.0.stopped.child_token();
         let places = Arc::new(Semaphore::new(CONNECTIONS as usize));
-        let accepting = tokio::spawn(accept(self.clone(), listener, stop.clone(), places.clone()));
+        let accepting = tokio::spawn(accept(self.clone(), entrance, listener, stop.clone(), places.clone()));
         Ok(Serving { address, stop, accepting, places, clock: self.clock().clone() })
     }
 }
@@ -71,16 +99,26 @@ impl Drop for Serving {
     }
 }
 
-async fn accept(api: Api, listener: TcpListener, stop: CancellationToken, places: Arc<Semaphore>) {
+async fn accept(
+    api: Api,
+    entrance: Entrance,
+    listener: TcpListener,
+    stop: CancellationToken,
+    places: Arc<Semaphore>,
+) {
     loop {
-        let Ok(place) = places.clone().acquire_owned().await else { return };
+        let place = tokio::select! {
+            () = stop.cancelled() => return,
+            place = places.clone().acquire_owned() => place,
+        };
+        let Ok(place) = place else { return };
         let accepted = tokio::select! {
             () = stop.cancelled() => return,
             accepted = listener.accept() => accepted,
         };
         match accepted {
             Ok((stream, _)) => {
-                let serving = serve(api.clone(), stream, stop.clone());
+                let serving = serve(api.clone(), entrance.clone(), stream, stop.clone());
                 tokio::spawn(async move {
                     serving.await;
                     drop(place);
@@ -94,26 +132,22 @@ async fn accept(api: Api, listener: TcpListener, stop: CancellationToken, places
     }
 }
 
-async fn serve(api: Api, stream: TcpStream, stop: CancellationToken) {
+async fn serve(api: Api, entrance: Entrance, stream: TcpStream, stop: CancellationToken) {
     // Answers are written whole; waiting for more would only delay them.
     let _ = stream.set_nodelay(true);
-    let service = ApiService::new(api.0.clone(), Identity::admin(), stop.clone());
-    let service = TowerToHyperService::new(service);
-    let connection = hyper::server::conn::http1::Builder::new()
-        .timer(TokioTimer::new())
-        .serve_connection(TokioIo::new(stream), service);
-    let mut connection = std::pin::pin!(connection);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = stop.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            match api.clock().timeout(GRACE, connection.as_mut()).await {
-                Ok(ended) => ended,
-                Err(_) => return,
+    let connection = Connection { api, stop };
+    match entrance {
+        Entrance::Plain(identity) => connection.http1(stream, Door::Open(identity)).await,
+        Entrance::Guarded { tls, authenticator } => {
+            let Some(stream) = connection.handshake(&tls, stream).await else { return };
+            let session = stream.get_ref().1;
+            let http2 = session.alpn_protocol() == Some(tls::H2);
+            let certificate = tls.judge(session.peer_certificates());
+            let door = Door::Guarded { authenticator, certificate };
+            match http2 {
+                true => connection.http2(stream, door).await,
+                false => connection.http1(stream, door).await,
             }
         }
-    };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "a connection ended early");
     }
 }

@@ -1,0 +1,85 @@
+//! Makes certificates, keys and tokens.
+
+use super::{CredentialsError, Parts};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
+    KeyPair, KeyUsagePurpose,
+};
+use windlass_clock::Clock;
+
+/// The names under which clients inside and outside of a cluster reach the server.
+const HOSTS: [&str; 7] = [
+    "127.0.0.1",
+    "::1",
+    "localhost",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+];
+
+/// How long certificates hold: longer than a development cluster lives, since nothing renews them.
+const YEARS: i32 = 10;
+
+pub(super) fn all() -> Result<Parts, CredentialsError> {
+    let mut params = params(&[], "windlass-ca", None)?;
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+    let ca_key = KeyPair::generate()?;
+    let ca_certificate = params.self_signed(&ca_key)?;
+    let issuer = Issuer::from_params(&params, &ca_key);
+    let server = pair(&issuer, &HOSTS, "kube-apiserver", None, ExtendedKeyUsagePurpose::ServerAuth)?;
+    let admin =
+        pair(&issuer, &[], "kubernetes-admin", Some("system:masters"), ExtendedKeyUsagePurpose::ClientAuth)?;
+    let mut token = [0; 32];
+    getrandom::fill(&mut token)?;
+    Ok(Parts {
+        ca_certificate: ca_certificate.pem(),
+        server_certificate: server.0,
+        server_key: server.1,
+        admin_certificate: admin.0,
+        admin_key: admin.1,
+        admin_token: URL_SAFE_NO_PAD.encode(token),
+        accounts_key: KeyPair::generate()?.serialize_pem(),
+        ca_key: ca_key.serialize_pem(),
+    })
+}
+
+/// A certificate and its key, as PEM.
+fn pair(
+    issuer: &Issuer<'_, &KeyPair>,
+    hosts: &[&str],
+    common_name: &str,
+    organization: Option<&str>,
+    usage: ExtendedKeyUsagePurpose,
+) -> Result<(String, String), rcgen::Error> {
+    let mut params = params(hosts, common_name, organization)?;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
+    params.extended_key_usages = vec![usage];
+    params.use_authority_key_identifier_extension = true;
+    let key = KeyPair::generate()?;
+    Ok((params.signed_by(&key, issuer)?.pem(), key.serialize_pem()))
+}
+
+fn params(
+    hosts: &[&str],
+    common_name: &str,
+    organization: Option<&str>,
+) -> Result<CertificateParams, rcgen::Error> {
+    let hosts: Vec<String> = hosts.iter().map(|&host| host.to_owned()).collect();
+    let mut params = CertificateParams::new(hosts)?;
+    params.distinguished_name = DistinguishedName::new();
+    if let Some(organization) = organization {
+        params.distinguished_name.push(DnType::OrganizationName, organization);
+    }
+    params.distinguished_name.push(DnType::CommonName, common_name);
+    // Clients judge certificates by their own clocks, whatever time the API itself lives by.
+    let now = Clock::real().now().to_zoned(jiff::tz::TimeZone::UTC);
+    // From well before, for clients whose clocks are behind.
+    let year = i32::from(now.year());
+    params.not_before = rcgen::date_time_ymd(year - 1, 1, 1);
+    params.not_after = rcgen::date_time_ymd(year + YEARS, 1, 1);
+    Ok(params)
+}

@@ -1,0 +1,114 @@
+//! Who the server and its administrator are: certificates, keys and a token, made afresh or kept in a folder.
+
+mod files;
+mod issue;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Why there are no credentials.
+#[derive(Debug, thiserror::Error)]
+pub enum CredentialsError {
+    /// A certificate or a key could not be made.
+    #[error("a certificate cannot be made")]
+    Make(#[from] rcgen::Error),
+    /// The machine gave no random bytes.
+    #[error("this machine gives no random numbers")]
+    Random(#[from] getrandom::Error),
+    /// The folder, or a file in it, could not be read or written.
+    #[error("cannot {action} {}", path.display())]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+}
+
+/// Certificates of a CA, the server and the administrator, the administrator's token, and the key that signs service
+/// account tokens. Clones share them.
+#[derive(Clone)]
+pub struct Credentials(Arc<Parts>);
+
+/// All of it, as PEM texts; the token as it is sent.
+struct Parts {
+    ca_certificate: String,
+    /// Kept so that further certificates can be issued.
+    ca_key: String,
+    server_certificate: String,
+    server_key: String,
+    admin_certificate: String,
+    admin_key: String,
+    admin_token: String,
+    accounts_key: String,
+}
+
+impl Credentials {
+    /// New ones, kept nowhere.
+    ///
+    /// # Errors
+    /// When this machine gives no random numbers.
+    pub fn generate() -> Result<Self, CredentialsError> {
+        Ok(Self(Arc::new(issue::all()?)))
+    }
+
+    /// Those in `folder`, which is made with new ones if it is not there. Nobody but this user may read it.
+    ///
+    /// # Errors
+    /// When the folder cannot be read or made, or lacks a file: what others were given would no longer be trusted, so
+    /// nothing is made anew in its place.
+    pub fn kept_in(folder: &Path) -> Result<Self, CredentialsError> {
+        let parts = match files::read(folder)? {
+            Some(parts) => parts,
+            None => {
+                let parts = issue::all()?;
+                files::write(folder, &parts)?;
+                parts
+            }
+        };
+        Ok(Self(Arc::new(parts)))
+    }
+
+    /// The certificate that clients trust, as PEM.
+    pub fn ca_certificate(&self) -> &str {
+        &self.0.ca_certificate
+    }
+
+    /// The administrator's certificate, as PEM.
+    pub fn admin_certificate(&self) -> &str {
+        &self.0.admin_certificate
+    }
+
+    /// The key of the administrator's certificate, as PEM.
+    pub fn admin_key(&self) -> &str {
+        &self.0.admin_key
+    }
+
+    /// The administrator's bearer token.
+    pub fn admin_token(&self) -> &str {
+        &self.0.admin_token
+    }
+
+    pub(crate) fn server_certificate(&self) -> &str {
+        &self.0.server_certificate
+    }
+
+    pub(crate) fn server_key(&self) -> &str {
+        &self.0.server_key
+    }
+
+    /// The key that signs service account tokens, as PEM.
+    pub(crate) fn accounts_key(&self) -> &str {
+        &self.0.accounts_key
+    }
+}
+
+impl fmt::Debug for Credentials {
+    /// Says nothing: what is logged is read by others.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials").finish_non_exhaustive()
+    }
+}

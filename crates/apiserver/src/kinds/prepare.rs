@@ -1,0 +1,91 @@
+//! What the server sets on new and changed objects whatever the client sent, where one kind differs from others.
+
+use super::{child, text};
+use crate::flow::Operation;
+use serde_json::{Value, json};
+
+/// Adds a finalizer that a controller takes away when nothing uses the object any more.
+fn protect(object: &mut Value, finalizer: &str) {
+    let finalizers = child(object, "metadata").entry("finalizers").or_insert_with(|| json!([]));
+    if let Some(finalizers) = finalizers.as_array_mut()
+        && !finalizers.contains(&json!(finalizer))
+    {
+        finalizers.push(json!(finalizer));
+    }
+}
+
+pub(super) fn claim(_: &Operation<'_>, claim: &mut Value) {
+    protect(claim, "kubernetes.io/pvc-protection");
+}
+
+pub(super) fn volume(operation: &Operation<'_>, volume: &mut Value) {
+    protect(volume, "kubernetes.io/pv-protection");
+    child(volume, "status").insert("lastPhaseTransitionTime".to_owned(), json!(operation.now()));
+}
+
+pub(super) fn attributes_class(_: &Operation<'_>, class: &mut Value) {
+    protect(class, "kubernetes.io/vac-protection");
+}
+
+/// A node is not ready until its kubelet says so.
+pub(super) fn node(_: &Operation<'_>, node: &mut Value) {
+    const NOT_READY: &str = "node.kubernetes.io/not-ready";
+    let taints = child(node, "spec").entry("taints").or_insert_with(|| json!([]));
+    if let Some(taints) = taints.as_array_mut()
+        && !taints
+            .iter()
+            .any(|taint| text(taint, &["key"]) == NOT_READY && text(taint, &["effect"]) == "NoSchedule")
+    {
+        taints.push(json!({"key": NOT_READY, "effect": "NoSchedule"}));
+    }
+}
+
+/// Who asks for a certificate is not for them to say.
+pub(super) fn signing_request(operation: &Operation<'_>, request: &mut Value) {
+    let spec = child(request, "spec");
+    spec.remove("extra");
+    spec.remove("uid");
+    spec.insert("username".to_owned(), json!(operation.identity.user));
+    spec.insert("groups".to_owned(), json!(operation.identity.groups));
+}
+
+pub(super) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+pub(super) fn daemon_set(_: &Operation<'_>, set: &mut Value) {
+    number_template(set, 1);
+}
+
+pub(super) fn daemon_set_update(new: &mut Value, old: &Value) {
+    let before = text(old, &["metadata", "annotations", TEMPLATE_GENERATION]).parse().unwrap_or(0_i64);
+    let changed = new.pointer("/spec/template") != old.pointer("/spec/template");
+    number_template(new, before.saturating_add(i64::from(changed)));
+}
+
+fn number_template(set: &mut Value, number: i64) {
+    let annotations = child(set, "metadata").entry("annotations").or_insert_with(|| json!({}));
+    if let Some(annotations) = annotations.as_object_mut() {
+        annotations.insert(TEMPLATE_GENERATION.to_owned(), json!(number.to_string()));
+    }
+}
+
+/// A job finds its pods by its own UID, unless it was told another way.
+pub(super) fn job(_: &Operation<'_>, job: &mut Value) {
+    if job.pointer("/spec/manualSelector") == Some(&json!(true)) {
+        return;
+    }
+    let (uid, name) =
+        (text(job, &["metadata", "uid"]).to_owned(), text(job, &["metadata", "name"]).to_owned());
+    let spec = child(job, "spec");
+    let template = spec.entry("template").or_insert_with(|| json!({}));
+    let metadata = child(template, "metadata");
+    let labels = metadata.entry("labels").or_insert_with(|| json!({}));
+    if let Some(labels) = labels.as_object_mut() {
+        for prefix in ["batch.kubernetes.io/", ""] {
+            labels.entry(format!("{prefix}controller-uid")).or_insert_with(|| json!(uid));
+            labels.entry(format!("{prefix}job-name")).or_insert_with(|| json!(name));
+        }
+    }
+    let selector = spec.entry("selector").or_insert_with(|| json!({}));
+    let wanted = child(selector, "matchLabels");
+    wanted.entry("batch.kubernetes.io/controller-uid").or_insert_with(|| json!(uid));
+}

@@ -1,0 +1,252 @@
+//! Services: cluster addresses and node ports, given out so that no two Services have the same.
+//!
+//! What is taken is known from the Services themselves. A list of who took what makes finding a free one fast; it is read
+//! once, and an owner who is gone or has given back is found out when someone else wants the same.
+
+use super::{child, text};
+use crate::flow::Operation;
+use crate::query::causes;
+use crate::status::{Named, Status};
+use crate::store::{Key, ListQuery, Store};
+use parking_lot::Mutex;
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+use windlass_clock::{Clock, Moment};
+use windlass_schema::field::{FieldError, Path};
+
+/// Addresses are `10.96.x.y`. The lowest, the highest and those at the beginning are not given out unasked: who asks for
+/// one by name asks for a low one.
+const NETWORK: [u8; 2] = [10, 96];
+const FIRST_UNASKED: u16 = 256;
+const PORTS: std::ops::RangeInclusive<u16> = 30000..=32767;
+
+/// How long something is held for a Service that is not stored yet.
+const HELD: Duration = Duration::from_secs(30);
+
+/// What can be taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Thing {
+    Address(Ipv4Addr),
+    Port(u16),
+}
+
+/// Who took what.
+#[derive(Debug, Default)]
+pub(crate) struct Taken(Mutex<Option<HashMap<Thing, (Key, Moment)>>>);
+
+impl Taken {
+    /// Takes it for `owner`, unless it is another's.
+    fn take(&self, store: &Store, clock: &Clock, thing: Thing, owner: &Key) -> bool {
+        let mut guard = self.0.lock();
+        let taken = guard.get_or_insert_with(|| known(store, clock));
+        let now = clock.moment();
+        if let Some((holder, since)) = taken.get(&thing)
+            && holder != owner
+        {
+            let fresh = now - *since < HELD;
+            let holds = store.get(holder).is_some_and(|entry| things(&entry.value()).contains(&thing));
+            if holds || (fresh && store.get(holder).is_none()) {
+                return false;
+            }
+        }
+        taken.insert(thing, (owner.clone(), now));
+        true
+    }
+}
+
+fn known(store: &Store, clock: &Clock) -> HashMap<Thing, (Key, Moment)> {
+    let now = clock.moment();
+    let services = store.list(&ListQuery::all("services")).map(|page| page.items).unwrap_or_default();
+    let of = |entry: &std::sync::Arc<crate::store::Entry>| {
+        let key = entry.key().clone();
+        things(&entry.value()).into_iter().map(move |thing| (thing, (key.clone(), now))).collect::<Vec<_>>()
+    };
+    services.iter().flat_map(of).collect()
+}
+
+/// All that a Service has taken.
+fn things(service: &Value) -> Vec<Thing> {
+    let list = |pointer: &str| service.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
+    let addresses =
+        list("/spec/clusterIPs").filter_map(|address| address.as_str()?.parse().ok().map(Thing::Address));
+    let number = |port: &Value| u16::try_from(port.as_i64()?).ok().filter(|port| *port != 0).map(Thing::Port);
+    let ports = list("/spec/ports").filter_map(|port| number(port.get("nodePort")?));
+    let health = service.pointer("/spec/healthCheckNodePort").and_then(number);
+    addresses.chain(ports).chain(health).collect()
+}
+
+fn needs_address(service: &Value) -> bool {
+    matches!(text(service, &["spec", "type"]), "ClusterIP" | "NodePort" | "LoadBalancer")
+}
+
+fn needs_ports(service: &Value) -> bool {
+    match text(service, &["spec", "type"]) {
+        "NodePort" => true,
+        "LoadBalancer" => service.pointer("/spec/allocateLoadBalancerNodePorts") != Some(&json!(false)),
+        _ => false,
+    }
+}
+
+/// Gives a Service what it needs, or what it asks for.
+pub(super) fn allocate(
+    operation: &Operation<'_>,
+    service: &mut Value,
+    _: Option<&Value>,
+) -> Result<(), Status> {
+    if text(service, &["spec", "type"]) == "ExternalName" {
+        return Ok(());
+    }
+    let owner = operation.key(text(service, &["metadata", "name"]));
+    families(service);
+    if needs_address(service) {
+        address(operation, service, &owner)?;
+    }
+    if needs_ports(service) {
+        ports(operation, service, &owner)?;
+    }
+    Ok(())
+}
+
+/// One family of addresses is served, so there is little to choose.
+fn families(service: &mut Value) {
+    let headless = text(service, &["spec", "clusterIP"]) == "None";
+    let selects =
+        service.pointer("/spec/selector").and_then(Value::as_object).is_some_and(|map| !map.is_empty());
+    let spec = child(service, "spec");
+    let (policy, families) = match headless && !selects {
+        true => ("RequireDualStack", json!(["IPv4", "IPv6"])),
+        false => ("SingleStack", json!(["IPv4"])),
+    };
+    spec.entry("ipFamilyPolicy").or_insert_with(|| json!(policy));
+    let families = if spec["ipFamilyPolicy"] == "RequireDualStack" { families } else { json!(["IPv4"]) };
+    spec.entry("ipFamilies").or_insert(families);
+}
+
+fn address(operation: &Operation<'_>, service: &mut Value, owner: &Key) -> Result<(), Status> {
+    let api = operation.api;
+    let wanted = text(service, &["spec", "clusterIP"]).to_owned();
+    let spec = child(service, "spec");
+    if wanted == "None" {
+        spec.entry("clusterIPs").or_insert_with(|| json!(["None"]));
+        return Ok(());
+    }
+    let take = |address| api.taken.take(&api.store, &api.clock, Thing::Address(address), owner);
+    if let Ok(asked) = wanted.parse::<Ipv4Addr>() {
+        spec.entry("clusterIPs").or_insert_with(|| json!([wanted]));
+        let why = if !asked.octets().starts_with(&NETWORK) {
+            Some("the provided network does not match the current range")
+        } else if !take(asked) {
+            Some("provided IP is already allocated")
+        } else {
+            None
+        };
+        return match why {
+            None => Ok(()),
+            Some(why) => {
+                let path = Path::new("spec").child("clusterIPs");
+                let why = format!("failed to allocate IP {asked}: {why}");
+                Err(invalid(service, FieldError::invalid(&path, json!([wanted]), why)))
+            }
+        };
+    }
+    let free = numbers(FIRST_UNASKED, u16::MAX - 1)
+        .map(|number| {
+            let [high, low] = number.to_be_bytes();
+            Ipv4Addr::new(NETWORK[0], NETWORK[1], high, low)
+        })
+        .find(|address| take(*address));
+    match free {
+        Some(address) => {
+            spec.insert("clusterIP".to_owned(), json!(address.to_string()));
+            spec.insert("clusterIPs".to_owned(), json!([address.to_string()]));
+            Ok(())
+        }
+        None => Err(Status::internal("failed to allocate a serviceIP: range is full")),
+    }
+}
+
+fn ports(operation: &Operation<'_>, service: &mut Value, owner: &Key) -> Result<(), Status> {
+    let api = operation.api;
+    let take = |port| api.taken.take(&api.store, &api.clock, Thing::Port(port), owner);
+    let free = || numbers(*PORTS.start(), *PORTS.end()).find(|port| take(*port));
+    // Ports of one number and two protocols may be one port of the node.
+    let mut by_number: HashMap<i64, u16> = HashMap::new();
+    let mut refused = None;
+    let items = child(service, "spec").get_mut("ports").and_then(Value::as_array_mut);
+    for (index, port) in items.into_iter().flatten().enumerate() {
+        let Some(port) = port.as_object_mut() else { continue };
+        let number = port.get("port").and_then(Value::as_i64).unwrap_or(0);
+        let asked = port.get("nodePort").and_then(Value::as_i64).and_then(|port| u16::try_from(port).ok());
+        match asked.filter(|port| *port != 0) {
+            Some(asked) => {
+                let why = if !PORTS.contains(&asked) {
+                    "provided port is not in the valid range. The range of valid ports is 30000-32767"
+                } else if by_number.values().any(|taken| *taken == asked) || take(asked) {
+                    by_number.insert(number, asked);
+                    continue;
+                } else {
+                    "provided port is already allocated"
+                };
+                let path = Path::new("spec").child("ports").index(index).child("nodePort");
+                refused.get_or_insert(FieldError::invalid(&path, asked, why));
+            }
+            None => {
+                let given = by_number.get(&number).copied().or_else(free);
+                let given =
+                    given.ok_or_else(|| Status::internal("failed to allocate a nodePort: range is full"))?;
+                by_number.insert(number, given);
+                port.insert("nodePort".to_owned(), json!(given));
+            }
+        }
+    }
+    match refused {
+        Some(error) => Err(invalid(service, error)),
+        None => Ok(()),
+    }
+}
+
+fn invalid(service: &Value, error: FieldError) -> Status {
+    let named = Named { group: "", kind: "Service" };
+    Status::invalid(named, text(service, &["metadata", "name"]), causes(&[error]))
+}
+
+/// All numbers of a range once, from a random one on.
+fn numbers(first: u16, last: u16) -> impl Iterator<Item = u16> {
+    let count = u32::from(last - first) + 1;
+    let start = u32::from(u16::from_be_bytes(crate::flow::prepare::random())) % count;
+    (0..count).filter_map(move |step| u16::try_from(u32::from(first) + (start + step) % count).ok())
+}
+
+/// What a Service was given stays its own, unless it says otherwise.
+pub(super) fn keep_allocated(new: &mut Value, old: &Value) {
+    if needs_address(new) && needs_address(old) {
+        for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+            inherit(child(new, "spec"), old, field);
+        }
+    }
+    if !(needs_ports(new) && needs_ports(old)) {
+        return;
+    }
+    let old_ports: Vec<Value> =
+        old.pointer("/spec/ports").and_then(Value::as_array).cloned().unwrap_or_default();
+    let ports = child(new, "spec").get_mut("ports").and_then(Value::as_array_mut);
+    for port in ports.into_iter().flatten() {
+        let same =
+            |other: &&Value| ["port", "protocol"].iter().all(|field| port.get(field) == other.get(field));
+        let node_port = old_ports.iter().find(same).and_then(|other| other.get("nodePort")).cloned();
+        if let (Some(port), Some(node_port)) = (port.as_object_mut(), node_port) {
+            port.entry("nodePort").or_insert(node_port);
+        }
+    }
+    inherit(child(new, "spec"), old, "healthCheckNodePort");
+}
+
+fn inherit(spec: &mut Map<String, Value>, old: &Value, field: &str) {
+    if let Some(value) = old.get("spec").and_then(|spec| spec.get(field))
+        && !spec.contains_key(field)
+    {
+        spec.insert(field.to_owned(), value.clone());
+    }
+}

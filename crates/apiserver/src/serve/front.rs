@@ -1,0 +1,149 @@
+//! The front of the API for one connection: tells who asks, and keeps count of what is under way.
+
+use crate::api::Inner;
+use crate::body::ApiBody;
+use crate::flow::authenticate::{Authenticator, Certificate, Identity};
+use crate::service::{ApiService, failure};
+use crate::status::Status;
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use parking_lot::Mutex;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use tower::Service as _;
+use windlass_clock::{Clock, Moment};
+
+/// Who comes in through a connection.
+pub(super) enum Door {
+    /// All its requests are this one's.
+    Open(Arc<Identity>),
+    /// Its certificate, or each request by itself, says whose it is.
+    Guarded { authenticator: Arc<Authenticator>, certificate: Certificate },
+}
+
+impl Door {
+    fn enter(&self, headers: &http::HeaderMap) -> Result<Arc<Identity>, Status> {
+        match self {
+            Self::Open(identity) => Ok(identity.clone()),
+            Self::Guarded { authenticator, certificate } => authenticator.identify(certificate, headers),
+        }
+    }
+}
+
+pub(super) struct Front {
+    api: Arc<Inner>,
+    door: Door,
+    ended: CancellationToken,
+    pulse: Arc<Pulse>,
+}
+
+impl Front {
+    pub(super) fn new(api: Arc<Inner>, door: Door, ended: CancellationToken, pulse: Arc<Pulse>) -> Self {
+        Self { api, door, ended, pulse }
+    }
+}
+
+impl hyper::service::Service<Request<Incoming>> for Front {
+    type Response = Response<Counted>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Response<Counted>>> + Send>>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let busy = Pulse::begin(&self.pulse);
+        let entered = self.door.enter(request.headers());
+        match entered {
+            Err(status) => {
+                let response = failure(&status).map(|body| Counted { body, _busy: busy });
+                Box::pin(std::future::ready(Ok(response)))
+            }
+            Ok(identity) => {
+                let mut service = ApiService::shared(self.api.clone(), identity, self.ended.clone());
+                let answering = service.call(request);
+                Box::pin(async move {
+                    let response = answering.await?;
+                    Ok(response.map(|body| Counted { body, _busy: busy }))
+                })
+            }
+        }
+    }
+}
+
+/// What a connection has under way, and since when nothing.
+pub(super) struct Pulse(Mutex<Beat>);
+
+struct Beat {
+    requests: usize,
+    last: Moment,
+}
+
+impl Pulse {
+    pub(super) fn new() -> Self {
+        // Sockets are of the world outside, whatever time the API itself lives by.
+        Self(Mutex::new(Beat { requests: 0, last: Clock::real().moment() }))
+    }
+
+    fn begin(pulse: &Arc<Self>) -> Busy {
+        pulse.0.lock().requests += 1;
+        Busy(pulse.clone())
+    }
+
+    /// Returns when there was no request for so long.
+    pub(super) async fn idle_for(&self, limit: Duration) {
+        loop {
+            let due = {
+                let beat = self.0.lock();
+                match beat.requests {
+                    0 => beat.last + limit,
+                    _ => Clock::real().moment() + limit,
+                }
+            };
+            if due <= Clock::real().moment() {
+                return;
+            }
+            Clock::real().sleep_until(due).await;
+        }
+    }
+}
+
+/// A request under way.
+struct Busy(Arc<Pulse>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let mut beat = self.0.0.lock();
+        beat.requests -= 1;
+        beat.last = Clock::real().moment();
+    }
+}
+
+/// An answer's body; its request is under way until it is gone.
+pub(super) struct Counted {
+    body: ApiBody,
+    _busy: Busy,
+}
+
+impl Body for Counted {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,124 @@
+//! TLS: the server's certificate, and which client certificates are believed.
+
+use super::subject;
+use crate::credentials::Credentials;
+use crate::flow::authenticate::{CREDENTIAL_ID, Certificate, Identity};
+use ring::digest::{SHA256, digest};
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig, SignatureScheme};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_rustls::TlsAcceptor;
+use windlass_clock::Clock;
+
+/// HTTP/2, as the other side says it in the handshake.
+pub(super) const H2: &[u8] = b"h2";
+
+/// What handshakes need.
+#[derive(Clone)]
+pub(super) struct Tls {
+    pub(super) acceptor: TlsAcceptor,
+    verifier: Arc<dyn ClientCertVerifier>,
+}
+
+impl Tls {
+    pub(super) fn new(credentials: &Credentials) -> io::Result<Self> {
+        let certificate = |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes()).map_err(unusable);
+        let mut roots = RootCertStore::empty();
+        roots.add(certificate(credentials.ca_certificate())?).map_err(unusable)?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+            .build()
+            .map_err(unusable)?;
+        let key = PrivateKeyDer::from_pem_slice(credentials.server_key().as_bytes()).map_err(unusable)?;
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(unusable)?
+            .with_client_cert_verifier(Arc::new(JudgedLater(verifier.clone())))
+            .with_single_cert(vec![certificate(credentials.server_certificate())?], key)
+            .map_err(unusable)?;
+        config.alpn_protocols = vec![H2.to_vec(), b"http/1.1".to_vec()];
+        // Connections live long and a handshake is cheap: remembering sessions would cost more than it saves.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), verifier })
+    }
+
+    /// Whom the certificates that a client showed stand for.
+    pub(super) fn judge(&self, shown: Option<&[CertificateDer<'_>]>) -> Certificate {
+        let Some((own, others)) = shown.and_then(|shown| shown.split_first()) else {
+            return Certificate::None;
+        };
+        // Certificates are of the world outside, whatever time the API itself lives by.
+        let seconds = u64::try_from(Clock::real().now().as_second()).unwrap_or_default();
+        let now = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
+        if self.verifier.verify_client_cert(own, others, now).is_err() {
+            return Certificate::Refused;
+        }
+        match subject::of(own) {
+            Some(subject) if !subject.common_name.is_empty() => {
+                let mut identity = Identity::user(subject.common_name).among(subject.organizations);
+                let hex: String =
+                    digest(&SHA256, own).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+                identity.extra.insert(CREDENTIAL_ID.to_owned(), vec![format!("X509SHA256={hex}")]);
+                Certificate::Of(Arc::new(identity))
+            }
+            _ => Certificate::None,
+        }
+    }
+}
+
+fn unusable(error: impl std::error::Error + Send + Sync + 'static) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
+}
+
+/// Lets every certificate through the handshake: one that is not believed is answered 401, in words that a person can
+/// read, and a token beside it still counts. That the client has the certificate's key is checked here.
+#[derive(Debug)]
+struct JudgedLater(Arc<dyn ClientCertVerifier>);
+
+impl ClientCertVerifier for JudgedLater {
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.0.root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_verify_schemes()
+    }
+}

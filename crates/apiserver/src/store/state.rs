@@ -1,0 +1,200 @@
+//! What the store knows: the tables behind its lock, how a change is judged against them, and how it becomes visible.
+
+use super::entry::{Entry, Event, Kind};
+use super::feed::Feed;
+use super::key::{Key, Revision};
+use super::table::Table;
+use super::{Change, CommitError, Options};
+use parking_lot::RwLock;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::Notify;
+use windlass_clock::{Clock, Moment};
+
+/// Everything that readers and the writer share.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) options: Options,
+    pub(super) clock: Clock,
+    pub(super) tables: RwLock<Tables>,
+    /// The revision that readers see, apart from the lock for those who only want the number.
+    pub(super) published: Arc<AtomicU64>,
+    pub(super) advanced: Notify,
+}
+
+#[derive(Debug)]
+pub(super) struct Tables {
+    pub(super) revision: u64,
+    /// What [`Store::compact`](super::Store::compact) was last called with, or where a durable store was opened: holds for
+    /// resources that have no table yet.
+    pub(super) compacted: u64,
+    pub(super) by_resource: HashMap<Arc<str>, Table>,
+    next_expiry: Moment,
+}
+
+/// A change that was judged possible: where it goes, and what it will be in history.
+#[derive(Debug)]
+pub(super) struct Decided {
+    pub(super) path: String,
+    pub(super) event: Event,
+}
+
+/// What a change amounts to.
+pub(super) enum Decision {
+    Unchanged(Arc<Entry>),
+    Changed(Decided),
+}
+
+// === impl State ===
+
+impl State {
+    /// Nothing in it yet, and nothing readable before `revision`.
+    pub(super) fn new(options: Options, clock: Clock, revision: u64) -> Self {
+        let tables = Tables {
+            revision,
+            compacted: revision,
+            by_resource: HashMap::new(),
+            next_expiry: clock.moment(),
+        };
+        Self {
+            options,
+            clock,
+            tables: RwLock::new(tables),
+            published: Arc::new(AtomicU64::new(revision)),
+            advanced: Notify::new(),
+        }
+    }
+
+    pub(super) fn revision(&self) -> u64 {
+        self.published.load(Ordering::Acquire)
+    }
+
+    /// Judges and makes one change at once, for a store that has nothing to wait for.
+    pub(super) fn commit(&self, change: Change) -> Result<Arc<Entry>, CommitError> {
+        let now = self.clock.moment();
+        let (entry, feeds) = {
+            let mut tables = self.tables.write();
+            let revision = Revision(tables.revision + 1);
+            let decision = decide(change, revision, now, |key, path| tables.current(key, path))?;
+            let decided = match decision {
+                Decision::Unchanged(entry) => return Ok(entry),
+                Decision::Changed(decided) => decided,
+            };
+            let entry = decided.event.entry.clone();
+            (entry, self.record(&mut tables, [decided], now))
+        };
+        // The JSON is wanted by whoever made the change and by every watcher: made here once, outside the lock.
+        entry.json();
+        self.wake(&feeds);
+        Ok(entry)
+    }
+
+    /// Makes changes visible that were judged on the tables as they are, in their order and all at once.
+    pub(super) fn publish(&self, changes: impl IntoIterator<Item = Decided>, now: Moment) {
+        let feeds = {
+            let mut tables = self.tables.write();
+            self.record(&mut tables, changes, now)
+        };
+        self.wake(&feeds);
+    }
+
+    fn record(
+        &self,
+        tables: &mut Tables,
+        changes: impl IntoIterator<Item = Decided>,
+        now: Moment,
+    ) -> Vec<Arc<Feed>> {
+        let mut feeds: Vec<Arc<Feed>> = Vec::new();
+        for Decided { path, event } in changes {
+            let (revision, entry) = (event.revision().0, event.entry.clone());
+            for feed in tables.table(&entry.key().resource).record(path, event, &self.options) {
+                // Neighbours in a batch are mostly of one resource: a look at the last few is enough to wake each once.
+                if !feeds.iter().rev().take(4).any(|known| Arc::ptr_eq(known, &feed)) {
+                    feeds.push(feed);
+                }
+            }
+            tables.revision = revision;
+        }
+        tables.expire(now, &self.options);
+        self.published.store(tables.revision, Ordering::Release);
+        feeds
+    }
+
+    fn wake(&self, feeds: &[Arc<Feed>]) {
+        feeds.iter().for_each(|feed| feed.wake());
+        self.advanced.notify_waiters();
+    }
+}
+
+// === impl Tables ===
+
+impl Tables {
+    pub(super) fn table(&mut self, resource: &str) -> &mut Table {
+        if !self.by_resource.contains_key(resource) {
+            self.by_resource.insert(resource.into(), Table::new(self.compacted));
+        }
+        self.by_resource.get_mut(resource).expect("it was inserted if it was missing")
+    }
+
+    pub(super) fn oldest(&self, resource: &str) -> u64 {
+        self.by_resource.get(resource).map_or(self.compacted, |table| table.compacted)
+    }
+
+    pub(super) fn current(&self, key: &Key, path: &str) -> Option<Arc<Entry>> {
+        self.by_resource.get(&*key.resource)?.chains.get(path)?.current.clone()
+    }
+
+    fn expire(&mut self, now: Moment, options: &Options) {
+        if now < self.next_expiry {
+            return;
+        }
+        let pause = options.history_age / 10;
+        self.next_expiry = now + pause.max(Duration::from_millis(1));
+        for table in self.by_resource.values_mut() {
+            table.expire(now, options.history_age);
+        }
+    }
+}
+
+/// The comparison of compare-and-swap: what the change amounts to, given what is there.
+pub(super) fn decide(
+    change: Change,
+    revision: Revision,
+    now: Moment,
+    current: impl Fn(&Key, &str) -> Option<Arc<Entry>>,
+) -> Result<Decision, CommitError> {
+    let expect = |key: &Key, path: &str, expected: Revision| match current(key, path) {
+        None => Err(CommitError::Missing),
+        Some(found) if found.revision() != expected => Err(CommitError::Conflict(found)),
+        Some(found) => Ok(found),
+    };
+    let changed = |path, kind, entry, before| {
+        Ok(Decision::Changed(Decided { path, event: Event::new(kind, Arc::new(entry), before, now) }))
+    };
+    match change {
+        Change::Create { key, body } => {
+            let path = key.path();
+            if let Some(found) = current(&key, &path) {
+                return Err(CommitError::Exists(found));
+            }
+            changed(path, Kind::Created, Entry::new(key, revision, body), None)
+        }
+        Change::Update { key, expected, body } => {
+            let path = key.path();
+            let before = expect(&key, &path, expected)?;
+            if before.same(&body) {
+                return Ok(Decision::Unchanged(before));
+            }
+            // The old version's key is the same and already in memory.
+            let entry = Entry::new(before.key().clone(), revision, body);
+            changed(path, Kind::Updated, entry, Some(before))
+        }
+        Change::Delete { key, expected } => {
+            let path = key.path();
+            let before = expect(&key, &path, expected)?;
+            changed(path, Kind::Deleted, before.at(revision), Some(before))
+        }
+    }
+}

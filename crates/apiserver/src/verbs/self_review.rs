@@ -1,0 +1,28 @@
+//! POST to `selfsubjectreviews`: who the server takes the one who asks for.
+
+use super::{Answer, Call};
+use crate::flow::decode;
+use crate::negotiate;
+use crate::query::{Write, WriteOptions};
+use crate::status::Status;
+use serde_json::{Value, json};
+
+pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
+    let options = WriteOptions::read(&call.query, Write::Create, &call.user_agent)?;
+    let media = negotiate::body(&call.content_type)?;
+    let operation = call.operation(options);
+    operation.judge(decode::body(&call.resource, &call.body, media)?, &call.warnings)?;
+    let identity = call.identity;
+    let mut user = json!({"username": identity.user, "groups": identity.groups});
+    if !identity.uid.is_empty() {
+        user["uid"] = json!(identity.uid);
+    }
+    if !identity.extra.is_empty() {
+        user["extra"] = json!(identity.extra);
+    }
+    let review: Value = json!({
+        "kind": call.resource.kind, "apiVersion": call.resource.api_version(),
+        "metadata": {"creationTimestamp": operation.now()}, "status": {"userInfo": user},
+    });
+    Ok(Answer::json(201, &review))
+}

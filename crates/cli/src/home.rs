@@ -1,0 +1,153 @@
+//! The folder of a running cluster: one that the user named and that stays, or one that goes with the process.
+
+use anyhow::{Context, bail};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// How folders that go with their process are named.
+const PREFIX: &str = "windlass-cluster-";
+
+/// Held locked while a cluster runs.
+const LOCK: &str = "lock";
+
+/// A folder that no other cluster uses while this one does.
+#[derive(Debug)]
+pub(crate) struct Home {
+    folder: PathBuf,
+    /// What is removed when this value is dropped: this folder, or the first of those above it that were made for it.
+    made: Option<PathBuf>,
+    /// Released by the system however the process ends.
+    _lock: File,
+}
+
+impl Home {
+    /// The user's folder, made if it is not there. Until [`Home::keep`], a folder that was made goes again: a start that
+    /// fails leaves nothing.
+    pub(crate) fn at(folder: &Path) -> anyhow::Result<Self> {
+        let missing = first_missing(folder);
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        made.with_context(|| format!("cannot make {}", folder.display()))?;
+        // What others see of it does not depend on where this process stands.
+        let folder = folder.canonicalize().with_context(|| format!("cannot look at {}", folder.display()))?;
+        let path = folder.join(LOCK);
+        let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
+        let lock = lock.with_context(|| format!("cannot write to {}", folder.display()))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { folder, made: missing, _lock: lock }),
+            Err(TryLockError::WouldBlock) => {
+                bail!(
+                    "a cluster already runs on {}; stop it first, or choose another folder",
+                    folder.display()
+                )
+            }
+            Err(TryLockError::Error(error)) => {
+                Err(error).with_context(|| format!("cannot lock {}", path.display()))
+            }
+        }
+    }
+
+    /// A new folder that goes when this value is dropped; what killed processes left goes too.
+    pub(crate) fn temporary() -> anyhow::Result<Self> {
+        let above = match std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from) {
+            Some(above) if above.is_dir() => Some(above),
+            _ => None,
+        };
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(PREFIX).permissions(fs::Permissions::from_mode(0o700));
+        let made = match &above {
+            Some(above) => builder.tempdir_in(above),
+            None => builder.tempdir(),
+        };
+        let made = made.context("cannot make a temporary folder; name one with --data-dir")?;
+        // It gets its name when it is locked: one without a lock is one that is being made.
+        let unlocked = made.path().join("lock.new");
+        let lock = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unlocked);
+        let lock = lock.with_context(|| format!("cannot write to {}", made.path().display()))?;
+        lock.try_lock().with_context(|| format!("cannot lock {}", unlocked.display()))?;
+        fs::rename(&unlocked, made.path().join(LOCK)).context("cannot rename the lock")?;
+        let folder = made.keep();
+        let home = Self { made: Some(folder.clone()), folder, _lock: lock };
+        home.sweep();
+        Ok(home)
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The folder is not to be removed.
+    pub(crate) fn keep(&mut self) {
+        self.made = None;
+    }
+
+    /// Removes the temporary folders beside this one that nobody holds.
+    fn sweep(&self) {
+        let (Some(above), Ok(own)) = (self.folder.parent(), fs::metadata(&self.folder)) else { return };
+        for entry in fs::read_dir(above).into_iter().flatten().flatten() {
+            let ours = entry.file_name().to_string_lossy().starts_with(PREFIX)
+                && entry.metadata().is_ok_and(|found| found.is_dir() && found.uid() == own.uid());
+            if !ours || entry.path() == self.folder {
+                continue;
+            }
+            let Ok(lock) = File::open(entry.path().join(LOCK)) else { continue };
+            if lock.try_lock().is_ok() {
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        if let Some(made) = &self.made
+            && let Err(error) = fs::remove_dir_all(made)
+        {
+            tracing::warn!(%error, folder = %made.display(), "a folder stays behind");
+        }
+    }
+}
+
+/// The highest folder on the way to `folder` that is not there.
+fn first_missing(folder: &Path) -> Option<PathBuf> {
+    let missing = folder.ancestors().filter(|above| !above.as_os_str().is_empty());
+    missing.take_while(|above| !above.exists()).last().map(Path::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_one_clusters_at_a_time() {
+        let above = tempfile::tempdir().unwrap();
+        let folder = above.path().join("data");
+        let mut first = Home::at(&folder).unwrap();
+        let refused = Home::at(&folder).unwrap_err().to_string();
+        assert!(refused.contains("a cluster already runs on"), "{refused}");
+        first.keep();
+        drop(first);
+        drop(Home::at(&folder).unwrap());
+        assert!(folder.exists(), "a folder that was there stays");
+    }
+
+    #[test]
+    fn a_start_that_fails_leaves_no_folder() {
+        let above = tempfile::tempdir().unwrap();
+        drop(Home::at(&above.path().join("a/b")).unwrap());
+        assert!(above.path().exists() && !above.path().join("a").exists());
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_swept_and_what_runs_is_not() {
+        let first = Home::temporary().unwrap();
+        let above = first.folder().parent().unwrap();
+        let left = tempfile::Builder::new().prefix(PREFIX).tempdir_in(above).unwrap();
+        fs::write(left.path().join(LOCK), "").unwrap();
+        let second = Home::temporary().unwrap();
+        assert!(first.folder().exists() && !left.path().exists());
+        let gone = second.folder().to_owned();
+        drop(second);
+        assert!(!gone.exists());
+    }
+}

@@ -1,0 +1,73 @@
+//! The `windlass` command. Each subcommand has a file of its own; this one only tells them apart.
+
+mod cluster_up;
+mod home;
+mod kubeconfig;
+mod limits;
+mod version;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::prelude::*;
+use windlass_clock::Clock;
+
+/// An operator platform for Kubernetes, and a Kubernetes of one's own.
+#[derive(Debug, Parser)]
+#[command(name = "windlass", version, disable_help_subcommand = true)]
+struct Windlass {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a Kubernetes of your own on this machine
+    #[command(subcommand)]
+    Cluster(Cluster),
+    /// Show the version of windlass, and of the Kubernetes that it speaks
+    Version,
+}
+
+#[derive(Debug, Subcommand)]
+enum Cluster {
+    /// Start a cluster, and run it until Ctrl-C
+    #[command(after_help = cluster_up::EXAMPLES)]
+    Up(cluster_up::Options),
+}
+
+fn main() -> ExitCode {
+    let begun = Clock::real().moment();
+    let asked = Windlass::parse();
+    listen_to_log_variable();
+    let done = match asked.command {
+        Command::Cluster(Cluster::Up(options)) => cluster_up::run(&options, begun),
+        Command::Version => version::run(),
+    };
+    match done {
+        Ok(code) => code,
+        Err(error) => {
+            // The whole chain in one line: what happened, then why.
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// `WINDLASS_LOG=debug`, or by part: `WINDLASS_LOG=windlass_apiserver=debug`. Warnings are always shown.
+fn listen_to_log_variable() {
+    let wanted = std::env::var("WINDLASS_LOG").unwrap_or_default();
+    let targets = match wanted.as_str() {
+        "" => Ok(Targets::new().with_default(tracing::Level::WARN)),
+        wanted => wanted.parse(),
+    };
+    let (targets, wrong) = match targets {
+        Ok(targets) => (targets, None),
+        Err(error) => (Targets::new().with_default(tracing::Level::WARN), Some(error)),
+    };
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    tracing_subscriber::registry().with(lines.with_filter(targets)).init();
+    if let Some(error) = wrong {
+        tracing::warn!(%error, "WINDLASS_LOG is not understood; it is a level, or part=level pairs with commas");
+    }
+}
