@@ -35,6 +35,14 @@ impl ApiBody {
         }
     }
 
+    /// All of it, if it is there already.
+    pub(crate) fn bytes(&self) -> Option<&Bytes> {
+        match &self.0 {
+            Kind::Full(bytes) => Some(bytes),
+            Kind::Watch(..) | Kind::Broken(_) => None,
+        }
+    }
+
     /// How many bytes it has, if that is known.
     pub(crate) fn length(&self) -> Option<usize> {
         match &self.0 {

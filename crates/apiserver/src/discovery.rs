@@ -1,19 +1,23 @@
 //! What the server says about itself: version, health, groups and their resources.
 
+use crate::accept;
 use crate::accounts;
+use crate::aggregated::{self, Wanted};
 use crate::api::Inner;
 use crate::body::ApiBody;
 use crate::facts::FACTS;
 use crate::openapi;
 use crate::registry::Served;
 use crate::resource::Resource;
-use crate::service::{document, failure, plain};
+use crate::service::{document, failure, plain, respond};
 use crate::status::Status;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderValue};
+use bytes::Bytes;
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, HOST, HeaderValue, IF_NONE_MATCH, VARY};
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
 
 /// The version of Kubernetes whose behaviour this is.
@@ -25,7 +29,23 @@ pub(crate) fn answer(api: &Inner, parts: &Parts, segments: &[String]) -> Respons
         return failure(&Status::method_not_allowed());
     }
     let served = api.registry.served();
+    let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+    if let ["api"] | ["apis"] = segments.as_slice() {
+        match aggregated::wanted(header(ACCEPT)) {
+            Wanted::Legacy => {}
+            Wanted::Aggregated => {
+                let core = segments == ["api"];
+                let body = windlass_schema::json::write(&aggregated::document(&served, core));
+                let tag = tag(&body);
+                return tagged(aggregated::MEDIA_TYPE, &tag, header(IF_NONE_MATCH), body);
+            }
+            Wanted::Nothing => return failure(&accept::untransformable()),
+        }
+    }
+    if let ["openapi", rest @ ..] = segments.as_slice() {
+        return openapi::answer(api, &served, parts, rest);
+    }
     let found = match segments.as_slice() {
         ["version"] => Some(version()),
         ["healthz" | "livez" | "readyz", ..] => return plain(StatusCode::OK, "ok"),
@@ -53,8 +73,6 @@ pub(crate) fn answer(api: &Inner, parts: &Parts, segments: &[String]) -> Respons
             let host = parts.uri.authority().map(|authority| authority.as_str()).or(host);
             return public(&accounts::openid_configuration(host.unwrap_or("localhost")), "application/json");
         }
-        ["openapi", "v3"] => Some(openapi::index(&served)),
-        ["openapi", "v3", rest @ ..] => openapi::document(api, &served, rest),
         _ => None,
     };
     if found.is_none() && segments.first() == Some(&"api") {
@@ -72,6 +90,34 @@ fn public(value: &Value, media_type: &'static str) -> Response<ApiBody> {
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("public, max-age=3600"));
+    response
+}
+
+/// A tag of these bytes: equal tags mean equal bytes, here and after a restart.
+pub(crate) fn tag(bytes: &[u8]) -> String {
+    let half = |salt: u8| {
+        let mut hasher = DefaultHasher::new();
+        hasher.write_u8(salt);
+        hasher.write(bytes);
+        hasher.finish()
+    };
+    format!("{:016X}{:016X}", half(0), half(1))
+}
+
+/// A document with its tag, or word that the client has it already.
+pub(crate) fn tagged(media: &'static str, tag: &str, known: &str, body: Vec<u8>) -> Response<ApiBody> {
+    let tag = format!("\"{tag}\"");
+    let same = known.split(',').any(|known| known.trim().trim_start_matches("W/") == tag);
+    let mut response = match same {
+        true => respond(StatusCode::NOT_MODIFIED, media, ApiBody::full(Bytes::new())),
+        false => respond(StatusCode::OK, media, ApiBody::full(body.into())),
+    };
+    let headers = response.headers_mut();
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
+        headers.insert(ETAG, tag);
+    }
+    headers.insert(VARY, HeaderValue::from_static("Accept"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("public"));
     response
 }
 

@@ -1,6 +1,8 @@
 //! The embedded Kubernetes API: store, registry and HTTP, in one process and without kube-rs.
 
+mod accept;
 mod accounts;
+mod aggregated;
 mod api;
 mod body;
 mod crd;
@@ -21,6 +23,7 @@ mod serve;
 mod service;
 pub mod status;
 pub mod store;
+mod table;
 mod typed;
 mod verbs;
 

@@ -56,40 +56,9 @@ pub(crate) fn patch(content_type: &str, custom: bool) -> Result<PatchType, Statu
     }
 }
 
-/// Refuses a request that does not take JSON. Forms that are not served yet, such as tables, are passed over for the next
-/// one that the client takes.
-pub(crate) fn accept(accept: &str, watch: bool) -> Result<(), Status> {
-    let takes_json = accept.split(',').any(|range| {
-        let mut parts = range.split(';').map(str::trim);
-        let media = parts.next().unwrap_or_default().to_ascii_lowercase();
-        let refused = parts.any(|parameter| {
-            let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
-            (name == "as" && !value.is_empty()) || (name == "q" && value.parse() == Ok(0.0_f32))
-        });
-        matches!(media.as_str(), "application/json" | "application/*" | "*/*") && !refused
-    });
-    if accept.trim().is_empty() || takes_json {
-        return Ok(());
-    }
-    Err(Status::not_acceptable(match watch {
-        true => &["application/json;stream=watch"],
-        false => &["application/json"],
-    }))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_table_falls_back_to_json_if_the_client_takes_it() {
-        let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
-        assert!(accept(table, false).is_err());
-        assert!(accept(&format!("{table},application/json"), false).is_ok());
-        assert!(accept("", false).is_ok() && accept("*/*", true).is_ok());
-        assert!(accept("application/vnd.kubernetes.protobuf", false).is_err());
-        assert!(accept("application/vnd.kubernetes.protobuf,application/json", false).is_ok());
-    }
 
     #[test]
     fn parameters_of_a_content_type_do_not_matter() {

@@ -84,11 +84,6 @@ impl Served {
         self.resources.values()
     }
 
-    /// Changes whenever any definition does.
-    pub(crate) fn stamp(&self) -> u64 {
-        self.stamp
-    }
-
     /// A group's versions, the preferred one first.
     pub(crate) fn versions(&self, group: &str) -> Vec<String> {
         let mut versions: Vec<String> = self

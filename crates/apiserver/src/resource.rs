@@ -5,6 +5,7 @@ use crate::flow::decode;
 use crate::kinds::Rules;
 use crate::kinds::convert::Shape;
 use crate::status::Named;
+use crate::table::CustomColumn;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -63,6 +64,8 @@ pub struct Resource {
     pub terminating: bool,
     /// What clients are told with every answer, if the version is deprecated.
     pub deprecation: Option<String>,
+    /// What a custom resource's tables show beside the name.
+    pub(crate) columns: Arc<[CustomColumn]>,
     /// What is special about a built-in kind.
     pub(crate) rules: Option<&'static Rules>,
     /// Set if a built-in kind is stored in another shape than this.

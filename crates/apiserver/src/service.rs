@@ -11,13 +11,14 @@ use crate::read::Leash;
 use crate::resource::Resource;
 use crate::status::Status;
 use crate::verbs::{self, Answer, Call};
-use crate::{discovery, negotiate};
+use crate::{accept, discovery};
 use bytes::{Bytes, BytesMut};
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body;
 use http_body_util::BodyExt;
+use serde_json::Value;
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -93,7 +94,20 @@ where
 }
 
 impl ApiService {
+    /// Answers, indented for those who read along.
     async fn answer(&self, parts: Parts, body: Result<Bytes, Status>) -> io::Result<Response<ApiBody>> {
+        let query = Query::parse(parts.uri.query().unwrap_or_default());
+        let user_agent = parts.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
+        let pretty = accept::pretty(query.get("pretty"), user_agent.unwrap_or_default());
+        let response = self.answer_plainly(parts, body).await?;
+        Ok(if pretty { indented(response) } else { response })
+    }
+
+    async fn answer_plainly(
+        &self,
+        parts: Parts,
+        body: Result<Bytes, Status>,
+    ) -> io::Result<Response<ApiBody>> {
         let route = path::route(parts.uri.path());
         if let Err(status) = authorize::check(&self.identity, &parts, &route) {
             return Ok(failure(&status));
@@ -133,7 +147,7 @@ impl ApiService {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let verb = verb(&resource, &target, &parts.method, &query)?;
         let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        negotiate::accept(header(ACCEPT), verb == "watch")?;
+        let form = accept::form(header(ACCEPT), verb == "watch")?;
         let reads = matches!(verb, "get" | "list" | "watch");
         let call = Call {
             api: &self.api,
@@ -144,6 +158,7 @@ impl ApiService {
             user_agent: header(USER_AGENT).to_owned(),
             content_type: header(CONTENT_TYPE).to_owned(),
             body: if reads { Bytes::new() } else { body? },
+            form,
             ceiling: None,
             warnings: Arc::default(),
             ended: self.ended.clone(),
@@ -184,6 +199,8 @@ impl ApiService {
         }
         let outcome = api.faults.after(&info, &decision, code);
         api.clock.sleep(outcome.delay).await;
+        let reads = matches!(verb, "get" | "list" | "watch");
+        let answered = answered.and_then(|answer| if reads { Ok(answer) } else { reshaped(&call, answer) });
         let response = match answered {
             Ok(answer) => success(answer),
             Err(status) => failure(&status),
@@ -196,6 +213,29 @@ impl ApiService {
             Delivery::Cut => Ok(response.map(ApiBody::broken)),
         }
     }
+}
+
+/// What a write answers, in the form that was asked for. A Status stays what it is.
+fn reshaped(call: &Call<'_>, answer: Answer) -> Result<Answer, Status> {
+    let Some(bytes) = answer.body.bytes().filter(|_| call.form != accept::Form::Plain) else {
+        return Ok(answer);
+    };
+    let Ok(mut value) = serde_json::from_slice::<Value>(bytes) else { return Ok(answer) };
+    if value.get("kind").and_then(Value::as_str) == Some("Status") {
+        return Ok(answer);
+    }
+    let items = value.get_mut("items").filter(|_| call.target.name.is_none() && answer.code == 200);
+    let items = items.and_then(Value::as_array_mut).map(std::mem::take);
+    let Some(shape) = verbs::read::shape(call, items.is_some())? else { return Ok(answer) };
+    let body = match items {
+        Some(items) => {
+            let items: Vec<Bytes> = items.into_iter().map(|item| shape.item(item)).collect();
+            let metadata = value.get("metadata").map_or_else(|| "{}".to_owned(), Value::to_string);
+            shape.list(&metadata, &items)
+        }
+        None => shape.object(value, true),
+    };
+    Ok(Answer { body: ApiBody::full(body), ..answer })
 }
 
 async fn dispatch(verb: &str, call: &Call<'_>) -> Result<Answer, Status> {
@@ -344,7 +384,7 @@ where
     Ok(first.unwrap_or_else(|| all.freeze()))
 }
 
-fn respond(code: StatusCode, content_type: &'static str, body: ApiBody) -> Response<ApiBody> {
+pub(crate) fn respond(code: StatusCode, content_type: &'static str, body: ApiBody) -> Response<ApiBody> {
     let length = body.length();
     let mut response = Response::new(body);
     *response.status_mut() = code;
@@ -360,6 +400,25 @@ fn respond(code: StatusCode, content_type: &'static str, body: ApiBody) -> Respo
 fn success(answer: Answer) -> Response<ApiBody> {
     let code = StatusCode::from_u16(answer.code).unwrap_or(StatusCode::OK);
     respond(code, "application/json", answer.body)
+}
+
+/// The same, for people to read.
+fn indented(response: Response<ApiBody>) -> Response<ApiBody> {
+    let json = response
+        .headers()
+        .get(CONTENT_TYPE)
+        .is_some_and(|value| value.as_bytes().starts_with(b"application/json"));
+    let value = response
+        .body()
+        .bytes()
+        .filter(|_| json)
+        .and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok());
+    let Some(text) = value.and_then(|value| serde_json::to_vec_pretty(&value).ok()) else { return response };
+    let mut response = response.map(|_| ApiBody::full(text.into()));
+    if let Some(length) = response.body().length() {
+        response.headers_mut().insert(http::header::CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    response
 }
 
 fn warned(mut response: Response<ApiBody>, warnings: impl Iterator<Item = String>) -> Response<ApiBody> {

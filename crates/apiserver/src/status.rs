@@ -207,6 +207,11 @@ impl Status {
         Self::new(406, "NotAcceptable", message, Some(Details::default()))
     }
 
+    /// 406 for one kind of thing asked for as another.
+    pub fn not_transformable(message: impl Into<String>) -> Self {
+        Self::new(406, "NotAcceptable", message, None)
+    }
+
     /// 415.
     pub fn unsupported_media_type(accepted: &[&str]) -> Self {
         let message = format!(

@@ -3,6 +3,7 @@
 use super::{flag, is_true, validate, versions};
 use crate::kinds::text;
 use crate::resource::{Resource, Selectable, Subresource};
+use crate::table;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -62,6 +63,7 @@ pub(crate) fn resources(crd: &Value, stamp: u64) -> Vec<Resource> {
             pristine: untouched,
             terminating: !text(crd, &["metadata", "deletionTimestamp"]).is_empty(),
             deprecation: deprecation(crd, version),
+            columns: table::custom_columns(version).into(),
             ..Resource::default()
         })
         .collect()

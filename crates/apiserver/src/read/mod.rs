@@ -5,6 +5,7 @@
 
 mod list;
 mod options;
+mod shape;
 #[cfg(test)]
 mod tests;
 mod token;
@@ -14,6 +15,7 @@ mod watch;
 pub(crate) use list::metadata;
 pub use list::{get, list, page};
 pub use options::{ListOptions, Match};
+pub(crate) use shape::{MetadataOnly, Shape, joined, metadata_of};
 pub use view::{Transform, View};
 pub use watch::{Hold, Leash, WatchBody, watch};
 

@@ -1,7 +1,9 @@
 //! In which form a request sees objects: their kind and version, and what becomes of their stored bytes.
 
+use super::shape::Shape;
 use crate::store::{Entry, Event, Form, Kind};
 use bytes::{BufMut, Bytes, BytesMut};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// Makes the whole JSON of an object in another form than it is stored in.
@@ -19,6 +21,8 @@ pub struct View {
     blank: Arc<str>,
     transform: Option<(Form, Transform)>,
     lines: Lines,
+    /// Another form that was asked for, and its name if its bytes can be kept.
+    shape: Option<(Option<Form>, Arc<dyn Shape>)>,
 }
 
 /// The names of the encodings of events.
@@ -53,7 +57,23 @@ impl View {
             blank: Arc::default(),
             transform: None,
             lines: Lines::new(&name),
+            shape: None,
         }
+    }
+
+    /// The same objects in another form.
+    #[must_use]
+    pub(crate) fn shaped(mut self, shape: Arc<dyn Shape>) -> Self {
+        let name = match &self.transform {
+            Some((form, _)) => form.name().to_owned(),
+            None => self.type_of_object.clone(),
+        };
+        let form = shape.lasting().map(|shape| format!("{shape} of {name}"));
+        if let Some(form) = &form {
+            self.lines = Lines::new(form);
+        }
+        self.shape = Some((form.map(Form::new), shape));
+        self
     }
 
     /// Objects as `transform` makes them. `name` tells this form from every other that the resource has or had: if the
@@ -75,11 +95,27 @@ impl View {
 
     /// Do its lists spell out what those of built-in kinds leave out: what items are, and that there is no next page?
     pub(super) fn is_typed(&self) -> bool {
-        self.typed_items
+        self.typed_items && self.shape.is_none()
     }
 
     /// One object, as a get answers it.
     pub fn object(&self, entry: &Entry) -> Bytes {
+        self.headed(entry, true)
+    }
+
+    /// One object; the first of a watch is `headed`.
+    fn headed(&self, entry: &Entry, headed: bool) -> Bytes {
+        match &self.shape {
+            None => self.plain(entry),
+            Some((Some(form), shape)) => {
+                entry.encoding(form, |entry| shape.object(parsed(&self.plain(entry)), headed))
+            }
+            Some((None, shape)) => shape.object(parsed(&self.plain(entry)), headed),
+        }
+    }
+
+    /// An object as it is, whatever form was asked for.
+    fn plain(&self, entry: &Entry) -> Bytes {
         if let Some((form, transform)) = &self.transform {
             return entry.encoding(form, |entry| transform(entry));
         }
@@ -96,7 +132,7 @@ impl View {
 
     fn put_object(&self, into: &mut BytesMut, entry: &Entry) {
         if self.transform.is_some() {
-            return into.extend_from_slice(&self.object(entry));
+            return into.extend_from_slice(&self.plain(entry));
         }
         into.put_u8(b'{');
         into.extend_from_slice(self.type_of_object.as_bytes());
@@ -114,6 +150,13 @@ impl View {
 
     /// A list's body. `metadata` is the JSON of its metadata.
     pub(crate) fn list(&self, metadata: &str, items: &[Arc<Entry>]) -> Bytes {
+        if let Some((form, shape)) = &self.shape {
+            let item = |entry: &Arc<Entry>| match form {
+                Some(_) => self.headed(entry, false),
+                None => shape.item(parsed(&self.plain(entry))),
+            };
+            return shape.list(metadata, &items.iter().map(item).collect::<Vec<_>>());
+        }
         // What an item takes beside its own bytes: the comma, and a type that its stored form may lack.
         let each = self.type_of_object.len() + 3;
         let size: usize = items.iter().map(|item| item.json().len() + each).sum();
@@ -134,45 +177,66 @@ impl View {
     }
 
     /// An ADDED line for an object that was there when the watch began.
-    pub(super) fn put_initial(&self, into: &mut BytesMut, entry: &Entry) {
-        self.put_line(into, "ADDED", entry);
+    pub(super) fn put_initial(&self, into: &mut BytesMut, entry: &Entry, headed: bool) {
+        self.put_line(into, "ADDED", entry, headed);
     }
 
     /// The line for an event: made once for all who watch in this form.
-    pub(super) fn line(&self, event: &Event, told: Told) -> Bytes {
+    pub(super) fn line(&self, event: &Event, told: Told, headed: bool) -> Bytes {
         let make = |kind: &str, entry: &Entry| {
             let mut line = BytesMut::with_capacity(entry.json().len() + self.type_of_object.len() + 40);
-            self.put_line(&mut line, kind, entry);
+            self.put_line(&mut line, kind, entry, headed);
             line.freeze()
         };
+        let left = |event: &Event| {
+            let before = event.before.as_ref().unwrap_or(&event.entry);
+            make("DELETED", &before.at(event.revision()))
+        };
+        // What changes with time, or with who asked first, is made for each.
+        if let Some((None, _)) = &self.shape {
+            return match told {
+                Told::Added => make("ADDED", &event.entry),
+                Told::Modified => make("MODIFIED", &event.entry),
+                Told::Deleted => make("DELETED", &event.entry),
+                Told::Left => left(event),
+            };
+        }
         match told {
             Told::Added => event.encoding(&self.lines.added, |event| make("ADDED", &event.entry)),
             Told::Modified => event.encoding(&self.lines.modified, |event| make("MODIFIED", &event.entry)),
             Told::Deleted => event.encoding(&self.lines.deleted, |event| make("DELETED", &event.entry)),
-            Told::Left => event.encoding(&self.lines.left, |event| {
-                let before = event.before.as_ref().unwrap_or(&event.entry);
-                make("DELETED", &before.at(event.revision()))
-            }),
+            Told::Left => event.encoding(&self.lines.left, left),
         }
     }
 
-    fn put_line(&self, into: &mut BytesMut, kind: &str, entry: &Entry) {
+    fn put_line(&self, into: &mut BytesMut, kind: &str, entry: &Entry, headed: bool) {
         into.extend_from_slice(b"{\"type\":\"");
         into.extend_from_slice(kind.as_bytes());
         into.extend_from_slice(b"\",\"object\":");
-        self.put_object(into, entry);
+        match self.shape {
+            Some(_) => into.extend_from_slice(&self.headed(entry, headed)),
+            None => self.put_object(into, entry),
+        }
         into.extend_from_slice(b"}\n");
     }
 
     /// A BOOKMARK line.
-    pub(super) fn bookmark(&self, version: u64, ends_initial_events: bool) -> Bytes {
+    pub(super) fn bookmark(&self, version: u64, ends_initial_events: bool, headed: bool) -> Bytes {
         let annotations =
             if ends_initial_events { r#","annotations":{"k8s.io/initial-events-end":"true"}"# } else { "" };
         let types = &self.type_of_object;
         let metadata = format!(r#"{{"resourceVersion":"{version}"{annotations}}}"#);
-        let object = format!(r#"{{{types},"metadata":{metadata}{}}}"#, self.blank);
-        Bytes::from(format!("{{\"type\":\"BOOKMARK\",\"object\":{object}}}\n"))
+        let object = Bytes::from(format!(r#"{{{types},"metadata":{metadata}{}}}"#, self.blank));
+        let object = match &self.shape {
+            Some((_, shape)) => shape.object(parsed(&object), headed),
+            None => object,
+        };
+        [b"{\"type\":\"BOOKMARK\",\"object\":", &*object, b"}\n"].concat().into()
     }
+}
+
+fn parsed(json: &[u8]) -> Value {
+    serde_json::from_slice(json).expect("a view makes JSON")
 }
 
 impl Lines {

@@ -89,6 +89,7 @@ pub async fn watch(
         pending: None,
         from: Revision(wanted),
         bookmarks: options.allow_watch_bookmarks,
+        untold: true,
         deadline: started + lasts,
         next_bookmark: Moment::NEVER,
     };
@@ -120,6 +121,8 @@ struct Watching {
     pending: Option<Arc<Event>>,
     from: Revision,
     bookmarks: bool,
+    /// Nothing was told yet: what comes first says what all have in common.
+    untold: bool,
     deadline: Moment,
     next_bookmark: Moment,
 }
@@ -159,7 +162,8 @@ impl Watching {
             match watched {
                 Ok((watcher, page)) => {
                     if options.allow_watch_bookmarks {
-                        self.then = Some(self.view.bookmark(page.revision.0, true));
+                        let first = page.items.is_empty() && std::mem::take(&mut self.untold);
+                        self.then = Some(self.view.bookmark(page.revision.0, true, first));
                     }
                     self.from = page.revision;
                     self.initial = page.items.into_iter();
@@ -227,14 +231,16 @@ impl Watching {
         while chunk.len() < CHUNK
             && let Some(entry) = self.initial.next()
         {
-            self.view.put_initial(&mut chunk, &entry);
+            let first = std::mem::take(&mut self.untold);
+            self.view.put_initial(&mut chunk, &entry, first);
         }
         (!chunk.is_empty()).then(|| chunk.freeze())
     }
 
-    fn line(&self, event: &Event) -> Option<Bytes> {
+    fn line(&mut self, event: &Event) -> Option<Bytes> {
         let told = Told::of(event, |entry| self.scope.accepts(entry))?;
-        Some(self.view.line(event, told))
+        let first = std::mem::take(&mut self.untold);
+        Some(self.view.line(event, told, first))
     }
 
     /// The lines of `event` and of what follows it already, as far as a chunk goes. One line alone is not copied.
@@ -299,14 +305,18 @@ impl Watching {
     }
 
     /// A bookmark of what was told, unless something is held back or the watch starts in the future.
-    fn bookmark(&self) -> Option<Bytes> {
+    fn bookmark(&mut self) -> Option<Bytes> {
         if self.pending.is_some() || self.store.revision() < self.from {
             return None;
         }
         let told = self.watcher.as_ref()?.progress();
         let ceiling = self.leash.hold.as_ref().and_then(|hold| hold.borrow().ceiling);
         let version = ceiling.map_or(told, |ceiling| told.min(ceiling));
-        (version >= self.from).then(|| self.view.bookmark(version.0, false))
+        if version < self.from {
+            return None;
+        }
+        let first = std::mem::take(&mut self.untold);
+        Some(self.view.bookmark(version.0, false, first))
     }
 
     fn finish(&mut self) {

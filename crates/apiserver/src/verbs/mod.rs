@@ -14,6 +14,7 @@ pub(crate) mod token_request;
 pub(crate) mod token_review;
 pub(crate) mod update;
 
+use crate::accept::Form;
 use crate::api::Inner;
 use crate::body::ApiBody;
 use crate::flow::Operation;
@@ -43,6 +44,8 @@ pub(crate) struct Call<'a> {
     pub(crate) body: Bytes,
     /// Answer as if nothing had happened after this revision.
     pub(crate) ceiling: Option<Revision>,
+    /// What the client wants to be answered with.
+    pub(crate) form: Form,
     /// What the client is told with the answer, whatever that is.
     pub(crate) warnings: Arc<Mutex<Vec<String>>>,
     /// Ends watches when the server stops.

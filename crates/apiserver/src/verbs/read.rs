@@ -1,12 +1,15 @@
 //! GET: an object, a list or a watch.
 
 use super::{Answer, Call};
+use crate::accept::Form;
 use crate::body::ApiBody;
 use crate::flow::decode;
-use crate::read::{self, Filter, Leash, ListOptions, Scope, View};
+use crate::kinds;
+use crate::read::{self, Filter, Leash, ListOptions, MetadataOnly, Scope, Shape, View};
 use crate::resource::Resource;
 use crate::status::Status;
 use crate::store::{Entry, Key};
+use crate::table::{Include, Table};
 use std::sync::Arc;
 use windlass_schema::json;
 use windlass_schema::meta::NameRule;
@@ -26,6 +29,54 @@ pub(crate) fn view(resource: &Resource) -> View {
     )
 }
 
+/// The same in the form that was asked for, if it suits what is answered.
+fn shaped(call: &Call<'_>, view: View, list: bool) -> Result<View, Status> {
+    Ok(match shape(call, list)? {
+        Some(shape) => view.shaped(shape),
+        None => view,
+    })
+}
+
+/// The form that was asked for, unless it is the plain one.
+///
+/// # Errors
+/// 406 for a list's form of an object and the other way round; 400 for a table's options that are none.
+pub(crate) fn shape(call: &Call<'_>, list: bool) -> Result<Option<Arc<dyn Shape>>, Status> {
+    let resource = &call.resource;
+    let go_type = |suffix: &str| match resource.custom {
+        true => format!("*unstructured.Unstructured{suffix}"),
+        false => format!("*{}.{}{suffix}", kinds::package(&resource.group), resource.kind),
+    };
+    match (call.form, list) {
+        (Form::Plain, _) => Ok(None),
+        (Form::Table(api_version), _) => {
+            let include = match call.query.get("includeObject").unwrap_or_default() {
+                "" | "Metadata" => Include::Metadata,
+                "Object" => Include::Object,
+                "None" => Include::Nothing,
+                other => {
+                    return Err(Status::bad_request(format!(
+                        "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: must be \
+                         'Metadata', 'Object', 'None', or empty"
+                    )));
+                }
+            };
+            Ok(Some(Arc::new(Table::of(resource, api_version, include, &call.api.clock))))
+        }
+        (Form::Metadata(api_version), false) | (Form::MetadataList(api_version), true) => {
+            Ok(Some(Arc::new(MetadataOnly { api_version })))
+        }
+        (Form::Metadata(_), true) => Err(Status::not_transformable(format!(
+            "you requested PartialObjectMetadata, but the requested object is a list ({})",
+            go_type("List")
+        ))),
+        (Form::MetadataList(_), false) => Err(Status::not_transformable(format!(
+            "you requested PartialObjectMetadataList, but the requested object is not a list ({})",
+            go_type("")
+        ))),
+    }
+}
+
 pub(crate) async fn get(call: &Call<'_>) -> Result<Answer, Status> {
     let resource = &call.resource;
     let name = call.target.name.as_deref().unwrap_or_default();
@@ -35,7 +86,7 @@ pub(crate) async fn get(call: &Call<'_>) -> Result<Answer, Status> {
         .with_ceiling(call.ceiling)
         .without_cache(resource.rules.is_some_and(|rules| rules.uncached));
     match read::get(&call.api.store, &key, version, &scope).await? {
-        Some(entry) => Ok(Answer::new(200, view(resource).object(&entry))),
+        Some(entry) => Ok(Answer::new(200, shaped(call, view(resource), false)?.object(&entry))),
         None => Err(Status::not_found(resource.named(), name)),
     }
 }
@@ -43,7 +94,7 @@ pub(crate) async fn get(call: &Call<'_>) -> Result<Answer, Status> {
 pub(crate) async fn list_or_watch(call: &Call<'_>) -> Result<Answer, Status> {
     let options = ListOptions::parse(call.query.pairs())?;
     let scope = scope(call, &options)?;
-    let view = view(&call.resource);
+    let view = shaped(call, view(&call.resource), !options.watch)?;
     if !options.watch {
         let body = read::list(&call.api.store, &scope, &options, &view).await?;
         return Ok(Answer::new(200, body));

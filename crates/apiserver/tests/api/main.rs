@@ -8,6 +8,7 @@ mod custom;
 mod discovery;
 mod durable;
 mod faults;
+mod forms;
 mod namespaces;
 mod protobuf;
 mod strategic;

@@ -1,0 +1,262 @@
+//! OpenAPI: the schemas and paths of everything that is served. Version 3 has one document per group and version, at an
+//! address that changes with its contents; version 2 has one for all.
+
+mod older;
+mod paths;
+
+use crate::accept::clauses;
+use crate::api::Inner;
+use crate::body::ApiBody;
+use crate::crd;
+use crate::discovery::{group_names, tag, tagged};
+use crate::facts::FACTS;
+use crate::kinds::text;
+use crate::query::Query;
+use crate::registry::Served;
+use crate::resource::Resource;
+use crate::service::{plain, respond};
+use crate::store::Key;
+use bytes::Bytes;
+use http::header::{ACCEPT, CACHE_CONTROL, ETAG, EXPIRES, IF_NONE_MATCH, LOCATION, VARY};
+use http::request::Parts;
+use http::{HeaderValue, Response, StatusCode};
+use parking_lot::Mutex;
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+/// As documents show the version.
+const SHOWN_VERSION: &str = "1.36";
+
+/// The tags of the documents that never change.
+static TAGS: LazyLock<Mutex<BTreeMap<String, String>>> = LazyLock::new(Mutex::default);
+
+pub(crate) const PREFIX: &str = "#/components/schemas/";
+const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
+const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
+const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
+const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
+
+/// Answers what is asked below `/openapi`.
+pub(crate) fn answer(api: &Inner, served: &Served, parts: &Parts, path: &[&str]) -> Response<ApiBody> {
+    let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let accept = header(ACCEPT);
+    let takes_json = accept.trim().is_empty() || clauses(accept).iter().any(|clause| clause.takes_json());
+    let empty = |code| respond(code, JSON, ApiBody::full(Bytes::new()));
+    match path {
+        ["v2" | "v3", ..] if !takes_json => empty(StatusCode::NOT_ACCEPTABLE),
+        ["v2"] => {
+            let documents = addresses(served).into_iter();
+            let documents: Vec<Value> =
+                documents.filter_map(|(_, group, version)| document(api, served, &group, &version)).collect();
+            let body = windlass_schema::json::write(&older::document(documents, SHOWN_VERSION));
+            let mut response = tagged(JSON, &tag(&body), header(IF_NONE_MATCH), body);
+            response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static(FRESH));
+            response
+        }
+        ["v3"] => {
+            let body = windlass_schema::json::write(&index(api, served));
+            respond(StatusCode::OK, JSON, ApiBody::full(body.into()))
+        }
+        ["v3", rest @ ..] => {
+            let wanted = rest.join("/");
+            let found = addresses(served).into_iter().find(|(path, ..)| *path == wanted);
+            let body = found.and_then(|(_, group, version)| document(api, served, &group, &version));
+            match body {
+                Some(body) => dated(api, parts, &wanted, header(IF_NONE_MATCH), &body),
+                None => empty(StatusCode::NOT_FOUND),
+            }
+        }
+        _ => plain(StatusCode::NOT_FOUND, "404 page not found\n"),
+    }
+}
+
+const JSON: &str = "application/json";
+const FRESH: &str = "no-cache, private";
+
+/// How long what never changes may be kept.
+const KEEP: jiff::SignedDuration = jiff::SignedDuration::from_hours(365 * 24);
+
+/// A document at its address: for ever under its own tag, elsewhere under any other, for now without one.
+fn dated(api: &Inner, parts: &Parts, path: &str, known: &str, body: &Value) -> Response<ApiBody> {
+    let body = windlass_schema::json::write(body);
+    let tag = tag(&body);
+    let query = Query::parse(parts.uri.query().unwrap_or_default());
+    let asked = query.get("hash").unwrap_or_default();
+    if !asked.is_empty() && asked != tag {
+        let mut response = respond(StatusCode::MOVED_PERMANENTLY, JSON, ApiBody::full(Bytes::new()));
+        let headers = response.headers_mut();
+        let place = format!("/openapi/v3/{path}?hash={tag}");
+        for (name, value) in [(LOCATION, place), (ETAG, format!("\"{tag}\""))] {
+            if let Ok(value) = HeaderValue::from_str(&value) {
+                headers.insert(name, value);
+            }
+        }
+        headers.insert(VARY, HeaderValue::from_static("Accept"));
+        return response;
+    }
+    let mut response = tagged(JSON, &tag, known, body);
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static(FRESH));
+    if !asked.is_empty() {
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("public, immutable"));
+        let until = api.clock.now().checked_add(KEEP).unwrap_or(jiff::Timestamp::MAX);
+        let until = until.strftime("%a, %d %b %Y %H:%M:%S UTC").to_string();
+        if let Ok(until) = HeaderValue::from_str(&until) {
+            headers.insert(EXPIRES, until);
+        }
+    }
+    response
+}
+
+/// The documents of version 3: where each is, and of which group and version.
+fn addresses(served: &Served) -> Vec<(String, String, String)> {
+    let mut all = vec![("api/v1".to_owned(), String::new(), "v1".to_owned())];
+    for group in group_names(served) {
+        for version in served.versions(&group) {
+            all.push((format!("apis/{group}/{version}"), group.clone(), version));
+        }
+    }
+    all
+}
+
+/// Which documents there are, each under an address that changes with its contents.
+fn index(api: &Inner, served: &Served) -> Value {
+    let mut paths = Map::new();
+    for (path, group, version) in addresses(served) {
+        let made = || {
+            let body = document(api, served, &group, &version).unwrap_or_default();
+            tag(&windlass_schema::json::write(&body))
+        };
+        let custom =
+            served.all().any(|known| known.custom && known.group == group && known.version == version);
+        let known = if custom { None } else { TAGS.lock().get(&path).cloned() };
+        let tag = known.unwrap_or_else(|| {
+            let tag = made();
+            if !custom {
+                TAGS.lock().insert(path.clone(), tag.clone());
+            }
+            tag
+        });
+        let address = format!("/openapi/v3/{path}?hash={tag}");
+        paths.insert(path, json!({"serverRelativeURL": address}));
+    }
+    json!({ "paths": paths })
+}
+
+/// One document; none for a group and version that is not served.
+fn document(api: &Inner, served: &Served, group: &str, version: &str) -> Option<Value> {
+    let resources: Vec<_> =
+        served.all().filter(|resource| resource.group == group && resource.version == version).collect();
+    if resources.is_empty() {
+        return None;
+    }
+    let mut schemas = Map::new();
+    let mut paths = Map::new();
+    let mut wanted: BTreeSet<String> = [PATCH, DELETE_OPTIONS, STATUS].map(str::to_owned).into();
+    for resource in resources {
+        let name = definition_name(resource);
+        if resource.custom {
+            let schema = custom_schema(api, resource);
+            references(&schema, &mut wanted);
+            schemas.insert(name.clone(), schema);
+            let list = custom_list(resource, &name);
+            references(&list, &mut wanted);
+            schemas.insert(format!("{name}List"), list);
+        } else {
+            wanted.extend([name.clone(), format!("{name}List")]);
+        }
+        if resource.is_stored() {
+            paths::add(resource, &name, &mut paths);
+            if resource.has_subresource("scale") {
+                wanted.insert(paths::SCALE.to_owned());
+            }
+        }
+    }
+    while let Some(name) = wanted.pop_first() {
+        if let Some(schema) = FACTS.definition(&name)
+            && !schemas.contains_key(&name)
+        {
+            references(schema, &mut wanted);
+            schemas.insert(name, schema.clone());
+        }
+    }
+    Some(json!({
+        "openapi": "3.0.0",
+        "info": {"title": "Kubernetes", "version": SHOWN_VERSION},
+        "paths": paths,
+        "components": {"schemas": schemas},
+    }))
+}
+
+/// `io.k8s.api.core.v1.ConfigMap`, or for custom resources the group backwards: `com.example.v1.Widget`.
+fn definition_name(resource: &Resource) -> String {
+    if !resource.custom {
+        return resource.definition.clone();
+    }
+    let mut parts: Vec<&str> = resource.group.split('.').rev().collect();
+    parts.extend([resource.version.as_str(), resource.kind.as_str()]);
+    parts.join(".")
+}
+
+fn kinds(resource: &Resource, suffix: &str) -> Value {
+    json!([{"group": resource.group, "version": resource.version, "kind": format!("{}{suffix}", resource.kind)}])
+}
+
+fn custom_schema(api: &Inner, resource: &Resource) -> Value {
+    let stored =
+        api.store.get(&Key::new(crd::STORAGE, "", resource.definition.as_str())).map(|entry| entry.value());
+    let version = stored.as_ref().and_then(|crd| {
+        crd::versions(crd).iter().find(|version| text(version, &["name"]) == resource.version)
+    });
+    let mut schema = version
+        .and_then(|version| version.pointer("/schema/openAPIV3Schema"))
+        .cloned()
+        .unwrap_or_else(|| json!({"type": "object"}));
+    if let Some(object) = schema.as_object_mut() {
+        let preserves = object.get("x-kubernetes-preserve-unknown-fields") == Some(&json!(true));
+        if !preserves || object.contains_key("properties") {
+            let properties = object.entry("properties").or_insert_with(|| json!({}));
+            if let Some(properties) = properties.as_object_mut() {
+                properties.insert("apiVersion".to_owned(), json!({"type": "string"}));
+                properties.insert("kind".to_owned(), json!({"type": "string"}));
+                let metadata = json!({"allOf": [{"$ref": format!("{PREFIX}{OBJECT_META}")}]});
+                properties.insert("metadata".to_owned(), metadata);
+            }
+        }
+        object.insert("x-kubernetes-group-version-kind".to_owned(), kinds(resource, ""));
+    }
+    schema
+}
+
+fn custom_list(resource: &Resource, name: &str) -> Value {
+    json!({
+        "type": "object",
+        "required": ["items"],
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"allOf": [{"$ref": format!("{PREFIX}{LIST_META}")}]},
+            "items": {"type": "array", "items": {"$ref": format!("{PREFIX}{name}")}},
+        },
+        "x-kubernetes-group-version-kind": kinds(resource, "List"),
+    })
+}
+
+fn references(schema: &Value, found: &mut BTreeSet<String>) {
+    match schema {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match value.as_str().and_then(|text| text.strip_prefix(PREFIX)) {
+                    Some(target) if name == "$ref" => {
+                        found.insert(target.to_owned());
+                    }
+                    _ => references(value, found),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+        _ => {}
+    }
+}
