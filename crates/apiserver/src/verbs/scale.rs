@@ -44,7 +44,7 @@ pub(crate) async fn get(call: &Call<'_>) -> Result<Answer, Status> {
 
 pub(crate) async fn update(call: &Call<'_>) -> Result<Answer, Status> {
     let options = WriteOptions::read(&call.query, Write::Update, &call.user_agent)?;
-    let media = negotiate::body(&call.content_type, false)?;
+    let media = negotiate::body(&call.content_type)?;
     let on_object = call.operation(options);
     let on_scale = Operation { resource: SCALE.clone(), ..call.operation(on_object.options.clone()) };
     let decoded = decode::body(&SCALE, &call.body, media)?;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
     let options = WriteOptions::read(&call.query, Write::Create, &call.user_agent)?;
-    let media = negotiate::body(&call.content_type, false)?;
+    let media = negotiate::body(&call.content_type)?;
     let operation = call.operation(options);
     operation.judge(decode::body(&call.resource, &call.body, media)?, &call.warnings)?;
     let review: Value = json!({

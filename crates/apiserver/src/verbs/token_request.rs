@@ -44,7 +44,7 @@ static REQUEST: LazyLock<Arc<Resource>> = LazyLock::new(|| {
 
 pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
     let options = WriteOptions::read(&call.query, Write::Create, &call.user_agent)?;
-    let media = negotiate::body(&call.content_type, false)?;
+    let media = negotiate::body(&call.content_type)?;
     let operation = Operation { resource: REQUEST.clone(), ..call.operation(options) };
     let decoded = decode::body(&REQUEST, &call.body, media)?;
     let mut request = operation.judge(decoded, &call.warnings)?;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
     let options = WriteOptions::read(&call.query, Write::Create, &call.user_agent)?;
-    let media = negotiate::body(&call.content_type, false)?;
+    let media = negotiate::body(&call.content_type)?;
     let operation = call.operation(options);
     let decoded = decode::body(&call.resource, &call.body, media)?;
     let mut review = operation.judge(decoded, &call.warnings)?;
