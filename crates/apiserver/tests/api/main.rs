@@ -8,6 +8,7 @@ mod custom;
 mod discovery;
 mod durable;
 mod faults;
+mod kinds;
 mod namespaces;
 mod support;
 mod tls;
