@@ -79,5 +79,11 @@ pub(crate) async fn delete(
     name: &str,
     expected: Revision,
 ) -> Result<Arc<Entry>, CommitError> {
-    operation.api.store.commit(Change::Delete { key: operation.key(name), expected }).await
+    let gone = operation.api.store.commit(Change::Delete { key: operation.key(name), expected }).await;
+    if let Ok(gone) = &gone
+        && &*gone.key().resource == "services"
+    {
+        kinds::services::release(&operation.api.taken, &gone.value());
+    }
+    gone
 }

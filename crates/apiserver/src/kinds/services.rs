@@ -56,6 +56,15 @@ impl Taken {
     }
 }
 
+/// Gives back what a Service had that is gone: at once, where an owner who is not stored may be one who is not stored yet.
+pub(crate) fn release(taken: &Taken, service: &Value) {
+    if let Some(taken) = taken.0.lock().as_mut() {
+        for thing in things(service) {
+            taken.remove(&thing);
+        }
+    }
+}
+
 fn known(store: &Store, clock: &Clock) -> HashMap<Thing, (Key, Moment)> {
     let now = clock.moment();
     let services = store.list(&ListQuery::all("services")).map(|page| page.items).unwrap_or_default();

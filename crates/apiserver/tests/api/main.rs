@@ -9,6 +9,7 @@ mod discovery;
 mod durable;
 mod faults;
 mod forms;
+mod kinds;
 mod namespaces;
 mod protobuf;
 mod strategic;
