@@ -11,7 +11,7 @@ pub struct Embedded {
     /// The API, for what only its owner can do: faults, compaction, its store.
     pub api: Api,
     client: kube::Client,
-    _serving: Option<Serving>,
+    serving: Option<Serving>,
 }
 
 impl Embedded {
@@ -24,7 +24,7 @@ impl Embedded {
     pub fn with(config: Config) -> Self {
         let api = Api::new(config);
         let client = kube::Client::new(api.service(Identity::admin()), "default");
-        Self { api, client, _serving: None }
+        Self { api, client, serving: None }
     }
 
     /// Reached through a free port on loopback.
@@ -38,7 +38,12 @@ impl Embedded {
         let serving = api.serve_tcp(tokio::net::TcpListener::from_std(listener)?)?;
         let url = format!("http://{}", serving.address()).parse().context("an address makes a URL")?;
         let client = kube::Client::try_from(kube::Config::new(url))?;
-        Ok(Self { api, client, _serving: Some(serving) })
+        Ok(Self { api, client, serving: Some(serving) })
+    }
+
+    /// Where it is reached, if over TCP.
+    pub fn url(&self) -> Option<String> {
+        self.serving.as_ref().map(|serving| format!("http://{}", serving.address()))
     }
 
     /// A client with every permission.
