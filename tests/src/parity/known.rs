@@ -55,7 +55,6 @@ const KNOWN: &[(&str, &str)] = &[
         "paths: a group's version that there is not",
         "a group's unknown version is answered in plain text, not with a Status",
     ),
-    ("paths: the resources of definitions", "discovery shows no hash of the storage version"),
     ("paths: the old path of watches", "paths under /watch/, deprecated since 1.11, are not served"),
     (
         "bodies: a list of the kind",
