@@ -18,7 +18,7 @@ mod surface;
 mod watching;
 mod writes;
 
-pub use known::known;
+pub use known::{known, known_names};
 pub use report::{Report, Row};
 pub use script::{Definition, Script};
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use windlass_harness::{Ground, Suite, Target};
 use windlass_tests::compare::first_difference;
 use windlass_tests::grounds::{embedded_in_process, embedded_over_tcp};
-use windlass_tests::parity::{Behaviour, Report, Row, behaviours, known};
+use windlass_tests::parity::{Behaviour, Report, Row, behaviours, known, known_names};
 
 fn main() -> ExitCode {
     Suite::on([Ground::reference()])
@@ -39,6 +39,11 @@ async fn compared(target: Target) -> anyhow::Result<()> {
                 surprises.push(format!("{}: {difference}", row.behaviour));
             }
         }
+    }
+    if let Some(gone) =
+        known_names().find(|name| !behaviours().iter().any(|behaviour| behaviour.name == *name))
+    {
+        surprises.push(format!("{gone}: listed as different, but there is no such behaviour"));
     }
     println!("{} behaviours, {} equal", report.0.len(), report.equal());
     ensure!(surprises.is_empty(), "{}", surprises.join("\n"));

@@ -91,7 +91,8 @@ impl Script {
     /// # Errors
     /// When there was no answer.
     pub async fn send(&mut self, request: Request) -> anyhow::Result<Answer> {
-        let answer = self.side.ask(&request).await?;
+        let mut answer = self.side.ask(&request).await?;
+        hide_identity(&mut answer.body);
         let shown = request.to_string().replace(&self.namespace, "<namespace>");
         self.transcript.push(json!({
             "request": shown, "status": answer.status, "warnings": answer.warnings, "body": answer.body,
@@ -282,5 +283,18 @@ impl Script {
         told.iter_mut().for_each(|event| self.side.normaliser.value(event, ""));
         self.transcript.push(json!({"watch": told}));
         Ok(())
+    }
+}
+
+/// Discovery shows the server's own address, and hashes of names that are random here.
+fn hide_identity(body: &mut Value) {
+    let addresses = body.get_mut("serverAddressByClientCIDRs").and_then(Value::as_array_mut);
+    for address in addresses.into_iter().flatten() {
+        address["serverAddress"] = json!("<address>");
+    }
+    let resources = body.get_mut("resources").and_then(Value::as_array_mut);
+    for hash in resources.into_iter().flatten().filter_map(|resource| resource.get_mut("storageVersionHash"))
+    {
+        *hash = json!("<hash>");
     }
 }

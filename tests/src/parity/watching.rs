@@ -4,8 +4,11 @@ use super::{Behaviour, Script};
 use crate::compare::Request;
 use serde_json::json;
 
-/// Watches after five writes to the namespace's config maps: what they ask, and how many events they give.
-const WATCHES: &[(&str, &[(&str, &str)], usize)] = &[
+/// A watch: its name, what it asks, and how many events it gives.
+type Watch = (&'static str, &'static [(&'static str, &'static str)], usize);
+
+/// Watches after some writes to the namespace's config maps.
+const WATCHES: &[Watch] = &[
     ("from a version on", &[("resourceVersion", "<version 1>")], 4),
     (
         "from the last version, until a bookmark ends it",
