@@ -36,11 +36,11 @@ async fn every_write(target: Target, how: Break) -> anyhow::Result<()> {
         let ended = live(&place, &namespace, Sabotage::at(number, how), Some(&undisturbed.state))
             .await
             .with_context(|| format!("{how:?} at write {number} of {count}"))?;
-        let more = ended.writes.len() as isize - count as isize;
-        *extra.entry(more).or_default() += 1;
+        *extra.entry(ended.writes.len() as isize - count as isize).or_default() += 1;
+        let more = changes(&ended.writes) as isize - changes(&undisturbed.writes) as isize;
         ensure!(
-            more <= MOST_EXTRA_WRITES,
-            "{how:?} at write {number} of {count} cost {more} more writes:\n  undisturbed: {:?}\n  disturbed: {:?}",
+            more <= MOST_EXTRA_CHANGES,
+            "{how:?} at write {number} of {count} cost {more} more changes:\n  undisturbed: {:?}\n  disturbed: {:?}",
             undisturbed.writes,
             ended.writes
         );
@@ -52,5 +52,11 @@ async fn every_write(target: Target, how: Break) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A write that was lost is tried again, and a status that was on its way may be told once more.
-const MOST_EXTRA_WRITES: isize = 3;
+/// Writes that change something. Whether a tenant still gets to say that it waits before its vault opens is a matter of
+/// timing, so reports of status are told in the figures and not held against anyone.
+fn changes(writes: &[String]) -> usize {
+    writes.iter().filter(|write| !write.ends_with("/status")).count()
+}
+
+/// A write that was lost is tried again, and so is what the other workers had on its way when the process died.
+const MOST_EXTRA_CHANGES: isize = 3;
