@@ -43,8 +43,26 @@ impl Side {
     /// When there was no answer.
     pub async fn ask(&mut self, request: &Request) -> anyhow::Result<Answer> {
         let concrete = self.normaliser.concrete(request);
+        if normalise::may_be_newer(request) {
+            self.catch_up(request).await?;
+        }
         let answer = self.server.send(&concrete).await?;
         Ok(self.normaliser.answer(request, answer))
+    }
+}
+
+impl Side {
+    /// A read from "any" version may lag behind on the reference; a consistent list first brings its cache up to date.
+    ///
+    /// # Errors
+    /// When there was no answer.
+    pub async fn catch_up(&self, request: &Request) -> anyhow::Result<()> {
+        // The path is that of a collection, or of an object in one.
+        let above = request.path.rsplit_once('/').map_or("/", |(above, _)| above);
+        for path in [above, &request.path] {
+            self.server.send(&Request::new("GET", path)).await?;
+        }
+        Ok(())
     }
 }
 

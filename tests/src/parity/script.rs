@@ -269,6 +269,7 @@ impl Script {
     /// # Errors
     /// When there was no answer, or the events did not come in time.
     pub async fn watch(&mut self, request: Request, count: usize) -> anyhow::Result<()> {
+        self.side.catch_up(&request).await?;
         let mut events = self.side.server.watch(&self.side.normaliser.concrete(&request)).await?;
         let read = async {
             let mut told = Vec::new();
