@@ -10,6 +10,7 @@ use std::time::Duration;
 use windlass_clock::Clock;
 use windlass_harness::{Ground, Suite, Target};
 use windlass_tests::compare::exchange::media;
+use windlass_tests::compare::looked_at_again;
 use windlass_tests::compare::writes::{Ground as Writes, NAMES, collection};
 use windlass_tests::compare::{Pair, Random, Request, Server, Side, schemas};
 
@@ -41,7 +42,7 @@ async fn equal_answers(target: Target) -> anyhow::Result<()> {
     let mut done = 0;
     let mut failures = Vec::new();
     for seed in &seeds {
-        match run_seed(&target, *seed).await {
+        match looked_at_again(&format!("seed {seed}"), || run_seed(&target, *seed)).await {
             Ok(count) => done += count,
             Err(error) => failures.push(format!("seed {seed}: {error:#}")),
         }

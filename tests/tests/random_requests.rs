@@ -11,6 +11,7 @@ use std::time::Duration;
 use windlass_clock::Clock;
 use windlass_harness::{Ground, Suite, Target};
 use windlass_tests::compare::exchange::media;
+use windlass_tests::compare::looked_at_again;
 use windlass_tests::compare::normalise::may_be_newer;
 use windlass_tests::compare::requests::Requests;
 use windlass_tests::compare::{Pair, Request, Server, Side, first_difference, kinds};
@@ -50,7 +51,7 @@ async fn equal_answers(target: Target) -> anyhow::Result<()> {
     define(&target).await?;
     let (mut requests, mut failures) = (0, Vec::new());
     for seed in &seeds {
-        match run_seed(&target, *seed).await {
+        match looked_at_again(&format!("seed {seed}"), || run_seed(&target, *seed)).await {
             Ok(count) => requests += count,
             Err(error) => failures.push(format!("seed {seed}: {error:#}")),
         }

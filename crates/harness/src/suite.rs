@@ -5,7 +5,7 @@
 
 mod ground;
 
-pub use ground::{Ground, KUBECONFIG_VARIABLE, REQUIRE_VARIABLE, Target};
+pub use ground::{Ground, KUBECONFIG_VARIABLE, REQUIRE_VARIABLE, SKIP_VARIABLE, Target};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;

@@ -84,6 +84,28 @@ impl Pair {
     }
 }
 
+/// Runs a comparison, and once more when it found a difference: the reference answers some reads from caches that lag behind
+/// for an instant, so a difference counts when it shows again. One that did not is told.
+///
+/// # Errors
+/// When it differed twice.
+pub async fn looked_at_again<T, F, Fut>(what: &str, compare: F) -> anyhow::Result<T>
+where
+    F: Fn() -> Fut,
+    Fut: Future<Output = anyhow::Result<T>>,
+{
+    match compare().await {
+        Ok(same) => Ok(same),
+        Err(first) => {
+            let again = compare().await;
+            if again.is_ok() {
+                println!("{what} differed once, and not when looked at again: {first:#}");
+            }
+            again
+        }
+    }
+}
+
 /// Where two values differ first, for a person to read.
 pub fn first_difference(left: &serde_json::Value, right: &serde_json::Value, path: &str) -> String {
     use serde_json::Value;

@@ -15,6 +15,9 @@ use std::sync::Arc;
 /// Names a kubeconfig whose cluster is the reference, instead of one that is started.
 pub const KUBECONFIG_VARIABLE: &str = "WINDLASS_REFERENCE_KUBECONFIG";
 
+/// When set, tests do not run on the reference even if it is there.
+pub const SKIP_VARIABLE: &str = "WINDLASS_SKIP_REFERENCE";
+
 /// When set, a test that cannot run for want of a reference fails instead of being skipped.
 pub const REQUIRE_VARIABLE: &str = "WINDLASS_REQUIRE_REFERENCE";
 
@@ -132,7 +135,10 @@ impl Ground {
         };
         Self {
             name: NAME,
-            available: reference::programs().map(|_| ()).map_err(|error| error.to_string()),
+            available: match std::env::var_os(SKIP_VARIABLE) {
+                Some(_) => Err(format!("{SKIP_VARIABLE} is set")),
+                None => reference::programs().map(|_| ()).map_err(|error| error.to_string()),
+            },
             required,
             open: Arc::new(open),
             close: Arc::new(move || shared.close()),
