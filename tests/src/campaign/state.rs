@@ -1,5 +1,6 @@
 //! The state of the sample's world in comparable form. What is taken out, and nothing else: identities, versions and times;
-//! generated secrets become "generated"; owners are named instead of numbered.
+//! generated secrets become "generated"; owners are named instead of numbered; what a garbage collector would remove is left
+//! out.
 
 use crate::sample::{Tenant, Vault};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -19,13 +20,31 @@ impl State {
     /// # Errors
     /// When a list fails.
     pub async fn observe(client: &kube::Client, namespace: &str) -> anyhow::Result<Self> {
-        Ok(Self(json!({
-            "vaults": list::<Vault>(client, namespace).await?,
-            "tenants": list::<Tenant>(client, namespace).await?,
-            "configmaps": list::<ConfigMap>(client, namespace).await?,
-            "secrets": list::<Secret>(client, namespace).await?,
-        })))
+        let (vaults, tenants) =
+            (list::<Vault>(client, namespace).await?, list::<Tenant>(client, namespace).await?);
+        let owners: Vec<Value> =
+            vaults.iter().chain(&tenants).map(|owner| owner["metadata"]["uid"].clone()).collect();
+        let mut state = json!({
+            "configmaps": collected(list::<ConfigMap>(client, namespace).await?, &owners),
+            "secrets": collected(list::<Secret>(client, namespace).await?, &owners),
+            "vaults": vaults,
+            "tenants": tenants,
+        });
+        for items in state.as_object_mut().into_iter().flat_map(|kinds| kinds.values_mut()) {
+            items.as_array_mut().into_iter().flatten().for_each(normalise);
+        }
+        Ok(Self(state))
     }
+}
+
+/// Without the objects whose owners are all gone. An operator that was shown the past may make one for a parent that it
+/// cannot know to be gone; a garbage collector, which no ground of these tests has, removes it.
+fn collected(items: Vec<Value>, owners: &[Value]) -> Vec<Value> {
+    let kept = |item: &Value| match item["metadata"]["ownerReferences"].as_array() {
+        Some(references) => references.iter().any(|reference| owners.contains(&reference["uid"])),
+        None => true,
+    };
+    items.into_iter().filter(kept).collect()
 }
 
 async fn list<K>(client: &kube::Client, namespace: &str) -> anyhow::Result<Vec<Value>>
@@ -40,8 +59,7 @@ where
     let api: Api<K> = Api::namespaced(client.clone(), namespace);
     let mut items = Vec::new();
     for item in api.list(&ListParams::default()).await?.items {
-        let mut item = serde_json::to_value(item)?;
-        normalise(&mut item);
+        let item = serde_json::to_value(item)?;
         // What a controller manager puts into every namespace is not the sample's.
         if item["metadata"]["name"] != "kube-root-ca.crt" {
             items.push(item);
