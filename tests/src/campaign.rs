@@ -5,7 +5,7 @@ mod life;
 mod state;
 
 pub use life::{Ended, OPERATORS, live, run_operator};
-pub use state::State;
+pub use state::{Orphans, State};
 
 use crate::grounds::{Embedded, embedded_in_process};
 use crate::sample;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 use windlass_harness::{Ground, Suite, Target};
-use windlass_tests::campaign::{live, world};
+use windlass_tests::campaign::{Orphans, live, world};
 use windlass_tests::grounds::embedded_in_process;
 use windlass_tests::sabotage::{Break, Sabotage};
 
@@ -27,15 +27,17 @@ fn main() -> ExitCode {
 
 async fn every_write(target: Target, how: Break) -> anyhow::Result<()> {
     let (place, namespace) = world(&target).await?;
-    let undisturbed = live(&place, &namespace, Sabotage::none(), None).await.context("undisturbed")?;
+    let undisturbed =
+        live(&place, &namespace, Sabotage::none(), None, Orphans::Count).await.context("undisturbed")?;
     let count = undisturbed.writes.len();
     ensure!(count > 10, "the sample writes more than that: {:?}", undisturbed.writes);
     let mut extra = BTreeMap::<isize, usize>::new();
     for number in 1..=count {
         let (place, namespace) = world(&target).await?;
-        let ended = live(&place, &namespace, Sabotage::at(number, how), Some(&undisturbed.state))
-            .await
-            .with_context(|| format!("{how:?} at write {number} of {count}"))?;
+        let ended =
+            live(&place, &namespace, Sabotage::at(number, how), Some(&undisturbed.state), Orphans::Count)
+                .await
+                .with_context(|| format!("{how:?} at write {number} of {count}"))?;
         *extra.entry(ended.writes.len() as isize - count as isize).or_default() += 1;
         let more = changes(&ended.writes) as isize - changes(&undisturbed.writes) as isize;
         ensure!(

@@ -16,7 +16,7 @@ use windlass_apiserver::faults::{Act, Effect, Past, Pattern, Rule, Which};
 use windlass_apiserver::read::Hold;
 use windlass_clock::Clock;
 use windlass_harness::{Suite, Target};
-use windlass_tests::campaign::{OPERATORS, live, run_operator, until, world};
+use windlass_tests::campaign::{OPERATORS, Orphans, live, run_operator, until, world};
 use windlass_tests::grounds::{Embedded, embedded_in_process};
 use windlass_tests::sabotage::{Break, Sabotage};
 
@@ -63,14 +63,15 @@ fn embedded(target: &Target) -> anyhow::Result<&Embedded> {
 
 async fn at_every_write(target: Target, rules: impl Fn(u64) -> Vec<Rule>) -> anyhow::Result<()> {
     let (place, namespace) = world(&target).await?;
-    let undisturbed = live(&place, &namespace, Sabotage::none(), None).await.context("undisturbed")?;
+    let undisturbed =
+        live(&place, &namespace, Sabotage::none(), None, Orphans::Count).await.context("undisturbed")?;
     let count = undisturbed.writes.len();
     for number in 1..=count {
         let (place, namespace) = world(&target).await?;
         for rule in rules(number as u64) {
             embedded(&place)?.api.faults().add(rule);
         }
-        live(&place, &namespace, Sabotage::none(), Some(&undisturbed.state))
+        live(&place, &namespace, Sabotage::none(), Some(&undisturbed.state), Orphans::Count)
             .await
             .with_context(|| format!("at write {number} of {count}"))?;
     }
@@ -81,7 +82,8 @@ async fn at_every_write(target: Target, rules: impl Fn(u64) -> Vec<Rule>) -> any
 /// Killed after each write, and then shown a world of some writes ago for a while.
 async fn stale_after_a_crash(target: Target) -> anyhow::Result<()> {
     let (place, namespace) = world(&target).await?;
-    let undisturbed = live(&place, &namespace, Sabotage::none(), None).await.context("undisturbed")?;
+    let undisturbed =
+        live(&place, &namespace, Sabotage::none(), None, Orphans::Count).await.context("undisturbed")?;
     let count = undisturbed.writes.len();
     for number in 1..=count {
         let (place, namespace) = world(&target).await?;
@@ -95,7 +97,7 @@ async fn stale_after_a_crash(target: Target) -> anyhow::Result<()> {
             Clock::real().sleep(Duration::from_millis(120)).await;
             faults.faults().remove(stale);
         });
-        live(&place, &namespace, sabotage, Some(&undisturbed.state))
+        live(&place, &namespace, sabotage, Some(&undisturbed.state), Orphans::AreCollected)
             .await
             .with_context(|| format!("the past after a crash at write {number} of {count}"))?;
         recovery.await?;
@@ -107,7 +109,7 @@ async fn stale_after_a_crash(target: Target) -> anyhow::Result<()> {
 async fn silent_at_rest(target: Target) -> anyhow::Result<()> {
     const LONG_ENOUGH: Duration = Duration::from_millis(700);
     let (place, namespace) = world(&target).await?;
-    live(&place, &namespace, Sabotage::none(), None).await?;
+    live(&place, &namespace, Sabotage::none(), None, Orphans::Count).await?;
     let audit = embedded(&place)?.api.clone();
     let before = audit.faults().audit().total();
     ensure!(before > 10, "the API counted {before} writes of a whole life");

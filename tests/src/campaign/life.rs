@@ -1,6 +1,6 @@
 //! One life of the sample: it grows, changes and loses a member, with an operator that may be killed and started again.
 
-use super::{State, until};
+use super::{Orphans, State, until};
 use crate::grounds::operator_client;
 use crate::sabotage::Sabotage;
 use crate::sample::{self, Tenant, TenantSpec, Vault, VaultSpec};
@@ -38,6 +38,7 @@ pub async fn live(
     namespace: &str,
     sabotage: Sabotage,
     expected: Option<&State>,
+    orphans: Orphans,
 ) -> anyhow::Result<Ended> {
     let after_a_crash = Sabotage::none();
     let mut starts = 0;
@@ -52,7 +53,7 @@ pub async fn live(
         run_operator(target, namespace, OPERATORS[1], &after_a_crash).await
     };
     let operators = [&sabotage, &after_a_crash];
-    let user = user(target, namespace, &operators, expected);
+    let user = user(target, namespace, &operators, expected, orphans);
     let state = tokio::select! {
         ended = operator => {
             ended?;
@@ -84,6 +85,7 @@ async fn user(
     namespace: &str,
     operators: &[&Sabotage],
     expected: Option<&State>,
+    orphans: Orphans,
 ) -> anyhow::Result<State> {
     let client = target.client();
     let vaults: Api<Vault> = Api::namespaced(client.clone(), namespace);
@@ -118,10 +120,10 @@ async fn user(
     .await?;
     if let Some(expected) = expected {
         let reached = until("the state is that of the undisturbed life", || async {
-            Ok(State::observe(&client, namespace).await? == *expected)
+            Ok(State::observe(&client, namespace, orphans).await? == *expected)
         });
         if let Err(error) = reached.await {
-            let state = State::observe(&client, namespace).await?;
+            let state = State::observe(&client, namespace, orphans).await?;
             let difference = crate::compare::first_difference(&state.0, &expected.0, "");
             return Err(
                 error.context(format!("first difference, this life against the undisturbed: {difference}"))
@@ -133,7 +135,7 @@ async fn user(
         secrets.get("v-password").await?.data.context("a password")? == password,
         "another password"
     );
-    let state = State::observe(&client, namespace).await?;
+    let state = State::observe(&client, namespace, orphans).await?;
     if let Some(expected) = expected {
         let difference = crate::compare::first_difference(&state.0, &expected.0, "");
         anyhow::ensure!(state == *expected, "it did not stay that way: {difference}");

@@ -1,6 +1,5 @@
 //! The state of the sample's world in comparable form. What is taken out, and nothing else: identities, versions and times;
-//! generated secrets become "generated"; owners are named instead of numbered; what a garbage collector would remove is left
-//! out.
+//! generated secrets become "generated"; owners are named instead of numbered; orphans as [`Orphans`] says.
 
 use crate::sample::{Tenant, Vault};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -19,14 +18,14 @@ impl State {
     ///
     /// # Errors
     /// When a list fails.
-    pub async fn observe(client: &kube::Client, namespace: &str) -> anyhow::Result<Self> {
+    pub async fn observe(client: &kube::Client, namespace: &str, orphans: Orphans) -> anyhow::Result<Self> {
         let (vaults, tenants) =
             (list::<Vault>(client, namespace).await?, list::<Tenant>(client, namespace).await?);
         let owners: Vec<Value> =
             vaults.iter().chain(&tenants).map(|owner| owner["metadata"]["uid"].clone()).collect();
         let mut state = json!({
-            "configmaps": collected(list::<ConfigMap>(client, namespace).await?, &owners),
-            "secrets": collected(list::<Secret>(client, namespace).await?, &owners),
+            "configmaps": orphans.judge(list::<ConfigMap>(client, namespace).await?, &owners),
+            "secrets": orphans.judge(list::<Secret>(client, namespace).await?, &owners),
             "vaults": vaults,
             "tenants": tenants,
         });
@@ -37,14 +36,24 @@ impl State {
     }
 }
 
-/// Without the objects whose owners are all gone. An operator that was shown the past may make one for a parent that it
-/// cannot know to be gone; a garbage collector, which no ground of these tests has, removes it.
-fn collected(items: Vec<Value>, owners: &[Value]) -> Vec<Value> {
-    let kept = |item: &Value| match item["metadata"]["ownerReferences"].as_array() {
-        Some(references) => references.iter().any(|reference| owners.contains(&reference["uid"])),
-        None => true,
-    };
-    items.into_iter().filter(kept).collect()
+/// What becomes of objects whose owners are all gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Orphans {
+    /// They are part of the state: an operator must leave none.
+    Count,
+    /// They are left out. An operator that was shown the past may make one for a parent that it cannot know to be gone; a
+    /// garbage collector, which no ground of these tests has, removes it.
+    AreCollected,
+}
+
+impl Orphans {
+    fn judge(self, items: Vec<Value>, owners: &[Value]) -> Vec<Value> {
+        let kept = |item: &Value| match item["metadata"]["ownerReferences"].as_array() {
+            Some(references) => references.iter().any(|reference| owners.contains(&reference["uid"])),
+            None => true,
+        };
+        items.into_iter().filter(|item| self == Self::Count || kept(item)).collect()
+    }
 }
 
 async fn list<K>(client: &kube::Client, namespace: &str) -> anyhow::Result<Vec<Value>>
