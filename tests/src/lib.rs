@@ -5,6 +5,7 @@ pub mod campaign;
 pub mod compare;
 pub mod grounds;
 pub mod minimal;
+pub mod own_objects;
 pub mod parity;
 pub mod sabotage;
 pub mod sample;

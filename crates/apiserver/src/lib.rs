@@ -3,6 +3,7 @@
 mod accept;
 mod accounts;
 mod aggregated;
+mod answers;
 mod api;
 mod body;
 mod crd;
@@ -15,6 +16,7 @@ mod kinds;
 mod negotiate;
 mod openapi;
 mod path;
+pub mod protobuf;
 mod query;
 pub mod read;
 mod registry;

@@ -85,7 +85,7 @@ pub(crate) fn protobuf(envelope: &proto::Envelope<'_>, definition: &str) -> Resu
     if let Some(object) = value.as_object_mut() {
         for (field, text) in [("apiVersion", &envelope.api_version), ("kind", &envelope.kind)] {
             if !text.is_empty() {
-                object.insert(field.to_owned(), Value::String(text.clone()));
+                object.insert(field.to_owned(), Value::String(text.clone().into_owned()));
             }
         }
     }

@@ -17,7 +17,7 @@ use crate::resource::Resource;
 use crate::service::{plain, respond};
 use crate::store::Key;
 use bytes::Bytes;
-use http::header::{ACCEPT, CACHE_CONTROL, ETAG, EXPIRES, IF_NONE_MATCH, LOCATION, VARY};
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, IF_NONE_MATCH, LOCATION, VARY};
 use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode};
 use parking_lot::Mutex;
@@ -43,7 +43,11 @@ pub(crate) fn answer(api: &Inner, served: &Served, parts: &Parts, path: &[&str])
     let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let accept = header(ACCEPT);
     let takes_json = accept.trim().is_empty() || clauses(accept).iter().any(|clause| clause.takes_json());
-    let empty = |code| respond(code, JSON, ApiBody::full(Bytes::new()));
+    let empty = |code| {
+        let mut response = respond(code, JSON, ApiBody::full(Bytes::new()));
+        response.headers_mut().remove(CONTENT_TYPE);
+        response
+    };
     match path {
         ["v2" | "v3", ..] if !takes_json => empty(StatusCode::NOT_ACCEPTABLE),
         ["v2"] => {

@@ -44,7 +44,7 @@ pub(crate) async fn patch(call: &Call<'_>) -> Result<Answer, Status> {
     };
     let expectation = Expectation { may_create, ..Expectation::default() };
     let (outcome, created) = rewrite(&operation, &expectation, make).await?;
-    Ok(Answer::new(if created { 201 } else { 200 }, outcome.bytes(resource)))
+    Ok(outcome.answer(call, if created { 201 } else { 200 }))
 }
 
 /// Reads a patch. Its errors wait until it is known what is to be patched.
