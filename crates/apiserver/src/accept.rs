@@ -5,8 +5,7 @@ use crate::flow::decode::Media;
 use crate::status::Status;
 
 /// The media types of answers, in the order in which they are tried.
-const SERVED: [(Media, &str); 3] =
-    [(Media::Json, JSON), (Media::Yaml, YAML), (Media::Protobuf, PROTOBUF)];
+const SERVED: [(Media, &str); 3] = [(Media::Json, JSON), (Media::Yaml, YAML), (Media::Protobuf, PROTOBUF)];
 
 /// Their names.
 pub(crate) const TYPES: [&str; 3] = [JSON, YAML, PROTOBUF];
@@ -118,6 +117,11 @@ impl Clause<'_> {
         self.takes(JSON)
     }
 
+    /// Does it take one of these?
+    pub(crate) fn takes_any(&self, media: &[&str]) -> bool {
+        media.iter().any(|media| self.takes(media))
+    }
+
     /// A parameter's value, or nothing. The last of several counts.
     fn parameter(&self, wanted: &str) -> Option<&str> {
         self.parameters.iter().rev().find(|(name, _)| *name == wanted).map(|(_, value)| *value)
@@ -206,7 +210,8 @@ pub(crate) fn negotiate(accept: &str, endpoint: Endpoint) -> Result<Wanted, Stat
 /// # Errors
 /// 406, which names `types` and `more`.
 pub(crate) fn routed(accept: &str, types: &[&str], more: &[&str]) -> Result<(), Status> {
-    let mut given = accept.split(',').map(|clause| clause.split(';').next().unwrap_or_default().trim_matches(' '));
+    let mut given =
+        accept.split(',').map(|clause| clause.split(';').next().unwrap_or_default().trim_matches(' '));
     if accept.is_empty() || given.any(|media| media == "*/*" || types.contains(&media)) {
         return Ok(());
     }
@@ -248,7 +253,10 @@ mod tests {
             (PROTOBUF, (Media::Protobuf, Form::Plain)),
             ("application/yaml", (Media::Yaml, Form::Plain)),
             ("application/json;as=Table;v=v9;g=meta.k8s.io,application/json", (Media::Json, Form::Plain)),
-            (&*format!("application/json;q=0.5,{metadata}"), (Media::Json, Form::Metadata("meta.k8s.io/v1beta1"))),
+            (
+                &*format!("application/json;q=0.5,{metadata}"),
+                (Media::Json, Form::Metadata("meta.k8s.io/v1beta1")),
+            ),
             ("application/*;q=0.9,application/yaml;q=0.1", (Media::Yaml, Form::Plain)),
         ] {
             assert_eq!(asked(accept, ITEM), Ok(expected), "{accept}");

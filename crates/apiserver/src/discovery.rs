@@ -7,7 +7,9 @@ use crate::answers;
 use crate::api::Inner;
 use crate::body::ApiBody;
 use crate::facts::FACTS;
+use crate::health;
 use crate::openapi;
+use crate::query::Query;
 use crate::registry::Served;
 use crate::resource::Resource;
 use crate::service::{failure, plain, respond};
@@ -51,7 +53,10 @@ pub(crate) fn answer(api: &Inner, parts: &Parts, segments: &[String]) -> Respons
                 Err(status) => failure(&status),
             };
         }
-        ["healthz" | "livez" | "readyz", ..] => return plain(StatusCode::OK, "ok"),
+        [endpoint @ ("healthz" | "livez" | "readyz"), check @ ..] => {
+            let query = Query::parse(parts.uri.query().unwrap_or_default());
+            return health::answer(endpoint, &check.join("/"), &query);
+        }
         [] => return document(&paths(&served)),
         ["api"] => Some(json!({
             "kind": "APIVersions", "versions": ["v1"],

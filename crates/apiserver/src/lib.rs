@@ -12,6 +12,7 @@ mod discovery;
 mod facts;
 pub mod faults;
 mod flow;
+mod health;
 mod kinds;
 mod negotiate;
 mod openapi;

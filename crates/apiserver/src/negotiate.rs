@@ -35,9 +35,7 @@ pub(crate) fn body(content_type: &str) -> Result<Media, Status> {
 /// The encoding of a body that holds an object. Custom resources have no protobuf.
 pub(crate) fn object(content_type: &str, custom: bool) -> Result<Media, Status> {
     match body(content_type) {
-        Ok(Media::Protobuf) | Err(_) if custom => {
-            Err(Status::unsupported_media_type(&[JSON, YAML]))
-        }
+        Ok(Media::Protobuf) | Err(_) if custom => Err(Status::unsupported_media_type(&[JSON, YAML])),
         other => other,
     }
 }

@@ -7,13 +7,11 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
 use std::borrow::Cow;
+use windlass_schema::proto;
 pub use windlass_schema::proto::ProtoError;
-use windlass_schema::proto::{self, Messages};
 
-const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 pub(crate) const METADATA_ONLY: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadata";
 const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
-const DISCOVERY: &str = "io.k8s.api.apidiscovery.v2";
 
 /// What every document says of itself.
 #[derive(Deserialize, Default)]
@@ -32,7 +30,7 @@ struct Type<'a> {
 pub fn encode(json: &[u8]) -> Result<Vec<u8>, ProtoError> {
     let named: Type<'_> = serde_json::from_slice(json).map_err(|error| ProtoError(error.to_string()))?;
     let unknown = || ProtoError(format!("{} of {:?} has no protobuf form", named.kind, named.api_version));
-    let definition = definition(&named.api_version, &named.kind).ok_or_else(unknown)?;
+    let definition = FACTS.struct_of(&named.api_version, &named.kind).ok_or_else(unknown)?;
     proto::encode(&FACTS.structs, &definition, &named.api_version, &named.kind, json)
 }
 
@@ -42,30 +40,12 @@ pub fn encode(json: &[u8]) -> Result<Vec<u8>, ProtoError> {
 /// It is no envelope, or its content no message of the kind that it names.
 pub fn decode(bytes: &[u8]) -> Result<Value, ProtoError> {
     let envelope = proto::open(bytes)?;
-    let unknown = || ProtoError(format!("{} of {:?} is no built-in kind", envelope.kind, envelope.api_version));
-    let definition = definition(&envelope.api_version, &envelope.kind).ok_or_else(unknown)?;
+    let unknown =
+        || ProtoError(format!("{} of {:?} is no built-in kind", envelope.kind, envelope.api_version));
+    let definition = FACTS.struct_of(&envelope.api_version, &envelope.kind).ok_or_else(unknown)?;
     let value = decode::protobuf(&envelope, &definition)?;
     typed::convert(&FACTS.structs, &definition, value, "", &mut Vec::new())
         .map_err(|failure| ProtoError(failure.0))
-}
-
-/// The struct of a kind, by the package that others of its group and version are in.
-fn definition(api_version: &str, kind: &str) -> Option<String> {
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let package = match group {
-        "meta.k8s.io" => Some(META),
-        "apidiscovery.k8s.io" => Some(DISCOVERY),
-        _ => {
-            let rows = FACTS.resources.iter();
-            let mut rows = rows.filter(|row| row.group == group && (row.version == version || version.is_empty()));
-            rows.find_map(|row| row.definition.rsplit_once('.')).map(|(package, _)| package)
-        }
-    };
-    let known = |package: &str| {
-        let name = format!("{package}.{kind}");
-        FACTS.structs.fields(&name).is_some().then_some(name)
-    };
-    package.and_then(known).or_else(|| known(META))
 }
 
 /// How the objects of a resource are written.

@@ -8,7 +8,7 @@ use crate::flow::authenticate::Identity;
 use crate::flow::authorize;
 use crate::flow::decode::Media;
 use crate::path::{self, Route, Target};
-use crate::query::Query;
+use crate::query::{self, Query};
 use crate::read::Leash;
 use crate::resource::Resource;
 use crate::status::Status;
@@ -121,6 +121,11 @@ impl ApiService {
         body: Result<Bytes, Status>,
     ) -> io::Result<Response<ApiBody>> {
         let route = path::route(parts.uri.path());
+        let query = Query::parse(parts.uri.query().unwrap_or_default());
+        let watches = query.flag("watch") || matches!(&route, Route::Resource(target) if target.watch);
+        if let Err(status) = if watches { Ok(()) } else { query::check_timeout(&query) } {
+            return Ok(failure(&status));
+        }
         if let Err(status) = authorize::check(&self.identity, &parts, &route) {
             return Ok(failure(&status));
         }
@@ -134,6 +139,10 @@ impl ApiService {
             let known = served.all().any(|known| !known.custom && known.group == target.group);
             return Ok(not_found(!known));
         };
+        let (target, query) = match named_by_path(target, query) {
+            Ok(read) => read,
+            Err(status) => return Ok(failure(&status)),
+        };
         let misplaced = match (&target.namespace, &target.name) {
             (Some(_), _) => !resource.namespaced,
             (None, Some(_)) => resource.namespaced,
@@ -142,7 +151,7 @@ impl ApiService {
         if misplaced {
             return Ok(not_found(resource.custom));
         }
-        match self.call(resource, target, &parts, body) {
+        match self.call(resource, target, query, &parts, body) {
             Ok((verb, call)) => self.carry_out(verb, &call).await,
             Err(status) => Ok(failure(&status)),
         }
@@ -153,10 +162,10 @@ impl ApiService {
         &self,
         resource: Arc<Resource>,
         target: Target,
+        query: Query,
         parts: &Parts,
         body: Result<Bytes, Status>,
     ) -> Result<(&'static str, Call<'_>), Status> {
-        let query = Query::parse(parts.uri.query().unwrap_or_default());
         let verb = verb(&resource, &target, &parts.method, &query)?;
         let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let collection = parts.method == Method::GET && target.name.is_none();
@@ -217,8 +226,10 @@ impl ApiService {
         }
         let outcome = api.faults.after(&info, &decision, code);
         api.clock.sleep(outcome.delay).await;
-        let reads = matches!(verb, "get" | "list" | "watch");
-        let answered = answered.and_then(|answer| if reads { Ok(answer) } else { reshaped(&call, answer) });
+        // What is read from the store has its form already; a Scale is made of what is read.
+        let shaped =
+            matches!(verb, "get" | "list" | "watch") && call.target.subresource.as_deref() != Some("scale");
+        let answered = answered.and_then(|answer| if shaped { Ok(answer) } else { reshaped(&call, answer) });
         let response = match answered {
             Ok(answer) => success(answer, call.wanted.media, verb == "watch"),
             Err(status) => failure(&status),
@@ -231,6 +242,27 @@ impl ApiService {
             Delivery::Cut => Ok(response.map(ApiBody::broken)),
         }
     }
+}
+
+/// What is below the old path of watches, as the parameters of a watch: a name is a selector.
+fn named_by_path(mut target: Target, mut query: Query) -> Result<(Target, Query), Status> {
+    if target.watch {
+        if let Some(name) = target.name.take() {
+            let wanted = format!("metadata.name={name}");
+            match query.get("fieldSelector").unwrap_or_default() {
+                "" => query.push("fieldSelector", &wanted),
+                given if given == wanted => {}
+                _ => {
+                    let why = "fieldSelector metadata.name doesn't match requested name";
+                    return Err(Status::bad_request(why));
+                }
+            }
+        }
+        if !query.flag("watch") {
+            query.push("watch", "true");
+        }
+    }
+    Ok((target, query))
 }
 
 /// What a write answers, in the form that was asked for. A Status stays what it is.
@@ -302,6 +334,7 @@ fn verb(
 ) -> Result<&'static str, Status> {
     let named = target.name.is_some();
     let verb = match (method, named) {
+        (method, _) if target.watch && method != Method::GET => return Err(Status::method_not_allowed()),
         (&Method::GET, true) => "get",
         (&Method::GET, false) if query.flag("watch") => "watch",
         (&Method::GET, false) => "list",
@@ -420,9 +453,7 @@ fn success(answer: Answer, media: Media, watch: bool) -> Response<ApiBody> {
     match answer.media {
         Media::Protobuf if watch => respond(code, accept::PROTOBUF_WATCH, answer.body),
         Media::Protobuf => respond(code, accept::PROTOBUF, answer.body),
-        Media::Json | Media::Yaml => {
-            answers::encoded(respond(code, accept::JSON, answer.body), media, false)
-        }
+        Media::Json | Media::Yaml => answers::encoded(respond(code, accept::JSON, answer.body), media, false),
     }
 }
 

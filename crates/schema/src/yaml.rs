@@ -223,14 +223,16 @@ impl Looks {
             return Self { plain: false, ..looks };
         }
         let characters: Vec<char> = text.chars().collect();
-        let blank = |at: usize| characters.get(at).is_none_or(|next| matches!(next, ' ' | '\t' | '\n' | '\r'));
+        let blank =
+            |at: usize| characters.get(at).is_none_or(|next| matches!(next, ' ' | '\t' | '\n' | '\r'));
         if text.starts_with("---") || text.starts_with("...") {
             looks.plain = false;
         }
         for (at, &character) in characters.iter().enumerate() {
             let preceded = at == 0 || blank(at - 1);
             let indicator = match character {
-                '#' | ',' | '[' | ']' | '{' | '}' | '&' | '*' | '!' | '|' | '>' | '\'' | '"' | '%' | '@' | '`'
+                '#' | ',' | '[' | ']' | '{' | '}' | '&' | '*' | '!' | '|' | '>' | '\'' | '"' | '%' | '@'
+                | '`'
                     if at == 0 =>
                 {
                     true
@@ -249,7 +251,11 @@ impl Looks {
             }
         }
         let spaces = [' ', '\t'];
-        if text.starts_with(spaces) || text.ends_with(spaces) || text.starts_with('\n') || text.ends_with('\n') {
+        if text.starts_with(spaces)
+            || text.ends_with(spaces)
+            || text.starts_with('\n')
+            || text.ends_with('\n')
+        {
             looks.plain = false;
         }
         if text.ends_with(' ') {
@@ -293,7 +299,10 @@ fn number(text: &str) -> bool {
     let digits = plain.strip_prefix(['+', '-']).unwrap_or(&plain);
     let all = |text: &str, radix: u32| !text.is_empty() && text.chars().all(|digit| digit.is_digit(radix));
     let prefixed = [("0x", 16), ("0X", 16), ("0b", 2), ("0B", 2), ("0o", 8), ("0O", 8)];
-    if prefixed.iter().any(|(prefix, radix)| digits.strip_prefix(prefix).is_some_and(|rest| all(rest, *radix))) {
+    if prefixed
+        .iter()
+        .any(|(prefix, radix)| digits.strip_prefix(prefix).is_some_and(|rest| all(rest, *radix)))
+    {
         return true;
     }
     let (mantissa, exponent) = match digits.split_once(['e', 'E']) {
@@ -311,21 +320,25 @@ fn number(text: &str) -> bool {
 /// `2026-01-01`, with or without a time of day behind it.
 fn time(text: &str) -> bool {
     let mut parts = text.splitn(3, '-');
-    let year = parts.next().is_some_and(|year| year.len() == 4 && year.bytes().all(|byte| byte.is_ascii_digit()));
-    let month = parts.next().is_some_and(|month| {
-        matches!(month.len(), 1 | 2) && month.bytes().all(|byte| byte.is_ascii_digit())
-    });
+    let year =
+        parts.next().is_some_and(|year| year.len() == 4 && year.bytes().all(|byte| byte.is_ascii_digit()));
+    let month = parts
+        .next()
+        .is_some_and(|month| matches!(month.len(), 1 | 2) && month.bytes().all(|byte| byte.is_ascii_digit()));
     let Some(rest) = parts.next().filter(|_| year && month) else { return false };
     let day: String = rest.chars().take_while(char::is_ascii_digit).collect();
     let after = &rest[day.len()..];
-    matches!(day.len(), 1 | 2) && (after.is_empty() || after.starts_with(['T', 't', ' ']) && after.contains(':'))
+    matches!(day.len(), 1 | 2)
+        && (after.is_empty() || after.starts_with(['T', 't', ' ']) && after.contains(':'))
 }
 
 /// `1:30` was a number once.
 fn sexagesimal(text: &str) -> bool {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let mut parts = digits.split(':');
-    let first = parts.next().is_some_and(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_'));
+    let first = parts.next().is_some_and(|part| {
+        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_')
+    });
     let mut more = false;
     let rest = parts.all(|part| {
         more = true;

@@ -1,6 +1,7 @@
 //! OpenAPI: the schemas and paths of everything that is served. Version 3 has one document per group and version, at an
 //! address that changes with its contents; version 2 has one for all.
 
+mod gnostic;
 mod older;
 mod paths;
 
@@ -48,13 +49,19 @@ pub(crate) fn answer(api: &Inner, served: &Served, parts: &Parts, path: &[&str])
         response.headers_mut().remove(CONTENT_TYPE);
         response
     };
+    let clauses = clauses(accept);
+    let first = clauses.iter().find(|clause| clause.takes_json() || clause.takes_any(&gnostic::MEDIA));
+    let in_protobuf = first.is_some_and(|clause| !clause.takes_json());
     match path {
+        ["v2"] if in_protobuf => {
+            let body = gnostic::document(&older_document(api, served));
+            let mut response = tagged(gnostic::MEDIA[1], &tag(&body), header(IF_NONE_MATCH), body);
+            response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static(FRESH));
+            response
+        }
         ["v2" | "v3", ..] if !takes_json => empty(StatusCode::NOT_ACCEPTABLE),
         ["v2"] => {
-            let documents = addresses(served).into_iter();
-            let documents: Vec<Value> =
-                documents.filter_map(|(_, group, version)| document(api, served, &group, &version)).collect();
-            let body = windlass_schema::json::write(&older::document(documents, SHOWN_VERSION));
+            let body = windlass_schema::json::write(&older_document(api, served));
             let mut response = tagged(JSON, &tag(&body), header(IF_NONE_MATCH), body);
             response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static(FRESH));
             response
@@ -74,6 +81,13 @@ pub(crate) fn answer(api: &Inner, served: &Served, parts: &Parts, path: &[&str])
         }
         _ => plain(StatusCode::NOT_FOUND, "404 page not found\n"),
     }
+}
+
+/// The one document of version 2.
+fn older_document(api: &Inner, served: &Served) -> Value {
+    let documents = addresses(served).into_iter();
+    let documents = documents.filter_map(|(_, group, version)| document(api, served, &group, &version));
+    older::document(documents.collect(), SHOWN_VERSION)
 }
 
 const JSON: &str = "application/json";

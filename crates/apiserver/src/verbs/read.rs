@@ -1,6 +1,6 @@
 //! GET: an object, a list or a watch.
 
-use super::{Answer, Call};
+use super::{Answer, Call, scale};
 use crate::accept::{Form, Wanted};
 use crate::body::ApiBody;
 use crate::flow::decode::{self, Media};
@@ -77,7 +77,10 @@ fn media(call: &Call<'_>) -> Media {
 /// # Errors
 /// 406 for a list's form of an object and the other way round; 400 for a table's options that are none.
 pub(crate) fn shape(call: &Call<'_>, list: bool) -> Result<Option<Arc<dyn Shape>>, Status> {
-    let resource = &call.resource;
+    let resource = match call.target.subresource.as_deref() {
+        Some("scale") => &*scale::SCALE,
+        _ => &call.resource,
+    };
     let go_type = |suffix: &str| match resource.custom {
         true => format!("*unstructured.Unstructured{suffix}"),
         false => format!("*{}.{}{suffix}", kinds::package(&resource.group), resource.kind),

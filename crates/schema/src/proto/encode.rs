@@ -35,8 +35,7 @@ pub fn encode_list<'a, M: Messages>(
     (message, metadata): (&str, &str),
     items: impl DoubleEndedIterator<Item = &'a [u8]> + Clone,
 ) -> Result<Vec<u8>, ProtoError> {
-    let metadata: Node<'_> =
-        serde_json::from_str(metadata).map_err(|error| ProtoError(error.to_string()))?;
+    let metadata: Node<'_> = serde_json::from_str(metadata).map_err(|error| ProtoError(error.to_string()))?;
     // No item needs more than six bytes beside its own.
     let size: usize = items.clone().map(|item| item.len() + 6).sum();
     let mut encoder = Encoder { messages, back: Back::with_capacity(size + 256) };
@@ -196,7 +195,9 @@ impl<M: Messages> Encoder<'_, M> {
                     self.back.bytes(1, &raw);
                 }
             }
-            Kind::SchemaOrArray | Kind::SchemaOrBool | Kind::SchemaOrStrings => self.schema_or(kind, value)?,
+            Kind::SchemaOrArray | Kind::SchemaOrBool | Kind::SchemaOrStrings => {
+                self.schema_or(kind, value)?
+            }
             Kind::Message(message) => self.message(message, value)?,
             Kind::List(_) | Kind::Map(_) => {
                 return Err(ProtoError("a list of lists has no protobuf form".to_owned()));

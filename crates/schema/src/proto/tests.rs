@@ -221,10 +221,7 @@ fn an_envelope_names_what_is_inside() {
     let meta = [bytes(1, "v1"), bytes(2, "Pod")].concat();
     let sealed = [b"k8s\0".to_vec(), bytes(1, meta), bytes(2, "raw"), bytes(4, "type")].concat();
     let envelope = open(&sealed).expect("an envelope");
-    assert_eq!(
-        (&*envelope.api_version, &*envelope.kind, envelope.raw),
-        ("v1", "Pod", &b"raw"[..])
-    );
+    assert_eq!((&*envelope.api_version, &*envelope.kind, envelope.raw), ("v1", "Pod", &b"raw"[..]));
     for (bytes, why) in [
         (&b""[..], "empty data"),
         (b"{}", "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"),
@@ -294,5 +291,8 @@ fn a_list_holds_messages_and_a_frame_an_envelope() {
 fn long_messages_outgrow_the_first_guess() {
     let many = json!({"numbers": vec![1; 1000], "text": "x".repeat(1000)});
     let read = again(&many);
-    assert_eq!((read["numbers"].clone(), read["text"].clone()), (many["numbers"].clone(), many["text"].clone()));
+    assert_eq!(
+        (read["numbers"].clone(), read["text"].clone()),
+        (many["numbers"].clone(), many["text"].clone())
+    );
 }
