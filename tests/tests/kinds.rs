@@ -17,6 +17,10 @@ use windlass_tests::minimal::{self, Minimal};
 /// Kinds that do not come back equal yet; each is explained in docs/parity.md.
 const UNEQUAL: &[&str] = &[];
 
+/// Kinds whose status the reference writes by itself, some time after an object was created: it is seen or not, and so is
+/// who owns it.
+const TOUCHED: &[&str] = &["APIService", "CustomResourceDefinition", "FlowSchema"];
+
 const NAMESPACE: &str = "minimal-objects";
 
 fn main() -> ExitCode {
@@ -96,7 +100,11 @@ async fn protobuf_difference(
     let ours = as_protobuf::written_and_read(left, &path).await?;
     let theirs = as_protobuf::written_and_read(right, &path).await?;
     for ((request, ours), (_, theirs)) in ours.into_iter().zip(theirs) {
-        let (ours, theirs) = (comparable(&request, ours, minimal), comparable(&request, theirs, minimal));
+        let [mut ours, mut theirs] = [ours, theirs].map(|answer| comparable(&request, answer, minimal));
+        if TOUCHED.contains(&minimal.object["kind"].as_str().unwrap_or_default()) {
+            forget_status(&mut ours.body);
+            forget_status(&mut theirs.body);
+        }
         if ours != theirs {
             let difference = first_difference(&ours.body, &theirs.body, "");
             return Ok(Some(format!(
@@ -106,6 +114,15 @@ async fn protobuf_difference(
         }
     }
     Ok(None)
+}
+
+fn forget_status(object: &mut Value) {
+    if let Some(fields) = object.as_object_mut() {
+        fields.remove("status");
+    }
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
 }
 
 /// Creates the object, anew if an earlier run left it, and makes the answer comparable.

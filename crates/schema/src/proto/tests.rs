@@ -234,6 +234,16 @@ fn an_envelope_names_what_is_inside() {
 
 proptest! {
     #[test]
+    fn what_was_written_once_is_written_the_same_again(message in proptest::collection::vec(any::<u8>(), 0..200)) {
+        if let Ok(value) = decode(&table(), "Inner", &message) {
+            let write = |value: &Value| encode(&table(), "Inner", "v1", "Inner", value.to_string().as_bytes());
+            let once = write(&value).expect("what was read has a form");
+            let read = decode(&table(), "Inner", open(&once).expect("an envelope").raw).expect("a message");
+            prop_assert_eq!(write(&read).expect("what was read has a form"), once);
+        }
+    }
+
+    #[test]
     fn no_bytes_make_it_panic(message in proptest::collection::vec(any::<u8>(), 0..200), tag in 1_u64..20) {
         let _ = decode(&table(), "All", &message);
         let _ = decode(&table(), "All", &bytes(tag, &message));
