@@ -4,6 +4,7 @@
 pub mod campaign;
 pub mod compare;
 pub mod grounds;
+pub mod load;
 pub mod minimal;
 pub mod parity;
 pub mod sabotage;
