@@ -2,6 +2,9 @@
 //!
 //! The same load by the same client over TLS: ConfigMaps of half a kilobyte, over 1 and 16 connections. The reference and
 //! `windlass --data-dir` sync every write to disk before they acknowledge it.
+//!
+//! Subjects named after `--` are measured alone, and `--without-curve` leaves out the longest part:
+//! `cargo bench --package windlass-tests --bench apiserver -- windlass --without-curve`.
 
 use anyhow::Context;
 use std::sync::Arc;
@@ -35,7 +38,12 @@ async fn main() -> anyhow::Result<()> {
     if let Err(error) = &reference {
         bench.note(&format!("{error}"));
     }
-    let subjects = || SUBJECTS.into_iter().filter(|subject| *subject != REFERENCE || reference.is_ok());
+    let without_curve = std::env::args().any(|argument| argument == "--without-curve");
+    let named: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let subjects = || {
+        let asked = |subject: &&str| named.is_empty() || named.iter().any(|name| name == subject);
+        SUBJECTS.into_iter().filter(asked).filter(|subject| *subject != REFERENCE || reference.is_ok())
+    };
     let start = async |subject: &str| match subject {
         REFERENCE => Server::reference().await,
         subject => Server::windlass(&program, subject == DURABLE).await,
@@ -49,7 +57,7 @@ async fn main() -> anyhow::Result<()> {
             measure(&mut bench, subject, &server).await.with_context(|| format!("measuring {subject}"))?;
         }
     }
-    for subject in subjects() {
+    for subject in subjects().filter(|_| !without_curve) {
         let server = start(subject).await?;
         curve(&mut bench, subject, &server).await.with_context(|| format!("measuring {subject}"))?;
     }

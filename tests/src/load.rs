@@ -65,7 +65,8 @@ pub async fn run(
     let step = connections.len();
     // A task per connection, so that all cores serve the client.
     let mut workers = Vec::with_capacity(step);
-    let taken: Vec<Connection> = connections.iter_mut().map(Connection::take).collect::<anyhow::Result<_>>()?;
+    let taken: Vec<Connection> =
+        connections.iter_mut().map(Connection::take).collect::<anyhow::Result<_>>()?;
     let begun = clock.moment();
     for (index, mut connection) in taken.into_iter().enumerate() {
         let (ask, numbers) = (ask.clone(), numbers.clone());
