@@ -3,6 +3,8 @@
 
 pub mod campaign;
 pub mod compare;
+pub mod from_the_start;
+pub mod full;
 pub mod grounds;
 pub mod minimal;
 pub mod parity;

@@ -5,6 +5,7 @@ mod accounts;
 mod aggregated;
 mod api;
 mod body;
+mod bootstrap;
 mod crd;
 pub mod credentials;
 mod discovery;

@@ -159,10 +159,62 @@ fn default_class(operation: &Operation<'_>) -> Option<Value> {
 }
 
 /// A new pod waits, in the quality of service that its resources ask for.
-pub(super) fn prepare(_: &Operation<'_>, pod: &mut Value) {
+pub(super) fn prepare(operation: &Operation<'_>, pod: &mut Value) {
     let quality = quality(pod.get("spec").unwrap_or(&Value::Null));
-    *child(pod, "status") =
+    let gated =
+        pod.pointer("/spec/schedulingGates").and_then(Value::as_array).is_some_and(|gates| !gates.is_empty());
+    let status = child(pod, "status");
+    *status =
         Map::from_iter([("phase".to_owned(), json!("Pending")), ("qosClass".to_owned(), json!(quality))]);
+    if gated {
+        let condition = json!([{
+            "type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "lastProbeTime": null,
+            "lastTransitionTime": operation.now(),
+            "message": "Scheduling is blocked due to non-empty scheduling gates",
+        }]);
+        status.insert("conditions".to_owned(), condition);
+    }
+    spread(pod);
+}
+
+/// Label keys by which a pod wants to be told apart become part of its selectors.
+fn spread(pod: &mut Value) {
+    let labels = pod.pointer("/metadata/labels").and_then(Value::as_object).cloned().unwrap_or_default();
+    let merge = |term: &mut Value| {
+        for (field, operator) in [("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")] {
+            let keys = term.get(field).and_then(Value::as_array).cloned().unwrap_or_default();
+            for key in keys.iter().filter_map(Value::as_str) {
+                let Some(value) = labels.get(key) else { continue };
+                let Some(selector) = term.get_mut("labelSelector").filter(|selector| selector.is_object())
+                else {
+                    continue;
+                };
+                let expressions =
+                    selector.as_object_mut().and_then(|selector| list(selector, "matchExpressions"));
+                if let Some(expressions) = expressions {
+                    expressions.push(json!({"key": key, "operator": operator, "values": [value]}));
+                }
+            }
+        }
+    };
+    let terms = |pod: &mut Value, pointer: &str, inner: Option<&str>| {
+        let items = pod.pointer_mut(pointer).and_then(Value::as_array_mut).into_iter().flatten();
+        let inner = |item| match inner {
+            None => Some(item),
+            Some(field) => Value::get_mut(item, field),
+        };
+        items.filter_map(inner).for_each(merge);
+    };
+    for affinity in ["podAffinity", "podAntiAffinity"] {
+        let place = format!("/spec/affinity/{affinity}");
+        terms(pod, &format!("{place}/requiredDuringSchedulingIgnoredDuringExecution"), None);
+        terms(
+            pod,
+            &format!("{place}/preferredDuringSchedulingIgnoredDuringExecution"),
+            Some("podAffinityTerm"),
+        );
+    }
+    terms(pod, "/spec/topologySpreadConstraints", None);
 }
 
 /// A pod's quality of service never changes.

@@ -1,6 +1,6 @@
 //! The rows.
 
-use super::{checks, pods, prepare, services, workloads};
+use super::{checks, pods, prepare, services, warnings, workloads};
 use crate::crd;
 use crate::flow::Operation;
 use crate::status::Status;
@@ -37,8 +37,14 @@ pub(crate) struct Rules {
     pub(crate) unconditional_update: bool,
     /// May an update create what is not there?
     pub(crate) create_on_update: bool,
-    /// Does a change of the spec raise the generation?
+    /// Has it a generation?
     pub(crate) generation: bool,
+    /// Does a change of the spec raise the generation?
+    pub(crate) raises_generation: bool,
+    /// Does an update of the status leave the metadata as it was?
+    pub(crate) status_alone: bool,
+    /// What is allowed and unwise, in words for the client; given the object as it was, if it was.
+    pub(crate) warn: fn(&Value, Option<&Value>) -> Vec<String>,
     /// Does the reference keep no cache of it?
     pub(crate) uncached: bool,
     /// Fields that a field selector may name.
@@ -84,6 +90,9 @@ const PLAIN: Rules = Rules {
     unconditional_update: true,
     create_on_update: false,
     generation: false,
+    raises_generation: true,
+    status_alone: false,
+    warn: |_, _| Vec::new(),
     uncached: false,
     selectable: &[],
     owned: &[],
@@ -189,6 +198,7 @@ static TABLE: &[Rules] = &[
     },
     Rules {
         plural: "pods",
+        warn: |new, _| warnings::pod(new),
         validate: workloads::pod,
         validate_update: workloads::pod_update,
         revalidates: false,
@@ -213,6 +223,7 @@ static TABLE: &[Rules] = &[
     Rules { plural: "podtemplates", shows_deleted: true, generation: true, ..PLAIN },
     Rules {
         plural: "services",
+        warn: |new, _| warnings::service(new),
         validate: workloads::service,
         validate_update: workloads::service_update,
         revalidates: false,
@@ -221,7 +232,7 @@ static TABLE: &[Rules] = &[
         name: NameRule::Label,
         selectable: &[("spec.clusterIP", &["spec", "clusterIP"]), ("spec.type", &["spec", "type"])],
         allocate: services::allocate,
-        prepare_update: services::keep_allocated,
+        prepare_update: services::prepare_update,
         ..PLAIN
     },
     Rules {
@@ -239,10 +250,24 @@ static TABLE: &[Rules] = &[
         prepare_create: prepare::node,
         ..PLAIN
     },
-    Rules { plural: "persistentvolumeclaims", shows_deleted: true, prepare_create: prepare::claim, ..PLAIN },
-    Rules { plural: "persistentvolumes", shows_deleted: true, prepare_create: prepare::volume, ..PLAIN },
+    Rules {
+        plural: "persistentvolumeclaims",
+        shows_deleted: true,
+        prepare_create: prepare::claim,
+        prepare_update: |new, _| prepare::claim_source(new),
+        warn: |new, _| warnings::claim(new),
+        ..PLAIN
+    },
+    Rules {
+        plural: "persistentvolumes",
+        shows_deleted: true,
+        prepare_create: prepare::volume,
+        warn: |new, _| warnings::volume(new),
+        ..PLAIN
+    },
     Rules {
         plural: "replicationcontrollers",
+        warn: warnings::template,
         generation: true,
         selectable: &[("status.replicas", &["status", "replicas"])],
         ..PLAIN
@@ -250,6 +275,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "apps",
         plural: "deployments",
+        warn: warnings::template,
         validate: workloads::deployment,
         validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::deployment(new) },
         revalidates: false,
@@ -260,6 +286,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "apps",
         plural: "statefulsets",
+        warn: warnings::template,
         validate: workloads::stateful_set,
         validate_update: workloads::stateful_set_update,
         revalidates: false,
@@ -269,6 +296,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "apps",
         plural: "replicasets",
+        warn: warnings::template,
         validate: workloads::replica_set,
         validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::replica_set(new) },
         revalidates: false,
@@ -280,6 +308,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "apps",
         plural: "daemonsets",
+        warn: warnings::template,
         validate: workloads::daemon_set,
         validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::daemon_set(new) },
         revalidates: false,
@@ -292,6 +321,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "batch",
         plural: "jobs",
+        warn: warnings::template,
         validate: workloads::job,
         validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::job(new) },
         revalidates: false,
@@ -312,6 +342,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "batch",
         plural: "cronjobs",
+        warn: warnings::cron_job,
         validate: workloads::cron_job,
         validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::cron_job(new) },
         revalidates: false,
@@ -337,6 +368,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "discovery.k8s.io",
         plural: "endpointslices",
+        warn: warnings::endpoint_slice,
         fixed: &[("addressType", FIXED)],
         generation: true,
         ..PLAIN
@@ -382,6 +414,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "storage.k8s.io",
         plural: "csidrivers",
+        prepare_update: prepare::csi_driver_update,
         shows_deleted: true,
         unconditional_update: false,
         ..PLAIN
@@ -403,6 +436,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "storage.k8s.io",
         plural: "volumeattachments",
+        status_alone: true,
         fixed: &[("spec", FIXED)],
         shows_deleted: true,
         unconditional_update: false,
@@ -424,6 +458,7 @@ static TABLE: &[Rules] = &[
             ("preemptionPolicy", FIXED),
         ],
         generation: true,
+        raises_generation: false,
         ..PLAIN
     },
     Rules {
@@ -496,8 +531,15 @@ static TABLE: &[Rules] = &[
         generation: true,
         ..PLAIN
     },
-    Rules { plural: "resourcequotas", shows_deleted: true, ..PLAIN },
-    Rules { plural: "serviceaccounts", shows_deleted: true, ..PLAIN },
+    Rules { plural: "resourcequotas", shows_deleted: true, warn: warnings::quota, ..PLAIN },
+    Rules {
+        plural: "serviceaccounts",
+        shows_deleted: true,
+        prepare_create: |_, account| prepare::service_account(account),
+        prepare_update: |new, _| prepare::service_account(new),
+        ..PLAIN
+    },
+    Rules { group: "networking.k8s.io", plural: "servicecidrs", status_alone: true, ..PLAIN },
     Rules {
         group: "storage.k8s.io",
         plural: "storageclasses",

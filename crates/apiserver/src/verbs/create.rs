@@ -32,7 +32,7 @@ pub(crate) async fn store_new(operation: &Operation<'_>, mut object: Value) -> R
     mutate::create(operation, &mut object)?;
     prepare::create(operation, &mut object);
     validate::create(operation, &object)?;
-    operation.warn(validate::warnings(resource, &object, None));
+    operation.warn(validate::warnings(operation, &object, None));
     admit::check(operation, Some(&object), None)?;
     if let Some(rules) = resource.rules {
         (rules.allocate)(operation, &mut object, None)?;

@@ -61,7 +61,7 @@ pub(crate) async fn rewrite(
         check_version(operation, &mut new, &entry)?;
         prepare::update(operation, &mut new, &live);
         validate::update(operation, &new, &live)?;
-        operation.warn(validate::warnings(resource, &new, Some(&live)));
+        operation.warn(validate::warnings(operation, &new, Some(&live)));
         admit::check(operation, Some(&new), Some(&live))?;
         if let Some(rules) = resource.rules.filter(|_| operation.subresource.is_empty()) {
             (rules.allocate)(operation, &mut new, Some(&live))?;
