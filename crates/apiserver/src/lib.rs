@@ -2,6 +2,7 @@
 
 mod accept;
 mod accounts;
+mod admission;
 mod aggregated;
 mod api;
 mod body;

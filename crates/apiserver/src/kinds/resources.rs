@@ -64,11 +64,17 @@ pub(crate) fn of_containers(spec: &Value, side: &str) -> Amounts {
     total
 }
 
-/// What a pod asks for.
-pub(crate) fn of_pod(spec: &Value, side: &str) -> Amounts {
+/// What a pod asks for by itself.
+pub(crate) fn of_pod_without_overhead(spec: &Value, side: &str) -> Amounts {
     let mut total = of_containers(spec, side);
     let own = amounts(spec.get("resources").and_then(|resources| resources.get(side)));
     total.extend(own.into_iter().filter(|(name, _)| is_of_pods(name)));
+    total
+}
+
+/// What a pod asks for, with what running it costs.
+pub(crate) fn of_pod(spec: &Value, side: &str) -> Amounts {
+    let mut total = of_pod_without_overhead(spec, side);
     let overhead = amounts(spec.get("overhead"));
     match side {
         LIMITS => {

@@ -1,6 +1,7 @@
 //! The rows.
 
 use super::{checks, pods, prepare, services, warnings, workloads};
+use crate::admission;
 use crate::crd;
 use crate::flow::Operation;
 use crate::status::Status;
@@ -57,6 +58,8 @@ pub(crate) struct Rules {
     pub(crate) default: fn(&mut Value),
     /// What admission adds to a new object, or why it refuses it.
     pub(crate) admit: fn(&Operation<'_>, &mut Value) -> Result<(), Status>,
+    /// Why admission refuses what the object is to be, if it does; given the object as it was, if it was.
+    pub(crate) check: fn(&Operation<'_>, &Value, Option<&Value>) -> Result<(), Status>,
     /// What is given out once the object is known to be valid; given the object as it was, if it was.
     pub(crate) allocate: fn(&Operation<'_>, &mut Value, Option<&Value>) -> Result<(), Status>,
     /// What creation sets whatever the client sent.
@@ -99,6 +102,7 @@ const PLAIN: Rules = Rules {
     brings_status: false,
     default: |_| {},
     admit: |_, _| Ok(()),
+    check: |_, _, _| Ok(()),
     allocate: |_, _, _| Ok(()),
     prepare_create: |_, _| {},
     prepare_update: |_, _| {},
@@ -214,7 +218,8 @@ static TABLE: &[Rules] = &[
             ("status.podIP", &["status", "podIP"]),
             ("status.nominatedNodeName", &["status", "nominatedNodeName"]),
         ],
-        admit: pods::admit,
+        admit: admission::pod,
+        check: admission::check_pod,
         grace: Some(pods::grace),
         prepare_create: pods::prepare,
         prepare_update: pods::prepare_update,
@@ -253,6 +258,8 @@ static TABLE: &[Rules] = &[
     Rules {
         plural: "persistentvolumeclaims",
         shows_deleted: true,
+        admit: admission::claim,
+        check: admission::check_claim,
         prepare_create: prepare::claim,
         prepare_update: |new, _| prepare::claim_source(new),
         warn: |new, _| warnings::claim(new),
@@ -356,7 +363,13 @@ static TABLE: &[Rules] = &[
         unconditional_update: false,
         ..PLAIN
     },
-    Rules { group: "networking.k8s.io", plural: "ingresses", generation: true, ..PLAIN },
+    Rules {
+        group: "networking.k8s.io",
+        plural: "ingresses",
+        generation: true,
+        admit: admission::ingress,
+        ..PLAIN
+    },
     Rules {
         group: "networking.k8s.io",
         plural: "ingressclasses",

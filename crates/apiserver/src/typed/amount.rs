@@ -63,6 +63,13 @@ impl Amount {
         self.plus(Self { nanos: -other.nanos, format: other.format })
     }
 
+    /// How many times the other it is.
+    pub(crate) fn ratio(self, other: Self) -> f64 {
+        #[allow(clippy::cast_precision_loss)] // A ratio for people to read.
+        let parts = |amount: Self| amount.millis() as f64;
+        parts(self) / parts(other)
+    }
+
     /// Less than a thousandth is one.
     #[must_use]
     pub(crate) fn in_millis(self) -> Self {
