@@ -5,6 +5,8 @@ pub mod as_protobuf;
 pub mod campaign;
 pub mod clients;
 pub mod compare;
+pub mod from_the_start;
+pub mod full;
 pub mod grounds;
 pub mod load;
 pub mod kubectl;
