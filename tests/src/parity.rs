@@ -7,6 +7,7 @@ mod applying;
 mod crud;
 mod definitions;
 mod deleting;
+mod expressions;
 mod keywords;
 mod known;
 mod lists;
@@ -80,6 +81,7 @@ pub fn behaviours() -> Vec<Behaviour> {
         surface::behaviours(),
         watching::behaviours(),
         rules::behaviours(),
+        expressions::behaviours(),
     ]
     .concat()
 }
