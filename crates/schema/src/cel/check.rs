@@ -2,20 +2,33 @@
 
 use super::ast::{Call, Expr, Fold, Kind, Literal, Select, Shape};
 use super::signature::{Function, function};
-use super::types::{Known, Type, less_specific};
-use super::{Complaint, Complaints};
+use super::types::{Known, ObjectType, Type, less_specific};
+use super::{Complaint, Complaints, escape};
 use crate::pattern::{self, Pattern};
 
 /// How many complaints are told at most.
 const MOST_COMPLAINTS: usize = 100;
 
 /// The type of the expression, given those of its variables.
-pub(super) fn check(expression: &Expr, variables: &[(&str, Type)]) -> Result<Type, Complaints> {
+pub(super) fn check(expression: &Expr, variables: &[(&str, Type)]) -> Result<Checked, Complaints> {
     let scope = variables.iter().map(|(name, found)| ((*name).to_owned(), found.clone())).collect();
-    let mut checker = Checker { scope, known: Known::default(), complaints: Vec::new(), exempt: 0 };
+    let mut checker =
+        Checker { scope, known: Known::default(), complaints: Vec::new(), exempt: 0, broken: None };
     let found = checker.check(expression);
     let found = checker.known.resolve(&found, true);
-    if checker.complaints.is_empty() { Ok(found) } else { Err(Complaints(checker.complaints)) }
+    if checker.complaints.is_empty() {
+        Ok(Checked { found, broken: checker.broken })
+    } else {
+        Err(Complaints(checker.complaints))
+    }
+}
+
+/// An expression that is in order.
+pub(super) struct Checked {
+    /// Its type.
+    pub found: Type,
+    /// Why no program can be made of it all the same.
+    pub broken: Option<String>,
 }
 
 struct Checker {
@@ -24,6 +37,8 @@ struct Checker {
     complaints: Vec<Complaint>,
     /// Within how many calls the items of a list may have different types.
     exempt: usize,
+    /// Why no program can be made of what is otherwise in order.
+    broken: Option<String>,
 }
 
 impl Checker {
@@ -97,7 +112,7 @@ impl Checker {
         };
         let found = match &target {
             Type::Map(_, value) => (**value).clone(),
-            Type::Object(object) => match object.fields.get(&select.field) {
+            Type::Object(object) => match field_of(object, &select.field) {
                 Some(field) => field.clone(),
                 None => self.complain(expr.at, format!("undefined field '{}'", select.field)),
             },
@@ -183,12 +198,18 @@ impl Checker {
 
     /// Constants that are read as patterns, times and durations must be such.
     fn literals(&mut self, call: &Call) {
+        // These two are found out only when a program is made of the expression.
+        if matches!(call.function.as_str(), "find" | "findAll")
+            && let Some(Pattern::Broken(why)) =
+                call.args.first().and_then(Expr::as_text).map(pattern::compile)
+        {
+            self.broken.get_or_insert(why);
+        }
         let (index, reads): (usize, fn(&str) -> bool) = match (call.function.as_str(), call.target.is_some())
         {
             ("matches", member) => {
                 (usize::from(!member), |text| matches!(pattern::compile(text), Pattern::Compiled(_)))
             }
-            ("find" | "findAll", true) => (0, |text| matches!(pattern::compile(text), Pattern::Compiled(_))),
             ("duration", false) => (0, |text| super::library::time::duration(text).is_ok()),
             ("timestamp", false) => (0, |text| super::library::time::timestamp(text).is_ok()),
             _ => return,
@@ -360,6 +381,14 @@ impl Checker {
             self.complain(at, why);
         }
     }
+}
+
+/// A field by its name; words of the language need no escape where a field is meant.
+fn field_of<'a>(object: &'a ObjectType, name: &str) -> Option<&'a Type> {
+    object
+        .fields
+        .get(name)
+        .or_else(|| escape::is_reserved(name).then(|| object.fields.get(&format!("__{name}__")))?)
 }
 
 fn instance(given: &Type, letters: &[Type]) -> Type {

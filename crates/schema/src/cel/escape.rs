@@ -28,6 +28,11 @@ const RESERVED: [&str; 21] = [
 
 const ESCAPES: [(&str, &str); 4] = [("__", "underscores"), (".", "dot"), ("-", "dash"), ("/", "slash")];
 
+/// Is it a word of the language?
+pub(super) fn is_reserved(name: &str) -> bool {
+    RESERVED.contains(&name)
+}
+
 /// The name in an expression; none for one that cannot be spelt.
 pub(super) fn escape(name: &str) -> Option<Cow<'_, str>> {
     let fits = |c: char| c.is_ascii_alphanumeric() || "_.-/".contains(c);

@@ -52,6 +52,8 @@ pub(crate) enum Refusal {
     Compilation(String),
     /// It evaluates to something else.
     OtherType,
+    /// No program can be made of it.
+    Instantiation(String),
     /// The schema says nothing that an expression could see.
     NoTypes,
 }
@@ -88,13 +90,17 @@ impl Program {
         let expression = parse::parse(&characters).map_err(refused)?;
         let this = declared.0.clone();
         let old = if optional_old { Type::Optional(this.clone().into()) } else { this.clone() };
-        let found = check::check(&expression, &[("self", this), ("oldSelf", old)]).map_err(refused)?;
+        let checked = check::check(&expression, &[("self", this), ("oldSelf", old)]).map_err(refused)?;
         let fits = match wanted {
-            Wanted::Bool => found == Type::Bool,
-            Wanted::String => found == Type::String,
+            Wanted::Bool => checked.found == Type::Bool,
+            Wanted::String => checked.found == Type::String,
         };
         let uses_old = expression.names("oldSelf");
-        if fits { Ok(Self { expression, uses_old }) } else { Err(Refusal::OtherType) }
+        match checked.broken {
+            _ if !fits => Err(Refusal::OtherType),
+            Some(why) => Err(Refusal::Instantiation(why)),
+            None => Ok(Self { expression, uses_old }),
+        }
     }
 
     /// Does it look at what was before?

@@ -78,6 +78,7 @@ pub(super) fn optional_old(rule: &Value) -> bool {
 pub(super) fn program(rule: &Value, declared: Option<&Declared>) -> Result<Program, String> {
     compiled(text(rule, "rule"), rule, declared, Wanted::Bool).map_err(|refusal| match refusal {
         Refusal::Compilation(why) => format!("compilation failed: {why}"),
+        Refusal::Instantiation(why) => format!("program instantiation failed: {why}"),
         Refusal::OtherType => "cel expression must evaluate to a bool".to_owned(),
         Refusal::NoTypes => "unable to convert structural schema to CEL declarations".to_owned(),
     })
@@ -91,6 +92,7 @@ pub(super) fn message_program(rule: &Value, declared: Option<&Declared>) -> Opti
     }
     Some(compiled(source, rule, declared, Wanted::String).map_err(|refusal| match refusal {
         Refusal::Compilation(why) => format!("messageExpression compilation failed: {why}"),
+        Refusal::Instantiation(why) => format!("messageExpression instantiation failed: {why}"),
         Refusal::OtherType => "messageExpression must evaluate to a string".to_owned(),
         Refusal::NoTypes => "unable to convert structural schema to CEL declarations".to_owned(),
     }))

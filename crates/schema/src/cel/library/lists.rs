@@ -103,6 +103,9 @@ pub(super) const ROWS: &[Row] = &[
         }
         Ok(Value::list(kept))
     }),
+    Row("reverse", ".(list(A)) list(A)", |meter, values| {
+        Ok(Value::list(items(meter, values)?.iter().rev().cloned().collect()))
+    }),
     Row("first", ".(list(A)) optional(A)", |meter, values| {
         Ok(Value::Optional(items(meter, values)?.first().cloned().map(Rc::new)))
     }),

@@ -7,7 +7,11 @@ use std::rc::Rc;
 
 /// An amount in billionths. Less than one is rounded away from nothing, as Kubernetes does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Quantity(i128);
+pub(crate) struct Quantity {
+    amount: i128,
+    /// Was it written as a whole number, and small enough? `1000m` was not, and is no integer there.
+    whole: bool,
+}
 
 const ONE: i128 = 1_000_000_000;
 
@@ -54,7 +58,7 @@ pub(super) const ROWS: &[Row] = &[
     }),
     // Declared without a receiver, so that it is called as `sign(quantity)`.
     Row("sign", "(quantity) int", |meter, values| {
-        of(meter, values, |amount| Ok(Value::Int(amount.0.signum() as i64)))
+        of(meter, values, |amount| Ok(Value::Int(amount.amount.signum() as i64)))
     }),
     Row("isInteger", ".(quantity) bool", |meter, values| {
         of(meter, values, |amount| Ok(Value::Bool(amount.whole().is_some())))
@@ -66,7 +70,7 @@ pub(super) const ROWS: &[Row] = &[
     }),
     Row("asApproximateFloat", ".(quantity) double", |meter, values| {
         of(meter, values, |amount| {
-            let (whole, rest) = (amount.0 / ONE, amount.0 % ONE);
+            let (whole, rest) = (amount.amount / ONE, amount.amount % ONE);
             Ok(Value::Double(whole as f64 + rest as f64 / ONE as f64))
         })
     }),
@@ -97,20 +101,23 @@ fn combine<'a>(
 ) -> Outcome<'a> {
     meter.charge(1)?;
     let (one, other) = match values {
-        [Value::Quantity(one), Value::Quantity(other)] => (one, other.0),
-        [Value::Quantity(one), Value::Int(other)] => (one, i128::from(*other) * ONE),
+        [Value::Quantity(one), Value::Quantity(other)] => (one, **other),
+        [Value::Quantity(one), Value::Int(other)] => {
+            (one, Quantity { amount: i128::from(*other) * ONE, whole: true })
+        }
         _ => return Err(Failure::no_such_overload()),
     };
-    operate(one.0, other).map(|sum| wrap(Quantity(sum))).ok_or_else(|| Failure::new("quantity overflow"))
+    let amount = operate(one.amount, other.amount).ok_or_else(|| Failure::new("quantity overflow"))?;
+    Ok(wrap(Quantity { amount, whole: one.whole && other.whole }))
 }
 
 impl Quantity {
     pub(crate) fn compare(&self, other: &Self) -> Ordering {
-        self.0.cmp(&other.0)
+        self.amount.cmp(&other.amount)
     }
 
     fn whole(&self) -> Option<i64> {
-        if self.0 % ONE == 0 { i64::try_from(self.0 / ONE).ok() } else { None }
+        if self.whole { i64::try_from(self.amount / ONE).ok() } else { None }
     }
 
     fn parse(text: &str) -> Option<Self> {
@@ -130,15 +137,24 @@ impl Quantity {
         }
         let number: i128 = if number.is_empty() { 0 } else { number.parse().ok()? };
         let places = u32::try_from(fraction.len()).ok()?;
-        let amount = match SUFFIXES.iter().find(|(name, ..)| *name == suffix) {
-            Some((_, 2, power)) => scaled((number << power.min(&60)).checked_mul(ONE)?, -i64::from(places))?,
-            Some((_, _, power)) => scaled(number, i64::from(*power) - i64::from(places))?,
+        let length = whole.trim_start_matches('0').len().max(1);
+        let short = length + fraction.len() <= 18;
+        let (amount, whole) = match SUFFIXES.iter().find(|(name, ..)| *name == suffix) {
+            Some((_, 2, power)) => {
+                let whole = fraction.is_empty() && length + (*power as usize) * 3 / 10 <= 14;
+                (scaled((number << power).checked_mul(ONE)?, -i64::from(places))?, whole)
+            }
+            Some((_, _, power)) => {
+                let power = i64::from(*power) - i64::from(places);
+                (scaled(number, power)?, power >= 9 && short)
+            }
             None => {
                 let exponent: i64 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
-                scaled(number, exponent.checked_add(9)?.checked_sub(places.into())?)?
+                let power = exponent.checked_add(9)?.checked_sub(places.into())?;
+                (scaled(number, power)?, power >= 9 && short)
             }
         };
-        Some(Self(if text.starts_with('-') { -amount } else { amount }))
+        Some(Self { amount: if text.starts_with('-') { -amount } else { amount }, whole })
     }
 }
 

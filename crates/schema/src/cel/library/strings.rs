@@ -101,18 +101,6 @@ pub(super) const ROWS: &[Row] = &[
         [list, Value::String(by)] => join(meter, list, by),
         _ => Err(Failure::no_such_overload()),
     }),
-    Row("reverse", ".(string) string | .(list(A)) list(A)", |meter, values| match values {
-        [Value::String(text)] => {
-            traverse(meter, text)?;
-            Ok(Value::text(text.chars().rev().collect::<String>()))
-        }
-        [list] => {
-            let items = list.items(meter)?;
-            meter.charge(items.len() as u64)?;
-            Ok(Value::list(items.iter().rev().cloned().collect()))
-        }
-        _ => Err(Failure::no_such_overload()),
-    }),
     Row("strings.quote", "(string) string", |meter, values| {
         let text = one(values)?;
         traverse(meter, text)?;
