@@ -8,6 +8,7 @@ mod applying;
 mod crud;
 mod definitions;
 mod deleting;
+mod expressions;
 mod keywords;
 mod known;
 mod lists;
@@ -82,6 +83,7 @@ pub fn behaviours() -> Vec<Behaviour> {
         watching::behaviours(),
         rules::behaviours(),
         admission::behaviours(),
+        expressions::behaviours(),
     ]
     .concat()
 }
