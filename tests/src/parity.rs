@@ -3,10 +3,12 @@
 //! A behaviour is an `async fn(Script) -> anyhow::Result<Script>`. It decides nothing about right and wrong: what the
 //! reference answers is right. It may only look at answers to make its next request.
 
+mod admission;
 mod applying;
 mod crud;
 mod definitions;
 mod deleting;
+mod expressions;
 mod keywords;
 mod known;
 mod lists;
@@ -80,6 +82,8 @@ pub fn behaviours() -> Vec<Behaviour> {
         surface::behaviours(),
         watching::behaviours(),
         rules::behaviours(),
+        admission::behaviours(),
+        expressions::behaviours(),
     ]
     .concat()
 }

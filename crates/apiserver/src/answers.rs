@@ -7,8 +7,7 @@ use crate::protobuf;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderValue, Response};
-use serde_json::Value;
-use windlass_schema::yaml;
+use windlass_schema::{json, yaml};
 
 /// Is the body JSON?
 pub(crate) fn is_json(response: &Response<ApiBody>) -> bool {
@@ -18,16 +17,16 @@ pub(crate) fn is_json(response: &Response<ApiBody>) -> bool {
 
 /// The same in another encoding. What has no such form stays what it is.
 pub(crate) fn encoded(response: Response<ApiBody>, media: Media, pretty: bool) -> Response<ApiBody> {
-    let json = response.body().bytes().filter(|_| is_json(&response)).cloned();
-    let Some(json) = json else { return response };
+    let body = response.body().bytes().filter(|_| is_json(&response)).cloned();
+    let Some(body) = body else { return response };
     match media {
         Media::Json if pretty => indented(response),
         Media::Json => response,
-        Media::Yaml => match serde_json::from_slice::<Value>(&json) {
+        Media::Yaml => match json::read_own(&body) {
             Ok(value) => with_body(response, yaml::write(&value).into(), accept::YAML),
             Err(_) => response,
         },
-        Media::Protobuf => match protobuf::encode(&json) {
+        Media::Protobuf => match protobuf::encode(&body) {
             Ok(body) => with_body(response, body.into(), accept::PROTOBUF),
             Err(_) => response,
         },

@@ -2,10 +2,12 @@
 
 mod accept;
 mod accounts;
+mod admission;
 mod aggregated;
 mod answers;
 mod api;
 mod body;
+mod bootstrap;
 mod crd;
 pub mod credentials;
 mod discovery;

@@ -270,7 +270,7 @@ fn reshaped(call: &Call<'_>, answer: Answer) -> Result<Answer, Status> {
     let Some(bytes) = answer.body.bytes().filter(|_| call.wanted.form != accept::Form::Plain) else {
         return Ok(answer);
     };
-    let Ok(mut value) = serde_json::from_slice::<Value>(bytes) else { return Ok(answer) };
+    let Ok(mut value) = windlass_schema::json::read_own(bytes) else { return Ok(answer) };
     if value.get("kind").and_then(Value::as_str) == Some("Status") {
         return Ok(answer);
     }

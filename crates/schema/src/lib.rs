@@ -1,6 +1,8 @@
 //! What Kubernetes types are: schemas, validation, defaults and merges. Pure: no I/O, no clock.
 
 pub mod apply;
+mod cel;
+mod correlate;
 pub mod default;
 pub mod embedded;
 pub mod field;
@@ -15,6 +17,7 @@ pub mod patch;
 mod pattern;
 pub mod proto;
 pub mod prune;
+pub mod rules;
 pub mod schema;
 pub mod selector;
 pub mod strategic;

@@ -7,6 +7,7 @@ use crate::store::{Entry, Event, Form, Kind};
 use bytes::{BufMut, Bytes, BytesMut};
 use serde_json::Value;
 use std::sync::{Arc, OnceLock};
+use windlass_schema::json;
 use windlass_schema::proto::frame_head;
 
 /// Makes the whole JSON of an object in another form than it is stored in.
@@ -292,7 +293,7 @@ fn framed(event: &str, object: &[u8]) -> Bytes {
 }
 
 fn parsed(json: &[u8]) -> Value {
-    serde_json::from_slice(json).expect("a view makes JSON")
+    json::read_own(json).expect("a view makes JSON")
 }
 
 impl Lines {

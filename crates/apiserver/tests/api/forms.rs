@@ -1,12 +1,8 @@
 //! Forms of answers: tables, metadata alone, aggregated discovery, OpenAPI, indentation.
 
 use crate::support::{Client, DEFINITIONS, MAPS, WIDGETS, ask, body, widget, widgets};
-use bytes::Bytes;
-use http::{Request, Response};
-use http_body_util::{BodyExt, Full};
+use http_body_util::BodyExt;
 use serde_json::{Value, json};
-use tower::ServiceExt;
-use windlass_apiserver::{ApiBody, Identity};
 
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 const METADATA: &str = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";

@@ -18,7 +18,7 @@ pub fn encode<M: Messages>(
     kind: &str,
     json: &[u8],
 ) -> Result<Vec<u8>, ProtoError> {
-    let object: Node<'_> = serde_json::from_slice(json).map_err(|error| ProtoError(error.to_string()))?;
+    let object = Node::read(json)?;
     let mut encoder = Encoder { messages, back: Back::with_capacity(json.len() + 64) };
     encoder.begin_envelope();
     let before = encoder.back.len();
@@ -35,7 +35,7 @@ pub fn encode_list<'a, M: Messages>(
     (message, metadata): (&str, &str),
     items: impl DoubleEndedIterator<Item = &'a [u8]> + Clone,
 ) -> Result<Vec<u8>, ProtoError> {
-    let metadata: Node<'_> = serde_json::from_str(metadata).map_err(|error| ProtoError(error.to_string()))?;
+    let metadata = Node::read(metadata.as_bytes())?;
     // No item needs more than six bytes beside its own.
     let size: usize = items.clone().map(|item| item.len() + 6).sum();
     let mut encoder = Encoder { messages, back: Back::with_capacity(size + 256) };
