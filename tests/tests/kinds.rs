@@ -29,6 +29,9 @@ const UNEQUAL_STEPS: &str = include_str!("../src/full/unequal.txt");
 
 const NAMESPACE: &str = "minimal-objects";
 
+/// Apart from the others: the limits among them would bind the pods here.
+const FULL_NAMESPACE: &str = "full-objects";
+
 fn main() -> ExitCode {
     Suite::on([Ground::reference()])
         .limit(Duration::from_secs(300))
@@ -63,7 +66,7 @@ async fn minimal_objects(target: Target) -> anyhow::Result<()> {
     let left = Server::new("embedded", embedded.client());
     let right = Server::new("reference", target.client());
     for server in [&left, &right] {
-        prepare(server).await?;
+        prepare(server, NAMESPACE).await?;
     }
     let only = std::env::var("WINDLASS_KIND").unwrap_or_default();
     let (mut kinds, mut equal, mut broken) = (0, 0, Vec::new());
@@ -106,10 +109,10 @@ async fn minimal_objects(target: Target) -> anyhow::Result<()> {
 }
 
 /// A namespace with the account that a controller would put there.
-async fn prepare(server: &Server) -> anyhow::Result<()> {
-    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
+async fn prepare(server: &Server, name: &str) -> anyhow::Result<()> {
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
-    let accounts = format!("/api/v1/namespaces/{NAMESPACE}/serviceaccounts");
+    let accounts = format!("/api/v1/namespaces/{name}/serviceaccounts");
     for (path, object) in [("/api/v1/namespaces".to_owned(), namespace), (accounts, account)] {
         let answer = server.send(&Request::new("POST", path).body(media::JSON, object)).await?;
         ensure!(answer.is_success() || answer.status == 409, "{answer}");
@@ -171,11 +174,11 @@ async fn full_objects(target: Target) -> anyhow::Result<()> {
     let left = Server::new("embedded", embedded.client());
     let right = Server::new("reference", target.client());
     for server in [&left, &right] {
-        prepare(server).await?;
+        prepare(server, FULL_NAMESPACE).await?;
     }
     let only = std::env::var("WINDLASS_KIND").unwrap_or_default();
     let (mut steps, mut equal, mut surprises) = (0, 0, Vec::new());
-    for full in full::all(NAMESPACE)?.into_iter().filter(|full| full.title.contains(&only)) {
+    for full in full::all(FULL_NAMESPACE)?.into_iter().filter(|full| full.title.contains(&only)) {
         let mut sides = [Normaliser::default(), Normaliser::default()];
         for (name, step) in &full.steps {
             let title = format!("{}: {name}", full.title);

@@ -3,7 +3,7 @@
 use crate::accept::{self, Endpoint};
 use crate::accounts;
 use crate::aggregated;
-use crate::answers;
+use crate::answers::{self, failure, plain, respond};
 use crate::api::Inner;
 use crate::body::ApiBody;
 use crate::facts::FACTS;
@@ -12,7 +12,6 @@ use crate::openapi;
 use crate::query::Query;
 use crate::registry::Served;
 use crate::resource::Resource;
-use crate::service::{failure, plain, respond};
 use crate::status::Status;
 use bytes::Bytes;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, HOST, HeaderValue, IF_NONE_MATCH, VARY};
@@ -221,7 +220,13 @@ fn resource_list(served: &Served, group: &str, version: &str) -> Option<Value> {
         .collect();
     let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
     (!resources.is_empty()).then(|| {
-        json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources})
+        let mut list =
+            json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": resources});
+        // The core group leaves it out.
+        if !group.is_empty() {
+            list["apiVersion"] = json!("v1");
+        }
+        list
     })
 }
 
