@@ -33,14 +33,14 @@ pub(crate) fn answer(api: &Inner, parts: &Parts, segments: &[String]) -> Respons
     let served = api.registry.served();
     let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
-    if let ["api"] | ["apis"] = segments.as_slice() {
-        if let Ok(wanted) = accept::negotiate(header(ACCEPT), Endpoint::Discovery) {
-            let core = segments == ["api"];
-            let body = windlass_schema::json::write(&aggregated::document(&served, core));
-            let tag = tag(&body);
-            let response = tagged(aggregated::MEDIA_TYPE, &tag, header(IF_NONE_MATCH), body);
-            return answers::encoded(response, wanted.media, false);
-        }
+    if let ["api"] | ["apis"] = segments.as_slice()
+        && let Ok(wanted) = accept::negotiate(header(ACCEPT), Endpoint::Discovery)
+    {
+        let core = segments == ["api"];
+        let body = windlass_schema::json::write(&aggregated::document(&served, core));
+        let tag = tag(&body);
+        let response = tagged(aggregated::MEDIA_TYPE, &tag, header(IF_NONE_MATCH), body);
+        return answers::encoded(response, wanted.media, false);
     }
     if let ["openapi", rest @ ..] = segments.as_slice() {
         return openapi::answer(api, &served, parts, rest);
