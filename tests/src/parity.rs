@@ -5,6 +5,7 @@
 
 mod admission;
 mod applying;
+mod bad_objects;
 mod crud;
 mod definitions;
 mod deleting;
@@ -82,6 +83,7 @@ pub fn behaviours() -> Vec<Behaviour> {
         watching::behaviours(),
         rules::behaviours(),
         admission::behaviours(),
+        bad_objects::behaviours(),
     ]
     .concat()
 }

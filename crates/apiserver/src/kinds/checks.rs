@@ -108,7 +108,7 @@ pub(super) fn namespace_update(new: &Value, _old: &Value, subresource: &str) -> 
 }
 
 /// What is wrong with a key of a ConfigMap or a Secret.
-fn config_key(key: &str) -> Vec<String> {
+pub(super) fn config_key(key: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if key.len() > 253 {
         wrong.push("must be no more than 253 characters".to_owned());

@@ -1,6 +1,6 @@
 //! The rows.
 
-use super::{checks, pods, prepare, services, warnings, workloads};
+use super::{checks, pods, prepare, services, validate, warnings, workloads};
 use crate::admission;
 use crate::crd;
 use crate::flow::Operation;
@@ -229,7 +229,6 @@ static TABLE: &[Rules] = &[
     Rules {
         plural: "services",
         warn: |new, _| warnings::service(new),
-        validate: workloads::service,
         validate_update: workloads::service_update,
         revalidates: false,
         shows_deleted: true,
@@ -250,6 +249,7 @@ static TABLE: &[Rules] = &[
     Rules { plural: "limitranges", create_on_update: true, ..PLAIN },
     Rules {
         plural: "nodes",
+        validate_update: |new, old, _| validate::node_update(new, old),
         selectable: &[("spec.unschedulable", &["spec", "unschedulable"])],
         brings_status: true,
         prepare_create: prepare::node,
@@ -262,6 +262,7 @@ static TABLE: &[Rules] = &[
         check: admission::check_claim,
         prepare_create: prepare::claim,
         prepare_update: |new, _| prepare::claim_source(new),
+        validate_update: |new, old, sub| if sub.is_empty() { validate::claim_update(new, old) } else { Vec::new() },
         warn: |new, _| warnings::claim(new),
         ..PLAIN
     },
@@ -269,11 +270,13 @@ static TABLE: &[Rules] = &[
         plural: "persistentvolumes",
         shows_deleted: true,
         prepare_create: prepare::volume,
+        validate_update: |new, old, sub| if sub.is_empty() { validate::volume_update(new, old) } else { Vec::new() },
         warn: |new, _| warnings::volume(new),
         ..PLAIN
     },
     Rules {
         plural: "replicationcontrollers",
+        validate: workloads::replication_controller,
         warn: warnings::template,
         generation: true,
         selectable: &[("status.replicas", &["status", "replicas"])],
@@ -544,7 +547,13 @@ static TABLE: &[Rules] = &[
         generation: true,
         ..PLAIN
     },
-    Rules { plural: "resourcequotas", shows_deleted: true, warn: warnings::quota, ..PLAIN },
+    Rules {
+        plural: "resourcequotas",
+        shows_deleted: true,
+        warn: warnings::quota,
+        validate_update: |new, old, _| validate::quota_update(new, old),
+        ..PLAIN
+    },
     Rules {
         plural: "serviceaccounts",
         shows_deleted: true,
