@@ -72,12 +72,15 @@ async fn refused(mut script: Script, row: Row) -> anyhow::Result<Script> {
 pub(super) fn behaviours() -> Vec<Behaviour> {
     let options = || serde_saphyr::options! { strict_booleans: true };
     let rows = [PODS, OTHERS].into_iter().flat_map(|text| {
-        let rows: Vec<Row> = serde_saphyr::from_str_with_options(text, options()).expect("the tables are part of the tests");
+        let rows: Vec<Row> =
+            serde_saphyr::from_str_with_options(text, options()).expect("the tables are part of the tests");
         rows
     });
     let behaviour = |row: Row| {
         let kind = row.kind.rsplit(' ').next().unwrap_or_default();
-        Behaviour::new(format!("a bad {kind}: {}", row.about), move |script: Script| refused(script, row.clone()))
+        Behaviour::new(format!("a bad {kind}: {}", row.about), move |script: Script| {
+            refused(script, row.clone())
+        })
     };
     rows.map(behaviour).collect()
 }

@@ -94,6 +94,10 @@ fn changed_fixed(rules: &Rules, new: &Value, old: &Value) -> Vec<FieldError> {
         errors.push(match fixed {
             Fixed::Invalid(why) => FieldError::invalid(&path, value, *why),
             Fixed::Forbidden(why) => FieldError::forbidden(&path, *why),
+            Fixed::Shown(why, shown) => {
+                let shown = shown(&value);
+                FieldError::invalid(&path, value, *why).showing(shown)
+            }
         });
     }
     errors

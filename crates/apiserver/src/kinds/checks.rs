@@ -344,3 +344,26 @@ pub(super) fn lease(lease: &Value) -> Vec<FieldError> {
     }
     errors
 }
+
+/// Events of the new kind say what they say, but for how often it happened.
+pub(super) fn event_update(new: &Value, old: &Value) -> Vec<FieldError> {
+    const FIELDS: [(&str, &str); 12] = [
+        ("regarding", "involvedObject"),
+        ("reason", "reason"),
+        ("note", "message"),
+        ("deprecatedSource", "source"),
+        ("deprecatedFirstTimestamp", "firstTimestamp"),
+        ("deprecatedLastTimestamp", "lastTimestamp"),
+        ("deprecatedCount", "count"),
+        ("reason", "reason"),
+        ("type", "type"),
+        ("action", "action"),
+        ("reportingController", "reportingController"),
+        ("reportingInstance", "reportingInstance"),
+    ];
+    let changed = FIELDS.iter().filter(|(field, _)| new.get(field) != old.get(field));
+    let value = |field: &str| new.get(field).cloned().unwrap_or_default();
+    changed
+        .map(|(field, shown)| FieldError::invalid(&Path::new(shown), value(field), "field is immutable"))
+        .collect()
+}

@@ -1,6 +1,6 @@
 //! The rows.
 
-use super::{checks, pods, prepare, services, validate, warnings, workloads};
+use super::{checks, pods, prepare, services, shown, validate, warnings, workloads};
 use crate::admission;
 use crate::crd;
 use crate::flow::Operation;
@@ -14,8 +14,18 @@ use windlass_schema::meta::NameRule;
 pub(crate) enum Dependents {
     /// By finalizers, as the deletion asks.
     Collected,
+    /// The same, and left alone if it asks for nothing.
+    Orphaned,
     /// Not at all.
     Ignored,
+}
+
+/// What of the metadata is not for those to change who change a status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keeps {
+    Nothing,
+    Labels,
+    Metadata,
 }
 
 /// How a change of a field is refused that is set once.
@@ -23,8 +33,13 @@ pub(crate) enum Dependents {
 pub(crate) enum Fixed {
     Invalid(&'static str),
     Forbidden(&'static str),
+    /// The value is shown by a function, as Go shows it.
+    Shown(&'static str, fn(&Value) -> String),
 }
 
+const IMMUTABLE: &str = "field is immutable";
+const SELECTOR: Fixed = Fixed::Shown(IMMUTABLE, shown::selector);
+const ROLE: Fixed = Fixed::Shown("cannot change roleRef", shown::role);
 const FIXED: Fixed = Fixed::Invalid("field is immutable");
 
 /// What is special about a kind.
@@ -42,8 +57,8 @@ pub(crate) struct Rules {
     pub(crate) generation: bool,
     /// Does a change of the spec raise the generation?
     pub(crate) raises_generation: bool,
-    /// Does an update of the status leave the metadata as it was?
-    pub(crate) status_alone: bool,
+    /// What an update of the status leaves as it was, beside the spec.
+    pub(crate) status_keeps: Keeps,
     /// What is allowed and unwise, in words for the client; given the object as it was, if it was.
     pub(crate) warn: fn(&Value, Option<&Value>) -> Vec<String>,
     /// Does the reference keep no cache of it?
@@ -94,7 +109,7 @@ const PLAIN: Rules = Rules {
     create_on_update: false,
     generation: false,
     raises_generation: true,
-    status_alone: false,
+    status_keeps: Keeps::Nothing,
     warn: |_, _| Vec::new(),
     uncached: false,
     selectable: &[],
@@ -202,7 +217,7 @@ static TABLE: &[Rules] = &[
     },
     Rules {
         plural: "pods",
-        warn: |new, _| warnings::pod(new),
+        warn: warnings::pod,
         validate: workloads::pod,
         validate_update: workloads::pod_update,
         revalidates: false,
@@ -262,7 +277,9 @@ static TABLE: &[Rules] = &[
         check: admission::check_claim,
         prepare_create: prepare::claim,
         prepare_update: |new, _| prepare::claim_source(new),
-        validate_update: |new, old, sub| if sub.is_empty() { validate::claim_update(new, old) } else { Vec::new() },
+        validate_update: |new, old, sub| {
+            if sub.is_empty() { validate::claim_update(new, old) } else { Vec::new() }
+        },
         warn: |new, _| warnings::claim(new),
         ..PLAIN
     },
@@ -270,12 +287,15 @@ static TABLE: &[Rules] = &[
         plural: "persistentvolumes",
         shows_deleted: true,
         prepare_create: prepare::volume,
-        validate_update: |new, old, sub| if sub.is_empty() { validate::volume_update(new, old) } else { Vec::new() },
+        validate_update: |new, old, sub| {
+            if sub.is_empty() { validate::volume_update(new, old) } else { Vec::new() }
+        },
         warn: |new, _| warnings::volume(new),
         ..PLAIN
     },
     Rules {
         plural: "replicationcontrollers",
+        dependents: Dependents::Orphaned,
         validate: workloads::replication_controller,
         warn: warnings::template,
         generation: true,
@@ -285,11 +305,12 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "apps",
         plural: "deployments",
+        status_keeps: Keeps::Labels,
         warn: warnings::template,
         validate: workloads::deployment,
         validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::deployment(new) },
         revalidates: false,
-        fixed: &[("spec.selector", FIXED)],
+        fixed: &[("spec.selector", SELECTOR)],
         generation: true,
         ..PLAIN
     },
@@ -310,7 +331,7 @@ static TABLE: &[Rules] = &[
         validate: workloads::replica_set,
         validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::replica_set(new) },
         revalidates: false,
-        fixed: &[("spec.selector", FIXED)],
+        fixed: &[("spec.selector", SELECTOR)],
         generation: true,
         selectable: &[("status.replicas", &["status", "replicas"])],
         ..PLAIN
@@ -322,7 +343,7 @@ static TABLE: &[Rules] = &[
         validate: workloads::daemon_set,
         validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::daemon_set(new) },
         revalidates: false,
-        fixed: &[("spec.selector", FIXED)],
+        fixed: &[("spec.selector", SELECTOR)],
         generation: true,
         prepare_create: prepare::daemon_set,
         prepare_update: prepare::daemon_set_update,
@@ -331,12 +352,13 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "batch",
         plural: "jobs",
+        dependents: Dependents::Orphaned,
         warn: warnings::template,
         validate: workloads::job,
-        validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::job(new) },
+        validate_update: workloads::job_update,
         revalidates: false,
         fixed: &[
-            ("spec.selector", FIXED),
+            ("spec.selector", SELECTOR),
             ("spec.template", FIXED),
             ("spec.completionMode", FIXED),
             ("spec.podFailurePolicy", FIXED),
@@ -384,6 +406,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "discovery.k8s.io",
         plural: "endpointslices",
+        prepare_update: prepare::endpoint_slice_update,
         warn: warnings::endpoint_slice,
         fixed: &[("addressType", FIXED)],
         generation: true,
@@ -399,7 +422,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "rbac.authorization.k8s.io",
         plural: "rolebindings",
-        fixed: &[("roleRef", Fixed::Invalid("cannot change roleRef"))],
+        fixed: &[("roleRef", ROLE)],
         name: NameRule::PathSegment,
         create_on_update: true,
         ..PLAIN
@@ -414,7 +437,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "rbac.authorization.k8s.io",
         plural: "clusterrolebindings",
-        fixed: &[("roleRef", Fixed::Invalid("cannot change roleRef"))],
+        fixed: &[("roleRef", ROLE)],
         name: NameRule::PathSegment,
         create_on_update: true,
         ..PLAIN
@@ -431,6 +454,7 @@ static TABLE: &[Rules] = &[
         group: "storage.k8s.io",
         plural: "csidrivers",
         prepare_update: prepare::csi_driver_update,
+        validate_update: |new, old, _| validate::driver_update(new, old),
         shows_deleted: true,
         unconditional_update: false,
         ..PLAIN
@@ -438,6 +462,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "storage.k8s.io",
         plural: "csinodes",
+        validate_update: |new, old, _| validate::csi_node_update(new, old),
         shows_deleted: true,
         unconditional_update: false,
         ..PLAIN
@@ -452,8 +477,8 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "storage.k8s.io",
         plural: "volumeattachments",
-        status_alone: true,
-        fixed: &[("spec", FIXED)],
+        status_keeps: Keeps::Metadata,
+        fixed: &[("spec", Fixed::Shown(IMMUTABLE, shown::attachment))],
         shows_deleted: true,
         unconditional_update: false,
         ..PLAIN
@@ -461,7 +486,10 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "storage.k8s.io",
         plural: "volumeattributesclasses",
-        fixed: &[("driverName", FIXED), ("parameters", FIXED)],
+        fixed: &[
+            ("driverName", Fixed::Forbidden("updates to driverName are forbidden.")),
+            ("parameters", Fixed::Forbidden("updates to parameters are forbidden.")),
+        ],
         shows_deleted: true,
         prepare_create: prepare::attributes_class,
         ..PLAIN
@@ -508,6 +536,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "admissionregistration.k8s.io",
         plural: "validatingadmissionpolicies",
+        status_keeps: Keeps::Metadata,
         generation: true,
         unconditional_update: false,
         ..PLAIN
@@ -526,10 +555,17 @@ static TABLE: &[Rules] = &[
         unconditional_update: false,
         ..PLAIN
     },
-    Rules { group: "flowcontrol.apiserver.k8s.io", plural: "flowschemas", generation: true, ..PLAIN },
+    Rules {
+        group: "flowcontrol.apiserver.k8s.io",
+        plural: "flowschemas",
+        generation: true,
+        status_keeps: Keeps::Metadata,
+        ..PLAIN
+    },
     Rules {
         group: "flowcontrol.apiserver.k8s.io",
         plural: "prioritylevelconfigurations",
+        status_keeps: Keeps::Metadata,
         generation: true,
         ..PLAIN
     },
@@ -543,6 +579,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "resource.k8s.io",
         plural: "resourceslices",
+        fixed: &[("spec.driver", FIXED), ("spec.nodeName", FIXED), ("spec.pool.name", FIXED)],
         shows_deleted: true,
         generation: true,
         ..PLAIN
@@ -561,7 +598,19 @@ static TABLE: &[Rules] = &[
         prepare_update: |new, _| prepare::service_account(new),
         ..PLAIN
     },
-    Rules { group: "networking.k8s.io", plural: "servicecidrs", status_alone: true, ..PLAIN },
+    Rules {
+        group: "networking.k8s.io",
+        plural: "servicecidrs",
+        status_keeps: Keeps::Metadata,
+        validate_update: |new, old, _| validate::networks_update(new, old),
+        ..PLAIN
+    },
+    Rules {
+        group: "networking.k8s.io",
+        plural: "ipaddresses",
+        fixed: &[("spec.parentRef", Fixed::Shown(IMMUTABLE, shown::parent))],
+        ..PLAIN
+    },
     Rules {
         group: "storage.k8s.io",
         plural: "storageclasses",
@@ -591,6 +640,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "events.k8s.io",
         plural: "events",
+        validate_update: |new, old, _| checks::event_update(new, old),
         name: NameRule::PathSegment,
         create_on_update: true,
         repeats_metadata: false,

@@ -1,7 +1,7 @@
 //! What a kind is asked beside what its structs are: selectors that find pods again, and what may not change.
 
-use super::validate::{self, matches};
 use super::text;
+use super::validate::{self, matches};
 use serde_json::{Map, Value, json};
 use windlass_schema::field::{FieldError, Path};
 
@@ -12,7 +12,10 @@ fn items<'a>(value: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
 /// What a pod may not have from the start.
 pub(super) fn pod(pod: &Value) -> Vec<FieldError> {
     let path = Path::new("spec").child("ephemeralContainers");
-    let given = pod.pointer("/spec/ephemeralContainers").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+    let given = pod
+        .pointer("/spec/ephemeralContainers")
+        .and_then(Value::as_array)
+        .is_some_and(|list| !list.is_empty());
     given.then(|| FieldError::forbidden(&path, "cannot be set on create")).into_iter().collect()
 }
 
@@ -25,20 +28,77 @@ pub(super) fn pod_update(new: &Value, old: &Value, subresource: &str) -> Vec<Fie
     if !subresource.is_empty() {
         return Vec::new();
     }
+    let path = Path::new("spec");
     let mut errors = Vec::new();
-    if fixed_part(new) != fixed_part(old) {
-        errors.push(FieldError::forbidden(&Path::new("spec"), WHY));
+    let deadline = |pod: &Value| pod.pointer("/spec/activeDeadlineSeconds").and_then(Value::as_i64);
+    let at = path.child("activeDeadlineSeconds");
+    match (deadline(new), deadline(old)) {
+        (Some(new), Some(old)) if new > old => {
+            errors.push(FieldError::invalid(&at, new, "must be less than or equal to previous value"));
+            return errors;
+        }
+        (None, Some(_)) => {
+            let why = "must not update from a positive integer to nil value";
+            errors.push(FieldError::invalid(&at, Value::Null, why));
+        }
+        _ => {}
+    }
+    let list = |pod: &'_ Value, field: &str| -> Vec<Value> {
+        pod.get("spec")
+            .and_then(|spec| spec.get(field))
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default()
+    };
+    let but_seconds = |toleration: &Value| {
+        let mut toleration = toleration.as_object().cloned().unwrap_or_default();
+        toleration.remove("tolerationSeconds");
+        toleration
+    };
+    let now: Vec<_> = list(new, "tolerations").iter().map(but_seconds).collect();
+    if list(old, "tolerations").iter().any(|toleration| !now.contains(&but_seconds(toleration))) {
+        let why = "existing toleration can not be modified except its tolerationSeconds";
+        errors.push(FieldError::forbidden(&path.child("tolerations"), why));
+    }
+    let gates = list(old, "schedulingGates");
+    for (index, gate) in
+        list(new, "schedulingGates").iter().enumerate().filter(|(_, gate)| !gates.contains(gate))
+    {
+        let why =
+            format!("only deletion is allowed, but found new scheduling gate '{}'", text(gate, &["name"]));
+        errors.push(FieldError::forbidden(&path.child("schedulingGates").index(index).child("name"), why));
+    }
+    let gated = !gates.is_empty();
+    if fixed_part(new, gated) != fixed_part(old, gated) {
+        errors.push(FieldError::forbidden(&path, WHY));
+    }
+    if gated {
+        errors.extend(chosen_nodes(new, old));
     }
     errors
 }
 
-fn fixed_part(pod: &Value) -> Value {
+/// A pod that waits at a gate may still be told more about its node, and not less.
+fn chosen_nodes(new: &Value, old: &Value) -> Vec<FieldError> {
+    let selector = |pod: &Value| {
+        pod.pointer("/spec/nodeSelector").and_then(Value::as_object).cloned().unwrap_or_default()
+    };
+    let (now, before) = (selector(new), selector(old));
+    let lost = before.iter().any(|(key, value)| now.get(key) != Some(value));
+    let path = Path::new("spec").child("nodeSelector");
+    let why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
+    let shown = Value::Object(now);
+    lost.then(|| FieldError::invalid(&path, shown, why)).into_iter().collect()
+}
+
+fn fixed_part(pod: &Value, gated: bool) -> Value {
     let mut spec = pod.get("spec").cloned().unwrap_or_default();
     if let Some(spec) = spec.as_object_mut() {
-        for field in
-            ["activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "ephemeralContainers"]
-        {
+        for field in ["activeDeadlineSeconds", "tolerations", "ephemeralContainers", "schedulingGates"] {
             spec.remove(field);
+        }
+        if gated {
+            spec.remove("nodeSelector");
         }
         for field in ["containers", "initContainers"] {
             let containers = spec.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten();
@@ -65,12 +125,14 @@ fn workload(object: &Value, kind: &str, owner: &str) -> Vec<FieldError> {
     let selector = spec.get("selector").filter(|selector| !selector.is_null());
     let is_odd = selector.is_some_and(|selector| {
         let known = ["In", "NotIn", "Exists", "DoesNotExist"];
-        items(selector, "matchExpressions").any(|expression| !known.contains(&text(expression, &["operator"])))
+        items(selector, "matchExpressions")
+            .any(|expression| !known.contains(&text(expression, &["operator"])))
     });
     let selects = match selector {
         Some(selector) if is_odd => {
             let part = |field: &str| selector.get(field).map(|value| format!("\"{field}\":{value}"));
-            let shown: Vec<String> = ["matchLabels", "matchExpressions"].into_iter().filter_map(part).collect();
+            let shown: Vec<String> =
+                ["matchLabels", "matchExpressions"].into_iter().filter_map(part).collect();
             let error = FieldError::invalid(&path.child("selector"), "", "invalid label selector");
             errors.push(error.showing(format!("{{{}}}", shown.join(","))));
             true
@@ -152,6 +214,28 @@ pub(super) fn job(job: &Value) -> Vec<FieldError> {
     job_spec(job.get("spec").unwrap_or(&Value::Null), &Path::new("spec"))
 }
 
+/// How many pods a job completes changes only together with how many run at once.
+pub(super) fn job_update(new: &Value, old: &Value, subresource: &str) -> Vec<FieldError> {
+    if subresource == "status" {
+        return Vec::new();
+    }
+    let mut errors = job(new);
+    let field = |job: &Value, field: &str| {
+        job.get("spec").and_then(|spec| spec.get(field)).cloned().unwrap_or_default()
+    };
+    let now = field(new, "completions");
+    if now != field(old, "completions") {
+        let elastic = field(new, "completionMode") == "Indexed";
+        let why = match elastic {
+            true if now == field(new, "parallelism") => return errors,
+            true => "can only be modified in tandem with spec.parallelism",
+            false => "field is immutable",
+        };
+        errors.push(FieldError::invalid(&Path::new("spec").child("completions"), now, why));
+    }
+    errors
+}
+
 fn job_spec(spec: &Value, path: &Path) -> Vec<FieldError> {
     let template = path.child("template").child("spec");
     let pod = spec.pointer("/template/spec").unwrap_or(&Value::Null);
@@ -189,7 +273,8 @@ pub(super) fn replication_controller(controller: &Value) -> Vec<FieldError> {
         return errors;
     };
     let at = path.child("template");
-    let labels = template.get("metadata").and_then(|metadata| metadata.get("labels")).cloned().unwrap_or_default();
+    let labels =
+        template.get("metadata").and_then(|metadata| metadata.get("labels")).cloned().unwrap_or_default();
     let has = |(key, value): (&String, &Value)| labels.get(key) == Some(value);
     if !selector.is_empty() && !selector.iter().all(has) {
         let why = "`selector` does not match template `labels`";
@@ -205,13 +290,35 @@ pub(super) fn replication_controller(controller: &Value) -> Vec<FieldError> {
 }
 
 /// The first address of a Service is its own for good.
-pub(super) fn service_update(new: &Value, old: &Value, _: &str) -> Vec<FieldError> {
-    let kind = |service: &Value| text(service, &["spec", "type"]) == "ExternalName";
-    let address = |service: &Value| text(service, &["spec", "clusterIP"]).to_owned();
+pub(super) fn service_update(new: &Value, old: &Value, subresource: &str) -> Vec<FieldError> {
+    let kind = |service: &Value| text(service, &["spec", "type"]).to_owned();
+    let external = |service: &Value| kind(service) == "ExternalName";
+    let field = |service: &Value, name: &str| text(service, &["spec", name]).to_owned();
+    let path = Path::new("spec");
     let mut errors = Vec::new();
-    if !kind(new) && !kind(old) && !address(old).is_empty() && address(new) != address(old) {
-        let path = Path::new("spec").child("clusterIPs").index(0);
-        errors.push(FieldError::invalid(&path, json!([address(new)]), "may not change once set"));
+    if subresource == "status" {
+        let ingress = new.pointer("/status/loadBalancer/ingress").and_then(Value::as_array);
+        if ingress.is_some_and(|ingress| !ingress.is_empty()) && kind(new) != "LoadBalancer" {
+            let path = Path::new("status").child("loadBalancer").child("ingress");
+            errors.push(FieldError::forbidden(&path, "may only be used when `spec.type` is 'LoadBalancer'"));
+        }
+        return errors;
+    }
+    let (now, before) = (field(new, "clusterIP"), field(old, "clusterIP"));
+    if !external(new) && !external(old) && !before.is_empty() && now != before {
+        let path = path.child("clusterIPs").index(0);
+        errors.push(FieldError::invalid(&path, json!([now]), "may not change once set"));
+    }
+    let balanced = |service: &Value| kind(service) == "LoadBalancer";
+    let (class, was) = (field(new, "loadBalancerClass"), field(old, "loadBalancerClass"));
+    if balanced(new) && balanced(old) && class != was {
+        errors.push(FieldError::invalid(&path.child("loadBalancerClass"), class, "may not change once set"));
+    }
+    let health =
+        |service: &Value| service.pointer("/spec/healthCheckNodePort").and_then(Value::as_i64).unwrap_or(0);
+    let checks = |service: &Value| balanced(service) && field(service, "externalTrafficPolicy") == "Local";
+    if checks(new) && checks(old) && health(new) != health(old) {
+        errors.push(FieldError::forbidden(&path.child("healthCheckNodePort"), "field is immutable"));
     }
     errors
 }

@@ -246,6 +246,8 @@ fn finalizers(resource: &Resource, had: Vec<String>, options: &DeleteOptions) ->
             _ => None,
         })
     });
+    let orphans = resource.rules.is_some_and(|rules| rules.dependents == Dependents::Orphaned);
+    let wanted = wanted.or(orphans.then_some(Propagation::Orphan));
     let mut kept: Vec<String> = had.into_iter().filter(|name| name != ORPHAN && name != FOREGROUND).collect();
     match wanted {
         Some(Propagation::Orphan) => kept.push(ORPHAN.to_owned()),

@@ -147,7 +147,9 @@ pub(super) fn port_name(name: &str) -> Vec<String> {
     if name.len() > 15 {
         wrong.push("must be no more than 15 characters".to_owned());
     }
-    if !name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-') || name.is_empty() {
+    if !name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+        || name.is_empty()
+    {
         wrong.push("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)".to_owned());
     }
     if !name.bytes().any(|byte| byte.is_ascii_lowercase()) {
@@ -205,14 +207,17 @@ pub(super) fn network(text: &str) -> Vec<String> {
 
 /// `example.com/name`.
 pub(super) fn domain_path(text: &str) -> Vec<String> {
-    let Some((domain, path)) = text.split_once('/').filter(|(domain, path)| !domain.is_empty() && !path.is_empty())
+    let Some((domain, path)) =
+        text.split_once('/').filter(|(domain, path)| !domain.is_empty() && !path.is_empty())
     else {
         return vec!["must be a domain-prefixed path (such as \"acme.io/foo\")".to_owned()];
     };
     let mut wrong = names::subdomain(domain);
     let is_path = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:%".contains(&byte);
     if !path.bytes().all(is_path) {
-        wrong.push("Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')".to_owned());
+        wrong.push(
+            "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')".to_owned(),
+        );
     }
     wrong
 }

@@ -22,7 +22,11 @@ pub(super) fn container(container: &Object, path: &Path, errors: &mut Vec<FieldE
     }
     let image = word(container, "image");
     if image.trim() != image {
-        errors.push(FieldError::invalid(&path.child("image"), image, "must not have leading or trailing whitespace"));
+        errors.push(FieldError::invalid(
+            &path.child("image"),
+            image,
+            "must not have leading or trailing whitespace",
+        ));
     }
     for (field, known) in [
         ("imagePullPolicy", &["Always", "IfNotPresent", "Never"][..]),
@@ -40,10 +44,13 @@ pub(super) fn container(container: &Object, path: &Path, errors: &mut Vec<FieldE
             Check::OneOf(known).judge(policy.get(field).unwrap_or(&Value::Null), &path, errors);
         }
     }
-    for (field, succeeds_once) in [("livenessProbe", true), ("startupProbe", true), ("readinessProbe", false)] {
+    for (field, succeeds_once) in [("livenessProbe", true), ("startupProbe", true), ("readinessProbe", false)]
+    {
         if let Some(probe) = part(container, field) {
             let path = path.child(field);
-            if let Some(times) = number(probe, "successThreshold").filter(|times| succeeds_once && *times != 1) {
+            if let Some(times) =
+                number(probe, "successThreshold").filter(|times| succeeds_once && *times != 1)
+            {
                 errors.push(FieldError::invalid(&path.child("successThreshold"), times, "must be 1"));
             }
             if let Some(seconds) = number(probe, "terminationGracePeriodSeconds") {
@@ -70,7 +77,11 @@ fn sources(container: &Object, path: &Path, errors: &mut Vec<FieldError>) {
                 errors.push(FieldError::invalid(&path, "", why));
             }
             (true, true) => {
-                errors.push(FieldError::invalid(&path, "", "may not have more than one field specified at a time"));
+                errors.push(FieldError::invalid(
+                    &path,
+                    "",
+                    "may not have more than one field specified at a time",
+                ));
             }
             _ => {}
         }
@@ -107,7 +118,8 @@ pub(super) fn variable(variable: &Object, path: &Path, errors: &mut Vec<FieldErr
         errors.push(FieldError::invalid(&path.child("name"), name, why));
     }
     let Some(from) = part(variable, "valueFrom") else { return };
-    const SOURCES: [&str; 5] = ["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"];
+    const SOURCES: [&str; 5] =
+        ["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"];
     let count = SOURCES.iter().filter(|source| has(from, source)).count();
     let why = if count == 0 {
         "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
@@ -183,7 +195,8 @@ pub(super) fn resource_selector(selector: &Object, path: &Path, errors: &mut Vec
     let (known, shown): (&[&str], &str) = if resource.ends_with("cpu") {
         (&["1m", "1"], "only divisor's values 1m and 1 are supported with the cpu resource")
     } else {
-        const BYTES: &[&str] = &["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];
+        const BYTES: &[&str] =
+            &["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];
         let why = if resource.ends_with("memory") {
             "only divisor's values 1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei are supported with the memory \
              resource"
@@ -239,7 +252,11 @@ fn is_standard(name: &str) -> bool {
 
 /// Is it a resource that someone defined?
 fn is_extended(name: &str) -> bool {
-    name.contains('/') && !name.split('/').next().is_some_and(|domain| domain == "kubernetes.io" || domain.ends_with(".kubernetes.io"))
+    name.contains('/')
+        && !name
+            .split('/')
+            .next()
+            .is_some_and(|domain| domain == "kubernetes.io" || domain.ends_with(".kubernetes.io"))
 }
 
 /// What is wrong with the name of a resource, where only those for containers or for `what` are known.
@@ -297,7 +314,9 @@ fn resources(resources: &Object, path: &Path, errors: &mut Vec<FieldError>) {
         }
     }
     let any = |wanted: &dyn Fn(&str) -> bool| {
-        ["limits", "requests"].iter().any(|field| side(field).is_some_and(|map| map.keys().any(|name| wanted(name))))
+        ["limits", "requests"]
+            .iter()
+            .any(|field| side(field).is_some_and(|map| map.keys().any(|name| wanted(name))))
     };
     if any(&|name| name.starts_with("hugepages-")) && !any(&|name| matches!(name, "cpu" | "memory")) {
         errors.push(FieldError::forbidden(path, "HugePages require cpu or memory"));
@@ -331,7 +350,8 @@ pub(super) fn sleeps(container: &Object, grace: i64, path: &Path, errors: &mut V
             let seconds = number(sleep, "seconds").unwrap_or(0);
             if seconds < 0 || seconds > grace {
                 let path = path.child("lifecycle").child(field).child("sleep");
-                let why = format!("must be non-negative and less than terminationGracePeriodSeconds ({grace})");
+                let why =
+                    format!("must be non-negative and less than terminationGracePeriodSeconds ({grace})");
                 errors.push(FieldError::invalid(&path, seconds, why));
             }
         }

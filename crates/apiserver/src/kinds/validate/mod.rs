@@ -17,15 +17,17 @@ mod storage;
 mod volume;
 mod workload;
 
-use super::walk;
+use super::{text, walk};
 use crate::facts::FACTS;
 use check::Check;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::LazyLock;
-use windlass_schema::field::{FieldError, Path};
+use windlass_schema::field::{ErrorKind, FieldError, Path};
 
-pub(super) use storage::{claim_update, node_update, quota_update, volume_update};
+pub(super) use storage::{
+    claim_update, csi_node_update, driver_update, networks_update, node_update, quota_update, volume_update,
+};
 pub(super) use workload::{lives_on, matches};
 
 type Object = Map<String, Value>;
@@ -63,6 +65,16 @@ pub(crate) fn object(definition: &str, object: &Value) -> Vec<FieldError> {
             }
         }
     });
+    if definition.ends_with(".StatefulSet") {
+        let claims =
+            object.pointer("/spec/volumeClaimTemplates").and_then(Value::as_array).into_iter().flatten();
+        let claims: Vec<&str> = claims.map(|claim| text(claim, &["metadata", "name"])).collect();
+        // What it claims are volumes of its pods.
+        errors.retain(|error| {
+            let name = error.value.as_ref().and_then(Value::as_str).unwrap_or_default();
+            error.kind != ErrorKind::NotFound || !claims.contains(&name)
+        });
+    }
     errors
 }
 

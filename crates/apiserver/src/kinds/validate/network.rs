@@ -73,8 +73,12 @@ pub(super) fn path(rule: &Object, path: &Path, errors: &mut Vec<FieldError>) {
 
 pub(super) fn backend(backend: &Object, path: &Path, errors: &mut Vec<FieldError>) {
     match (part(backend, "service"), has(backend, "resource")) {
-        (Some(_), true) => errors.push(FieldError::invalid(path, "", "cannot set both resource and service backends")),
-        (None, false) => errors.push(FieldError::invalid(path, "", "resource or service backend is required")),
+        (Some(_), true) => {
+            errors.push(FieldError::invalid(path, "", "cannot set both resource and service backends"))
+        }
+        (None, false) => {
+            errors.push(FieldError::invalid(path, "", "resource or service backend is required"))
+        }
         (Some(service), false) => self::service(service, path, errors),
         (None, true) => {}
     }
@@ -94,7 +98,9 @@ fn service(service: &Object, path: &Path, errors: &mut Vec<FieldError>) {
     match (named.is_empty(), numbered) {
         (true, 0) => errors.push(FieldError::required(path, "port name or number is required")),
         (false, 1..) => errors.push(FieldError::invalid(path, "", "cannot set both port name & port number")),
-        (true, number) => Check::Range(1, 65535).judge(&number.into(), &at.child("port").child("number"), errors),
+        (true, number) => {
+            Check::Range(1, 65535).judge(&number.into(), &at.child("port").child("number"), errors)
+        }
         (false, _) => invalid(errors, &at.child("port").child("name"), named, super::check::port_name(named)),
     }
 }
@@ -124,7 +130,9 @@ pub(super) fn peer(peer: &Object, path: &Path, errors: &mut Vec<FieldError>) {
     let others = has(peer, "podSelector") || has(peer, "namespaceSelector");
     match (has(peer, "ipBlock"), others) {
         (false, false) => errors.push(FieldError::required(path, "must specify a peer")),
-        (true, true) => errors.push(FieldError::forbidden(path, "may not specify both ipBlock and another peer")),
+        (true, true) => {
+            errors.push(FieldError::forbidden(path, "may not specify both ipBlock and another peer"))
+        }
         _ => {}
     }
 }

@@ -1,7 +1,7 @@
 //! Where pods go: selectors, affinities, tolerations, spread, and the taints of nodes.
 
 use super::check::in_go;
-use super::{Object, has, invalid, list, number, parts, part, word};
+use super::{Object, has, invalid, list, number, part, parts, word};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use windlass_schema::field::{ErrorKind, FieldError, Path};
@@ -87,7 +87,8 @@ pub(super) fn node_term(term: &Object, path: &Path, errors: &mut Vec<FieldError>
         match word(requirement, "operator") {
             "In" | "NotIn" => {
                 if list(requirement, "values").len() != 1 {
-                    let why = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector";
+                    let why =
+                        "must be only one value when `operator` is 'In' or 'NotIn' for node field selector";
                     errors.push(FieldError::required(&path.child("values"), why));
                 }
             }
@@ -107,13 +108,15 @@ pub(super) fn pod_term(term: &Object, path: &Path, errors: &mut Vec<FieldError>)
 }
 
 pub(super) fn toleration(toleration: &Object, path: &Path, errors: &mut Vec<FieldError>) {
-    let (key, operator, value) = (word(toleration, "key"), word(toleration, "operator"), word(toleration, "value"));
+    let (key, operator, value) =
+        (word(toleration, "key"), word(toleration, "operator"), word(toleration, "value"));
     let at = path.child("operator");
     if !key.is_empty() {
         invalid(errors, &path.child("key"), key, names::qualified(key));
     }
     if key.is_empty() && operator != "Exists" {
-        let why = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
+        let why =
+            "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
         errors.push(FieldError::invalid(&at, operator, why));
     }
     let effect = word(toleration, "effect");
@@ -124,7 +127,9 @@ pub(super) fn toleration(toleration: &Object, path: &Path, errors: &mut Vec<Fiel
     match operator {
         "" | "Equal" => invalid(errors, &at, value, names::label_value(value)),
         "Exists" if value.is_empty() => {}
-        "Exists" => errors.push(FieldError::invalid(&at, value, "value must be empty when `operator` is 'Exists'")),
+        "Exists" => {
+            errors.push(FieldError::invalid(&at, value, "value must be empty when `operator` is 'Exists'"))
+        }
         other => errors.push(FieldError::not_supported(&at, other, &["Equal", "Exists"])),
     }
     if !matches!(effect, "" | "NoSchedule" | "PreferNoSchedule" | "NoExecute") {
@@ -152,7 +157,8 @@ pub(super) fn spread(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
 /// The reference tells of the one that came first.
 fn path_of_first(spec: &Object, repeated: &Path, key: &str, when: &str) -> Path {
     let same = |item: &Value| {
-        item.as_object().is_some_and(|item| word(item, "topologyKey") == key && word(item, "whenUnsatisfiable") == when)
+        item.as_object()
+            .is_some_and(|item| word(item, "topologyKey") == key && word(item, "whenUnsatisfiable") == when)
     };
     let first = list(spec, "topologySpreadConstraints").iter().position(same).unwrap_or(0);
     let above = repeated.to_string();

@@ -156,7 +156,8 @@ fn claims(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
                     errors.push(FieldError::new(ErrorKind::NotFound, &path, Some(name.into()), why));
                 } else if !known.contains(name) {
                     let names: Vec<String> = known.iter().map(|name| format!("{name:?}")).collect();
-                    let why = format!("must be one of the names in pod.spec.resourceClaims: {}", names.join(", "));
+                    let why =
+                        format!("must be one of the names in pod.spec.resourceClaims: {}", names.join(", "));
                     errors.push(FieldError::new(ErrorKind::NotFound, &path, Some(name.into()), why));
                 }
             }

@@ -168,7 +168,8 @@ pub(super) fn webhook(hook: &Object, path: &Path, errors: &mut Vec<FieldError>) 
         errors.push(FieldError::invalid(&at, versions.to_vec(), "must include at least one of v1, v1beta1"));
     }
     match word(hook, "sideEffects") {
-        "" => errors.push(FieldError::required(&path.child("sideEffects"), "must specify one of None, NoneOnDryRun")),
+        "" => errors
+            .push(FieldError::required(&path.child("sideEffects"), "must specify one of None, NoneOnDryRun")),
         effects => {
             let known = ["None", "NoneOnDryRun"];
             if !known.contains(&effects) {
@@ -232,7 +233,9 @@ pub(super) fn admission_policy(spec: &Object, path: &Path, errors: &mut Vec<Fiel
     let missing = |field: &str| is_empty(spec.get(field).unwrap_or(&Value::Null));
     if missing("validations") && missing("auditAnnotations") {
         let why = "validations or auditAnnotations must contain at least one item";
-        errors.extend(["validations", "auditAnnotations"].map(|field| FieldError::required(&path.child(field), why)));
+        errors.extend(
+            ["validations", "auditAnnotations"].map(|field| FieldError::required(&path.child(field), why)),
+        );
     }
 }
 
@@ -246,20 +249,50 @@ pub(super) fn admission_binding(spec: &Object, path: &Path, errors: &mut Vec<Fie
     }
 }
 
-pub(super) fn level(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+pub(super) fn level(level: &Object, path: &Path, errors: &mut Vec<FieldError>) {
     const KNOWN: [&str; 2] = ["Exempt", "Limited"];
-    match word(spec, "type") {
-        "" => errors.push(FieldError::required(&path.child("type"), "")),
-        kind if !KNOWN.contains(&kind) => {
-            errors.push(FieldError::not_supported(&path.child("type"), kind, &KNOWN));
+    let Some(spec) = part(level, "spec") else { return };
+    let (kind, path) = (word(spec, "type"), path.child("spec"));
+    let name = part(level, "metadata").map_or("", |metadata| word(metadata, "name"));
+    if kind.is_empty() {
+        errors.push(FieldError::required(&path.child("type"), ""));
+        return;
+    }
+    if (name == "exempt") != (kind == "Exempt") && KNOWN.contains(&kind) {
+        let why = "must be 'Exempt' if and only if `name` is 'exempt'";
+        errors.push(FieldError::invalid(&path.child("type"), kind, why));
+    }
+    match kind {
+        "Exempt" if has(spec, "limited") => {
+            errors.push(FieldError::forbidden(
+                &path.child("limited"),
+                "must be nil if the type is not Limited",
+            ));
         }
-        _ => {}
+        "Limited" if !has(spec, "limited") => {
+            errors
+                .push(FieldError::required(&path.child("limited"), "must not be empty when type is Limited"));
+        }
+        "Exempt" | "Limited" => {}
+        other => errors.push(FieldError::not_supported(&path.child("type"), other, &KNOWN)),
+    }
+}
+
+pub(super) fn queuing(queuing: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    let (hand, queues) = (number(queuing, "handSize").unwrap_or(0), number(queuing, "queues").unwrap_or(0));
+    if hand > queues {
+        let why = format!("should not be greater than queues ({queues})");
+        errors.push(FieldError::invalid(&path.child("handSize"), hand, why));
     }
 }
 
 pub(super) fn flow(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
     if let Some(place) = number(spec, "matchingPrecedence").filter(|place| *place > 10000) {
-        errors.push(FieldError::invalid(&path.child("matchingPrecedence"), place, "must not be greater than 10000"));
+        errors.push(FieldError::invalid(
+            &path.child("matchingPrecedence"),
+            place,
+            "must not be greater than 10000",
+        ));
     }
     if let Some(method) = part(spec, "distinguisherMethod") {
         let kind = word(method, "type");

@@ -2,10 +2,14 @@
 
 use super::Whole;
 use super::check::Check::{
-    self, Amount, Each, EachOneOf, Labels, Mode, MustBe, Named, NotNegative, Number, OneOf, Port, Positive, Range, Required,
+    self, Amount, Each, EachOneOf, Labels, Mode, MustBe, Named, NotNegative, Number, OneOf, Port, Positive,
+    Range, Required,
 };
 use super::check::{address, domain_path, driver, network, outer_address, port_name};
-use super::{container, network as networks, placement, pod, policy, schedule, security, service, storage, volume, workload};
+use super::{
+    container, network as networks, placement, pod, policy, schedule, security, service, storage, volume,
+    workload,
+};
 use windlass_schema::names::{label, qualified, subdomain};
 
 const MOST_SECONDS: i64 = i32::MAX as i64;
@@ -40,7 +44,16 @@ pub(super) const FIELDS: &[(&str, &str, Check)] = &[
     (
         "core.v1.HostPathVolumeSource",
         "type",
-        OneOf(&["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"]),
+        OneOf(&[
+            "",
+            "BlockDevice",
+            "CharDevice",
+            "Directory",
+            "DirectoryOrCreate",
+            "File",
+            "FileOrCreate",
+            "Socket",
+        ]),
     ),
     ("core.v1.HTTPGetAction", "path", Required("")),
     ("core.v1.HTTPGetAction", "port", Port),
@@ -54,7 +67,11 @@ pub(super) const FIELDS: &[(&str, &str, Check)] = &[
     ("core.v1.PersistentVolumeClaimSpec", "storageClassName", Named(subdomain)),
     ("core.v1.PersistentVolumeClaimSpec", "volumeMode", OneOf(&["Block", "Filesystem"])),
     ("core.v1.PersistentVolumeClaimVolumeSource", "claimName", Required("")),
-    ("core.v1.PersistentVolumeSpec", "persistentVolumeReclaimPolicy", OneOf(&["Delete", "Recycle", "Retain"])),
+    (
+        "core.v1.PersistentVolumeSpec",
+        "persistentVolumeReclaimPolicy",
+        OneOf(&["Delete", "Recycle", "Retain"]),
+    ),
     ("core.v1.PersistentVolumeSpec", "storageClassName", Named(subdomain)),
     ("core.v1.PersistentVolumeSpec", "volumeMode", OneOf(&["Block", "Filesystem"])),
     ("core.v1.PodAffinityTerm", "topologyKey", MustBe(qualified)),
@@ -139,7 +156,11 @@ pub(super) const FIELDS: &[(&str, &str, Check)] = &[
     ("batch.v1.JobSpec", "podReplacementPolicy", OneOf(&["Failed", "TerminatingOrFailed"])),
     ("batch.v1.JobSpec", "ttlSecondsAfterFinished", NotNegative),
     ("batch.v1.PodFailurePolicyRule", "action", OneOf(&["Count", "FailIndex", "FailJob", "Ignore"])),
-    ("policy.v1.PodDisruptionBudgetSpec", "unhealthyPodEvictionPolicy", OneOf(&["AlwaysAllow", "IfHealthyBudget"])),
+    (
+        "policy.v1.PodDisruptionBudgetSpec",
+        "unhealthyPodEvictionPolicy",
+        OneOf(&["AlwaysAllow", "IfHealthyBudget"]),
+    ),
     ("networking.v1.IngressClassSpec", "controller", Required("")),
     ("networking.v1.IngressClassSpec", "controller", Named(domain_path)),
     ("networking.v1.IngressClassParametersReference", "kind", Required("")),
@@ -178,7 +199,11 @@ pub(super) const FIELDS: &[(&str, &str, Check)] = &[
     ("discovery.v1.EndpointPort", "protocol", OneOf(PROTOCOLS)),
     ("discovery.v1.EndpointSlice", "addressType", Required("")),
     ("rbac.v1.PolicyRule", "verbs", Required("verbs must contain at least one value")),
-    ("rbac.v1.AggregationRule", "clusterRoleSelectors", Required("at least one clusterRoleSelector required if aggregationRule is non-nil")),
+    (
+        "rbac.v1.AggregationRule",
+        "clusterRoleSelectors",
+        Required("at least one clusterRoleSelector required if aggregationRule is non-nil"),
+    ),
     ("rbac.v1.RoleRef", "apiGroup", OneOf(&["rbac.authorization.k8s.io"])),
     ("rbac.v1.RoleRef", "name", Required("")),
     ("certificates.v1.CertificateSigningRequestSpec", "signerName", Required("")),
@@ -212,7 +237,11 @@ pub(super) const FIELDS: &[(&str, &str, Check)] = &[
         "name",
         Required("must reference a priority level"),
     ),
-    ("flowcontrol.v1.PolicyRulesWithSubjects", "subjects", Required("subjects must contain at least one value")),
+    (
+        "flowcontrol.v1.PolicyRulesWithSubjects",
+        "subjects",
+        Required("subjects must contain at least one value"),
+    ),
     ("autoscaling.v2.CrossVersionObjectReference", "kind", Required("")),
     ("autoscaling.v2.CrossVersionObjectReference", "name", Required("")),
     ("autoscaling.v1.CrossVersionObjectReference", "kind", Required("")),
@@ -297,7 +326,8 @@ pub(super) const STRUCTS: &[(&str, Whole)] = &[
     ("admissionregistration.v1.RuleWithOperations", policy::hook_operations),
     ("admissionregistration.v1.ValidatingAdmissionPolicySpec", policy::admission_policy),
     ("admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec", policy::admission_binding),
-    ("flowcontrol.v1.PriorityLevelConfigurationSpec", policy::level),
+    ("flowcontrol.v1.PriorityLevelConfiguration", policy::level),
+    ("flowcontrol.v1.QueuingConfiguration", policy::queuing),
     ("flowcontrol.v1.FlowSchemaSpec", policy::flow),
     ("flowcontrol.v1.PolicyRulesWithSubjects", policy::flow_rules),
     ("apiregistration.v1.APIService", policy::api_service),

@@ -47,7 +47,17 @@ pub(super) fn cron_job(spec: &Object, path: &Path, errors: &mut Vec<FieldError>)
 /// Known by the regions that zones are named after: the table of all zones is not part of this server.
 fn is_zone(zone: &str) -> bool {
     const REGIONS: [&str; 11] = [
-        "Africa", "America", "Antarctica", "Arctic", "Asia", "Atlantic", "Australia", "Europe", "Indian", "Pacific", "Etc",
+        "Africa",
+        "America",
+        "Antarctica",
+        "Arctic",
+        "Asia",
+        "Atlantic",
+        "Australia",
+        "Europe",
+        "Indian",
+        "Pacific",
+        "Etc",
     ];
     match zone.split_once('/') {
         Some((region, place)) => REGIONS.contains(&region) && !place.is_empty(),
@@ -70,7 +80,10 @@ fn wrong(schedule: &str) -> Option<String> {
     if fields.len() != FIELDS.len() {
         return Some(format!("expected exactly 5 fields, found {}: [{}]", fields.len(), fields.join(" ")));
     }
-    fields.iter().zip(FIELDS).find_map(|(field, bounds)| field.split(',').find_map(|range| wrong_range(range, bounds)))
+    fields
+        .iter()
+        .zip(FIELDS)
+        .find_map(|(field, bounds)| field.split(',').find_map(|range| wrong_range(range, bounds)))
 }
 
 fn wrong_range(range: &str, (least, most, names): (u32, u32, &[&str])) -> Option<String> {
@@ -82,8 +95,12 @@ fn wrong_range(range: &str, (least, most, names): (u32, u32, &[&str])) -> Option
             return Ok(at + least);
         }
         text.parse::<i64>()
-            .map_err(|_| format!("failed to parse int from {text}: strconv.Atoi: parsing {text:?}: invalid syntax"))
-            .and_then(|number| u32::try_from(number).map_err(|_| format!("negative number ({number}) not allowed: {text}")))
+            .map_err(|_| {
+                format!("failed to parse int from {text}: strconv.Atoi: parsing {text:?}: invalid syntax")
+            })
+            .and_then(|number| {
+                u32::try_from(number).map_err(|_| format!("negative number ({number}) not allowed: {text}"))
+            })
     };
     let judged = || -> Result<(), String> {
         let (start, mut end) = match ends.as_slice() {

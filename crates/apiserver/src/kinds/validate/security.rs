@@ -27,9 +27,14 @@ pub(super) fn seccomp(profile: &Object, path: &Path, errors: &mut Vec<FieldError
 pub(super) fn app_armor(profile: &Object, path: &Path, errors: &mut Vec<FieldError>) {
     let at = path.child("localhostProfile");
     match (word(profile, "type"), word(profile, "localhostProfile")) {
-        ("Localhost", "") => errors.push(FieldError::required(&at, "must be set when AppArmor type is Localhost")),
+        ("Localhost", "") => {
+            errors.push(FieldError::required(&at, "must be set when AppArmor type is Localhost"))
+        }
         ("", _) => {
-            errors.push(FieldError::required(&path.child("type"), "type is required when appArmorProfile is set"));
+            errors.push(FieldError::required(
+                &path.child("type"),
+                "type is required when appArmorProfile is set",
+            ));
         }
         ("RuntimeDefault" | "Unconfined", given) if !given.is_empty() => {
             errors.push(FieldError::invalid(&at, given, "can only be set when AppArmor type is Localhost"));
@@ -51,7 +56,9 @@ pub(super) fn container(context: &Object, path: &Path, errors: &mut Vec<FieldErr
     }
     let added = part(context, "capabilities").map_or(&[][..], |capabilities| list(capabilities, "add"));
     if added.iter().any(|name| name.as_str() == Some("CAP_SYS_ADMIN")) {
-        refuse("cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN".to_owned());
+        refuse(
+            "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN".to_owned(),
+        );
     }
 }
 
@@ -103,7 +110,8 @@ pub(super) fn pod(context: &Object, path: &Path, errors: &mut Vec<FieldError>) {
 
 fn is_sysctl(name: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
-    let edge = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+    let edge =
+        |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
     name.len() <= 253
         && name.split(['.', '/']).all(|step| {
             let bytes = step.as_bytes();
@@ -114,10 +122,18 @@ fn is_sysctl(name: &str) -> bool {
 /// What belongs to the host is not for a pod to set.
 pub(super) fn of_host(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
     let context = part(spec, "securityContext");
-    for (setting, path) in context.into_iter().flat_map(|context| parts(context, "sysctls", &path.child("securityContext"))) {
+    for (setting, path) in
+        context.into_iter().flat_map(|context| parts(context, "sysctls", &path.child("securityContext")))
+    {
         let name = word(setting, "name");
         let dotted = name.replace('/', ".");
-        for (prefix, host) in [("net.", "hostNetwork"), ("kernel.shm", "hostIPC"), ("kernel.msg", "hostIPC"), ("kernel.sem", "hostIPC"), ("fs.mqueue.", "hostIPC")] {
+        for (prefix, host) in [
+            ("net.", "hostNetwork"),
+            ("kernel.shm", "hostIPC"),
+            ("kernel.msg", "hostIPC"),
+            ("kernel.sem", "hostIPC"),
+            ("fs.mqueue.", "hostIPC"),
+        ] {
             if dotted.starts_with(prefix) && flag(spec, host) {
                 let why = format!("may not be specified when '{host}' is true");
                 errors.push(FieldError::invalid(&path.child("name"), name, why));
@@ -130,7 +146,11 @@ pub(super) fn of_host(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) 
             let context = part(container, "securityContext");
             if context.is_some_and(|context| word(context, "procMount") == "Unmasked") && !own_users {
                 let path = path.child("securityContext").child("procMount");
-                errors.push(FieldError::invalid(&path, "Unmasked", "`hostUsers` must be false to use `Unmasked`"));
+                errors.push(FieldError::invalid(
+                    &path,
+                    "Unmasked",
+                    "`hostUsers` must be false to use `Unmasked`",
+                ));
             }
         }
     }

@@ -23,7 +23,8 @@ pub(super) fn spec(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
             trimmed => invalid(errors, &at, trimmed, names::subdomain(trimmed)),
         }
     }
-    let seconds = spec.get("sessionAffinityConfig").and_then(|config| config.pointer("/clientIP/timeoutSeconds"));
+    let seconds =
+        spec.get("sessionAffinityConfig").and_then(|config| config.pointer("/clientIP/timeoutSeconds"));
     if let Some(seconds) = seconds.and_then(Value::as_i64).filter(|seconds| !(1..=86400).contains(seconds)) {
         let path = path.child("sessionAffinityConfig").child("clientIP").child("timeoutSeconds");
         errors.push(FieldError::invalid(&path, seconds, "must be greater than 0 and less than 86400"));

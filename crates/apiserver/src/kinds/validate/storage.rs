@@ -1,6 +1,6 @@
 //! Claims, volumes and classes of storage; limits and quotas.
 
-use super::check::{NEGATIVE, is_empty};
+use super::check::{NEGATIVE, in_go, is_empty};
 use super::container::names_resource;
 use super::{Object, has, invalid, list, number, part, parts, word};
 use crate::kinds::text;
@@ -45,7 +45,9 @@ pub(crate) fn claim_update(new: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let spec = |claim: &Value| claim.get("spec").and_then(Value::as_object).cloned().unwrap_or_default();
     let (mut now, mut before) = (spec(new), spec(old));
-    let size = |spec: &Object| spec.get("resources").and_then(|resources| resources.pointer("/requests/storage")).cloned();
+    let size = |spec: &Object| {
+        spec.get("resources").and_then(|resources| resources.pointer("/requests/storage")).cloned()
+    };
     let (grown, was) = (size(&now), size(&before));
     if word(&before, "volumeName").is_empty() {
         before.remove("volumeName");
@@ -155,11 +157,66 @@ pub(crate) fn volume_update(new: &Value, old: &Value) -> Vec<FieldError> {
         let path = Path::new("spec").child("persistentvolumesource");
         errors.push(FieldError::forbidden(&path, "spec.persistentvolumesource is immutable after creation"));
     }
-    let field = |volume: &Value, field: &str| volume.get("spec").and_then(|spec| spec.get(field)).cloned().unwrap_or_default();
+    let field = |volume: &Value, field: &str| {
+        volume.get("spec").and_then(|spec| spec.get(field)).cloned().unwrap_or_default()
+    };
     for name in ["volumeMode", "nodeAffinity"] {
         let (now, before) = (field(new, name), field(old, name));
         if now != before && !(name == "nodeAffinity" && before.is_null()) {
-            errors.push(FieldError::invalid(&Path::new(name), now, "field is immutable"));
+            let more =
+                if name == "nodeAffinity" { ", except for updating from beta label to GA" } else { "" };
+            errors.push(FieldError::invalid(&Path::new(name), now, format!("field is immutable{more}")));
+        }
+    }
+    errors
+}
+
+/// Networks of Services are added to, not changed.
+pub(crate) fn networks_update(new: &Value, old: &Value) -> Vec<FieldError> {
+    let networks =
+        |object: &Value| object.pointer("/spec/cidrs").and_then(Value::as_array).cloned().unwrap_or_default();
+    let (now, path) = (networks(new), Path::new("spec").child("cidrs"));
+    let changed =
+        networks(old).into_iter().enumerate().filter(|(index, network)| now.get(*index) != Some(network));
+    changed
+        .map(|(index, _)| {
+            let value = now.get(index).cloned().unwrap_or_default();
+            FieldError::invalid(&path.index(index), value, "field is immutable")
+        })
+        .collect()
+}
+
+/// How volumes of a driver are attached and live does not change.
+pub(crate) fn driver_update(new: &Value, old: &Value) -> Vec<FieldError> {
+    let field = |driver: &Value, field: &str| {
+        driver.get("spec").and_then(|spec| spec.get(field)).cloned().unwrap_or_default()
+    };
+    let fixed = [("attachRequired", "attachedRequired"), ("volumeLifecycleModes", "volumeLifecycleModes")];
+    let changed = fixed.into_iter().filter(|(name, _)| field(new, name) != field(old, name));
+    changed
+        .map(|(name, shown)| {
+            FieldError::invalid(&Path::new("spec").child(shown), field(new, name), "field is immutable")
+        })
+        .collect()
+}
+
+/// Drivers of a node come and go, and do not change.
+pub(crate) fn csi_node_update(new: &Value, old: &Value) -> Vec<FieldError> {
+    let drivers =
+        |node: &Value| node.pointer("/spec/drivers").and_then(Value::as_array).cloned().unwrap_or_default();
+    let known = |driver: &Value| ["nodeID", "topologyKeys"].map(|field| driver.get(field).cloned());
+    let before = drivers(old);
+    let mut errors = Vec::new();
+    for driver in drivers(new) {
+        let was = before.iter().find(|other| other.get("name") == driver.get("name"));
+        if was.is_some_and(|was| known(was) != known(&driver))
+            && let Some(driver) = driver.as_object()
+        {
+            const FIELDS: [(&str, &str); 3] =
+                [("Name", "name"), ("NodeID", "nodeID"), ("TopologyKeys", "topologyKeys")];
+            let shown = in_go(driver, &FIELDS).replace('}', ",\"Allocatable\":null}");
+            let path = Path::new("spec").child("drivers");
+            errors.push(FieldError::invalid(&path, "", "field is immutable").showing(shown));
         }
     }
     errors
@@ -185,10 +242,15 @@ pub(super) fn driver_spec(spec: &Object, path: &Path, errors: &mut Vec<FieldErro
     for (token, path) in parts(spec, "tokenRequests", path) {
         if let Some(seconds) = number(token, "expirationSeconds").filter(|seconds| *seconds < 600) {
             let path = path.child("expirationSeconds");
-            errors.push(FieldError::invalid(&path, seconds, "may not specify a duration less than 10 minutes"));
+            errors.push(FieldError::invalid(
+                &path,
+                seconds,
+                "may not specify a duration less than 10 minutes",
+            ));
         }
     }
-    if let Some(seconds) = number(spec, "nodeAllocatableUpdatePeriodSeconds").filter(|seconds| *seconds < 10) {
+    if let Some(seconds) = number(spec, "nodeAllocatableUpdatePeriodSeconds").filter(|seconds| *seconds < 10)
+    {
         let path = path.child("nodeAllocatableUpdatePeriodSeconds");
         errors.push(FieldError::invalid(&path, seconds, "must be greater than or equal to 10 seconds"));
     }
@@ -208,7 +270,10 @@ pub(super) fn limits(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
     for (item, path) in parts(spec, "limits", path) {
         let (kind, at) = (word(item, "type"), path.child("type"));
         let wrong = names::qualified(kind);
-        if wrong.is_empty() && !kind.contains('/') && !matches!(kind, "Pod" | "Container" | "PersistentVolumeClaim") {
+        if wrong.is_empty()
+            && !kind.contains('/')
+            && !matches!(kind, "Pod" | "Container" | "PersistentVolumeClaim")
+        {
             errors.push(FieldError::invalid(&at, kind, "must be a standard limit type or fully qualified"));
         }
         invalid(errors, &at, kind, wrong);
@@ -223,7 +288,10 @@ pub(super) fn limits(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
         if kind == "Pod" {
             for field in ["default", "defaultRequest"] {
                 if !is_empty(item.get(field).unwrap_or(&Value::Null)) {
-                    errors.push(FieldError::forbidden(&path.child(field), "may not be specified when `type` is 'Pod'"));
+                    errors.push(FieldError::forbidden(
+                        &path.child(field),
+                        "may not be specified when `type` is 'Pod'",
+                    ));
                 }
             }
         }
@@ -240,7 +308,11 @@ fn compared(item: &Object, kind: &str, path: &Path, errors: &mut Vec<FieldError>
     };
     let (min, max) = (side("min"), side("max"));
     let (limit, request, ratio) = (side("default"), side("defaultRequest"), side("maxLimitRequestRatio"));
-    let mut say = |small: &BTreeMap<&String, Amount>, large: &BTreeMap<&String, Amount>, field: &str, shows_small: bool, words: [&str; 2]| {
+    let mut say = |small: &BTreeMap<&String, Amount>,
+                   large: &BTreeMap<&String, Amount>,
+                   field: &str,
+                   shows_small: bool,
+                   words: [&str; 2]| {
         for (name, amount) in small {
             if let Some(bound) = large.get(name).filter(|bound| amount > bound) {
                 let why = format!("{} {amount} is greater than {} {bound}", words[0], words[1]);
@@ -258,7 +330,11 @@ fn compared(item: &Object, kind: &str, path: &Path, errors: &mut Vec<FieldError>
     for (name, amount) in ratio {
         let path = path.child("maxLimitRequestRatio").key(name);
         if amount < Amount::whole(1) {
-            errors.push(FieldError::invalid(&path, amount.to_string(), format!("ratio {amount} is less than 1")));
+            errors.push(FieldError::invalid(
+                &path,
+                amount.to_string(),
+                format!("ratio {amount} is less than 1"),
+            ));
         }
         if let (Some(min), Some(max)) = (min.get(name), max.get(name)) {
             let most = max.ratio(*min);
@@ -331,9 +407,11 @@ fn scopes(spec: &Object, hard: &Object, path: &Path, errors: &mut Vec<FieldError
         for name in hard.keys().filter(|name| is_counted(name)) {
             let applies = match scope {
                 "BestEffort" => name == "pods",
-                "Terminating" | "NotTerminating" | "NotBestEffort" | "PriorityClass" | "CrossNamespacePodAffinity" => {
-                    name == "pods" || is_compute(name)
-                }
+                "Terminating"
+                | "NotTerminating"
+                | "NotBestEffort"
+                | "PriorityClass"
+                | "CrossNamespacePodAffinity" => name == "pods" || is_compute(name),
                 _ => true,
             };
             if !applies {
@@ -358,7 +436,12 @@ pub(crate) fn quota_update(new: &Value, old: &Value) -> Vec<FieldError> {
         return Vec::new();
     }
     let shown = new.pointer("/spec/scopes").cloned().unwrap_or_default();
-    vec![FieldError::new(ErrorKind::Invalid, &Path::new("spec").child("scopes"), Some(shown), "field is immutable")]
+    vec![FieldError::new(
+        ErrorKind::Invalid,
+        &Path::new("spec").child("scopes"),
+        Some(shown),
+        "field is immutable",
+    )]
 }
 
 /// What a node was given stays its own.
@@ -376,4 +459,3 @@ pub(crate) fn node_update(new: &Value, old: &Value) -> Vec<FieldError> {
     }
     errors
 }
-

@@ -108,7 +108,10 @@ fn projected(projected: &Object, path: &Path, errors: &mut Vec<FieldError>) {
         for kind in ["secret", "configMap"] {
             if let Some(source) = part(source, kind) {
                 let name = word(source, "name");
-                list(source, "items").iter().filter_map(Value::as_object).for_each(|item| take(word(item, "path"), name));
+                list(source, "items")
+                    .iter()
+                    .filter_map(Value::as_object)
+                    .for_each(|item| take(word(item, "path"), name));
             }
         }
         if let Some(fields) = part(source, "downwardAPI") {
@@ -135,10 +138,18 @@ pub(super) fn projection(source: &Object, path: &Path, errors: &mut Vec<FieldErr
     {
         let path = path.child("serviceAccountToken").child("expirationSeconds");
         if seconds < 600 {
-            errors.push(FieldError::invalid(&path, seconds, "may not specify a duration less than 10 minutes"));
+            errors.push(FieldError::invalid(
+                &path,
+                seconds,
+                "may not specify a duration less than 10 minutes",
+            ));
         }
         if seconds > 1 << 32 {
-            errors.push(FieldError::invalid(&path, seconds, "may not specify a duration larger than 2^32 seconds"));
+            errors.push(FieldError::invalid(
+                &path,
+                seconds,
+                "may not specify a duration larger than 2^32 seconds",
+            ));
         }
     }
 }
@@ -166,7 +177,12 @@ pub(super) fn empty_dir(source: &Object, path: &Path, errors: &mut Vec<FieldErro
 }
 
 /// Some errors about a mount do not say which.
-pub(super) fn mounts(container: &Object, volumes: &BTreeSet<&str>, path: &Path, errors: &mut Vec<FieldError>) {
+pub(super) fn mounts(
+    container: &Object,
+    volumes: &BTreeSet<&str>,
+    path: &Path,
+    errors: &mut Vec<FieldError>,
+) {
     let all = path.child("volumeMounts");
     let mut taken = BTreeSet::new();
     for (mount, path) in parts(container, "volumeMounts", path) {
@@ -193,7 +209,11 @@ pub(super) fn mounts(container: &Object, volumes: &BTreeSet<&str>, path: &Path, 
         let spreads = word(mount, "mountPropagation");
         let at = all.child("mountPropagation");
         if !matches!(spreads, "" | "Bidirectional" | "HostToContainer" | "None") {
-            errors.push(FieldError::not_supported(&at, spreads, &["Bidirectional", "HostToContainer", "None"]));
+            errors.push(FieldError::not_supported(
+                &at,
+                spreads,
+                &["Bidirectional", "HostToContainer", "None"],
+            ));
         }
         if spreads == "Bidirectional" && !is_privileged(container) {
             let why = "Bidirectional mount propagation is available only to privileged containers";

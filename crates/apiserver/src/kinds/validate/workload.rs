@@ -21,24 +21,27 @@ pub(crate) fn matches(selector: &Value, labels: &Map<String, Value>) -> bool {
     let mut equal = wanted.map(|(key, value)| label(key) == value.as_str());
     let none = Map::new();
     let selector = selector.as_object().unwrap_or(&none);
-    let mut expressed = list(selector, "matchExpressions").iter().filter_map(Value::as_object).map(|expression| {
-        let found = label(word(expression, "key"));
-        let listed = || list(expression, "values").iter().any(|value| found.is_some() && value.as_str() == found);
-        match word(expression, "operator") {
-            "In" => listed(),
-            "NotIn" => !listed(),
-            "Exists" => found.is_some(),
-            "DoesNotExist" => found.is_none(),
-            _ => true,
-        }
-    });
+    let mut expressed =
+        list(selector, "matchExpressions").iter().filter_map(Value::as_object).map(|expression| {
+            let found = label(word(expression, "key"));
+            let listed =
+                || list(expression, "values").iter().any(|value| found.is_some() && value.as_str() == found);
+            match word(expression, "operator") {
+                "In" => listed(),
+                "NotIn" => !listed(),
+                "Exists" => found.is_some(),
+                "DoesNotExist" => found.is_none(),
+                _ => true,
+            }
+        });
     equal.all(|matches| matches) && expressed.all(|matches| matches)
 }
 
 const STRATEGY: [(&str, &str); 2] = [("Type", "type"), ("RollingUpdate", "rollingUpdate")];
 
 pub(super) fn deployment(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
-    let (deadline, ready) = (number(spec, "progressDeadlineSeconds"), number(spec, "minReadySeconds").unwrap_or(0));
+    let (deadline, ready) =
+        (number(spec, "progressDeadlineSeconds"), number(spec, "minReadySeconds").unwrap_or(0));
     if let Some(deadline) = deadline.filter(|deadline| *deadline <= ready) {
         let path = path.child("progressDeadlineSeconds");
         errors.push(FieldError::invalid(&path, deadline, "must be greater than minReadySeconds"));
@@ -134,7 +137,11 @@ pub(super) fn stateful_set(spec: &Object, path: &Path, errors: &mut Vec<FieldErr
     match word(strategy, "type") {
         "OnDelete" if has(strategy, "rollingUpdate") => {
             let why = "only allowed for updateStrategy 'RollingUpdate'";
-            errors.push(FieldError::invalid(&path.child("rollingUpdate"), strategy["rollingUpdate"].clone(), why));
+            errors.push(FieldError::invalid(
+                &path.child("rollingUpdate"),
+                strategy["rollingUpdate"].clone(),
+                why,
+            ));
         }
         "OnDelete" | "RollingUpdate" => {}
         "" => errors.push(FieldError::required(&path, "")),
@@ -185,7 +192,11 @@ pub(super) fn budget(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
 fn replicas(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
     let (least, most) = (number(spec, "minReplicas"), number(spec, "maxReplicas").unwrap_or(0));
     if let Some(least) = least.filter(|least| *least < 1) {
-        errors.push(FieldError::invalid(&path.child("minReplicas"), least, "must be greater than or equal to 1"));
+        errors.push(FieldError::invalid(
+            &path.child("minReplicas"),
+            least,
+            "must be greater than or equal to 1",
+        ));
     }
     let at = path.child("maxReplicas");
     if most < 1 {
@@ -197,7 +208,8 @@ fn replicas(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
     if least == Some(0) {
         let outside = |metric: &Value| matches!(metric["type"].as_str(), Some("Object" | "External"));
         if !list(spec, "metrics").iter().any(outside) {
-            let why = "must specify at least one Object or External metric to support scaling to zero replicas";
+            let why =
+                "must specify at least one Object or External metric to support scaling to zero replicas";
             errors.push(FieldError::forbidden(&path.child("metrics"), why));
         }
     }
@@ -239,7 +251,10 @@ pub(super) fn autoscaler(spec: &Object, path: &Path, errors: &mut Vec<FieldError
             errors.push(FieldError::required(&path.child(field), why));
         }
         for (_, other) in METRICS.iter().filter(|(known, other)| *known != kind && has(metric, other)) {
-            errors.push(FieldError::forbidden(&path.child(other), "must populate the given metric source only"));
+            errors.push(FieldError::forbidden(
+                &path.child(other),
+                "must populate the given metric source only",
+            ));
         }
         if let Some(source) = part(metric, field) {
             target(source, field, &path.child(field), errors);
@@ -296,7 +311,11 @@ fn behavior(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
         for (policy, path) in parts(rules, "policies", &path) {
             for bounded in ["value", "periodSeconds"] {
                 if let Some(given) = number(policy, bounded).filter(|given| *given <= 0) {
-                    errors.push(FieldError::invalid(&path.child(bounded), given, "must be greater than zero"));
+                    errors.push(FieldError::invalid(
+                        &path.child(bounded),
+                        given,
+                        "must be greater than zero",
+                    ));
                 }
             }
         }
