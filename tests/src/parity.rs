@@ -9,6 +9,7 @@ mod bad_objects;
 mod crud;
 mod definitions;
 mod deleting;
+mod expressions;
 mod keywords;
 mod known;
 mod lists;
@@ -84,6 +85,7 @@ pub fn behaviours() -> Vec<Behaviour> {
         rules::behaviours(),
         admission::behaviours(),
         bad_objects::behaviours(),
+        expressions::behaviours(),
     ]
     .concat()
 }

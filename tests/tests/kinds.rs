@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::time::Duration;
 use windlass_harness::{Ground, Suite, Target};
+use windlass_tests::as_protobuf;
 use windlass_tests::compare::exchange::media;
 use windlass_tests::compare::{Answer, Normaliser, Request, Server, first_difference};
 use windlass_tests::from_the_start;
@@ -77,6 +78,10 @@ async fn minimal_objects(target: Target) -> anyhow::Result<()> {
             theirs.body["message"]
         );
         kinds += 1;
+        if let Some(difference) = protobuf_difference(&left, &right, &minimal).await? {
+            println!("{} as protobuf: {difference}", minimal.title);
+            broken.push(format!("{} as protobuf", minimal.title));
+        }
         if ours == theirs {
             equal += 1;
         } else {
@@ -106,6 +111,30 @@ async fn prepare(server: &Server) -> anyhow::Result<()> {
         ensure!(answer.is_success() || answer.status == 409, "{answer}");
     }
     Ok(())
+}
+
+/// Where both servers differ when the object is written back and read as protobuf.
+async fn protobuf_difference(
+    left: &Server,
+    right: &Server,
+    minimal: &Minimal,
+) -> anyhow::Result<Option<String>> {
+    let name = minimal.object["metadata"]["name"].as_str().context("a name")?;
+    let path = format!("{}/{name}", minimal.path);
+    let ours = as_protobuf::written_and_read(left, &path).await?;
+    let theirs = as_protobuf::written_and_read(right, &path).await?;
+    for ((request, ours), (_, theirs)) in ours.into_iter().zip(theirs) {
+        let [ours, theirs] =
+            [ours, theirs].map(|answer| full::comparable(&mut Normaliser::default(), &request, answer));
+        if ours != theirs {
+            let difference = first_difference(&ours.body, &theirs.body, "");
+            return Ok(Some(format!(
+                "{} {difference} ({} and {})",
+                request.method, ours.status, theirs.status
+            )));
+        }
+    }
+    Ok(None)
 }
 
 /// Creates the object, anew if an earlier run left it, and makes the answer comparable.

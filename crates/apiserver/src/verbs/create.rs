@@ -24,7 +24,7 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
     managed::update(&operation, None, &mut object);
     let outcome = store_new(&operation, object).await?;
     let name = outcome.name().to_owned();
-    Ok(Answer { name, ..Answer::new(201, outcome.bytes(resource)) })
+    Ok(Answer { name, ..outcome.answer(call, 201) })
 }
 
 /// The steps of a creation from mutation on; managed fields are set.

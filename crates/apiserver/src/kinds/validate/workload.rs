@@ -2,6 +2,7 @@
 
 use super::check::{Check, in_go, not_above_all, percentage};
 use super::{Object, has, list, number, part, parts, word};
+use crate::kinds::shown::selector;
 use crate::typed::Amount;
 use serde_json::{Map, Value};
 use windlass_schema::field::{FieldError, Path};
@@ -173,14 +174,17 @@ pub(super) fn job(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
 
 pub(super) fn budget(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
     if has(spec, "minAvailable") && has(spec, "maxUnavailable") {
-        const FIELDS: [(&str, &str); 4] = [
-            ("MinAvailable", "minAvailable"),
-            ("Selector", "selector"),
-            ("MaxUnavailable", "maxUnavailable"),
-            ("UnhealthyPodEvictionPolicy", "unhealthyPodEvictionPolicy"),
-        ];
+        let null = Value::Null;
+        let at = |field: &str| spec.get(field).unwrap_or(&null);
+        let shown = format!(
+            r#"{{"MinAvailable":{},"Selector":{},"MaxUnavailable":{},"UnhealthyPodEvictionPolicy":{}}}"#,
+            at("minAvailable"),
+            selector(at("selector")),
+            at("maxUnavailable"),
+            at("unhealthyPodEvictionPolicy"),
+        );
         let why = "minAvailable and maxUnavailable cannot be both set";
-        errors.push(FieldError::invalid(path, "", why).showing(in_go(spec, &FIELDS)));
+        errors.push(FieldError::invalid(path, "", why).showing(shown));
     }
     for field in ["minAvailable", "maxUnavailable"] {
         let value = spec.get(field).unwrap_or(&Value::Null);
