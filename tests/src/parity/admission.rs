@@ -314,7 +314,6 @@ fn storage() -> Vec<Behaviour> {
             script.post(&claims, wanted).await?;
             let path = format!("{claims}/a");
             let grown = json!({"spec": {"resources": {"requests": {"storage": "2Gi"}}}});
-            script.merge(&path, grown.clone()).await?;
             script
                 .merge(
                     &format!("{path}/status"),

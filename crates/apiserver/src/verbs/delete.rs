@@ -78,7 +78,10 @@ pub(crate) async fn delete_one(
     options: &DeleteOptions,
 ) -> Result<Deletion, Status> {
     mutate::delete(operation, name)?;
-    if operation.resource.plural == "jobs" && operation.resource.group == "batch" && options.propagation.is_none() {
+    if operation.resource.plural == "jobs"
+        && operation.resource.group == "batch"
+        && options.propagation.is_none()
+    {
         operation.warn(vec![PRESERVED.to_owned()]);
     }
     let deletion = delete_quietly(operation, name, options).await?;

@@ -5,6 +5,7 @@
 
 mod check;
 mod container;
+mod limits;
 mod network;
 mod placement;
 mod pod;
@@ -25,9 +26,9 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 use windlass_schema::field::{ErrorKind, FieldError, Path};
 
-pub(super) use storage::{
-    claim_update, csi_node_update, driver_update, networks_update, node_update, quota_update, volume_update,
-};
+pub(super) use limits::quota_update;
+pub(super) use placement::node_update;
+pub(super) use storage::{claim_update, csi_node_update, driver_update, networks_update, volume_update};
 pub(super) use workload::{lives_on, matches};
 
 type Object = Map<String, Value>;

@@ -1,7 +1,8 @@
 //! Where pods go: selectors, affinities, tolerations, spread, and the taints of nodes.
 
-use super::check::in_go;
+use super::check::{in_go, is_empty};
 use super::{Object, has, invalid, list, number, part, parts, word};
+use crate::kinds::text;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use windlass_schema::field::{ErrorKind, FieldError, Path};
@@ -188,4 +189,20 @@ pub(super) fn node(spec: &Object, _: &Path, errors: &mut Vec<FieldError>) {
             errors.push(error.showing(in_go(&shown, &FIELDS)));
         }
     }
+}
+
+/// What a node was given stays its own.
+pub(crate) fn node_update(new: &Value, old: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let networks = |node: &Value| node.pointer("/spec/podCIDRs").cloned().unwrap_or_default();
+    if !is_empty(&networks(old)) && networks(new) != networks(old) {
+        let why = "node updates may not change podCIDR except from \"\" to valid";
+        errors.push(FieldError::forbidden(&Path::new("spec").child("podCIDRs"), why));
+    }
+    let provider = |node: &Value| text(node, &["spec", "providerID"]).to_owned();
+    if !provider(old).is_empty() && provider(new) != provider(old) {
+        let why = "node updates may not change providerID except from \"\" to valid";
+        errors.push(FieldError::forbidden(&Path::new("spec").child("providerID"), why));
+    }
+    errors
 }

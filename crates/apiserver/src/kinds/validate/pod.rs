@@ -60,7 +60,7 @@ fn dns(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
         let trimmed = text.strip_suffix('.').unwrap_or(text);
         let path = path.child("searches").index(index);
         // Underscores are let in here.
-        if trimmed != "" && !names::subdomain(&trimmed.replace('_', "a")).is_empty() {
+        if !trimmed.is_empty() && !names::subdomain(&trimmed.replace('_', "a")).is_empty() {
             let why = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and \
                        must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
                        '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')";

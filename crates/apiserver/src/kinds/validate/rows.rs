@@ -7,8 +7,8 @@ use super::check::Check::{
 };
 use super::check::{address, domain_path, driver, network, outer_address, port_name};
 use super::{
-    container, network as networks, placement, pod, policy, schedule, security, service, storage, volume,
-    workload,
+    container, limits, network as networks, placement, pod, policy, schedule, security, service, storage,
+    volume, workload,
 };
 use windlass_schema::names::{label, qualified, subdomain};
 
@@ -287,8 +287,8 @@ pub(super) const STRUCTS: &[(&str, Whole)] = &[
     ("core.v1.EndpointAddress", service::endpoint),
     ("core.v1.PersistentVolumeClaimSpec", storage::claim),
     ("core.v1.PersistentVolumeSpec", storage::volume),
-    ("core.v1.LimitRangeSpec", storage::limits),
-    ("core.v1.ResourceQuotaSpec", storage::quota),
+    ("core.v1.LimitRangeSpec", limits::limits),
+    ("core.v1.ResourceQuotaSpec", limits::quota),
     ("core.v1.NodeSpec", placement::node),
     ("apps.v1.DeploymentSpec", workload::deployment),
     ("apps.v1.DaemonSetUpdateStrategy", workload::daemon_set_strategy),
