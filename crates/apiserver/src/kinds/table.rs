@@ -240,7 +240,13 @@ static TABLE: &[Rules] = &[
         prepare_update: pods::prepare_update,
         ..PLAIN
     },
-    Rules { plural: "podtemplates", shows_deleted: true, generation: true, ..PLAIN },
+    Rules {
+        plural: "podtemplates",
+        check: admission::check_template,
+        shows_deleted: true,
+        generation: true,
+        ..PLAIN
+    },
     Rules {
         plural: "services",
         warn: |new, _| warnings::service(new),
@@ -295,6 +301,7 @@ static TABLE: &[Rules] = &[
     },
     Rules {
         plural: "replicationcontrollers",
+        check: admission::check_template,
         dependents: Dependents::Orphaned,
         validate: workloads::replication_controller,
         warn: warnings::template,
@@ -305,6 +312,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "apps",
         plural: "deployments",
+        check: admission::check_template,
         status_keeps: Keeps::Labels,
         warn: warnings::template,
         validate: workloads::deployment,
@@ -317,6 +325,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "apps",
         plural: "statefulsets",
+        check: admission::check_template,
         warn: warnings::template,
         validate: workloads::stateful_set,
         validate_update: workloads::stateful_set_update,
@@ -327,6 +336,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "apps",
         plural: "replicasets",
+        check: admission::check_template,
         warn: warnings::template,
         validate: workloads::replica_set,
         validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::replica_set(new) },
@@ -339,6 +349,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "apps",
         plural: "daemonsets",
+        check: admission::check_template,
         warn: warnings::template,
         validate: workloads::daemon_set,
         validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::daemon_set(new) },
@@ -352,6 +363,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "batch",
         plural: "jobs",
+        check: admission::check_template,
         dependents: Dependents::Orphaned,
         warn: warnings::template,
         validate: workloads::job,
@@ -374,6 +386,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "batch",
         plural: "cronjobs",
+        check: admission::check_template,
         warn: warnings::cron_job,
         validate: workloads::cron_job,
         validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::cron_job(new) },
