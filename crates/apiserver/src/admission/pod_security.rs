@@ -83,7 +83,7 @@ fn named(names: &[&str]) -> String {
     format!("{} {}", several("container", "containers", names.len()), quoted(names))
 }
 
-fn names<'a>(spec: &'a Value, wanted: impl Fn(&Value) -> bool) -> Vec<&'a str> {
+fn names(spec: &Value, wanted: impl Fn(&Value) -> bool) -> Vec<&str> {
     containers(spec)
         .filter(|container| wanted(container))
         .map(|container| text(container, &["name"]))
