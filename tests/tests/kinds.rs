@@ -27,10 +27,9 @@ const TOUCHED: &[&str] = &["APIService", "CustomResourceDefinition", "FlowSchema
 /// Steps in the lives of full objects that are not equal yet; each is explained in docs/parity.md.
 const UNEQUAL_STEPS: &str = include_str!("../src/full/unequal.txt");
 
+/// What limits and quotas of one test would do to another is kept apart.
 const NAMESPACE: &str = "minimal-objects";
-
-/// Apart from the others: the limits among them would bind the pods here.
-const FULL_NAMESPACE: &str = "full-objects";
+const FULL: &str = "full-objects";
 
 fn main() -> ExitCode {
     Suite::on([Ground::reference()])
@@ -109,11 +108,11 @@ async fn minimal_objects(target: Target) -> anyhow::Result<()> {
 }
 
 /// A namespace with the account that a controller would put there.
-async fn prepare(server: &Server, name: &str) -> anyhow::Result<()> {
-    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+async fn prepare(server: &Server, namespace: &str) -> anyhow::Result<()> {
+    let home = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
-    let accounts = format!("/api/v1/namespaces/{name}/serviceaccounts");
-    for (path, object) in [("/api/v1/namespaces".to_owned(), namespace), (accounts, account)] {
+    let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
+    for (path, object) in [("/api/v1/namespaces".to_owned(), home), (accounts, account)] {
         let answer = server.send(&Request::new("POST", path).body(media::JSON, object)).await?;
         ensure!(answer.is_success() || answer.status == 409, "{answer}");
     }
@@ -174,11 +173,11 @@ async fn full_objects(target: Target) -> anyhow::Result<()> {
     let left = Server::new("embedded", embedded.client());
     let right = Server::new("reference", target.client());
     for server in [&left, &right] {
-        prepare(server, FULL_NAMESPACE).await?;
+        prepare(server, FULL).await?;
     }
     let only = std::env::var("WINDLASS_KIND").unwrap_or_default();
     let (mut steps, mut equal, mut surprises) = (0, 0, Vec::new());
-    for full in full::all(FULL_NAMESPACE)?.into_iter().filter(|full| full.title.contains(&only)) {
+    for full in full::all(FULL)?.into_iter().filter(|full| full.title.contains(&only)) {
         let mut sides = [Normaliser::default(), Normaliser::default()];
         for (name, step) in &full.steps {
             let title = format!("{}: {name}", full.title);

@@ -7,7 +7,6 @@ const KNOWN: &[(&str, &str)] = &[
         "rules: estimated as too costly",
         "what a rule costs is bounded when it runs, and not estimated for its definition",
     ),
-    ("definitions: a pattern that is none", "errors of regular expressions are worded by another engine"),
     (
         "definitions: no version that is stored",
         "the error quotes the versions in the form of the API, not of Go's internal type",
