@@ -36,6 +36,8 @@ pub mod media {
     pub const JSON_PATCH: &str = "application/json-patch+json";
     /// RFC 7386.
     pub const MERGE_PATCH: &str = "application/merge-patch+json";
+    /// The merge of Kubernetes' own, which knows the lists of built-in kinds.
+    pub const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
     /// Server-side apply.
     pub const APPLY_PATCH: &str = "application/apply-patch+yaml";
 }

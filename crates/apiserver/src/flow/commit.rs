@@ -39,6 +39,18 @@ fn in_storage_version(resource: &Resource, object: &Value) -> Body {
     Body::encode(&object, fields)
 }
 
+/// An object as a rehearsal shows it: as if it had been stored.
+pub(crate) fn rehearsed(operation: &Operation<'_>, object: Value) -> Value {
+    let resource = &operation.resource;
+    if resource.custom {
+        return if operation.options.apply { decode::settled(resource, object) } else { object };
+    }
+    match has_empty_list(&object) {
+        true => typed::settled(&FACTS.structs, &resource.definition, object),
+        false => object,
+    }
+}
+
 fn has_empty_list(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.is_empty() || items.iter().any(has_empty_list),
@@ -52,7 +64,10 @@ pub(crate) async fn create(
     name: &str,
     object: &Value,
 ) -> Result<Arc<Entry>, CommitError> {
-    let body = body(operation, object);
+    let mut body = body(operation, object);
+    if let Some(written) = operation.resource.rules.and_then(|rules| (rules.unsettled)(object)) {
+        body = body.written_as(&written);
+    }
     operation.api.store.commit(Change::Create { key: operation.key(name), body }).await
 }
 

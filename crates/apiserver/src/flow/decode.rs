@@ -40,7 +40,7 @@ pub(crate) fn body(resource: &Resource, bytes: &[u8], media: Media) -> Result<De
             })?;
             (document.value, document.duplicates)
         }
-        Media::Yaml => (yaml(bytes).map_err(|error| unrecognized(&error))?, Vec::new()),
+        Media::Yaml => (super::yaml::read(bytes).map_err(|error| unrecognized(&error))?, Vec::new()),
         Media::Protobuf => {
             let envelope = proto::open(bytes).map_err(|error| unrecognized(&error.0))?;
             let value = protobuf(&envelope, &resource.definition)
@@ -171,7 +171,14 @@ fn built_in(
     }
     kinds::defaults::fill(&FACTS.structs, &resource.definition, &mut value);
     (rules.default)(&mut value);
-    Ok(value)
+    // What is stored in another shape is seen through it from the beginning.
+    Ok(match resource.shape {
+        Some(shape) => {
+            let stored = kinds::convert::to_stored(shape, &value);
+            kinds::convert::from_stored(shape, resource, stored)
+        }
+        None => value,
+    })
 }
 
 fn custom(resource: &Resource, mut value: Value, unknown: &mut Vec<String>) -> Result<Value, String> {
@@ -285,58 +292,5 @@ fn summary(bytes: &[u8]) -> String {
         None => "<empty>".to_owned(),
         Some(b'{') => format!("{}{more}", String::from_utf8_lossy(shown)),
         Some(_) => format!("{}{more}", shown.iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
-    }
-}
-
-/// Reads YAML, of which JSON is a part. The last of duplicate keys wins, and what is written as a float but is whole is an
-/// integer.
-pub(crate) fn yaml(bytes: &[u8]) -> Result<Value, String> {
-    let text = std::str::from_utf8(bytes).map_err(|_| "yaml: invalid UTF-8".to_owned())?;
-    let mut value = match json::read(bytes) {
-        // JSON is the common case and has its own reader.
-        Ok(document) if text.trim_start().starts_with('{') => document.value,
-        _ => {
-            let options =
-                serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
-            serde_saphyr::from_str_with_options(text, options)
-                .map_err(|error| yaml_error(&error.to_string()))?
-        }
-    };
-    if too_deep(&value, json::MAX_DEPTH) {
-        return Err("yaml: exceeded max depth".to_owned());
-    }
-    make_whole(&mut value);
-    Ok(value)
-}
-
-fn make_whole(value: &mut Value) {
-    match value {
-        Value::Number(number) if number.is_f64() => {
-            if let Ok(whole) = json::to_string(value).parse::<i64>() {
-                *value = whole.into();
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(make_whole),
-        Value::Object(fields) => fields.values_mut().for_each(make_whole),
-        _ => {}
-    }
-}
-
-/// The reader's first line, without the place: who reads the API's answer does not see the reader's input.
-fn yaml_error(text: &str) -> String {
-    let line = text.lines().next().unwrap_or_default();
-    let what = line
-        .rsplit_once("column ")
-        .and_then(|(_, rest)| rest.split_once(": "))
-        .map_or(line, |(_, what)| what);
-    format!("yaml: {what}")
-}
-
-fn too_deep(value: &Value, left: usize) -> bool {
-    match value {
-        _ if left == 0 => true,
-        Value::Array(items) => items.iter().any(|item| too_deep(item, left - 1)),
-        Value::Object(fields) => fields.values().any(|field| too_deep(field, left - 1)),
-        _ => false,
     }
 }

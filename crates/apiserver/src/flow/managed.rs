@@ -1,7 +1,7 @@
 //! Who owns which field: `metadata.managedFields`, for writes of all kinds.
 
 use super::{Operation, decode};
-use crate::kinds;
+use crate::kinds::{self, Kept};
 use crate::registry::Served;
 use crate::resource::Resource;
 use crate::status::{Cause, Status};
@@ -108,11 +108,17 @@ fn with_context<T>(operation: &Operation<'_>, run: impl FnOnce(&Context<'_>) -> 
 
 /// Conversion between the shapes of a built-in kind.
 struct Shapes {
+    group: String,
     plural: String,
 }
 
 impl Convert for Shapes {
     fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConvertError> {
+        // Who owned fields through another group is not known to this one.
+        let group = |version: &str| version.split_once('/').map_or("", |(group, _)| group).to_owned();
+        if group(api_version) != self.group {
+            return Err(ConvertError::MissingVersion);
+        }
         kinds::convert::between(&self.plural, object, api_version).ok_or(ConvertError::MissingVersion)
     }
 }
@@ -120,7 +126,7 @@ impl Convert for Shapes {
 fn conversion(resource: &Resource, served: &Served) -> Box<dyn Convert> {
     if !resource.custom {
         return match kinds::convert::has_shapes(&resource.plural) {
-            true => Box::new(Shapes { plural: resource.plural.clone() }),
+            true => Box::new(Shapes { group: resource.group.clone(), plural: resource.plural.clone() }),
             false => Box::new(Same),
         };
     }
@@ -136,7 +142,14 @@ fn conversion(resource: &Resource, served: &Served) -> Box<dyn Convert> {
 fn reset_fields(resource: &Resource, subresource: &str) -> ResetFields {
     let fields: &[&[&str]] = match (resource.rules, subresource) {
         (Some(_), "") if resource.has_subresource("status") => &[&["status"]],
-        (Some(_), "status") => &[&["spec"]],
+        (Some(rules), "status") => match rules.status_keeps {
+            Kept::All => &[&["spec"], &["metadata"]],
+            Kept::Fields([]) => &[&["spec"]],
+            Kept::Fields(["labels"]) => &[&["spec"], &["metadata", "labels"]],
+            Kept::Fields(_) => {
+                &[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]]
+            }
+        },
         (Some(_), "finalize") => &[&["status"]],
         (None, "") if resource.has_subresource("status") => &[&["status"]],
         (None, "status") => &[&["metadata"], &["spec"]],
@@ -148,6 +161,10 @@ fn reset_fields(resource: &Resource, subresource: &str) -> ResetFields {
     }
     let filter = || Filter::Exclude(FieldSet::of_fields(fields));
     reset.insert(resource.api_version(), filter());
+    if !resource.custom {
+        let versions = kinds::convert::versions(&resource.group, &resource.plural);
+        reset.extend(versions.into_iter().map(|version| (version, filter())));
+    }
     // Through a custom object's status nobody owns the rest, in whichever version; the object itself knows only its own.
     if resource.custom && subresource == "status" {
         reset.extend(resource.schemas.keys().map(|version| (version.clone(), filter())));

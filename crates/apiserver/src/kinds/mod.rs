@@ -3,6 +3,7 @@
 mod checks;
 pub(crate) mod convert;
 pub(crate) mod defaults;
+mod events;
 mod pods;
 mod prepare;
 pub(crate) mod services;
@@ -10,4 +11,4 @@ mod table;
 mod workloads;
 
 pub(crate) use checks::{child, text};
-pub(crate) use table::{Dependents, Fixed, Rules, package, rules};
+pub(crate) use table::{Dependents, Fixed, Kept, Raised, Rules, package, rules};

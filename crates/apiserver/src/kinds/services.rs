@@ -228,8 +228,52 @@ fn numbers(first: u16, last: u16) -> impl Iterator<Item = u16> {
     (0..count).filter_map(move |step| u16::try_from(u32::from(first) + (start + step) % count).ok())
 }
 
+/// What a Service has only because of its type goes with it, unless it was changed too: then that is for validation to say.
+fn drop_with_type(new: &mut Value, old: &Value) {
+    let kind = |service: &Value| text(service, &["spec", "type"]).to_owned();
+    let (now, before) = (kind(new), kind(old));
+    let reachable = |kind: &str| matches!(kind, "NodePort" | "LoadBalancer");
+    let health = |service: &Value| {
+        kind(service) == "LoadBalancer" && text(service, &["spec", "externalTrafficPolicy"]) == "Local"
+    };
+    let mut gone: Vec<&str> = Vec::new();
+    if before != "ExternalName" && now == "ExternalName" {
+        gone.extend(["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"]);
+    }
+    if health(old) && !health(new) {
+        gone.push("healthCheckNodePort");
+    }
+    if before == "LoadBalancer" && now != "LoadBalancer" {
+        gone.extend(["allocateLoadBalancerNodePorts", "loadBalancerClass"]);
+    }
+    if reachable(&before) && !reachable(&now) {
+        gone.push("externalTrafficPolicy");
+    }
+    let node_ports = |service: &Value| -> Vec<Value> {
+        let ports = service.pointer("/spec/ports").and_then(Value::as_array).into_iter().flatten();
+        ports.filter_map(|port| port.get("nodePort").cloned()).collect()
+    };
+    let known = node_ports(old);
+    let unused =
+        reachable(&before) && !reachable(&now) && node_ports(new).iter().all(|port| known.contains(port));
+    let spec = child(new, "spec");
+    for field in gone {
+        if spec.get(field) == old.get("spec").and_then(|spec| spec.get(field)) {
+            spec.remove(field);
+        }
+    }
+    if unused {
+        let ports = spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten();
+        ports.filter_map(Value::as_object_mut).for_each(|port| drop(port.remove("nodePort")));
+    }
+    if now != "LoadBalancer" {
+        child(new, "status").insert("loadBalancer".to_owned(), json!({}));
+    }
+}
+
 /// What a Service was given stays its own, unless it says otherwise.
 pub(super) fn keep_allocated(new: &mut Value, old: &Value) {
+    drop_with_type(new, old);
     if needs_address(new) && needs_address(old) {
         for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
             inherit(child(new, "spec"), old, field);

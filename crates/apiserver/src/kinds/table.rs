@@ -1,6 +1,6 @@
 //! The rows.
 
-use super::{checks, pods, prepare, services, workloads};
+use super::{checks, events, pods, prepare, services, workloads};
 use crate::crd;
 use crate::flow::Operation;
 use crate::status::Status;
@@ -13,6 +13,8 @@ use windlass_schema::meta::NameRule;
 pub(crate) enum Dependents {
     /// By finalizers, as the deletion asks.
     Collected,
+    /// The same; where it asks for nothing, they stay.
+    Orphaned,
     /// Not at all.
     Ignored,
 }
@@ -26,6 +28,28 @@ pub(crate) enum Fixed {
 
 const FIXED: Fixed = Fixed::Invalid("field is immutable");
 
+/// What raises an object's generation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Raised {
+    /// A change of anything but metadata and status.
+    ByContent,
+    /// That, or a change of this field of the metadata.
+    ByContentOr(&'static str),
+    /// That; and a new object has none.
+    Later,
+    /// Nothing: it is 1 for good.
+    Never,
+}
+
+/// What of the metadata the path of the status leaves as it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// These fields.
+    Fields(&'static [&'static str]),
+    /// All that a client may set.
+    All,
+}
+
 /// What is special about a kind.
 #[derive(Debug)]
 pub(crate) struct Rules {
@@ -37,8 +61,15 @@ pub(crate) struct Rules {
     pub(crate) unconditional_update: bool,
     /// May an update create what is not there?
     pub(crate) create_on_update: bool,
-    /// Does a change of the spec raise the generation?
+    /// Does it have a generation?
     pub(crate) generation: bool,
+    /// If so, what raises it?
+    pub(crate) raised: Raised,
+    /// What of the metadata does not change through the status?
+    pub(crate) status_keeps: Kept,
+    /// A new object as it is written where that is not how it is read: with what is filled in only when it is read again,
+    /// the first update writes more than it changes.
+    pub(crate) unsettled: fn(&Value) -> Option<Value>,
     /// Does the reference keep no cache of it?
     pub(crate) uncached: bool,
     /// Fields that a field selector may name.
@@ -57,6 +88,8 @@ pub(crate) struct Rules {
     pub(crate) prepare_create: fn(&Operation<'_>, &mut Value),
     /// What an update sets whatever the client sent; given the object as it was.
     pub(crate) prepare_update: fn(&mut Value, &Value),
+    /// What an update of the status sets; given the object as it was.
+    pub(crate) prepare_status: fn(&Operation<'_>, &mut Value, &Value),
     pub(crate) validate: fn(&Value) -> Vec<FieldError>,
     /// Given the object as it was, and the subresource.
     pub(crate) validate_update: fn(&Value, &Value, &str) -> Vec<FieldError>,
@@ -68,6 +101,8 @@ pub(crate) struct Rules {
     pub(crate) first_deletion: Option<fn(&mut Value, &str)>,
     /// Does an update check the metadata's changes a second time?
     pub(crate) repeats_metadata: bool,
+    /// What who deletes is told when nothing is said about dependents.
+    pub(crate) deletion_warning: &'static str,
     /// Does a deletion answer with what was deleted?
     pub(crate) shows_deleted: bool,
     /// For what needs time to stop: how many seconds, given what was asked for.
@@ -84,6 +119,9 @@ const PLAIN: Rules = Rules {
     unconditional_update: true,
     create_on_update: false,
     generation: false,
+    raised: Raised::ByContent,
+    status_keeps: Kept::Fields(&[]),
+    unsettled: |_| None,
     uncached: false,
     selectable: &[],
     owned: &[],
@@ -93,12 +131,14 @@ const PLAIN: Rules = Rules {
     allocate: |_, _, _| Ok(()),
     prepare_create: |_, _| {},
     prepare_update: |_, _| {},
+    prepare_status: |_, _, _| {},
     validate: |_| Vec::new(),
     validate_update: |_, _, _| Vec::new(),
     fixed: &[],
     revalidates: true,
     first_deletion: None,
     repeats_metadata: true,
+    deletion_warning: "",
     shows_deleted: false,
     grace: None,
     deprecated: "",
@@ -155,8 +195,8 @@ static TABLE: &[Rules] = &[
         repeats_metadata: false,
         dependents: Dependents::Ignored,
         selectable: EVENT_FIELDS,
-        validate: checks::event,
-        validate_update: |new, _, _| checks::event(new),
+        validate: events::core,
+        validate_update: |new, _, _| events::core(new),
         revalidates: false,
         ..PLAIN
     },
@@ -189,6 +229,7 @@ static TABLE: &[Rules] = &[
     },
     Rules {
         plural: "pods",
+        status_keeps: Kept::Fields(&["ownerReferences"]),
         validate: workloads::pod,
         validate_update: workloads::pod_update,
         revalidates: false,
@@ -204,6 +245,7 @@ static TABLE: &[Rules] = &[
             ("status.podIP", &["status", "podIP"]),
             ("status.nominatedNodeName", &["status", "nominatedNodeName"]),
         ],
+        default: pods::addresses,
         admit: pods::admit,
         grace: Some(pods::grace),
         prepare_create: pods::prepare,
@@ -236,13 +278,27 @@ static TABLE: &[Rules] = &[
         plural: "nodes",
         selectable: &[("spec.unschedulable", &["spec", "unschedulable"])],
         brings_status: true,
+        default: prepare::node_addresses,
         prepare_create: prepare::node,
         ..PLAIN
     },
-    Rules { plural: "persistentvolumeclaims", shows_deleted: true, prepare_create: prepare::claim, ..PLAIN },
-    Rules { plural: "persistentvolumes", shows_deleted: true, prepare_create: prepare::volume, ..PLAIN },
+    Rules {
+        plural: "persistentvolumeclaims",
+        unsettled: prepare::unsettled_claim,
+        shows_deleted: true,
+        prepare_create: prepare::claim,
+        ..PLAIN
+    },
+    Rules {
+        plural: "persistentvolumes",
+        prepare_status: prepare::volume_status,
+        shows_deleted: true,
+        prepare_create: prepare::volume,
+        ..PLAIN
+    },
     Rules {
         plural: "replicationcontrollers",
+        dependents: Dependents::Orphaned,
         generation: true,
         selectable: &[("status.replicas", &["status", "replicas"])],
         ..PLAIN
@@ -250,6 +306,8 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "apps",
         plural: "deployments",
+        raised: Raised::ByContentOr("annotations"),
+        status_keeps: Kept::Fields(&["labels"]),
         validate: workloads::deployment,
         validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::deployment(new) },
         revalidates: false,
@@ -292,6 +350,10 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "batch",
         plural: "jobs",
+        deletion_warning: "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background \
+                           to remove them or set propagationPolicy=Orphan to suppress this warning",
+        dependents: Dependents::Orphaned,
+        unsettled: prepare::unsettled_job,
         validate: workloads::job,
         validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::job(new) },
         revalidates: false,
@@ -326,6 +388,7 @@ static TABLE: &[Rules] = &[
         ..PLAIN
     },
     Rules { group: "networking.k8s.io", plural: "ingresses", generation: true, ..PLAIN },
+    Rules { group: "networking.k8s.io", plural: "servicecidrs", status_keeps: Kept::All, ..PLAIN },
     Rules {
         group: "networking.k8s.io",
         plural: "ingressclasses",
@@ -337,6 +400,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "discovery.k8s.io",
         plural: "endpointslices",
+        raised: Raised::ByContentOr("labels"),
         fixed: &[("addressType", FIXED)],
         generation: true,
         ..PLAIN
@@ -382,6 +446,8 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "storage.k8s.io",
         plural: "csidrivers",
+        generation: true,
+        raised: Raised::Later,
         shows_deleted: true,
         unconditional_update: false,
         ..PLAIN
@@ -403,6 +469,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "storage.k8s.io",
         plural: "volumeattachments",
+        status_keeps: Kept::All,
         fixed: &[("spec", FIXED)],
         shows_deleted: true,
         unconditional_update: false,
@@ -419,6 +486,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "scheduling.k8s.io",
         plural: "priorityclasses",
+        raised: Raised::Never,
         fixed: &[
             ("value", Fixed::Forbidden("may not be changed in an update.")),
             ("preemptionPolicy", FIXED),
@@ -457,6 +525,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "admissionregistration.k8s.io",
         plural: "validatingadmissionpolicies",
+        status_keeps: Kept::All,
         generation: true,
         unconditional_update: false,
         ..PLAIN
@@ -475,10 +544,17 @@ static TABLE: &[Rules] = &[
         unconditional_update: false,
         ..PLAIN
     },
-    Rules { group: "flowcontrol.apiserver.k8s.io", plural: "flowschemas", generation: true, ..PLAIN },
+    Rules {
+        group: "flowcontrol.apiserver.k8s.io",
+        plural: "flowschemas",
+        status_keeps: Kept::All,
+        generation: true,
+        ..PLAIN
+    },
     Rules {
         group: "flowcontrol.apiserver.k8s.io",
         plural: "prioritylevelconfigurations",
+        status_keeps: Kept::All,
         generation: true,
         ..PLAIN
     },
@@ -497,7 +573,13 @@ static TABLE: &[Rules] = &[
         ..PLAIN
     },
     Rules { plural: "resourcequotas", shows_deleted: true, ..PLAIN },
-    Rules { plural: "serviceaccounts", shows_deleted: true, ..PLAIN },
+    Rules {
+        plural: "serviceaccounts",
+        shows_deleted: true,
+        prepare_create: |_, account| prepare::account(account),
+        prepare_update: |new, _| prepare::account(new),
+        ..PLAIN
+    },
     Rules {
         group: "storage.k8s.io",
         plural: "storageclasses",
@@ -513,6 +595,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "resource.k8s.io",
         plural: "resourceclaims",
+        status_keeps: Kept::All,
         fixed: &[("spec", FIXED)],
         shows_deleted: true,
         ..PLAIN
@@ -532,6 +615,8 @@ static TABLE: &[Rules] = &[
         repeats_metadata: false,
         dependents: Dependents::Ignored,
         selectable: EVENT_FIELDS,
+        validate: events::create,
+        validate_update: |new, old, _| events::update(new, old),
         uncached: true,
         revalidates: false,
         ..PLAIN

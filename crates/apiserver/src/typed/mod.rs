@@ -202,7 +202,7 @@ impl Type {
             Self::MicroTime => "v1.MicroTime".to_owned(),
             Self::Quantity => "resource.Quantity".to_owned(),
             Self::IntOrString => "intstr.IntOrString".to_owned(),
-            Self::Any => "interface {}".to_owned(),
+            Self::Any => "runtime.RawExtension".to_owned(),
             Self::SchemaOrArray => "v1.JSONSchemaPropsOrArray".to_owned(),
             Self::SchemaOrBool => "v1.JSONSchemaPropsOrBool".to_owned(),
             Self::SchemaOrStrings => "v1.JSONSchemaPropsOrStringArray".to_owned(),

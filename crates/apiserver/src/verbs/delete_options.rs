@@ -1,7 +1,7 @@
 //! How a deletion is asked for: in the body, in the query, or not at all.
 
 use crate::facts::FACTS;
-use crate::flow::decode;
+use crate::flow::{decode, yaml};
 use crate::kinds::text;
 use crate::negotiate;
 use crate::query::{Query, check_dry_run, invalid_options};
@@ -91,7 +91,7 @@ fn from_body(content_type: &str, body: &[u8]) -> Result<Value, Status> {
             })?;
             document.value
         }
-        decode::Media::Yaml => decode::yaml(body).map_err(Status::bad_request)?,
+        decode::Media::Yaml => yaml::read(body).map_err(Status::bad_request)?,
         decode::Media::Protobuf => {
             let envelope = proto::open(body).map_err(|error| Status::bad_request(error.0))?;
             decode::protobuf(&envelope, DEFINITION).map_err(|error| Status::bad_request(error.0))?

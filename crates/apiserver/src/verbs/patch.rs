@@ -2,7 +2,7 @@
 
 use super::rewrite::{Expectation, rewrite};
 use super::{Answer, Call, strategic};
-use crate::flow::{Operation, decode, managed, prepare};
+use crate::flow::{Operation, decode, managed, prepare, yaml};
 use crate::kinds::text;
 use crate::negotiate::{self, PatchType};
 use crate::query::{Strictness, Write, WriteOptions, causes};
@@ -54,7 +54,7 @@ pub(super) fn read(kind: PatchType, bytes: &[u8], strictness: Strictness) -> Res
         format!("json: cannot unmarshal {} into Go value of type {go}", typed::shape(value))
     };
     if kind == PatchType::Apply {
-        let intent = decode::yaml(bytes).map_err(|error| {
+        let intent = yaml::read(bytes).map_err(|error| {
             Status::bad_request(format!("error decoding YAML: error converting YAML to JSON: {error}"))
         })?;
         return match intent {

@@ -67,7 +67,7 @@ pub(crate) async fn rewrite(
             (rules.allocate)(operation, &mut new, Some(&live))?;
         }
         keep_times_if_unchanged(&live, &mut new);
-        let shown = |new| if operation.options.apply { decode::settled(resource, new) } else { new };
+        let shown = |new| commit::rehearsed(operation, new);
         if goes_away(operation, &new, &live) {
             if operation.options.dry_run {
                 return Ok((Outcome::Shown(shown(new)), false));
