@@ -71,12 +71,25 @@ pub(crate) async fn create(
     operation.api.store.commit(Change::Create { key: operation.key(name), body }).await
 }
 
+/// Over an entry, which has what the path of the request leaves as it was.
 pub(crate) async fn update(
     operation: &Operation<'_>,
-    expected: Revision,
+    entry: &Entry,
     object: &Value,
 ) -> Result<Arc<Entry>, CommitError> {
-    replace(operation, operation.key(&operation.name), expected, object).await
+    let (key, expected) = (operation.key(&operation.name), entry.revision());
+    let Some(shape) = operation.resource.shape.filter(|_| operation.resource.has_subresource("status"))
+    else {
+        return replace(operation, key, expected, object).await;
+    };
+    // Through another shape and back it would not be quite the same.
+    let (mut stored, old) = (kinds::convert::to_stored(shape, object), entry.value());
+    let untouched = if operation.subresource == "status" { "spec" } else { "status" };
+    if let (Some(stored), Some(part)) = (stored.as_object_mut(), old.get(untouched)) {
+        stored.insert(untouched.to_owned(), part.clone());
+    }
+    let body = Body::encode(&stored, operation.resource.fields_of(&stored));
+    operation.api.store.commit(Change::Update { key, expected, body }).await
 }
 
 pub(crate) async fn replace(

@@ -19,15 +19,8 @@ pub(crate) fn update(operation: &Operation<'_>, live: Option<&Value>, new: &mut 
 /// The same, for a manager that the request did not name.
 pub(crate) fn update_as(operation: &Operation<'_>, live: Option<&Value>, new: &mut Value, manager: &str) {
     // What is new is compared with what nothing looks like: some kinds spell out even what is empty.
-    let nothing = match live {
-        Some(_) => None,
-        None => decode::blank(&operation.resource),
-    };
-    update_from(operation, live.or(nothing.as_ref()), new, manager);
-}
-
-fn update_from(operation: &Operation<'_>, live: Option<&Value>, new: &mut Value, manager: &str) {
-    let tracked = with_context(operation, |context| apply::update(live, new, manager, context));
+    let tracked =
+        with_context(operation, |context| apply::update(live.or(context.blank), new, manager, context));
     if let Err(error) = tracked {
         tracing::debug!(%error, resource = operation.resource.plural, "a write is not tracked");
     }
@@ -40,8 +33,6 @@ pub(crate) fn apply(
     intent: &Value,
 ) -> Result<Value, Status> {
     let options = &operation.options;
-    let tracked = live.and_then(|live| from_the_start(operation, live));
-    let live = tracked.as_ref().or(live);
     let applied = with_context(operation, |context| {
         apply::apply(live, intent, &options.manager, options.force, context)
     });
@@ -60,27 +51,6 @@ pub(crate) fn apply(
     }
 }
 
-/// An object of a built-in kind that nobody was tracked on, with an owner for what it holds: for that only, and not for
-/// what its kind spells out though it is empty.
-fn from_the_start(operation: &Operation<'_>, live: &Value) -> Option<Value> {
-    if live
-        .pointer("/metadata/managedFields")
-        .and_then(Value::as_array)
-        .is_some_and(|entries| !entries.is_empty())
-    {
-        return None;
-    }
-    let blank = decode::blank(&operation.resource)?;
-    let mut tracked = live.clone();
-    if let (Some(fields), Some(blank)) = (tracked.as_object_mut(), blank.as_object()) {
-        fields.retain(|name, value| {
-            value.as_object().is_none_or(|value| !value.is_empty()) || !blank.contains_key(name)
-        });
-    }
-    update_from(operation, Some(&blank), &mut tracked, "before-first-apply");
-    Some(tracked)
-}
-
 fn with_context<T>(operation: &Operation<'_>, run: impl FnOnce(&Context<'_>) -> T) -> T {
     let resource = &operation.resource;
     let served = operation.api.registry.served();
@@ -94,7 +64,9 @@ fn with_context<T>(operation: &Operation<'_>, run: impl FnOnce(&Context<'_>) -> 
     };
     let convert = conversion(resource, &served);
     let reset_fields = reset_fields(resource, &operation.subresource);
+    let blank = decode::blank(resource);
     let context = Context {
+        blank: blank.as_ref(),
         schema: &schema,
         convert: &*convert,
         now: operation.api.clock.now(),

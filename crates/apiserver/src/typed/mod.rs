@@ -209,6 +209,7 @@ impl Type {
             // Decoding goes through pointers: errors name what they lead to.
             Self::Pointer(inner) => inner.go_name(),
             Self::List(inner) => format!("[]{}", inner.pointed()),
+            Self::Map(inner) if matches!(**inner, Self::Quantity) => "v1.ResourceList".to_owned(),
             Self::Map(inner) => format!("map[string]{}", inner.pointed()),
             Self::Struct(definition) => short(definition),
         }

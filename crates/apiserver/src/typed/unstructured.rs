@@ -57,6 +57,18 @@ fn fit_as(structs: &Structs, kind: &Type, value: &mut Value) -> Result<(), Strin
             })
         }
         (Type::Struct(_), other) => Err(format!("cannot restore struct from: {}", kind_of(other))),
+        // It reads itself, and so does not know where it is.
+        (Type::IntOrString, value) => {
+            let found = match value {
+                Value::String(_) | Value::Null => return Ok(()),
+                Value::Number(number) if number.as_i64().is_some_and(|it| i32::try_from(it).is_ok()) => {
+                    return Ok(());
+                }
+                Value::Number(number) => format!("number {number}"),
+                other => super::shape(other).to_owned(),
+            };
+            Err(format!("json: cannot unmarshal {found} into Go value of type int32"))
+        }
         // These read themselves.
         _ => Ok(()),
     }

@@ -34,7 +34,7 @@ pub(crate) async fn store_new(operation: &Operation<'_>, mut object: Value) -> R
     validate::create(operation, &object)?;
     operation.warn(validate::warnings(resource, &object, None));
     admit::check(operation, Some(&object), None)?;
-    if let Some(rules) = resource.rules {
+    if let Some(rules) = resource.rules.filter(|_| operation.subresource.is_empty()) {
         (rules.allocate)(operation, &mut object, None)?;
     }
     let name = text(&object, &["metadata", "name"]).to_owned();

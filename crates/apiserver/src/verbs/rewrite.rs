@@ -85,7 +85,7 @@ pub(crate) async fn rewrite(
         if operation.options.dry_run {
             return Ok((Outcome::Shown(shown(new)), false));
         }
-        match commit::update(operation, entry.revision(), &new).await {
+        match commit::update(operation, &entry, &new).await {
             Ok(stored) => {
                 lifecycle::changed(operation, name).await;
                 return Ok((Outcome::Stored(stored), false));

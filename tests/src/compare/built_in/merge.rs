@@ -140,21 +140,18 @@ fn merged_list(
     Value::Array(patched)
 }
 
-/// A list of plain values, to which some are added, and from which some are deleted.
+/// A list of plain values, to which some are added, and from which others are deleted.
 fn plain_list(patch: &mut Map<String, Value>, name: &str, drawn: Value, random: &mut Random) -> Value {
-    if random.chance(30) {
-        let gone: Vec<&Value> = drawn.as_array().into_iter().flatten().take(1).collect();
-        patch.insert(format!("$deleteFromPrimitiveList/{name}"), json!(gone));
-        if random.chance(50) {
-            return json!([]);
-        }
+    let mut added = drawn.as_array().cloned().unwrap_or_default();
+    if !added.is_empty() && random.chance(40) {
+        patch.insert(format!("$deleteFromPrimitiveList/{name}"), json!([added.remove(0)]));
     }
     if random.chance(20) {
-        let mut order = drawn.as_array().cloned().unwrap_or_default();
+        let mut order = added.clone();
         turn(&mut order, random);
         patch.insert(format!("$setElementOrder/{name}"), Value::Array(order));
     }
-    drawn
+    Value::Array(added)
 }
 
 /// One operation of a JSON patch somewhere in the template.

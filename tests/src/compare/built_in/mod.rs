@@ -71,8 +71,7 @@ impl Kind {
 
     /// Whether it can be scaled.
     pub fn has_scale(&self) -> bool {
-        ["deployments", "replicasets", "statefulsets", "replicationcontrollers"]
-            .contains(&self.plural.as_str())
+        ["deployments", "replicasets", "statefulsets"].contains(&self.plural.as_str())
     }
 }
 

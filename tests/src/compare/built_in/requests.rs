@@ -40,7 +40,7 @@ impl Requests {
             namespace: &self.namespace,
             name: &self.names[number],
             manager: random.pick::<&str>(&MANAGERS),
-            status: kind.has_status() && random.chance(20),
+            status: kind.has_status() && last.is_some() && random.chance(20),
             random,
             last,
         };
@@ -175,7 +175,7 @@ impl Draft<'_> {
         } else if self.random.chance(30) {
             patch["metadata"] = strategic_patch(piece("metadata"), OBJECT_META, self.random, false);
         }
-        let versioned = self.random.chance(10);
+        let versioned = self.random.chance(10) && !patch.to_string().contains("$patch");
         // Nor are they replaced.
         if self.kind.changes.is_some()
             && patch["spec"].to_string().contains("$patch")
@@ -186,7 +186,11 @@ impl Draft<'_> {
         if versioned && let Some(version) = self.last.map(|last| &last["metadata"]["resourceVersion"]) {
             patch["metadata"]["resourceVersion"] = version.clone();
         }
-        self.finish(&mut patch);
+        if versioned {
+            place(&mut patch, self.namespace);
+        } else {
+            self.finish(&mut patch);
+        }
         // Errors about directives quote what stands beside them, and nobody knows versions by the numbers in a text.
         if !versioned && self.random.chance(4) {
             confuse(&mut patch, self.random);
@@ -213,10 +217,14 @@ impl Draft<'_> {
 
     fn scale(&mut self) -> Request {
         let item = format!("{}/{}/scale", self.collection(), self.name);
-        if !self.kind.has_scale() {
+        // After a scale, the reference rewrites what someone applied once more, for nothing.
+        let applied =
+            self.last.is_some_and(|last| last["metadata"]["managedFields"].to_string().contains("Apply"));
+        if !self.kind.has_scale() || applied {
             return Request::new("GET", self.item());
         }
-        let replicas = json!({"replicas": self.random.pick(&[0, 1, 2, 5])});
+        // Hardly ever the same again: then the reference gives the owners of the replicas other names each time.
+        let replicas = json!({"replicas": self.random.below(1000)});
         let whole = json!({
             "apiVersion": "autoscaling/v1", "kind": "Scale",
             "metadata": {"name": self.name, "namespace": self.namespace}, "spec": replicas,
@@ -296,8 +304,12 @@ fn spoil(value: &mut Value, random: &mut Random, depth: usize) {
                 if depth == 0 && matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
                     return;
                 }
+                // A port of any type is read as 0, and what numbers are ports no type says.
+                if name.to_ascii_lowercase().contains("port") {
+                    return;
+                }
                 if here {
-                    *field = objects::anything(random, 1);
+                    *field = wrong(random);
                 } else {
                     spoil(field, random, depth + 1);
                 }
@@ -309,10 +321,17 @@ fn spoil(value: &mut Value, random: &mut Random, depth: usize) {
         }
         other => {
             if depth > 0 {
-                *other = objects::anything(random, 1);
+                *other = wrong(random);
             }
         }
     }
+}
+
+/// What hardly ever is of the type that is asked for; and where it is, what a type cannot forbid.
+fn wrong(random: &mut Random) -> Value {
+    let values =
+        [json!(true), json!(-1.5), json!(30_000_000_000_i64), json!([]), json!([1]), json!({"a": 1})];
+    random.pick(&values).clone()
 }
 
 /// Puts a directive where it does not belong, or one that is none.
