@@ -4,6 +4,8 @@
 //! reference answers is right. It may only look at answers to make its next request.
 
 mod applying;
+mod bad_input;
+mod built_in;
 mod crud;
 mod definitions;
 mod deleting;
@@ -80,6 +82,8 @@ pub fn behaviours() -> Vec<Behaviour> {
         surface::behaviours(),
         watching::behaviours(),
         rules::behaviours(),
+        built_in::behaviours(),
+        bad_input::behaviours(),
     ]
     .concat()
 }

@@ -26,6 +26,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use windlass_clock::Clock;
+use windlass_schema::{names, quote};
 
 /// The largest body of a request.
 const LARGEST_BODY: usize = 3 * 1024 * 1024;
@@ -146,6 +147,12 @@ impl ApiService {
     ) -> Result<(&'static str, Call<'_>), Status> {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let verb = verb(&resource, &target, &parts.method, &query)?;
+        let name = target.name.as_deref().unwrap_or_default();
+        let wrong = names::path_segment(name, false);
+        if !wrong.is_empty() {
+            let why = wrong.join(";");
+            return Err(Status::bad_request(format!("Name parameter invalid: {}: {why}", quote(name))));
+        }
         let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let form = accept::form(header(ACCEPT), verb == "watch")?;
         let reads = matches!(verb, "get" | "list" | "watch");

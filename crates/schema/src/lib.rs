@@ -22,4 +22,5 @@ pub mod structural;
 pub mod validate;
 
 pub use field::{ErrorKind, FieldError, Path};
+pub use go::quote;
 pub use schema::{Additional, Definitions, ListType, MapType, Reference, Schema, Type};

@@ -23,7 +23,7 @@ pub struct Request {
     /// The client's name: the field manager of requests that name none.
     pub user_agent: &'static str,
     /// Sent in the place of the body, byte by byte.
-    pub raw: Option<String>,
+    pub raw: Option<Vec<u8>>,
     /// The media types that the client takes.
     pub accept: &'static str,
 }
@@ -82,7 +82,7 @@ impl Request {
 
     /// With a body that need not be JSON.
     #[must_use]
-    pub fn raw(mut self, content_type: &'static str, body: impl Into<String>) -> Self {
+    pub fn raw(mut self, content_type: &'static str, body: impl Into<Vec<u8>>) -> Self {
         self.content_type = content_type;
         self.raw = Some(body.into());
         self
@@ -127,7 +127,11 @@ impl fmt::Display for Request {
         let accept = if self.accept == media::JSON { "" } else { self.accept };
         write!(f, "{} {uri} ({agent}) {kind}{yaml}{accept} ", self.method)?;
         match &self.raw {
-            Some(raw) => f.write_str(raw),
+            Some(raw) => {
+                let text = String::from_utf8_lossy(raw);
+                let shown: String = text.chars().take(2000).collect();
+                f.write_str(&shown)
+            }
             None => write!(f, "{}", self.body),
         }
     }
@@ -194,7 +198,7 @@ impl Server {
         if !request.content_type.is_empty() {
             builder = builder.header("content-type", request.content_type);
             bytes = if let Some(raw) = &request.raw {
-                raw.clone().into_bytes()
+                raw.clone()
             } else if request.yaml {
                 yaml::document(&request.body).into_bytes()
             } else {

@@ -7,6 +7,11 @@ const KNOWN: &[(&str, &str)] = &[
         "lists: a token that is none",
         "a broken token's error quotes a character that is not UTF-8 differently",
     ),
+    (
+        "bad input: JSON with a number out of range",
+        "a number that no float holds is refused before it is known where it stands",
+    ),
+    ("bad input: YAML with a tab", "errors of YAML are worded by another parser"),
     ("lists: a timeout that is no duration", "the timeout of a request is neither read nor checked"),
     (
         "update: no managed fields",

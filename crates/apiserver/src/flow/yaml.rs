@@ -15,7 +15,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Value, String> {
         _ => {
             let options =
                 serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
-            let tree: Tree = serde_saphyr::from_str_with_options(text, options)
+            let tree: Tree = serde_saphyr::from_str_with_options(first_document(text), options)
                 .map_err(|error| told(&error.to_string()))?;
             tree.0
         }
@@ -25,6 +25,21 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Value, String> {
     }
     make_whole(&mut value);
     Ok(value)
+}
+
+/// What comes before the line that begins a second document; the rest is not looked at.
+fn first_document(text: &str) -> &str {
+    let is_mark = |line: &str| line.trim_end() == "---" || line.starts_with("--- ");
+    let (mut at, mut begun) = (0, false);
+    for line in text.split_inclusive('\n') {
+        if begun && is_mark(line) {
+            return &text[..at];
+        }
+        // What a first mark begins is the first document.
+        begun |= is_mark(line) || !(line.trim().is_empty() || line.starts_with(['#', '%']));
+        at += line.len();
+    }
+    text
 }
 
 fn make_whole(value: &mut Value) {
@@ -152,6 +167,7 @@ mod tests {
         let read = |text: &str| read(text.as_bytes()).unwrap();
         assert_eq!(read("n: 1\n\"y\": 2\n3: x\non: z\n"), json!({"false": 1, "y": 2, "3": "x", "true": "z"}));
         assert_eq!(read("a: {b: [1, ~, yes]}\n"), json!({"a": {"b": [1, null, true]}}));
+        assert_eq!(read("# c\n---\na: 1\n---\nb: 2\n"), json!({"a": 1}));
         assert_eq!(read("a: &x {b: 1}\nc: *x\n"), json!({"a": {"b": 1}, "c": {"b": 1}}));
     }
 }

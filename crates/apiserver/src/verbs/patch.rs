@@ -78,9 +78,10 @@ pub(super) fn read(kind: PatchType, bytes: &[u8], strictness: Strictness) -> Res
         (PatchType::Json, patch) if lenient => Ok(Patch::Json(patch)),
         (PatchType::Json, Value::Array(operations)) => {
             let odd = operations.iter().find(|item| !item.is_object() && !item.is_null());
-            match odd {
-                Some(odd) => Err(undecodable(unmarshal(odd, "handlers.jsonPatchOp"))),
-                None => Ok(Patch::Json(Value::Array(operations))),
+            match (odd, operations.iter().find_map(no_text)) {
+                (Some(odd), _) => Err(undecodable(unmarshal(odd, "handlers.jsonPatchOp"))),
+                (None, Some(why)) => Err(undecodable(why)),
+                (None, None) => Ok(Patch::Json(Value::Array(operations))),
             }
         }
         (PatchType::Json, Value::Null) => Ok(Patch::Json(Value::Null)),
@@ -91,6 +92,16 @@ pub(super) fn read(kind: PatchType, bytes: &[u8], strictness: Strictness) -> Res
         (_, other) if lenient || other.is_null() => Err(Status::bad_request("Invalid JSON Patch")),
         (_, other) => Err(undecodable(unmarshal(&other, "map[string]interface {}"))),
     }
+}
+
+/// Which of an operation's texts is none.
+fn no_text(operation: &Value) -> Option<String> {
+    let wrong = |name: &str| {
+        let value = operation.get(name).filter(|value| !value.is_string() && !value.is_null())?;
+        let shape = typed::shape(value);
+        Some(format!("json: cannot unmarshal {shape} into Go struct field jsonPatchOp.{name} of type string"))
+    };
+    ["op", "path", "from"].into_iter().find_map(wrong)
 }
 
 pub(super) fn make(
@@ -112,6 +123,7 @@ pub(super) fn make(
         (_, None) => return Err(Status::not_found(resource.named(), &operation.name)),
         (Patch::Json(patch), Some(live)) => patch::json_patch(live, patch).map_err(|error| match error {
             PatchError::Malformed(why) => Status::bad_request(why),
+            PatchError::TooMany { most, got } => Status::too_many_operations(most, got),
             _ => Status::patch_rejected(),
         })?,
         (Patch::Merge { patch, duplicates: given }, Some(live)) => {

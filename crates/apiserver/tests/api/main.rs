@@ -9,6 +9,7 @@ mod discovery;
 mod durable;
 mod faults;
 mod forms;
+mod hostile;
 mod kinds;
 mod namespaces;
 mod protobuf;

@@ -304,6 +304,10 @@ fn spoil(value: &mut Value, random: &mut Random, depth: usize) {
                 if depth == 0 && matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
                     return;
                 }
+                // A directive of the wrong type makes the reference drop the connection.
+                if name.starts_with('$') {
+                    return;
+                }
                 // A port of any type is read as 0, and what numbers are ports no type says.
                 if name.to_ascii_lowercase().contains("port") {
                     return;
