@@ -64,7 +64,8 @@ fn read(bytes: &[u8]) -> Option<Request<Full<Bytes>>> {
     *request.uri_mut() = Uri::try_from(&first[space + 1..]).ok()?;
     for line in lines {
         let Some(at) = line.iter().position(|byte| *byte == b':') else { continue };
-        let (name, value) = (HeaderName::from_bytes(&line[..at]), HeaderValue::from_bytes(line[at + 1..].trim_ascii()));
+        let (name, value) =
+            (HeaderName::from_bytes(&line[..at]), HeaderValue::from_bytes(line[at + 1..].trim_ascii()));
         if let (Ok(name), Ok(value)) = (name, value) {
             request.headers_mut().append(name, value);
         }
@@ -85,7 +86,8 @@ async fn answer(service: &ApiService, request: Request<Full<Bytes>>) {
         return;
     }
     let bytes = body.collect().await.expect("a body").to_bytes();
-    let is_json = head.headers.get("content-type").is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+    let is_json =
+        head.headers.get("content-type").is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
     if is_json && !bytes.is_empty() {
         let value: Value = serde_json::from_slice(&bytes).unwrap_or_else(|error| panic!("{asked}: {error}"));
         if code >= 400 {
@@ -106,7 +108,10 @@ async fn still_readable(service: &ApiService) {
             let name = metadata["name"].as_str().expect("a name");
             let item = match metadata["namespace"].as_str() {
                 Some(namespace) => {
-                    format!("{}/namespaces/{namespace}/{plural}/{name}", &path[..path.len() - plural.len() - 1])
+                    format!(
+                        "{}/namespaces/{namespace}/{plural}/{name}",
+                        &path[..path.len() - plural.len() - 1]
+                    )
                 }
                 None => format!("{path}/{name}"),
             };

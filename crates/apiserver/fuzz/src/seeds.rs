@@ -2,10 +2,15 @@
 
 /// Inputs of the target.
 pub fn seeds() -> Vec<Vec<u8>> {
-    let mut seeds: Vec<Vec<u8>> = TEXT.iter().map(|seed| seed.replace("\n~\n", "\0\n").into_bytes()).collect();
+    let mut seeds: Vec<Vec<u8>> =
+        TEXT.iter().map(|seed| seed.replace("\n~\n", "\0\n").into_bytes()).collect();
     // A ConfigMap in protobuf: the magic number, its type, its name and one key.
-    let mut protobuf = b"POST /api/v1/namespaces/default/configmaps\nContent-Type: application/vnd.kubernetes.protobuf\n\n".to_vec();
-    protobuf.extend(b"k8s\0\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x0d\x0a\x03\x0a\x01a\x12\x06\x0a\x01k\x12\x01v");
+    let mut protobuf =
+        b"POST /api/v1/namespaces/default/configmaps\nContent-Type: application/vnd.kubernetes.protobuf\n\n"
+            .to_vec();
+    protobuf.extend(
+        b"k8s\0\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x0d\x0a\x03\x0a\x01a\x12\x06\x0a\x01k\x12\x01v",
+    );
     seeds.push(protobuf);
     seeds
 }
