@@ -3,12 +3,14 @@
 //! A behaviour is an `async fn(Script) -> anyhow::Result<Script>`. It decides nothing about right and wrong: what the
 //! reference answers is right. It may only look at answers to make its next request.
 
+mod admission;
 mod applying;
 mod bad_input;
 mod built_in;
 mod crud;
 mod definitions;
 mod deleting;
+mod expressions;
 mod keywords;
 mod known;
 mod lists;
@@ -84,6 +86,8 @@ pub fn behaviours() -> Vec<Behaviour> {
         rules::behaviours(),
         built_in::behaviours(),
         bad_input::behaviours(),
+        admission::behaviours(),
+        expressions::behaviours(),
     ]
     .concat()
 }

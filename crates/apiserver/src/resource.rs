@@ -39,6 +39,8 @@ pub struct Resource {
     pub subresources: Vec<Subresource>,
     /// The type of a custom resource; none preserves everything. See [`Self::schema`] for those of all.
     pub schema: Option<Arc<Schema>>,
+    /// The rules of a custom resource's type.
+    pub validations: Option<Arc<windlass_schema::rules::Rules>>,
     /// Where a field selector may look, beside `metadata.name` and `metadata.namespace`: the selector's label and the
     /// path of the field. A missing field selects as the given text.
     pub selectable: Vec<Selectable>,

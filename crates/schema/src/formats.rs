@@ -1,6 +1,7 @@
 //! The formats of strings that CRDs may ask for; all others are ignored, as Kubernetes does.
 
-mod net;
+pub(crate) mod duration;
+pub(crate) mod net;
 
 use crate::names;
 use crate::pattern::{self, Pattern};
@@ -18,7 +19,7 @@ const STRING_FORMATS: &[Format] = &[
     ("creditcard", is_credit_card),
     ("date", is_date),
     ("datetime", is_date_time),
-    ("duration", is_duration),
+    ("duration", |text| duration::any(text).is_some()),
     ("email", net::is_email),
     ("hexcolor", |text| HEX_COLOR.matches(text)),
     ("hostname", is_hostname),
@@ -171,77 +172,6 @@ fn is_date_time(text: &str) -> bool {
     let lower = text.to_lowercase();
     let mut parts = lower.split('t');
     parts.next().is_some_and(is_date) && parts.next().is_some_and(|time| TIME.matches(time))
-}
-
-/// Go's durations, and `2 weeks`: any number followed by a known unit.
-fn is_duration(text: &str) -> bool {
-    is_go_duration(text) || has_spoken_duration(text)
-}
-
-fn is_go_duration(text: &str) -> bool {
-    let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
-    if rest == "0" {
-        return true;
-    }
-    if rest.is_empty() {
-        return false;
-    }
-    // Go counts nanoseconds in 64 bits.
-    let mut total = 0.0_f64;
-    while !rest.is_empty() {
-        let number_end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
-        let (number, tail) = rest.split_at(number_end);
-        if number.matches('.').count() > 1 || !number.contains(|c: char| c.is_ascii_digit()) {
-            return false;
-        }
-        let unit_end = tail.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(tail.len());
-        let (unit, tail) = tail.split_at(unit_end);
-        let nanoseconds = match unit {
-            "ns" => 1.0,
-            "us" | "µs" | "μs" => 1e3,
-            "ms" => 1e6,
-            "s" => 1e9,
-            "m" => 60e9,
-            "h" => 3600e9,
-            _ => return false,
-        };
-        total += number.parse::<f64>().unwrap_or(f64::INFINITY) * nanoseconds;
-        rest = tail;
-    }
-    total < i64::MAX as f64
-}
-
-fn has_spoken_duration(text: &str) -> bool {
-    const UNITS: &[&[&str]] = &[
-        &["ns", "nano"],
-        &["us", "µs", "micro"],
-        &["ms", "milli"],
-        &["s", "sec"],
-        &["m", "min"],
-        &["h", "hr", "hour"],
-        &["d", "day"],
-        &["w", "wk", "week"],
-    ];
-    let mut found = false;
-    let mut rest = text;
-    while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
-        let number = &rest[start..];
-        let end = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
-        let unit = number[end..].trim_start_matches([' ', '\t', '\n', '\r', '\x0c']);
-        let unit_end = unit.find(|c: char| !c.is_ascii_alphabetic() && c != 'µ').unwrap_or(unit.len());
-        if unit_end > 0 {
-            if number[..end].parse::<i64>().is_err() {
-                return false;
-            }
-            let name = unit[..unit_end].to_lowercase();
-            found |= UNITS.iter().any(|variants| {
-                variants.contains(&name.as_str())
-                    || variants.last().is_some_and(|longest| name.starts_with(longest))
-            });
-        }
-        rest = &unit[unit_end..];
-    }
-    found
 }
 
 fn is_hostname(text: &str) -> bool {

@@ -1,6 +1,8 @@
 //! What Kubernetes types are: schemas, validation, defaults and merges. Pure: no I/O, no clock.
 
 pub mod apply;
+mod cel;
+mod correlate;
 pub mod default;
 pub mod embedded;
 pub mod field;
@@ -15,11 +17,13 @@ pub mod patch;
 mod pattern;
 pub mod proto;
 pub mod prune;
+pub mod rules;
 pub mod schema;
 pub mod selector;
 pub mod strategic;
 pub mod structural;
 pub mod validate;
+pub mod yaml;
 
 pub use field::{ErrorKind, FieldError, Path};
 pub use go::quote;

@@ -16,7 +16,31 @@ pub(crate) fn compile(pattern: &str) -> Pattern {
         Err(regex::Error::CompiledTooBig(_)) => {
             Pattern::Broken("error parsing regexp: expression too large".to_owned())
         }
-        Err(_) => Pattern::Broken(format!("error parsing regexp: `{pattern}`")),
+        Err(_) => Pattern::Broken(format!("error parsing regexp: {}", complaint(pattern))),
+    }
+}
+
+/// What Go says of a broken pattern, as far as both engines see the same mistake.
+fn complaint(pattern: &str) -> String {
+    use regex_syntax::ast::ErrorKind;
+    let translated = translate(pattern);
+    let Err(error) = regex_syntax::ast::parse::Parser::new().parse(&translated) else {
+        return format!("invalid expression: `{pattern}`");
+    };
+    let span = error.span();
+    let at = translated.get(span.start.offset..span.end.offset).unwrap_or_default();
+    let rest = translated.get(span.start.offset..).unwrap_or_default();
+    match error.kind() {
+        ErrorKind::GroupUnclosed => format!("missing closing ): `{pattern}`"),
+        ErrorKind::GroupUnopened => format!("unexpected ): `{pattern}`"),
+        ErrorKind::ClassUnclosed => format!("missing closing ]: `{rest}`"),
+        ErrorKind::ClassRangeInvalid => format!("invalid character class range: `{at}`"),
+        ErrorKind::RepetitionMissing => format!("missing argument to repetition operator: `{at}`"),
+        ErrorKind::RepetitionCountInvalid => format!("invalid repeat count: `{at}`"),
+        ErrorKind::EscapeUnexpectedEof => "trailing backslash at end of expression: ``".to_owned(),
+        ErrorKind::EscapeUnrecognized => format!("invalid escape sequence: `{at}`"),
+        ErrorKind::UnsupportedLookAround => format!("invalid or unsupported Perl syntax: `{at}`"),
+        _ => format!("invalid expression: `{pattern}`"),
     }
 }
 

@@ -10,6 +10,7 @@ mod node;
 
 use crate::field::{FieldError, Path};
 use crate::parse::MAX_SCHEMA_DEPTH;
+use crate::rules;
 use crate::schema::Schema;
 use node::Node;
 use serde_json::Value;
@@ -48,8 +49,11 @@ pub fn check(schema: &Value, path: &Path) -> Vec<FieldError> {
     if errors.is_empty() {
         errors.extend(unsupported.map(|why| FieldError::invalid(path, "", why)));
     }
-    if errors.is_empty() {
-        errors.extend(read.err().unwrap_or_default());
+    match read {
+        Err(wrong) if errors.is_empty() => errors.extend(wrong),
+        // Rules are compiled only for what is in order: their types would be wrong too.
+        Ok(schema) if errors.is_empty() => errors.extend(rules::check(&schema, path)),
+        _ => {}
     }
     errors
 }

@@ -2,8 +2,9 @@
 
 use super::yaml;
 use anyhow::Context;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fmt;
+use windlass_apiserver::protobuf;
 
 /// A request that can be sent to either server.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,6 +33,8 @@ pub struct Request {
 pub mod media {
     /// JSON, as creates and updates have it.
     pub const JSON: &str = "application/json";
+    /// Protobuf, in Kubernetes' envelope.
+    pub const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
     /// RFC 6902.
     pub const JSON_PATCH: &str = "application/json-patch+json";
     /// RFC 7386.
@@ -144,7 +147,7 @@ pub struct Answer {
     pub status: u16,
     /// The `Warning` headers.
     pub warnings: Vec<String>,
-    /// The body.
+    /// The body. What came as protobuf is inside an object that says so; what is neither that nor JSON is a text.
     pub body: Value,
 }
 
@@ -218,8 +221,12 @@ impl Server {
             .iter()
             .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
             .collect();
-        let body = serde_json::from_slice(&bytes)
-            .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned()));
+        let media = head.headers.get("content-type").and_then(|value| value.to_str().ok());
+        let body = match media.is_some_and(|media| media.starts_with(media::PROTOBUF)) {
+            true => json!({"protobuf": protobuf::decode(&bytes).context("reading protobuf")?}),
+            false => serde_json::from_slice(&bytes)
+                .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned())),
+        };
         Ok(Answer { status: head.status.as_u16(), warnings, body })
     }
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use windlass_schema::Schema;
+use windlass_schema::rules::Rules;
 
 fn strings(value: Option<&Value>) -> Vec<String> {
     let items = value.and_then(Value::as_array).into_iter().flatten();
@@ -32,39 +33,44 @@ pub(crate) fn resources(crd: &Value, stamp: u64) -> Vec<Resource> {
     let schemas = Arc::new(schemas(crd, group));
     let served = versions(crd).iter().filter(|version| flag(version, "served"));
     served
-        .map(|version| Resource {
-            group: group.to_owned(),
-            version: text(version, &["name"]).to_owned(),
-            kind: name("kind"),
-            list_kind: name("listKind"),
-            plural: name("plural"),
-            singular: name("singular"),
-            namespaced: text(crd, &["spec", "scope"]) == "Namespaced",
-            short_names: strings(crd.pointer("/status/acceptedNames/shortNames")),
-            categories: strings(crd.pointer("/status/acceptedNames/categories")),
-            verbs: owned(&[
-                "delete",
-                "deletecollection",
-                "get",
-                "list",
-                "patch",
-                "create",
-                "update",
-                "watch",
-            ]),
-            subresources: subresources(crd, version),
-            schema: schemas.get(&format!("{group}/{}", text(version, &["name"]))).cloned(),
-            selectable: selectable(version),
-            custom: true,
-            stored_as: stored_as.clone(),
-            schemas: schemas.clone(),
-            definition: text(crd, &["metadata", "name"]).to_owned(),
-            stamp,
-            pristine: untouched,
-            terminating: !text(crd, &["metadata", "deletionTimestamp"]).is_empty(),
-            deprecation: deprecation(crd, version),
-            columns: table::custom_columns(version).into(),
-            ..Resource::default()
+        .map(|version| {
+            let schema = schemas.get(&format!("{group}/{}", text(version, &["name"]))).cloned();
+            let validations = schema.as_deref().and_then(Rules::compile).map(Arc::new);
+            Resource {
+                group: group.to_owned(),
+                version: text(version, &["name"]).to_owned(),
+                kind: name("kind"),
+                list_kind: name("listKind"),
+                plural: name("plural"),
+                singular: name("singular"),
+                namespaced: text(crd, &["spec", "scope"]) == "Namespaced",
+                short_names: strings(crd.pointer("/status/acceptedNames/shortNames")),
+                categories: strings(crd.pointer("/status/acceptedNames/categories")),
+                verbs: owned(&[
+                    "delete",
+                    "deletecollection",
+                    "get",
+                    "list",
+                    "patch",
+                    "create",
+                    "update",
+                    "watch",
+                ]),
+                subresources: subresources(crd, version),
+                schema,
+                validations,
+                selectable: selectable(version),
+                custom: true,
+                stored_as: stored_as.clone(),
+                schemas: schemas.clone(),
+                definition: text(crd, &["metadata", "name"]).to_owned(),
+                stamp,
+                pristine: untouched,
+                terminating: !text(crd, &["metadata", "deletionTimestamp"]).is_empty(),
+                deprecation: deprecation(crd, version),
+                columns: table::custom_columns(version).into(),
+                ..Resource::default()
+            }
         })
         .collect()
 }

@@ -103,6 +103,7 @@ pub(crate) fn create(operation: &Operation<'_>, object: &mut Value) {
             if rules.generation && rules.raised != Raised::Later {
                 child(object, "metadata").insert("generation".to_owned(), json!(1));
             }
+            kinds::disabled::drop(&resource.definition, object);
             (rules.prepare_create)(operation, object);
             if resource.has_subresource("status") {
                 // What was reset is filled in again.
@@ -147,6 +148,7 @@ pub(crate) fn update(operation: &Operation<'_>, new: &mut Value, old: &Value) {
                 keep_metadata(rules, new, old_metadata);
                 (rules.prepare_status)(operation, new, old);
             }
+            kinds::disabled::drop(&resource.definition, new);
             (rules.prepare_update)(new, old);
         }
         None => custom_update(operation, resource, new, old),
@@ -293,8 +295,11 @@ pub(crate) fn uid() -> String {
     let mut bytes = random::<16>();
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;
-    let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{}-{}-{}-{}-{}", &text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..])
+    let mut text = format!("{:032x}", u128::from_be_bytes(bytes));
+    for at in [20, 16, 12, 8] {
+        text.insert(at, '-');
+    }
+    text
 }
 
 /// A name that begins so and is likely nobody's.

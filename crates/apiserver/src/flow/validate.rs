@@ -7,7 +7,7 @@ use crate::resource::Resource;
 use crate::status::{Named, Status};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use windlass_schema::field::{FieldError, Path};
+use windlass_schema::field::{ErrorKind, FieldError, Path};
 use windlass_schema::meta::NameRule;
 use windlass_schema::{meta, validate};
 
@@ -27,6 +27,7 @@ pub(crate) fn create(operation: &Operation<'_>, object: &Value) -> Result<(), St
                 if let Some(schema) = &resource.schema {
                     errors.extend(validate::validate(schema, object, &Path::root()));
                 }
+                by_rules(operation, object, None, &mut errors);
                 errors
             }
             errors => errors,
@@ -68,9 +69,31 @@ pub(crate) fn update(operation: &Operation<'_>, new: &Value, old: &Value) -> Res
                     _ => validate::validate_update(schema, new, old, &Path::root()),
                 });
             }
+            by_rules(operation, new, Some(old), &mut errors);
         }
     }
     refuse(resource, new, &errors)
+}
+
+/// What the rules of its definition say of an object; only if nothing is wrong that could confuse them.
+fn by_rules(operation: &Operation<'_>, object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    let Some(rules) = &operation.resource.validations else { return };
+    let confusing = [
+        ErrorKind::NotSupported,
+        ErrorKind::Required,
+        ErrorKind::TooLong,
+        ErrorKind::TooMany,
+        ErrorKind::TypeInvalid,
+    ];
+    if errors.iter().any(|error| confusing.contains(&error.kind)) {
+        let why = "some validation rules were not checked because the object was invalid; correct the existing errors \
+                   to complete validation";
+        errors.push(FieldError::invalid(&Path::root(), Value::Null, why));
+        return;
+    }
+    let verdict = rules.validate(object, old);
+    errors.extend(verdict.errors);
+    operation.warn(verdict.warnings);
 }
 
 /// Fields that are set once.
@@ -116,10 +139,11 @@ fn core_finalizers(resource: &Resource, rules: &Rules, object: &Value) -> Vec<Fi
     unqualified.map(|(index, name)| FieldError::invalid(&path.index(index), name, why)).collect()
 }
 
-/// What is allowed and unwise: in custom objects, finalizers that others may use too.
-pub(crate) fn warnings(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<String> {
-    if !resource.custom {
-        return Vec::new();
+/// What is allowed and unwise: as a kind's row says, and in custom objects, finalizers that others may use too.
+pub(crate) fn warnings(operation: &Operation<'_>, new: &Value, old: Option<&Value>) -> Vec<String> {
+    let resource = &operation.resource;
+    if let Some(rules) = resource.rules {
+        return if operation.subresource.is_empty() { (rules.warn)(new, old) } else { Vec::new() };
     }
     let had: BTreeSet<&str> = old.into_iter().flat_map(finalizers).collect();
     let added: BTreeSet<&str> =

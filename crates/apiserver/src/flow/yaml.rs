@@ -1,30 +1,114 @@
-//! YAML, as Go reads it: keys, too, are read for what they look like.
+//! YAML as bodies have it and as Go reads it: a value, whose keys, too, are read for what they look like, and the keys that
+//! were given twice.
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
+use serde_saphyr::Spanned;
+use std::cell::RefCell;
 use std::fmt;
 use windlass_schema::json;
 
+/// A document, and what a strict reader minds about it.
+#[derive(Debug)]
+pub(crate) struct Document {
+    pub(crate) value: Value,
+    /// In which lines keys were given again, in the words of Go's reader.
+    pub(crate) duplicates: Vec<String>,
+}
+
 /// Reads YAML, of which JSON is a part. The last of duplicate keys wins, and what is written as a float but is whole is an
 /// integer.
-pub(crate) fn read(bytes: &[u8]) -> Result<Value, String> {
+pub(crate) fn read(bytes: &[u8]) -> Result<Document, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| "yaml: invalid UTF-8".to_owned())?;
-    let mut value = match json::read(bytes) {
+    let (mut value, duplicates) = match json::read(bytes) {
         // JSON is the common case and has its own reader.
-        Ok(document) if text.trim_start().starts_with('{') => document.value,
-        _ => {
-            let options =
-                serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
-            let tree: Tree = serde_saphyr::from_str_with_options(first_document(text), options)
-                .map_err(|error| told(&error.to_string()))?;
-            tree.0
+        Ok(document) if text.trim_start().starts_with('{') && document.duplicates.is_empty() => {
+            (document.value, Vec::new())
         }
+        _ => with_duplicates(text)?,
     };
     if too_deep(&value, json::MAX_DEPTH) {
         return Err("yaml: exceeded max depth".to_owned());
     }
     make_whole(&mut value);
-    Ok(value)
+    Ok(Document { value, duplicates })
+}
+
+fn with_duplicates(text: &str) -> Result<(Value, Vec<String>), String> {
+    let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
+    let text = first_document(text);
+    let Tree(value) =
+        serde_saphyr::from_str_with_options(text, options).map_err(|error| told(&error.to_string()))?;
+    let duplicates = RefCell::default();
+    let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
+    // It was readable once: what is looked for now is only where.
+    let _ = serde_saphyr::with_deserializer_from_str_with_options(text, options, |source| {
+        Node(&duplicates).deserialize(source)
+    });
+    Ok((value, duplicates.into_inner()))
+}
+
+/// A value, read for the keys that it gives twice.
+#[derive(Clone, Copy)]
+struct Node<'a>(&'a RefCell<Vec<String>>);
+
+impl<'de> DeserializeSeed<'de> for Node<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, source: D) -> Result<(), D::Error> {
+        source.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Node<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E: Error>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E: Error>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut source: A) -> Result<(), A::Error> {
+        while source.next_element_seed(self)?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut source: A) -> Result<(), A::Error> {
+        let mut seen: Vec<String> = Vec::new();
+        while let Some(key) = source.next_key::<Spanned<String>>()? {
+            if seen.contains(&key.value) {
+                let line = key.referenced.line();
+                self.0.borrow_mut().push(format!("line {line}: key {:?} already set in map", key.value));
+            } else {
+                seen.push(key.value);
+            }
+            source.next_value_seed(self)?;
+        }
+        Ok(())
+    }
 }
 
 /// What comes before the line that begins a second document; the rest is not looked at.
@@ -163,8 +247,21 @@ mod tests {
     use serde_json::json;
 
     #[test]
+    fn keys_given_twice_are_told_with_their_lines() {
+        let document = read(b"a: 1\nb:\n  x: 1\n  x: 2\n  y: {z: 1, z: 3}\na: 4.0\n").expect("YAML");
+        assert_eq!(document.value, json!({"a": 4, "b": {"x": 2, "y": {"z": 3}}}));
+        let lines = ["line 4: key \"x\"", "line 5: key \"z\"", "line 6: key \"a\""];
+        let expected: Vec<String> = lines.iter().map(|line| format!("{line} already set in map")).collect();
+        assert_eq!(document.duplicates, expected);
+        assert_eq!(
+            read(br#"{"a": 1, "a": 2}"#).expect("JSON").duplicates,
+            ["line 1: key \"a\" already set in map"]
+        );
+    }
+
+    #[test]
     fn keys_are_read_as_go_reads_them() {
-        let read = |text: &str| read(text.as_bytes()).unwrap();
+        let read = |text: &str| read(text.as_bytes()).expect("YAML").value;
         assert_eq!(read("n: 1\n\"y\": 2\n3: x\non: z\n"), json!({"false": 1, "y": 2, "3": "x", "true": "z"}));
         assert_eq!(read("a: {b: [1, ~, yes]}\n"), json!({"a": {"b": [1, null, true]}}));
         assert_eq!(read("# c\n---\na: 1\n---\nb: 2\n"), json!({"a": 1}));

@@ -10,7 +10,7 @@ use crate::status::{Named, Status};
 use crate::store::{Key, ListQuery, Store};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 use windlass_clock::{Clock, Moment};
@@ -228,52 +228,64 @@ fn numbers(first: u16, last: u16) -> impl Iterator<Item = u16> {
     (0..count).filter_map(move |step| u16::try_from(u32::from(first) + (start + step) % count).ok())
 }
 
-/// What a Service has only because of its type goes with it, unless it was changed too: then that is for validation to say.
-fn drop_with_type(new: &mut Value, old: &Value) {
+/// What a Service was given stays its own, unless it says otherwise, or has no use for it any more.
+pub(super) fn prepare_update(new: &mut Value, old: &Value) {
+    keep_allocated(new, old);
+    give_back(new, old);
+}
+
+/// Takes away what only another type of Service needs, where the client left it as it was.
+fn give_back(new: &mut Value, old: &Value) {
     let kind = |service: &Value| text(service, &["spec", "type"]).to_owned();
-    let (now, before) = (kind(new), kind(old));
-    let reachable = |kind: &str| matches!(kind, "NodePort" | "LoadBalancer");
-    let health = |service: &Value| {
-        kind(service) == "LoadBalancer" && text(service, &["spec", "externalTrafficPolicy"]) == "Local"
+    let (is, was) = (kind(new), kind(old));
+    let same = |new: &Value, field: &str| {
+        new.get("spec").and_then(|spec| spec.get(field)) == old.get("spec").and_then(|spec| spec.get(field))
     };
-    let mut gone: Vec<&str> = Vec::new();
-    if before != "ExternalName" && now == "ExternalName" {
-        gone.extend(["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"]);
+    let mut unneeded = Vec::new();
+    if is == "ExternalName" && was != "ExternalName" {
+        if same(new, "clusterIP") && same(new, "clusterIPs") {
+            unneeded.extend(["clusterIP", "clusterIPs"]);
+        }
+        unneeded.extend(["ipFamilies", "ipFamilyPolicy"].into_iter().filter(|field| same(new, field)));
     }
-    if health(old) && !health(new) {
-        gone.push("healthCheckNodePort");
-    }
-    if before == "LoadBalancer" && now != "LoadBalancer" {
-        gone.extend(["allocateLoadBalancerNodePorts", "loadBalancerClass"]);
-    }
-    if reachable(&before) && !reachable(&now) {
-        gone.push("externalTrafficPolicy");
-    }
-    let node_ports = |service: &Value| -> Vec<Value> {
-        let ports = service.pointer("/spec/ports").and_then(Value::as_array).into_iter().flatten();
-        ports.filter_map(|port| port.get("nodePort").cloned()).collect()
+    let has_ports = |kind: &str| matches!(kind, "NodePort" | "LoadBalancer");
+    let checks_health = |service: &Value, kind: &str| {
+        kind == "LoadBalancer" && text(service, &["spec", "externalTrafficPolicy"]) == "Local"
     };
-    let known = node_ports(old);
-    let unused =
-        reachable(&before) && !reachable(&now) && node_ports(new).iter().all(|port| known.contains(port));
-    let spec = child(new, "spec");
-    for field in gone {
-        if spec.get(field) == old.get("spec").and_then(|spec| spec.get(field)) {
-            spec.remove(field);
+    let is_reached = |service: &Value, kind: &str| {
+        let external = service.pointer("/spec/externalIPs").and_then(Value::as_array);
+        has_ports(kind) || (kind == "ClusterIP" && external.is_some_and(|list| !list.is_empty()))
+    };
+    for (field, needed, was_needed) in [
+        ("healthCheckNodePort", checks_health(new, &is), checks_health(old, &was)),
+        ("allocateLoadBalancerNodePorts", is == "LoadBalancer", was == "LoadBalancer"),
+        ("loadBalancerClass", is == "LoadBalancer", was == "LoadBalancer"),
+        ("externalTrafficPolicy", is_reached(new, &is), is_reached(old, &was)),
+    ] {
+        if was_needed && !needed && same(new, field) {
+            unneeded.push(field);
         }
     }
-    if unused {
-        let ports = spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten();
-        ports.filter_map(Value::as_object_mut).for_each(|port| drop(port.remove("nodePort")));
+    let node_ports = |service: &Value| -> BTreeSet<i64> {
+        let ports = service.pointer("/spec/ports").and_then(Value::as_array).into_iter().flatten();
+        ports.filter_map(|port| port.get("nodePort")?.as_i64()).filter(|port| *port != 0).collect()
+    };
+    let loses_ports = has_ports(&was) && !has_ports(&is) && node_ports(old).is_superset(&node_ports(new));
+    let spec = child(new, "spec");
+    for field in unneeded {
+        spec.remove(field);
     }
-    if now != "LoadBalancer" {
+    if loses_ports {
+        let ports = spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten();
+        ports.filter_map(Value::as_object_mut).for_each(|port| _ = port.remove("nodePort"));
+    }
+    if is != "LoadBalancer" {
         child(new, "status").insert("loadBalancer".to_owned(), json!({}));
     }
 }
 
 /// What a Service was given stays its own, unless it says otherwise.
-pub(super) fn keep_allocated(new: &mut Value, old: &Value) {
-    drop_with_type(new, old);
+fn keep_allocated(new: &mut Value, old: &Value) {
     if needs_address(new) && needs_address(old) {
         for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
             inherit(child(new, "spec"), old, field);

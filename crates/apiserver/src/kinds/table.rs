@@ -1,6 +1,7 @@
 //! The rows.
 
-use super::{checks, events, pods, prepare, services, workloads};
+use super::{checks, events, pods, prepare, services, warnings, workloads};
+use crate::admission;
 use crate::crd;
 use crate::flow::Operation;
 use crate::status::Status;
@@ -70,6 +71,8 @@ pub(crate) struct Rules {
     /// A new object as it is written where that is not how it is read: with what is filled in only when it is read again,
     /// the first update writes more than it changes.
     pub(crate) unsettled: fn(&Value) -> Option<Value>,
+    /// What is allowed and unwise, in words for the client; given the object as it was, if it was.
+    pub(crate) warn: fn(&Value, Option<&Value>) -> Vec<String>,
     /// Does the reference keep no cache of it?
     pub(crate) uncached: bool,
     /// Fields that a field selector may name.
@@ -82,6 +85,8 @@ pub(crate) struct Rules {
     pub(crate) default: fn(&mut Value),
     /// What admission adds to a new object, or why it refuses it.
     pub(crate) admit: fn(&Operation<'_>, &mut Value) -> Result<(), Status>,
+    /// Why admission refuses what the object is to be, if it does; given the object as it was, if it was.
+    pub(crate) check: fn(&Operation<'_>, &Value, Option<&Value>) -> Result<(), Status>,
     /// What is given out once the object is known to be valid; given the object as it was, if it was.
     pub(crate) allocate: fn(&Operation<'_>, &mut Value, Option<&Value>) -> Result<(), Status>,
     /// What creation sets whatever the client sent.
@@ -122,12 +127,14 @@ const PLAIN: Rules = Rules {
     raised: Raised::ByContent,
     status_keeps: Kept::Fields(&[]),
     unsettled: |_| None,
+    warn: |_, _| Vec::new(),
     uncached: false,
     selectable: &[],
     owned: &[],
     brings_status: false,
     default: |_| {},
     admit: |_, _| Ok(()),
+    check: |_, _, _| Ok(()),
     allocate: |_, _, _| Ok(()),
     prepare_create: |_, _| {},
     prepare_update: |_, _| {},
@@ -230,6 +237,7 @@ static TABLE: &[Rules] = &[
     Rules {
         plural: "pods",
         status_keeps: Kept::Fields(&["ownerReferences"]),
+        warn: |new, _| warnings::pod(new),
         validate: workloads::pod,
         validate_update: workloads::pod_update,
         revalidates: false,
@@ -246,7 +254,8 @@ static TABLE: &[Rules] = &[
             ("status.nominatedNodeName", &["status", "nominatedNodeName"]),
         ],
         default: pods::addresses,
-        admit: pods::admit,
+        admit: admission::pod,
+        check: admission::check_pod,
         grace: Some(pods::grace),
         prepare_create: pods::prepare,
         prepare_update: pods::prepare_update,
@@ -255,6 +264,7 @@ static TABLE: &[Rules] = &[
     Rules { plural: "podtemplates", shows_deleted: true, generation: true, ..PLAIN },
     Rules {
         plural: "services",
+        warn: |new, _| warnings::service(new),
         validate: workloads::service,
         validate_update: workloads::service_update,
         revalidates: false,
@@ -263,7 +273,7 @@ static TABLE: &[Rules] = &[
         name: NameRule::Label,
         selectable: &[("spec.clusterIP", &["spec", "clusterIP"]), ("spec.type", &["spec", "type"])],
         allocate: services::allocate,
-        prepare_update: services::keep_allocated,
+        prepare_update: services::prepare_update,
         ..PLAIN
     },
     Rules {
@@ -286,7 +296,11 @@ static TABLE: &[Rules] = &[
         plural: "persistentvolumeclaims",
         unsettled: prepare::unsettled_claim,
         shows_deleted: true,
+        admit: admission::claim,
+        check: admission::check_claim,
         prepare_create: prepare::claim,
+        prepare_update: |new, _| prepare::claim_source(new),
+        warn: |new, _| warnings::claim(new),
         ..PLAIN
     },
     Rules {
@@ -294,11 +308,13 @@ static TABLE: &[Rules] = &[
         prepare_status: prepare::volume_status,
         shows_deleted: true,
         prepare_create: prepare::volume,
+        warn: |new, _| warnings::volume(new),
         ..PLAIN
     },
     Rules {
         plural: "replicationcontrollers",
         dependents: Dependents::Orphaned,
+        warn: warnings::template,
         generation: true,
         selectable: &[("status.replicas", &["status", "replicas"])],
         ..PLAIN
@@ -308,6 +324,7 @@ static TABLE: &[Rules] = &[
         plural: "deployments",
         raised: Raised::ByContentOr("annotations"),
         status_keeps: Kept::Fields(&["labels"]),
+        warn: warnings::template,
         validate: workloads::deployment,
         validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::deployment(new) },
         revalidates: false,
@@ -318,6 +335,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "apps",
         plural: "statefulsets",
+        warn: warnings::template,
         validate: workloads::stateful_set,
         validate_update: workloads::stateful_set_update,
         revalidates: false,
@@ -327,6 +345,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "apps",
         plural: "replicasets",
+        warn: warnings::template,
         validate: workloads::replica_set,
         validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::replica_set(new) },
         revalidates: false,
@@ -338,6 +357,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "apps",
         plural: "daemonsets",
+        warn: warnings::template,
         validate: workloads::daemon_set,
         validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::daemon_set(new) },
         revalidates: false,
@@ -354,6 +374,7 @@ static TABLE: &[Rules] = &[
                            to remove them or set propagationPolicy=Orphan to suppress this warning",
         dependents: Dependents::Orphaned,
         unsettled: prepare::unsettled_job,
+        warn: warnings::template,
         validate: workloads::job,
         validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::job(new) },
         revalidates: false,
@@ -374,6 +395,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "batch",
         plural: "cronjobs",
+        warn: warnings::cron_job,
         validate: workloads::cron_job,
         validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::cron_job(new) },
         revalidates: false,
@@ -387,8 +409,13 @@ static TABLE: &[Rules] = &[
         unconditional_update: false,
         ..PLAIN
     },
-    Rules { group: "networking.k8s.io", plural: "ingresses", generation: true, ..PLAIN },
-    Rules { group: "networking.k8s.io", plural: "servicecidrs", status_keeps: Kept::All, ..PLAIN },
+    Rules {
+        group: "networking.k8s.io",
+        plural: "ingresses",
+        generation: true,
+        admit: admission::ingress,
+        ..PLAIN
+    },
     Rules {
         group: "networking.k8s.io",
         plural: "ingressclasses",
@@ -401,6 +428,7 @@ static TABLE: &[Rules] = &[
         group: "discovery.k8s.io",
         plural: "endpointslices",
         raised: Raised::ByContentOr("labels"),
+        warn: warnings::endpoint_slice,
         fixed: &[("addressType", FIXED)],
         generation: true,
         ..PLAIN
@@ -572,14 +600,15 @@ static TABLE: &[Rules] = &[
         generation: true,
         ..PLAIN
     },
-    Rules { plural: "resourcequotas", shows_deleted: true, ..PLAIN },
+    Rules { plural: "resourcequotas", shows_deleted: true, warn: warnings::quota, ..PLAIN },
     Rules {
         plural: "serviceaccounts",
         shows_deleted: true,
-        prepare_create: |_, account| prepare::account(account),
-        prepare_update: |new, _| prepare::account(new),
+        prepare_create: |_, account| prepare::service_account(account),
+        prepare_update: |new, _| prepare::service_account(new),
         ..PLAIN
     },
+    Rules { group: "networking.k8s.io", plural: "servicecidrs", status_keeps: Kept::All, ..PLAIN },
     Rules {
         group: "storage.k8s.io",
         plural: "storageclasses",

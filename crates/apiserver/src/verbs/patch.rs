@@ -20,7 +20,7 @@ pub(super) enum Patch {
     Json(Value),
     Merge { patch: Value, duplicates: Vec<String> },
     Strategic(Result<(Map<String, Value>, Vec<String>), String>),
-    Apply(Value),
+    Apply { intent: Value, duplicates: Vec<String> },
 }
 
 pub(crate) async fn patch(call: &Call<'_>) -> Result<Answer, Status> {
@@ -47,7 +47,7 @@ pub(crate) async fn patch(call: &Call<'_>) -> Result<Answer, Status> {
     };
     let expectation = Expectation { may_create, ..Expectation::default() };
     let (outcome, created) = rewrite(&operation, &expectation, make).await?;
-    Ok(Answer::new(if created { 201 } else { 200 }, outcome.bytes(resource)))
+    Ok(outcome.answer(call, if created { 201 } else { 200 }))
 }
 
 /// Reads a patch. Its errors wait until it is known what is to be patched.
@@ -57,11 +57,13 @@ pub(super) fn read(kind: PatchType, bytes: &[u8], strictness: Strictness) -> Res
         format!("json: cannot unmarshal {} into Go value of type {go}", typed::shape(value))
     };
     if kind == PatchType::Apply {
-        let intent = yaml::read(bytes).map_err(|error| {
+        let document = yaml::read(bytes).map_err(|error| {
             Status::bad_request(format!("error decoding YAML: error converting YAML to JSON: {error}"))
         })?;
-        return match intent {
-            Value::Object(_) | Value::Null => Ok(Patch::Apply(intent)),
+        return match document.value {
+            intent @ (Value::Object(_) | Value::Null) => {
+                Ok(Patch::Apply { intent, duplicates: document.duplicates })
+            }
             other => Err(Status::bad_request(format!(
                 "error decoding YAML: error unmarshaling JSON: while decoding JSON: {}",
                 unmarshal(&other, "map[string]interface {}")
@@ -113,8 +115,9 @@ pub(super) fn make(
     let resource = &operation.resource;
     let (mut shown, mut fits, mut duplicates) = (None, Ok(()), &Vec::new());
     let patched = match (patch, live) {
-        (Patch::Apply(intent), _) => {
+        (Patch::Apply { intent, duplicates }, _) => {
             let mut object = applied(operation, intent, live)?;
+            given_twice(operation, duplicates, warnings)?;
             prepare::name(operation, &object)?;
             prepare::namespace(operation, &mut object)?;
             prepare::owners(operation, &mut object, true);
@@ -172,6 +175,27 @@ pub(super) fn make(
     managed::update(operation, live, &mut object);
     prepare::owners(operation, &mut object, true);
     Ok(object)
+}
+
+/// What a strict reader minds about an intent is told after what is wrong with it.
+fn given_twice(
+    operation: &Operation<'_>,
+    duplicates: &[String],
+    warnings: &mut Vec<String>,
+) -> Result<(), Status> {
+    match operation.options.strictness {
+        Strictness::Strict if !duplicates.is_empty() => {
+            let lines: String = duplicates.iter().map(|line| format!("\n  {line}")).collect();
+            Err(Status::bad_request(format!(
+                "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:{lines}"
+            )))
+        }
+        Strictness::Warn => {
+            warnings.extend(duplicates.iter().cloned());
+            Ok(())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The object that an apply makes, defaulted. Custom objects keep what it leaves behind, nulls too, until they are judged.

@@ -124,7 +124,7 @@ fn is_address(text: &str) -> bool {
 }
 
 /// An absolute URI or an absolute path.
-pub(super) fn is_request_uri(text: &str) -> bool {
+pub(crate) fn is_request_uri(text: &str) -> bool {
     if text.is_empty() || text.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
         return false;
     }

@@ -1,6 +1,7 @@
 //! Defaults must be what their own schema asks for, with nothing that pruning would drop.
 
 use crate::field::{self, FieldError, Path};
+use crate::rules::Rules;
 use crate::schema::{Additional, Schema};
 use crate::{embedded, prune, validate};
 use serde_json::{Map, Value};
@@ -111,7 +112,7 @@ fn in_metadata(
             let why = format!("must result in valid metadata: {why}");
             errors.push(FieldError::invalid(path, default.clone(), why));
         }
-        None => errors.extend(validate::against_schema(schema, default, path)),
+        None => errors.extend(by_schema_and_rules(schema, default, path)),
     }
 }
 
@@ -129,5 +130,13 @@ fn anywhere(schema: &Arc<Schema>, default: &Value, path: &Path, errors: &mut Vec
     if !wrong.is_empty() {
         return errors.extend(wrong);
     }
-    errors.extend(validate::against_schema(schema, &coerced, path));
+    errors.extend(by_schema_and_rules(schema, &coerced, path));
+}
+
+fn by_schema_and_rules(schema: &Arc<Schema>, default: &Value, path: &Path) -> Vec<FieldError> {
+    let errors = validate::against_schema(schema, default, path);
+    match Rules::of(schema, schema.embedded_resource) {
+        Some(rules) if errors.is_empty() => rules.of_default(default, path),
+        _ => errors,
+    }
 }

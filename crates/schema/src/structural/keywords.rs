@@ -23,15 +23,12 @@ struct Context {
 #[derive(Default)]
 struct Checker {
     errors: Vec<FieldError>,
-    /// About CEL rules; told last.
-    rules: Vec<FieldError>,
 }
 
 pub(super) fn check(root: Node<'_>, path: &Path, errors: &mut Vec<FieldError>) {
     let mut checker = Checker::default();
     checker.node(root, path, &Context::default(), true);
     errors.append(&mut checker.errors);
-    errors.append(&mut checker.rules);
 }
 
 impl Checker {
@@ -157,9 +154,9 @@ impl Checker {
         if let Some(list_type @ ("set" | "map")) = list_type {
             self.items_of(node, list_type, &keys, path);
         }
-        if !node.list(RULES).is_empty() {
-            let why = "CEL validation rules are not supported yet: remove them to use this definition here";
-            self.rules.push(FieldError::forbidden(&path.child(RULES), why));
+        let rules = node.list(RULES);
+        if !rules.is_empty() {
+            self.errors.extend(crate::rules::shape(rules, &node.json(), path));
         }
     }
 

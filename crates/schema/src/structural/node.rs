@@ -17,6 +17,11 @@ impl<'a> Node<'a> {
         value.as_object().map(Self)
     }
 
+    /// The schema as JSON again.
+    pub(super) fn json(self) -> Value {
+        Value::Object(self.0.clone())
+    }
+
     pub(super) fn get(self, keyword: &str) -> Option<&'a Value> {
         self.0.get(keyword).filter(|value| !value.is_null())
     }

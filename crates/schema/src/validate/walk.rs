@@ -2,12 +2,13 @@
 
 use super::numbers;
 use super::outcome::{Outcome, Trail};
+use crate::correlate::{Correlated, unchanged};
 use crate::field::ErrorKind;
 use crate::formats;
 use crate::go;
 use crate::json;
 use crate::pattern::{self, Pattern};
-use crate::schema::{Additional, ListType, Schema, Type};
+use crate::schema::{Additional, Schema, Type};
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -343,61 +344,5 @@ fn same(value: &Value, supported: &Value) -> bool {
             character.is_some_and(|character| supported.chars().eq([character]))
         }
         (value, supported) => value == supported,
-    }
-}
-
-/// The old items of a list whose items have keys, found by these keys.
-struct Correlated<'a> {
-    keys: &'a [String],
-    items: std::collections::HashMap<Vec<u8>, &'a Value>,
-}
-
-impl<'a> Correlated<'a> {
-    fn of(schema: &'a Schema, old: Option<&'a Value>) -> Option<Self> {
-        let old = old?.as_array().filter(|_| schema.list_type == Some(ListType::Map))?;
-        let keys = schema.list_map_keys.as_slice();
-        let items = old.iter().filter_map(|item| Some((Self::key(keys, item)?, item))).collect();
-        Some(Self { keys, items })
-    }
-
-    fn key(keys: &[String], item: &Value) -> Option<Vec<u8>> {
-        let fields = item.as_object()?;
-        let scalar = |value: &&Value| !matches!(value, Value::Null | Value::Array(_) | Value::Object(_));
-        let key: Option<Vec<Value>> =
-            keys.iter().map(|key| fields.get(key).filter(scalar).cloned()).collect();
-        Some(json::write(&Value::Array(key?)))
-    }
-
-    fn item(&self, item: &Value) -> Option<&'a Value> {
-        self.items.get(&Self::key(self.keys, item)?).copied()
-    }
-}
-
-/// Did the value stay as it was? Lists with keys may change their order; fields that no schema knows count as changed.
-fn unchanged(schema: &Arc<Schema>, new: &Value, old: &Value) -> bool {
-    let schema = &schema.resolved();
-    match (new, old) {
-        (Value::Object(new), Value::Object(old)) => {
-            new.len() == old.len()
-                && new.iter().all(|(name, new)| {
-                    let schema = match (schema.properties.get(name), &schema.additional) {
-                        (Some(schema), _) | (None, Some(Additional::Schema(schema))) => Some(schema),
-                        _ => None,
-                    };
-                    schema.zip(old.get(name)).is_some_and(|(schema, old)| unchanged(schema, new, old))
-                })
-        }
-        (Value::Array(new), Value::Array(old_items)) => {
-            match (Correlated::of(schema, Some(old)), &schema.items) {
-                (Some(correlated), Some(items)) => {
-                    new.len() == old_items.len()
-                        && new
-                            .iter()
-                            .all(|new| correlated.item(new).is_some_and(|old| unchanged(items, new, old)))
-                }
-                _ => new == old_items,
-            }
-        }
-        (new, old) => new == old,
     }
 }

@@ -79,13 +79,3 @@ fn schemas_are_answered_as_by_kubernetes() {
     }
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
 }
-
-#[test]
-fn rules_in_cel_are_refused_for_now() {
-    let schema = json!({"type": "object", "x-kubernetes-validations": [{"rule": "true"}]});
-    assert_eq!(
-        rendered(&structural::check(&schema, &Path::new("s"))),
-        ["s.x-kubernetes-validations: Forbidden: CEL validation rules are not supported yet: \
-          remove them to use this definition here"]
-    );
-}

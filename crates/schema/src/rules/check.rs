@@ -1,0 +1,138 @@
+//! Are the rules of a schema rules? Each is compiled against the types that its place declares.
+
+use super::compile::{message_program, optional_old, program, text};
+use super::field_path;
+use crate::cel::{Declared, as_seen};
+use crate::field::{FieldError, Path};
+use crate::schema::{Additional, ListType, Schema};
+use serde_json::{Value, json};
+
+const KEYWORD: &str = "x-kubernetes-validations";
+const REASONS: [&str; 4] =
+    ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
+
+/// Everything wrong with the rules that can be told without their types.
+pub(crate) fn shape(rules: &[Value], schema: &Value, path: &Path) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let path = path.child(KEYWORD);
+    let schema = Schema::from_json(schema).ok();
+    for (index, rule) in rules.iter().enumerate() {
+        shape_of(rule, schema.as_ref(), &path.index(index), &mut errors);
+    }
+    errors
+}
+
+fn breaks_line(text: &str) -> bool {
+    text.contains(['\n', '\r'])
+}
+
+fn shape_of(rule: &Value, schema: Option<&Schema>, path: &Path, errors: &mut Vec<FieldError>) {
+    let (source, message) = (text(rule, "rule"), text(rule, "message"));
+    let trimmed = message.trim();
+    if source.trim().is_empty() {
+        errors.push(FieldError::required(&path.child("rule"), "rule is not specified"));
+    } else if !message.is_empty() && trimmed.is_empty() {
+        errors.push(FieldError::invalid(&path.child("message"), message, "must be non-empty if specified"));
+    } else if breaks_line(trimmed) {
+        errors.push(FieldError::invalid(&path.child("message"), message, "must not contain line breaks"));
+    } else if breaks_line(source.trim()) && trimmed.is_empty() {
+        let why = "message must be specified if rule contains line breaks";
+        errors.push(FieldError::required(&path.child("message"), why));
+    }
+    let expression = text(rule, "messageExpression");
+    if !expression.is_empty() && expression.trim().is_empty() {
+        let why = "messageExpression must be non-empty if specified";
+        errors.push(FieldError::required(&path.child("messageExpression"), why));
+    }
+    if let Some(reason) = rule.get("reason").and_then(Value::as_str)
+        && !REASONS.contains(&reason)
+    {
+        errors.push(FieldError::not_supported(&path.child("reason"), reason, &REASONS));
+    }
+    let field_path = text(rule, "fieldPath");
+    let wrong = |why: &str| FieldError::invalid(&path.child("fieldPath"), field_path, why);
+    if !field_path.is_empty() && field_path.trim().is_empty() {
+        errors.push(wrong("must be non-empty if specified"));
+    }
+    if breaks_line(field_path) {
+        errors.push(wrong("must not contain line breaks"));
+    }
+    if !field_path.is_empty()
+        && schema.is_some_and(|schema| field_path::find(field_path, schema, true).is_err())
+    {
+        errors.push(wrong("must be a valid path"));
+    }
+}
+
+/// Compiles every rule of a schema that is otherwise in order, and tells of those that are none.
+pub fn check(schema: &Schema, path: &Path) -> Vec<FieldError> {
+    let mut checker = Checker { errors: Vec::new() };
+    checker.node(&as_seen(schema, true), path, None);
+    checker.errors
+}
+
+struct Checker {
+    errors: Vec<FieldError>,
+}
+
+impl Checker {
+    /// `uncorrelated` is the list around it whose items have no old values.
+    fn node(&mut self, schema: &Schema, path: &Path, uncorrelated: Option<&Path>) {
+        if let Some(Additional::Schema(values)) = &schema.additional {
+            self.node(values, &path.child("additionalProperties"), uncorrelated);
+        }
+        for (name, property) in &schema.properties {
+            self.node(property, &path.child("properties").key(name), uncorrelated);
+        }
+        if let Some(items) = &schema.items {
+            let list = (schema.list_type != Some(ListType::Map)).then_some(path);
+            self.node(items, &path.child("items"), uncorrelated.or(list));
+        }
+        if schema.validations.is_empty() {
+            return;
+        }
+        let path = path.child(KEYWORD);
+        let Some(declared) = Declared::of(schema) else {
+            let why = "internal error: failed to construct type information for x-kubernetes-validations rules: \
+                       unable to convert structural schema to CEL declarations";
+            return self.errors.push(FieldError::internal(&path, why));
+        };
+        for (index, rule) in schema.validations.iter().enumerate() {
+            self.rule(rule, &declared, &path.index(index), uncorrelated);
+        }
+    }
+
+    fn rule(&mut self, rule: &Value, declared: &Declared, path: &Path, uncorrelated: Option<&Path>) {
+        let program = program(rule, Some(declared));
+        if let Err(why) = &program {
+            self.errors.push(FieldError::invalid(&path.child("rule"), in_go(rule), why.as_str()));
+        }
+        // The message is looked at only if there is a rule that it could be about.
+        if program.is_ok()
+            && let Some(Err(why)) = message_program(rule, Some(declared))
+        {
+            self.errors.push(FieldError::invalid(&path.child("messageExpression"), in_go(rule), why));
+        }
+        let uses_old = program.is_ok_and(|program| program.uses_old());
+        if uses_old && let Some(list) = uncorrelated {
+            let why =
+                format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {list}");
+            self.errors.push(FieldError::invalid(&path.child("rule"), text(rule, "rule"), why));
+        } else if !uses_old && rule.get("optionalOldSelf").is_some_and(Value::is_boolean) {
+            let why = "may not be set if oldSelf is not used in rule";
+            self.errors.push(FieldError::invalid(&path.child("optionalOldSelf"), optional_old(rule), why));
+        }
+    }
+}
+
+/// A rule as the reference quotes it: by the names of its fields in Go.
+fn in_go(rule: &Value) -> Value {
+    json!({
+        "Rule": text(rule, "rule"),
+        "Message": text(rule, "message"),
+        "MessageExpression": text(rule, "messageExpression"),
+        "Reason": rule.get("reason"),
+        "FieldPath": text(rule, "fieldPath"),
+        "OptionalOldSelf": rule.get("optionalOldSelf"),
+    })
+}
