@@ -137,7 +137,9 @@ impl ApiService {
         };
         let served = self.api.registry.served();
         let Some(resource) = served.get(&target.group, &target.version, &target.plural) else {
-            let known = served.all().any(|known| !known.custom && known.group == target.group);
+            // Two slashes after the other are no version.
+            let known = !target.version.is_empty()
+                && served.all().any(|known| !known.custom && known.group == target.group);
             return Ok(not_found(!known));
         };
         let (target, query) = match named_by_path(target, query) {

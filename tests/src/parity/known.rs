@@ -12,7 +12,6 @@ const KNOWN: &[(&str, &str)] = &[
         "a number that no float holds is refused before it is known where it stands",
     ),
     ("bad input: YAML with a tab", "errors of YAML are worded by another parser"),
-    ("definitions: a pattern that is none", "errors of regular expressions are worded by another engine"),
     (
         "definitions: no version that is stored",
         "the error quotes the versions in the form of the API, not of Go's internal type",

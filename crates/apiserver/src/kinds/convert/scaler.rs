@@ -123,8 +123,9 @@ pub(super) fn from_stored(scaler: &mut Object) {
         _ => Vec::new(),
     };
     let (current, conditions) = (taken("currentMetrics"), taken("conditions"));
-    let utilization = current.iter().filter_map(|metric| cpu(metric, "/resource/current/averageUtilization"));
-    if let Some(utilization) = utilization.last() {
+    let mut utilization =
+        current.iter().filter_map(|metric| cpu(metric, "/resource/current/averageUtilization"));
+    if let Some(utilization) = utilization.next_back() {
         status.insert("currentCPUUtilizationPercentage".to_owned(), utilization.clone());
     }
     let current: Vec<Value> = current.iter().map(|metric| metric_from_stored(metric, "current")).collect();
