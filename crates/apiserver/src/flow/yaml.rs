@@ -248,8 +248,8 @@ mod tests {
 
     #[test]
     fn keys_given_twice_are_told_with_their_lines() {
-        let document = read(b"a: 1\nb:\n  x: 1\n  x: 2\n  y: {z: 1, z: 3}\na: 4.0\n").expect("YAML");
-        assert_eq!(document.value, json!({"a": 4, "b": {"x": 2, "y": {"z": 3}}}));
+        let document = read(b"a: 1\nb:\n  x: 1\n  x: 2\n  w: {z: 1, z: 3}\na: 4.0\n").expect("YAML");
+        assert_eq!(document.value, json!({"a": 4, "b": {"x": 2, "w": {"z": 3}}}));
         let lines = ["line 4: key \"x\"", "line 5: key \"z\"", "line 6: key \"a\""];
         let expected: Vec<String> = lines.iter().map(|line| format!("{line} already set in map")).collect();
         assert_eq!(document.duplicates, expected);
