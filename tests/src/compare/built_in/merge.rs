@@ -159,7 +159,7 @@ pub fn json_operation(template: &'static Value, random: &mut Random) -> Value {
     let (mut at, mut path, mut optional) = (template, String::new(), false);
     loop {
         match resolve(at, random) {
-            Resolved::Fields(fields) if !fields.is_empty() && (!optional || random.chance(65)) => {
+            Resolved::Fields(fields) if !fields.is_empty() && (!optional || !random.chance(35)) => {
                 let (name, presence, value) = fields[random.below(fields.len())];
                 path = format!("{path}/{}", name.replace('~', "~0").replace('/', "~1"));
                 optional = presence != Presence::Always;

@@ -272,7 +272,8 @@ impl Draft<'_> {
         if random.chance(35) {
             request = request.with("fieldValidation", *random.pick(&["Strict", "Warn", "Ignore"]));
         }
-        if random.chance(8) {
+        // The reference gives every rehearsed Service the same address.
+        if random.chance(8) && self.kind.plural != "services" {
             request = request.with("dryRun", "All");
         }
         request
