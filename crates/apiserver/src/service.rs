@@ -28,6 +28,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use windlass_clock::Clock;
+use windlass_schema::{names, quote};
 
 /// The largest body of a request.
 const LARGEST_BODY: usize = 3 * 1024 * 1024;
@@ -136,7 +137,9 @@ impl ApiService {
         };
         let served = self.api.registry.served();
         let Some(resource) = served.get(&target.group, &target.version, &target.plural) else {
-            let known = served.all().any(|known| !known.custom && known.group == target.group);
+            // Two slashes after the other are no version.
+            let known = !target.version.is_empty()
+                && served.all().any(|known| !known.custom && known.group == target.group);
             return Ok(not_found(!known));
         };
         let (target, query) = match named_by_path(target, query) {
@@ -167,6 +170,12 @@ impl ApiService {
         body: Result<Bytes, Status>,
     ) -> Result<(&'static str, Call<'_>), Status> {
         let verb = verb(&resource, &target, &parts.method, &query)?;
+        let name = target.name.as_deref().unwrap_or_default();
+        let wrong = names::path_segment(name, false);
+        if !wrong.is_empty() {
+            let why = wrong.join(";");
+            return Err(Status::bad_request(format!("Name parameter invalid: {}: {why}", quote(name))));
+        }
         let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let collection = parts.method == Method::GET && target.name.is_none();
         let watch = verb == "watch";

@@ -8,6 +8,11 @@ const KNOWN: &[(&str, &str)] = &[
         "what a rule costs is bounded when it runs, and not estimated for its definition",
     ),
     (
+        "bad input: JSON with a number out of range",
+        "a number that no float holds is refused before it is known where it stands",
+    ),
+    ("bad input: YAML with a tab", "errors of YAML are worded by another parser"),
+    (
         "definitions: no version that is stored",
         "the error quotes the versions in the form of the API, not of Go's internal type",
     ),

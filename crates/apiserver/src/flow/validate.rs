@@ -191,6 +191,8 @@ fn refuse(resource: &Resource, object: &Value, errors: &[FieldError]) -> Result<
         "" => &resource.kind,
         kind => kind,
     };
-    let named = Named { group: &resource.group, kind };
+    // What is stored in the shape of another group is judged there.
+    let group = resource.shape.map_or(resource.group.as_str(), |shape| shape.stored_group());
+    let named = Named { group, kind };
     Err(Status::invalid(named, text(object, &["metadata", "name"]), causes(errors)))
 }

@@ -281,45 +281,6 @@ pub(super) fn secret_update(new: &Value, old: &Value, _subresource: &str) -> Vec
     errors
 }
 
-pub(super) fn event(event: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let namespace = text(event, &["metadata", "namespace"]);
-    let involved = text(event, &["involvedObject", "namespace"]);
-    let mismatch = || {
-        let path = Path::new("involvedObject").child("namespace");
-        FieldError::invalid(&path, involved, "does not match event.namespace")
-    };
-    if text(event, &["eventTime"]).is_empty() {
-        let matches = if involved.is_empty() { namespace == "default" } else { namespace == involved };
-        if !matches {
-            errors.push(mismatch());
-        }
-    } else {
-        if involved.is_empty() && namespace != "default" && namespace != "kube-system" {
-            errors.push(mismatch());
-        }
-        let reporter = text(event, &["reportingComponent"]);
-        let path = Path::new("reportingComponent");
-        if reporter.is_empty() {
-            errors.push(FieldError::required(&path, ""));
-        }
-        errors.extend(
-            names::qualified(reporter).into_iter().map(|why| FieldError::invalid(&path, reporter, why)),
-        );
-        for (field, most) in [("reportingInstance", 128), ("action", 128), ("reason", 128), ("message", 1024)]
-        {
-            let (path, length) = (Path::new(field), text(event, &[field]).len());
-            if length == 0 && field != "message" {
-                errors.push(FieldError::required(&path, ""));
-            }
-            if length > most {
-                errors.push(FieldError::invalid(&path, "", format!("can have at most {most} characters")));
-            }
-        }
-    }
-    errors
-}
-
 /// Fields of coordinated leader election, which is off by default.
 pub(super) fn prepare_lease(lease: &mut Value) {
     let spec = child(lease, "spec");
@@ -343,27 +304,4 @@ pub(super) fn lease(lease: &Value) -> Vec<FieldError> {
         errors.push(FieldError::invalid(&spec.child("leaseTransitions"), count, why));
     }
     errors
-}
-
-/// Events of the new kind say what they say, but for how often it happened.
-pub(super) fn event_update(new: &Value, old: &Value) -> Vec<FieldError> {
-    const FIELDS: [(&str, &str); 12] = [
-        ("regarding", "involvedObject"),
-        ("reason", "reason"),
-        ("note", "message"),
-        ("deprecatedSource", "source"),
-        ("deprecatedFirstTimestamp", "firstTimestamp"),
-        ("deprecatedLastTimestamp", "lastTimestamp"),
-        ("deprecatedCount", "count"),
-        ("reason", "reason"),
-        ("type", "type"),
-        ("action", "action"),
-        ("reportingController", "reportingController"),
-        ("reportingInstance", "reportingInstance"),
-    ];
-    let changed = FIELDS.iter().filter(|(field, _)| new.get(field) != old.get(field));
-    let value = |field: &str| new.get(field).cloned().unwrap_or_default();
-    changed
-        .map(|(field, shown)| FieldError::invalid(&Path::new(shown), value(field), "field is immutable"))
-        .collect()
 }

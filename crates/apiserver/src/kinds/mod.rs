@@ -4,6 +4,7 @@ mod checks;
 pub(crate) mod convert;
 pub(crate) mod defaults;
 pub(crate) mod disabled;
+mod events;
 mod pods;
 mod prepare;
 pub(crate) mod resources;
@@ -17,4 +18,4 @@ mod workloads;
 
 use checks::config_key;
 pub(crate) use checks::{child, text};
-pub(crate) use table::{Dependents, Fixed, Keeps, Rules, package, rules};
+pub(crate) use table::{Dependents, Fixed, Kept, Raised, Rules, package, rules};

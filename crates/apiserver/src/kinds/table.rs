@@ -1,6 +1,6 @@
 //! The rows.
 
-use super::{checks, pods, prepare, services, shown, validate, warnings, workloads};
+use super::{checks, events, pods, prepare, services, shown, validate, warnings, workloads};
 use crate::admission;
 use crate::crd;
 use crate::flow::Operation;
@@ -14,18 +14,10 @@ use windlass_schema::meta::NameRule;
 pub(crate) enum Dependents {
     /// By finalizers, as the deletion asks.
     Collected,
-    /// The same, and left alone if it asks for nothing.
+    /// The same; where it asks for nothing, they stay.
     Orphaned,
     /// Not at all.
     Ignored,
-}
-
-/// What of the metadata is not for those to change who change a status.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Keeps {
-    Nothing,
-    Labels,
-    Metadata,
 }
 
 /// How a change of a field is refused that is set once.
@@ -42,6 +34,28 @@ const SELECTOR: Fixed = Fixed::Shown(IMMUTABLE, shown::selector);
 const ROLE: Fixed = Fixed::Shown("cannot change roleRef", shown::role);
 const FIXED: Fixed = Fixed::Invalid("field is immutable");
 
+/// What raises an object's generation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Raised {
+    /// A change of anything but metadata and status.
+    ByContent,
+    /// That, or a change of this field of the metadata.
+    ByContentOr(&'static str),
+    /// That; and a new object has none.
+    Later,
+    /// Nothing: it is 1 for good.
+    Never,
+}
+
+/// What of the metadata the path of the status leaves as it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// These fields.
+    Fields(&'static [&'static str]),
+    /// All that a client may set.
+    All,
+}
+
 /// What is special about a kind.
 #[derive(Debug)]
 pub(crate) struct Rules {
@@ -53,12 +67,15 @@ pub(crate) struct Rules {
     pub(crate) unconditional_update: bool,
     /// May an update create what is not there?
     pub(crate) create_on_update: bool,
-    /// Has it a generation?
+    /// Does it have a generation?
     pub(crate) generation: bool,
-    /// Does a change of the spec raise the generation?
-    pub(crate) raises_generation: bool,
-    /// What an update of the status leaves as it was, beside the spec.
-    pub(crate) status_keeps: Keeps,
+    /// If so, what raises it?
+    pub(crate) raised: Raised,
+    /// What of the metadata does not change through the status?
+    pub(crate) status_keeps: Kept,
+    /// A new object as it is written where that is not how it is read: with what is filled in only when it is read again,
+    /// the first update writes more than it changes.
+    pub(crate) unsettled: fn(&Value) -> Option<Value>,
     /// What is allowed and unwise, in words for the client; given the object as it was, if it was.
     pub(crate) warn: fn(&Value, Option<&Value>) -> Vec<String>,
     /// Does the reference keep no cache of it?
@@ -81,6 +98,8 @@ pub(crate) struct Rules {
     pub(crate) prepare_create: fn(&Operation<'_>, &mut Value),
     /// What an update sets whatever the client sent; given the object as it was.
     pub(crate) prepare_update: fn(&mut Value, &Value),
+    /// What an update of the status sets; given the object as it was.
+    pub(crate) prepare_status: fn(&Operation<'_>, &mut Value, &Value),
     pub(crate) validate: fn(&Value) -> Vec<FieldError>,
     /// Given the object as it was, and the subresource.
     pub(crate) validate_update: fn(&Value, &Value, &str) -> Vec<FieldError>,
@@ -92,6 +111,8 @@ pub(crate) struct Rules {
     pub(crate) first_deletion: Option<fn(&mut Value, &str)>,
     /// Does an update check the metadata's changes a second time?
     pub(crate) repeats_metadata: bool,
+    /// What who deletes is told when nothing is said about dependents.
+    pub(crate) deletion_warning: &'static str,
     /// Does a deletion answer with what was deleted?
     pub(crate) shows_deleted: bool,
     /// For what needs time to stop: how many seconds, given what was asked for.
@@ -108,8 +129,9 @@ const PLAIN: Rules = Rules {
     unconditional_update: true,
     create_on_update: false,
     generation: false,
-    raises_generation: true,
-    status_keeps: Keeps::Nothing,
+    raised: Raised::ByContent,
+    status_keeps: Kept::Fields(&[]),
+    unsettled: |_| None,
     warn: |_, _| Vec::new(),
     uncached: false,
     selectable: &[],
@@ -121,12 +143,14 @@ const PLAIN: Rules = Rules {
     allocate: |_, _, _| Ok(()),
     prepare_create: |_, _| {},
     prepare_update: |_, _| {},
+    prepare_status: |_, _, _| {},
     validate: |_| Vec::new(),
     validate_update: |_, _, _| Vec::new(),
     fixed: &[],
     revalidates: true,
     first_deletion: None,
     repeats_metadata: true,
+    deletion_warning: "",
     shows_deleted: false,
     grace: None,
     deprecated: "",
@@ -183,8 +207,8 @@ static TABLE: &[Rules] = &[
         repeats_metadata: false,
         dependents: Dependents::Ignored,
         selectable: EVENT_FIELDS,
-        validate: checks::event,
-        validate_update: |new, _, _| checks::event(new),
+        validate: events::core,
+        validate_update: |new, _, _| events::core(new),
         revalidates: false,
         ..PLAIN
     },
@@ -217,6 +241,7 @@ static TABLE: &[Rules] = &[
     },
     Rules {
         plural: "pods",
+        status_keeps: Kept::Fields(&["ownerReferences"]),
         warn: warnings::pod,
         validate: workloads::pod,
         validate_update: workloads::pod_update,
@@ -233,6 +258,7 @@ static TABLE: &[Rules] = &[
             ("status.podIP", &["status", "podIP"]),
             ("status.nominatedNodeName", &["status", "nominatedNodeName"]),
         ],
+        default: pods::addresses,
         admit: admission::pod,
         check: admission::check_pod,
         grace: Some(pods::grace),
@@ -273,11 +299,13 @@ static TABLE: &[Rules] = &[
         validate_update: |new, old, _| validate::node_update(new, old),
         selectable: &[("spec.unschedulable", &["spec", "unschedulable"])],
         brings_status: true,
+        default: prepare::node_addresses,
         prepare_create: prepare::node,
         ..PLAIN
     },
     Rules {
         plural: "persistentvolumeclaims",
+        unsettled: prepare::unsettled_claim,
         shows_deleted: true,
         admit: admission::claim,
         check: admission::check_claim,
@@ -291,6 +319,7 @@ static TABLE: &[Rules] = &[
     },
     Rules {
         plural: "persistentvolumes",
+        prepare_status: prepare::volume_status,
         shows_deleted: true,
         prepare_create: prepare::volume,
         validate_update: |new, old, sub| {
@@ -313,7 +342,8 @@ static TABLE: &[Rules] = &[
         group: "apps",
         plural: "deployments",
         check: admission::check_template,
-        status_keeps: Keeps::Labels,
+        raised: Raised::ByContentOr("annotations"),
+        status_keeps: Kept::Fields(&["labels"]),
         warn: warnings::template,
         validate: workloads::deployment,
         validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::deployment(new) },
@@ -364,7 +394,10 @@ static TABLE: &[Rules] = &[
         group: "batch",
         plural: "jobs",
         check: admission::check_template,
+        deletion_warning: "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background \
+                           to remove them or set propagationPolicy=Orphan to suppress this warning",
         dependents: Dependents::Orphaned,
+        unsettled: prepare::unsettled_job,
         warn: warnings::template,
         validate: workloads::job,
         validate_update: workloads::job_update,
@@ -419,7 +452,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "discovery.k8s.io",
         plural: "endpointslices",
-        prepare_update: prepare::endpoint_slice_update,
+        raised: Raised::ByContentOr("labels"),
         warn: warnings::endpoint_slice,
         fixed: &[("addressType", FIXED)],
         generation: true,
@@ -466,8 +499,9 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "storage.k8s.io",
         plural: "csidrivers",
-        prepare_update: prepare::csi_driver_update,
         validate_update: |new, old, _| validate::driver_update(new, old),
+        generation: true,
+        raised: Raised::Later,
         shows_deleted: true,
         unconditional_update: false,
         ..PLAIN
@@ -490,7 +524,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "storage.k8s.io",
         plural: "volumeattachments",
-        status_keeps: Keeps::Metadata,
+        status_keeps: Kept::All,
         fixed: &[("spec", Fixed::Shown(IMMUTABLE, shown::attachment))],
         shows_deleted: true,
         unconditional_update: false,
@@ -510,12 +544,12 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "scheduling.k8s.io",
         plural: "priorityclasses",
+        raised: Raised::Never,
         fixed: &[
             ("value", Fixed::Forbidden("may not be changed in an update.")),
             ("preemptionPolicy", FIXED),
         ],
         generation: true,
-        raises_generation: false,
         ..PLAIN
     },
     Rules {
@@ -549,7 +583,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "admissionregistration.k8s.io",
         plural: "validatingadmissionpolicies",
-        status_keeps: Keeps::Metadata,
+        status_keeps: Kept::All,
         generation: true,
         unconditional_update: false,
         ..PLAIN
@@ -571,14 +605,14 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "flowcontrol.apiserver.k8s.io",
         plural: "flowschemas",
+        status_keeps: Kept::All,
         generation: true,
-        status_keeps: Keeps::Metadata,
         ..PLAIN
     },
     Rules {
         group: "flowcontrol.apiserver.k8s.io",
         plural: "prioritylevelconfigurations",
-        status_keeps: Keeps::Metadata,
+        status_keeps: Kept::All,
         generation: true,
         ..PLAIN
     },
@@ -614,7 +648,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "networking.k8s.io",
         plural: "servicecidrs",
-        status_keeps: Keeps::Metadata,
+        status_keeps: Kept::All,
         validate_update: |new, old, _| validate::networks_update(new, old),
         ..PLAIN
     },
@@ -639,6 +673,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "resource.k8s.io",
         plural: "resourceclaims",
+        status_keeps: Kept::All,
         fixed: &[("spec", FIXED)],
         shows_deleted: true,
         ..PLAIN
@@ -653,12 +688,13 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "events.k8s.io",
         plural: "events",
-        validate_update: |new, old, _| checks::event_update(new, old),
         name: NameRule::PathSegment,
         create_on_update: true,
         repeats_metadata: false,
         dependents: Dependents::Ignored,
         selectable: EVENT_FIELDS,
+        validate: events::create,
+        validate_update: |new, old, _| events::update(new, old),
         uncached: true,
         revalidates: false,
         ..PLAIN

@@ -207,13 +207,14 @@ impl Type {
             Self::MicroTime => "v1.MicroTime".to_owned(),
             Self::Quantity => "resource.Quantity".to_owned(),
             Self::IntOrString => "intstr.IntOrString".to_owned(),
-            Self::Any => "interface {}".to_owned(),
+            Self::Any => "runtime.RawExtension".to_owned(),
             Self::SchemaOrArray => "v1.JSONSchemaPropsOrArray".to_owned(),
             Self::SchemaOrBool => "v1.JSONSchemaPropsOrBool".to_owned(),
             Self::SchemaOrStrings => "v1.JSONSchemaPropsOrStringArray".to_owned(),
             // Decoding goes through pointers: errors name what they lead to.
             Self::Pointer(inner) => inner.go_name(),
             Self::List(inner) => format!("[]{}", inner.pointed()),
+            Self::Map(inner) if matches!(**inner, Self::Quantity) => "v1.ResourceList".to_owned(),
             Self::Map(inner) => format!("map[string]{}", inner.pointed()),
             Self::Struct(definition) => short(definition),
         }

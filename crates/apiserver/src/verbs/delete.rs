@@ -59,10 +59,6 @@ fn write_options(options: &DeleteOptions) -> WriteOptions {
     }
 }
 
-/// What is told to those who delete a job and say nothing of its pods.
-const PRESERVED: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove \
-                         them or set propagationPolicy=Orphan to suppress this warning";
-
 /// What became of a deletion.
 pub(crate) enum Deletion {
     /// It is marked, and waits.
@@ -77,13 +73,14 @@ pub(crate) async fn delete_one(
     name: &str,
     options: &DeleteOptions,
 ) -> Result<Deletion, Status> {
-    mutate::delete(operation, name)?;
-    if operation.resource.plural == "jobs"
-        && operation.resource.group == "batch"
+    if let Some(rules) = operation.resource.rules
+        && !rules.deletion_warning.is_empty()
         && options.propagation.is_none()
+        && !options.cascades
     {
-        operation.warn(vec![PRESERVED.to_owned()]);
+        operation.warn(vec![rules.deletion_warning.to_owned()]);
     }
+    mutate::delete(operation, name)?;
     let deletion = delete_quietly(operation, name, options).await?;
     if !operation.options.dry_run {
         match &deletion {
@@ -250,15 +247,17 @@ fn finalizers(resource: &Resource, had: Vec<String>, options: &DeleteOptions) ->
     if resource.rules.is_some_and(|rules| rules.dependents == Dependents::Ignored) {
         return had.into_iter().filter(|name| name != ORPHAN && name != FOREGROUND).collect();
     }
-    let wanted = options.propagation.or_else(|| {
-        had.iter().find_map(|name| match name.as_str() {
-            ORPHAN => Some(Propagation::Orphan),
-            FOREGROUND => Some(Propagation::Foreground),
-            _ => None,
+    let orphaned = resource.rules.is_some_and(|rules| rules.dependents == Dependents::Orphaned);
+    let wanted = options
+        .propagation
+        .or_else(|| {
+            had.iter().find_map(|name| match name.as_str() {
+                ORPHAN => Some(Propagation::Orphan),
+                FOREGROUND => Some(Propagation::Foreground),
+                _ => None,
+            })
         })
-    });
-    let orphans = resource.rules.is_some_and(|rules| rules.dependents == Dependents::Orphaned);
-    let wanted = wanted.or(orphans.then_some(Propagation::Orphan));
+        .or_else(|| (orphaned && !options.cascades).then_some(Propagation::Orphan));
     let mut kept: Vec<String> = had.into_iter().filter(|name| name != ORPHAN && name != FOREGROUND).collect();
     match wanted {
         Some(Propagation::Orphan) => kept.push(ORPHAN.to_owned()),

@@ -91,7 +91,9 @@ async fn write(
         let scale = change(&old)?;
         check(resource, live, &scale)?;
         let mut new = live.clone();
-        child(&mut new, "spec").insert("replicas".to_owned(), scale["spec"]["replicas"].clone());
+        // A scale that says no number says 0.
+        let replicas = scale.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(0);
+        child(&mut new, "spec").insert("replicas".to_owned(), json!(replicas));
         let metadata = child(&mut new, "metadata");
         match text(&scale, &["metadata", "resourceVersion"]) {
             "" => _ = metadata.remove("resourceVersion"),

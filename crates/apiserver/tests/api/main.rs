@@ -10,6 +10,7 @@ mod durable;
 mod encodings;
 mod faults;
 mod forms;
+mod hostile;
 mod kinds;
 mod namespaces;
 mod protobuf;

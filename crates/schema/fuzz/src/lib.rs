@@ -93,6 +93,7 @@ pub fn apply_update(bytes: &[u8]) {
     let (schema, reset_fields) = (|_: &str| Some(schema.clone()), ResetFields::new());
     let text = |field: &str| live.get(field).and_then(Value::as_str).unwrap_or_default();
     let context = Context {
+        blank: None,
         schema: &schema,
         convert: &Same,
         now: Default::default(),

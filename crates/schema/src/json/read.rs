@@ -124,6 +124,7 @@ impl Reader<'_> {
     /// The value whose first byte was just taken.
     fn value_from(&mut self, first: u8) -> Result<Value, ReadError> {
         match first {
+            b'{' | b'[' if self.depth >= MAX_DEPTH => Err(unexpected(first, "exceeded max depth")),
             b'{' => self.nested(Self::object),
             b'[' => self.nested(Self::array),
             b'"' => self.text().map(Value::String),
@@ -137,9 +138,6 @@ impl Reader<'_> {
 
     fn nested(&mut self, read: fn(&mut Self) -> Result<Value, ReadError>) -> Result<Value, ReadError> {
         self.depth += 1;
-        if self.depth > MAX_DEPTH {
-            return Err(ReadError("exceeded max depth".to_owned()));
-        }
         let value = read(self);
         self.depth -= 1;
         value
@@ -408,7 +406,10 @@ mod tests {
         ] {
             assert_eq!(read(text.as_bytes()).unwrap_err().to_string(), error, "{text}");
         }
-        assert_eq!(read(&[b'['; 100_000]).unwrap_err().to_string(), "exceeded max depth");
+        assert_eq!(
+            read(&[b'['; 100_000]).unwrap_err().to_string(),
+            "invalid character '[' exceeded max depth"
+        );
     }
 
     #[test]
