@@ -2,6 +2,7 @@
 
 use crate::api::Inner;
 use crate::body::ApiBody;
+use crate::crd::conversion;
 use crate::faults::{Delivery, RequestInfo, Verdict};
 use crate::flow::authenticate::Identity;
 use crate::flow::authorize;
@@ -239,6 +240,7 @@ fn reshaped(call: &Call<'_>, answer: Answer) -> Result<Answer, Status> {
 }
 
 async fn dispatch(verb: &str, call: &Call<'_>) -> Result<Answer, Status> {
+    conversion::check(call)?;
     if call.target.subresource.as_deref() == Some("scale") {
         return match verb {
             "get" => verbs::scale::get(call).await,

@@ -86,12 +86,14 @@ pub struct FieldError {
     pub value: Option<Value>,
     /// Why, in words; may be empty.
     pub detail: String,
+    /// The value as it is quoted, where that is not its JSON.
+    pub quoted: Option<String>,
 }
 
 impl FieldError {
     /// An error of any kind.
     pub fn new(kind: ErrorKind, path: &Path, value: Option<Value>, detail: impl Into<String>) -> Self {
-        Self { kind, path: path.to_string(), value, detail: detail.into() }
+        Self { kind, path: path.to_string(), value, detail: detail.into(), quoted: None }
     }
 
     /// A malformed value.
@@ -152,24 +154,26 @@ impl FieldError {
         Self::new(ErrorKind::Internal, path, None, detail)
     }
 
+    /// The same, with its value quoted like this.
+    #[must_use]
+    pub fn quoting(self, quoted: String) -> Self {
+        Self { quoted: Some(quoted), ..self }
+    }
+
     /// The `reason` of a Status cause.
     pub fn reason(&self) -> &'static str {
         self.kind.reason()
     }
 
     fn shown(&self, value: &Value) -> String {
+        if let Some(quoted) = &self.quoted {
+            return quoted.clone();
+        }
         // Owner references are structs there, whose fields come in their own order.
         if self.path.ends_with("ownerReferences") {
             return go::in_order(
                 value,
                 &["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"],
-            );
-        }
-        // So are the rules of definitions.
-        if value.get("OptionalOldSelf").is_some() {
-            return go::in_order(
-                value,
-                &["Rule", "Message", "MessageExpression", "Reason", "FieldPath", "OptionalOldSelf"],
             );
         }
         go::bad_value(value)

@@ -173,6 +173,36 @@ const CHANGES: &[(&str, &str, &str)] = &[
         "/spec/conversion",
         r#"{"strategy":"None","webhook":{"conversionReviewVersions":["v1"]}}"#,
     ),
+    (
+        "a webhook by its address",
+        "/spec/conversion",
+        r#"{"strategy":"Webhook","webhook":{"clientConfig":{"url":"https://example.com/convert"},"conversionReviewVersions":["v1"]}}"#,
+    ),
+    (
+        "a webhook by its service",
+        "/spec/conversion",
+        r#"{"strategy":"Webhook","webhook":{"clientConfig":{"service":{"name":"a","namespace":"b","path":"/convert"}},"conversionReviewVersions":["v1beta1","v2"]}}"#,
+    ),
+    (
+        "a webhook with a bad address",
+        "/spec/conversion",
+        r#"{"strategy":"Webhook","webhook":{"clientConfig":{"url":"http://me@/x?y=z#f"},"conversionReviewVersions":["v2","v2","V"]}}"#,
+    ),
+    (
+        "a webhook with a bad service",
+        "/spec/conversion",
+        r#"{"strategy":"Webhook","webhook":{"clientConfig":{"service":{"name":"","namespace":"","path":"a//B","port":70000}}}}"#,
+    ),
+    (
+        "a webhook with two places",
+        "/spec/conversion",
+        r#"{"strategy":"Webhook","webhook":{"clientConfig":{"url":"https://a","service":{"name":"a","namespace":"b"}},"conversionReviewVersions":["v1"]}}"#,
+    ),
+    (
+        "selectable fields of all kinds",
+        "/spec/versions/0/selectableFields",
+        r#"[{"jsonPath":".spec"},{"jsonPath":""},{"jsonPath":"spec"},{"jsonPath":".spec['a']"},{"jsonPath":".spec."}]"#,
+    ),
     ("unknown fields kept in the old way", "/spec/preserveUnknownFields", "true"),
     (
         "a selectable field that the schema does not have",
@@ -220,6 +250,7 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
     all.push(Behaviour::new("custom resources: without a status subresource", no_status));
     all.push(Behaviour::new("custom resources: selected by a field", selectable));
     all.push(Behaviour::new("custom resources: scaled", scaled));
+    all.push(Behaviour::new("custom resources: scaled by other paths", scaled_elsewhere));
     all.push(Behaviour::new("custom resources: updated without a version", unversioned));
     all.push(Behaviour::new("custom resources: unknown fields under strict validation", strict));
     all
@@ -408,6 +439,46 @@ async fn scaled(mut script: Script) -> anyhow::Result<Script> {
     script.merge(&path, json!({"spec": {"replicas": 5}})).await?;
     script.merge(&path, json!({"spec": {"replicas": -1}})).await?;
     script.get(defined.item("w")).await?;
+    Ok(script)
+}
+
+/// Paths of the author's choice, and all that may be wrong with what is there.
+async fn scaled_elsewhere(mut script: Script) -> anyhow::Result<Script> {
+    let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let mut definition =
+        script.definition(json!({"type": "object", "properties": {"spec": any, "status": any}}));
+    definition["spec"]["versions"][0]["subresources"]["scale"] = json!({
+        "specReplicasPath": ".spec.size.wanted", "statusReplicasPath": ".status.there", "labelSelectorPath": ".status.selector"});
+    let defined = script.define(definition).await?;
+    let path = format!("{}/scale", defined.item("w"));
+    script.get(&path).await?;
+    script.post(&defined.objects, defined.object("w", json!({"spec": {}}))).await?;
+    script.get(&path).await?;
+    script.merge(&path, json!({"metadata": {"labels": {"a": "b"}}})).await?;
+    script.merge(&path, json!({"spec": {"replicas": 3}})).await?;
+    let status = json!({"status": {"there": 2, "selector": "app=web"}});
+    script.merge(&format!("{}/status", defined.item("w")), status).await?;
+    script.get(&path).await?;
+    let scale = json!({"apiVersion": "autoscaling/v1", "kind": "Scale"});
+    for (name, spec) in [("w", json!({"replicas": 7})), ("w", json!({})), ("other", json!({}))] {
+        let mut scale = scale.clone();
+        scale["metadata"] = json!({"name": name});
+        scale["spec"] = spec;
+        script.put(&path, scale).await?;
+    }
+    script.merge(&path, json!({"spec": {"replicas": -4}})).await?;
+    script.get(defined.item("w")).await?;
+    for (name, fields) in [
+        ("text", json!({"spec": {"size": {"wanted": "many"}}})),
+        ("list", json!({"spec": {"size": []}})),
+        ("less", json!({"spec": {"size": {"wanted": -1}}})),
+        ("more", json!({"spec": {"size": {"wanted": 2_147_483_648_i64}}})),
+    ] {
+        script.post(&defined.objects, defined.object(name, fields)).await?;
+    }
+    let status = json!({"status": {"there": -1, "selector": 5}});
+    script.merge(&format!("{}/status", defined.item("w")), status).await?;
+    script.get(format!("/apis/{}/v1", defined.group)).await?;
     Ok(script)
 }
 

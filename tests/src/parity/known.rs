@@ -18,41 +18,6 @@ const KNOWN: &[(&str, &str)] = &[
         "rules: estimated as too costly",
         "what a rule costs is bounded when it runs, and not estimated for its definition",
     ),
-    ("definitions: a pattern that is none", "errors of regular expressions are worded by another engine"),
-    (
-        "definitions: no version that is stored",
-        "the error quotes the versions in the form of the API, not of Go's internal type",
-    ),
-    (
-        "definitions: two versions that are stored",
-        "the error quotes the versions in the form of the API, not of Go's internal type",
-    ),
-    (
-        "definitions: the same version twice",
-        "the error quotes the versions in the form of the API, not of Go's internal type",
-    ),
-    (
-        "definitions: a version's name with a dot",
-        "the old field spec.version is not reported beside spec.versions",
-    ),
-    (
-        "definitions: a webhook without a place",
-        "conversion by webhook is not supported: the definition is refused for that",
-    ),
-    (
-        "definitions: a webhook's place with the strategy None",
-        "the missing review versions are not reported beside the place",
-    ),
-    (
-        "definitions: a selectable field that the schema does not have",
-        "selectable fields are not checked against the schema",
-    ),
-    (
-        "definitions: a selectable field in the metadata",
-        "selectable fields are not checked against the schema",
-    ),
-    ("definitions: the group and its version in discovery", "discovery shows no hash of the storage version"),
-    ("custom resources: scaled", "the scale subresource of custom resources is not served"),
     ("paths: a check of health that there is not", "every path under a health endpoint answers ok"),
     (
         "paths: a group's version that there is not",

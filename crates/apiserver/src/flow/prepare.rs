@@ -142,7 +142,7 @@ pub(crate) fn update(operation: &Operation<'_>, new: &mut Value, old: &Value) {
     }
     let raises = match resource.rules {
         Some(rules) => rules.generation && differs_beside_metadata(new, old, true),
-        None => operation.subresource.is_empty() && differs_beside_metadata(new, old, false),
+        None => operation.subresource != "status" && differs_beside_metadata(new, old, false),
     };
     let metadata = child(new, "metadata");
     if raises {
