@@ -8,3 +8,4 @@ pub mod minimal;
 pub mod parity;
 pub mod sabotage;
 pub mod sample;
+pub mod well_known;

@@ -81,8 +81,11 @@ fn spec(crd: &Value) -> Vec<FieldError> {
     }
     let all = crd.pointer("/spec/versions").cloned().unwrap_or_default();
     let wrong = |why: &str| {
-        let quoted = in_go::versions(versions(crd), |part| shared(crd, part));
-        FieldError::invalid(&versions_path, all.clone(), why).quoting(quoted)
+        let error = FieldError::invalid(&versions_path, all.clone(), why);
+        match all.is_null() {
+            true => error,
+            false => error.quoting(in_go::versions(versions(crd), |part| shared(crd, part))),
+        }
     };
     let mut seen: Vec<&str> = versions(crd).iter().map(|version| text(version, &["name"])).collect();
     seen.sort_unstable();
