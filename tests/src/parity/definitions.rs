@@ -1,7 +1,8 @@
 //! Custom resource definitions: what is refused, and what a definition does over its life.
 
 use super::{Behaviour, Script};
-use crate::compare::Request;
+use crate::compare::exchange::media;
+use crate::compare::{Answer, Request};
 use serde_json::{Value, json};
 
 /// Schemas of a definition that have something wrong, or look so.
@@ -241,6 +242,8 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
     all.push(Behaviour::new("definitions: two versions show the same object", two_versions));
     all.push(Behaviour::new("definitions: a version that is not served", unserved));
     all.push(Behaviour::new("definitions: deleted, its objects are gone", deleted));
+    all.push(Behaviour::new("definitions: deleted, an object with a finalizer holds it", held));
+    all.push(Behaviour::new("definitions: another version is stored", restored));
     all.push(Behaviour::new("definitions: the scope cannot change", scope_changed));
     all.push(Behaviour::new("definitions: a changed schema is used for what comes next", schema_changed));
     all.push(Behaviour::new("definitions: an invalid field that does not change is let through", ratchet));
@@ -310,6 +313,59 @@ async fn deleted(mut script: Script) -> anyhow::Result<Script> {
     script.until(&defined.path, 404).await?;
     script.until(&defined.objects, 404).await?;
     script.get(&defined.objects).await?;
+    Ok(script)
+}
+
+async fn held(mut script: Script) -> anyhow::Result<Script> {
+    let defined = script.define(script.with_spec(json!({"type": "object"}))).await?;
+    let mut object = defined.object("w", json!({}));
+    object["metadata"]["finalizers"] = json!(["example.com/held"]);
+    script.post(&defined.objects, object).await?;
+    script.delete(&defined.path, json!(null)).await?;
+    let going = |answer: &Answer| !answer.body["metadata"]["deletionTimestamp"].is_null();
+    script.until_it(&defined.item("w"), going).await?;
+    script.until(&defined.path, 200).await?;
+    script.merge(&defined.item("w"), json!({"metadata": {"finalizers": null}})).await?;
+    script.until(&defined.path, 404).await?;
+    script.get(&defined.path).await?;
+    Ok(script)
+}
+
+/// The version in which objects are stored changes while there are some.
+async fn restored(mut script: Script) -> anyhow::Result<Script> {
+    let mut definition = script.with_spec(json!({"type": "object", "properties": {"a": {"type": "string"}}}));
+    let mut second = definition["spec"]["versions"][0].clone();
+    second["name"] = json!("v2");
+    second["storage"] = json!(false);
+    second["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["b"] =
+        json!({"type": "string", "default": "new"});
+    definition["spec"]["versions"]
+        .as_array_mut()
+        .into_iter()
+        .for_each(|versions| versions.push(second.clone()));
+    let defined = script.define(definition).await?;
+    let in_second = defined.item("w").replace("/v1/", "/v2/");
+    script.post(&defined.objects, defined.object("w", json!({"spec": {"a": "x"}}))).await?;
+    script.get(&in_second).await?;
+    let swap = json!([
+        {"op": "replace", "path": "/spec/versions/0/storage", "value": false},
+        {"op": "replace", "path": "/spec/versions/1/storage", "value": true},
+    ]);
+    script.quiet(Request::new("PATCH", &defined.path).body(media::JSON_PATCH, swap)).await?;
+    let answer = script.quiet(Request::new("GET", &defined.path)).await?;
+    anyhow::ensure!(answer.body["status"]["storedVersions"] == json!(["v1", "v2"]), "{answer}");
+    for path in [defined.item("w"), in_second.clone()] {
+        script.get(path).await?;
+    }
+    script.merge(&in_second, json!({"spec": {"a": "y"}})).await?;
+    for path in [defined.item("w"), in_second] {
+        script.get(path).await?;
+    }
+    let forget = json!({"status": {"storedVersions": ["v2"]}});
+    let answer = script
+        .quiet(Request::new("PATCH", format!("{}/status", defined.path)).body(media::MERGE_PATCH, forget))
+        .await?;
+    anyhow::ensure!(answer.is_success(), "{answer}");
     Ok(script)
 }
 
