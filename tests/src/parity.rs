@@ -3,6 +3,7 @@
 //! A behaviour is an `async fn(Script) -> anyhow::Result<Script>`. It decides nothing about right and wrong: what the
 //! reference answers is right. It may only look at answers to make its next request.
 
+mod admission;
 mod applying;
 mod crud;
 mod definitions;
@@ -81,6 +82,7 @@ pub fn behaviours() -> Vec<Behaviour> {
         surface::behaviours(),
         watching::behaviours(),
         rules::behaviours(),
+        admission::behaviours(),
         expressions::behaviours(),
     ]
     .concat()

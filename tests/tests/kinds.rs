@@ -4,25 +4,54 @@
 //! `WINDLASS_KIND` runs those whose title contains it, and shows both objects whole.
 
 use anyhow::{Context, ensure};
-use serde_json::{Value, json};
+use serde_json::json;
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::time::Duration;
 use windlass_harness::{Ground, Suite, Target};
+use windlass_tests::as_protobuf;
 use windlass_tests::compare::exchange::media;
 use windlass_tests::compare::{Answer, Normaliser, Request, Server, first_difference};
+use windlass_tests::from_the_start;
+use windlass_tests::full::{self, Step};
 use windlass_tests::grounds::Embedded;
 use windlass_tests::minimal::{self, Minimal};
 
 /// Kinds that do not come back equal yet; each is explained in docs/parity.md.
 const UNEQUAL: &[&str] = &[];
 
+/// Steps in the lives of full objects that are not equal yet; each is explained in docs/parity.md.
+const UNEQUAL_STEPS: &str = include_str!("../src/full/unequal.txt");
+
 const NAMESPACE: &str = "minimal-objects";
 
 fn main() -> ExitCode {
     Suite::on([Ground::reference()])
         .limit(Duration::from_secs(300))
+        .test("a cluster has the same objects from the start", from_the_start)
         .test("minimal objects of all kinds come back equal", minimal_objects)
+        .test("full objects of all kinds live equal lives", full_objects)
         .run()
+}
+
+async fn from_the_start(target: Target) -> anyhow::Result<()> {
+    let embedded = Embedded::in_process();
+    let ours = from_the_start::all(&Server::new("embedded", embedded.client())).await?;
+    let theirs = from_the_start::all(&Server::new("reference", target.client())).await?;
+    let mut differences = Vec::new();
+    for name in ours.keys().chain(theirs.keys()).collect::<BTreeSet<_>>() {
+        match (ours.get(name), theirs.get(name)) {
+            (Some(ours), Some(theirs)) if ours == theirs => {}
+            (Some(ours), Some(theirs)) => {
+                differences.push(format!("{name}: {}", first_difference(ours, theirs, "")))
+            }
+            (Some(_), None) => differences.push(format!("{name}: only here")),
+            _ => differences.push(format!("{name}: only there")),
+        }
+    }
+    println!("{} objects from the start, {} differences", theirs.len(), differences.len());
+    ensure!(differences.is_empty(), "{}", differences.join("\n  "));
+    Ok(())
 }
 
 async fn minimal_objects(target: Target) -> anyhow::Result<()> {
@@ -49,6 +78,10 @@ async fn minimal_objects(target: Target) -> anyhow::Result<()> {
             theirs.body["message"]
         );
         kinds += 1;
+        if let Some(difference) = protobuf_difference(&left, &right, &minimal).await? {
+            println!("{} as protobuf: {difference}", minimal.title);
+            broken.push(format!("{} as protobuf", minimal.title));
+        }
         if ours == theirs {
             equal += 1;
         } else {
@@ -80,6 +113,30 @@ async fn prepare(server: &Server) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Where both servers differ when the object is written back and read as protobuf.
+async fn protobuf_difference(
+    left: &Server,
+    right: &Server,
+    minimal: &Minimal,
+) -> anyhow::Result<Option<String>> {
+    let name = minimal.object["metadata"]["name"].as_str().context("a name")?;
+    let path = format!("{}/{name}", minimal.path);
+    let ours = as_protobuf::written_and_read(left, &path).await?;
+    let theirs = as_protobuf::written_and_read(right, &path).await?;
+    for ((request, ours), (_, theirs)) in ours.into_iter().zip(theirs) {
+        let [ours, theirs] =
+            [ours, theirs].map(|answer| full::comparable(&mut Normaliser::default(), &request, answer));
+        if ours != theirs {
+            let difference = first_difference(&ours.body, &theirs.body, "");
+            return Ok(Some(format!(
+                "{} {difference} ({} and {})",
+                request.method, ours.status, theirs.status
+            )));
+        }
+    }
+    Ok(None)
+}
+
 /// Creates the object, anew if an earlier run left it, and makes the answer comparable.
 async fn create(server: &Server, minimal: &Minimal) -> anyhow::Result<Answer> {
     let request = Request::new("POST", minimal.path.clone()).body(media::JSON, minimal.object.clone());
@@ -89,47 +146,61 @@ async fn create(server: &Server, minimal: &Minimal) -> anyhow::Result<Answer> {
         server.send(&Request::new("DELETE", format!("{}/{name}", minimal.path))).await?;
         answer = server.send(&request).await?;
     }
-    let mut normaliser = Normaliser::default();
-    // Known before the first text that quotes them is met.
-    for (pointer, kind) in [("/metadata/uid", "uid"), ("/spec/volumes/0/name", "volume")] {
-        if let Some(random) = answer.body.pointer(pointer).and_then(Value::as_str) {
-            normaliser.named(random, kind);
-        }
-    }
-    let mut answer = normaliser.answer(&request, answer);
-    name_addresses(&mut answer.body);
-    if minimal.object["kind"] == "CertificateSigningRequest" && answer.is_success() {
-        name_requester(&mut answer.body);
-    }
-    Ok(answer)
+    Ok(full::comparable(&mut Normaliser::default(), &request, answer))
 }
 
-/// The administrators of two clusters are two people. Of one who comes with a certificate the reference notes down
-/// more than it can track, and so tracks nothing.
-fn name_requester(request: &mut Value) {
-    if let Some(metadata) = request.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("managedFields");
+async fn full_objects(target: Target) -> anyhow::Result<()> {
+    let embedded = Embedded::in_process();
+    let left = Server::new("embedded", embedded.client());
+    let right = Server::new("reference", target.client());
+    for server in [&left, &right] {
+        prepare(server).await?;
     }
-    if let Some(spec) = request.get_mut("spec").and_then(Value::as_object_mut) {
-        spec.remove("extra");
-        spec.remove("uid");
-        for field in ["username", "groups"] {
-            if spec.get(field).is_some_and(|value| !value.is_null()) {
-                spec.insert(field.to_owned(), json!("<requester>"));
+    let only = std::env::var("WINDLASS_KIND").unwrap_or_default();
+    let (mut steps, mut equal, mut surprises) = (0, 0, Vec::new());
+    for full in full::all(NAMESPACE)?.into_iter().filter(|full| full.title.contains(&only)) {
+        let mut sides = [Normaliser::default(), Normaliser::default()];
+        for (name, step) in &full.steps {
+            let title = format!("{}: {name}", full.title);
+            let ours = take(&left, &mut sides[0], &full.path, step).await?;
+            let theirs = take(&right, &mut sides[1], &full.path, step).await?;
+            if name == "created" && !theirs.is_success() {
+                surprises.push(format!("the reference refuses {title}: {}", theirs.body["message"]));
+            }
+            steps += 1;
+            let same = ours == theirs;
+            equal += usize::from(same);
+            if !only.is_empty() {
+                println!("{title} {step:?}\n  {ours}\n  {theirs}");
+            }
+            if !same {
+                let difference = first_difference(&ours.body, &theirs.body, "");
+                println!("{title}: {} against {}: {difference}", ours.status, theirs.status);
+            }
+            if same == UNEQUAL_STEPS.lines().any(|known| known == title) {
+                surprises.push(title);
             }
         }
     }
+    println!("{steps} steps with full objects, {equal} equal");
+    ensure!(surprises.is_empty(), "not as listed: {}", surprises.join("\n  "));
+    Ok(())
 }
 
-/// Which address a Service gets is chance.
-fn name_addresses(object: &mut Value) {
-    let name = |address: &mut Value| {
-        if address.as_str().is_some_and(|text| text.parse::<std::net::IpAddr>().is_ok()) {
-            *address = json!("<address>");
+async fn take(
+    server: &Server,
+    normaliser: &mut Normaliser,
+    path: &str,
+    step: &Step,
+) -> anyhow::Result<Answer> {
+    let request = match step {
+        Step::Ask(request) => (**request).clone(),
+        Step::Relabel => {
+            let mut object = server.send(&Request::new("GET", path)).await?.body;
+            object["metadata"]["labels"]["by"] = json!("update");
+            Request::new("PUT", path).body(media::JSON, object)
         }
     };
-    if let Some(spec) = object.get_mut("spec").filter(|spec| spec.get("clusterIPs").is_some()) {
-        name(&mut spec["clusterIP"]);
-        spec["clusterIPs"].as_array_mut().into_iter().flatten().for_each(name);
-    }
+    let answer = server.send(&request).await?;
+    Ok(full::comparable(normaliser, &request, answer))
 }

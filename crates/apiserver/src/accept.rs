@@ -1,25 +1,37 @@
-//! In which form a client wants its answer: as JSON, and then of what kind.
+//! In which media type and of what kind a client wants its answer, negotiated in the two steps of the reference: a route
+//! knows what it produces, and then the clauses are tried in their order.
 
+use crate::flow::decode::Media;
 use crate::status::Status;
 
-/// The media types that answers come in.
-const SERVED: [&str; 1] = ["application/json"];
+/// The media types of answers, in the order in which they are tried.
+const SERVED: [(Media, &str); 3] = [(Media::Json, JSON), (Media::Yaml, YAML), (Media::Protobuf, PROTOBUF)];
 
-/// The media types that watches come in.
-const WATCHED: [&str; 2] = ["application/json", "application/json;stream=watch"];
+/// Their names.
+pub(crate) const TYPES: [&str; 3] = [JSON, YAML, PROTOBUF];
+
+pub(crate) const JSON: &str = "application/json";
+pub(crate) const YAML: &str = "application/yaml";
+pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+
+/// The media types of watches.
+const STREAMED: [&str; 2] = ["application/json;stream=watch", PROTOBUF_WATCH];
+pub(crate) const PROTOBUF_WATCH: &str = "application/vnd.kubernetes.protobuf;stream=watch";
 
 /// A clause of an Accept header: a media type with its parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Clause<'a> {
-    media: String,
+    kind: &'a str,
+    subtype: &'a str,
     parameters: Vec<(&'a str, &'a str)>,
     weight: f32,
 }
 
 /// What an answer is turned into.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Form {
     /// What was asked for, as it is.
+    #[default]
     Plain,
     /// Rows and columns; with the `apiVersion` asked for.
     Table(&'static str),
@@ -27,80 +39,183 @@ pub(crate) enum Form {
     Metadata(&'static str),
     /// As above, for a list.
     MetadataList(&'static str),
+    /// All of discovery at once.
+    Discovery,
+}
+
+/// What an answer is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) media: Media,
+    pub(crate) form: Form,
+    /// Indented, if it is JSON.
+    pub(crate) pretty: bool,
+}
+
+/// Who answers, and thus what can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Endpoint {
+    /// Objects of a built-in kind.
+    BuiltIn { collection: bool, watch: bool },
+    /// Objects of a custom resource, which have no protobuf but for their metadata.
+    Custom { watch: bool },
+    /// Documents such as groups and their resources, and errors.
+    Document,
+    /// `/api` and `/apis`, where only all of discovery at once is looked for.
+    Discovery,
 }
 
 /// The clauses of an Accept header, the most wanted first.
 pub(crate) fn clauses(accept: &str) -> Vec<Clause<'_>> {
-    let clause = |range| {
-        let mut parts = str::split(range, ';').map(str::trim);
-        let media = parts.next().unwrap_or_default().to_ascii_lowercase();
-        let mut weight = 1.0;
-        let mut parameters = Vec::new();
-        for parameter in parts {
-            let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
-            match name.trim() {
-                "q" => weight = value.trim().parse().unwrap_or(1.0),
-                name => parameters.push((name, value.trim().trim_matches('"'))),
-            }
-        }
-        Clause { media, parameters, weight }
-    };
-    let mut clauses: Vec<Clause<'_>> =
-        accept.split(',').map(str::trim).filter(|range| !range.is_empty()).map(clause).collect();
-    clauses.sort_by(|left, right| right.weight.total_cmp(&left.weight));
+    let mut clauses: Vec<Clause<'_>> = Vec::new();
+    for clause in accept.split(',').filter_map(clause) {
+        // As the reference sorts: what has no wildcard goes before what has one, whatever their weights.
+        let at = clauses.iter().rposition(|before| !clause.goes_before(before)).map_or(0, |at| at + 1);
+        clauses.insert(at, clause);
+    }
     clauses
 }
 
+fn clause(range: &str) -> Option<Clause<'_>> {
+    let mut parts = range.trim_matches(' ').split(';');
+    let media = parts.next().unwrap_or_default();
+    let (kind, subtype) = match media.split_once('/') {
+        Some((_, subtype)) if subtype.is_empty() || subtype.contains('/') => return None,
+        Some((kind, subtype)) => (kind.trim_matches(' '), subtype.trim_matches(' ')),
+        None if media.trim_matches(' ') == "*" => ("*", "*"),
+        None => return None,
+    };
+    let mut clause = Clause { kind, subtype, parameters: Vec::new(), weight: 1.0 };
+    for parameter in parts {
+        match parameter.split_once('=') {
+            Some((_, value)) if value.is_empty() || value.contains('=') => {}
+            Some((name, value)) if name.trim_matches(' ') == "q" => {
+                clause.weight = value.parse().unwrap_or(0.0);
+            }
+            Some((name, value)) => clause.parameters.push((name.trim_matches(' '), value.trim_matches(' '))),
+            None => {}
+        }
+    }
+    Some(clause)
+}
+
 impl Clause<'_> {
+    fn goes_before(&self, other: &Self) -> bool {
+        self.weight > other.weight
+            || (self.kind != "*" && other.kind == "*")
+            || (self.subtype != "*" && other.subtype == "*")
+    }
+
+    fn takes(&self, media: &str) -> bool {
+        let (kind, subtype) = media.split_once('/').unwrap_or((media, ""));
+        (self.kind == kind && (self.subtype == subtype || self.subtype == "*"))
+            || (self.kind == "*" && self.subtype == "*")
+    }
+
     /// Does it take JSON?
     pub(crate) fn takes_json(&self) -> bool {
-        matches!(self.media.as_str(), "application/json" | "application/*" | "*/*")
+        self.takes(JSON)
     }
 
-    /// A parameter's value, or nothing.
-    pub(crate) fn parameter(&self, wanted: &str) -> &str {
-        self.parameters.iter().find(|(name, _)| *name == wanted).map_or("", |(_, value)| value)
+    /// Does it take one of these?
+    pub(crate) fn takes_any(&self, media: &[&str]) -> bool {
+        media.iter().any(|media| self.takes(media))
     }
 
-    /// The form that it asks for; none if there is no such form.
-    fn form(&self) -> Option<Form> {
-        let kind = self.parameter("as");
-        if kind.is_empty() {
-            return Some(Form::Plain);
+    /// A parameter's value, or nothing. The last of several counts.
+    fn parameter(&self, wanted: &str) -> Option<&str> {
+        self.parameters.iter().rev().find(|(name, _)| *name == wanted).map(|(_, value)| *value)
+    }
+
+    /// The form that it asks for at an endpoint, in a media type; none if there is no such thing.
+    fn form(&self, endpoint: Endpoint, media: Media) -> Option<Form> {
+        let asked = ["as", "g", "v"].map(|name| self.parameter(name));
+        if asked == [None; 3] {
+            let refused = match endpoint {
+                Endpoint::Custom { .. } => media == Media::Protobuf,
+                Endpoint::Discovery => true,
+                Endpoint::BuiltIn { .. } | Endpoint::Document => false,
+            };
+            return (!refused).then_some(Form::Plain);
         }
-        let api_version = match (self.parameter("g"), self.parameter("v")) {
+        let [kind, group, version] = asked.map(Option::unwrap_or_default);
+        if endpoint == Endpoint::Discovery {
+            let known = (kind, group, version) == ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2");
+            return known.then_some(Form::Discovery);
+        }
+        if endpoint == Endpoint::Document {
+            return None;
+        }
+        let api_version = match (group, version) {
             ("meta.k8s.io", "v1") => "meta.k8s.io/v1",
             ("meta.k8s.io", "v1beta1") => "meta.k8s.io/v1beta1",
             _ => return None,
         };
         match kind {
-            "Table" => Some(Form::Table(api_version)),
+            "Table" if media != Media::Protobuf => Some(Form::Table(api_version)),
             "PartialObjectMetadata" => Some(Form::Metadata(api_version)),
             "PartialObjectMetadataList" => Some(Form::MetadataList(api_version)),
             _ => None,
         }
     }
+
+    fn wanted(&self, endpoint: Endpoint, media: Media) -> Option<Wanted> {
+        let stream = self.parameter("stream").unwrap_or_default();
+        if !stream.is_empty() && (stream != "watch" || media == Media::Yaml) {
+            return None;
+        }
+        let objects = matches!(endpoint, Endpoint::BuiltIn { .. } | Endpoint::Custom { .. });
+        let server_version = self.parameter("sv").unwrap_or_default();
+        if !server_version.is_empty() && !(objects && server_version == "v1") {
+            return None;
+        }
+        let form = self.form(endpoint, media)?;
+        Some(Wanted { media, form, pretty: self.parameter("pretty") == Some("1") })
+    }
 }
 
-/// The first form that the client takes and that there is.
+impl Endpoint {
+    fn is_watch(self) -> bool {
+        matches!(self, Self::BuiltIn { watch: true, .. } | Self::Custom { watch: true })
+    }
+}
+
+/// The first thing that the client takes and that there is.
 ///
 /// # Errors
 /// 406 if there is none.
-pub(crate) fn form(accept: &str, watch: bool) -> Result<Form, Status> {
-    if accept.trim().is_empty() {
-        return Ok(Form::Plain);
+pub(crate) fn negotiate(accept: &str, endpoint: Endpoint) -> Result<Wanted, Status> {
+    if let Endpoint::BuiltIn { collection, .. } = endpoint {
+        routed(accept, &TYPES, if collection { &STREAMED } else { &[] })?;
     }
-    let mut clauses = clauses(accept);
-    clauses.retain(Clause::takes_json);
-    if clauses.is_empty() {
-        return Err(Status::not_acceptable(if watch { &WATCHED } else { &SERVED }));
+    let found = match accept {
+        "" if endpoint == Endpoint::Discovery => None,
+        "" => Some(Wanted { media: Media::Json, form: Form::Plain, pretty: false }),
+        accept => clauses(accept).iter().find_map(|clause| {
+            let served = SERVED.iter().filter(|(_, name)| clause.takes(name));
+            served.into_iter().find_map(|(media, _)| clause.wanted(endpoint, *media))
+        }),
+    };
+    match found {
+        None => Err(Status::not_negotiable(&TYPES)),
+        Some(wanted) if endpoint.is_watch() && wanted.media == Media::Yaml => {
+            Err(Status::not_negotiable(&STREAMED))
+        }
+        Some(wanted) => Ok(wanted),
     }
-    clauses.iter().find_map(Clause::form).ok_or_else(untransformable)
 }
 
-/// 406 for JSON of a kind that there is not.
-pub(crate) fn untransformable() -> Status {
-    Status::not_transformable(format!("only the following media types are accepted: {}", SERVED.join(", ")))
+/// The first step: is there a clause that is exactly what is produced, or `*/*`? Wildcards within a type are not known here.
+///
+/// # Errors
+/// 406, which names `types` and `more`.
+pub(crate) fn routed(accept: &str, types: &[&str], more: &[&str]) -> Result<(), Status> {
+    let mut given =
+        accept.split(',').map(|clause| clause.split(';').next().unwrap_or_default().trim_matches(' '));
+    if accept.is_empty() || given.any(|media| media == "*/*" || types.contains(&media)) {
+        return Ok(());
+    }
+    Err(Status::not_acceptable(&[types, more].concat()))
 }
 
 /// Should JSON be indented: because the client said so, or because a person reads along?
@@ -118,34 +233,57 @@ pub(crate) fn pretty(asked: Option<&str>, user_agent: &str) -> bool {
 mod tests {
     use super::*;
 
+    const ITEM: Endpoint = Endpoint::BuiltIn { collection: false, watch: false };
+
+    fn asked(accept: &str, endpoint: Endpoint) -> Result<(Media, Form), u16> {
+        negotiate(accept, endpoint).map(|wanted| (wanted.media, wanted.form)).map_err(|status| status.code)
+    }
+
     #[test]
     fn the_first_form_that_is_served_wins() {
         let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
-        assert_eq!(form(table, false), Ok(Form::Table("meta.k8s.io/v1")));
-        assert_eq!(
-            form(&format!("application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io,{table}"), false),
-            form(table, false)
-        );
-        assert_eq!(
-            form("application/json;as=Table;v=v9;g=meta.k8s.io,application/json", false),
-            Ok(Form::Plain)
-        );
-        assert_eq!(
-            form(
-                "application/json;q=0.5,application/json;as=PartialObjectMetadata;v=v1beta1;g=meta.k8s.io",
-                false
+        let is_table = Ok((Media::Json, Form::Table("meta.k8s.io/v1")));
+        assert_eq!(asked(table, ITEM), is_table);
+        let protobuf = format!("{PROTOBUF};as=Table;v=v1;g=meta.k8s.io");
+        assert_eq!(asked(&format!("{protobuf},{table}"), ITEM), is_table, "tables have no protobuf");
+        let metadata = "application/json;as=PartialObjectMetadata;v=v1beta1;g=meta.k8s.io";
+        for (accept, expected) in [
+            ("", (Media::Json, Form::Plain)),
+            ("*/*", (Media::Json, Form::Plain)),
+            (PROTOBUF, (Media::Protobuf, Form::Plain)),
+            ("application/yaml", (Media::Yaml, Form::Plain)),
+            ("application/json;as=Table;v=v9;g=meta.k8s.io,application/json", (Media::Json, Form::Plain)),
+            (
+                &*format!("application/json;q=0.5,{metadata}"),
+                (Media::Json, Form::Metadata("meta.k8s.io/v1beta1")),
             ),
-            Ok(Form::Metadata("meta.k8s.io/v1beta1"))
-        );
-        assert_eq!(form("", false), Ok(Form::Plain));
-        assert_eq!(form("*/*", false), Ok(Form::Plain));
-        for refused in [
-            "application/json;as=Table;v=v2;g=meta.k8s.io",
-            "application/vnd.kubernetes.protobuf",
-            "text/html",
+            ("application/*;q=0.9,application/yaml;q=0.1", (Media::Yaml, Form::Plain)),
         ] {
-            assert_eq!(form(refused, false).unwrap_err().code, 406, "{refused}");
+            assert_eq!(asked(accept, ITEM), Ok(expected), "{accept}");
         }
+        for refused in
+            ["application/json;as=Table;v=v2;g=meta.k8s.io", "text/html", "application/*", "*", &protobuf]
+        {
+            assert_eq!(asked(refused, ITEM), Err(406), "{refused}");
+        }
+    }
+
+    #[test]
+    fn each_endpoint_has_its_own_limits() {
+        let custom = Endpoint::Custom { watch: false };
+        assert_eq!(asked(PROTOBUF, custom), Err(406));
+        assert_eq!(asked("application/*", custom), Ok((Media::Json, Form::Plain)));
+        assert_eq!(asked(&format!("{PROTOBUF},application/json"), custom), Ok((Media::Json, Form::Plain)));
+        let metadata = format!("{PROTOBUF};as=PartialObjectMetadata;v=v1;g=meta.k8s.io");
+        assert_eq!(asked(&metadata, custom), Ok((Media::Protobuf, Form::Metadata("meta.k8s.io/v1"))));
+        let watch = Endpoint::BuiltIn { collection: true, watch: true };
+        assert_eq!(asked("application/yaml", watch), Err(406), "no watch is in YAML");
+        assert_eq!(asked(PROTOBUF_WATCH, watch), Ok((Media::Protobuf, Form::Plain)));
+        let all = "application/json,application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+        assert_eq!(asked(all, Endpoint::Discovery), Ok((Media::Json, Form::Discovery)));
+        assert_eq!(asked(all, Endpoint::Document), Ok((Media::Json, Form::Plain)));
+        let old = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
+        assert_eq!(asked(old, Endpoint::Discovery), Err(406));
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! Aggregated discovery: every group, version and resource in one document, with a tag that changes when it does.
 
-use crate::accept::clauses;
 use crate::discovery::group_names;
 use crate::registry::Served;
 use crate::resource::{Resource, Subresource};
@@ -9,33 +8,6 @@ use std::sync::Arc;
 
 /// The media type of the document.
 pub(crate) const MEDIA_TYPE: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-
-/// How a client wants to discover.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
-    /// Groups first, resources later.
-    Legacy,
-    /// All at once.
-    Aggregated,
-    /// Something else.
-    Nothing,
-}
-
-/// What an Accept header asks for: the first of its clauses that there is.
-pub(crate) fn wanted(accept: &str) -> Wanted {
-    if accept.trim().is_empty() {
-        return Wanted::Legacy;
-    }
-    let clauses = clauses(accept);
-    let found = clauses.iter().filter(|clause| clause.takes_json()).find_map(|clause| {
-        match (clause.parameter("as"), clause.parameter("g"), clause.parameter("v")) {
-            ("", _, _) => Some(Wanted::Legacy),
-            ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2") => Some(Wanted::Aggregated),
-            _ => None,
-        }
-    });
-    found.unwrap_or(Wanted::Nothing)
-}
 
 /// The document of `/api` (the core group alone) or of `/apis` (all the others).
 pub(crate) fn document(served: &Served, core: bool) -> Value {
@@ -86,19 +58,4 @@ fn resource(resource: &Arc<Resource>) -> Value {
         entry["subresources"] = resource.subresources.iter().map(subresource).collect();
     }
     entry
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_way_of_discovery_that_is_served_wins() {
-        assert_eq!(wanted(""), Wanted::Legacy);
-        assert_eq!(wanted(MEDIA_TYPE), Wanted::Aggregated);
-        let old = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
-        assert_eq!(wanted(old), Wanted::Nothing);
-        assert_eq!(wanted(&format!("{old},application/json")), Wanted::Legacy);
-        assert_eq!(wanted(&format!("{MEDIA_TYPE},{old},application/json")), Wanted::Aggregated);
-    }
 }

@@ -1,31 +1,23 @@
 //! The API as a whole: made once, cloned cheaply, asked through services.
 
 use crate::accounts::Accounts;
+use crate::bootstrap;
 use crate::crd::{self, lifecycle};
 use crate::credentials::{Credentials, CredentialsError};
 use crate::faults::Faults;
-use crate::flow::Operation;
 use crate::flow::authenticate::Identity;
-use crate::flow::{decode, managed};
 use crate::kinds::services::Taken;
-use crate::query::{Strictness, WriteOptions};
 use crate::registry::Registry;
 use crate::resource::Resource;
 use crate::service::ApiService;
-use crate::status::Status;
-use crate::store::{Key, OpenError, Options, Store};
-use crate::verbs::create::store_new;
+use crate::store::{OpenError, Options, Store};
 use futures::FutureExt;
-use serde_json::json;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use windlass_clock::Clock;
-
-/// The namespaces that are there from the start.
-const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
 /// Where in its directory an API keeps its objects.
 const STORE: &str = "store";
@@ -78,13 +70,16 @@ pub(crate) struct Inner {
 }
 
 impl Api {
-    /// A new API in memory, with nothing in it but the namespaces that every cluster has. A `data_dir` is for
+    /// A new API in memory, with nothing in it but what every cluster has from the start. A `data_dir` is for
     /// [`Api::open`].
     pub fn new(config: Config) -> Self {
         let store = Store::new(config.store, config.clock.clone());
         let inner = Inner::new(config.clock, store, config.credentials);
-        let made = inner.make_namespaces().now_or_never();
-        debug_assert!(matches!(made, Some(Ok(()))), "an empty store in memory takes a namespace at once");
+        let made = bootstrap::make(&inner).now_or_never();
+        debug_assert!(
+            matches!(made, Some(Ok(()))),
+            "an empty store in memory takes its first objects at once"
+        );
         Self(Arc::new(inner))
     }
 
@@ -106,7 +101,7 @@ impl Api {
         let inner = Inner::new(config.clock, store, config.credentials);
         *inner.kept_in.lock() = Some(data_dir.join(CREDENTIALS));
         lifecycle::resume(&inner).await;
-        inner.make_namespaces().await.map_err(|status| failed(io::Error::other(status.message)))?;
+        bootstrap::make(&inner).await.map_err(|error| failed(io::Error::other(error)))?;
         Ok(Self(Arc::new(inner)))
     }
 
@@ -188,40 +183,6 @@ impl Inner {
             accounts: OnceLock::new(),
             stopped: CancellationToken::new(),
         }
-    }
-
-    /// Makes the namespaces that every cluster has, as far as they are missing.
-    async fn make_namespaces(&self) -> Result<(), Status> {
-        let namespaces = self.registry.get("", "v1", "namespaces").expect("namespaces are built in");
-        for name in NAMESPACES {
-            if self.store.get(&Key::new("namespaces", "", name)).is_none() {
-                self.make_namespace(&namespaces, name).await?;
-            }
-        }
-        Ok(())
-    }
-
-    async fn make_namespace(&self, resource: &Arc<Resource>, name: &str) -> Result<(), Status> {
-        let operation = Operation {
-            api: self,
-            identity: &self.own_identity,
-            resource: resource.clone(),
-            namespace: String::new(),
-            name: String::new(),
-            subresource: String::new(),
-            options: WriteOptions {
-                dry_run: false,
-                manager: "kube-apiserver".to_owned(),
-                strictness: Strictness::Ignore,
-                force: false,
-                apply: false,
-            },
-            warnings: Arc::default(),
-        };
-        let namespace = json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}});
-        let mut object = decode::object(resource, namespace).expect("a namespace needs but a name").value;
-        managed::update(&operation, None, &mut object);
-        store_new(&operation, object).await.map(|_| ())
     }
 }
 

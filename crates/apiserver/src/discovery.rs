@@ -1,15 +1,18 @@
 //! What the server says about itself: version, health, groups and their resources.
 
-use crate::accept;
+use crate::accept::{self, Endpoint};
 use crate::accounts;
-use crate::aggregated::{self, Wanted};
+use crate::aggregated;
+use crate::answers;
 use crate::api::Inner;
 use crate::body::ApiBody;
 use crate::facts::FACTS;
+use crate::health;
 use crate::openapi;
+use crate::query::Query;
 use crate::registry::Served;
 use crate::resource::Resource;
-use crate::service::{document, failure, plain, respond};
+use crate::service::{failure, plain, respond};
 use crate::status::Status;
 use bytes::Bytes;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, HOST, HeaderValue, IF_NONE_MATCH, VARY};
@@ -32,24 +35,29 @@ pub(crate) fn answer(api: &Inner, parts: &Parts, segments: &[String]) -> Respons
     let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
     if let ["api"] | ["apis"] = segments.as_slice() {
-        match aggregated::wanted(header(ACCEPT)) {
-            Wanted::Legacy => {}
-            Wanted::Aggregated => {
-                let core = segments == ["api"];
-                let body = windlass_schema::json::write(&aggregated::document(&served, core));
-                let tag = tag(&body);
-                return tagged(aggregated::MEDIA_TYPE, &tag, header(IF_NONE_MATCH), body);
-            }
-            Wanted::Nothing => return failure(&accept::untransformable()),
+        if let Ok(wanted) = accept::negotiate(header(ACCEPT), Endpoint::Discovery) {
+            let core = segments == ["api"];
+            let body = windlass_schema::json::write(&aggregated::document(&served, core));
+            let tag = tag(&body);
+            let response = tagged(aggregated::MEDIA_TYPE, &tag, header(IF_NONE_MATCH), body);
+            return answers::encoded(response, wanted.media, false);
         }
     }
     if let ["openapi", rest @ ..] = segments.as_slice() {
         return openapi::answer(api, &served, parts, rest);
     }
     let found = match segments.as_slice() {
-        ["version"] => Some(version()),
-        ["healthz" | "livez" | "readyz", ..] => return plain(StatusCode::OK, "ok"),
-        [] => Some(paths(&served)),
+        ["version"] => {
+            return match accept::routed(header(ACCEPT), &[accept::JSON], &[]) {
+                Ok(()) => document(&version()),
+                Err(status) => failure(&status),
+            };
+        }
+        [endpoint @ ("healthz" | "livez" | "readyz"), check @ ..] => {
+            let query = Query::parse(parts.uri.query().unwrap_or_default());
+            return health::answer(endpoint, &check.join("/"), &query);
+        }
+        [] => return document(&paths(&served)),
         ["api"] => Some(json!({
             "kind": "APIVersions", "versions": ["v1"],
             "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": ""}],
@@ -75,13 +83,36 @@ pub(crate) fn answer(api: &Inner, parts: &Parts, segments: &[String]) -> Respons
         }
         _ => None,
     };
-    if found.is_none() && segments.first() == Some(&"api") {
+    if found.is_none() && is_routed(&segments) {
         return failure(&Status::no_such_resource());
     }
     match found {
-        Some(value) => document(&value),
+        Some(value) => negotiated(&value, header(ACCEPT), is_routed(&segments)),
         None => plain(StatusCode::NOT_FOUND, "404 page not found\n"),
     }
+}
+
+/// Is it answered by a route that knows what it produces? Lists of groups and of what definitions bring are not.
+fn is_routed(segments: &[&str]) -> bool {
+    match segments {
+        ["api"] | ["api", _] => true,
+        ["apis", group, _] => FACTS.groups.iter().any(|known| known.name == *group),
+        _ => false,
+    }
+}
+
+/// A document in the encoding that the client takes.
+fn negotiated(value: &Value, accept: &str, routed: bool) -> Response<ApiBody> {
+    let endpoint = if routed { accept::routed(accept, &accept::TYPES, &[]) } else { Ok(()) };
+    match endpoint.and_then(|()| accept::negotiate(accept, Endpoint::Document)) {
+        Ok(wanted) => answers::encoded(document(value), wanted.media, wanted.pretty),
+        Err(status) => failure(&status),
+    }
+}
+
+fn document(value: &Value) -> Response<ApiBody> {
+    let body = windlass_schema::json::write(value);
+    respond(StatusCode::OK, accept::JSON, ApiBody::full(body.into()))
 }
 
 /// A document that anyone may keep for a while.

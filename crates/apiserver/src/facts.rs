@@ -82,6 +82,26 @@ impl Facts {
         self.resources.iter().find(|row| row.group == group && row.version == version && row.plural == plural)
     }
 
+    /// The struct of a kind, in the package that others of its group and version are in.
+    pub(crate) fn struct_of(&self, api_version: &str, kind: &str) -> Option<String> {
+        const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let package = match group {
+            "meta.k8s.io" => Some(META),
+            "apidiscovery.k8s.io" => Some("io.k8s.api.apidiscovery.v2"),
+            _ => {
+                let row = self.resources.iter().find(|row| row.group == group && row.version == version);
+                row.and_then(|row| row.definition.rsplit_once('.')).map(|(package, _)| package)
+            }
+        };
+        let known = |package: &str| {
+            let name = format!("{package}.{kind}");
+            self.structs.get(&name).map(|_| name)
+        };
+        // Documents of discovery say no version, or one of the core group.
+        package.and_then(known).or_else(|| known(META).filter(|_| matches!(api_version, "" | "v1")))
+    }
+
     /// Is there a built-in resource of this name?
     pub(crate) fn has(&self, group: &str, plural: &str) -> bool {
         self.resources.iter().any(|row| row.group == group && row.plural == plural)

@@ -2,19 +2,24 @@
 
 mod accept;
 mod accounts;
+mod admission;
 mod aggregated;
+mod answers;
 mod api;
 mod body;
+mod bootstrap;
 mod crd;
 pub mod credentials;
 mod discovery;
 mod facts;
 pub mod faults;
 mod flow;
+mod health;
 mod kinds;
 mod negotiate;
 mod openapi;
 mod path;
+pub mod protobuf;
 mod query;
 pub mod read;
 mod registry;

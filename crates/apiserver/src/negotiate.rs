@@ -1,5 +1,6 @@
 //! Which media types a request brings and wants.
 
+use crate::accept::{JSON, PROTOBUF, YAML};
 use crate::flow::decode::Media;
 use crate::status::Status;
 
@@ -15,7 +16,6 @@ pub(crate) enum PatchType {
 const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
-const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
 
 fn essence(media_type: &str) -> String {
@@ -25,19 +25,17 @@ fn essence(media_type: &str) -> String {
 /// The encoding of a body.
 pub(crate) fn body(content_type: &str) -> Result<Media, Status> {
     match essence(content_type).as_str() {
-        "" | "application/json" => Ok(Media::Json),
-        "application/yaml" => Ok(Media::Yaml),
+        "" | JSON => Ok(Media::Json),
+        YAML => Ok(Media::Yaml),
         PROTOBUF => Ok(Media::Protobuf),
-        _ => Err(Status::unsupported_media_type(&["application/json", "application/yaml", PROTOBUF])),
+        _ => Err(Status::unsupported_media_type(&[JSON, YAML, PROTOBUF])),
     }
 }
 
 /// The encoding of a body that holds an object. Custom resources have no protobuf.
 pub(crate) fn object(content_type: &str, custom: bool) -> Result<Media, Status> {
     match body(content_type) {
-        Ok(Media::Protobuf) | Err(_) if custom => {
-            Err(Status::unsupported_media_type(&["application/json", "application/yaml"]))
-        }
+        Ok(Media::Protobuf) | Err(_) if custom => Err(Status::unsupported_media_type(&[JSON, YAML])),
         other => other,
     }
 }

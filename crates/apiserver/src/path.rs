@@ -20,6 +20,8 @@ pub(crate) struct Target {
     pub(crate) plural: String,
     pub(crate) name: Option<String>,
     pub(crate) subresource: Option<String>,
+    /// Was it asked for below `/watch/`, the old path of watches?
+    pub(crate) watch: bool,
 }
 
 /// Takes `path` apart as Kubernetes does: escapes are undone before it is split.
@@ -37,11 +39,16 @@ pub(crate) fn route(path: &str) -> Route {
         ["apis", group, version, rest @ ..] if !rest.is_empty() => (*group, *version, rest),
         other => return Route::Other(other.iter().map(|&segment| segment.to_owned()).collect()),
     };
+    let (watch, rest) = match rest {
+        ["watch", rest @ ..] if !rest.is_empty() => (true, rest),
+        rest => (false, rest),
+    };
     let target = |namespace: Option<&str>, rest: &[&str]| {
         let mut target = Target {
             group: group.to_owned(),
             version: version.to_owned(),
             namespace: namespace.map(str::to_owned),
+            watch,
             ..Target::default()
         };
         match rest {

@@ -1,18 +1,20 @@
 //! HTTP in process: a tower service that reads a request, sends it to its verb and dresses the answer.
 
+use crate::accept::Endpoint;
 use crate::api::Inner;
 use crate::body::ApiBody;
 use crate::crd::conversion;
 use crate::faults::{Delivery, RequestInfo, Verdict};
 use crate::flow::authenticate::Identity;
 use crate::flow::authorize;
+use crate::flow::decode::Media;
 use crate::path::{self, Route, Target};
-use crate::query::Query;
+use crate::query::{self, Query};
 use crate::read::Leash;
 use crate::resource::Resource;
 use crate::status::Status;
 use crate::verbs::{self, Answer, Call};
-use crate::{accept, discovery};
+use crate::{accept, answers, discovery};
 use bytes::{Bytes, BytesMut};
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::request::Parts;
@@ -100,8 +102,18 @@ impl ApiService {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let user_agent = parts.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
         let pretty = accept::pretty(query.get("pretty"), user_agent.unwrap_or_default());
+        let accept = parts.headers.get(ACCEPT).cloned();
+        let accept = accept.as_ref().and_then(|value| value.to_str().ok()).unwrap_or_default();
         let response = self.answer_plainly(parts, body).await?;
-        Ok(if pretty { indented(response) } else { response })
+        let failed = response.status().as_u16() >= 400 && answers::is_json(&response);
+        Ok(match accept::negotiate(accept, Endpoint::Document) {
+            // Errors go to everyone: who takes nothing that there is reads them indented.
+            Err(_) if failed => answers::indented(response),
+            Ok(wanted) if failed => answers::encoded(response, wanted.media, pretty || wanted.pretty),
+            Ok(wanted) if wanted.pretty => answers::indented(response),
+            _ if pretty => answers::indented(response),
+            _ => response,
+        })
     }
 
     async fn answer_plainly(
@@ -110,6 +122,11 @@ impl ApiService {
         body: Result<Bytes, Status>,
     ) -> io::Result<Response<ApiBody>> {
         let route = path::route(parts.uri.path());
+        let query = Query::parse(parts.uri.query().unwrap_or_default());
+        let watches = query.flag("watch") || matches!(&route, Route::Resource(target) if target.watch);
+        if let Err(status) = if watches { Ok(()) } else { query::check_timeout(&query) } {
+            return Ok(failure(&status));
+        }
         if let Err(status) = authorize::check(&self.identity, &parts, &route) {
             return Ok(failure(&status));
         }
@@ -120,8 +137,12 @@ impl ApiService {
         };
         let served = self.api.registry.served();
         let Some(resource) = served.get(&target.group, &target.version, &target.plural) else {
-            let known = served.versions(&target.group).contains(&target.version);
+            let known = served.all().any(|known| !known.custom && known.group == target.group);
             return Ok(not_found(!known));
+        };
+        let (target, query) = match named_by_path(target, query) {
+            Ok(read) => read,
+            Err(status) => return Ok(failure(&status)),
         };
         let misplaced = match (&target.namespace, &target.name) {
             (Some(_), _) => !resource.namespaced,
@@ -131,7 +152,7 @@ impl ApiService {
         if misplaced {
             return Ok(not_found(resource.custom));
         }
-        match self.call(resource, target, &parts, body) {
+        match self.call(resource, target, query, &parts, body) {
             Ok((verb, call)) => self.carry_out(verb, &call).await,
             Err(status) => Ok(failure(&status)),
         }
@@ -142,13 +163,19 @@ impl ApiService {
         &self,
         resource: Arc<Resource>,
         target: Target,
+        query: Query,
         parts: &Parts,
         body: Result<Bytes, Status>,
     ) -> Result<(&'static str, Call<'_>), Status> {
-        let query = Query::parse(parts.uri.query().unwrap_or_default());
         let verb = verb(&resource, &target, &parts.method, &query)?;
         let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let form = accept::form(header(ACCEPT), verb == "watch")?;
+        let collection = parts.method == Method::GET && target.name.is_none();
+        let watch = verb == "watch";
+        let endpoint = match resource.custom {
+            true => Endpoint::Custom { watch },
+            false => Endpoint::BuiltIn { collection, watch },
+        };
+        let wanted = accept::negotiate(header(ACCEPT), endpoint)?;
         let reads = matches!(verb, "get" | "list" | "watch");
         let call = Call {
             api: &self.api,
@@ -159,7 +186,7 @@ impl ApiService {
             user_agent: header(USER_AGENT).to_owned(),
             content_type: header(CONTENT_TYPE).to_owned(),
             body: if reads { Bytes::new() } else { body? },
-            form,
+            wanted,
             ceiling: None,
             warnings: Arc::default(),
             ended: self.ended.clone(),
@@ -200,10 +227,12 @@ impl ApiService {
         }
         let outcome = api.faults.after(&info, &decision, code);
         api.clock.sleep(outcome.delay).await;
-        let reads = matches!(verb, "get" | "list" | "watch");
-        let answered = answered.and_then(|answer| if reads { Ok(answer) } else { reshaped(&call, answer) });
+        // What is read from the store has its form already; a Scale is made of what is read.
+        let shaped =
+            matches!(verb, "get" | "list" | "watch") && call.target.subresource.as_deref() != Some("scale");
+        let answered = answered.and_then(|answer| if shaped { Ok(answer) } else { reshaped(&call, answer) });
         let response = match answered {
-            Ok(answer) => success(answer),
+            Ok(answer) => success(answer, call.wanted.media, verb == "watch"),
             Err(status) => failure(&status),
         };
         let given = std::mem::take(&mut *call.warnings.lock());
@@ -216,9 +245,30 @@ impl ApiService {
     }
 }
 
+/// What is below the old path of watches, as the parameters of a watch: a name is a selector.
+fn named_by_path(mut target: Target, mut query: Query) -> Result<(Target, Query), Status> {
+    if target.watch {
+        if let Some(name) = target.name.take() {
+            let wanted = format!("metadata.name={name}");
+            match query.get("fieldSelector").unwrap_or_default() {
+                "" => query.push("fieldSelector", &wanted),
+                given if given == wanted => {}
+                _ => {
+                    let why = "fieldSelector metadata.name doesn't match requested name";
+                    return Err(Status::bad_request(why));
+                }
+            }
+        }
+        if !query.flag("watch") {
+            query.push("watch", "true");
+        }
+    }
+    Ok((target, query))
+}
+
 /// What a write answers, in the form that was asked for. A Status stays what it is.
 fn reshaped(call: &Call<'_>, answer: Answer) -> Result<Answer, Status> {
-    let Some(bytes) = answer.body.bytes().filter(|_| call.form != accept::Form::Plain) else {
+    let Some(bytes) = answer.body.bytes().filter(|_| call.wanted.form != accept::Form::Plain) else {
         return Ok(answer);
     };
     let Ok(mut value) = serde_json::from_slice::<Value>(bytes) else { return Ok(answer) };
@@ -286,6 +336,7 @@ fn verb(
 ) -> Result<&'static str, Status> {
     let named = target.name.is_some();
     let verb = match (method, named) {
+        (method, _) if target.watch && method != Method::GET => return Err(Status::method_not_allowed()),
         (&Method::GET, true) => "get",
         (&Method::GET, false) if query.flag("watch") => "watch",
         (&Method::GET, false) => "list",
@@ -399,28 +450,13 @@ pub(crate) fn respond(code: StatusCode, content_type: &'static str, body: ApiBod
     response
 }
 
-fn success(answer: Answer) -> Response<ApiBody> {
+fn success(answer: Answer, media: Media, watch: bool) -> Response<ApiBody> {
     let code = StatusCode::from_u16(answer.code).unwrap_or(StatusCode::OK);
-    respond(code, "application/json", answer.body)
-}
-
-/// The same, for people to read.
-fn indented(response: Response<ApiBody>) -> Response<ApiBody> {
-    let json = response
-        .headers()
-        .get(CONTENT_TYPE)
-        .is_some_and(|value| value.as_bytes().starts_with(b"application/json"));
-    let value = response
-        .body()
-        .bytes()
-        .filter(|_| json)
-        .and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok());
-    let Some(text) = value.and_then(|value| serde_json::to_vec_pretty(&value).ok()) else { return response };
-    let mut response = response.map(|_| ApiBody::full(text.into()));
-    if let Some(length) = response.body().length() {
-        response.headers_mut().insert(http::header::CONTENT_LENGTH, HeaderValue::from(length));
+    match answer.media {
+        Media::Protobuf if watch => respond(code, accept::PROTOBUF_WATCH, answer.body),
+        Media::Protobuf => respond(code, accept::PROTOBUF, answer.body),
+        Media::Json | Media::Yaml => answers::encoded(respond(code, accept::JSON, answer.body), media, false),
     }
-    response
 }
 
 fn warned(mut response: Response<ApiBody>, warnings: impl Iterator<Item = String>) -> Response<ApiBody> {
@@ -445,10 +481,4 @@ pub(crate) fn failure(status: &Status) -> Response<ApiBody> {
 
 pub(crate) fn plain(code: StatusCode, text: &'static str) -> Response<ApiBody> {
     respond(code, "text/plain; charset=utf-8", ApiBody::full(Bytes::from_static(text.as_bytes())))
-}
-
-/// A document, such as discovery answers.
-pub(crate) fn document(value: &serde_json::Value) -> Response<ApiBody> {
-    let body = windlass_schema::json::write(value);
-    respond(StatusCode::OK, "application/json", ApiBody::full(body.into()))
 }

@@ -207,6 +207,12 @@ impl Status {
         Self::new(406, "NotAcceptable", message, Some(Details::default()))
     }
 
+    /// 406 for a header in which nothing is served.
+    pub fn not_negotiable(available: &[&str]) -> Self {
+        let message = format!("only the following media types are accepted: {}", available.join(", "));
+        Self::new(406, "NotAcceptable", message, None)
+    }
+
     /// 406 for one kind of thing asked for as another.
     pub fn not_transformable(message: impl Into<String>) -> Self {
         Self::new(406, "NotAcceptable", message, None)

@@ -12,6 +12,10 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::prelude::*;
 use windlass_clock::Clock;
 
+/// A server makes and drops many small things on every request; the system's allocator takes longer, and gives less back.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// An operator platform for Kubernetes, and a Kubernetes of one's own.
 #[derive(Debug, Parser)]
 #[command(name = "windlass", version, disable_help_subcommand = true)]

@@ -5,4 +5,4 @@ mod read;
 mod write;
 
 pub use read::{Document, MAX_DEPTH, ReadError, read};
-pub use write::{append, append_text, to_string, write};
+pub use write::{append, append_number, append_text, to_string, write};

@@ -23,6 +23,7 @@ pub mod selector;
 pub mod strategic;
 pub mod structural;
 pub mod validate;
+pub mod yaml;
 
 pub use field::{ErrorKind, FieldError, Path};
 pub use schema::{Additional, Definitions, ListType, MapType, Reference, Schema, Type};

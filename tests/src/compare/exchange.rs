@@ -2,8 +2,9 @@
 
 use super::yaml;
 use anyhow::Context;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fmt;
+use windlass_apiserver::protobuf;
 
 /// A request that can be sent to either server.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,7 +24,7 @@ pub struct Request {
     /// The client's name: the field manager of requests that name none.
     pub user_agent: &'static str,
     /// Sent in the place of the body, byte by byte.
-    pub raw: Option<String>,
+    pub raw: Option<Vec<u8>>,
     /// The media types that the client takes.
     pub accept: &'static str,
 }
@@ -32,6 +33,8 @@ pub struct Request {
 pub mod media {
     /// JSON, as creates and updates have it.
     pub const JSON: &str = "application/json";
+    /// Protobuf, in Kubernetes' envelope.
+    pub const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
     /// RFC 6902.
     pub const JSON_PATCH: &str = "application/json-patch+json";
     /// RFC 7386.
@@ -80,7 +83,7 @@ impl Request {
 
     /// With a body that need not be JSON.
     #[must_use]
-    pub fn raw(mut self, content_type: &'static str, body: impl Into<String>) -> Self {
+    pub fn raw(mut self, content_type: &'static str, body: impl Into<Vec<u8>>) -> Self {
         self.content_type = content_type;
         self.raw = Some(body.into());
         self
@@ -125,7 +128,7 @@ impl fmt::Display for Request {
         let accept = if self.accept == media::JSON { "" } else { self.accept };
         write!(f, "{} {uri} ({agent}) {kind}{yaml}{accept} ", self.method)?;
         match &self.raw {
-            Some(raw) => f.write_str(raw),
+            Some(raw) => f.write_str(&String::from_utf8_lossy(raw)),
             None => write!(f, "{}", self.body),
         }
     }
@@ -138,7 +141,7 @@ pub struct Answer {
     pub status: u16,
     /// The `Warning` headers.
     pub warnings: Vec<String>,
-    /// The body.
+    /// The body. What came as protobuf is inside an object that says so; what is neither that nor JSON is a text.
     pub body: Value,
 }
 
@@ -192,7 +195,7 @@ impl Server {
         if !request.content_type.is_empty() {
             builder = builder.header("content-type", request.content_type);
             bytes = if let Some(raw) = &request.raw {
-                raw.clone().into_bytes()
+                raw.clone()
             } else if request.yaml {
                 yaml::document(&request.body).into_bytes()
             } else {
@@ -212,8 +215,12 @@ impl Server {
             .iter()
             .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
             .collect();
-        let body = serde_json::from_slice(&bytes)
-            .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned()));
+        let media = head.headers.get("content-type").and_then(|value| value.to_str().ok());
+        let body = match media.is_some_and(|media| media.starts_with(media::PROTOBUF)) {
+            true => json!({"protobuf": protobuf::decode(&bytes).context("reading protobuf")?}),
+            false => serde_json::from_slice(&bytes)
+                .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned())),
+        };
         Ok(Answer { status: head.status.as_u16(), warnings, body })
     }
 }

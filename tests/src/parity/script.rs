@@ -251,17 +251,32 @@ impl Script {
     /// # Errors
     /// When it is not within some seconds.
     pub async fn until_it(&mut self, path: &str, wanted: impl Fn(&Answer) -> bool) -> anyhow::Result<()> {
+        self.until_asked(Request::new("GET", path), wanted).await
+    }
+
+    /// Sends a request again and again until it is answered as wanted.
+    ///
+    /// # Errors
+    /// When it is not within some seconds.
+    pub async fn until_asked(
+        &mut self,
+        request: Request,
+        wanted: impl Fn(&Answer) -> bool,
+    ) -> anyhow::Result<()> {
         let clock = Clock::real();
         let look = async {
             loop {
-                let answer = self.quiet(Request::new("GET", path)).await?;
+                let answer = self.quiet(request.clone()).await?;
                 if wanted(&answer) {
                     return anyhow::Ok(());
                 }
                 clock.sleep(PAUSE).await;
             }
         };
-        clock.timeout(PATIENCE, look).await.with_context(|| format!("{path} is not as it should become"))?
+        clock
+            .timeout(PATIENCE, look)
+            .await
+            .with_context(|| format!("{request} is not answered as it should be"))?
     }
 
     /// Reads a watch until `count` events came, or it ended.

@@ -2,8 +2,10 @@
 //! the embedded one.
 //!
 //! In: discovery and the OpenAPI documents, through `kubectl get --raw`, and a Go program that reflects on the types of the
-//! same version. Out: `openapi.json` and `go.json`; the same server always gives the same bytes.
+//! same version. Out: `openapi.json`, `go.json`, and `bootstrap.txt` with the objects that the server
+//! made by itself; the same server always gives the same bytes.
 
+mod bootstrap;
 mod openapi;
 mod structs;
 
@@ -30,7 +32,10 @@ pub(crate) fn run(args: impl IntoIterator<Item = String>) -> Result<()> {
     let version = facts["version"].as_str().and_then(|version| version.strip_prefix('v'));
     let version = version.context("the server's version is no version")?;
     let structs = structs::reflect(version, &openapi::group_versions(&facts))?;
-    for (name, text) in [("openapi.json", openapi::print(&facts)?), ("go.json", structs)] {
+    let bootstrap = bootstrap::collect(&facts, &|path| options.get(path))?;
+    for (name, text) in
+        [("openapi.json", openapi::print(&facts)?), ("go.json", structs), ("bootstrap.txt", bootstrap)]
+    {
         let path = options.out.join(name);
         let shown = path.display();
         if options.check {

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 
+	discovery "k8s.io/api/apidiscovery/v2"
 	extensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -175,7 +176,7 @@ func run() error {
 			visit(kind)
 		}
 	}
-	for _, also := range []any{meta.Status{}, meta.PartialObjectMetadata{}} {
+	for _, also := range []any{meta.Status{}, meta.PartialObjectMetadata{}, discovery.APIGroupDiscoveryList{}} {
 		visit(reflect.TypeOf(also))
 	}
 	names := make([]string, 0, len(structs))

@@ -1,4 +1,4 @@
-//! Validating admission: the last word before an object is stored. Nobody has one yet.
+//! Validating admission: the last word before an object is stored. A kind's row says who has one.
 
 use super::Operation;
 use crate::status::Status;
@@ -8,9 +8,12 @@ use serde_json::Value;
 pub(crate) fn check(
     operation: &Operation<'_>,
     new: Option<&Value>,
-    _old: Option<&Value>,
+    old: Option<&Value>,
 ) -> Result<(), Status> {
     let (user, resource) = (&operation.identity.user, &operation.resource.plural);
     tracing::trace!(user, resource, deletes = new.is_none(), "a write is admitted");
-    Ok(())
+    match (operation.resource.rules, new) {
+        (Some(rules), Some(new)) => (rules.check)(operation, new, old),
+        _ => Ok(()),
+    }
 }

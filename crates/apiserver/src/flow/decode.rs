@@ -1,5 +1,6 @@
 //! From bytes to an object of the kind that the path names: read, checked against its type, pruned and defaulted.
 
+use super::yaml;
 use crate::facts::FACTS;
 use crate::kinds;
 use crate::resource::Resource;
@@ -17,6 +18,8 @@ pub(crate) enum Media {
     Protobuf,
 }
 
+const OWNERS: &str = "/metadata/managedFields";
+
 /// An object, and what a strict reader minds about it.
 #[derive(Debug)]
 pub(crate) struct Decoded {
@@ -33,6 +36,7 @@ pub(crate) fn body(resource: &Resource, bytes: &[u8], media: Media) -> Result<De
             "the object provided is unrecognized (must be of type {kind}): {why} ({body})"
         ))
     };
+    let mut twice = Vec::new();
     let (value, duplicates) = match media {
         Media::Json => {
             let document = json::read(bytes).map_err(|error| {
@@ -40,7 +44,11 @@ pub(crate) fn body(resource: &Resource, bytes: &[u8], media: Media) -> Result<De
             })?;
             (document.value, document.duplicates)
         }
-        Media::Yaml => (yaml(bytes).map_err(|error| unrecognized(&error))?, Vec::new()),
+        Media::Yaml => {
+            let document = yaml::read(bytes).map_err(|error| unrecognized(&error))?;
+            twice = document.duplicates;
+            (document.value, Vec::new())
+        }
         Media::Protobuf => {
             let envelope = proto::open(bytes).map_err(|error| unrecognized(&error.0))?;
             let value = protobuf(&envelope, &resource.definition)
@@ -70,6 +78,7 @@ pub(crate) fn body(resource: &Resource, bytes: &[u8], media: Media) -> Result<De
     } else {
         decoded.complaints.extend(duplicates);
     }
+    decoded.complaints.splice(0..0, twice);
     Ok(decoded)
 }
 
@@ -85,7 +94,7 @@ pub(crate) fn protobuf(envelope: &proto::Envelope<'_>, definition: &str) -> Resu
     if let Some(object) = value.as_object_mut() {
         for (field, text) in [("apiVersion", &envelope.api_version), ("kind", &envelope.kind)] {
             if !text.is_empty() {
-                object.insert(field.to_owned(), Value::String(text.clone()));
+                object.insert(field.to_owned(), Value::String(text.clone().into_owned()));
             }
         }
     }
@@ -146,28 +155,28 @@ fn built_in(
     let version = given("apiVersion").unwrap_or(&expected).to_owned();
     if version != expected || kind != resource.kind {
         let group_version = version.split_once('/').map_or(("", version.as_str()), |parts| parts);
-        let claimed = FACTS
-            .resources
-            .iter()
-            .find(|row| (row.group.as_str(), row.version.as_str()) == group_version && row.kind == kind);
-        let Some(claimed) = claimed else {
+        let Some(claimed) = FACTS.struct_of(&version, &kind) else {
             return Err(format!(
                 "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
             ));
         };
         // It is read as what it says it is before that turns out to be something else.
-        typed::convert(&FACTS.structs, &claimed.definition, value, "", unknown)
-            .map_err(|failure| failure.0)?;
+        typed::convert(&FACTS.structs, &claimed, value, "", unknown).map_err(|failure| failure.0)?;
         let package = kinds::package(&resource.group);
         let (wanted, short) = (&resource.kind, group_version.1);
         return Err(format!("converting ({short}.{kind}) to ({package}.{wanted}): unknown conversion"));
     }
     let value = if value.is_null() { Value::Object(Map::new()) } else { value };
+    // No owners at all is something else than owners that are not told.
+    let disowned = value.pointer(OWNERS).and_then(Value::as_array).is_some_and(Vec::is_empty);
     let mut value = typed::convert(&FACTS.structs, &resource.definition, value, "", unknown)
         .map_err(|failure| failure.0)?;
     if let Some(object) = value.as_object_mut() {
         object.insert("kind".to_owned(), Value::String(kind));
         object.insert("apiVersion".to_owned(), Value::String(version));
+    }
+    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut).filter(|_| disowned) {
+        metadata.insert("managedFields".to_owned(), Value::Array(Vec::new()));
     }
     kinds::defaults::fill(&FACTS.structs, &resource.definition, &mut value);
     (rules.default)(&mut value);
@@ -285,58 +294,5 @@ fn summary(bytes: &[u8]) -> String {
         None => "<empty>".to_owned(),
         Some(b'{') => format!("{}{more}", String::from_utf8_lossy(shown)),
         Some(_) => format!("{}{more}", shown.iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
-    }
-}
-
-/// Reads YAML, of which JSON is a part. The last of duplicate keys wins, and what is written as a float but is whole is an
-/// integer.
-pub(crate) fn yaml(bytes: &[u8]) -> Result<Value, String> {
-    let text = std::str::from_utf8(bytes).map_err(|_| "yaml: invalid UTF-8".to_owned())?;
-    let mut value = match json::read(bytes) {
-        // JSON is the common case and has its own reader.
-        Ok(document) if text.trim_start().starts_with('{') => document.value,
-        _ => {
-            let options =
-                serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
-            serde_saphyr::from_str_with_options(text, options)
-                .map_err(|error| yaml_error(&error.to_string()))?
-        }
-    };
-    if too_deep(&value, json::MAX_DEPTH) {
-        return Err("yaml: exceeded max depth".to_owned());
-    }
-    make_whole(&mut value);
-    Ok(value)
-}
-
-fn make_whole(value: &mut Value) {
-    match value {
-        Value::Number(number) if number.is_f64() => {
-            if let Ok(whole) = json::to_string(value).parse::<i64>() {
-                *value = whole.into();
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(make_whole),
-        Value::Object(fields) => fields.values_mut().for_each(make_whole),
-        _ => {}
-    }
-}
-
-/// The reader's first line, without the place: who reads the API's answer does not see the reader's input.
-fn yaml_error(text: &str) -> String {
-    let line = text.lines().next().unwrap_or_default();
-    let what = line
-        .rsplit_once("column ")
-        .and_then(|(_, rest)| rest.split_once(": "))
-        .map_or(line, |(_, what)| what);
-    format!("yaml: {what}")
-}
-
-fn too_deep(value: &Value, left: usize) -> bool {
-    match value {
-        _ if left == 0 => true,
-        Value::Array(items) => items.iter().any(|item| too_deep(item, left - 1)),
-        Value::Object(fields) => fields.values().any(|field| too_deep(field, left - 1)),
-        _ => false,
     }
 }

@@ -12,6 +12,7 @@ pub(crate) mod managed;
 pub(crate) mod mutate;
 pub(crate) mod prepare;
 pub(crate) mod validate;
+pub(crate) mod yaml;
 
 use crate::api::Inner;
 use crate::flow::authenticate::Identity;

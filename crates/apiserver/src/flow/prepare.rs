@@ -101,6 +101,7 @@ pub(crate) fn create(operation: &Operation<'_>, object: &mut Value) {
             if rules.generation {
                 child(object, "metadata").insert("generation".to_owned(), json!(1));
             }
+            kinds::disabled::drop(&resource.definition, object);
             (rules.prepare_create)(operation, object);
             if resource.has_subresource("status") {
                 // What was reset is filled in again.
@@ -136,12 +137,16 @@ pub(crate) fn update(operation: &Operation<'_>, new: &mut Value, old: &Value) {
                     put(new, field, old.get(*field));
                 }
             }
+            kinds::disabled::drop(&resource.definition, new);
             (rules.prepare_update)(new, old);
+            if rules.status_alone && operation.subresource == "status" {
+                metadata_as_before(new, old);
+            }
         }
         None => custom_update(operation, resource, new, old),
     }
     let raises = match resource.rules {
-        Some(rules) => rules.generation && differs_beside_metadata(new, old, true),
+        Some(rules) => rules.generation && rules.raises_generation && differs_beside_metadata(new, old, true),
         None => operation.subresource != "status" && differs_beside_metadata(new, old, false),
     };
     let metadata = child(new, "metadata");
@@ -175,6 +180,18 @@ fn keep_to_subresource(operation: &Operation<'_>, new: &mut Value, old: &Value) 
     let names: BTreeSet<&String> = new.keys().chain(old.keys()).filter(|name| is_kept(name)).collect();
     for name in names.into_iter().cloned().collect::<Vec<_>>() {
         put(new, &name, old.get(&name));
+    }
+}
+
+/// Of the metadata only who owns what may change.
+fn metadata_as_before(new: &mut Value, old: &Value) {
+    let kept = ["managedFields", "resourceVersion"]
+        .map(|field| (field, new.pointer(&format!("/metadata/{field}")).cloned()));
+    if let Some(metadata) = old.get("metadata").and_then(Value::as_object) {
+        *child(new, "metadata") = metadata.clone();
+    }
+    for (field, value) in kept {
+        put(child(new, "metadata"), field, value.as_ref());
     }
 }
 
@@ -228,8 +245,11 @@ pub(crate) fn uid() -> String {
     let mut bytes = random::<16>();
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;
-    let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{}-{}-{}-{}-{}", &text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..])
+    let mut text = format!("{:032x}", u128::from_be_bytes(bytes));
+    for at in [20, 16, 12, 8] {
+        text.insert(at, '-');
+    }
+    text
 }
 
 /// A name that begins so and is likely nobody's.

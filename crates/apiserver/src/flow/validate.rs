@@ -146,10 +146,11 @@ fn core_finalizers(resource: &Resource, rules: &Rules, object: &Value) -> Vec<Fi
     unqualified.map(|(index, name)| FieldError::invalid(&path.index(index), name, why)).collect()
 }
 
-/// What is allowed and unwise: in custom objects, finalizers that others may use too.
-pub(crate) fn warnings(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<String> {
-    if !resource.custom {
-        return Vec::new();
+/// What is allowed and unwise: as a kind's row says, and in custom objects, finalizers that others may use too.
+pub(crate) fn warnings(operation: &Operation<'_>, new: &Value, old: Option<&Value>) -> Vec<String> {
+    let resource = &operation.resource;
+    if let Some(rules) = resource.rules {
+        return if operation.subresource.is_empty() { (rules.warn)(new, old) } else { Vec::new() };
     }
     let had: BTreeSet<&str> = old.into_iter().flat_map(finalizers).collect();
     let added: BTreeSet<&str> =

@@ -3,10 +3,14 @@
 mod checks;
 pub(crate) mod convert;
 pub(crate) mod defaults;
+pub(crate) mod disabled;
 mod pods;
 mod prepare;
+pub(crate) mod resources;
 pub(crate) mod services;
 mod table;
+pub(crate) mod walk;
+pub(crate) mod warnings;
 mod workloads;
 
 pub(crate) use checks::{child, text};

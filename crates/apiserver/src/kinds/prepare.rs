@@ -16,6 +16,38 @@ fn protect(object: &mut Value, finalizer: &str) {
 
 pub(super) fn claim(_: &Operation<'_>, claim: &mut Value) {
     protect(claim, "kubernetes.io/pvc-protection");
+    claim_source(claim);
+}
+
+/// What a claim's volume begins with is said in an old field and in a new one, and both say the same.
+pub(super) fn claim_source(claim: &mut Value) {
+    let spec = child(claim, "spec");
+    for (from, to) in [("dataSource", "dataSourceRef"), ("dataSourceRef", "dataSource")] {
+        if let Some(Value::Object(source)) = spec.get(from).cloned()
+            && spec.get(to).is_none_or(Value::is_null)
+        {
+            let mut copy = source;
+            copy.remove("namespace");
+            if to == "dataSourceRef" && copy.get("apiGroup").is_some_and(Value::is_null) {
+                copy.remove("apiGroup");
+            }
+            spec.insert(to.to_owned(), Value::Object(copy));
+        }
+    }
+}
+
+/// Of the secrets that an account may use only the names are kept.
+pub(super) fn service_account(account: &mut Value) {
+    let secrets = account.get_mut("secrets").and_then(Value::as_array_mut).into_iter().flatten();
+    secrets.filter_map(Value::as_object_mut).for_each(|secret| secret.retain(|field, _| field == "name"));
+}
+
+/// A driver's generation begins with its first change.
+pub(super) fn csi_driver_update(new: &mut Value, old: &Value) {
+    if new.get("spec") != old.get("spec") {
+        let before = old.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
+        child(new, "metadata").insert("generation".to_owned(), json!(before.saturating_add(1)));
+    }
 }
 
 pub(super) fn volume(operation: &Operation<'_>, volume: &mut Value) {

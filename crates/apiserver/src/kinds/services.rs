@@ -10,7 +10,7 @@ use crate::status::{Named, Status};
 use crate::store::{Key, ListQuery, Store};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 use windlass_clock::{Clock, Moment};
@@ -228,8 +228,64 @@ fn numbers(first: u16, last: u16) -> impl Iterator<Item = u16> {
     (0..count).filter_map(move |step| u16::try_from(u32::from(first) + (start + step) % count).ok())
 }
 
+/// What a Service was given stays its own, unless it says otherwise, or has no use for it any more.
+pub(super) fn prepare_update(new: &mut Value, old: &Value) {
+    keep_allocated(new, old);
+    give_back(new, old);
+}
+
+/// Takes away what only another type of Service needs, where the client left it as it was.
+fn give_back(new: &mut Value, old: &Value) {
+    let kind = |service: &Value| text(service, &["spec", "type"]).to_owned();
+    let (is, was) = (kind(new), kind(old));
+    let same = |new: &Value, field: &str| {
+        new.get("spec").and_then(|spec| spec.get(field)) == old.get("spec").and_then(|spec| spec.get(field))
+    };
+    let mut unneeded = Vec::new();
+    if is == "ExternalName" && was != "ExternalName" {
+        if same(new, "clusterIP") && same(new, "clusterIPs") {
+            unneeded.extend(["clusterIP", "clusterIPs"]);
+        }
+        unneeded.extend(["ipFamilies", "ipFamilyPolicy"].into_iter().filter(|field| same(new, field)));
+    }
+    let has_ports = |kind: &str| matches!(kind, "NodePort" | "LoadBalancer");
+    let checks_health = |service: &Value, kind: &str| {
+        kind == "LoadBalancer" && text(service, &["spec", "externalTrafficPolicy"]) == "Local"
+    };
+    let is_reached = |service: &Value, kind: &str| {
+        let external = service.pointer("/spec/externalIPs").and_then(Value::as_array);
+        has_ports(kind) || (kind == "ClusterIP" && external.is_some_and(|list| !list.is_empty()))
+    };
+    for (field, needed, was_needed) in [
+        ("healthCheckNodePort", checks_health(new, &is), checks_health(old, &was)),
+        ("allocateLoadBalancerNodePorts", is == "LoadBalancer", was == "LoadBalancer"),
+        ("loadBalancerClass", is == "LoadBalancer", was == "LoadBalancer"),
+        ("externalTrafficPolicy", is_reached(new, &is), is_reached(old, &was)),
+    ] {
+        if was_needed && !needed && same(new, field) {
+            unneeded.push(field);
+        }
+    }
+    let node_ports = |service: &Value| -> BTreeSet<i64> {
+        let ports = service.pointer("/spec/ports").and_then(Value::as_array).into_iter().flatten();
+        ports.filter_map(|port| port.get("nodePort")?.as_i64()).filter(|port| *port != 0).collect()
+    };
+    let loses_ports = has_ports(&was) && !has_ports(&is) && node_ports(old).is_superset(&node_ports(new));
+    let spec = child(new, "spec");
+    for field in unneeded {
+        spec.remove(field);
+    }
+    if loses_ports {
+        let ports = spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten();
+        ports.filter_map(Value::as_object_mut).for_each(|port| _ = port.remove("nodePort"));
+    }
+    if is != "LoadBalancer" {
+        child(new, "status").insert("loadBalancer".to_owned(), json!({}));
+    }
+}
+
 /// What a Service was given stays its own, unless it says otherwise.
-pub(super) fn keep_allocated(new: &mut Value, old: &Value) {
+fn keep_allocated(new: &mut Value, old: &Value) {
     if needs_address(new) && needs_address(old) {
         for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
             inherit(child(new, "spec"), old, field);

@@ -1,6 +1,7 @@
 //! The rows.
 
-use super::{checks, pods, prepare, services, workloads};
+use super::{checks, pods, prepare, services, warnings, workloads};
+use crate::admission;
 use crate::crd;
 use crate::flow::Operation;
 use crate::status::Status;
@@ -37,8 +38,14 @@ pub(crate) struct Rules {
     pub(crate) unconditional_update: bool,
     /// May an update create what is not there?
     pub(crate) create_on_update: bool,
-    /// Does a change of the spec raise the generation?
+    /// Has it a generation?
     pub(crate) generation: bool,
+    /// Does a change of the spec raise the generation?
+    pub(crate) raises_generation: bool,
+    /// Does an update of the status leave the metadata as it was?
+    pub(crate) status_alone: bool,
+    /// What is allowed and unwise, in words for the client; given the object as it was, if it was.
+    pub(crate) warn: fn(&Value, Option<&Value>) -> Vec<String>,
     /// Does the reference keep no cache of it?
     pub(crate) uncached: bool,
     /// Fields that a field selector may name.
@@ -51,6 +58,8 @@ pub(crate) struct Rules {
     pub(crate) default: fn(&mut Value),
     /// What admission adds to a new object, or why it refuses it.
     pub(crate) admit: fn(&Operation<'_>, &mut Value) -> Result<(), Status>,
+    /// Why admission refuses what the object is to be, if it does; given the object as it was, if it was.
+    pub(crate) check: fn(&Operation<'_>, &Value, Option<&Value>) -> Result<(), Status>,
     /// What is given out once the object is known to be valid; given the object as it was, if it was.
     pub(crate) allocate: fn(&Operation<'_>, &mut Value, Option<&Value>) -> Result<(), Status>,
     /// What creation sets whatever the client sent.
@@ -84,12 +93,16 @@ const PLAIN: Rules = Rules {
     unconditional_update: true,
     create_on_update: false,
     generation: false,
+    raises_generation: true,
+    status_alone: false,
+    warn: |_, _| Vec::new(),
     uncached: false,
     selectable: &[],
     owned: &[],
     brings_status: false,
     default: |_| {},
     admit: |_, _| Ok(()),
+    check: |_, _, _| Ok(()),
     allocate: |_, _, _| Ok(()),
     prepare_create: |_, _| {},
     prepare_update: |_, _| {},
@@ -189,6 +202,7 @@ static TABLE: &[Rules] = &[
     },
     Rules {
         plural: "pods",
+        warn: |new, _| warnings::pod(new),
         validate: workloads::pod,
         validate_update: workloads::pod_update,
         revalidates: false,
@@ -204,7 +218,8 @@ static TABLE: &[Rules] = &[
             ("status.podIP", &["status", "podIP"]),
             ("status.nominatedNodeName", &["status", "nominatedNodeName"]),
         ],
-        admit: pods::admit,
+        admit: admission::pod,
+        check: admission::check_pod,
         grace: Some(pods::grace),
         prepare_create: pods::prepare,
         prepare_update: pods::prepare_update,
@@ -213,6 +228,7 @@ static TABLE: &[Rules] = &[
     Rules { plural: "podtemplates", shows_deleted: true, generation: true, ..PLAIN },
     Rules {
         plural: "services",
+        warn: |new, _| warnings::service(new),
         validate: workloads::service,
         validate_update: workloads::service_update,
         revalidates: false,
@@ -221,7 +237,7 @@ static TABLE: &[Rules] = &[
         name: NameRule::Label,
         selectable: &[("spec.clusterIP", &["spec", "clusterIP"]), ("spec.type", &["spec", "type"])],
         allocate: services::allocate,
-        prepare_update: services::keep_allocated,
+        prepare_update: services::prepare_update,
         ..PLAIN
     },
     Rules {
@@ -239,10 +255,26 @@ static TABLE: &[Rules] = &[
         prepare_create: prepare::node,
         ..PLAIN
     },
-    Rules { plural: "persistentvolumeclaims", shows_deleted: true, prepare_create: prepare::claim, ..PLAIN },
-    Rules { plural: "persistentvolumes", shows_deleted: true, prepare_create: prepare::volume, ..PLAIN },
+    Rules {
+        plural: "persistentvolumeclaims",
+        shows_deleted: true,
+        admit: admission::claim,
+        check: admission::check_claim,
+        prepare_create: prepare::claim,
+        prepare_update: |new, _| prepare::claim_source(new),
+        warn: |new, _| warnings::claim(new),
+        ..PLAIN
+    },
+    Rules {
+        plural: "persistentvolumes",
+        shows_deleted: true,
+        prepare_create: prepare::volume,
+        warn: |new, _| warnings::volume(new),
+        ..PLAIN
+    },
     Rules {
         plural: "replicationcontrollers",
+        warn: warnings::template,
         generation: true,
         selectable: &[("status.replicas", &["status", "replicas"])],
         ..PLAIN
@@ -250,6 +282,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "apps",
         plural: "deployments",
+        warn: warnings::template,
         validate: workloads::deployment,
         validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::deployment(new) },
         revalidates: false,
@@ -260,6 +293,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "apps",
         plural: "statefulsets",
+        warn: warnings::template,
         validate: workloads::stateful_set,
         validate_update: workloads::stateful_set_update,
         revalidates: false,
@@ -269,6 +303,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "apps",
         plural: "replicasets",
+        warn: warnings::template,
         validate: workloads::replica_set,
         validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::replica_set(new) },
         revalidates: false,
@@ -280,6 +315,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "apps",
         plural: "daemonsets",
+        warn: warnings::template,
         validate: workloads::daemon_set,
         validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::daemon_set(new) },
         revalidates: false,
@@ -292,6 +328,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "batch",
         plural: "jobs",
+        warn: warnings::template,
         validate: workloads::job,
         validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::job(new) },
         revalidates: false,
@@ -312,6 +349,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "batch",
         plural: "cronjobs",
+        warn: warnings::cron_job,
         validate: workloads::cron_job,
         validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::cron_job(new) },
         revalidates: false,
@@ -325,7 +363,13 @@ static TABLE: &[Rules] = &[
         unconditional_update: false,
         ..PLAIN
     },
-    Rules { group: "networking.k8s.io", plural: "ingresses", generation: true, ..PLAIN },
+    Rules {
+        group: "networking.k8s.io",
+        plural: "ingresses",
+        generation: true,
+        admit: admission::ingress,
+        ..PLAIN
+    },
     Rules {
         group: "networking.k8s.io",
         plural: "ingressclasses",
@@ -337,6 +381,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "discovery.k8s.io",
         plural: "endpointslices",
+        warn: warnings::endpoint_slice,
         fixed: &[("addressType", FIXED)],
         generation: true,
         ..PLAIN
@@ -382,6 +427,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "storage.k8s.io",
         plural: "csidrivers",
+        prepare_update: prepare::csi_driver_update,
         shows_deleted: true,
         unconditional_update: false,
         ..PLAIN
@@ -403,6 +449,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "storage.k8s.io",
         plural: "volumeattachments",
+        status_alone: true,
         fixed: &[("spec", FIXED)],
         shows_deleted: true,
         unconditional_update: false,
@@ -424,6 +471,7 @@ static TABLE: &[Rules] = &[
             ("preemptionPolicy", FIXED),
         ],
         generation: true,
+        raises_generation: false,
         ..PLAIN
     },
     Rules {
@@ -496,8 +544,15 @@ static TABLE: &[Rules] = &[
         generation: true,
         ..PLAIN
     },
-    Rules { plural: "resourcequotas", shows_deleted: true, ..PLAIN },
-    Rules { plural: "serviceaccounts", shows_deleted: true, ..PLAIN },
+    Rules { plural: "resourcequotas", shows_deleted: true, warn: warnings::quota, ..PLAIN },
+    Rules {
+        plural: "serviceaccounts",
+        shows_deleted: true,
+        prepare_create: |_, account| prepare::service_account(account),
+        prepare_update: |new, _| prepare::service_account(new),
+        ..PLAIN
+    },
+    Rules { group: "networking.k8s.io", plural: "servicecidrs", status_alone: true, ..PLAIN },
     Rules {
         group: "storage.k8s.io",
         plural: "storageclasses",

@@ -1,6 +1,7 @@
 //! OpenAPI: the schemas and paths of everything that is served. Version 3 has one document per group and version, at an
 //! address that changes with its contents; version 2 has one for all.
 
+mod gnostic;
 mod older;
 mod paths;
 
@@ -17,7 +18,7 @@ use crate::resource::Resource;
 use crate::service::{plain, respond};
 use crate::store::Key;
 use bytes::Bytes;
-use http::header::{ACCEPT, CACHE_CONTROL, ETAG, EXPIRES, IF_NONE_MATCH, LOCATION, VARY};
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, IF_NONE_MATCH, LOCATION, VARY};
 use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode};
 use parking_lot::Mutex;
@@ -43,14 +44,24 @@ pub(crate) fn answer(api: &Inner, served: &Served, parts: &Parts, path: &[&str])
     let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let accept = header(ACCEPT);
     let takes_json = accept.trim().is_empty() || clauses(accept).iter().any(|clause| clause.takes_json());
-    let empty = |code| respond(code, JSON, ApiBody::full(Bytes::new()));
+    let empty = |code| {
+        let mut response = respond(code, JSON, ApiBody::full(Bytes::new()));
+        response.headers_mut().remove(CONTENT_TYPE);
+        response
+    };
+    let clauses = clauses(accept);
+    let first = clauses.iter().find(|clause| clause.takes_json() || clause.takes_any(&gnostic::MEDIA));
+    let in_protobuf = first.is_some_and(|clause| !clause.takes_json());
     match path {
+        ["v2"] if in_protobuf => {
+            let body = gnostic::document(&older_document(api, served));
+            let mut response = tagged(gnostic::MEDIA[1], &tag(&body), header(IF_NONE_MATCH), body);
+            response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static(FRESH));
+            response
+        }
         ["v2" | "v3", ..] if !takes_json => empty(StatusCode::NOT_ACCEPTABLE),
         ["v2"] => {
-            let documents = addresses(served).into_iter();
-            let documents: Vec<Value> =
-                documents.filter_map(|(_, group, version)| document(api, served, &group, &version)).collect();
-            let body = windlass_schema::json::write(&older::document(documents, SHOWN_VERSION));
+            let body = windlass_schema::json::write(&older_document(api, served));
             let mut response = tagged(JSON, &tag(&body), header(IF_NONE_MATCH), body);
             response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static(FRESH));
             response
@@ -70,6 +81,13 @@ pub(crate) fn answer(api: &Inner, served: &Served, parts: &Parts, path: &[&str])
         }
         _ => plain(StatusCode::NOT_FOUND, "404 page not found\n"),
     }
+}
+
+/// The one document of version 2.
+fn older_document(api: &Inner, served: &Served) -> Value {
+    let documents = addresses(served).into_iter();
+    let documents = documents.filter_map(|(_, group, version)| document(api, served, &group, &version));
+    older::document(documents.collect(), SHOWN_VERSION)
 }
 
 const JSON: &str = "application/json";

@@ -4,6 +4,7 @@ use base64::Engine;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use windlass_schema::json;
 
 /// A place in a list.
 #[derive(Debug, PartialEq, Eq)]
@@ -93,8 +94,8 @@ struct Fields {
 impl Fields {
     /// A missing field is empty, and a field of the wrong type is named.
     fn read(bytes: &[u8]) -> Result<Self, String> {
-        let value: Value = serde_json::from_slice(bytes).map_err(|error| syntax(bytes, &error))?;
-        let object = match value {
+        let document = json::read(bytes).map_err(|error| error.to_string())?;
+        let object = match document.value {
             Value::Object(object) => object,
             Value::Null => return Ok(Self::default()),
             other => return Err(mismatch(&other, "value", "storage.continueToken")),
@@ -126,17 +127,4 @@ fn mismatch(value: &Value, place: &str, wanted: &str) -> String {
         Value::Object(_) => "object".to_owned(),
     };
     format!("json: cannot unmarshal {found} into Go {place} of type {wanted}")
-}
-
-fn syntax(bytes: &[u8], error: &serde_json::Error) -> String {
-    if error.is_eof() {
-        return "unexpected end of JSON input".to_owned();
-    }
-    let at = error.column().saturating_sub(1);
-    let found = String::from_utf8_lossy(&bytes[at.min(bytes.len())..]).chars().next().unwrap_or(' ');
-    let place = match bytes[..at.min(bytes.len())].trim_ascii_end().last() {
-        Some(b'{') => "looking for beginning of object key string",
-        _ => "looking for beginning of value",
-    };
-    format!("invalid character {found:?} {place}")
 }

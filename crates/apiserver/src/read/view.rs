@@ -1,10 +1,13 @@
 //! In which form a request sees objects: their kind and version, and what becomes of their stored bytes.
 
 use super::shape::Shape;
+use crate::protobuf::{self, Message};
+use crate::status::Status;
 use crate::store::{Entry, Event, Form, Kind};
 use bytes::{BufMut, Bytes, BytesMut};
 use serde_json::Value;
 use std::sync::Arc;
+use windlass_schema::proto::frame_head;
 
 /// Makes the whole JSON of an object in another form than it is stored in.
 pub type Transform = Arc<dyn Fn(&Entry) -> Bytes + Send + Sync>;
@@ -23,6 +26,8 @@ pub struct View {
     lines: Lines,
     /// Another form that was asked for, and its name if its bytes can be kept.
     shape: Option<(Option<Form>, Arc<dyn Shape>)>,
+    /// Protobuf instead of JSON, and the name of that form.
+    message: Option<(Form, Arc<Message>)>,
 }
 
 /// The names of the encodings of events.
@@ -58,6 +63,7 @@ impl View {
             transform: None,
             lines: Lines::new(&name),
             shape: None,
+            message: None,
         }
     }
 
@@ -73,6 +79,19 @@ impl View {
             self.lines = Lines::new(form);
         }
         self.shape = Some((form.map(Form::new), shape));
+        self
+    }
+
+    /// The same, in protobuf. No more may change after that.
+    #[must_use]
+    pub(crate) fn in_protobuf(mut self, message: Message) -> Self {
+        let name = match (&self.shape, &self.transform) {
+            (Some((Some(form), _)), _) | (None, Some((form, _))) => form.name(),
+            _ => &self.type_of_object,
+        };
+        let form = format!("protobuf of {name}");
+        self.lines = Lines::new(&form);
+        self.message = Some((Form::new(form), Arc::new(message)));
         self
     }
 
@@ -105,6 +124,15 @@ impl View {
 
     /// One object; the first of a watch is `headed`.
     fn headed(&self, entry: &Entry, headed: bool) -> Bytes {
+        match &self.message {
+            None => self.as_json(entry, headed),
+            Some((form, message)) => {
+                entry.encoding(form, |entry| message.object(&self.as_json(entry, headed)))
+            }
+        }
+    }
+
+    fn as_json(&self, entry: &Entry, headed: bool) -> Bytes {
         match &self.shape {
             None => self.plain(entry),
             Some((Some(form), shape)) => {
@@ -150,6 +178,10 @@ impl View {
 
     /// A list's body. `metadata` is the JSON of its metadata.
     pub(crate) fn list(&self, metadata: &str, items: &[Arc<Entry>]) -> Bytes {
+        if let Some((_, message)) = &self.message {
+            let items: Vec<Bytes> = items.iter().map(|entry| self.headed(entry, true)).collect();
+            return message.list(metadata, &items);
+        }
         if let Some((form, shape)) = &self.shape {
             let item = |entry: &Arc<Entry>| match form {
                 Some(_) => self.headed(entry, false),
@@ -210,6 +242,11 @@ impl View {
     }
 
     fn put_line(&self, into: &mut BytesMut, kind: &str, entry: &Entry, headed: bool) {
+        if self.message.is_some() {
+            let object = self.headed(entry, headed);
+            into.extend_from_slice(&frame_head(kind, object.len()));
+            return into.extend_from_slice(&object);
+        }
         into.extend_from_slice(b"{\"type\":\"");
         into.extend_from_slice(kind.as_bytes());
         into.extend_from_slice(b"\",\"object\":");
@@ -231,8 +268,23 @@ impl View {
             Some((_, shape)) => shape.object(parsed(&object), headed),
             None => object,
         };
-        [b"{\"type\":\"BOOKMARK\",\"object\":", &*object, b"}\n"].concat().into()
+        match &self.message {
+            Some((_, message)) => framed("BOOKMARK", &message.object(&object)),
+            None => [b"{\"type\":\"BOOKMARK\",\"object\":", &*object, b"}\n"].concat().into(),
+        }
     }
+
+    /// An ERROR line.
+    pub(super) fn error(&self, status: &Status) -> Bytes {
+        match &self.message {
+            Some(_) => framed("ERROR", &protobuf::encode(&status.to_bytes()).unwrap_or_default()),
+            None => format!("{{\"type\":\"ERROR\",\"object\":{}}}\n", status.to_value()).into(),
+        }
+    }
+}
+
+fn framed(event: &str, object: &[u8]) -> Bytes {
+    [&*frame_head(event, object.len()), object].concat().into()
 }
 
 fn parsed(json: &[u8]) -> Value {

@@ -95,7 +95,7 @@ pub async fn watch(
     };
     watching.schedule_bookmark(started);
     if let Err(status) = watching.begin(options, wanted).await {
-        watching.then = Some(format!("{{\"type\":\"ERROR\",\"object\":{}}}\n", status.to_value()).into());
+        watching.then = Some(watching.view.error(&status));
     }
     Ok(WatchBody(Box::pin(futures::stream::unfold(watching, |mut watching| async move {
         let chunk = watching.next().await?;

@@ -93,6 +93,15 @@ impl Body {
     }
 }
 
+impl PartialEq for Body {
+    /// The same object, whatever its version.
+    fn eq(&self, other: &Self) -> bool {
+        self.text.same(&other.text)
+            && self.text.layout() == other.text.layout()
+            && self.traits == other.traits
+    }
+}
+
 impl Text {
     fn encode(object: &Map<String, Value>, metadata: &Map<String, Value>) -> Self {
         let mut bytes = vec![b'{'];
@@ -129,6 +138,11 @@ impl Text {
     /// Where its parts are, once its version is taken out: what [`Text::restored`] needs beside the bytes.
     pub(super) fn layout(&self) -> (usize, usize, u8) {
         (self.rest, self.at, self.comma as u8)
+    }
+
+    /// Encoded before, up to the version's place, which is after another member.
+    pub(super) fn without_version(bytes: Vec<u8>, rest: usize, at: usize) -> Self {
+        Self { bytes: bytes.into(), rest, at, len: 0, comma: Comma::Before }
     }
 
     /// What [`Text::parts`] and [`Text::layout`] told of; nothing if they cannot have.

@@ -11,6 +11,7 @@ mod feed;
 mod key;
 mod list;
 mod log;
+mod mould;
 mod state;
 mod table;
 #[cfg(test)]
@@ -22,6 +23,7 @@ pub use feed::{Lagged, Watcher};
 pub use key::{Key, Revision};
 pub use list::{At, ListQuery, Page};
 pub use log::OpenError;
+pub(crate) use mould::Mould;
 
 use log::Writing;
 use state::State;

@@ -53,6 +53,13 @@ const BINDING: &[Column] = &[
     Column::text("ServiceAccounts", Of(|object, _| others::subjects(object, "ServiceAccount"))).wide(),
 ];
 
+const SCALE: &[Column] = &[
+    Column::text("Name", Text("/metadata/name", "")),
+    Column::integer("Desired", Number("/spec/replicas")),
+    Column::integer("Available", Number("/status/replicas")),
+    AGE,
+];
+
 const AUTOSCALER: &[Column] = &[
     NAME,
     Column::text("Reference", Of(others::scale_target)),
@@ -351,6 +358,7 @@ static PRINTERS: &[Printer] = &[
             AGE,
         ],
     ),
+    printer("autoscaling", "scale", SCALE),
     printer("autoscaling", "horizontalpodautoscalers", AUTOSCALER),
     printer(
         "",

@@ -27,6 +27,10 @@ impl Shape for Type {
             Self::Struct(definition) => Kind::Message(definition),
         }
     }
+
+    fn is_optional(&self) -> bool {
+        matches!(self, Self::Pointer(_))
+    }
 }
 
 impl Messages for Structs {

@@ -3,6 +3,7 @@
 //!
 //! In comes JSON as a client sent it, out comes JSON as Kubernetes would send it back.
 
+mod amount;
 mod convert;
 mod messages;
 mod place;
@@ -10,6 +11,7 @@ mod quantity;
 mod time;
 pub(crate) mod unstructured;
 
+pub(crate) use amount::Amount;
 pub(crate) use convert::{convert, settled, shape};
 pub(crate) use place::Place;
 

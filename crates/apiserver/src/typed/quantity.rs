@@ -14,8 +14,8 @@ const NANO: i32 = -9;
 /// Numbers of more digits than this are kept as they were written.
 const MOST_DIGITS: usize = 18;
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Format {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Format {
     Exponent,
     Binary,
     Decimal,
@@ -64,6 +64,30 @@ pub(crate) fn rewrite(text: &str) -> Result<String, &'static str> {
     let (amount, suffix) = shortest(amount, scale, format);
     let sign = if parts.negative && amount != 0 { "-" } else { "" };
     Ok(format!("{sign}{amount}{suffix}"))
+}
+
+/// The amount in billionths, and how it was written; none if it is none, or beyond counting.
+pub(super) fn nanos(text: &str) -> Option<(i128, Format)> {
+    let parts = split(text.trim()).ok()?;
+    let (format, exponent) = interpret(parts.suffix)?;
+    let number: i128 = format!("{}{}", parts.whole, parts.fraction).parse().ok()?;
+    let places = i32::try_from(parts.fraction.len()).ok()?;
+    let (number, scale) = match format {
+        Format::Binary => (number.checked_mul(1 << exponent)?, -places),
+        _ => (number, exponent.saturating_sub(places)),
+    };
+    let nanos = match scale.saturating_sub(NANO) {
+        up @ 0.. => number.checked_mul(10_i128.checked_pow(u32::try_from(up).ok()?)?)?,
+        down => round_up(number, -down),
+    };
+    Some((if parts.negative { -nanos } else { nanos }, format))
+}
+
+/// An amount of billionths in its shortest form.
+pub(super) fn written(nanos: i128, format: Format) -> String {
+    let (amount, suffix) = shortest(nanos.abs(), NANO, format);
+    let sign = if nanos < 0 { "-" } else { "" };
+    format!("{sign}{amount}{suffix}")
 }
 
 fn split(text: &str) -> Result<Parts<'_>, &'static str> {

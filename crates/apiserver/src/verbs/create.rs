@@ -1,6 +1,7 @@
 //! POST: a new object.
 
 use super::{Answer, Call, Outcome};
+use crate::admission::resource_quota;
 use crate::crd::lifecycle;
 use crate::flow::{Operation, admit, commit, decode, managed, mutate, prepare, validate};
 use crate::kinds::text;
@@ -23,7 +24,7 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
     managed::update(&operation, None, &mut object);
     let outcome = store_new(&operation, object).await?;
     let name = outcome.name().to_owned();
-    Ok(Answer { name, ..Answer::new(201, outcome.bytes(resource)) })
+    Ok(Answer { name, ..outcome.answer(call, 201) })
 }
 
 /// The steps of a creation from mutation on; managed fields are set.
@@ -32,8 +33,11 @@ pub(crate) async fn store_new(operation: &Operation<'_>, mut object: Value) -> R
     mutate::create(operation, &mut object)?;
     prepare::create(operation, &mut object);
     validate::create(operation, &object)?;
-    operation.warn(validate::warnings(resource, &object, None));
+    operation.warn(validate::warnings(operation, &object, None));
     admit::check(operation, Some(&object), None)?;
+    if let Some(counting) = resource_quota::charge(operation, &object, None) {
+        counting.await?;
+    }
     if let Some(rules) = resource.rules {
         (rules.allocate)(operation, &mut object, None)?;
     }

@@ -1,7 +1,7 @@
 //! DELETE: an object, or many. What still has finalizers is marked and stays until they are gone.
 
 use super::delete_options::{DeleteOptions, Propagation};
-use super::read::{scope, view};
+use super::read::{encoded, scope};
 use super::{ATTEMPTS, Answer, Call, Outcome, contended, deleted};
 use crate::crd::lifecycle;
 use crate::flow::{Operation, admit, commit, decode, mutate, stamp};
@@ -22,7 +22,7 @@ pub(crate) async fn delete(call: &Call<'_>) -> Result<Answer, Status> {
     match delete_one(&operation, &name, &options).await? {
         Deletion::Pending(outcome) => {
             let code = if options.cascades { 202 } else { 200 };
-            Ok(Answer::new(code, outcome.bytes(&call.resource)))
+            Ok(outcome.answer(call, code))
         }
         Deletion::Done { shown: Some(shown), .. } => Ok(Answer::json(200, &shown)),
         Deletion::Done { uid, shown: None } => Ok(Answer::json(200, &deleted(&call.resource, &name, &uid))),
@@ -44,8 +44,9 @@ pub(crate) async fn delete_collection(call: &Call<'_>) -> Result<Answer, Status>
             Ok(_) => {}
         }
     }
-    let view = view(&call.resource);
-    Ok(Answer::new(200, view.list(&crate::read::metadata(&scope, &page, &view), &page.items)))
+    let (view, media) = encoded(call);
+    let list = Answer::new(200, view.list(&crate::read::metadata(&scope, &page, &view), &page.items));
+    Ok(Answer { media, ..list })
 }
 
 fn write_options(options: &DeleteOptions) -> WriteOptions {

@@ -1,8 +1,7 @@
 //! How a deletion is asked for: in the body, in the query, or not at all.
 
 use crate::facts::FACTS;
-use crate::flow::decode;
-use crate::kinds::text;
+use crate::flow::{decode, yaml};
 use crate::negotiate;
 use crate::query::{Query, check_dry_run, invalid_options};
 use crate::status::Status;
@@ -91,15 +90,15 @@ fn from_body(content_type: &str, body: &[u8]) -> Result<Value, Status> {
             })?;
             document.value
         }
-        decode::Media::Yaml => decode::yaml(body).map_err(Status::bad_request)?,
+        decode::Media::Yaml => yaml::read(body).map_err(Status::bad_request)?.value,
         decode::Media::Protobuf => {
             let envelope = proto::open(body).map_err(|error| Status::bad_request(error.0))?;
             decode::protobuf(&envelope, DEFINITION).map_err(|error| Status::bad_request(error.0))?
         }
     };
-    let (kind, version) = (text(&value, &["kind"]), text(&value, &["apiVersion"]));
-    if !matches!(kind, "" | "DeleteOptions") {
-        let version = if version.is_empty() { "v1" } else { version };
+    let (version, kind) = decode::version_and_kind(&value).map_err(Status::bad_request)?;
+    if !matches!(kind.as_str(), "" | "DeleteOptions") {
+        let version = if version.is_empty() { "v1".to_owned() } else { version };
         return Err(Status::bad_request(format!(
             "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
         )));

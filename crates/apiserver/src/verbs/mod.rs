@@ -14,11 +14,12 @@ pub(crate) mod token_request;
 pub(crate) mod token_review;
 pub(crate) mod update;
 
-use crate::accept::Form;
+use crate::accept::Wanted;
 use crate::api::Inner;
 use crate::body::ApiBody;
 use crate::flow::Operation;
 use crate::flow::authenticate::Identity;
+use crate::flow::decode::Media;
 use crate::path::Target;
 use crate::query::{Query, WriteOptions};
 use crate::read::Leash;
@@ -45,7 +46,7 @@ pub(crate) struct Call<'a> {
     /// Answer as if nothing had happened after this revision.
     pub(crate) ceiling: Option<Revision>,
     /// What the client wants to be answered with.
-    pub(crate) form: Form,
+    pub(crate) wanted: Wanted,
     /// What the client is told with the answer, whatever that is.
     pub(crate) warnings: Arc<Mutex<Vec<String>>>,
     /// Ends watches when the server stops.
@@ -61,11 +62,13 @@ pub(crate) struct Answer {
     /// The name that a new object was given.
     pub(crate) name: String,
     pub(crate) body: ApiBody,
+    /// What the body is encoded in already.
+    pub(crate) media: Media,
 }
 
 impl Answer {
     pub(crate) fn new(code: u16, body: impl Into<Bytes>) -> Self {
-        Self { code, name: String::new(), body: ApiBody::full(body.into()) }
+        Self { code, name: String::new(), body: ApiBody::full(body.into()), media: Media::Json }
     }
 
     pub(crate) fn json(code: u16, value: &Value) -> Self {
@@ -106,10 +109,13 @@ impl Outcome {
     }
 
     /// The object, as the resource's clients see it.
-    pub(crate) fn bytes(&self, resource: &Resource) -> Bytes {
+    pub(crate) fn answer(&self, call: &Call<'_>, code: u16) -> Answer {
         match self {
-            Self::Stored(entry) => read::view(resource).object(entry),
-            Self::Shown(value) => windlass_schema::json::write(value).into(),
+            Self::Stored(entry) => {
+                let (view, media) = read::encoded(call);
+                Answer { media, ..Answer::new(code, view.object(entry)) }
+            }
+            Self::Shown(value) => Answer::json(code, value),
         }
     }
 }

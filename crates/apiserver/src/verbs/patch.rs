@@ -2,7 +2,7 @@
 
 use super::rewrite::{Expectation, rewrite};
 use super::{Answer, Call, strategic};
-use crate::flow::{Operation, decode, managed, prepare};
+use crate::flow::{Operation, decode, managed, prepare, yaml};
 use crate::kinds::text;
 use crate::negotiate::{self, PatchType};
 use crate::query::{Strictness, Write, WriteOptions, causes};
@@ -19,7 +19,7 @@ pub(super) enum Patch {
     Json(Value),
     Merge { patch: Value, duplicates: Vec<String> },
     Strategic(Result<(Map<String, Value>, Vec<String>), String>),
-    Apply(Value),
+    Apply { intent: Value, duplicates: Vec<String> },
 }
 
 pub(crate) async fn patch(call: &Call<'_>) -> Result<Answer, Status> {
@@ -44,7 +44,7 @@ pub(crate) async fn patch(call: &Call<'_>) -> Result<Answer, Status> {
     };
     let expectation = Expectation { may_create, ..Expectation::default() };
     let (outcome, created) = rewrite(&operation, &expectation, make).await?;
-    Ok(Answer::new(if created { 201 } else { 200 }, outcome.bytes(resource)))
+    Ok(outcome.answer(call, if created { 201 } else { 200 }))
 }
 
 /// Reads a patch. Its errors wait until it is known what is to be patched.
@@ -54,11 +54,13 @@ pub(super) fn read(kind: PatchType, bytes: &[u8], strictness: Strictness) -> Res
         format!("json: cannot unmarshal {} into Go value of type {go}", typed::shape(value))
     };
     if kind == PatchType::Apply {
-        let intent = decode::yaml(bytes).map_err(|error| {
+        let document = yaml::read(bytes).map_err(|error| {
             Status::bad_request(format!("error decoding YAML: error converting YAML to JSON: {error}"))
         })?;
-        return match intent {
-            Value::Object(_) | Value::Null => Ok(Patch::Apply(intent)),
+        return match document.value {
+            intent @ (Value::Object(_) | Value::Null) => {
+                Ok(Patch::Apply { intent, duplicates: document.duplicates })
+            }
             other => Err(Status::bad_request(format!(
                 "error decoding YAML: error unmarshaling JSON: while decoding JSON: {}",
                 unmarshal(&other, "map[string]interface {}")
@@ -99,8 +101,9 @@ pub(super) fn make(
     let resource = &operation.resource;
     let (mut shown, mut fits, mut duplicates) = (None, Ok(()), &Vec::new());
     let patched = match (patch, live) {
-        (Patch::Apply(intent), _) => {
+        (Patch::Apply { intent, duplicates }, _) => {
             let mut object = applied(operation, intent, live)?;
+            given_twice(operation, duplicates, warnings)?;
             prepare::name(operation, &object)?;
             prepare::namespace(operation, &mut object)?;
             prepare::owners(operation, &mut object, true);
@@ -157,6 +160,27 @@ pub(super) fn make(
     managed::update(operation, live, &mut object);
     prepare::owners(operation, &mut object, true);
     Ok(object)
+}
+
+/// What a strict reader minds about an intent is told after what is wrong with it.
+fn given_twice(
+    operation: &Operation<'_>,
+    duplicates: &[String],
+    warnings: &mut Vec<String>,
+) -> Result<(), Status> {
+    match operation.options.strictness {
+        Strictness::Strict if !duplicates.is_empty() => {
+            let lines: String = duplicates.iter().map(|line| format!("\n  {line}")).collect();
+            Err(Status::bad_request(format!(
+                "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:{lines}"
+            )))
+        }
+        Strictness::Warn => {
+            warnings.extend(duplicates.iter().cloned());
+            Ok(())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The object that an apply makes, defaulted. Custom objects keep what it leaves behind, nulls too, until they are judged.

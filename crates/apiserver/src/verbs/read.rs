@@ -1,10 +1,11 @@
 //! GET: an object, a list or a watch.
 
-use super::{Answer, Call};
-use crate::accept::Form;
+use super::{Answer, Call, scale};
+use crate::accept::{Form, Wanted};
 use crate::body::ApiBody;
-use crate::flow::decode;
+use crate::flow::decode::{self, Media};
 use crate::kinds;
+use crate::protobuf::{METADATA_ONLY, Message};
 use crate::read::{self, Filter, Leash, ListOptions, MetadataOnly, Scope, Shape, View};
 use crate::resource::Resource;
 use crate::status::Status;
@@ -29,12 +30,46 @@ pub(crate) fn view(resource: &Resource) -> View {
     )
 }
 
-/// The same in the form that was asked for, if it suits what is answered.
+/// The same in the form and the encoding that were asked for, if they suit what is answered.
 fn shaped(call: &Call<'_>, view: View, list: bool) -> Result<View, Status> {
-    Ok(match shape(call, list)? {
+    let view = match shape(call, list)? {
         Some(shape) => view.shaped(shape),
         None => view,
-    })
+    };
+    Ok(if call.wanted.media == Media::Protobuf { view.in_protobuf(message(call)) } else { view })
+}
+
+/// A resource's objects as a request sees them that wants nothing special of them but an encoding.
+pub(crate) fn encoded(call: &Call<'_>) -> (View, Media) {
+    match call.wanted {
+        Wanted { media: Media::Protobuf, form: Form::Plain, .. } => {
+            (view(&call.resource).in_protobuf(message(call)), Media::Protobuf)
+        }
+        _ => (view(&call.resource), Media::Json),
+    }
+}
+
+fn message(call: &Call<'_>) -> Message {
+    let resource = &call.resource;
+    match call.wanted.form {
+        Form::Metadata(api_version) | Form::MetadataList(api_version) => Message {
+            definition: METADATA_ONLY.to_owned(),
+            api_version: api_version.to_owned(),
+            kind: "PartialObjectMetadata".to_owned(),
+            list_kind: "PartialObjectMetadataList".to_owned(),
+        },
+        Form::Plain | Form::Table(_) | Form::Discovery => Message {
+            definition: resource.definition.clone(),
+            api_version: resource.api_version(),
+            kind: resource.kind.clone(),
+            list_kind: resource.list_kind.clone(),
+        },
+    }
+}
+
+/// The encoding that [`shaped`] gives.
+fn media(call: &Call<'_>) -> Media {
+    if call.wanted.media == Media::Protobuf { Media::Protobuf } else { Media::Json }
 }
 
 /// The form that was asked for, unless it is the plain one.
@@ -42,13 +77,16 @@ fn shaped(call: &Call<'_>, view: View, list: bool) -> Result<View, Status> {
 /// # Errors
 /// 406 for a list's form of an object and the other way round; 400 for a table's options that are none.
 pub(crate) fn shape(call: &Call<'_>, list: bool) -> Result<Option<Arc<dyn Shape>>, Status> {
-    let resource = &call.resource;
+    let resource = match call.target.subresource.as_deref() {
+        Some("scale") => &*scale::SCALE,
+        _ => &call.resource,
+    };
     let go_type = |suffix: &str| match resource.custom {
         true => format!("*unstructured.Unstructured{suffix}"),
         false => format!("*{}.{}{suffix}", kinds::package(&resource.group), resource.kind),
     };
-    match (call.form, list) {
-        (Form::Plain, _) => Ok(None),
+    match (call.wanted.form, list) {
+        (Form::Plain | Form::Discovery, _) => Ok(None),
         (Form::Table(api_version), _) => {
             let include = match call.query.get("includeObject").unwrap_or_default() {
                 "" | "Metadata" => Include::Metadata,
@@ -70,6 +108,7 @@ pub(crate) fn shape(call: &Call<'_>, list: bool) -> Result<Option<Arc<dyn Shape>
             "you requested PartialObjectMetadata, but the requested object is a list ({})",
             go_type("List")
         ))),
+        (Form::MetadataList(_), false) if resource.custom => Err(Status::plain("content is not a list")),
         (Form::MetadataList(_), false) => Err(Status::not_transformable(format!(
             "you requested PartialObjectMetadataList, but the requested object is not a list ({})",
             go_type("")
@@ -86,7 +125,10 @@ pub(crate) async fn get(call: &Call<'_>) -> Result<Answer, Status> {
         .with_ceiling(call.ceiling)
         .without_cache(resource.rules.is_some_and(|rules| rules.uncached));
     match read::get(&call.api.store, &key, version, &scope).await? {
-        Some(entry) => Ok(Answer::new(200, shaped(call, view(resource), false)?.object(&entry))),
+        Some(entry) => {
+            let body = shaped(call, view(resource), false)?.object(&entry);
+            Ok(Answer { media: media(call), ..Answer::new(200, body) })
+        }
         None => Err(Status::not_found(resource.named(), name)),
     }
 }
@@ -97,11 +139,12 @@ pub(crate) async fn list_or_watch(call: &Call<'_>) -> Result<Answer, Status> {
     let view = shaped(call, view(&call.resource), !options.watch)?;
     if !options.watch {
         let body = read::list(&call.api.store, &scope, &options, &view).await?;
-        return Ok(Answer::new(200, body));
+        return Ok(Answer { media: media(call), ..Answer::new(200, body) });
     }
     let leash = Leash { ended: call.resource.ended.clone(), ..call.leash.clone() };
     let body = read::watch(&call.api.store, scope, &options, Arc::new(view), leash).await?;
-    Ok(Answer { name: String::new(), code: 200, body: ApiBody::watch(body, call.ended.clone()) })
+    let body = ApiBody::watch(body, call.ended.clone());
+    Ok(Answer { name: String::new(), code: 200, body, media: media(call) })
 }
 
 /// Which objects the path and the selectors of a request are about.

@@ -2,6 +2,7 @@
 
 use super::create::store_new;
 use super::{ATTEMPTS, Outcome, contended};
+use crate::admission::resource_quota;
 use crate::crd::lifecycle;
 use crate::flow::{Operation, admit, commit, decode, prepare, validate};
 use crate::kinds::{child, text};
@@ -61,8 +62,11 @@ pub(crate) async fn rewrite(
         check_version(operation, &mut new, &entry)?;
         prepare::update(operation, &mut new, &live);
         validate::update(operation, &new, &live)?;
-        operation.warn(validate::warnings(resource, &new, Some(&live)));
+        operation.warn(validate::warnings(operation, &new, Some(&live)));
         admit::check(operation, Some(&new), Some(&live))?;
+        if let Some(counting) = resource_quota::charge(operation, &new, Some(&live)) {
+            counting.await?;
+        }
         if let Some(rules) = resource.rules.filter(|_| operation.subresource.is_empty()) {
             (rules.allocate)(operation, &mut new, Some(&live))?;
         }

@@ -17,7 +17,7 @@ use windlass_schema::apply::{Entry, PathElement, ReplicasPaths, entries, parent_
 use windlass_schema::field::{FieldError, Path};
 
 /// What a Scale is to decoding and to apply. It is stored nowhere.
-static SCALE: LazyLock<Arc<Resource>> = LazyLock::new(|| {
+pub(crate) static SCALE: LazyLock<Arc<Resource>> = LazyLock::new(|| {
     let mut scale = Resource {
         group: "autoscaling".to_owned(),
         version: "v1".to_owned(),

@@ -29,5 +29,5 @@ pub(crate) async fn update(call: &Call<'_>) -> Result<Answer, Status> {
         Ok(object)
     };
     let (outcome, created) = rewrite(&operation, &expectation, make).await?;
-    Ok(Answer::new(if created { 201 } else { 200 }, outcome.bytes(resource)))
+    Ok(outcome.answer(call, if created { 201 } else { 200 }))
 }

@@ -173,7 +173,7 @@ async fn a_stop_ends_watches_of_both_versions() {
     let mut watches = Vec::new();
     for protocol in [HTTP1, HTTP2] {
         let admin = Shows::Certificate(&server.credentials);
-        let path = "/api/v1/configmaps?watch=1";
+        let path = "/api/v1/namespaces/default/configmaps?watch=1";
         watches.push(server.send(protocol, &admin, "GET", path, "").await.into_body());
     }
     server.serving.stop().await;

@@ -36,6 +36,10 @@ impl Shape for Type {
             Self::Map(value) => Kind::Map(value),
         }
     }
+
+    fn is_optional(&self) -> bool {
+        matches!(self, Self::Is(Kind::Message(_)))
+    }
 }
 
 /// One message, which has itself as a field.

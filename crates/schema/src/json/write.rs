@@ -1,7 +1,7 @@
 //! Values to bytes: compact, keys sorted, characters escaped and floats printed as Go does.
 
 use crate::go;
-use serde_json::Value;
+use serde_json::{Number, Value};
 use std::io::Write;
 
 /// Compact JSON.
@@ -22,11 +22,7 @@ pub fn append(value: &Value, out: &mut Vec<u8>) {
         Value::Null => out.extend_from_slice(b"null"),
         Value::Bool(true) => out.extend_from_slice(b"true"),
         Value::Bool(false) => out.extend_from_slice(b"false"),
-        Value::Number(number) => match number.as_f64().filter(|_| number.is_f64()) {
-            Some(float) => out.extend_from_slice(go::json_float(float).as_bytes()),
-            // Writing to a Vec cannot fail.
-            None => drop(write!(out, "{number}")),
-        },
+        Value::Number(number) => append_number(number, out),
         Value::String(text) => append_text(text, out),
         Value::Array(items) => {
             out.push(b'[');
@@ -50,6 +46,15 @@ pub fn append(value: &Value, out: &mut Vec<u8>) {
             }
             out.push(b'}');
         }
+    }
+}
+
+/// A number, added to what is there.
+pub fn append_number(number: &Number, out: &mut Vec<u8>) {
+    match number.as_f64().filter(|_| number.is_f64()) {
+        Some(float) => out.extend_from_slice(go::json_float(float).as_bytes()),
+        // Writing to a Vec cannot fail.
+        None => drop(write!(out, "{number}")),
     }
 }
 

@@ -1,18 +1,16 @@
 //! What every message to and from the API is wrapped in: four bytes, and a message that names the type of the one inside.
 
-use super::ProtoError;
-use super::decode::text;
 use super::wire::{BYTES, Reader, Wire, wrong};
-
-const PREFIX: &[u8] = b"k8s\0";
+use super::{PREFIX, ProtoError};
+use std::borrow::Cow;
 
 /// A message and what it says it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Envelope<'a> {
     /// The API version of the object; may be empty.
-    pub api_version: String,
+    pub api_version: Cow<'a, str>,
     /// The kind of the object; may be empty.
-    pub kind: String,
+    pub kind: Cow<'a, str>,
     /// The object.
     pub raw: &'a [u8],
 }
@@ -37,8 +35,8 @@ pub fn open(bytes: &[u8]) -> Result<Envelope<'_>, ProtoError> {
                 let mut reader = Reader::new("TypeMeta", meta);
                 while let Some(field) = reader.next(|number| number <= 2)? {
                     match field {
-                        (1, Wire::Bytes(bytes)) => envelope.api_version = text(bytes),
-                        (2, Wire::Bytes(bytes)) => envelope.kind = text(bytes),
+                        (1, Wire::Bytes(bytes)) => envelope.api_version = String::from_utf8_lossy(bytes),
+                        (2, Wire::Bytes(bytes)) => envelope.kind = String::from_utf8_lossy(bytes),
                         (1, wire) => return Err(wrong(wire, BYTES, "APIVersion")),
                         (2, wire) => return Err(wrong(wire, BYTES, "Kind")),
                         _ => {}

@@ -1,19 +1,27 @@
 //! Kubernetes' protobuf: an envelope around messages that are read by tables, straight into the JSON that the same object
-//! would have.
+//! would have, and written from it.
 //!
-//! In come bytes and the tables of a type; out comes a value. No bytes make it panic; depth and size are bounded.
+//! In come bytes and the tables of a type; out comes a value, or the other way round. No bytes make it panic; depth and
+//! size are bounded.
 
+mod back;
 mod decode;
+mod encode;
 mod envelope;
 mod leaf;
 #[cfg(test)]
 mod tests;
+mod tree;
 mod wire;
 
 pub use decode::decode;
+pub use encode::{encode, encode_list, frame_head};
 pub use envelope::{Envelope, open};
 
 use thiserror::Error;
+
+/// What every envelope begins with.
+const PREFIX: &[u8] = b"k8s\0";
 
 /// Why bytes are no message, in the server's words where it has any.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -75,6 +83,9 @@ impl<S> Copy for Kind<'_, S> {}
 pub trait Shape: Sized {
     /// What its values are. Pointers make no difference here.
     fn kind(&self) -> Kind<'_, Self>;
+
+    /// Is it a pointer, so that none is told from nothing?
+    fn is_optional(&self) -> bool;
 }
 
 /// A field of a message.

@@ -1,6 +1,6 @@
 //! Messages of a type that has a field of every kind.
 
-use super::{Field, Kind, Messages, Shape, decode, open};
+use super::{Field, Kind, Messages, Shape, decode, encode, encode_list, frame_head, open};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -18,6 +18,10 @@ impl Shape for Type {
             Self::List(item) => Kind::List(item),
             Self::Map(value) => Kind::Map(value),
         }
+    }
+
+    fn is_optional(&self) -> bool {
+        matches!(self, Self::Is(Kind::Message(_) | Kind::Float))
     }
 }
 
@@ -217,10 +221,7 @@ fn an_envelope_names_what_is_inside() {
     let meta = [bytes(1, "v1"), bytes(2, "Pod")].concat();
     let sealed = [b"k8s\0".to_vec(), bytes(1, meta), bytes(2, "raw"), bytes(4, "type")].concat();
     let envelope = open(&sealed).expect("an envelope");
-    assert_eq!(
-        (envelope.api_version.as_str(), envelope.kind.as_str(), envelope.raw),
-        ("v1", "Pod", &b"raw"[..])
-    );
+    assert_eq!((&*envelope.api_version, &*envelope.kind, envelope.raw), ("v1", "Pod", &b"raw"[..]));
     for (bytes, why) in [
         (&b""[..], "empty data"),
         (b"{}", "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"),
@@ -238,4 +239,60 @@ proptest! {
         let _ = decode(&table(), "All", &bytes(tag, &message));
         let _ = open(&message);
     }
+}
+
+/// Written, opened and read again.
+fn again(value: &Value) -> Value {
+    let sealed = encode(&table(), "All", "v1", "All", value.to_string().as_bytes()).expect("it has a form");
+    let envelope = open(&sealed).expect("an envelope");
+    assert_eq!((&*envelope.api_version, &*envelope.kind), ("v1", "All"));
+    decode(&table(), "All", envelope.raw).expect("a message")
+}
+
+#[test]
+fn what_is_written_is_read_again() {
+    let all = json!({
+        "text": "é\n\"", "bool": true, "int32": -5, "uint32": 4_000_000_000_u32, "float": 2.5, "bytes": "AP8=",
+        "time": "1969-12-31T23:59:58Z", "micro": "2026-01-01T00:00:00.123456Z", "quantity": "500m", "either": "50%",
+        "json": {"x": [1, 1.5, null, true], "a<b": "\u{1}"}, "array": [{"a": "x", "lists": {"k": {"a": "y"}}}],
+        "allowed": {"a": "x"}, "strings": ["p", "q"], "inner": {"a": "1", "inner": {"a": "2"}},
+        "numbers": [1, -1, 300], "amounts": {"cpu": "2"}, "a": "among ours",
+    });
+    assert_eq!(again(&all), all);
+}
+
+#[test]
+fn what_is_not_there_is_written_as_gos_zero_value() {
+    assert_eq!(
+        again(&json!({"unknown": 1})),
+        json!({
+            "text": "", "bool": false, "int32": 0, "uint32": 0, "time": null, "micro": null, "quantity": "0", "either": 0,
+            "json": null, "array": null, "allowed": false, "strings": null, "a": "",
+        })
+    );
+}
+
+#[test]
+fn a_list_holds_messages_and_a_frame_an_envelope() {
+    let items: [&[u8]; 2] = [&bytes(1, "x"), &bytes(1, "y")];
+    let list = encode_list(&table(), ("v1", "AllList"), ("Inner", r#"{"a":"7"}"#), items.into_iter());
+    let list = list.expect("it has a form");
+    let envelope = open(&list).expect("an envelope");
+    assert_eq!(
+        envelope.raw,
+        [bytes(1, bytes(1, "7")), bytes(2, bytes(1, "x")), bytes(2, bytes(1, "y"))].concat()
+    );
+    let event = [bytes(1, "ADDED"), bytes(2, bytes(1, "abc"))].concat();
+    let frame = [frame_head("ADDED", 3), b"abc".to_vec()].concat();
+    assert_eq!(frame, [&[0, 0, 0, event.len() as u8], &*event].concat());
+}
+
+#[test]
+fn long_messages_outgrow_the_first_guess() {
+    let many = json!({"numbers": vec![1; 1000], "text": "x".repeat(1000)});
+    let read = again(&many);
+    assert_eq!(
+        (read["numbers"].clone(), read["text"].clone()),
+        (many["numbers"].clone(), many["text"].clone())
+    );
 }

@@ -1,6 +1,7 @@
 //! Defaults that depend on the rest of the struct.
 
 use crate::kinds::prepare::TEMPLATE_GENERATION;
+use crate::kinds::resources;
 use serde_json::{Map, Value, json};
 
 type Object = Map<String, Value>;
@@ -157,6 +158,19 @@ pub(super) fn pod(pod: &mut Object) {
                         port.insert("hostPort".to_owned(), number);
                     }
                 }
+            }
+        }
+    }
+    if spec.get("resources").is_some_and(Value::is_object) {
+        let whole = Value::Object(spec.clone());
+        if let (Some(requests), Some(resources)) =
+            (resources::whole_requests(&whole), object_at(spec, "resources"))
+        {
+            initially(resources, "requests", json!({}));
+            let requests =
+                requests.into_iter().map(|(name, amount)| (name, json!(amount.to_string()))).collect();
+            if let Some(known) = object_at(resources, "requests") {
+                complete(known, &requests);
             }
         }
     }

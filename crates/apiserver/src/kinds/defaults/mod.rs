@@ -6,7 +6,8 @@
 mod conditions;
 mod rows;
 
-use crate::typed::{Field, Structs, Type};
+use crate::kinds::walk::last_three;
+use crate::typed::{Amount, Field, Structs, Type};
 use rows::{FIELDS, STRUCTS};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -55,11 +56,14 @@ fn walk(structs: &Structs, kind: &Type, value: &mut Value, left: usize) {
     let Some(left) = left.checked_sub(1) else { return };
     match (kind, value) {
         (Type::Pointer(inner), value) => walk(structs, inner, value, left),
-        (Type::List(inner), Value::Array(items)) if holds_structs(inner) => {
+        (Type::List(inner), Value::Array(items)) if is_walked(inner) => {
             items.iter_mut().for_each(|item| walk(structs, inner, item, left));
         }
-        (Type::Map(inner), Value::Object(entries)) if holds_structs(inner) => {
+        (Type::Map(inner), Value::Object(entries)) if is_walked(inner) => {
             entries.values_mut().for_each(|entry| walk(structs, inner, entry, left));
+        }
+        (Type::Map(inner), Value::Object(entries)) if matches!(**inner, Type::Quantity) => {
+            entries.values_mut().for_each(round);
         }
         (Type::Struct(definition), Value::Object(object)) => {
             let name = last_three(definition);
@@ -69,7 +73,7 @@ fn walk(structs: &Structs, kind: &Type, value: &mut Value, left: usize) {
             let Some(known) = structs.get(definition) else { return };
             fill_struct(structs, definition, object);
             for (name, field) in &known.fields {
-                if holds_structs(&field.kind)
+                if is_walked(&field.kind)
                     && let Some(value) = object.get_mut(name)
                 {
                     walk(structs, &field.kind, value, left);
@@ -77,6 +81,24 @@ fn walk(structs: &Structs, kind: &Type, value: &mut Value, left: usize) {
             }
         }
         _ => {}
+    }
+}
+
+fn is_walked(kind: &Type) -> bool {
+    match kind {
+        Type::Map(inner) if matches!(**inner, Type::Quantity) => true,
+        Type::Pointer(inner) | Type::List(inner) | Type::Map(inner) => is_walked(inner),
+        Type::Struct(_) => true,
+        _ => false,
+    }
+}
+
+/// Amounts of resources have no parts smaller than a thousandth.
+fn round(amount: &mut Value) {
+    if let Some(given) = Amount::of(amount)
+        && given.in_millis() != given
+    {
+        *amount = json!(given.in_millis().to_string());
     }
 }
 
@@ -98,20 +120,6 @@ fn fill_struct(structs: &Structs, definition: &str, object: &mut Map<String, Val
     if let Some(adjust) = rows.adjust {
         adjust(object);
     }
-}
-
-fn holds_structs(kind: &Type) -> bool {
-    match kind {
-        Type::Pointer(inner) | Type::List(inner) | Type::Map(inner) => holds_structs(inner),
-        Type::Struct(_) => true,
-        _ => false,
-    }
-}
-
-/// `core.v1.Container` for `io.k8s.api.core.v1.Container`.
-fn last_three(definition: &str) -> &str {
-    let mut dots = definition.rmatch_indices('.').map(|(at, _)| at);
-    dots.nth(2).map_or(definition, |at| &definition[at + 1..])
 }
 
 /// Does Go see more than the type's own nothing? Behind a pointer, everything is something.

@@ -1,0 +1,21 @@
+//! DefaultTolerationSeconds: patience with nodes in trouble.
+
+use super::list;
+use crate::kinds::{child, text};
+use serde_json::{Value, json};
+
+/// Lets a new pod stay on a node that is not ready, or cannot be reached, for five minutes.
+pub(super) fn fill(pod: &mut Value) {
+    let Some(tolerations) = list(child(pod, "spec"), "tolerations") else { return };
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        let tolerated = tolerations.iter().any(|toleration| {
+            let (its_key, effect) = (text(toleration, &["key"]), text(toleration, &["effect"]));
+            (its_key == key || its_key.is_empty()) && matches!(effect, "NoExecute" | "")
+        });
+        if !tolerated {
+            tolerations.push(
+                json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}),
+            );
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Priority: which pods go first.
+
+use super::forbidden;
+use crate::flow::Operation;
+use crate::kinds::{child, text};
+use crate::status::Status;
+use crate::store::{Key, ListQuery};
+use serde_json::{Value, json};
+
+/// Gives a new pod the priority of its class.
+pub(super) fn fill(operation: &Operation<'_>, pod: &mut Value) -> Result<(), Status> {
+    let class = match text(pod, &["spec", "priorityClassName"]) {
+        "" => default_class(operation),
+        name => {
+            let key = Key::new("scheduling.k8s.io/priorityclasses", "", name);
+            let found = operation.api.store.get(&key).map(|entry| entry.value());
+            let why = format!("no PriorityClass with name {name} was found");
+            Some(found.ok_or_else(|| forbidden(operation, pod, &why))?)
+        }
+    };
+    let priority = class.as_ref().and_then(|class| class.get("value")).cloned().unwrap_or(json!(0));
+    let policy = match class.as_ref().map_or("", |class| text(class, &["preemptionPolicy"])) {
+        "" => "PreemptLowerPriority",
+        policy => policy,
+    };
+    if let Some(given) = pod.pointer("/spec/priority").filter(|given| **given != priority) {
+        let why = format!(
+            "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller \
+             computed {priority} from the given PriorityClass name"
+        );
+        return Err(forbidden(operation, pod, &why));
+    }
+    let given = text(pod, &["spec", "preemptionPolicy"]);
+    if !given.is_empty() && given != policy {
+        let why = format!(
+            "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission \
+             controller computed {policy} from the given PriorityClass name"
+        );
+        return Err(forbidden(operation, pod, &why));
+    }
+    let spec = child(pod, "spec");
+    if let Some(class) = &class {
+        spec.insert("priorityClassName".to_owned(), json!(text(class, &["metadata", "name"])));
+    }
+    spec.insert("preemptionPolicy".to_owned(), json!(policy));
+    spec.insert("priority".to_owned(), priority);
+    Ok(())
+}
+
+/// The class of pods that name none: of several, the least.
+fn default_class(operation: &Operation<'_>) -> Option<Value> {
+    let page = operation.api.store.list(&ListQuery::all("scheduling.k8s.io/priorityclasses")).ok()?;
+    let classes = page.items.iter().map(|entry| entry.value());
+    let defaults = classes.filter(|class| class.get("globalDefault") == Some(&json!(true)));
+    defaults.min_by_key(|class| class.get("value").and_then(Value::as_i64))
+}

@@ -1,0 +1,120 @@
+//! Answers that are JSON, in the encoding that was asked for.
+
+use crate::accept;
+use crate::body::ApiBody;
+use crate::flow::decode::Media;
+use crate::protobuf;
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderValue, Response};
+use serde_json::Value;
+use windlass_schema::yaml;
+
+/// Is the body JSON?
+pub(crate) fn is_json(response: &Response<ApiBody>) -> bool {
+    let media = response.headers().get(CONTENT_TYPE);
+    media.is_some_and(|value| value.as_bytes().starts_with(accept::JSON.as_bytes()))
+}
+
+/// The same in another encoding. What has no such form stays what it is.
+pub(crate) fn encoded(response: Response<ApiBody>, media: Media, pretty: bool) -> Response<ApiBody> {
+    let json = response.body().bytes().filter(|_| is_json(&response)).cloned();
+    let Some(json) = json else { return response };
+    match media {
+        Media::Json if pretty => indented(response),
+        Media::Json => response,
+        Media::Yaml => match serde_json::from_slice::<Value>(&json) {
+            Ok(value) => with_body(response, yaml::write(&value).into(), accept::YAML),
+            Err(_) => response,
+        },
+        Media::Protobuf => match protobuf::encode(&json) {
+            Ok(body) => with_body(response, body.into(), accept::PROTOBUF),
+            Err(_) => response,
+        },
+    }
+}
+
+/// The same, for people to read.
+pub(crate) fn indented(response: Response<ApiBody>) -> Response<ApiBody> {
+    let json = response.body().bytes().filter(|_| is_json(&response));
+    let Some(text) = json.map(|json| indent(json)) else { return response };
+    let media = response.headers().get(CONTENT_TYPE).cloned();
+    let mut response = with_body(response, text.into(), accept::JSON);
+    if let Some(media) = media {
+        response.headers_mut().insert(CONTENT_TYPE, media);
+    }
+    response
+}
+
+/// Compact JSON with a line for each value, in the order in which they are.
+fn indent(json: &[u8]) -> Vec<u8> {
+    let mut text = Vec::with_capacity(json.len() * 2);
+    let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
+    let line = |text: &mut Vec<u8>, depth: usize| {
+        text.push(b'\n');
+        text.extend(std::iter::repeat_n(b' ', depth * 2));
+    };
+    for (at, &byte) in json.iter().enumerate() {
+        let empty = |from: u8, to: u8| byte == from && json.get(at + 1) == Some(&to);
+        let closes = |from: u8, to: u8| byte == to && at > 0 && json[at - 1] == from;
+        match byte {
+            _ if quoted => {
+                text.push(byte);
+                quoted = escaped || byte != b'"';
+                escaped = byte == b'\\' && !escaped;
+            }
+            b'"' => {
+                text.push(byte);
+                quoted = true;
+            }
+            b'{' | b'[' if empty(b'{', b'}') || empty(b'[', b']') => text.push(byte),
+            b'}' | b']' if closes(b'{', b'}') || closes(b'[', b']') => text.push(byte),
+            b'{' | b'[' => {
+                text.push(byte);
+                depth += 1;
+                line(&mut text, depth);
+            }
+            b'}' | b']' => {
+                depth = depth.saturating_sub(1);
+                line(&mut text, depth);
+                text.push(byte);
+            }
+            b',' => {
+                text.push(byte);
+                line(&mut text, depth);
+            }
+            b':' => text.extend_from_slice(b": "),
+            _ => text.push(byte),
+        }
+    }
+    text
+}
+
+/// The parameters of a media type stay what they were.
+fn with_body(response: Response<ApiBody>, body: Bytes, media: &str) -> Response<ApiBody> {
+    let length = body.len();
+    let mut response = response.map(|_| ApiBody::full(body));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+    let parameters = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let parameters = parameters.find(';').map_or("", |at| &parameters[at..]);
+    if let Ok(value) = HeaderValue::from_str(&format!("{media}{parameters}")) {
+        headers.insert(CONTENT_TYPE, value);
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::indent;
+
+    #[test]
+    fn indented_json_keeps_its_order_and_its_texts() {
+        let json = br#"{"b":[1,{"x":"a{,\\\":"}],"a":{},"c":[]}"#;
+        let text = String::from_utf8(indent(json)).expect("text");
+        assert_eq!(
+            text,
+            "{\n  \"b\": [\n    1,\n    {\n      \"x\": \"a{,\\\\\\\":\"\n    }\n  ],\n  \"a\": {},\n  \"c\": []\n}"
+        );
+    }
+}

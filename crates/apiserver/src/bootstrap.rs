@@ -1,0 +1,83 @@
+//! The objects that a cluster has from the start, as the reference's API server makes them: namespaces, roles, priorities,
+//! and the Service through which pods find the API.
+
+use crate::api::Inner;
+use crate::flow::{prepare, stamp};
+use crate::kinds;
+use crate::store::{Change, CommitError, Entry, Key, Mould};
+use serde_json::Value;
+use std::sync::{Arc, LazyLock};
+
+/// Written down by `cargo xtask facts`, an object to a line.
+const LINES: &str = include_str!("../facts/bootstrap.txt");
+
+static MOULDS: LazyLock<Vec<(Key, Mould)>> = LazyLock::new(|| {
+    LINES.lines().map(|line| mould(line).expect("the facts are part of the crate")).collect()
+});
+
+fn mould(line: &'static str) -> Option<(Key, Mould)> {
+    let mut parts = line.splitn(5, '\t');
+    let (resource, namespace, name) = (parts.next()?, parts.next()?, parts.next()?);
+    let labels = parts.next()?.split(',').filter_map(|label| label.split_once('='));
+    let labels = labels.map(|(name, value)| (name.into(), value.into())).collect();
+    let text = parts.next()?;
+    Some((Key::new(resource, namespace, name), Mould::new(text, labels, fields(resource, text)?)?))
+}
+
+/// The selectable fields. Few kinds have any, so only their texts are read.
+fn fields(resource: &str, text: &str) -> Option<Vec<(Box<str>, Box<str>)>> {
+    let (group, plural) = resource.rsplit_once('/').unwrap_or(("", resource));
+    let selectable = kinds::rules(group, plural).selectable;
+    if selectable.is_empty() {
+        return Some(Vec::new());
+    }
+    let object: Value = serde_json::from_str(text).ok()?;
+    let field = |(label, path): &(&str, &[&str])| ((*label).into(), kinds::text(&object, path).into());
+    Some(selectable.iter().map(field).collect())
+}
+
+/// Makes those that are missing. In memory there is nothing to wait for.
+pub(crate) async fn make(api: &Inner) -> Result<(), CommitError> {
+    let time = stamp(api.clock.now());
+    let missing = MOULDS.iter().filter(|(key, _)| api.store.get(key).is_none());
+    let changes = missing.filter_map(|(key, mould)| {
+        let body = mould.cast(&prepare::uid(), &time)?;
+        Some(api.store.commit(Change::Create { key: key.clone(), body }))
+    });
+    if api.store.is_durable() {
+        // All at once: a disk writes them together.
+        return futures::future::join_all(changes).await.into_iter().try_for_each(made);
+    }
+    for change in changes {
+        made(change.await)?;
+    }
+    Ok(())
+}
+
+fn made(outcome: Result<Arc<Entry>, CommitError>) -> Result<(), CommitError> {
+    match outcome {
+        Ok(_) | Err(CommitError::Exists(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Body;
+
+    #[test]
+    fn every_line_is_written_as_the_store_would_write_it() {
+        const TIME: &str = "2026-01-02T03:04:05Z";
+        for ((key, mould), line) in MOULDS.iter().zip(LINES.lines()) {
+            let uid = prepare::uid();
+            let cast = mould.cast(&uid, TIME).expect("a uid and a time");
+            let text = line.rsplit('\t').next().unwrap_or_default();
+            let text = text.replace("00000000-0000-0000-0000-000000000000", &uid);
+            let text = text.replace("0000-00-00T00:00:00Z", TIME).replace("0000-00-00", &TIME[..10]);
+            let value: Value = serde_json::from_str(&text).expect("JSON");
+            let fields = fields(&key.resource, &text).expect("JSON");
+            assert_eq!(cast, Body::encode(&value, fields), "{key:?}");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The servers that are measured: the `windlass` binary as people run it, and the reference.
+
+use super::{Ask, Connection};
+use anyhow::{Context, bail};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use windlass_clock::Clock;
+use windlass_harness::Reference;
+use windlass_harness::process::{Process, Usage};
+
+const READY_WITHIN: Duration = Duration::from_secs(30);
+
+/// A running server; it ends when dropped.
+#[derive(Debug)]
+pub struct Server {
+    kind: Kind,
+    config: kube::Config,
+}
+
+#[derive(Debug)]
+enum Kind {
+    // The process ends before the folder it writes to goes.
+    Windlass { process: Process, _folder: tempfile::TempDir },
+    Reference(Reference),
+}
+
+impl Server {
+    /// `windlass cluster up --api-only`, in memory or in a folder.
+    ///
+    /// # Errors
+    /// When it does not become ready.
+    pub async fn windlass(program: &Path, durable: bool) -> anyhow::Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let kubeconfig = folder.path().join("kubeconfig");
+        let mut arguments: Vec<String> =
+            ["cluster", "up", "--api-only", "--kubeconfig"].map(str::to_owned).to_vec();
+        arguments.push(kubeconfig.display().to_string());
+        if durable {
+            arguments.extend(["--data-dir".to_owned(), folder.path().join("data").display().to_string()]);
+        }
+        let log = folder.path().join("log");
+        let process = Process::spawn("windlass", program, &arguments, &log)?;
+        let clock = Clock::real();
+        let deadline = clock.moment() + READY_WITHIN;
+        // Its one line says that it is ready; the first request makes sure.
+        while !std::fs::read_to_string(&log).unwrap_or_default().contains("ready in") {
+            if process.exited().is_some() || clock.moment() > deadline {
+                bail!("windlass did not become ready: {}", process.last_words());
+            }
+            clock.sleep(Duration::from_millis(1)).await;
+        }
+        let config = config_from(&kubeconfig).await?;
+        Connection::open(&config).await?.ask(&Ask::get("/readyz")).await?;
+        Ok(Self { kind: Kind::Windlass { process, _folder: folder }, config })
+    }
+
+    /// The reference, which syncs every write to disk.
+    ///
+    /// # Errors
+    /// When it does not become ready.
+    pub async fn reference() -> anyhow::Result<Self> {
+        let reference = Reference::builder().durable().without_audit().start().await?;
+        let config = config_from(&reference.kubeconfig()).await?;
+        Ok(Self { kind: Kind::Reference(reference), config })
+    }
+
+    /// What a client needs.
+    pub fn config(&self) -> &kube::Config {
+        &self.config
+    }
+
+    /// What its processes used.
+    ///
+    /// # Errors
+    /// Where the kernel does not tell.
+    pub fn usage(&self) -> anyhow::Result<Usage> {
+        let usage = match &self.kind {
+            Kind::Windlass { process, .. } => process.usage(),
+            Kind::Reference(reference) => reference.usage(),
+        };
+        usage.context("this system does not tell what a process uses")
+    }
+}
+
+async fn config_from(kubeconfig: &Path) -> anyhow::Result<kube::Config> {
+    let read = Kubeconfig::read_from(kubeconfig)?;
+    Ok(kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?)
+}
+
+/// The release build of the `windlass` command, built when it is not there or not the newest; or the one that
+/// `WINDLASS_PROGRAM` names, to compare two of them.
+///
+/// # Errors
+/// When it cannot be built.
+pub fn windlass_program() -> anyhow::Result<PathBuf> {
+    if let Some(named) = std::env::var_os("WINDLASS_PROGRAM") {
+        return Ok(named.into());
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut command = Command::new("cargo");
+    command.args(["build", "--release", "--quiet", "--package", "windlass-cli"]).current_dir(&root);
+    // What cargo tells us about ourselves would make it build half of everything anew.
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO_")) {
+        if name != "CARGO_TARGET_DIR" && name != "CARGO_HOME" {
+            command.env_remove(name);
+        }
+    }
+    let status = command.status().context("cannot run cargo")?;
+    anyhow::ensure!(status.success(), "the windlass command does not build");
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    Ok(target.join("release/windlass"))
+}

@@ -1,0 +1,336 @@
+//! What admission plug-ins of a stock server add and refuse.
+
+use super::{Behaviour, Script};
+use crate::compare::Request;
+use crate::compare::exchange::media;
+use serde_json::{Value, json};
+
+const CLASSES: &str = "/apis/storage.k8s.io/v1/storageclasses";
+const INGRESS_CLASSES: &str = "/apis/networking.k8s.io/v1/ingressclasses";
+const RUNTIMES: &str = "/apis/node.k8s.io/v1/runtimeclasses";
+
+/// Limits of a namespace, and the resources of the one container of a pod in it.
+const LIMITED: &[(&str, &str, &str)] = &[
+    (
+        "defaults are filled in",
+        r#"[{"type":"Container","default":{"cpu":"500m","memory":"1Gi"},"defaultRequest":{"cpu":"100m"}}]"#,
+        "{}",
+    ),
+    (
+        "what is said stays",
+        r#"[{"type":"Container","default":{"cpu":"500m"},"defaultRequest":{"cpu":"100m"}}]"#,
+        r#"{"limits":{"cpu":"2"}}"#,
+    ),
+    ("most is the default", r#"[{"type":"Container","max":{"memory":"1Gi"}}]"#, "{}"),
+    ("too much", r#"[{"type":"Container","max":{"cpu":"1"}}]"#, r#"{"limits":{"cpu":"1500m"}}"#),
+    ("too little", r#"[{"type":"Container","min":{"cpu":"100m"}}]"#, r#"{"requests":{"cpu":"50m"}}"#),
+    (
+        "a limit that is too little",
+        r#"[{"type":"Container","min":{"memory":"100Mi"},"default":{"memory":"200Mi"}}]"#,
+        r#"{"limits":{"memory":"50Mi"},"requests":{"memory":"50Mi"}}"#,
+    ),
+    ("nothing said of what has a least", r#"[{"type":"Pod","min":{"cpu":"100m"}}]"#, "{}"),
+    ("nothing said of what has a most", r#"[{"type":"Pod","max":{"cpu":"100m"}}]"#, "{}"),
+    ("a pod of too much", r#"[{"type":"Pod","max":{"cpu":"1"}}]"#, r#"{"limits":{"cpu":"1001m"}}"#),
+    (
+        "a ratio that is too high",
+        r#"[{"type":"Container","maxLimitRequestRatio":{"cpu":"2"}}]"#,
+        r#"{"limits":{"cpu":"1"},"requests":{"cpu":"300m"}}"#,
+    ),
+    ("a ratio of nothing", r#"[{"type":"Pod","maxLimitRequestRatio":{"cpu":"2"}}]"#, "{}"),
+    (
+        "a ratio that is fine",
+        r#"[{"type":"Container","maxLimitRequestRatio":{"memory":"2"}}]"#,
+        r#"{"limits":{"memory":"2Gi"},"requests":{"memory":"1Gi"}}"#,
+    ),
+];
+
+/// What a quota allows and what is used of it, and an object that counts: its path and its fields.
+const COUNTED: &[(&str, &str, &str, &str, &str)] = &[
+    (
+        "a pod that fits",
+        r#"{"pods":"2","cpu":"1"}"#,
+        r#"{"pods":"1","cpu":"500m"}"#,
+        "pods",
+        r#"{"requests":{"cpu":"100m"}}"#,
+    ),
+    ("a pod too many", r#"{"pods":"2"}"#, r#"{"pods":"2"}"#, "pods", "{}"),
+    (
+        "a pod that asks for too much",
+        r#"{"requests.cpu":"1","limits.memory":"1Gi"}"#,
+        r#"{"requests.cpu":"900m","limits.memory":"0"}"#,
+        "pods",
+        r#"{"requests":{"cpu":"200m"},"limits":{"memory":"2Gi","cpu":"1"}}"#,
+    ),
+    (
+        "a pod that does not say what is counted",
+        r#"{"cpu":"1","limits.memory":"1Gi"}"#,
+        r#"{"cpu":"0","limits.memory":"0"}"#,
+        "pods",
+        "{}",
+    ),
+    ("nobody knows what is used", r#"{"pods":"2"}"#, "{}", "pods", "{}"),
+    (
+        "a config map that fits",
+        r#"{"configmaps":"2","count/configmaps":"5"}"#,
+        r#"{"configmaps":"1","count/configmaps":"1"}"#,
+        "configmaps",
+        "{}",
+    ),
+    (
+        "a config map too many",
+        r#"{"count/configmaps":"1"}"#,
+        r#"{"count/configmaps":"1"}"#,
+        "configmaps",
+        "{}",
+    ),
+    (
+        "a secret where maps are counted",
+        r#"{"count/configmaps":"1"}"#,
+        r#"{"count/configmaps":"1"}"#,
+        "secrets",
+        "{}",
+    ),
+    (
+        "a claim that fits",
+        r#"{"requests.storage":"2Gi","persistentvolumeclaims":"3"}"#,
+        r#"{"requests.storage":"512Mi","persistentvolumeclaims":"1"}"#,
+        "persistentvolumeclaims",
+        "{}",
+    ),
+    (
+        "a claim of too much",
+        r#"{"requests.storage":"1Gi"}"#,
+        r#"{"requests.storage":"1Mi"}"#,
+        "persistentvolumeclaims",
+        "{}",
+    ),
+    (
+        "a service too many",
+        r#"{"services":"1","services.nodeports":"0"}"#,
+        r#"{"services":"1","services.nodeports":"0"}"#,
+        "services",
+        "{}",
+    ),
+];
+
+fn pod(resources: Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"},
+        "spec": {"containers": [{"name": "c", "image": "i", "resources": resources}], "automountServiceAccountToken": false}})
+}
+
+fn claim(storage: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "a"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "", "resources": {"requests": {"storage": storage}}}})
+}
+
+fn object(plural: &str, fields: &str) -> anyhow::Result<Value> {
+    let fields: Value = serde_json::from_str(fields)?;
+    Ok(match plural {
+        "pods" => pod(fields),
+        "persistentvolumeclaims" => claim("1Gi"),
+        "services" => {
+            json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": {"clusterIP": "None"}})
+        }
+        "secrets" => json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}}),
+        _ => json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}),
+    })
+}
+
+/// The account that a controller would make.
+async fn with_account(script: &mut Script) -> anyhow::Result<()> {
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
+    let path = script.path("/api/v1", "serviceaccounts");
+    script.quiet(Request::new("POST", path).body(media::JSON, account)).await?;
+    Ok(())
+}
+
+fn rehearsed(path: &str, object: Value) -> Request {
+    Request::new("POST", path).with("dryRun", "All").body(media::JSON, object)
+}
+
+async fn counted(
+    mut script: Script,
+    hard: &str,
+    used: &str,
+    plural: &'static str,
+    fields: &str,
+) -> anyhow::Result<Script> {
+    with_account(&mut script).await?;
+    let (mut hard, mut used): (Value, Value) = (serde_json::from_str(hard)?, serde_json::from_str(used)?);
+    for side in [&mut hard, &mut used] {
+        side["count/leases.coordination.k8s.io"] = json!("0");
+    }
+    let quotas = script.path("/api/v1", "resourcequotas");
+    let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": hard}});
+    script.post(&quotas, quota).await?;
+    let path = script.path("/api/v1", plural);
+    // Without a status it binds nobody.
+    script.send(rehearsed(&path, object(plural, fields)?)).await?;
+    script.merge(&format!("{quotas}/q/status"), json!({"status": {"hard": hard, "used": used}})).await?;
+    // The reference looks at a copy, which follows by and by: no lease is let in once it did.
+    let lease =
+        json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"generateName": "l-"}});
+    let leases = script.path("/apis/coordination.k8s.io/v1", "leases");
+    let lease = Request::new("POST", leases).body(media::JSON, lease);
+    script.until_asked(lease, |answer| answer.status == 403).await?;
+    script.post(&path, object(plural, fields)?).await?;
+    script.get(format!("{quotas}/q")).await?;
+    Ok(script)
+}
+
+pub(super) fn behaviours() -> Vec<Behaviour> {
+    let mut all = Vec::new();
+    for (name, limits, resources) in LIMITED {
+        all.push(Behaviour::new(format!("limits: {name}"), move |mut script: Script| async move {
+            with_account(&mut script).await?;
+            let range = json!({"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "l"},
+                "spec": {"limits": serde_json::from_str::<Value>(limits)?}});
+            let path = script.path("/api/v1", "limitranges");
+            script.post(&path, range).await?;
+            let path = script.path("/api/v1", "pods");
+            script.post(&path, pod(serde_json::from_str(resources)?)).await?;
+            Ok(script)
+        }));
+    }
+    for storage in ["1Gi", "1Mi", "100Gi"] {
+        all.push(Behaviour::new(format!("limits: a claim of {storage}"), move |mut script: Script| async move {
+            let range = json!({"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "l"}, "spec": {"limits": [
+                {"type": "PersistentVolumeClaim", "min": {"storage": "10Mi"}, "max": {"storage": "10Gi"}}]}});
+            let path = script.path("/api/v1", "limitranges");
+            script.post(&path, range).await?;
+            let path = script.path("/api/v1", "persistentvolumeclaims");
+            script.post(&path, claim(storage)).await?;
+            Ok(script)
+        }));
+    }
+    for (name, hard, used, plural, fields) in COUNTED {
+        all.push(Behaviour::new(format!("quotas: {name}"), move |script: Script| {
+            counted(script, hard, used, plural, fields)
+        }));
+    }
+    all.extend(runtimes());
+    all.extend(storage());
+    all.push(Behaviour::new("priority: a class that there is not", |mut script: Script| async move {
+        with_account(&mut script).await?;
+        let path = script.path("/api/v1", "pods");
+        let mut pod = pod(json!({}));
+        pod["spec"]["priorityClassName"] = json!("no-such-class");
+        script.post(&path, pod.clone()).await?;
+        pod["spec"]["priorityClassName"] = json!("system-node-critical");
+        script.post(&path, pod).await?;
+        Ok(script)
+    }));
+    all
+}
+
+/// The class's fields, and the pod's.
+const RUNTIME: &[(&str, &str, &str)] = &[
+    ("what it costs", r#"{"overhead":{"podFixed":{"cpu":"100m"}}}"#, "{}"),
+    (
+        "what it costs, said before",
+        r#"{"overhead":{"podFixed":{"cpu":"100m"}}}"#,
+        r#"{"overhead":{"cpu":"100m"}}"#,
+    ),
+    ("other costs", r#"{"overhead":{"podFixed":{"cpu":"100m"}}}"#, r#"{"overhead":{"cpu":"200m"}}"#),
+    ("costs of nothing", "{}", r#"{"overhead":{"cpu":"200m"}}"#),
+    ("costs without a class", "{}", r#"{"overhead":{"cpu":"200m"},"runtimeClassName":null}"#),
+    ("a class that there is not", "{}", r#"{"runtimeClassName":"no-such-class"}"#),
+    (
+        "nodes that can",
+        r#"{"scheduling":{"nodeSelector":{"a":"b"},"tolerations":[{"key":"k","operator":"Exists"}]}}"#,
+        r#"{"nodeSelector":{"c":"d"}}"#,
+    ),
+    ("nodes that cannot", r#"{"scheduling":{"nodeSelector":{"a":"b"}}}"#, r#"{"nodeSelector":{"a":"c"}}"#),
+];
+
+fn runtimes() -> Vec<Behaviour> {
+    let behaviour = |(name, class, fields): &'static (&str, &str, &str)| {
+        Behaviour::new(format!("runtimes: {name}"), move |mut script: Script| async move {
+            with_account(&mut script).await?;
+            let named = script.namespace().to_owned();
+            let mut class: Value = serde_json::from_str(class)?;
+            class["apiVersion"] = json!("node.k8s.io/v1");
+            class["kind"] = json!("RuntimeClass");
+            class["metadata"] = json!({"name": named});
+            class["handler"] = json!("h");
+            script.post(RUNTIMES, class).await?;
+            let mut pod = pod(json!({"requests": {"cpu": "1"}}));
+            pod["spec"]["runtimeClassName"] = json!(named);
+            let fields: Value = serde_json::from_str(fields)?;
+            for (field, value) in fields.as_object().into_iter().flatten() {
+                pod["spec"][field] = value.clone();
+            }
+            let path = script.path("/api/v1", "pods");
+            script.post(&path, pod).await?;
+            script.quiet(Request::new("DELETE", format!("{RUNTIMES}/{named}"))).await?;
+            Ok(script)
+        })
+    };
+    RUNTIME.iter().map(behaviour).collect()
+}
+
+fn storage() -> Vec<Behaviour> {
+    vec![
+        Behaviour::new("classes: claims and ingresses get the default", |mut script: Script| async move {
+            let named = script.namespace().to_owned();
+            let default = |kind: &str| json!({"name": named, "annotations": {format!("{kind}.kubernetes.io/is-default-class"): "true"}});
+            let class = json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": default("storageclass"),
+                "provisioner": "example.com/p"});
+            script.post(CLASSES, class).await?;
+            let class = json!({"apiVersion": "networking.k8s.io/v1", "kind": "IngressClass", "metadata": default("ingressclass"),
+                "spec": {"controller": "example.com/c"}});
+            script.post(INGRESS_CLASSES, class).await?;
+            let mut wanted = claim("1Gi");
+            wanted["spec"].as_object_mut().map(|spec| spec.remove("storageClassName"));
+            let claims = script.path("/api/v1", "persistentvolumeclaims");
+            let has = |field: &'static str| {
+                move |answer: &crate::compare::Answer| answer.body["spec"][field].is_string()
+            };
+            script.until_asked(rehearsed(&claims, wanted.clone()), has("storageClassName")).await?;
+            script.post(&claims, wanted.clone()).await?;
+            wanted["metadata"]["name"] = json!("b");
+            wanted["spec"]["storageClassName"] = json!("");
+            script.post(&claims, wanted).await?;
+            let ingress = json!({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "a"},
+                "spec": {"defaultBackend": {"service": {"name": "s", "port": {"number": 80}}}}});
+            let ingresses = script.path("/apis/networking.k8s.io/v1", "ingresses");
+            script.until_asked(rehearsed(&ingresses, ingress.clone()), has("ingressClassName")).await?;
+            script.post(&ingresses, ingress).await?;
+            for path in [CLASSES, INGRESS_CLASSES] {
+                script.quiet(Request::new("DELETE", format!("{path}/{named}"))).await?;
+            }
+            Ok(script)
+        }),
+        Behaviour::new("classes: claims grow where their class lets them", |mut script: Script| async move {
+            let named = script.namespace().to_owned();
+            let class = json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": named},
+                "provisioner": "example.com/p", "allowVolumeExpansion": false});
+            script.post(CLASSES, class).await?;
+            let claims = script.path("/api/v1", "persistentvolumeclaims");
+            let mut wanted = claim("1Gi");
+            wanted["spec"]["storageClassName"] = json!(named);
+            wanted["spec"]["volumeName"] = json!("v");
+            script.post(&claims, wanted).await?;
+            let path = format!("{claims}/a");
+            let grown = json!({"spec": {"resources": {"requests": {"storage": "2Gi"}}}});
+            script.merge(&path, grown.clone()).await?;
+            script
+                .merge(
+                    &format!("{path}/status"),
+                    json!({"status": {"phase": "Bound", "capacity": {"storage": "1Gi"}}}),
+                )
+                .await?;
+            script.merge(&path, grown.clone()).await?;
+            script.merge(&format!("{CLASSES}/{named}"), json!({"allowVolumeExpansion": true})).await?;
+            let rehearsal = Request::new("PATCH", path.as_str())
+                .with("dryRun", "All")
+                .body(media::MERGE_PATCH, grown.clone());
+            script.until_asked(rehearsal, crate::compare::Answer::is_success).await?;
+            script.merge(&path, grown).await?;
+            script.merge(&path, json!({"spec": {"resources": {"requests": {"storage": "1Mi"}}}})).await?;
+            script.quiet(Request::new("DELETE", format!("{CLASSES}/{named}"))).await?;
+            Ok(script)
+        }),
+    ]
+}
