@@ -95,10 +95,6 @@ async fn compare(left: &Server, right: &Server, documents: &[String]) -> anyhow:
     let mut versions = BTreeSet::new();
     for (name, both) in names.iter().filter(|(_, both)| *both) {
         let request = Request::new("GET", format!("{DEFINITIONS}/{name}"));
-        // The reference says for a while that it is about to serve a new definition.
-        let settled = |answer: &Answer| {
-            answer.body.pointer("/status/conditions/1/reason").is_some_and(|reason| reason != "Installing")
-        };
         let (ours, theirs) = (until(left, &request, settled).await?, until(right, &request, settled).await?);
         for version in theirs.body["spec"]["versions"].as_array().into_iter().flatten() {
             if version["served"] == Value::Bool(true) {
@@ -132,6 +128,17 @@ fn shown(ours: &Answer, theirs: &Answer) -> String {
     refused.body["message"].as_str().unwrap_or_default().chars().take(2000).collect()
 }
 
+/// Is a definition served, and is all told of it? The reference says for a while that it is about to serve a new one,
+/// and of some groups it tells apart whether their definitions were approved.
+fn settled(answer: &Answer) -> bool {
+    let conditions = answer.body["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let has = |kind: &str| {
+        conditions.iter().any(|condition| condition["type"] == kind && condition["reason"] != "Installing")
+    };
+    let protected = answer.body["spec"]["group"].as_str().is_some_and(|group| group.ends_with(".k8s.io"));
+    has("Established") && (!protected || has("KubernetesAPIApprovalPolicyConformant"))
+}
+
 /// A definition with what is chance taken out.
 fn normal(request: &Request, answer: Answer) -> Value {
     let mut normaliser = Normaliser::default();
@@ -139,6 +146,9 @@ fn normal(request: &Request, answer: Answer) -> Value {
         normaliser.named(uid, "uid");
     }
     let mut body = normaliser.answer(request, answer).body;
+    if let Some(conditions) = body["status"]["conditions"].as_array_mut() {
+        conditions.sort_by_key(|condition| condition["type"].to_string());
+    }
     // How many writes came before is chance where others are served too.
     if let Some(metadata) = body["metadata"].as_object_mut() {
         metadata.remove("resourceVersion");

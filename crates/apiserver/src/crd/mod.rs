@@ -1,5 +1,6 @@
 //! Custom resource definitions: checked, named, served, and taken away again.
 
+mod approval;
 pub(crate) mod conversion;
 mod in_go;
 pub(crate) mod lifecycle;

@@ -1,5 +1,6 @@
 //! Whether a definition can be served.
 
+use super::approval::{self, Approval};
 use super::{conversion, flag, in_go, is_true, versions};
 use crate::kinds::text;
 use serde_json::Value;
@@ -368,30 +369,16 @@ fn status(crd: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// Groups of the Kubernetes community ask for a sign that the community agreed.
 fn approval(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    const ANNOTATION: &str = "api-approved.kubernetes.io";
-    let group = text(crd, &["spec", "group"]);
-    let protected = ["k8s.io", "kubernetes.io"]
-        .iter()
-        .any(|domain| group == *domain || group.ends_with(&format!(".{domain}")));
-    let value = |crd| text(crd, &["metadata", "annotations", ANNOTATION]);
-    let approval = value(crd);
-    let approved = approval.starts_with("unapproved") || approval.starts_with("https://");
-    if !protected || approved || old.is_some_and(|old| value(old) == approval) {
+    let Some((state, why)) = approval::of(crd) else { return Vec::new() };
+    if old.is_some_and(|old| approval::value(old) == approval::value(crd)) {
         return Vec::new();
     }
-    let path = Path::new("metadata").child("annotations").key(ANNOTATION);
-    if approval.is_empty() {
-        let why = format!(
-            "protected groups must have approval annotation {ANNOTATION:?}, see https://github.com/kubernetes/enhancements/pull/1111"
-        );
-        vec![FieldError::required(&path, why)]
-    } else {
-        let why = format!(
-            "protected groups must have approval annotation {ANNOTATION:?} with either a URL or a reason starting with \"unapproved\", see https://github.com/kubernetes/enhancements/pull/1111"
-        );
-        vec![FieldError::invalid(&path, approval, why)]
+    let path = Path::new("metadata").child("annotations").key(approval::ANNOTATION);
+    match state {
+        Approval::Approved | Approval::Bypassed => Vec::new(),
+        Approval::Missing => vec![FieldError::required(&path, why)],
+        Approval::Invalid => vec![FieldError::invalid(&path, approval::value(crd), why)],
     }
 }
 
