@@ -4,6 +4,7 @@ use crate::accept::Endpoint;
 use crate::answers::{failure, plain, success, warned};
 use crate::api::Inner;
 use crate::body::ApiBody;
+use crate::crd::conversion;
 use crate::faults::{Delivery, RequestInfo, Verdict};
 use crate::flow::authenticate::Identity;
 use crate::flow::authorize;
@@ -298,6 +299,7 @@ fn reshaped(call: &Call<'_>, answer: Answer) -> Result<Answer, Status> {
 }
 
 async fn dispatch(verb: &str, call: &Call<'_>) -> Result<Answer, Status> {
+    conversion::check(call)?;
     if call.target.subresource.as_deref() == Some("scale") {
         return match verb {
             "get" => verbs::scale::get(call).await,

@@ -177,13 +177,6 @@ impl FieldError {
                 &["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"],
             );
         }
-        // So are the rules of definitions.
-        if value.get("OptionalOldSelf").is_some() {
-            return go::in_order(
-                value,
-                &["Rule", "Message", "MessageExpression", "Reason", "FieldPath", "OptionalOldSelf"],
-            );
-        }
         go::bad_value(value)
     }
 

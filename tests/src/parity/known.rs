@@ -12,40 +12,6 @@ const KNOWN: &[(&str, &str)] = &[
         "a number that no float holds is refused before it is known where it stands",
     ),
     ("bad input: YAML with a tab", "errors of YAML are worded by another parser"),
-    (
-        "definitions: no version that is stored",
-        "the error quotes the versions in the form of the API, not of Go's internal type",
-    ),
-    (
-        "definitions: two versions that are stored",
-        "the error quotes the versions in the form of the API, not of Go's internal type",
-    ),
-    (
-        "definitions: the same version twice",
-        "the error quotes the versions in the form of the API, not of Go's internal type",
-    ),
-    (
-        "definitions: a version's name with a dot",
-        "the old field spec.version is not reported beside spec.versions",
-    ),
-    (
-        "definitions: a webhook without a place",
-        "conversion by webhook is not supported: the definition is refused for that",
-    ),
-    (
-        "definitions: a webhook's place with the strategy None",
-        "the missing review versions are not reported beside the place",
-    ),
-    (
-        "definitions: a selectable field that the schema does not have",
-        "selectable fields are not checked against the schema",
-    ),
-    (
-        "definitions: a selectable field in the metadata",
-        "selectable fields are not checked against the schema",
-    ),
-    ("definitions: the group and its version in discovery", "discovery shows no hash of the storage version"),
-    ("custom resources: scaled", "the scale subresource of custom resources is not served"),
     ("bodies: YAML that is none", "errors of YAML are worded by another parser"),
     ("Secret: TLS with empty keys", "certificates are not read, so nothing warns about a bad one"),
 ];

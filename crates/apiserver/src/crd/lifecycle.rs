@@ -215,7 +215,7 @@ async fn write_status(
     let mut new = crd.clone();
     change(&mut new);
     managed::update_as(&operation, Some(crd), &mut new, MANAGER);
-    commit::update(&operation, &entry, &new).await.ok().map(|stored| stored.value())
+    commit::update(&operation, entry, &new).await.ok().map(|stored| stored.value())
 }
 
 /// A write of a definition's status by the server itself.

@@ -155,7 +155,7 @@ pub(crate) fn update(operation: &Operation<'_>, new: &mut Value, old: &Value) {
     }
     let raised = match resource.rules {
         Some(rules) => rules.generation && raises(rules, &operation.subresource, new, old),
-        None => operation.subresource.is_empty() && differs_beside_metadata(new, old, false),
+        None => operation.subresource != "status" && differs_beside_metadata(new, old, false),
     };
     let metadata = child(new, "metadata");
     if raised {

@@ -1,6 +1,7 @@
 //! Whether an object may be stored: its metadata, then what its kind or schema says.
 
 use super::Operation;
+use crate::crd::scale;
 use crate::kinds::{self, Fixed, Rules, text};
 use crate::query::causes;
 use crate::resource::Resource;
@@ -27,6 +28,9 @@ pub(crate) fn create(operation: &Operation<'_>, object: &Value) -> Result<(), St
                 let mut errors = metadata(resource, object, NameRule::Subdomain);
                 if let Some(schema) = &resource.schema {
                     errors.extend(validate::validate(schema, object, &Path::root()));
+                }
+                if let Some(paths) = &resource.scale {
+                    errors.extend(scale::validate(paths, object, false));
                 }
                 by_rules(operation, object, None, &mut errors);
                 errors
@@ -72,6 +76,9 @@ pub(crate) fn update(operation: &Operation<'_>, new: &Value, old: &Value) -> Res
                     "status" => validate::validate_status_update(schema, new, old),
                     _ => validate::validate_update(schema, new, old, &Path::root()),
                 });
+            }
+            if let Some(paths) = &resource.scale {
+                errors.extend(scale::validate(paths, new, operation.subresource == "status"));
             }
             by_rules(operation, new, Some(old), &mut errors);
         }
