@@ -5,6 +5,7 @@
 
 mod admission;
 mod applying;
+mod bad_objects;
 mod crud;
 mod definitions;
 mod deleting;
@@ -83,6 +84,7 @@ pub fn behaviours() -> Vec<Behaviour> {
         watching::behaviours(),
         rules::behaviours(),
         admission::behaviours(),
+        bad_objects::behaviours(),
         expressions::behaviours(),
     ]
     .concat()

@@ -86,14 +86,14 @@ pub struct FieldError {
     pub value: Option<Value>,
     /// Why, in words; may be empty.
     pub detail: String,
-    /// The value as it is quoted, where that is not its JSON.
-    pub quoted: Option<String>,
+    /// The value as Go shows it, where that is not how JSON does: structs with their own names for their fields.
+    pub shown: Option<String>,
 }
 
 impl FieldError {
     /// An error of any kind.
     pub fn new(kind: ErrorKind, path: &Path, value: Option<Value>, detail: impl Into<String>) -> Self {
-        Self { kind, path: path.to_string(), value, detail: detail.into(), quoted: None }
+        Self { kind, path: path.to_string(), value, detail: detail.into(), shown: None }
     }
 
     /// A malformed value.
@@ -154,20 +154,21 @@ impl FieldError {
         Self::new(ErrorKind::Internal, path, None, detail)
     }
 
-    /// The same, with its value quoted like this.
-    #[must_use]
-    pub fn quoting(self, quoted: String) -> Self {
-        Self { quoted: Some(quoted), ..self }
-    }
-
     /// The `reason` of a Status cause.
     pub fn reason(&self) -> &'static str {
         self.kind.reason()
     }
 
+    /// The same, with the value shown in these words.
+    #[must_use]
+    pub fn showing(mut self, shown: impl Into<String>) -> Self {
+        self.shown = Some(shown.into());
+        self
+    }
+
     fn shown(&self, value: &Value) -> String {
-        if let Some(quoted) = &self.quoted {
-            return quoted.clone();
+        if let Some(shown) = &self.shown {
+            return shown.clone();
         }
         // Owner references are structs there, whose fields come in their own order.
         if self.path.ends_with("ownerReferences") {

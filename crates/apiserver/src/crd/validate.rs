@@ -85,7 +85,7 @@ fn spec(crd: &Value) -> Vec<FieldError> {
         let error = FieldError::invalid(&versions_path, all.clone(), why);
         match all.is_null() {
             true => error,
-            false => error.quoting(in_go::versions(versions(crd), |part| shared(crd, part))),
+            false => error.showing(in_go::versions(versions(crd), |part| shared(crd, part))),
         }
     };
     let mut seen: Vec<&str> = versions(crd).iter().map(|version| text(version, &["name"])).collect();

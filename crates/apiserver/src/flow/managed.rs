@@ -136,7 +136,12 @@ fn conversion(resource: &Resource, served: &Served) -> Box<dyn Convert> {
 fn reset_fields(resource: &Resource, subresource: &str) -> ResetFields {
     let fields: &[&[&str]] = match (resource.rules, subresource) {
         (Some(_), "") if resource.has_subresource("status") => &[&["status"]],
-        (Some(rules), "status") if rules.status_alone => &[&["metadata"], &["spec"]],
+        (Some(rules), "status") if rules.status_keeps == kinds::Keeps::Metadata => {
+            &[&["metadata"], &["spec"]]
+        }
+        (Some(rules), "status") if rules.status_keeps == kinds::Keeps::Labels => {
+            &[&["metadata", "labels"], &["spec"]]
+        }
         (Some(_), "status") => &[&["spec"]],
         (Some(_), "finalize") => &[&["status"]],
         (None, "") if resource.has_subresource("status") => &[&["status"]],

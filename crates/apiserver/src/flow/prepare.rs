@@ -2,7 +2,7 @@
 
 use super::{Operation, decode};
 use crate::facts::FACTS;
-use crate::kinds::{self, child, text};
+use crate::kinds::{self, Keeps, child, text};
 use crate::resource::Resource;
 use crate::status::Status;
 use serde_json::{Map, Value, json};
@@ -139,8 +139,12 @@ pub(crate) fn update(operation: &Operation<'_>, new: &mut Value, old: &Value) {
             }
             kinds::disabled::drop(&resource.definition, new);
             (rules.prepare_update)(new, old);
-            if rules.status_alone && operation.subresource == "status" {
-                metadata_as_before(new, old);
+            if operation.subresource == "status" {
+                match rules.status_keeps {
+                    Keeps::Nothing => {}
+                    Keeps::Labels => put(child(new, "metadata"), "labels", old_metadata.get("labels")),
+                    Keeps::Metadata => metadata_as_before(new, old),
+                }
             }
         }
         None => custom_update(operation, resource, new, old),

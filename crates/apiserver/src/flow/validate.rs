@@ -2,7 +2,7 @@
 
 use super::Operation;
 use crate::crd::scale;
-use crate::kinds::{Fixed, Rules, text};
+use crate::kinds::{self, Fixed, Rules, text};
 use crate::query::causes;
 use crate::resource::Resource;
 use crate::status::{Named, Status};
@@ -20,6 +20,7 @@ pub(crate) fn create(operation: &Operation<'_>, object: &Value) -> Result<(), St
             let mut errors = metadata(resource, object, rules.name);
             errors.extend(core_finalizers(resource, rules, object));
             errors.extend((rules.validate)(object));
+            errors.extend(kinds::validate::object(&resource.definition, object));
             errors
         }
         None => match types(resource, object) {
@@ -59,6 +60,9 @@ pub(crate) fn update(operation: &Operation<'_>, new: &Value, old: &Value) -> Res
                 errors.extend(metadata(resource, new, rules.name));
                 errors.extend(core_finalizers(resource, rules, new));
                 errors.extend((rules.validate)(new));
+            }
+            if operation.subresource.is_empty() {
+                errors.extend(kinds::validate::object(&resource.definition, new));
             }
         }
         None => {
@@ -120,6 +124,10 @@ fn changed_fixed(rules: &Rules, new: &Value, old: &Value) -> Vec<FieldError> {
         errors.push(match fixed {
             Fixed::Invalid(why) => FieldError::invalid(&path, value, *why),
             Fixed::Forbidden(why) => FieldError::forbidden(&path, *why),
+            Fixed::Shown(why, shown) => {
+                let shown = shown(&value);
+                FieldError::invalid(&path, value, *why).showing(shown)
+            }
         });
     }
     errors

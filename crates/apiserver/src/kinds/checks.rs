@@ -108,7 +108,7 @@ pub(super) fn namespace_update(new: &Value, _old: &Value, subresource: &str) -> 
 }
 
 /// What is wrong with a key of a ConfigMap or a Secret.
-fn config_key(key: &str) -> Vec<String> {
+pub(super) fn config_key(key: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if key.len() > 253 {
         wrong.push("must be no more than 253 characters".to_owned());
@@ -343,4 +343,27 @@ pub(super) fn lease(lease: &Value) -> Vec<FieldError> {
         errors.push(FieldError::invalid(&spec.child("leaseTransitions"), count, why));
     }
     errors
+}
+
+/// Events of the new kind say what they say, but for how often it happened.
+pub(super) fn event_update(new: &Value, old: &Value) -> Vec<FieldError> {
+    const FIELDS: [(&str, &str); 12] = [
+        ("regarding", "involvedObject"),
+        ("reason", "reason"),
+        ("note", "message"),
+        ("deprecatedSource", "source"),
+        ("deprecatedFirstTimestamp", "firstTimestamp"),
+        ("deprecatedLastTimestamp", "lastTimestamp"),
+        ("deprecatedCount", "count"),
+        ("reason", "reason"),
+        ("type", "type"),
+        ("action", "action"),
+        ("reportingController", "reportingController"),
+        ("reportingInstance", "reportingInstance"),
+    ];
+    let changed = FIELDS.iter().filter(|(field, _)| new.get(field) != old.get(field));
+    let value = |field: &str| new.get(field).cloned().unwrap_or_default();
+    changed
+        .map(|(field, shown)| FieldError::invalid(&Path::new(shown), value(field), "field is immutable"))
+        .collect()
 }

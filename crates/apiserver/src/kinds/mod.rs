@@ -8,10 +8,13 @@ mod pods;
 mod prepare;
 pub(crate) mod resources;
 pub(crate) mod services;
+mod shown;
 mod table;
+pub(crate) mod validate;
 pub(crate) mod walk;
 pub(crate) mod warnings;
 mod workloads;
 
+use checks::config_key;
 pub(crate) use checks::{child, text};
-pub(crate) use table::{Dependents, Fixed, Rules, package, rules};
+pub(crate) use table::{Dependents, Fixed, Keeps, Rules, package, rules};

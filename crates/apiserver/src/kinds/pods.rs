@@ -7,6 +7,10 @@ use serde_json::{Map, Value, json};
 
 /// A new pod waits, in the quality of service that its resources ask for.
 pub(super) fn prepare(operation: &Operation<'_>, pod: &mut Value) {
+    let grace = pod.pointer_mut("/spec/terminationGracePeriodSeconds");
+    if let Some(grace) = grace.filter(|grace| grace.as_i64().is_some_and(|seconds| seconds < 0)) {
+        *grace = json!(1);
+    }
     let quality = quality(pod.get("spec").unwrap_or(&Value::Null));
     let gated =
         pod.pointer("/spec/schedulingGates").and_then(Value::as_array).is_some_and(|gates| !gates.is_empty());

@@ -16,6 +16,16 @@ fn protect(object: &mut Value, finalizer: &str) {
 
 pub(super) fn claim(_: &Operation<'_>, claim: &mut Value) {
     protect(claim, "kubernetes.io/pvc-protection");
+    let spec = child(claim, "spec");
+    let old = |source: &Value| match (text(source, &["apiGroup"]), text(source, &["kind"])) {
+        ("", "PersistentVolumeClaim") => !text(source, &["name"]).is_empty(),
+        ("snapshot.storage.k8s.io", "VolumeSnapshot") => !text(source, &["name"]).is_empty(),
+        _ => false,
+    };
+    // The old field never said anything else, and is not refused for it.
+    if spec.get("dataSourceRef").is_none_or(Value::is_null) && !spec.get("dataSource").is_some_and(old) {
+        spec.remove("dataSource");
+    }
     claim_source(claim);
 }
 
@@ -126,4 +136,12 @@ pub(super) fn job(_: &Operation<'_>, job: &mut Value) {
     let selector = spec.entry("selector").or_insert_with(|| json!({}));
     let wanted = child(selector, "matchLabels");
     wanted.entry("batch.kubernetes.io/controller-uid").or_insert_with(|| json!(uid));
+}
+
+/// Labels of a slice count as a change of it.
+pub(super) fn endpoint_slice_update(new: &mut Value, old: &Value) {
+    if new.pointer("/metadata/labels") != old.pointer("/metadata/labels") {
+        let before = old.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
+        child(new, "metadata").insert("generation".to_owned(), json!(before.saturating_add(1)));
+    }
 }

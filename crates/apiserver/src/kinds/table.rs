@@ -1,6 +1,6 @@
 //! The rows.
 
-use super::{checks, pods, prepare, services, warnings, workloads};
+use super::{checks, pods, prepare, services, shown, validate, warnings, workloads};
 use crate::admission;
 use crate::crd;
 use crate::flow::Operation;
@@ -14,8 +14,18 @@ use windlass_schema::meta::NameRule;
 pub(crate) enum Dependents {
     /// By finalizers, as the deletion asks.
     Collected,
+    /// The same, and left alone if it asks for nothing.
+    Orphaned,
     /// Not at all.
     Ignored,
+}
+
+/// What of the metadata is not for those to change who change a status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keeps {
+    Nothing,
+    Labels,
+    Metadata,
 }
 
 /// How a change of a field is refused that is set once.
@@ -23,8 +33,13 @@ pub(crate) enum Dependents {
 pub(crate) enum Fixed {
     Invalid(&'static str),
     Forbidden(&'static str),
+    /// The value is shown by a function, as Go shows it.
+    Shown(&'static str, fn(&Value) -> String),
 }
 
+const IMMUTABLE: &str = "field is immutable";
+const SELECTOR: Fixed = Fixed::Shown(IMMUTABLE, shown::selector);
+const ROLE: Fixed = Fixed::Shown("cannot change roleRef", shown::role);
 const FIXED: Fixed = Fixed::Invalid("field is immutable");
 
 /// What is special about a kind.
@@ -42,8 +57,8 @@ pub(crate) struct Rules {
     pub(crate) generation: bool,
     /// Does a change of the spec raise the generation?
     pub(crate) raises_generation: bool,
-    /// Does an update of the status leave the metadata as it was?
-    pub(crate) status_alone: bool,
+    /// What an update of the status leaves as it was, beside the spec.
+    pub(crate) status_keeps: Keeps,
     /// What is allowed and unwise, in words for the client; given the object as it was, if it was.
     pub(crate) warn: fn(&Value, Option<&Value>) -> Vec<String>,
     /// Does the reference keep no cache of it?
@@ -94,7 +109,7 @@ const PLAIN: Rules = Rules {
     create_on_update: false,
     generation: false,
     raises_generation: true,
-    status_alone: false,
+    status_keeps: Keeps::Nothing,
     warn: |_, _| Vec::new(),
     uncached: false,
     selectable: &[],
@@ -202,7 +217,7 @@ static TABLE: &[Rules] = &[
     },
     Rules {
         plural: "pods",
-        warn: |new, _| warnings::pod(new),
+        warn: warnings::pod,
         validate: workloads::pod,
         validate_update: workloads::pod_update,
         revalidates: false,
@@ -225,11 +240,16 @@ static TABLE: &[Rules] = &[
         prepare_update: pods::prepare_update,
         ..PLAIN
     },
-    Rules { plural: "podtemplates", shows_deleted: true, generation: true, ..PLAIN },
+    Rules {
+        plural: "podtemplates",
+        check: admission::check_template,
+        shows_deleted: true,
+        generation: true,
+        ..PLAIN
+    },
     Rules {
         plural: "services",
         warn: |new, _| warnings::service(new),
-        validate: workloads::service,
         validate_update: workloads::service_update,
         revalidates: false,
         shows_deleted: true,
@@ -250,6 +270,7 @@ static TABLE: &[Rules] = &[
     Rules { plural: "limitranges", create_on_update: true, ..PLAIN },
     Rules {
         plural: "nodes",
+        validate_update: |new, old, _| validate::node_update(new, old),
         selectable: &[("spec.unschedulable", &["spec", "unschedulable"])],
         brings_status: true,
         prepare_create: prepare::node,
@@ -262,6 +283,9 @@ static TABLE: &[Rules] = &[
         check: admission::check_claim,
         prepare_create: prepare::claim,
         prepare_update: |new, _| prepare::claim_source(new),
+        validate_update: |new, old, sub| {
+            if sub.is_empty() { validate::claim_update(new, old) } else { Vec::new() }
+        },
         warn: |new, _| warnings::claim(new),
         ..PLAIN
     },
@@ -269,11 +293,17 @@ static TABLE: &[Rules] = &[
         plural: "persistentvolumes",
         shows_deleted: true,
         prepare_create: prepare::volume,
+        validate_update: |new, old, sub| {
+            if sub.is_empty() { validate::volume_update(new, old) } else { Vec::new() }
+        },
         warn: |new, _| warnings::volume(new),
         ..PLAIN
     },
     Rules {
         plural: "replicationcontrollers",
+        check: admission::check_template,
+        dependents: Dependents::Orphaned,
+        validate: workloads::replication_controller,
         warn: warnings::template,
         generation: true,
         selectable: &[("status.replicas", &["status", "replicas"])],
@@ -282,17 +312,20 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "apps",
         plural: "deployments",
+        check: admission::check_template,
+        status_keeps: Keeps::Labels,
         warn: warnings::template,
         validate: workloads::deployment,
         validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::deployment(new) },
         revalidates: false,
-        fixed: &[("spec.selector", FIXED)],
+        fixed: &[("spec.selector", SELECTOR)],
         generation: true,
         ..PLAIN
     },
     Rules {
         group: "apps",
         plural: "statefulsets",
+        check: admission::check_template,
         warn: warnings::template,
         validate: workloads::stateful_set,
         validate_update: workloads::stateful_set_update,
@@ -303,11 +336,12 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "apps",
         plural: "replicasets",
+        check: admission::check_template,
         warn: warnings::template,
         validate: workloads::replica_set,
         validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::replica_set(new) },
         revalidates: false,
-        fixed: &[("spec.selector", FIXED)],
+        fixed: &[("spec.selector", SELECTOR)],
         generation: true,
         selectable: &[("status.replicas", &["status", "replicas"])],
         ..PLAIN
@@ -315,11 +349,12 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "apps",
         plural: "daemonsets",
+        check: admission::check_template,
         warn: warnings::template,
         validate: workloads::daemon_set,
         validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::daemon_set(new) },
         revalidates: false,
-        fixed: &[("spec.selector", FIXED)],
+        fixed: &[("spec.selector", SELECTOR)],
         generation: true,
         prepare_create: prepare::daemon_set,
         prepare_update: prepare::daemon_set_update,
@@ -328,12 +363,14 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "batch",
         plural: "jobs",
+        check: admission::check_template,
+        dependents: Dependents::Orphaned,
         warn: warnings::template,
         validate: workloads::job,
-        validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::job(new) },
+        validate_update: workloads::job_update,
         revalidates: false,
         fixed: &[
-            ("spec.selector", FIXED),
+            ("spec.selector", SELECTOR),
             ("spec.template", FIXED),
             ("spec.completionMode", FIXED),
             ("spec.podFailurePolicy", FIXED),
@@ -349,6 +386,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "batch",
         plural: "cronjobs",
+        check: admission::check_template,
         warn: warnings::cron_job,
         validate: workloads::cron_job,
         validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::cron_job(new) },
@@ -381,6 +419,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "discovery.k8s.io",
         plural: "endpointslices",
+        prepare_update: prepare::endpoint_slice_update,
         warn: warnings::endpoint_slice,
         fixed: &[("addressType", FIXED)],
         generation: true,
@@ -396,7 +435,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "rbac.authorization.k8s.io",
         plural: "rolebindings",
-        fixed: &[("roleRef", Fixed::Invalid("cannot change roleRef"))],
+        fixed: &[("roleRef", ROLE)],
         name: NameRule::PathSegment,
         create_on_update: true,
         ..PLAIN
@@ -411,7 +450,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "rbac.authorization.k8s.io",
         plural: "clusterrolebindings",
-        fixed: &[("roleRef", Fixed::Invalid("cannot change roleRef"))],
+        fixed: &[("roleRef", ROLE)],
         name: NameRule::PathSegment,
         create_on_update: true,
         ..PLAIN
@@ -428,6 +467,7 @@ static TABLE: &[Rules] = &[
         group: "storage.k8s.io",
         plural: "csidrivers",
         prepare_update: prepare::csi_driver_update,
+        validate_update: |new, old, _| validate::driver_update(new, old),
         shows_deleted: true,
         unconditional_update: false,
         ..PLAIN
@@ -435,6 +475,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "storage.k8s.io",
         plural: "csinodes",
+        validate_update: |new, old, _| validate::csi_node_update(new, old),
         shows_deleted: true,
         unconditional_update: false,
         ..PLAIN
@@ -449,8 +490,8 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "storage.k8s.io",
         plural: "volumeattachments",
-        status_alone: true,
-        fixed: &[("spec", FIXED)],
+        status_keeps: Keeps::Metadata,
+        fixed: &[("spec", Fixed::Shown(IMMUTABLE, shown::attachment))],
         shows_deleted: true,
         unconditional_update: false,
         ..PLAIN
@@ -458,7 +499,10 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "storage.k8s.io",
         plural: "volumeattributesclasses",
-        fixed: &[("driverName", FIXED), ("parameters", FIXED)],
+        fixed: &[
+            ("driverName", Fixed::Forbidden("updates to driverName are forbidden.")),
+            ("parameters", Fixed::Forbidden("updates to parameters are forbidden.")),
+        ],
         shows_deleted: true,
         prepare_create: prepare::attributes_class,
         ..PLAIN
@@ -505,6 +549,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "admissionregistration.k8s.io",
         plural: "validatingadmissionpolicies",
+        status_keeps: Keeps::Metadata,
         generation: true,
         unconditional_update: false,
         ..PLAIN
@@ -523,10 +568,17 @@ static TABLE: &[Rules] = &[
         unconditional_update: false,
         ..PLAIN
     },
-    Rules { group: "flowcontrol.apiserver.k8s.io", plural: "flowschemas", generation: true, ..PLAIN },
+    Rules {
+        group: "flowcontrol.apiserver.k8s.io",
+        plural: "flowschemas",
+        generation: true,
+        status_keeps: Keeps::Metadata,
+        ..PLAIN
+    },
     Rules {
         group: "flowcontrol.apiserver.k8s.io",
         plural: "prioritylevelconfigurations",
+        status_keeps: Keeps::Metadata,
         generation: true,
         ..PLAIN
     },
@@ -540,11 +592,18 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "resource.k8s.io",
         plural: "resourceslices",
+        fixed: &[("spec.driver", FIXED), ("spec.nodeName", FIXED), ("spec.pool.name", FIXED)],
         shows_deleted: true,
         generation: true,
         ..PLAIN
     },
-    Rules { plural: "resourcequotas", shows_deleted: true, warn: warnings::quota, ..PLAIN },
+    Rules {
+        plural: "resourcequotas",
+        shows_deleted: true,
+        warn: warnings::quota,
+        validate_update: |new, old, _| validate::quota_update(new, old),
+        ..PLAIN
+    },
     Rules {
         plural: "serviceaccounts",
         shows_deleted: true,
@@ -552,7 +611,19 @@ static TABLE: &[Rules] = &[
         prepare_update: |new, _| prepare::service_account(new),
         ..PLAIN
     },
-    Rules { group: "networking.k8s.io", plural: "servicecidrs", status_alone: true, ..PLAIN },
+    Rules {
+        group: "networking.k8s.io",
+        plural: "servicecidrs",
+        status_keeps: Keeps::Metadata,
+        validate_update: |new, old, _| validate::networks_update(new, old),
+        ..PLAIN
+    },
+    Rules {
+        group: "networking.k8s.io",
+        plural: "ipaddresses",
+        fixed: &[("spec.parentRef", Fixed::Shown(IMMUTABLE, shown::parent))],
+        ..PLAIN
+    },
     Rules {
         group: "storage.k8s.io",
         plural: "storageclasses",
@@ -582,6 +653,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "events.k8s.io",
         plural: "events",
+        validate_update: |new, old, _| checks::event_update(new, old),
         name: NameRule::PathSegment,
         create_on_update: true,
         repeats_metadata: false,

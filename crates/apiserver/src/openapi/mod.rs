@@ -6,6 +6,7 @@ mod older;
 mod paths;
 
 use crate::accept::clauses;
+use crate::answers::{plain, respond};
 use crate::api::Inner;
 use crate::body::ApiBody;
 use crate::crd;
@@ -15,7 +16,7 @@ use crate::kinds::text;
 use crate::query::Query;
 use crate::registry::Served;
 use crate::resource::Resource;
-use crate::service::{plain, respond};
+
 use crate::store::Key;
 use bytes::Bytes;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, IF_NONE_MATCH, LOCATION, VARY};

@@ -64,6 +64,9 @@ pub(crate) enum Omit {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct Proto {
     pub(crate) number: u32,
+    /// A list that has a message of its own.
+    #[serde(default)]
+    pub(crate) wrapped: bool,
 }
 
 /// A field of a struct.
@@ -123,9 +126,9 @@ impl Structs {
         let declared: BTreeMap<String, Field> = first_value(text).expect("the facts are part of the crate");
         let (mut fields, mut numbered) = (BTreeMap::new(), Vec::new());
         for (name, field) in &declared {
-            if let Some(Proto { number }) = field.proto {
+            if let Some(Proto { number, wrapped }) = field.proto {
                 let (name, shape) = (name.clone(), field.kind.clone());
-                numbered.push(proto::Field { number, name, inline: field.inline, shape });
+                numbered.push(proto::Field { number, name, inline: field.inline, wrapped, shape });
             }
             match &field.kind {
                 Type::Struct(inner) if field.inline => {

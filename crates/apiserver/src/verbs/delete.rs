@@ -59,6 +59,10 @@ fn write_options(options: &DeleteOptions) -> WriteOptions {
     }
 }
 
+/// What is told to those who delete a job and say nothing of its pods.
+const PRESERVED: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove \
+                         them or set propagationPolicy=Orphan to suppress this warning";
+
 /// What became of a deletion.
 pub(crate) enum Deletion {
     /// It is marked, and waits.
@@ -74,6 +78,12 @@ pub(crate) async fn delete_one(
     options: &DeleteOptions,
 ) -> Result<Deletion, Status> {
     mutate::delete(operation, name)?;
+    if operation.resource.plural == "jobs"
+        && operation.resource.group == "batch"
+        && options.propagation.is_none()
+    {
+        operation.warn(vec![PRESERVED.to_owned()]);
+    }
     let deletion = delete_quietly(operation, name, options).await?;
     if !operation.options.dry_run {
         match &deletion {
@@ -247,6 +257,8 @@ fn finalizers(resource: &Resource, had: Vec<String>, options: &DeleteOptions) ->
             _ => None,
         })
     });
+    let orphans = resource.rules.is_some_and(|rules| rules.dependents == Dependents::Orphaned);
+    let wanted = wanted.or(orphans.then_some(Propagation::Orphan));
     let mut kept: Vec<String> = had.into_iter().filter(|name| name != ORPHAN && name != FOREGROUND).collect();
     match wanted {
         Some(Propagation::Orphan) => kept.push(ORPHAN.to_owned()),

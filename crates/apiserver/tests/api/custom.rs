@@ -181,3 +181,18 @@ async fn a_definition_that_cannot_be_served_is_refused() {
         json!({"properties": {"a": {}}});
     client.post(DEFINITIONS, loose).await.expect(422);
 }
+
+#[tokio::test]
+async fn what_is_as_deep_as_a_body_may_be_is_written_and_read_again() {
+    let client = Client::new();
+    let mut definition = widgets();
+    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"] =
+        json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    client.post(DEFINITIONS, definition).await.expect(201);
+    let deep = (0..250).fold(json!(1), |inner, _| json!({"a": inner}));
+    let made = client.post(WIDGETS, widget("w", deep)).await.expect(201);
+    let path = format!("{WIDGETS}/w");
+    let changed = client.merge(&path, json!({"metadata": {"labels": {"a": "b"}}})).await.expect(200);
+    assert_eq!(changed["spec"], made["spec"]);
+    client.apply(&format!("{path}?fieldManager=one"), widget("w", json!({"b": 1}))).await.expect(200);
+}

@@ -7,6 +7,7 @@ mod bad_input;
 mod custom;
 mod discovery;
 mod durable;
+mod encodings;
 mod faults;
 mod forms;
 mod kinds;

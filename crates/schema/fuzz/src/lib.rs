@@ -106,7 +106,9 @@ pub fn protobuf(bytes: &[u8]) {
         let _ = proto::decode(&tables::table(), "All", envelope.raw);
     }
     if let Ok(value) = proto::decode(&tables::table(), "All", bytes) {
-        json::read(&json::write(&value)).expect("what was read can be written");
+        let text = json::write(&value);
+        json::read(&text).expect("what was read can be written");
+        proto::encode(&tables::table(), "All", "v1", "All", &text).expect("and so as a message");
     }
 }
 

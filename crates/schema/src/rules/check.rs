@@ -106,7 +106,7 @@ impl Checker {
         let program = program(rule, Some(declared));
         if let Err(why) = &program {
             self.errors.push(
-                FieldError::invalid(&path.child("rule"), rule.clone(), why.as_str()).quoting(in_go(rule)),
+                FieldError::invalid(&path.child("rule"), rule.clone(), why.as_str()).showing(in_go(rule)),
             );
         }
         // The message is looked at only if there is a rule that it could be about.
@@ -114,7 +114,7 @@ impl Checker {
             && let Some(Err(why)) = message_program(rule, Some(declared))
         {
             self.errors.push(
-                FieldError::invalid(&path.child("messageExpression"), rule.clone(), why).quoting(in_go(rule)),
+                FieldError::invalid(&path.child("messageExpression"), rule.clone(), why).showing(in_go(rule)),
             );
         }
         let uses_old = program.is_ok_and(|program| program.uses_old());
