@@ -155,7 +155,7 @@ pub(crate) fn update(operation: &Operation<'_>, new: &mut Value, old: &Value) {
     }
     let raised = match resource.rules {
         Some(rules) => rules.generation && raises(rules, &operation.subresource, new, old),
-        None => operation.subresource != "status" && differs_beside_metadata(new, old, false),
+        None => operation.subresource != "status" && custom_content_differs(new, old),
     };
     let metadata = child(new, "metadata");
     if raised {
@@ -216,12 +216,12 @@ fn keep_metadata(rules: &Rules, new: &mut Value, old: &Map<String, Value>) {
 }
 
 fn raises(rules: &Rules, subresource: &str, new: &Value, old: &Value) -> bool {
-    let differs =
+    let relabelled =
         |field: &str| subresource != "status" && new["metadata"].get(field) != old["metadata"].get(field);
     match rules.raised {
         Raised::Never => false,
-        Raised::ByContent | Raised::Later => differs_beside_metadata(new, old, true),
-        Raised::ByContentOr(field) => differs_beside_metadata(new, old, true) || differs(field),
+        Raised::ByContent | Raised::Later => content_differs(new, old),
+        Raised::ByContentOr(field) => content_differs(new, old) || relabelled(field),
     }
 }
 
@@ -247,33 +247,43 @@ fn custom_update(operation: &Operation<'_>, resource: &Resource, new: &mut Value
     }
 }
 
-fn differs_beside_metadata(new: &Value, old: &Value, nor_status: bool) -> bool {
-    let rest = |value: &'_ Value| -> Vec<(String, Value)> {
-        let fields = value.as_object().into_iter().flatten();
-        let counts = |name: &str| name != "metadata" && !(nor_status && name == "status");
-        fields.filter(|(name, _)| counts(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
-    };
-    let (new, old) = (rest(new), rest(old));
-    new != old && without_empty_lists(new) != without_empty_lists(old)
+/// Does anything but the metadata and the status differ, as Go sees it?
+fn content_differs(new: &Value, old: &Value) -> bool {
+    let counts = |name: &str| name != "metadata" && name != "status";
+    differs(new, old, counts, |new, old| !same_to_go(new, old))
+}
+
+/// Does anything but the metadata differ in a custom resource? It is JSON to Go as well: nothing and an empty list are two.
+fn custom_content_differs(new: &Value, old: &Value) -> bool {
+    differs(new, old, |name| name != "metadata", |new, old| new != old)
+}
+
+fn differs(
+    new: &Value,
+    old: &Value,
+    counts: impl Fn(&str) -> bool,
+    differ: impl Fn(Option<&Value>, Option<&Value>) -> bool,
+) -> bool {
+    let none = Map::new();
+    let (new, old) = (new.as_object().unwrap_or(&none), old.as_object().unwrap_or(&none));
+    let names = new.keys().chain(old.keys().filter(|name| !new.contains_key(*name)));
+    names.filter(|name| counts(name)).any(|name| differ(new.get(name), old.get(name)))
 }
 
 /// For Go a list with nothing in it is no list.
-fn without_empty_lists(fields: Vec<(String, Value)>) -> Vec<(String, Value)> {
-    fn tidy(value: Value) -> Option<Value> {
-        match value {
-            Value::Null => None,
-            Value::Array(items) if items.is_empty() => None,
-            Value::Array(items) => {
-                Some(Value::Array(items.into_iter().map(|item| tidy(item).unwrap_or_default()).collect()))
-            }
-            Value::Object(fields) => {
-                let fields = fields.into_iter().filter_map(|(name, value)| Some((name, tidy(value)?)));
-                Some(Value::Object(fields.collect()))
-            }
-            other => Some(other),
+fn same_to_go(one: Option<&Value>, two: Option<&Value>) -> bool {
+    let something =
+        |value: &&Value| !value.is_null() && value.as_array().is_none_or(|items| !items.is_empty());
+    match (one.filter(something), two.filter(something)) {
+        (Some(Value::Object(one)), Some(Value::Object(two))) => {
+            one.iter().all(|(name, value)| same_to_go(Some(value), two.get(name)))
+                && two.iter().all(|(name, value)| one.contains_key(name) || same_to_go(None, Some(value)))
         }
+        (Some(Value::Array(one)), Some(Value::Array(two))) => {
+            one.len() == two.len() && one.iter().zip(two).all(|(one, two)| same_to_go(Some(one), Some(two)))
+        }
+        (one, two) => one == two,
     }
-    fields.into_iter().filter_map(|(name, value)| Some((name, tidy(value)?))).collect()
 }
 
 fn put(object: &mut Map<String, Value>, field: &str, value: Option<&Value>) {
