@@ -77,6 +77,7 @@ const CHANCE: &[(&str, &str)] = &[
     (r"NodePort: +(<\w+>|\S+) +\d+/TCP", "NodePort: $1 PORT/TCP"),
     (r"https?://(127\.0\.0\.1|localhost):\d+", "SERVER"),
     (r"\b(kubernetes|windlass)-admin\b", "ADMIN"),
+    (r"eyJ[\w-]+\.[\w-]+\.[\w-]+", "TOKEN"),
     (r"kube-api-access-\w+", "kube-api-access-RANDOM"),
     (r#"(?m)^( *"?resourceVersion"?:|  Resource Version:).*$"#, "VERSION"),
     (r"(?m)( +|\t)", " "),

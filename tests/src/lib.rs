@@ -15,3 +15,4 @@ pub mod own_objects;
 pub mod parity;
 pub mod sabotage;
 pub mod sample;
+pub mod well_known;

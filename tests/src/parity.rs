@@ -5,6 +5,9 @@
 
 mod admission;
 mod applying;
+mod bad_input;
+mod bad_objects;
+mod built_in;
 mod crud;
 mod definitions;
 mod deleting;
@@ -82,7 +85,10 @@ pub fn behaviours() -> Vec<Behaviour> {
         surface::behaviours(),
         watching::behaviours(),
         rules::behaviours(),
+        built_in::behaviours(),
+        bad_input::behaviours(),
         admission::behaviours(),
+        bad_objects::behaviours(),
         expressions::behaviours(),
     ]
     .concat()

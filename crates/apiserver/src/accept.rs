@@ -166,7 +166,8 @@ impl Clause<'_> {
         }
         let objects = matches!(endpoint, Endpoint::BuiltIn { .. } | Endpoint::Custom { .. });
         let server_version = self.parameter("sv").unwrap_or_default();
-        if !server_version.is_empty() && !(objects && server_version == "v1") {
+        let served = server_version.is_empty() || (objects && server_version == "v1");
+        if !served {
             return None;
         }
         let form = self.form(endpoint, media)?;

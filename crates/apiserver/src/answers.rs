@@ -1,14 +1,69 @@
-//! Answers that are JSON, in the encoding that was asked for.
+//! Answers as HTTP has them: their headers, and their bodies in the encoding that was asked for.
 
 use crate::accept;
 use crate::body::ApiBody;
 use crate::flow::decode::Media;
 use crate::protobuf;
+use crate::status::Status;
+use crate::verbs::Answer;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use http::{HeaderValue, Response};
-use serde_json::Value;
-use windlass_schema::yaml;
+use http::{HeaderValue, Response, StatusCode};
+use windlass_schema::{json, yaml};
+
+/// A response with the headers that all have.
+pub(crate) fn respond(code: StatusCode, content_type: &'static str, body: ApiBody) -> Response<ApiBody> {
+    let length = body.length();
+    let mut response = Response::new(body);
+    *response.status_mut() = code;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(http::header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    if let Some(length) = length {
+        headers.insert(http::header::CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    response
+}
+
+/// What a verb answered, in the encoding that was asked for.
+pub(crate) fn success(answer: Answer, media: Media, watch: bool) -> Response<ApiBody> {
+    let code = StatusCode::from_u16(answer.code).unwrap_or(StatusCode::OK);
+    match answer.media {
+        Media::Protobuf if watch => respond(code, accept::PROTOBUF_WATCH, answer.body),
+        Media::Protobuf => respond(code, accept::PROTOBUF, answer.body),
+        Media::Json | Media::Yaml => encoded(respond(code, accept::JSON, answer.body), media, false),
+    }
+}
+
+/// With warnings for whoever reads along.
+pub(crate) fn warned(
+    mut response: Response<ApiBody>,
+    warnings: impl Iterator<Item = String>,
+) -> Response<ApiBody> {
+    for warning in warnings {
+        let text = warning.replace('\\', "\\\\").replace('"', "\\\"");
+        let text: String = text.chars().filter(|character| !character.is_control()).collect();
+        if let Ok(value) = HeaderValue::from_bytes(format!("299 - \"{text}\"").as_bytes()) {
+            response.headers_mut().append(http::header::WARNING, value);
+        }
+    }
+    response
+}
+
+/// An error.
+pub(crate) fn failure(status: &Status) -> Response<ApiBody> {
+    let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = respond(code, "application/json", ApiBody::full(status.to_bytes().into()));
+    if let Some(seconds) = status.retry_after() {
+        response.headers_mut().insert(http::header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+/// A text.
+pub(crate) fn plain(code: StatusCode, text: &'static str) -> Response<ApiBody> {
+    respond(code, "text/plain; charset=utf-8", ApiBody::full(Bytes::from_static(text.as_bytes())))
+}
 
 /// Is the body JSON?
 pub(crate) fn is_json(response: &Response<ApiBody>) -> bool {
@@ -18,16 +73,16 @@ pub(crate) fn is_json(response: &Response<ApiBody>) -> bool {
 
 /// The same in another encoding. What has no such form stays what it is.
 pub(crate) fn encoded(response: Response<ApiBody>, media: Media, pretty: bool) -> Response<ApiBody> {
-    let json = response.body().bytes().filter(|_| is_json(&response)).cloned();
-    let Some(json) = json else { return response };
+    let body = response.body().bytes().filter(|_| is_json(&response)).cloned();
+    let Some(body) = body else { return response };
     match media {
         Media::Json if pretty => indented(response),
         Media::Json => response,
-        Media::Yaml => match serde_json::from_slice::<Value>(&json) {
+        Media::Yaml => match json::read_own(&body) {
             Ok(value) => with_body(response, yaml::write(&value).into(), accept::YAML),
             Err(_) => response,
         },
-        Media::Protobuf => match protobuf::encode(&json) {
+        Media::Protobuf => match protobuf::encode(&body) {
             Ok(body) => with_body(response, body.into(), accept::PROTOBUF),
             Err(_) => response,
         },

@@ -3,7 +3,7 @@
 use crate::accept::{self, Endpoint};
 use crate::accounts;
 use crate::aggregated;
-use crate::answers;
+use crate::answers::{self, failure, plain, respond};
 use crate::api::Inner;
 use crate::body::ApiBody;
 use crate::facts::FACTS;
@@ -12,7 +12,6 @@ use crate::openapi;
 use crate::query::Query;
 use crate::registry::Served;
 use crate::resource::Resource;
-use crate::service::{failure, plain, respond};
 use crate::status::Status;
 use bytes::Bytes;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, HOST, HeaderValue, IF_NONE_MATCH, VARY};
@@ -34,14 +33,14 @@ pub(crate) fn answer(api: &Inner, parts: &Parts, segments: &[String]) -> Respons
     let served = api.registry.served();
     let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
-    if let ["api"] | ["apis"] = segments.as_slice() {
-        if let Ok(wanted) = accept::negotiate(header(ACCEPT), Endpoint::Discovery) {
-            let core = segments == ["api"];
-            let body = windlass_schema::json::write(&aggregated::document(&served, core));
-            let tag = tag(&body);
-            let response = tagged(aggregated::MEDIA_TYPE, &tag, header(IF_NONE_MATCH), body);
-            return answers::encoded(response, wanted.media, false);
-        }
+    if let ["api"] | ["apis"] = segments.as_slice()
+        && let Ok(wanted) = accept::negotiate(header(ACCEPT), Endpoint::Discovery)
+    {
+        let core = segments == ["api"];
+        let body = windlass_schema::json::write(&aggregated::document(&served, core));
+        let tag = tag(&body);
+        let response = tagged(aggregated::MEDIA_TYPE, &tag, header(IF_NONE_MATCH), body);
+        return answers::encoded(response, wanted.media, false);
     }
     if let ["openapi", rest @ ..] = segments.as_slice() {
         return openapi::answer(api, &served, parts, rest);
@@ -221,7 +220,13 @@ fn resource_list(served: &Served, group: &str, version: &str) -> Option<Value> {
         .collect();
     let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
     (!resources.is_empty()).then(|| {
-        json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources})
+        let mut list =
+            json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": resources});
+        // The core group leaves it out.
+        if !group.is_empty() {
+            list["apiVersion"] = json!("v1");
+        }
+        list
     })
 }
 

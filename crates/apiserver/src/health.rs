@@ -1,9 +1,10 @@
 //! Health: one answer for all checks, or one check by its name. There is one process, which answers or does not; the checks
 //! are named as those who ask for single ones know them.
 
+use crate::answers::{plain, respond};
 use crate::body::ApiBody;
 use crate::query::Query;
-use crate::service::{plain, respond};
+
 use http::{Response, StatusCode};
 
 /// The checks of `livez`, in their order.

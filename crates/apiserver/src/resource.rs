@@ -1,5 +1,6 @@
 //! What a served resource is: its names, its scope, its subresources, and where its objects are kept.
 
+use crate::crd::scale::ScalePaths;
 use crate::facts::FACTS;
 use crate::flow::decode;
 use crate::kinds::Rules;
@@ -41,6 +42,10 @@ pub struct Resource {
     pub schema: Option<Arc<Schema>>,
     /// The rules of a custom resource's type.
     pub validations: Option<Arc<windlass_schema::rules::Rules>>,
+    /// Where a custom resource keeps its replicas, if it has a scale.
+    pub scale: Option<Arc<ScalePaths>>,
+    /// Whether versions of a custom resource are converted by a webhook, which is never called.
+    pub converted_by_webhook: bool,
     /// Where a field selector may look, beside `metadata.name` and `metadata.namespace`: the selector's label and the
     /// path of the field. A missing field selects as the given text.
     pub selectable: Vec<Selectable>,

@@ -1,12 +1,13 @@
 //! HTTP in process: a tower service that reads a request, sends it to its verb and dresses the answer.
 
 use crate::accept::Endpoint;
+use crate::answers::{failure, plain, success, warned};
 use crate::api::Inner;
 use crate::body::ApiBody;
+use crate::crd::conversion;
 use crate::faults::{Delivery, RequestInfo, Verdict};
 use crate::flow::authenticate::Identity;
 use crate::flow::authorize;
-use crate::flow::decode::Media;
 use crate::path::{self, Route, Target};
 use crate::query::{self, Query};
 use crate::read::Leash;
@@ -17,7 +18,7 @@ use crate::{accept, answers, discovery};
 use bytes::{Bytes, BytesMut};
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::request::Parts;
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http_body::Body;
 use http_body_util::BodyExt;
 use serde_json::Value;
@@ -28,6 +29,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use windlass_clock::Clock;
+use windlass_schema::{names, quote};
 
 /// The largest body of a request.
 const LARGEST_BODY: usize = 3 * 1024 * 1024;
@@ -136,7 +138,9 @@ impl ApiService {
         };
         let served = self.api.registry.served();
         let Some(resource) = served.get(&target.group, &target.version, &target.plural) else {
-            let known = served.all().any(|known| !known.custom && known.group == target.group);
+            // Two slashes after the other are no version.
+            let known = !target.version.is_empty()
+                && served.all().any(|known| !known.custom && known.group == target.group);
             return Ok(not_found(!known));
         };
         let (target, query) = match named_by_path(target, query) {
@@ -167,6 +171,12 @@ impl ApiService {
         body: Result<Bytes, Status>,
     ) -> Result<(&'static str, Call<'_>), Status> {
         let verb = verb(&resource, &target, &parts.method, &query)?;
+        let name = target.name.as_deref().unwrap_or_default();
+        let wrong = names::path_segment(name, false);
+        if !wrong.is_empty() {
+            let why = wrong.join(";");
+            return Err(Status::bad_request(format!("Name parameter invalid: {}: {why}", quote(name))));
+        }
         let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let collection = parts.method == Method::GET && target.name.is_none();
         let watch = verb == "watch";
@@ -270,7 +280,7 @@ fn reshaped(call: &Call<'_>, answer: Answer) -> Result<Answer, Status> {
     let Some(bytes) = answer.body.bytes().filter(|_| call.wanted.form != accept::Form::Plain) else {
         return Ok(answer);
     };
-    let Ok(mut value) = serde_json::from_slice::<Value>(bytes) else { return Ok(answer) };
+    let Ok(mut value) = windlass_schema::json::read_own(bytes) else { return Ok(answer) };
     if value.get("kind").and_then(Value::as_str) == Some("Status") {
         return Ok(answer);
     }
@@ -289,6 +299,7 @@ fn reshaped(call: &Call<'_>, answer: Answer) -> Result<Answer, Status> {
 }
 
 async fn dispatch(verb: &str, call: &Call<'_>) -> Result<Answer, Status> {
+    conversion::check(call)?;
     if call.target.subresource.as_deref() == Some("scale") {
         return match verb {
             "get" => verbs::scale::get(call).await,
@@ -433,50 +444,4 @@ where
         }
     }
     Ok(first.unwrap_or_else(|| all.freeze()))
-}
-
-pub(crate) fn respond(code: StatusCode, content_type: &'static str, body: ApiBody) -> Response<ApiBody> {
-    let length = body.length();
-    let mut response = Response::new(body);
-    *response.status_mut() = code;
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    headers.insert(http::header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
-    if let Some(length) = length {
-        headers.insert(http::header::CONTENT_LENGTH, HeaderValue::from(length));
-    }
-    response
-}
-
-fn success(answer: Answer, media: Media, watch: bool) -> Response<ApiBody> {
-    let code = StatusCode::from_u16(answer.code).unwrap_or(StatusCode::OK);
-    match answer.media {
-        Media::Protobuf if watch => respond(code, accept::PROTOBUF_WATCH, answer.body),
-        Media::Protobuf => respond(code, accept::PROTOBUF, answer.body),
-        Media::Json | Media::Yaml => answers::encoded(respond(code, accept::JSON, answer.body), media, false),
-    }
-}
-
-fn warned(mut response: Response<ApiBody>, warnings: impl Iterator<Item = String>) -> Response<ApiBody> {
-    for warning in warnings {
-        let text = warning.replace('\\', "\\\\").replace('"', "\\\"");
-        let text: String = text.chars().filter(|character| !character.is_control()).collect();
-        if let Ok(value) = HeaderValue::from_bytes(format!("299 - \"{text}\"").as_bytes()) {
-            response.headers_mut().append(http::header::WARNING, value);
-        }
-    }
-    response
-}
-
-pub(crate) fn failure(status: &Status) -> Response<ApiBody> {
-    let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut response = respond(code, "application/json", ApiBody::full(status.to_bytes().into()));
-    if let Some(seconds) = status.retry_after() {
-        response.headers_mut().insert(http::header::RETRY_AFTER, HeaderValue::from(seconds));
-    }
-    response
-}
-
-pub(crate) fn plain(code: StatusCode, text: &'static str) -> Response<ApiBody> {
-    respond(code, "text/plain; charset=utf-8", ApiBody::full(Bytes::from_static(text.as_bytes())))
 }

@@ -4,6 +4,7 @@
 
 use serde::Serialize;
 use serde_json::Value;
+use windlass_schema::quote;
 
 /// A failure, as sent in a body or in a watch's ERROR event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,7 +108,7 @@ impl Status {
 
     /// 404 for an object that is not there.
     pub fn not_found(resource: Named<'_>, name: &str) -> Self {
-        let message = format!("{} {name:?} not found", resource.qualified());
+        let message = format!("{} {} not found", resource.qualified(), quote(name));
         Self::new(404, "NotFound", message, resource.details(name))
     }
 
@@ -119,7 +120,7 @@ impl Status {
 
     /// 409 for a name that is taken.
     pub fn already_exists(resource: Named<'_>, name: &str) -> Self {
-        let message = format!("{} {name:?} already exists", resource.qualified());
+        let message = format!("{} {} already exists", resource.qualified(), quote(name));
         Self::new(409, "AlreadyExists", message, resource.details(name))
     }
 
@@ -298,6 +299,14 @@ impl Status {
     /// 413 for a body over the limit.
     pub fn too_large(limit: usize) -> Self {
         let message = format!("Request entity too large: limit is {limit}");
+        Self::new(413, "RequestEntityTooLarge", message, None)
+    }
+
+    /// 413 for a JSON patch of too many steps.
+    pub fn too_many_operations(most: usize, got: usize) -> Self {
+        let message = format!(
+            "Request entity too large: The allowed maximum operations in a JSON patch is {most}, got {got}"
+        );
         Self::new(413, "RequestEntityTooLarge", message, None)
     }
 

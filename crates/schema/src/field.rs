@@ -86,12 +86,14 @@ pub struct FieldError {
     pub value: Option<Value>,
     /// Why, in words; may be empty.
     pub detail: String,
+    /// The value as Go shows it, where that is not how JSON does: structs with their own names for their fields.
+    pub shown: Option<String>,
 }
 
 impl FieldError {
     /// An error of any kind.
     pub fn new(kind: ErrorKind, path: &Path, value: Option<Value>, detail: impl Into<String>) -> Self {
-        Self { kind, path: path.to_string(), value, detail: detail.into() }
+        Self { kind, path: path.to_string(), value, detail: detail.into(), shown: None }
     }
 
     /// A malformed value.
@@ -157,19 +159,22 @@ impl FieldError {
         self.kind.reason()
     }
 
+    /// The same, with the value shown in these words.
+    #[must_use]
+    pub fn showing(mut self, shown: impl Into<String>) -> Self {
+        self.shown = Some(shown.into());
+        self
+    }
+
     fn shown(&self, value: &Value) -> String {
+        if let Some(shown) = &self.shown {
+            return shown.clone();
+        }
         // Owner references are structs there, whose fields come in their own order.
         if self.path.ends_with("ownerReferences") {
             return go::in_order(
                 value,
                 &["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"],
-            );
-        }
-        // So are the rules of definitions.
-        if value.get("OptionalOldSelf").is_some() {
-            return go::in_order(
-                value,
-                &["Rule", "Message", "MessageExpression", "Reason", "FieldPath", "OptionalOldSelf"],
             );
         }
         go::bad_value(value)

@@ -4,7 +4,7 @@ use serde_json::{Number, Value};
 use std::fmt::Write;
 
 /// `%q`: a quoted string with Go's escapes.
-pub(crate) fn quote(text: &str) -> String {
+pub fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {

@@ -4,5 +4,5 @@
 mod read;
 mod write;
 
-pub use read::{Document, MAX_DEPTH, ReadError, read};
+pub use read::{Document, MAX_DEPTH, ReadError, read, read_own};
 pub use write::{append, append_number, append_text, to_string, write};

@@ -26,4 +26,5 @@ pub mod validate;
 pub mod yaml;
 
 pub use field::{ErrorKind, FieldError, Path};
+pub use go::quote;
 pub use schema::{Additional, Definitions, ListType, MapType, Reference, Schema, Type};

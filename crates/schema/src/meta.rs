@@ -110,7 +110,8 @@ fn invalid_each(path: &Path, value: &str, wrong: Vec<String>) -> impl Iterator<I
     wrong.into_iter().map(move |why| FieldError::invalid(path, value, why))
 }
 
-fn labels_and_annotations(meta: &Value, path: &Path) -> Vec<FieldError> {
+/// What is wrong with the labels and annotations below a path: all that the metadata of a template has.
+pub fn labels_and_annotations(meta: &Value, path: &Path) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let labels = path.child("labels");
     for (key, value) in map(meta, "labels") {

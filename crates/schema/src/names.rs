@@ -127,7 +127,8 @@ pub fn label_1035(text: &str) -> Vec<String> {
     wrong
 }
 
-fn path_segment(text: &str, prefix: bool) -> Vec<String> {
+/// What keeps a text from being a part of a path; one that is only the beginning of a name may be dots.
+pub fn path_segment(text: &str, prefix: bool) -> Vec<String> {
     if !prefix && (text == "." || text == "..") {
         return vec![format!("may not be '{text}'")];
     }

@@ -35,10 +35,7 @@ impl Writer {
         match value {
             Value::Object(fields) if !fields.is_empty() => {
                 for (number, (name, field)) in fields.iter().enumerate() {
-                    if number > 0 {
-                        self.text.extend(std::iter::repeat_n(' ', indent));
-                        self.column = indent;
-                    } else if !inline {
+                    if number > 0 || !inline {
                         self.text.extend(std::iter::repeat_n(' ', indent));
                         self.column = indent;
                     }

@@ -39,6 +39,8 @@ pub mod media {
     pub const JSON_PATCH: &str = "application/json-patch+json";
     /// RFC 7386.
     pub const MERGE_PATCH: &str = "application/merge-patch+json";
+    /// The merge of Kubernetes' own, which knows the lists of built-in kinds.
+    pub const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
     /// Server-side apply.
     pub const APPLY_PATCH: &str = "application/apply-patch+yaml";
 }
@@ -128,7 +130,11 @@ impl fmt::Display for Request {
         let accept = if self.accept == media::JSON { "" } else { self.accept };
         write!(f, "{} {uri} ({agent}) {kind}{yaml}{accept} ", self.method)?;
         match &self.raw {
-            Some(raw) => f.write_str(&String::from_utf8_lossy(raw)),
+            Some(raw) => {
+                let text = String::from_utf8_lossy(raw);
+                let shown: String = text.chars().take(2000).collect();
+                f.write_str(&shown)
+            }
             None => write!(f, "{}", self.body),
         }
     }

@@ -1,6 +1,7 @@
 //! Two Kubernetes, the same requests, the same answers: random sequences are sent to both and what comes back is compared
 //! after a named normalisation ([`normalise`]).
 
+pub mod built_in;
 pub mod exchange;
 pub mod kinds;
 pub mod normalise;

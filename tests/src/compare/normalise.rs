@@ -6,6 +6,7 @@ use super::{Answer, Request};
 use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 /// What is known about one server's versions and identities.
 #[derive(Debug, Default)]
@@ -43,7 +44,13 @@ impl Normaliser {
 
     fn concrete_value(&self, value: &mut Value) {
         match value {
-            Value::String(text) => *text = self.concrete_text(text),
+            Value::String(text) => {
+                let port = text.starts_with("<node port ");
+                *text = self.concrete_text(text);
+                if port && let Ok(number) = text.parse::<u16>() {
+                    *value = number.into();
+                }
+            }
             Value::Array(items) => items.iter_mut().for_each(|item| self.concrete_value(item)),
             Value::Object(fields) => fields.values_mut().for_each(|field| self.concrete_value(field)),
             _ => {}
@@ -90,6 +97,11 @@ impl Normaliser {
         {
             *version = "<any version>".into();
         }
+        // Labels quote it, and come before it.
+        if let Some(uid) = answer.body.pointer("/metadata/uid").and_then(Value::as_str) {
+            let uid = uid.to_owned();
+            self.named(&uid, "uid");
+        }
         self.value(&mut answer.body, "");
         sort_causes(&mut answer.body);
         for warning in &mut answer.warnings {
@@ -132,8 +144,17 @@ impl Normaliser {
                     *text = "<time>".into();
                 }
                 "continue" if !text.is_empty() => *text = self.token(text),
+                // Which address a Service gets is chance, and so is what the volume of a pod's token is called.
+                "clusterIP" | "clusterIPs" if text.parse::<IpAddr>().is_ok() => {
+                    *text = self.named(text, "address");
+                }
+                "name" if text.starts_with("kube-api-access-") => *text = self.named(text, "volume"),
                 _ => *text = self.text(text),
             },
+            // So is the port of the nodes.
+            Value::Number(port) if key == "nodePort" => {
+                *value = self.named(&port.to_string(), "node port").into();
+            }
             _ => {}
         }
     }

@@ -1,8 +1,8 @@
 //! What admission plug-ins of a stock server add and refuse.
 
 use super::{Behaviour, Script};
-use crate::compare::Request;
 use crate::compare::exchange::media;
+use crate::compare::{Answer, Request};
 use serde_json::{Value, json};
 
 const CLASSES: &str = "/apis/storage.k8s.io/v1/storageclasses";
@@ -209,6 +209,11 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
             counted(script, hard, used, plural, fields)
         }));
     }
+    for (name, level, fields, container) in SECURED {
+        all.push(Behaviour::new(format!("security: {level}, {name}"), move |script: Script| {
+            secured(script, level, fields, container)
+        }));
+    }
     all.extend(runtimes());
     all.extend(storage());
     all.push(Behaviour::new("priority: a class that there is not", |mut script: Script| async move {
@@ -222,6 +227,87 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
         Ok(script)
     }));
     all
+}
+
+/// A level of security, and the fields of a pod and of its container.
+const SECURED: &[(&str, &str, &str, &str)] = &[
+    ("the host's own", "baseline", r#"{"hostNetwork":true,"hostPID":true}"#, "{}"),
+    ("a path of the host", "baseline", r#"{"volumes":[{"name":"v","hostPath":{"path":"/x"}}]}"#, "{}"),
+    ("a port of the host", "baseline", "{}", r#"{"ports":[{"containerPort":80,"hostPort":81}]}"#),
+    (
+        "a capability",
+        "baseline",
+        "{}",
+        r#"{"securityContext":{"capabilities":{"add":["NET_ADMIN","SYS_TIME","KILL"]}}}"#,
+    ),
+    (
+        "no filter of system calls",
+        "baseline",
+        "{}",
+        r#"{"securityContext":{"seccompProfile":{"type":"Unconfined"}}}"#,
+    ),
+    (
+        "a setting of the kernel",
+        "baseline",
+        r#"{"securityContext":{"sysctls":[{"name":"kernel.msgmax","value":"1"}]}}"#,
+        "{}",
+    ),
+    (
+        "a host in a probe",
+        "baseline",
+        "{}",
+        r#"{"livenessProbe":{"httpGet":{"port":80,"host":"example.com"}}}"#,
+    ),
+    ("nothing special", "baseline", "{}", "{}"),
+    ("nothing said", "restricted", "{}", "{}"),
+    (
+        "all said",
+        "restricted",
+        r#"{"securityContext":{"runAsNonRoot":true,"seccompProfile":{"type":"RuntimeDefault"}}}"#,
+        r#"{"securityContext":{"allowPrivilegeEscalation":false,"capabilities":{"drop":["ALL"]}}}"#,
+    ),
+    (
+        "all said wrong",
+        "restricted",
+        r#"{"securityContext":{"runAsNonRoot":false,"runAsUser":0},"volumes":[{"name":"v","nfs":{"server":"s","path":"/x"}}]}"#,
+        r#"{"securityContext":{"runAsUser":0,"capabilities":{"add":["NET_ADMIN"]}}}"#,
+    ),
+    ("anything", "privileged", r#"{"hostNetwork":true}"#, "{}"),
+];
+
+async fn secured(mut script: Script, level: &str, fields: &str, container: &str) -> anyhow::Result<Script> {
+    with_account(&mut script).await?;
+    let namespace = format!("/api/v1/namespaces/{}", script.namespace());
+    let label = |mode: &str| format!("pod-security.kubernetes.io/{mode}");
+    let path = script.path("/api/v1", "pods");
+    let mut pod = pod(json!({}));
+    for (place, fields) in [("/spec", fields), ("/spec/containers/0", container)] {
+        let fields: Value = serde_json::from_str(fields)?;
+        for (field, value) in fields.as_object().into_iter().flatten() {
+            if let Some(place) = pod.pointer_mut(place) {
+                place[field] = value.clone();
+            }
+        }
+    }
+    for mode in ["warn", "enforce"] {
+        let mut labels = json!({"pod-security.kubernetes.io/warn": null});
+        labels[label(mode)] = json!(level);
+        let patch = json!({"metadata": {"labels": labels}});
+        script.quiet(Request::new("PATCH", namespace.as_str()).body(media::MERGE_PATCH, patch)).await?;
+        // The reference looks at a copy: the least pod shows when it followed, but for levels that let it pass.
+        if level == "restricted" {
+            let shows = |answer: &Answer| answer.status == 403 || !answer.warnings.is_empty();
+            script.until_asked(rehearsed(&path, self::pod(json!({}))), shows).await?;
+        } else {
+            let mut shared = self::pod(json!({}));
+            shared["spec"]["hostIPC"] = json!(level == "baseline");
+            let shows =
+                |answer: &Answer| level != "baseline" || answer.status == 403 || !answer.warnings.is_empty();
+            script.until_asked(rehearsed(&path, shared), shows).await?;
+        }
+        script.send(rehearsed(&path, pod.clone())).await?;
+    }
+    Ok(script)
 }
 
 /// The class's fields, and the pod's.
@@ -284,9 +370,7 @@ fn storage() -> Vec<Behaviour> {
             let mut wanted = claim("1Gi");
             wanted["spec"].as_object_mut().map(|spec| spec.remove("storageClassName"));
             let claims = script.path("/api/v1", "persistentvolumeclaims");
-            let has = |field: &'static str| {
-                move |answer: &crate::compare::Answer| answer.body["spec"][field].is_string()
-            };
+            let has = |field: &'static str| move |answer: &Answer| answer.body["spec"][field].is_string();
             script.until_asked(rehearsed(&claims, wanted.clone()), has("storageClassName")).await?;
             script.post(&claims, wanted.clone()).await?;
             wanted["metadata"]["name"] = json!("b");
@@ -314,7 +398,6 @@ fn storage() -> Vec<Behaviour> {
             script.post(&claims, wanted).await?;
             let path = format!("{claims}/a");
             let grown = json!({"spec": {"resources": {"requests": {"storage": "2Gi"}}}});
-            script.merge(&path, grown.clone()).await?;
             script
                 .merge(
                     &format!("{path}/status"),
@@ -326,7 +409,7 @@ fn storage() -> Vec<Behaviour> {
             let rehearsal = Request::new("PATCH", path.as_str())
                 .with("dryRun", "All")
                 .body(media::MERGE_PATCH, grown.clone());
-            script.until_asked(rehearsal, crate::compare::Answer::is_success).await?;
+            script.until_asked(rehearsal, Answer::is_success).await?;
             script.merge(&path, grown).await?;
             script.merge(&path, json!({"spec": {"resources": {"requests": {"storage": "1Mi"}}}})).await?;
             script.quiet(Request::new("DELETE", format!("{CLASSES}/{named}"))).await?;

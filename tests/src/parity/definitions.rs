@@ -1,7 +1,8 @@
 //! Custom resource definitions: what is refused, and what a definition does over its life.
 
 use super::{Behaviour, Script};
-use crate::compare::Request;
+use crate::compare::exchange::media;
+use crate::compare::{Answer, Request};
 use serde_json::{Value, json};
 
 /// Schemas of a definition that have something wrong, or look so.
@@ -173,6 +174,36 @@ const CHANGES: &[(&str, &str, &str)] = &[
         "/spec/conversion",
         r#"{"strategy":"None","webhook":{"conversionReviewVersions":["v1"]}}"#,
     ),
+    (
+        "a webhook by its address",
+        "/spec/conversion",
+        r#"{"strategy":"Webhook","webhook":{"clientConfig":{"url":"https://example.com/convert"},"conversionReviewVersions":["v1"]}}"#,
+    ),
+    (
+        "a webhook by its service",
+        "/spec/conversion",
+        r#"{"strategy":"Webhook","webhook":{"clientConfig":{"service":{"name":"a","namespace":"b","path":"/convert"}},"conversionReviewVersions":["v1beta1","v2"]}}"#,
+    ),
+    (
+        "a webhook with a bad address",
+        "/spec/conversion",
+        r#"{"strategy":"Webhook","webhook":{"clientConfig":{"url":"http://me@/x?y=z#f"},"conversionReviewVersions":["v2","v2","V"]}}"#,
+    ),
+    (
+        "a webhook with a bad service",
+        "/spec/conversion",
+        r#"{"strategy":"Webhook","webhook":{"clientConfig":{"service":{"name":"","namespace":"","path":"a//B","port":70000}}}}"#,
+    ),
+    (
+        "a webhook with two places",
+        "/spec/conversion",
+        r#"{"strategy":"Webhook","webhook":{"clientConfig":{"url":"https://a","service":{"name":"a","namespace":"b"}},"conversionReviewVersions":["v1"]}}"#,
+    ),
+    (
+        "selectable fields of all kinds",
+        "/spec/versions/0/selectableFields",
+        r#"[{"jsonPath":".spec"},{"jsonPath":""},{"jsonPath":"spec"},{"jsonPath":".spec['a']"},{"jsonPath":".spec."}]"#,
+    ),
     ("unknown fields kept in the old way", "/spec/preserveUnknownFields", "true"),
     (
         "a selectable field that the schema does not have",
@@ -211,6 +242,8 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
     all.push(Behaviour::new("definitions: two versions show the same object", two_versions));
     all.push(Behaviour::new("definitions: a version that is not served", unserved));
     all.push(Behaviour::new("definitions: deleted, its objects are gone", deleted));
+    all.push(Behaviour::new("definitions: deleted, an object with a finalizer holds it", held));
+    all.push(Behaviour::new("definitions: another version is stored", restored));
     all.push(Behaviour::new("definitions: the scope cannot change", scope_changed));
     all.push(Behaviour::new("definitions: a changed schema is used for what comes next", schema_changed));
     all.push(Behaviour::new("definitions: an invalid field that does not change is let through", ratchet));
@@ -220,6 +253,7 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
     all.push(Behaviour::new("custom resources: without a status subresource", no_status));
     all.push(Behaviour::new("custom resources: selected by a field", selectable));
     all.push(Behaviour::new("custom resources: scaled", scaled));
+    all.push(Behaviour::new("custom resources: scaled by other paths", scaled_elsewhere));
     all.push(Behaviour::new("custom resources: updated without a version", unversioned));
     all.push(Behaviour::new("custom resources: unknown fields under strict validation", strict));
     all
@@ -279,6 +313,59 @@ async fn deleted(mut script: Script) -> anyhow::Result<Script> {
     script.until(&defined.path, 404).await?;
     script.until(&defined.objects, 404).await?;
     script.get(&defined.objects).await?;
+    Ok(script)
+}
+
+async fn held(mut script: Script) -> anyhow::Result<Script> {
+    let defined = script.define(script.with_spec(json!({"type": "object"}))).await?;
+    let mut object = defined.object("w", json!({}));
+    object["metadata"]["finalizers"] = json!(["example.com/held"]);
+    script.post(&defined.objects, object).await?;
+    script.delete(&defined.path, json!(null)).await?;
+    let going = |answer: &Answer| !answer.body["metadata"]["deletionTimestamp"].is_null();
+    script.until_it(&defined.item("w"), going).await?;
+    script.until(&defined.path, 200).await?;
+    script.merge(&defined.item("w"), json!({"metadata": {"finalizers": null}})).await?;
+    script.until(&defined.path, 404).await?;
+    script.get(&defined.path).await?;
+    Ok(script)
+}
+
+/// The version in which objects are stored changes while there are some.
+async fn restored(mut script: Script) -> anyhow::Result<Script> {
+    let mut definition = script.with_spec(json!({"type": "object", "properties": {"a": {"type": "string"}}}));
+    let mut second = definition["spec"]["versions"][0].clone();
+    second["name"] = json!("v2");
+    second["storage"] = json!(false);
+    second["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["b"] =
+        json!({"type": "string", "default": "new"});
+    definition["spec"]["versions"]
+        .as_array_mut()
+        .into_iter()
+        .for_each(|versions| versions.push(second.clone()));
+    let defined = script.define(definition).await?;
+    let in_second = defined.item("w").replace("/v1/", "/v2/");
+    script.post(&defined.objects, defined.object("w", json!({"spec": {"a": "x"}}))).await?;
+    script.get(&in_second).await?;
+    let swap = json!([
+        {"op": "replace", "path": "/spec/versions/0/storage", "value": false},
+        {"op": "replace", "path": "/spec/versions/1/storage", "value": true},
+    ]);
+    script.quiet(Request::new("PATCH", &defined.path).body(media::JSON_PATCH, swap)).await?;
+    let answer = script.quiet(Request::new("GET", &defined.path)).await?;
+    anyhow::ensure!(answer.body["status"]["storedVersions"] == json!(["v1", "v2"]), "{answer}");
+    for path in [defined.item("w"), in_second.clone()] {
+        script.get(path).await?;
+    }
+    script.merge(&in_second, json!({"spec": {"a": "y"}})).await?;
+    for path in [defined.item("w"), in_second] {
+        script.get(path).await?;
+    }
+    let forget = json!({"status": {"storedVersions": ["v2"]}});
+    let answer = script
+        .quiet(Request::new("PATCH", format!("{}/status", defined.path)).body(media::MERGE_PATCH, forget))
+        .await?;
+    anyhow::ensure!(answer.is_success(), "{answer}");
     Ok(script)
 }
 
@@ -408,6 +495,46 @@ async fn scaled(mut script: Script) -> anyhow::Result<Script> {
     script.merge(&path, json!({"spec": {"replicas": 5}})).await?;
     script.merge(&path, json!({"spec": {"replicas": -1}})).await?;
     script.get(defined.item("w")).await?;
+    Ok(script)
+}
+
+/// Paths of the author's choice, and all that may be wrong with what is there.
+async fn scaled_elsewhere(mut script: Script) -> anyhow::Result<Script> {
+    let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let mut definition =
+        script.definition(json!({"type": "object", "properties": {"spec": any, "status": any}}));
+    definition["spec"]["versions"][0]["subresources"]["scale"] = json!({
+        "specReplicasPath": ".spec.size.wanted", "statusReplicasPath": ".status.there", "labelSelectorPath": ".status.selector"});
+    let defined = script.define(definition).await?;
+    let path = format!("{}/scale", defined.item("w"));
+    script.get(&path).await?;
+    script.post(&defined.objects, defined.object("w", json!({"spec": {}}))).await?;
+    script.get(&path).await?;
+    script.merge(&path, json!({"metadata": {"labels": {"a": "b"}}})).await?;
+    script.merge(&path, json!({"spec": {"replicas": 3}})).await?;
+    let status = json!({"status": {"there": 2, "selector": "app=web"}});
+    script.merge(&format!("{}/status", defined.item("w")), status).await?;
+    script.get(&path).await?;
+    let scale = json!({"apiVersion": "autoscaling/v1", "kind": "Scale"});
+    for (name, spec) in [("w", json!({"replicas": 7})), ("w", json!({})), ("other", json!({}))] {
+        let mut scale = scale.clone();
+        scale["metadata"] = json!({"name": name});
+        scale["spec"] = spec;
+        script.put(&path, scale).await?;
+    }
+    script.merge(&path, json!({"spec": {"replicas": -4}})).await?;
+    script.get(defined.item("w")).await?;
+    for (name, fields) in [
+        ("text", json!({"spec": {"size": {"wanted": "many"}}})),
+        ("list", json!({"spec": {"size": []}})),
+        ("less", json!({"spec": {"size": {"wanted": -1}}})),
+        ("more", json!({"spec": {"size": {"wanted": 2_147_483_648_i64}}})),
+    ] {
+        script.post(&defined.objects, defined.object(name, fields)).await?;
+    }
+    let status = json!({"status": {"there": -1, "selector": 5}});
+    script.merge(&format!("{}/status", defined.item("w")), status).await?;
+    script.get(format!("/apis/{}/v1", defined.group)).await?;
     Ok(script)
 }
 

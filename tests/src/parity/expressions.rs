@@ -1,7 +1,11 @@
 //! Custom resources: rules in CEL, by values that keep to them and values that do not.
 
 use super::{Behaviour, Script};
+use crate::compare::Request;
+use crate::compare::exchange::media;
 use serde_json::{Value, json};
+use std::time::Duration;
+use windlass_clock::Clock;
 
 const TEXT: &str = r#"{"type":"string","maxLength":64}"#;
 const WHOLE: &str = r#"{"type":"integer"}"#;
@@ -512,20 +516,15 @@ async fn forgiven(mut script: Script) -> anyhow::Result<Script> {
     script.post(&defined.objects, object).await?;
     let definition = script.with_spec(strict);
     let versions = json!({"spec": {"versions": definition["spec"]["versions"]}});
-    script
-        .quiet(
-            crate::compare::Request::new("PATCH", defined.path.clone())
-                .body(crate::compare::exchange::media::MERGE_PATCH, versions),
-        )
-        .await?;
+    script.quiet(Request::new("PATCH", defined.path.clone()).body(media::MERGE_PATCH, versions)).await?;
     let probe = defined.object("probe", json!({"spec": {"a": 1}}));
-    let posts = crate::compare::Request::new("POST", format!("{}?dryRun=All", defined.objects));
+    let posts = Request::new("POST", &defined.objects).with("dryRun", "All");
     for _ in 0..200 {
-        let request = posts.clone().body(crate::compare::exchange::media::JSON, probe.clone());
+        let request = posts.clone().body(media::JSON, probe.clone());
         if script.quiet(request).await?.status == 422 {
             break;
         }
-        windlass_clock::Clock::real().sleep(std::time::Duration::from_millis(40)).await;
+        Clock::real().sleep(Duration::from_millis(40)).await;
     }
     for patch in [
         json!({"metadata": {"labels": {"x": "y"}}}),
@@ -575,7 +574,7 @@ async fn about_a_default(mut script: Script) -> anyhow::Result<Script> {
         let answer = script.try_define(script.with_spec(schema)).await?;
         if answer.is_success() {
             let path = script.defined().path;
-            script.quiet(crate::compare::Request::new("DELETE", path.clone())).await?;
+            script.quiet(Request::new("DELETE", path.clone())).await?;
             script.until(&path, 404).await?;
         }
     }

@@ -162,6 +162,40 @@ const ACCEPTED: &[(&str, &str)] = &[
     ("only the metadata", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"),
 ];
 
+const PROTOBUF: &str = media::PROTOBUF;
+const YAML: &str = "application/yaml";
+const ALL_IN_PROTOBUF: &str =
+    "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+const ALL_IN_YAML: &str = "application/yaml;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+const ALL_AT_LAST: &str =
+    "application/json,application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+/// Documents and errors, and the media types that a client takes.
+const DOCUMENTS: &[(&str, &str, &str)] = &[
+    ("a group in protobuf", "/apis/coordination.k8s.io", PROTOBUF),
+    ("a group in YAML", "/apis/coordination.k8s.io", YAML),
+    ("a group in anything", "/apis/coordination.k8s.io", "*"),
+    ("a group in nothing", "/apis/coordination.k8s.io", "text/html"),
+    ("resources in protobuf", "/apis/coordination.k8s.io/v1", PROTOBUF),
+    ("resources in YAML", "/apis/coordination.k8s.io/v1", YAML),
+    ("resources in anything", "/apis/coordination.k8s.io/v1", "*"),
+    ("core resources in protobuf", "/api/v1", PROTOBUF),
+    ("all of the core group in protobuf", "/api", ALL_IN_PROTOBUF),
+    ("all of the core group in YAML", "/api", ALL_IN_YAML),
+    ("all of the core group after its versions", "/api", ALL_AT_LAST),
+    ("the version in YAML", "/version", YAML),
+    ("the version in nothing", "/version", "text/html"),
+    ("schemas in YAML", "/openapi/v2", YAML),
+    ("what is missing in protobuf", "/api/v1/namespaces/default/configmaps/missing", PROTOBUF),
+    ("what is missing in YAML", "/api/v1/namespaces/default/configmaps/missing", YAML),
+    (
+        "what is missing as a table",
+        "/api/v1/namespaces/default/configmaps/missing",
+        "application/json;as=Table;g=meta.k8s.io;v=v1",
+    ),
+    ("a resource that there is not in protobuf", "/api/v1/gadgets", PROTOBUF),
+];
+
 /// Media types of patches.
 const PATCHES: &[(&str, &str)] = &[
     ("plain JSON", "application/json"),
@@ -194,6 +228,13 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
             Ok(script)
         }));
     }
+    for (name, path, accept) in DOCUMENTS {
+        all.push(Behaviour::new(format!("accepted: {name}"), move |mut script: Script| async move {
+            script.send(Request::new("GET", *path).accepting(accept)).await?;
+            Ok(script)
+        }));
+    }
+    all.push(Behaviour::new("accepted: a life in protobuf", in_protobuf));
     for (name, media_type) in PATCHES {
         all.push(Behaviour::new(format!("patches: {name}"), move |mut script: Script| async move {
             script.map("a", json!({})).await?;
@@ -203,4 +244,28 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
         }));
     }
     all
+}
+
+/// Every write of an object, answered in protobuf.
+async fn in_protobuf(mut script: Script) -> anyhow::Result<Script> {
+    let maps = script.maps();
+    let item = format!("{maps}/a");
+    let object =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"x": "1"}});
+    let body = windlass_apiserver::protobuf::encode(&serde_json::to_vec(&object)?)?;
+    let asks = |request: Request| request.accepting(PROTOBUF);
+    script.send(asks(Request::new("POST", &maps).raw(PROTOBUF, body.clone()))).await?;
+    script.send(asks(Request::new("POST", &maps).raw(PROTOBUF, body.clone()))).await?;
+    script.send(asks(Request::new("PUT", &item).raw(PROTOBUF, body))).await?;
+    script
+        .send(asks(Request::new("PATCH", &item).body(media::MERGE_PATCH, json!({"data": {"y": "2"}}))))
+        .await?;
+    let dry = Request::new("PATCH", &item).with("dryRun", "All");
+    script.send(asks(dry.body(media::MERGE_PATCH, json!({"data": {"z": "3"}})))).await?;
+    let applied = Request::new("PATCH", &item).with("fieldManager", "one").with("force", "true");
+    script.send(asks(applied.body(media::APPLY_PATCH, object))).await?;
+    script.send(asks(Request::new("DELETE", &item))).await?;
+    script.send(asks(Request::new("DELETE", &item))).await?;
+    script.send(asks(Request::new("DELETE", &maps))).await?;
+    Ok(script)
 }

@@ -28,6 +28,8 @@ type proto struct {
 	Number int    `json:"number"`
 	Wire   string `json:"wire"`
 	Name   string `json:"name,omitempty"`
+	// A list that has a message of its own.
+	Wrapped bool `json:"wrapped,omitempty"`
 }
 
 type field struct {
@@ -129,6 +131,10 @@ func collect(t reflect.Type, fields map[string]field, numbered bool) {
 		}
 		if !numbered {
 			wire = nil
+		}
+		// A named list that writes itself is a message.
+		if _, itself := reflect.PointerTo(f.Type).MethodByName("MarshalTo"); wire != nil && f.Type.Kind() == reflect.Slice && itself {
+			wire.Wrapped = true
 		}
 		omit := ""
 		if strings.Contains(options, "omitzero") {

@@ -7,6 +7,7 @@ mod claim_resize;
 mod default_class;
 mod default_tolerations;
 mod limit_ranger;
+mod pod_security;
 mod priority;
 pub(crate) mod resource_quota;
 mod runtime_class;
@@ -45,7 +46,25 @@ pub(crate) fn check_pod(operation: &Operation<'_>, pod: &Value, old: Option<&Val
         return Ok(());
     }
     limit_ranger::check_pod(operation, pod)?;
+    pod_security::check(operation, pod)?;
     runtime_class::check(operation, pod)
+}
+
+/// Whether what makes pods may be as it is to be: it may, but its pods could be refused.
+pub(crate) fn check_template(
+    operation: &Operation<'_>,
+    new: &Value,
+    _: Option<&Value>,
+) -> Result<(), Status> {
+    if operation.subresource.is_empty() {
+        const PLACES: [&str; 3] =
+            ["/spec/template/spec", "/spec/jobTemplate/spec/template/spec", "/template/spec"];
+        PLACES
+            .iter()
+            .filter_map(|place| new.pointer(place))
+            .for_each(|spec| pod_security::warn(operation, spec));
+    }
+    Ok(())
 }
 
 /// Whether a claim of storage may be as it is to be.

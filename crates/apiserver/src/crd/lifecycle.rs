@@ -168,7 +168,7 @@ async fn clean_up(api: &Inner, name: &str, crd: &Value) {
         }
         let operation = operation(api, name);
         let written = match held {
-            true => commit::update(&operation, entry.revision(), &last).await,
+            true => commit::update(&operation, &entry, &last).await,
             false => commit::delete(&operation, name, entry.revision()).await,
         };
         match written {
@@ -215,7 +215,7 @@ async fn write_status(
     let mut new = crd.clone();
     change(&mut new);
     managed::update_as(&operation, Some(crd), &mut new, MANAGER);
-    commit::update(&operation, entry.revision(), &new).await.ok().map(|stored| stored.value())
+    commit::update(&operation, entry, &new).await.ok().map(|stored| stored.value())
 }
 
 /// A write of a definition's status by the server itself.

@@ -1,8 +1,12 @@
 //! Custom resource definitions: checked, named, served, and taken away again.
 
+mod approval;
+pub(crate) mod conversion;
+mod in_go;
 pub(crate) mod lifecycle;
 pub(crate) mod naming;
 pub(crate) mod prepare;
+pub(crate) mod scale;
 pub(crate) mod serve;
 pub(crate) mod validate;
 

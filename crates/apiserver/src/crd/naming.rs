@@ -1,5 +1,6 @@
 //! Which names a definition gets, given those of its group that are taken; and the conditions that tell.
 
+use super::approval::{self, Approval};
 use super::condition;
 use crate::kinds::text;
 use serde_json::{Map, Value, json};
@@ -36,6 +37,10 @@ pub(crate) fn status(crd: &Value, others: &[Value], now: &str) -> Option<Value> 
                 );
             }
         }
+    }
+    if let Some((approval, why)) = approval::of(crd) {
+        let approved = if approval == Approval::Approved { "True" } else { "False" };
+        set(&mut conditions, "KubernetesAPIApprovalPolicyConformant", approved, approval.reason(), &why, now);
     }
     let fields = status.as_object_mut()?;
     fields.insert("acceptedNames".to_owned(), accepted);

@@ -1,9 +1,10 @@
 //! The resources that a definition stands for.
 
-use super::{flag, is_true, validate, versions};
+use super::{flag, is_true, scale, validate, versions};
 use crate::kinds::text;
 use crate::resource::{Resource, Selectable, Subresource};
 use crate::table;
+use base64::Engine;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,6 +32,7 @@ pub(crate) fn resources(crd: &Value, stamp: u64) -> Vec<Resource> {
     let untouched =
         crd.pointer("/metadata/generation").and_then(Value::as_i64) == Some(1) && versions(crd).len() == 1;
     let schemas = Arc::new(schemas(crd, group));
+    let storage_hash = storage_hash(crd, group);
     let served = versions(crd).iter().filter(|version| flag(version, "served"));
     served
         .map(|version| {
@@ -59,6 +61,9 @@ pub(crate) fn resources(crd: &Value, stamp: u64) -> Vec<Resource> {
                 subresources: subresources(crd, version),
                 schema,
                 validations,
+                scale: scale::paths(version, group, versions(crd)).map(Arc::new),
+                converted_by_webhook: text(crd, &["spec", "conversion", "strategy"]) == "Webhook",
+                storage_hash: storage_hash.clone(),
                 selectable: selectable(version),
                 custom: true,
                 stored_as: stored_as.clone(),
@@ -82,15 +87,27 @@ fn schemas(crd: &Value, group: &str) -> BTreeMap<String, Arc<Schema>> {
 }
 
 fn subresources(crd: &Value, version: &Value) -> Vec<Subresource> {
-    let status = version.pointer("/subresources/status").filter(|status| !status.is_null());
-    let subresource = |_| Subresource {
-        name: "status".to_owned(),
-        group: text(crd, &["spec", "group"]).to_owned(),
-        version: text(version, &["name"]).to_owned(),
-        kind: text(crd, &["status", "acceptedNames", "kind"]).to_owned(),
+    let has = |name: &str| version.pointer("/subresources")?.get(name).filter(|found| !found.is_null());
+    let kind = text(crd, &["status", "acceptedNames", "kind"]);
+    let group = text(crd, &["spec", "group"]);
+    let all = [("status", group, text(version, &["name"]), kind), ("scale", "autoscaling", "v1", "Scale")];
+    let subresource = |(name, group, version, kind): (&str, &str, &str, &str)| Subresource {
+        name: name.to_owned(),
+        group: group.to_owned(),
+        version: version.to_owned(),
+        kind: kind.to_owned(),
         verbs: owned(&["get", "patch", "update"]),
     };
-    status.map(subresource).into_iter().collect()
+    all.into_iter().filter(|(name, ..)| has(name).is_some()).map(subresource).collect()
+}
+
+/// What discovery tells of the version that objects are stored in: enough to see that it changed.
+fn storage_hash(crd: &Value, group: &str) -> String {
+    let stored = versions(crd).iter().find(|version| flag(version, "storage") && flag(version, "served"));
+    let Some(stored) = stored else { return String::new() };
+    let name = format!("{group}/{}/{}", text(stored, &["name"]), text(crd, &["spec", "names", "kind"]));
+    let digest = ring::digest::digest(&ring::digest::SHA256, name.as_bytes());
+    base64::engine::general_purpose::STANDARD.encode(&digest.as_ref()[..8])
 }
 
 fn selectable(version: &Value) -> Vec<Selectable> {

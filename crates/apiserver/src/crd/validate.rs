@@ -1,12 +1,13 @@
 //! Whether a definition can be served.
 
-use super::{flag, is_true, versions};
+use super::approval::{self, Approval};
+use super::{conversion, flag, in_go, is_true, versions};
 use crate::kinds::text;
 use serde_json::Value;
 use std::sync::Arc;
 use windlass_schema::field::{FieldError, Path};
 use windlass_schema::meta::NameRule;
-use windlass_schema::{Schema, structural};
+use windlass_schema::{Schema, Type, rules, structural};
 
 /// Checks a new definition, its name apart from the rules for all names.
 pub(crate) fn create(crd: &Value) -> Vec<FieldError> {
@@ -80,14 +81,26 @@ fn spec(crd: &Value) -> Vec<FieldError> {
         errors.extend(one_version(crd, version, &versions_path.index(index)));
     }
     let all = crd.pointer("/spec/versions").cloned().unwrap_or_default();
+    let wrong = |why: &str| {
+        let error = FieldError::invalid(&versions_path, all.clone(), why);
+        match all.is_null() {
+            true => error,
+            false => error.showing(in_go::versions(versions(crd), |part| shared(crd, part))),
+        }
+    };
     let mut seen: Vec<&str> = versions(crd).iter().map(|version| text(version, &["name"])).collect();
     seen.sort_unstable();
     if seen.windows(2).any(|pair| pair[0] == pair[1]) {
-        errors.push(FieldError::invalid(&versions_path, all.clone(), "must contain unique version names"));
+        errors.push(wrong("must contain unique version names"));
     }
     if versions(crd).iter().filter(|version| flag(version, "storage")).count() != 1 {
-        let why = "must have exactly one version marked as storage version";
-        errors.push(FieldError::invalid(&versions_path, all, why));
+        errors.push(wrong("must have exactly one version marked as storage version"));
+    }
+    // The name of the first version was once a field of its own, and is still looked at there too.
+    let first = versions(crd).first().map_or("", |version| text(version, &["name"]));
+    let misnamed = NameRule::Label1035.check(first);
+    if !first.is_empty() && !misnamed.is_empty() {
+        errors.push(FieldError::invalid(&path.child("version"), first, misnamed.join(",")));
     }
     let names_path = path.child("names");
     for name in ["plural", "singular", "kind", "listKind"] {
@@ -99,7 +112,7 @@ fn spec(crd: &Value) -> Vec<FieldError> {
     if let Some(first) = versions(crd).first() {
         errors.extend(shared_parts(crd, first, &path));
     }
-    errors.extend(conversion(crd, &path.child("conversion")));
+    errors.extend(conversion::validate(crd, &path.child("conversion")));
     errors
 }
 
@@ -130,6 +143,9 @@ fn one_version(crd: &Value, version: &Value, path: &Path) -> Vec<FieldError> {
     if !shared(crd, "additionalPrinterColumns") {
         errors.extend(printer_columns(version, &path.child("additionalPrinterColumns")));
     }
+    if !shared(crd, "selectableFields") {
+        errors.extend(selectable_fields(version, &path.child("selectableFields")));
+    }
     errors
 }
 
@@ -149,6 +165,51 @@ fn shared_parts(crd: &Value, first: &Value, path: &Path) -> Vec<FieldError> {
     }
     if shared(crd, "additionalPrinterColumns") {
         errors.extend(printer_columns(first, &path.child("additionalPrinterColumns")));
+    }
+    if shared(crd, "selectableFields") {
+        errors.extend(selectable_fields(first, &path.child("selectableFields")));
+    }
+    errors
+}
+
+/// How many fields of a version selectors may name.
+const MOST_SELECTABLE: usize = 8;
+
+/// Fields that selectors may name must be there, and be of a type that can be written in a selector.
+fn selectable_fields(version: &Value, path: &Path) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let fields = version.get("selectableFields").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let Some(schema) = schema_of(version).filter(|_| !fields.is_empty()) else { return errors };
+    let mut known: Vec<String> = Vec::new();
+    for (index, field) in fields.iter().enumerate() {
+        let (given, path) = (text(field, &["jsonPath"]), path.index(index).child("jsonPath"));
+        if given.is_empty() {
+            errors.push(FieldError::required(&path, ""));
+            continue;
+        }
+        let found = match rules::find_field(given, &schema, false) {
+            Ok(found) => found,
+            Err(rules::Refused(why)) => {
+                errors.push(FieldError::invalid(&path, given, format!("is an invalid path: {why}")));
+                continue;
+            }
+        };
+        if found.path.split('.').next() == Some("metadata") {
+            errors.push(FieldError::invalid(&path, given, "must not point to fields in metadata"));
+        }
+        if !matches!(found.schema.kind, Some(Type::String | Type::Boolean | Type::Integer)) {
+            let why = "must point to a field of type string, boolean or integer. Enum string fields and strings with \
+                       formats are allowed.";
+            errors.push(FieldError::invalid(&path, given, why));
+        }
+        if known.contains(&found.path) {
+            errors.push(FieldError::duplicate(&path, given));
+        } else {
+            known.push(found.path);
+        }
+    }
+    if known.len() > MOST_SELECTABLE {
+        errors.push(FieldError::too_many(path, known.len(), MOST_SELECTABLE));
     }
     errors
 }
@@ -278,23 +339,6 @@ fn names(names: Option<&Value>, path: &Path) -> Vec<FieldError> {
     errors
 }
 
-fn conversion(crd: &Value, path: &Path) -> Vec<FieldError> {
-    match text(crd, &["spec", "conversion", "strategy"]) {
-        "" => vec![FieldError::required(&path.child("strategy"), "")],
-        "None" => {
-            let webhook = crd.pointer("/spec/conversion/webhook").is_some();
-            let why = "should not be set when strategy is not set to Webhook";
-            let wrong = webhook.then(|| FieldError::forbidden(&path.child("webhookClientConfig"), why));
-            wrong.into_iter().collect()
-        }
-        "Webhook" => {
-            let why = "conversion webhooks are not served by this API server yet: use None";
-            vec![FieldError::invalid(&path.child("strategy"), "Webhook", why)]
-        }
-        other => vec![FieldError::not_supported(&path.child("strategy"), other, &["None", "Webhook"])],
-    }
-}
-
 fn status(crd: &Value) -> Vec<FieldError> {
     let mut errors = names(crd.pointer("/status/acceptedNames"), &Path::new("status").child("acceptedNames"));
     let path = Path::new("status").child("storedVersions");
@@ -325,30 +369,16 @@ fn status(crd: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// Groups of the Kubernetes community ask for a sign that the community agreed.
 fn approval(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    const ANNOTATION: &str = "api-approved.kubernetes.io";
-    let group = text(crd, &["spec", "group"]);
-    let protected = ["k8s.io", "kubernetes.io"]
-        .iter()
-        .any(|domain| group == *domain || group.ends_with(&format!(".{domain}")));
-    let value = |crd| text(crd, &["metadata", "annotations", ANNOTATION]);
-    let approval = value(crd);
-    let approved = approval.starts_with("unapproved") || approval.starts_with("https://");
-    if !protected || approved || old.is_some_and(|old| value(old) == approval) {
+    let Some((state, why)) = approval::of(crd) else { return Vec::new() };
+    if old.is_some_and(|old| approval::value(old) == approval::value(crd)) {
         return Vec::new();
     }
-    let path = Path::new("metadata").child("annotations").key(ANNOTATION);
-    if approval.is_empty() {
-        let why = format!(
-            "protected groups must have approval annotation {ANNOTATION:?}, see https://github.com/kubernetes/enhancements/pull/1111"
-        );
-        vec![FieldError::required(&path, why)]
-    } else {
-        let why = format!(
-            "protected groups must have approval annotation {ANNOTATION:?} with either a URL or a reason starting with \"unapproved\", see https://github.com/kubernetes/enhancements/pull/1111"
-        );
-        vec![FieldError::invalid(&path, approval, why)]
+    let path = Path::new("metadata").child("annotations").key(approval::ANNOTATION);
+    match state {
+        Approval::Approved | Approval::Bypassed => Vec::new(),
+        Approval::Missing => vec![FieldError::required(&path, why)],
+        Approval::Invalid => vec![FieldError::invalid(&path, approval::value(crd), why)],
     }
 }
 

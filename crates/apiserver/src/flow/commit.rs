@@ -39,6 +39,18 @@ fn in_storage_version(resource: &Resource, object: &Value) -> Body {
     Body::encode(&object, fields)
 }
 
+/// An object as a rehearsal shows it: as if it had been stored.
+pub(crate) fn rehearsed(operation: &Operation<'_>, object: Value) -> Value {
+    let resource = &operation.resource;
+    if resource.custom {
+        return if operation.options.apply { decode::settled(resource, object) } else { object };
+    }
+    match has_empty_list(&object) {
+        true => typed::settled(&FACTS.structs, &resource.definition, object),
+        false => object,
+    }
+}
+
 fn has_empty_list(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.is_empty() || items.iter().any(has_empty_list),
@@ -52,16 +64,32 @@ pub(crate) async fn create(
     name: &str,
     object: &Value,
 ) -> Result<Arc<Entry>, CommitError> {
-    let body = body(operation, object);
+    let mut body = body(operation, object);
+    if let Some(written) = operation.resource.rules.and_then(|rules| (rules.unsettled)(object)) {
+        body = body.written_as(&written);
+    }
     operation.api.store.commit(Change::Create { key: operation.key(name), body }).await
 }
 
+/// Over an entry, which has what the path of the request leaves as it was.
 pub(crate) async fn update(
     operation: &Operation<'_>,
-    expected: Revision,
+    entry: &Entry,
     object: &Value,
 ) -> Result<Arc<Entry>, CommitError> {
-    replace(operation, operation.key(&operation.name), expected, object).await
+    let (key, expected) = (operation.key(&operation.name), entry.revision());
+    let Some(shape) = operation.resource.shape.filter(|_| operation.resource.has_subresource("status"))
+    else {
+        return replace(operation, key, expected, object).await;
+    };
+    // Through another shape and back it would not be quite the same.
+    let (mut stored, old) = (kinds::convert::to_stored(shape, object), entry.value());
+    let untouched = if operation.subresource == "status" { "spec" } else { "status" };
+    if let (Some(stored), Some(part)) = (stored.as_object_mut(), old.get(untouched)) {
+        stored.insert(untouched.to_owned(), part.clone());
+    }
+    let body = Body::encode(&stored, operation.resource.fields_of(&stored));
+    operation.api.store.commit(Change::Update { key, expected, body }).await
 }
 
 pub(crate) async fn replace(

@@ -180,7 +180,14 @@ fn built_in(
     }
     kinds::defaults::fill(&FACTS.structs, &resource.definition, &mut value);
     (rules.default)(&mut value);
-    Ok(value)
+    // What is stored in another shape is seen through it from the beginning.
+    Ok(match resource.shape {
+        Some(shape) => {
+            let stored = kinds::convert::to_stored(shape, &value);
+            kinds::convert::from_stored(shape, resource, stored)
+        }
+        None => value,
+    })
 }
 
 fn custom(resource: &Resource, mut value: Value, unknown: &mut Vec<String>) -> Result<Value, String> {

@@ -1,7 +1,7 @@
 //! Who owns which field: `metadata.managedFields`, for writes of all kinds.
 
 use super::{Operation, decode};
-use crate::kinds;
+use crate::kinds::{self, Kept};
 use crate::registry::Served;
 use crate::resource::Resource;
 use crate::status::{Cause, Status};
@@ -19,15 +19,8 @@ pub(crate) fn update(operation: &Operation<'_>, live: Option<&Value>, new: &mut 
 /// The same, for a manager that the request did not name.
 pub(crate) fn update_as(operation: &Operation<'_>, live: Option<&Value>, new: &mut Value, manager: &str) {
     // What is new is compared with what nothing looks like: some kinds spell out even what is empty.
-    let nothing = match live {
-        Some(_) => None,
-        None => decode::blank(&operation.resource),
-    };
-    update_from(operation, live.or(nothing.as_ref()), new, manager);
-}
-
-fn update_from(operation: &Operation<'_>, live: Option<&Value>, new: &mut Value, manager: &str) {
-    let tracked = with_context(operation, |context| apply::update(live, new, manager, context));
+    let tracked =
+        with_context(operation, |context| apply::update(live.or(context.blank), new, manager, context));
     if let Err(error) = tracked {
         tracing::debug!(%error, resource = operation.resource.plural, "a write is not tracked");
     }
@@ -40,8 +33,6 @@ pub(crate) fn apply(
     intent: &Value,
 ) -> Result<Value, Status> {
     let options = &operation.options;
-    let tracked = live.and_then(|live| from_the_start(operation, live));
-    let live = tracked.as_ref().or(live);
     let applied = with_context(operation, |context| {
         apply::apply(live, intent, &options.manager, options.force, context)
     });
@@ -60,27 +51,6 @@ pub(crate) fn apply(
     }
 }
 
-/// An object of a built-in kind that nobody was tracked on, with an owner for what it holds: for that only, and not for
-/// what its kind spells out though it is empty.
-fn from_the_start(operation: &Operation<'_>, live: &Value) -> Option<Value> {
-    if live
-        .pointer("/metadata/managedFields")
-        .and_then(Value::as_array)
-        .is_some_and(|entries| !entries.is_empty())
-    {
-        return None;
-    }
-    let blank = decode::blank(&operation.resource)?;
-    let mut tracked = live.clone();
-    if let (Some(fields), Some(blank)) = (tracked.as_object_mut(), blank.as_object()) {
-        fields.retain(|name, value| {
-            value.as_object().is_none_or(|value| !value.is_empty()) || !blank.contains_key(name)
-        });
-    }
-    update_from(operation, Some(&blank), &mut tracked, "before-first-apply");
-    Some(tracked)
-}
-
 fn with_context<T>(operation: &Operation<'_>, run: impl FnOnce(&Context<'_>) -> T) -> T {
     let resource = &operation.resource;
     let served = operation.api.registry.served();
@@ -94,7 +64,9 @@ fn with_context<T>(operation: &Operation<'_>, run: impl FnOnce(&Context<'_>) -> 
     };
     let convert = conversion(resource, &served);
     let reset_fields = reset_fields(resource, &operation.subresource);
+    let blank = decode::blank(resource);
     let context = Context {
+        blank: blank.as_ref(),
         schema: &schema,
         convert: &*convert,
         now: operation.api.clock.now(),
@@ -108,11 +80,17 @@ fn with_context<T>(operation: &Operation<'_>, run: impl FnOnce(&Context<'_>) -> 
 
 /// Conversion between the shapes of a built-in kind.
 struct Shapes {
+    group: String,
     plural: String,
 }
 
 impl Convert for Shapes {
     fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConvertError> {
+        // Who owned fields through another group is not known to this one.
+        let group = |version: &str| version.split_once('/').map_or("", |(group, _)| group).to_owned();
+        if group(api_version) != self.group {
+            return Err(ConvertError::MissingVersion);
+        }
         kinds::convert::between(&self.plural, object, api_version).ok_or(ConvertError::MissingVersion)
     }
 }
@@ -120,7 +98,7 @@ impl Convert for Shapes {
 fn conversion(resource: &Resource, served: &Served) -> Box<dyn Convert> {
     if !resource.custom {
         return match kinds::convert::has_shapes(&resource.plural) {
-            true => Box::new(Shapes { plural: resource.plural.clone() }),
+            true => Box::new(Shapes { group: resource.group.clone(), plural: resource.plural.clone() }),
             false => Box::new(Same),
         };
     }
@@ -136,8 +114,14 @@ fn conversion(resource: &Resource, served: &Served) -> Box<dyn Convert> {
 fn reset_fields(resource: &Resource, subresource: &str) -> ResetFields {
     let fields: &[&[&str]] = match (resource.rules, subresource) {
         (Some(_), "") if resource.has_subresource("status") => &[&["status"]],
-        (Some(rules), "status") if rules.status_alone => &[&["metadata"], &["spec"]],
-        (Some(_), "status") => &[&["spec"]],
+        (Some(rules), "status") => match rules.status_keeps {
+            Kept::All => &[&["spec"], &["metadata"]],
+            Kept::Fields([]) => &[&["spec"]],
+            Kept::Fields(["labels"]) => &[&["spec"], &["metadata", "labels"]],
+            Kept::Fields(_) => {
+                &[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]]
+            }
+        },
         (Some(_), "finalize") => &[&["status"]],
         (None, "") if resource.has_subresource("status") => &[&["status"]],
         (None, "status") => &[&["metadata"], &["spec"]],
@@ -149,6 +133,10 @@ fn reset_fields(resource: &Resource, subresource: &str) -> ResetFields {
     }
     let filter = || Filter::Exclude(FieldSet::of_fields(fields));
     reset.insert(resource.api_version(), filter());
+    if !resource.custom {
+        let versions = kinds::convert::versions(&resource.group, &resource.plural);
+        reset.extend(versions.into_iter().map(|version| (version, filter())));
+    }
     // Through a custom object's status nobody owns the rest, in whichever version; the object itself knows only its own.
     if resource.custom && subresource == "status" {
         reset.extend(resource.schemas.keys().map(|version| (version.clone(), filter())));

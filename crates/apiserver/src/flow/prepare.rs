@@ -2,7 +2,7 @@
 
 use super::{Operation, decode};
 use crate::facts::FACTS;
-use crate::kinds::{self, child, text};
+use crate::kinds::{self, Kept, Raised, Rules, child, text};
 use crate::resource::Resource;
 use crate::status::Status;
 use serde_json::{Map, Value, json};
@@ -92,13 +92,15 @@ pub(crate) fn create(operation: &Operation<'_>, object: &mut Value) {
     }
     match resource.rules {
         Some(rules) => {
-            if resource.has_subresource("status")
-                && !rules.brings_status
-                && let Some(object) = object.as_object_mut()
-            {
-                put(object, "status", decode::blank(resource).as_ref().and_then(|blank| blank.get("status")));
+            if resource.has_subresource("status") && !rules.brings_status {
+                let blank = decode::blank(resource);
+                in_stored_shape(resource, object, |object| {
+                    if let Some(object) = object.as_object_mut() {
+                        put(object, "status", blank.as_ref().and_then(|blank| blank.get("status")));
+                    }
+                });
             }
-            if rules.generation {
+            if rules.generation && rules.raised != Raised::Later {
                 child(object, "metadata").insert("generation".to_owned(), json!(1));
             }
             kinds::disabled::drop(&resource.definition, object);
@@ -128,7 +130,12 @@ pub(crate) fn update(operation: &Operation<'_>, new: &mut Value, old: &Value) {
     match resource.rules {
         Some(rules) => {
             if rules.owned.is_empty() {
-                keep_to_subresource(operation, new, old);
+                in_stored_shape(resource, new, |new| match resource.shape {
+                    Some(shape) => {
+                        keep_to_subresource(operation, new, &kinds::convert::to_stored(shape, old));
+                    }
+                    None => keep_to_subresource(operation, new, old),
+                });
             }
             for (owner, field) in rules.owned {
                 if *owner != operation.subresource
@@ -137,20 +144,21 @@ pub(crate) fn update(operation: &Operation<'_>, new: &mut Value, old: &Value) {
                     put(new, field, old.get(*field));
                 }
             }
+            if operation.subresource == "status" {
+                keep_metadata(rules, new, old_metadata);
+                (rules.prepare_status)(operation, new, old);
+            }
             kinds::disabled::drop(&resource.definition, new);
             (rules.prepare_update)(new, old);
-            if rules.status_alone && operation.subresource == "status" {
-                metadata_as_before(new, old);
-            }
         }
         None => custom_update(operation, resource, new, old),
     }
-    let raises = match resource.rules {
-        Some(rules) => rules.generation && rules.raises_generation && differs_beside_metadata(new, old, true),
-        None => operation.subresource.is_empty() && differs_beside_metadata(new, old, false),
+    let raised = match resource.rules {
+        Some(rules) => rules.generation && raises(rules, &operation.subresource, new, old),
+        None => operation.subresource != "status" && differs_beside_metadata(new, old, false),
     };
     let metadata = child(new, "metadata");
-    if raises {
+    if raised {
         let before = old_metadata.get("generation").and_then(Value::as_i64).unwrap_or(0);
         metadata.insert("generation".to_owned(), json!(before.saturating_add(1)));
     }
@@ -165,6 +173,18 @@ pub(crate) fn update(operation: &Operation<'_>, new: &mut Value, old: &Value) {
         put(metadata, "deletionGracePeriodSeconds", old_metadata.get("deletionGracePeriodSeconds"));
     }
     metadata.remove("selfLink");
+}
+
+/// Changes an object as it is stored: another shape may keep parts of its status elsewhere.
+fn in_stored_shape(resource: &Resource, object: &mut Value, change: impl FnOnce(&mut Value)) {
+    match resource.shape {
+        Some(shape) => {
+            let mut stored = kinds::convert::to_stored(shape, object);
+            change(&mut stored);
+            *object = kinds::convert::from_stored(shape, resource, stored);
+        }
+        None => change(object),
+    }
 }
 
 /// An object's own path leaves its status as it was, and the status' path all that is not status or metadata.
@@ -183,15 +203,25 @@ fn keep_to_subresource(operation: &Operation<'_>, new: &mut Value, old: &Value) 
     }
 }
 
-/// Of the metadata only who owns what may change.
-fn metadata_as_before(new: &mut Value, old: &Value) {
-    let kept = ["managedFields", "resourceVersion"]
-        .map(|field| (field, new.pointer(&format!("/metadata/{field}")).cloned()));
-    if let Some(metadata) = old.get("metadata").and_then(Value::as_object) {
-        *child(new, "metadata") = metadata.clone();
+/// What of the metadata is not for the status' path to change.
+fn keep_metadata(rules: &Rules, new: &mut Value, old: &Map<String, Value>) {
+    const ALL: &[&str] = &["labels", "annotations", "finalizers", "ownerReferences"];
+    let fields = match rules.status_keeps {
+        Kept::All => ALL,
+        Kept::Fields(fields) => fields,
+    };
+    for field in fields {
+        put(child(new, "metadata"), field, old.get(*field));
     }
-    for (field, value) in kept {
-        put(child(new, "metadata"), field, value.as_ref());
+}
+
+fn raises(rules: &Rules, subresource: &str, new: &Value, old: &Value) -> bool {
+    let differs =
+        |field: &str| subresource != "status" && new["metadata"].get(field) != old["metadata"].get(field);
+    match rules.raised {
+        Raised::Never => false,
+        Raised::ByContent | Raised::Later => differs_beside_metadata(new, old, true),
+        Raised::ByContentOr(field) => differs_beside_metadata(new, old, true) || differs(field),
     }
 }
 
@@ -223,7 +253,27 @@ fn differs_beside_metadata(new: &Value, old: &Value, nor_status: bool) -> bool {
         let counts = |name: &str| name != "metadata" && !(nor_status && name == "status");
         fields.filter(|(name, _)| counts(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
     };
-    rest(new) != rest(old)
+    let (new, old) = (rest(new), rest(old));
+    new != old && without_empty_lists(new) != without_empty_lists(old)
+}
+
+/// For Go a list with nothing in it is no list.
+fn without_empty_lists(fields: Vec<(String, Value)>) -> Vec<(String, Value)> {
+    fn tidy(value: Value) -> Option<Value> {
+        match value {
+            Value::Null => None,
+            Value::Array(items) if items.is_empty() => None,
+            Value::Array(items) => {
+                Some(Value::Array(items.into_iter().map(|item| tidy(item).unwrap_or_default()).collect()))
+            }
+            Value::Object(fields) => {
+                let fields = fields.into_iter().filter_map(|(name, value)| Some((name, tidy(value)?)));
+                Some(Value::Object(fields.collect()))
+            }
+            other => Some(other),
+        }
+    }
+    fields.into_iter().filter_map(|(name, value)| Some((name, tidy(value)?))).collect()
 }
 
 fn put(object: &mut Map<String, Value>, field: &str, value: Option<&Value>) {

@@ -1,7 +1,8 @@
 //! Whether an object may be stored: its metadata, then what its kind or schema says.
 
 use super::Operation;
-use crate::kinds::{Fixed, Rules, text};
+use crate::crd::scale;
+use crate::kinds::{self, Fixed, Rules, text};
 use crate::query::causes;
 use crate::resource::Resource;
 use crate::status::{Named, Status};
@@ -19,6 +20,7 @@ pub(crate) fn create(operation: &Operation<'_>, object: &Value) -> Result<(), St
             let mut errors = metadata(resource, object, rules.name);
             errors.extend(core_finalizers(resource, rules, object));
             errors.extend((rules.validate)(object));
+            errors.extend(kinds::validate::object(&resource.definition, object));
             errors
         }
         None => match types(resource, object) {
@@ -26,6 +28,9 @@ pub(crate) fn create(operation: &Operation<'_>, object: &Value) -> Result<(), St
                 let mut errors = metadata(resource, object, NameRule::Subdomain);
                 if let Some(schema) = &resource.schema {
                     errors.extend(validate::validate(schema, object, &Path::root()));
+                }
+                if let Some(paths) = &resource.scale {
+                    errors.extend(scale::validate(paths, object, false));
                 }
                 by_rules(operation, object, None, &mut errors);
                 errors
@@ -56,6 +61,9 @@ pub(crate) fn update(operation: &Operation<'_>, new: &Value, old: &Value) -> Res
                 errors.extend(core_finalizers(resource, rules, new));
                 errors.extend((rules.validate)(new));
             }
+            if operation.subresource.is_empty() {
+                errors.extend(kinds::validate::object(&resource.definition, new));
+            }
         }
         None => {
             let wrong = types(resource, new);
@@ -68,6 +76,9 @@ pub(crate) fn update(operation: &Operation<'_>, new: &Value, old: &Value) -> Res
                     "status" => validate::validate_status_update(schema, new, old),
                     _ => validate::validate_update(schema, new, old, &Path::root()),
                 });
+            }
+            if let Some(paths) = &resource.scale {
+                errors.extend(scale::validate(paths, new, operation.subresource == "status"));
             }
             by_rules(operation, new, Some(old), &mut errors);
         }
@@ -113,6 +124,10 @@ fn changed_fixed(rules: &Rules, new: &Value, old: &Value) -> Vec<FieldError> {
         errors.push(match fixed {
             Fixed::Invalid(why) => FieldError::invalid(&path, value, *why),
             Fixed::Forbidden(why) => FieldError::forbidden(&path, *why),
+            Fixed::Shown(why, shown) => {
+                let shown = shown(&value);
+                FieldError::invalid(&path, value, *why).showing(shown)
+            }
         });
     }
     errors
@@ -183,6 +198,8 @@ fn refuse(resource: &Resource, object: &Value, errors: &[FieldError]) -> Result<
         "" => &resource.kind,
         kind => kind,
     };
-    let named = Named { group: &resource.group, kind };
+    // What is stored in the shape of another group is judged there.
+    let group = resource.shape.map_or(resource.group.as_str(), |shape| shape.stored_group());
+    let named = Named { group, kind };
     Err(Status::invalid(named, text(object, &["metadata", "name"]), causes(errors)))
 }

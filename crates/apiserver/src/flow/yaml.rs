@@ -1,7 +1,8 @@
-//! YAML as bodies have it: a value, and the keys that were given twice.
+//! YAML as bodies have it and as Go reads it: a value, whose keys, too, are read for what they look like, and the keys that
+//! were given twice.
 
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
-use serde_json::Value;
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
 use serde_saphyr::Spanned;
 use std::cell::RefCell;
 use std::fmt;
@@ -35,7 +36,8 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Document, String> {
 
 fn with_duplicates(text: &str) -> Result<(Value, Vec<String>), String> {
     let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
-    let value =
+    let text = first_document(text);
+    let Tree(value) =
         serde_saphyr::from_str_with_options(text, options).map_err(|error| told(&error.to_string()))?;
     let duplicates = RefCell::default();
     let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
@@ -109,6 +111,21 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 }
 
+/// What comes before the line that begins a second document; the rest is not looked at.
+fn first_document(text: &str) -> &str {
+    let is_mark = |line: &str| line.trim_end() == "---" || line.starts_with("--- ");
+    let (mut at, mut begun) = (0, false);
+    for line in text.split_inclusive('\n') {
+        if begun && is_mark(line) {
+            return &text[..at];
+        }
+        // What a first mark begins is the first document.
+        begun |= is_mark(line) || !(line.trim().is_empty() || line.starts_with(['#', '%']));
+        at += line.len();
+    }
+    text
+}
+
 fn make_whole(value: &mut Value) {
     match value {
         Value::Number(number) if number.is_f64() => {
@@ -141,6 +158,89 @@ fn too_deep(value: &Value, left: usize) -> bool {
     }
 }
 
+/// A document.
+struct Tree(Value);
+
+impl<'de> Deserialize<'de> for Tree {
+    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
+        source.deserialize_any(Nodes).map(Tree)
+    }
+}
+
+struct Nodes;
+
+impl<'de> Visitor<'de> for Nodes {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_none<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, source: D) -> Result<Value, D::Error> {
+        source.deserialize_any(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(Tree(item)) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Value::Array(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut fields = Map::new();
+        while let Some(key) = entries.next_key_seed(Key)? {
+            let Tree(value) = entries.next_value()?;
+            fields.insert(key, value);
+        }
+        Ok(Value::Object(fields))
+    }
+}
+
+/// What stands before a colon: a key that looks like a truth or a number is read as one, and written as text again.
+struct Key;
+
+impl<'de> DeserializeSeed<'de> for Key {
+    type Value = String;
+
+    fn deserialize<D: Deserializer<'de>>(self, source: D) -> Result<String, D::Error> {
+        match source.deserialize_any(Nodes)? {
+            Value::String(text) => Ok(text),
+            scalar @ (Value::Bool(_) | Value::Number(_)) => Ok(json::to_string(&scalar)),
+            _ => Err(D::Error::custom("unsupported map key")),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,8 +248,8 @@ mod tests {
 
     #[test]
     fn keys_given_twice_are_told_with_their_lines() {
-        let document = read(b"a: 1\nb:\n  x: 1\n  x: 2\n  y: {z: 1, z: 3}\na: 4.0\n").expect("YAML");
-        assert_eq!(document.value, json!({"a": 4, "b": {"x": 2, "y": {"z": 3}}}));
+        let document = read(b"a: 1\nb:\n  x: 1\n  x: 2\n  w: {z: 1, z: 3}\na: 4.0\n").expect("YAML");
+        assert_eq!(document.value, json!({"a": 4, "b": {"x": 2, "w": {"z": 3}}}));
         let lines = ["line 4: key \"x\"", "line 5: key \"z\"", "line 6: key \"a\""];
         let expected: Vec<String> = lines.iter().map(|line| format!("{line} already set in map")).collect();
         assert_eq!(document.duplicates, expected);
@@ -157,5 +257,14 @@ mod tests {
             read(br#"{"a": 1, "a": 2}"#).expect("JSON").duplicates,
             ["line 1: key \"a\" already set in map"]
         );
+    }
+
+    #[test]
+    fn keys_are_read_as_go_reads_them() {
+        let read = |text: &str| read(text.as_bytes()).expect("YAML").value;
+        assert_eq!(read("n: 1\n\"y\": 2\n3: x\non: z\n"), json!({"false": 1, "y": 2, "3": "x", "true": "z"}));
+        assert_eq!(read("a: {b: [1, ~, yes]}\n"), json!({"a": {"b": [1, null, true]}}));
+        assert_eq!(read("# c\n---\na: 1\n---\nb: 2\n"), json!({"a": 1}));
+        assert_eq!(read("a: &x {b: 1}\nc: *x\n"), json!({"a": {"b": 1}, "c": {"b": 1}}));
     }
 }

@@ -108,7 +108,7 @@ pub(super) fn namespace_update(new: &Value, _old: &Value, subresource: &str) -> 
 }
 
 /// What is wrong with a key of a ConfigMap or a Secret.
-fn config_key(key: &str) -> Vec<String> {
+pub(super) fn config_key(key: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if key.len() > 253 {
         wrong.push("must be no more than 253 characters".to_owned());
@@ -278,45 +278,6 @@ pub(super) fn secret_update(new: &Value, old: &Value, _subresource: &str) -> Vec
         errors.push(FieldError::invalid(&Path::new("type"), text(new, &["type"]), "field is immutable"));
     }
     errors.extend(immutable(new, old, &["data"]));
-    errors
-}
-
-pub(super) fn event(event: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let namespace = text(event, &["metadata", "namespace"]);
-    let involved = text(event, &["involvedObject", "namespace"]);
-    let mismatch = || {
-        let path = Path::new("involvedObject").child("namespace");
-        FieldError::invalid(&path, involved, "does not match event.namespace")
-    };
-    if text(event, &["eventTime"]).is_empty() {
-        let matches = if involved.is_empty() { namespace == "default" } else { namespace == involved };
-        if !matches {
-            errors.push(mismatch());
-        }
-    } else {
-        if involved.is_empty() && namespace != "default" && namespace != "kube-system" {
-            errors.push(mismatch());
-        }
-        let reporter = text(event, &["reportingComponent"]);
-        let path = Path::new("reportingComponent");
-        if reporter.is_empty() {
-            errors.push(FieldError::required(&path, ""));
-        }
-        errors.extend(
-            names::qualified(reporter).into_iter().map(|why| FieldError::invalid(&path, reporter, why)),
-        );
-        for (field, most) in [("reportingInstance", 128), ("action", 128), ("reason", 128), ("message", 1024)]
-        {
-            let (path, length) = (Path::new(field), text(event, &[field]).len());
-            if length == 0 && field != "message" {
-                errors.push(FieldError::required(&path, ""));
-            }
-            if length > most {
-                errors.push(FieldError::invalid(&path, "", format!("can have at most {most} characters")));
-            }
-        }
-    }
     errors
 }
 

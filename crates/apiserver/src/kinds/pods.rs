@@ -5,8 +5,25 @@ use crate::admission::list;
 use crate::flow::Operation;
 use serde_json::{Map, Value, json};
 
+/// The first of a pod's addresses has a field of its own, from before there could be several. That field counts.
+pub(super) fn addresses(pod: &mut Value) {
+    let Some(status) = pod.get_mut("status").and_then(Value::as_object_mut) else { return };
+    let own = status.get("podIP").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let first = status.get("podIPs").and_then(|all| all.get(0)).map(|first| text(first, &["ip"]).to_owned());
+    match first {
+        Some(first) if own == first => {}
+        Some(first) if own.is_empty() => _ = status.insert("podIP".to_owned(), json!(first)),
+        None if own.is_empty() => {}
+        _ => _ = status.insert("podIPs".to_owned(), json!([{"ip": own}])),
+    }
+}
+
 /// A new pod waits, in the quality of service that its resources ask for.
 pub(super) fn prepare(operation: &Operation<'_>, pod: &mut Value) {
+    let grace = pod.pointer_mut("/spec/terminationGracePeriodSeconds");
+    if let Some(grace) = grace.filter(|grace| grace.as_i64().is_some_and(|seconds| seconds < 0)) {
+        *grace = json!(1);
+    }
     let quality = quality(pod.get("spec").unwrap_or(&Value::Null));
     let gated =
         pod.pointer("/spec/schedulingGates").and_then(Value::as_array).is_some_and(|gates| !gates.is_empty());

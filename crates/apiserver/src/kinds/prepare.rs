@@ -16,6 +16,16 @@ fn protect(object: &mut Value, finalizer: &str) {
 
 pub(super) fn claim(_: &Operation<'_>, claim: &mut Value) {
     protect(claim, "kubernetes.io/pvc-protection");
+    let spec = child(claim, "spec");
+    let old = |source: &Value| match (text(source, &["apiGroup"]), text(source, &["kind"])) {
+        ("", "PersistentVolumeClaim") => !text(source, &["name"]).is_empty(),
+        ("snapshot.storage.k8s.io", "VolumeSnapshot") => !text(source, &["name"]).is_empty(),
+        _ => false,
+    };
+    // The old field never said anything else, and is not refused for it.
+    if spec.get("dataSourceRef").is_none_or(Value::is_null) && !spec.get("dataSource").is_some_and(old) {
+        spec.remove("dataSource");
+    }
     claim_source(claim);
 }
 
@@ -42,17 +52,53 @@ pub(super) fn service_account(account: &mut Value) {
     secrets.filter_map(Value::as_object_mut).for_each(|secret| secret.retain(|field, _| field == "name"));
 }
 
-/// A driver's generation begins with its first change.
-pub(super) fn csi_driver_update(new: &mut Value, old: &Value) {
-    if new.get("spec") != old.get("spec") {
-        let before = old.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
-        child(new, "metadata").insert("generation".to_owned(), json!(before.saturating_add(1)));
+/// Of a new claim the phase is known only when it is read again.
+pub(super) fn unsettled_claim(claim: &Value) -> Option<Value> {
+    let mut written = claim.clone();
+    child(&mut written, "status").remove("phase").map(|_| written)
+}
+
+/// Of a new job, too, the labels that it has from its pods: they are given after it was looked through for what is missing.
+pub(super) fn unsettled_job(job: &Value) -> Option<Value> {
+    let labels = job.pointer("/metadata/labels")?;
+    if Some(labels) != job.pointer("/spec/template/metadata/labels") {
+        return None;
+    }
+    let mut written = job.clone();
+    child(&mut written, "metadata").remove("labels").map(|_| written)
+}
+
+/// The first of a node's networks has a field of its own, from before there could be several. That field counts.
+pub(super) fn node_addresses(node: &mut Value) {
+    let Some(spec) = node.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    let first = spec.get("podCIDRs").and_then(|all| all.get(0)).and_then(Value::as_str).unwrap_or_default();
+    let own = spec.get("podCIDR").and_then(Value::as_str).unwrap_or_default();
+    match (own.to_owned(), first.to_owned()) {
+        (own, first) if own == first => {}
+        (own, first) if own.is_empty() => _ = spec.insert("podCIDR".to_owned(), json!(first)),
+        (own, _) => _ = spec.insert("podCIDRs".to_owned(), json!([own])),
     }
 }
 
 pub(super) fn volume(operation: &Operation<'_>, volume: &mut Value) {
     protect(volume, "kubernetes.io/pv-protection");
     child(volume, "status").insert("lastPhaseTransitionTime".to_owned(), json!(operation.now()));
+}
+
+/// When the phase changes, the time is noted, unless the client did so.
+pub(super) fn volume_status(operation: &Operation<'_>, new: &mut Value, old: &Value) {
+    const TIME: &str = "lastPhaseTransitionTime";
+    let before = old["status"].get(TIME).cloned();
+    let same = text(new, &["status", "phase"]) == text(old, &["status", "phase"]);
+    let status = child(new, "status");
+    let given = status.get(TIME).cloned();
+    match before {
+        Some(before) if same && given.is_none() => _ = status.insert(TIME.to_owned(), before),
+        before if !same && (given.is_none() || given == before) => {
+            status.insert(TIME.to_owned(), json!(operation.now()));
+        }
+        _ => {}
+    }
 }
 
 pub(super) fn attributes_class(_: &Operation<'_>, class: &mut Value) {

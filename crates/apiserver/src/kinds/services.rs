@@ -246,7 +246,8 @@ fn give_back(new: &mut Value, old: &Value) {
         if same(new, "clusterIP") && same(new, "clusterIPs") {
             unneeded.extend(["clusterIP", "clusterIPs"]);
         }
-        unneeded.extend(["ipFamilies", "ipFamilyPolicy"].into_iter().filter(|field| same(new, field)));
+        let others = ["ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"];
+        unneeded.extend(others.into_iter().filter(|field| same(new, field)));
     }
     let has_ports = |kind: &str| matches!(kind, "NodePort" | "LoadBalancer");
     let checks_health = |service: &Value, kind: &str| {

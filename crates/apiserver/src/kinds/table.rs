@@ -1,6 +1,6 @@
 //! The rows.
 
-use super::{checks, pods, prepare, services, warnings, workloads};
+use super::{checks, events, pods, prepare, services, shown, validate, warnings, workloads};
 use crate::admission;
 use crate::crd;
 use crate::flow::Operation;
@@ -14,6 +14,8 @@ use windlass_schema::meta::NameRule;
 pub(crate) enum Dependents {
     /// By finalizers, as the deletion asks.
     Collected,
+    /// The same; where it asks for nothing, they stay.
+    Orphaned,
     /// Not at all.
     Ignored,
 }
@@ -23,9 +25,36 @@ pub(crate) enum Dependents {
 pub(crate) enum Fixed {
     Invalid(&'static str),
     Forbidden(&'static str),
+    /// The value is shown by a function, as Go shows it.
+    Shown(&'static str, fn(&Value) -> String),
 }
 
+const IMMUTABLE: &str = "field is immutable";
+const SELECTOR: Fixed = Fixed::Shown(IMMUTABLE, shown::selector);
+const ROLE: Fixed = Fixed::Shown("cannot change roleRef", shown::role);
 const FIXED: Fixed = Fixed::Invalid("field is immutable");
+
+/// What raises an object's generation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Raised {
+    /// A change of anything but metadata and status.
+    ByContent,
+    /// That, or a change of this field of the metadata.
+    ByContentOr(&'static str),
+    /// That; and a new object has none.
+    Later,
+    /// Nothing: it is 1 for good.
+    Never,
+}
+
+/// What of the metadata the path of the status leaves as it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// These fields.
+    Fields(&'static [&'static str]),
+    /// All that a client may set.
+    All,
+}
 
 /// What is special about a kind.
 #[derive(Debug)]
@@ -38,12 +67,15 @@ pub(crate) struct Rules {
     pub(crate) unconditional_update: bool,
     /// May an update create what is not there?
     pub(crate) create_on_update: bool,
-    /// Has it a generation?
+    /// Does it have a generation?
     pub(crate) generation: bool,
-    /// Does a change of the spec raise the generation?
-    pub(crate) raises_generation: bool,
-    /// Does an update of the status leave the metadata as it was?
-    pub(crate) status_alone: bool,
+    /// If so, what raises it?
+    pub(crate) raised: Raised,
+    /// What of the metadata does not change through the status?
+    pub(crate) status_keeps: Kept,
+    /// A new object as it is written where that is not how it is read: with what is filled in only when it is read again,
+    /// the first update writes more than it changes.
+    pub(crate) unsettled: fn(&Value) -> Option<Value>,
     /// What is allowed and unwise, in words for the client; given the object as it was, if it was.
     pub(crate) warn: fn(&Value, Option<&Value>) -> Vec<String>,
     /// Does the reference keep no cache of it?
@@ -66,6 +98,8 @@ pub(crate) struct Rules {
     pub(crate) prepare_create: fn(&Operation<'_>, &mut Value),
     /// What an update sets whatever the client sent; given the object as it was.
     pub(crate) prepare_update: fn(&mut Value, &Value),
+    /// What an update of the status sets; given the object as it was.
+    pub(crate) prepare_status: fn(&Operation<'_>, &mut Value, &Value),
     pub(crate) validate: fn(&Value) -> Vec<FieldError>,
     /// Given the object as it was, and the subresource.
     pub(crate) validate_update: fn(&Value, &Value, &str) -> Vec<FieldError>,
@@ -77,6 +111,8 @@ pub(crate) struct Rules {
     pub(crate) first_deletion: Option<fn(&mut Value, &str)>,
     /// Does an update check the metadata's changes a second time?
     pub(crate) repeats_metadata: bool,
+    /// What who deletes is told when nothing is said about dependents.
+    pub(crate) deletion_warning: &'static str,
     /// Does a deletion answer with what was deleted?
     pub(crate) shows_deleted: bool,
     /// For what needs time to stop: how many seconds, given what was asked for.
@@ -93,8 +129,9 @@ const PLAIN: Rules = Rules {
     unconditional_update: true,
     create_on_update: false,
     generation: false,
-    raises_generation: true,
-    status_alone: false,
+    raised: Raised::ByContent,
+    status_keeps: Kept::Fields(&[]),
+    unsettled: |_| None,
     warn: |_, _| Vec::new(),
     uncached: false,
     selectable: &[],
@@ -106,12 +143,14 @@ const PLAIN: Rules = Rules {
     allocate: |_, _, _| Ok(()),
     prepare_create: |_, _| {},
     prepare_update: |_, _| {},
+    prepare_status: |_, _, _| {},
     validate: |_| Vec::new(),
     validate_update: |_, _, _| Vec::new(),
     fixed: &[],
     revalidates: true,
     first_deletion: None,
     repeats_metadata: true,
+    deletion_warning: "",
     shows_deleted: false,
     grace: None,
     deprecated: "",
@@ -168,8 +207,8 @@ static TABLE: &[Rules] = &[
         repeats_metadata: false,
         dependents: Dependents::Ignored,
         selectable: EVENT_FIELDS,
-        validate: checks::event,
-        validate_update: |new, _, _| checks::event(new),
+        validate: events::core,
+        validate_update: |new, _, _| events::core(new),
         revalidates: false,
         ..PLAIN
     },
@@ -202,7 +241,8 @@ static TABLE: &[Rules] = &[
     },
     Rules {
         plural: "pods",
-        warn: |new, _| warnings::pod(new),
+        status_keeps: Kept::Fields(&["ownerReferences"]),
+        warn: warnings::pod,
         validate: workloads::pod,
         validate_update: workloads::pod_update,
         revalidates: false,
@@ -218,6 +258,7 @@ static TABLE: &[Rules] = &[
             ("status.podIP", &["status", "podIP"]),
             ("status.nominatedNodeName", &["status", "nominatedNodeName"]),
         ],
+        default: pods::addresses,
         admit: admission::pod,
         check: admission::check_pod,
         grace: Some(pods::grace),
@@ -225,11 +266,16 @@ static TABLE: &[Rules] = &[
         prepare_update: pods::prepare_update,
         ..PLAIN
     },
-    Rules { plural: "podtemplates", shows_deleted: true, generation: true, ..PLAIN },
+    Rules {
+        plural: "podtemplates",
+        check: admission::check_template,
+        shows_deleted: true,
+        generation: true,
+        ..PLAIN
+    },
     Rules {
         plural: "services",
         warn: |new, _| warnings::service(new),
-        validate: workloads::service,
         validate_update: workloads::service_update,
         revalidates: false,
         shows_deleted: true,
@@ -250,30 +296,43 @@ static TABLE: &[Rules] = &[
     Rules { plural: "limitranges", create_on_update: true, ..PLAIN },
     Rules {
         plural: "nodes",
+        validate_update: |new, old, _| validate::node_update(new, old),
         selectable: &[("spec.unschedulable", &["spec", "unschedulable"])],
         brings_status: true,
+        default: prepare::node_addresses,
         prepare_create: prepare::node,
         ..PLAIN
     },
     Rules {
         plural: "persistentvolumeclaims",
+        unsettled: prepare::unsettled_claim,
         shows_deleted: true,
         admit: admission::claim,
         check: admission::check_claim,
         prepare_create: prepare::claim,
         prepare_update: |new, _| prepare::claim_source(new),
+        validate_update: |new, old, sub| {
+            if sub.is_empty() { validate::claim_update(new, old) } else { Vec::new() }
+        },
         warn: |new, _| warnings::claim(new),
         ..PLAIN
     },
     Rules {
         plural: "persistentvolumes",
+        prepare_status: prepare::volume_status,
         shows_deleted: true,
         prepare_create: prepare::volume,
+        validate_update: |new, old, sub| {
+            if sub.is_empty() { validate::volume_update(new, old) } else { Vec::new() }
+        },
         warn: |new, _| warnings::volume(new),
         ..PLAIN
     },
     Rules {
         plural: "replicationcontrollers",
+        check: admission::check_template,
+        dependents: Dependents::Orphaned,
+        validate: workloads::replication_controller,
         warn: warnings::template,
         generation: true,
         selectable: &[("status.replicas", &["status", "replicas"])],
@@ -282,17 +341,21 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "apps",
         plural: "deployments",
+        check: admission::check_template,
+        raised: Raised::ByContentOr("annotations"),
+        status_keeps: Kept::Fields(&["labels"]),
         warn: warnings::template,
         validate: workloads::deployment,
         validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::deployment(new) },
         revalidates: false,
-        fixed: &[("spec.selector", FIXED)],
+        fixed: &[("spec.selector", SELECTOR)],
         generation: true,
         ..PLAIN
     },
     Rules {
         group: "apps",
         plural: "statefulsets",
+        check: admission::check_template,
         warn: warnings::template,
         validate: workloads::stateful_set,
         validate_update: workloads::stateful_set_update,
@@ -303,11 +366,12 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "apps",
         plural: "replicasets",
+        check: admission::check_template,
         warn: warnings::template,
         validate: workloads::replica_set,
         validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::replica_set(new) },
         revalidates: false,
-        fixed: &[("spec.selector", FIXED)],
+        fixed: &[("spec.selector", SELECTOR)],
         generation: true,
         selectable: &[("status.replicas", &["status", "replicas"])],
         ..PLAIN
@@ -315,11 +379,12 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "apps",
         plural: "daemonsets",
+        check: admission::check_template,
         warn: warnings::template,
         validate: workloads::daemon_set,
         validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::daemon_set(new) },
         revalidates: false,
-        fixed: &[("spec.selector", FIXED)],
+        fixed: &[("spec.selector", SELECTOR)],
         generation: true,
         prepare_create: prepare::daemon_set,
         prepare_update: prepare::daemon_set_update,
@@ -328,12 +393,17 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "batch",
         plural: "jobs",
+        check: admission::check_template,
+        deletion_warning: "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background \
+                           to remove them or set propagationPolicy=Orphan to suppress this warning",
+        dependents: Dependents::Orphaned,
+        unsettled: prepare::unsettled_job,
         warn: warnings::template,
         validate: workloads::job,
-        validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::job(new) },
+        validate_update: workloads::job_update,
         revalidates: false,
         fixed: &[
-            ("spec.selector", FIXED),
+            ("spec.selector", SELECTOR),
             ("spec.template", FIXED),
             ("spec.completionMode", FIXED),
             ("spec.podFailurePolicy", FIXED),
@@ -349,6 +419,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "batch",
         plural: "cronjobs",
+        check: admission::check_template,
         warn: warnings::cron_job,
         validate: workloads::cron_job,
         validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::cron_job(new) },
@@ -381,6 +452,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "discovery.k8s.io",
         plural: "endpointslices",
+        raised: Raised::ByContentOr("labels"),
         warn: warnings::endpoint_slice,
         fixed: &[("addressType", FIXED)],
         generation: true,
@@ -396,7 +468,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "rbac.authorization.k8s.io",
         plural: "rolebindings",
-        fixed: &[("roleRef", Fixed::Invalid("cannot change roleRef"))],
+        fixed: &[("roleRef", ROLE)],
         name: NameRule::PathSegment,
         create_on_update: true,
         ..PLAIN
@@ -411,7 +483,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "rbac.authorization.k8s.io",
         plural: "clusterrolebindings",
-        fixed: &[("roleRef", Fixed::Invalid("cannot change roleRef"))],
+        fixed: &[("roleRef", ROLE)],
         name: NameRule::PathSegment,
         create_on_update: true,
         ..PLAIN
@@ -427,7 +499,9 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "storage.k8s.io",
         plural: "csidrivers",
-        prepare_update: prepare::csi_driver_update,
+        validate_update: |new, old, _| validate::driver_update(new, old),
+        generation: true,
+        raised: Raised::Later,
         shows_deleted: true,
         unconditional_update: false,
         ..PLAIN
@@ -435,6 +509,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "storage.k8s.io",
         plural: "csinodes",
+        validate_update: |new, old, _| validate::csi_node_update(new, old),
         shows_deleted: true,
         unconditional_update: false,
         ..PLAIN
@@ -449,8 +524,8 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "storage.k8s.io",
         plural: "volumeattachments",
-        status_alone: true,
-        fixed: &[("spec", FIXED)],
+        status_keeps: Kept::All,
+        fixed: &[("spec", Fixed::Shown(IMMUTABLE, shown::attachment))],
         shows_deleted: true,
         unconditional_update: false,
         ..PLAIN
@@ -458,7 +533,10 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "storage.k8s.io",
         plural: "volumeattributesclasses",
-        fixed: &[("driverName", FIXED), ("parameters", FIXED)],
+        fixed: &[
+            ("driverName", Fixed::Forbidden("updates to driverName are forbidden.")),
+            ("parameters", Fixed::Forbidden("updates to parameters are forbidden.")),
+        ],
         shows_deleted: true,
         prepare_create: prepare::attributes_class,
         ..PLAIN
@@ -466,12 +544,12 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "scheduling.k8s.io",
         plural: "priorityclasses",
+        raised: Raised::Never,
         fixed: &[
             ("value", Fixed::Forbidden("may not be changed in an update.")),
             ("preemptionPolicy", FIXED),
         ],
         generation: true,
-        raises_generation: false,
         ..PLAIN
     },
     Rules {
@@ -505,6 +583,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "admissionregistration.k8s.io",
         plural: "validatingadmissionpolicies",
+        status_keeps: Kept::All,
         generation: true,
         unconditional_update: false,
         ..PLAIN
@@ -523,10 +602,17 @@ static TABLE: &[Rules] = &[
         unconditional_update: false,
         ..PLAIN
     },
-    Rules { group: "flowcontrol.apiserver.k8s.io", plural: "flowschemas", generation: true, ..PLAIN },
+    Rules {
+        group: "flowcontrol.apiserver.k8s.io",
+        plural: "flowschemas",
+        status_keeps: Kept::All,
+        generation: true,
+        ..PLAIN
+    },
     Rules {
         group: "flowcontrol.apiserver.k8s.io",
         plural: "prioritylevelconfigurations",
+        status_keeps: Kept::All,
         generation: true,
         ..PLAIN
     },
@@ -540,11 +626,18 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "resource.k8s.io",
         plural: "resourceslices",
+        fixed: &[("spec.driver", FIXED), ("spec.nodeName", FIXED), ("spec.pool.name", FIXED)],
         shows_deleted: true,
         generation: true,
         ..PLAIN
     },
-    Rules { plural: "resourcequotas", shows_deleted: true, warn: warnings::quota, ..PLAIN },
+    Rules {
+        plural: "resourcequotas",
+        shows_deleted: true,
+        warn: warnings::quota,
+        validate_update: |new, old, _| validate::quota_update(new, old),
+        ..PLAIN
+    },
     Rules {
         plural: "serviceaccounts",
         shows_deleted: true,
@@ -552,7 +645,19 @@ static TABLE: &[Rules] = &[
         prepare_update: |new, _| prepare::service_account(new),
         ..PLAIN
     },
-    Rules { group: "networking.k8s.io", plural: "servicecidrs", status_alone: true, ..PLAIN },
+    Rules {
+        group: "networking.k8s.io",
+        plural: "servicecidrs",
+        status_keeps: Kept::All,
+        validate_update: |new, old, _| validate::networks_update(new, old),
+        ..PLAIN
+    },
+    Rules {
+        group: "networking.k8s.io",
+        plural: "ipaddresses",
+        fixed: &[("spec.parentRef", Fixed::Shown(IMMUTABLE, shown::parent))],
+        ..PLAIN
+    },
     Rules {
         group: "storage.k8s.io",
         plural: "storageclasses",
@@ -568,6 +673,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "resource.k8s.io",
         plural: "resourceclaims",
+        status_keeps: Kept::All,
         fixed: &[("spec", FIXED)],
         shows_deleted: true,
         ..PLAIN
@@ -587,6 +693,8 @@ static TABLE: &[Rules] = &[
         repeats_metadata: false,
         dependents: Dependents::Ignored,
         selectable: EVENT_FIELDS,
+        validate: events::create,
+        validate_update: |new, old, _| events::update(new, old),
         uncached: true,
         revalidates: false,
         ..PLAIN

@@ -54,7 +54,11 @@ fn old_label(label: &str) -> Option<&'static str> {
     NODE_LABELS.iter().find(|(known, _)| *known == label).map(|(_, why)| *why)
 }
 
-pub(super) fn pod(pod: &Value) -> Vec<String> {
+/// About a pod, if it is new or changed in more than its metadata.
+pub(super) fn pod(pod: &Value, old: Option<&Value>) -> Vec<String> {
+    if old.is_some_and(|old| old.get("spec") == pod.get("spec")) {
+        return Vec::new();
+    }
     pod_spec(pod.get("spec").unwrap_or(&Value::Null), &Path::root())
 }
 
@@ -199,6 +203,15 @@ fn ports(spec: &Value, path: &Path) -> Vec<String> {
             for (index, port) in items(container, "ports").enumerate() {
                 let path = path.child(field).index(number).child("ports").index(index);
                 let host = |port: &Value| port.get("hostPort").and_then(Value::as_i64).unwrap_or(0);
+                if host(port) == 0 && !text(port, &["hostIP"]).is_empty() {
+                    let (name, ip, protocol) =
+                        (text(port, &["name"]), text(port, &["hostIP"]), text(port, &["protocol"]));
+                    let number = port.get("containerPort").and_then(Value::as_i64).unwrap_or(0);
+                    warnings.push(format!(
+                        "{path}: hostIP set without hostPort: {{Name:{name} HostPort:0 ContainerPort:{number} \
+                         Protocol:{protocol} HostIP:{ip}}}"
+                    ));
+                }
                 let key = (
                     port.get("containerPort").and_then(Value::as_i64).unwrap_or(0),
                     text(port, &["protocol"]).to_owned(),

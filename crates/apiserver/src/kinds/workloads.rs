@@ -1,49 +1,22 @@
-//! Validation of pods, of the workloads that make them, and of Services.
+//! What a kind is asked beside what its structs are: selectors that find pods again, and what may not change.
 
 use super::text;
+use super::validate::{self, matches};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
 use windlass_schema::field::{FieldError, Path};
-use windlass_schema::names;
 
 fn items<'a>(value: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
     value.get(field).and_then(Value::as_array).into_iter().flatten()
 }
 
+/// What a pod may not have from the start.
 pub(super) fn pod(pod: &Value) -> Vec<FieldError> {
-    pod_spec(pod.get("spec").unwrap_or(&Value::Null), &Path::new("spec"))
-}
-
-fn pod_spec(spec: &Value, path: &Path) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    if items(spec, "containers").next().is_none() {
-        errors.push(FieldError::required(&path.child("containers"), ""));
-    }
-    let mut taken = BTreeSet::new();
-    for field in ["containers", "initContainers"] {
-        for (index, container) in items(spec, field).enumerate() {
-            let path = path.child(field).index(index);
-            let name = text(container, &["name"]);
-            if name.is_empty() {
-                errors.push(FieldError::required(&path.child("name"), ""));
-            } else {
-                let why = names::label(name).into_iter();
-                errors.extend(why.map(|why| FieldError::invalid(&path.child("name"), name, why)));
-            }
-            if !name.is_empty() && !taken.insert(name) {
-                errors.push(FieldError::duplicate(&path.child("name"), name));
-            }
-            if text(container, &["image"]).is_empty() {
-                errors.push(FieldError::required(&path.child("image"), ""));
-            }
-        }
-    }
-    let restart = text(spec, &["restartPolicy"]);
-    if !matches!(restart, "Always" | "OnFailure" | "Never") {
-        let known = ["Always", "OnFailure", "Never"];
-        errors.push(FieldError::not_supported(&path.child("restartPolicy"), restart, &known));
-    }
-    errors
+    let path = Path::new("spec").child("ephemeralContainers");
+    let given = pod
+        .pointer("/spec/ephemeralContainers")
+        .and_then(Value::as_array)
+        .is_some_and(|list| !list.is_empty());
+    given.then(|| FieldError::forbidden(&path, "cannot be set on create")).into_iter().collect()
 }
 
 /// What of a pod may change after it was made.
@@ -55,20 +28,77 @@ pub(super) fn pod_update(new: &Value, old: &Value, subresource: &str) -> Vec<Fie
     if !subresource.is_empty() {
         return Vec::new();
     }
-    let mut errors = pod(new);
-    if fixed_part(new) != fixed_part(old) {
-        errors.push(FieldError::forbidden(&Path::new("spec"), WHY));
+    let path = Path::new("spec");
+    let mut errors = Vec::new();
+    let deadline = |pod: &Value| pod.pointer("/spec/activeDeadlineSeconds").and_then(Value::as_i64);
+    let at = path.child("activeDeadlineSeconds");
+    match (deadline(new), deadline(old)) {
+        (Some(new), Some(old)) if new > old => {
+            errors.push(FieldError::invalid(&at, new, "must be less than or equal to previous value"));
+            return errors;
+        }
+        (None, Some(_)) => {
+            let why = "must not update from a positive integer to nil value";
+            errors.push(FieldError::invalid(&at, Value::Null, why));
+        }
+        _ => {}
+    }
+    let list = |pod: &'_ Value, field: &str| -> Vec<Value> {
+        pod.get("spec")
+            .and_then(|spec| spec.get(field))
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default()
+    };
+    let but_seconds = |toleration: &Value| {
+        let mut toleration = toleration.as_object().cloned().unwrap_or_default();
+        toleration.remove("tolerationSeconds");
+        toleration
+    };
+    let now: Vec<_> = list(new, "tolerations").iter().map(but_seconds).collect();
+    if list(old, "tolerations").iter().any(|toleration| !now.contains(&but_seconds(toleration))) {
+        let why = "existing toleration can not be modified except its tolerationSeconds";
+        errors.push(FieldError::forbidden(&path.child("tolerations"), why));
+    }
+    let gates = list(old, "schedulingGates");
+    for (index, gate) in
+        list(new, "schedulingGates").iter().enumerate().filter(|(_, gate)| !gates.contains(gate))
+    {
+        let why =
+            format!("only deletion is allowed, but found new scheduling gate '{}'", text(gate, &["name"]));
+        errors.push(FieldError::forbidden(&path.child("schedulingGates").index(index).child("name"), why));
+    }
+    let gated = !gates.is_empty();
+    if fixed_part(new, gated) != fixed_part(old, gated) {
+        errors.push(FieldError::forbidden(&path, WHY));
+    }
+    if gated {
+        errors.extend(chosen_nodes(new, old));
     }
     errors
 }
 
-fn fixed_part(pod: &Value) -> Value {
+/// A pod that waits at a gate may still be told more about its node, and not less.
+fn chosen_nodes(new: &Value, old: &Value) -> Vec<FieldError> {
+    let selector = |pod: &Value| {
+        pod.pointer("/spec/nodeSelector").and_then(Value::as_object).cloned().unwrap_or_default()
+    };
+    let (now, before) = (selector(new), selector(old));
+    let lost = before.iter().any(|(key, value)| now.get(key) != Some(value));
+    let path = Path::new("spec").child("nodeSelector");
+    let why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
+    let shown = Value::Object(now);
+    lost.then(|| FieldError::invalid(&path, shown, why)).into_iter().collect()
+}
+
+fn fixed_part(pod: &Value, gated: bool) -> Value {
     let mut spec = pod.get("spec").cloned().unwrap_or_default();
     if let Some(spec) = spec.as_object_mut() {
-        for field in
-            ["activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "ephemeralContainers"]
-        {
+        for field in ["activeDeadlineSeconds", "tolerations", "ephemeralContainers", "schedulingGates"] {
             spec.remove(field);
+        }
+        if gated {
+            spec.remove("nodeSelector");
         }
         for field in ["containers", "initContainers"] {
             let containers = spec.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten();
@@ -80,26 +110,8 @@ fn fixed_part(pod: &Value) -> Value {
     spec
 }
 
-fn matches(selector: &Value, labels: &Map<String, Value>) -> bool {
-    let label = |key: &str| labels.get(key).and_then(Value::as_str);
-    let wanted = selector.get("matchLabels").and_then(Value::as_object).into_iter().flatten();
-    let mut equal = wanted.map(|(key, value)| label(key) == value.as_str());
-    let mut expressed = items(selector, "matchExpressions").map(|expression| {
-        let found = label(text(expression, &["key"]));
-        let listed = || items(expression, "values").any(|value| found.is_some() && value.as_str() == found);
-        match text(expression, &["operator"]) {
-            "In" => listed(),
-            "NotIn" => !listed(),
-            "Exists" => found.is_some(),
-            "DoesNotExist" => found.is_none(),
-            _ => true,
-        }
-    });
-    equal.all(|matches| matches) && expressed.all(|matches| matches)
-}
-
 /// What makes pods must find them again.
-fn workload(object: &Value, kind: &str) -> Vec<FieldError> {
+fn workload(object: &Value, kind: &str, owner: &str) -> Vec<FieldError> {
     let (path, empty) = (Path::new("spec"), Map::new());
     let mut errors = Vec::new();
     let spec = object.get("spec").unwrap_or(&Value::Null);
@@ -111,7 +123,20 @@ fn workload(object: &Value, kind: &str) -> Vec<FieldError> {
     }
     let labels = spec.pointer("/template/metadata/labels").and_then(Value::as_object).unwrap_or(&empty);
     let selector = spec.get("selector").filter(|selector| !selector.is_null());
+    let is_odd = selector.is_some_and(|selector| {
+        let known = ["In", "NotIn", "Exists", "DoesNotExist"];
+        items(selector, "matchExpressions")
+            .any(|expression| !known.contains(&text(expression, &["operator"])))
+    });
     let selects = match selector {
+        Some(selector) if is_odd => {
+            let part = |field: &str| selector.get(field).map(|value| format!("\"{field}\":{value}"));
+            let shown: Vec<String> =
+                ["matchLabels", "matchExpressions"].into_iter().filter_map(part).collect();
+            let error = FieldError::invalid(&path.child("selector"), "", "invalid label selector");
+            errors.push(error.showing(format!("{{{}}}", shown.join(","))));
+            true
+        }
         None => {
             errors.push(FieldError::required(&path.child("selector"), ""));
             false
@@ -130,7 +155,9 @@ fn workload(object: &Value, kind: &str) -> Vec<FieldError> {
         errors.push(FieldError::invalid(&template.child("metadata").child("labels"), shown, why));
     }
     let pod = spec.pointer("/template/spec").unwrap_or(&Value::Null);
-    errors.extend(pod_spec(pod, &template.child("spec")));
+    if let Some(object) = spec.get("template").and_then(Value::as_object) {
+        validate::lives_on(object, &template, owner, &mut errors);
+    }
     let restart = text(pod, &["restartPolicy"]);
     if restart != "Always" {
         let path = template.child("spec").child("restartPolicy");
@@ -140,19 +167,19 @@ fn workload(object: &Value, kind: &str) -> Vec<FieldError> {
 }
 
 pub(super) fn deployment(object: &Value) -> Vec<FieldError> {
-    workload(object, "deployment")
+    workload(object, "deployment", "ReplicaSet")
 }
 
 pub(super) fn replica_set(object: &Value) -> Vec<FieldError> {
-    workload(object, "deployment")
+    workload(object, "deployment", "ReplicaSet")
 }
 
 pub(super) fn daemon_set(object: &Value) -> Vec<FieldError> {
-    workload(object, "daemonset")
+    workload(object, "daemonset", "DaemonSet")
 }
 
 pub(super) fn stateful_set(object: &Value) -> Vec<FieldError> {
-    workload(object, "statefulset")
+    workload(object, "statefulset", "StatefulSet")
 }
 
 pub(super) fn stateful_set_update(new: &Value, old: &Value, subresource: &str) -> Vec<FieldError> {
@@ -187,10 +214,32 @@ pub(super) fn job(job: &Value) -> Vec<FieldError> {
     job_spec(job.get("spec").unwrap_or(&Value::Null), &Path::new("spec"))
 }
 
+/// How many pods a job completes changes only together with how many run at once.
+pub(super) fn job_update(new: &Value, old: &Value, subresource: &str) -> Vec<FieldError> {
+    if subresource == "status" {
+        return Vec::new();
+    }
+    let mut errors = job(new);
+    let field = |job: &Value, field: &str| {
+        job.get("spec").and_then(|spec| spec.get(field)).cloned().unwrap_or_default()
+    };
+    let now = field(new, "completions");
+    if now != field(old, "completions") {
+        let elastic = field(new, "completionMode") == "Indexed";
+        let why = match elastic {
+            true if now == field(new, "parallelism") => return errors,
+            true => "can only be modified in tandem with spec.parallelism",
+            false => "field is immutable",
+        };
+        errors.push(FieldError::invalid(&Path::new("spec").child("completions"), now, why));
+    }
+    errors
+}
+
 fn job_spec(spec: &Value, path: &Path) -> Vec<FieldError> {
     let template = path.child("template").child("spec");
     let pod = spec.pointer("/template/spec").unwrap_or(&Value::Null);
-    let mut errors = pod_spec(pod, &template);
+    let mut errors = Vec::new();
     let path = template.child("restartPolicy");
     if matches!(text(pod, &["restartPolicy"]), "" | "Always") {
         errors.push(FieldError::required(&path, "valid values: \"OnFailure\", \"Never\""));
@@ -199,52 +248,77 @@ fn job_spec(spec: &Value, path: &Path) -> Vec<FieldError> {
 }
 
 pub(super) fn cron_job(cron: &Value) -> Vec<FieldError> {
-    let path = Path::new("spec");
-    let spec = cron.get("spec").unwrap_or(&Value::Null);
-    let template = path.child("jobTemplate").child("spec");
-    let mut errors = job_spec(spec.pointer("/jobTemplate/spec").unwrap_or(&Value::Null), &template);
-    if text(spec, &["schedule"]).is_empty() {
-        errors.push(FieldError::required(&path.child("schedule"), ""));
-    }
-    errors
+    let template = Path::new("spec").child("jobTemplate").child("spec");
+    job_spec(cron.pointer("/spec/jobTemplate/spec").unwrap_or(&Value::Null), &template)
 }
 
-pub(super) fn service(service: &Value) -> Vec<FieldError> {
-    let path = Path::new("spec").child("ports");
-    let spec = service.get("spec").unwrap_or(&Value::Null);
+/// Pods that a controller of the old kind makes.
+pub(super) fn replication_controller(controller: &Value) -> Vec<FieldError> {
+    let path = Path::new("spec");
+    let empty = Map::new();
+    let spec = controller.get("spec").and_then(Value::as_object).unwrap_or(&empty);
+    let selector = spec.get("selector").and_then(Value::as_object).unwrap_or(&empty);
     let mut errors = Vec::new();
-    let count = items(spec, "ports").count();
-    let headless = text(spec, &["clusterIP"]) == "None";
-    if count == 0 && !headless && text(spec, &["type"]) != "ExternalName" {
-        errors.push(FieldError::required(&path, ""));
-    }
-    let mut taken = BTreeSet::new();
-    for (index, port) in items(spec, "ports").enumerate() {
-        let path = path.index(index);
-        let name = text(port, &["name"]);
-        if name.is_empty() && count > 1 {
-            errors.push(FieldError::required(&path.child("name"), ""));
-        } else if !name.is_empty() && !taken.insert(name) {
-            errors.push(FieldError::duplicate(&path.child("name"), name));
-        }
-        let number = port.get("port").and_then(Value::as_i64).unwrap_or(0);
-        if !(1..=65535).contains(&number) {
-            let why = "must be between 1 and 65535, inclusive";
-            errors.push(FieldError::invalid(&path.child("port"), number, why));
+    for field in ["replicas", "minReadySeconds"] {
+        if let Some(number) = spec.get(field).and_then(Value::as_i64).filter(|number| *number < 0) {
+            let why = "must be greater than or equal to 0";
+            errors.push(FieldError::invalid(&path.child(field), number, why));
         }
     }
+    if selector.is_empty() {
+        errors.push(FieldError::required(&path.child("selector"), ""));
+    }
+    let Some(template) = spec.get("template").and_then(Value::as_object) else {
+        errors.push(FieldError::required(&path.child("template"), ""));
+        return errors;
+    };
+    let at = path.child("template");
+    let labels =
+        template.get("metadata").and_then(|metadata| metadata.get("labels")).cloned().unwrap_or_default();
+    let has = |(key, value): (&String, &Value)| labels.get(key) == Some(value);
+    if !selector.is_empty() && !selector.iter().all(has) {
+        let why = "`selector` does not match template `labels`";
+        errors.push(FieldError::invalid(&at.child("metadata").child("labels"), labels.clone(), why));
+    }
+    let restart = template.get("spec").map_or("", |pod| text(pod, &["restartPolicy"]));
+    if restart != "Always" {
+        let path = at.child("spec").child("restartPolicy");
+        errors.push(FieldError::not_supported(&path, restart, &["Always"]));
+    }
+    validate::lives_on(template, &at, "ReplicationController", &mut errors);
     errors
 }
 
 /// The first address of a Service is its own for good.
-pub(super) fn service_update(new: &Value, old: &Value, _: &str) -> Vec<FieldError> {
-    let kind = |service: &Value| text(service, &["spec", "type"]) == "ExternalName";
-    let address = |service: &Value| text(service, &["spec", "clusterIP"]).to_owned();
+pub(super) fn service_update(new: &Value, old: &Value, subresource: &str) -> Vec<FieldError> {
+    let kind = |service: &Value| text(service, &["spec", "type"]).to_owned();
+    let external = |service: &Value| kind(service) == "ExternalName";
+    let field = |service: &Value, name: &str| text(service, &["spec", name]).to_owned();
+    let path = Path::new("spec");
     let mut errors = Vec::new();
-    if !kind(new) && !kind(old) && !address(old).is_empty() && address(new) != address(old) {
-        let path = Path::new("spec").child("clusterIPs").index(0);
-        errors.push(FieldError::invalid(&path, json!([address(new)]), "may not change once set"));
+    if subresource == "status" {
+        let ingress = new.pointer("/status/loadBalancer/ingress").and_then(Value::as_array);
+        if ingress.is_some_and(|ingress| !ingress.is_empty()) && kind(new) != "LoadBalancer" {
+            let path = Path::new("status").child("loadBalancer").child("ingress");
+            errors.push(FieldError::forbidden(&path, "may only be used when `spec.type` is 'LoadBalancer'"));
+        }
+        return errors;
     }
-    errors.extend(service(new));
+    let (now, before) = (field(new, "clusterIP"), field(old, "clusterIP"));
+    if !external(new) && !external(old) && !before.is_empty() && now != before {
+        let path = path.child("clusterIPs").index(0);
+        errors.push(FieldError::invalid(&path, json!([now]), "may not change once set"));
+    }
+    let balanced = |service: &Value| kind(service) == "LoadBalancer";
+    let (class, was) = (field(new, "loadBalancerClass"), field(old, "loadBalancerClass"));
+    if balanced(new) && balanced(old) && class != was {
+        errors.push(FieldError::invalid(&path.child("loadBalancerClass"), class, "may not change once set"));
+    }
+    let health =
+        |service: &Value| service.pointer("/spec/healthCheckNodePort").and_then(Value::as_i64).unwrap_or(0);
+    let checks = |service: &Value| balanced(service) && field(service, "externalTrafficPolicy") == "Local";
+    if checks(new) && checks(old) && health(new) != health(old) {
+        errors.push(FieldError::forbidden(&path.child("healthCheckNodePort"), "field is immutable"));
+    }
     errors
 }

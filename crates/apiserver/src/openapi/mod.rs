@@ -6,6 +6,7 @@ mod older;
 mod paths;
 
 use crate::accept::clauses;
+use crate::answers::{plain, respond};
 use crate::api::Inner;
 use crate::body::ApiBody;
 use crate::crd;
@@ -15,7 +16,7 @@ use crate::kinds::text;
 use crate::query::Query;
 use crate::registry::Served;
 use crate::resource::Resource;
-use crate::service::{plain, respond};
+
 use crate::store::Key;
 use bytes::Bytes;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, IF_NONE_MATCH, LOCATION, VARY};
@@ -232,6 +233,7 @@ fn custom_schema(api: &Inner, resource: &Resource) -> Value {
         .and_then(|version| version.pointer("/schema/openAPIV3Schema"))
         .cloned()
         .unwrap_or_else(|| json!({"type": "object"}));
+    embed(&mut schema);
     if let Some(object) = schema.as_object_mut() {
         let preserves = object.get("x-kubernetes-preserve-unknown-fields") == Some(&json!(true));
         if !preserves || object.contains_key("properties") {
@@ -245,11 +247,46 @@ fn custom_schema(api: &Inner, resource: &Resource) -> Value {
         }
         object.insert("x-kubernetes-group-version-kind".to_owned(), kinds(resource, ""));
     }
+    tell_selectable(resource, &mut schema);
     schema
 }
 
+/// Which fields selectors may name.
+fn tell_selectable(resource: &Resource, schema: &mut Value) {
+    if let Some(object) = schema.as_object_mut().filter(|_| !resource.selectable.is_empty()) {
+        let fields = resource.selectable.iter().map(|field| json!({"fieldPath": field.label}));
+        object.insert("x-kubernetes-selectable-fields".to_owned(), fields.collect());
+    }
+}
+
+/// Resources inside of a resource have a type and metadata too.
+fn embed(schema: &mut Value) {
+    let Some(object) = schema.as_object_mut() else { return };
+    let properties = object.get_mut("properties").and_then(Value::as_object_mut);
+    properties.into_iter().flat_map(Map::values_mut).for_each(embed);
+    for keyword in ["items", "additionalProperties"] {
+        object.get_mut(keyword).into_iter().for_each(embed);
+    }
+    if object.get("x-kubernetes-embedded-resource") != Some(&json!(true)) {
+        return;
+    }
+    let properties = object.entry("properties").or_insert_with(|| json!({}));
+    if let Some(properties) = properties.as_object_mut() {
+        properties.insert("apiVersion".to_owned(), json!({"type": "string"}));
+        properties.insert("kind".to_owned(), json!({"type": "string"}));
+        let metadata = json!({"allOf": [{"$ref": format!("{PREFIX}{OBJECT_META}")}]});
+        properties.insert("metadata".to_owned(), metadata);
+    }
+    let required = object.entry("required").or_insert_with(|| json!([]));
+    for name in ["kind", "apiVersion"] {
+        if let Some(required) = required.as_array_mut().filter(|required| !required.contains(&json!(name))) {
+            required.push(json!(name));
+        }
+    }
+}
+
 fn custom_list(resource: &Resource, name: &str) -> Value {
-    json!({
+    let mut list = json!({
         "type": "object",
         "required": ["items"],
         "properties": {
@@ -259,7 +296,9 @@ fn custom_list(resource: &Resource, name: &str) -> Value {
             "items": {"type": "array", "items": {"$ref": format!("{PREFIX}{name}")}},
         },
         "x-kubernetes-group-version-kind": kinds(resource, "List"),
-    })
+    });
+    tell_selectable(resource, &mut list);
+    list
 }
 
 fn references(schema: &Value, found: &mut BTreeSet<String>) {

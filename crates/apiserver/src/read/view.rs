@@ -6,7 +6,8 @@ use crate::status::Status;
 use crate::store::{Entry, Event, Form, Kind};
 use bytes::{BufMut, Bytes, BytesMut};
 use serde_json::Value;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use windlass_schema::json;
 use windlass_schema::proto::frame_head;
 
 /// Makes the whole JSON of an object in another form than it is stored in.
@@ -23,7 +24,9 @@ pub struct View {
     /// What an object has with nothing in it, each field with a comma before it.
     blank: Arc<str>,
     transform: Option<(Form, Transform)>,
-    lines: Lines,
+    /// What the encodings of events are called after, and their names once there is an event.
+    name: String,
+    lines: OnceLock<Lines>,
     /// Another form that was asked for, and its name if its bytes can be kept.
     shape: Option<(Option<Form>, Arc<dyn Shape>)>,
     /// Protobuf instead of JSON, and the name of that form.
@@ -61,7 +64,8 @@ impl View {
             typed_items,
             blank: Arc::default(),
             transform: None,
-            lines: Lines::new(&name),
+            name,
+            lines: OnceLock::new(),
             shape: None,
             message: None,
         }
@@ -76,7 +80,7 @@ impl View {
         };
         let form = shape.lasting().map(|shape| format!("{shape} of {name}"));
         if let Some(form) = &form {
-            self.lines = Lines::new(form);
+            self.name.clone_from(form);
         }
         self.shape = Some((form.map(Form::new), shape));
         self
@@ -90,7 +94,7 @@ impl View {
             _ => &self.type_of_object,
         };
         let form = format!("protobuf of {name}");
-        self.lines = Lines::new(&form);
+        self.name.clone_from(&form);
         self.message = Some((Form::new(form), Arc::new(message)));
         self
     }
@@ -100,7 +104,7 @@ impl View {
     #[must_use]
     pub fn transformed(mut self, name: &str, transform: Transform) -> Self {
         self.transform = Some((Form::new(name), transform));
-        self.lines = Lines::new(name);
+        name.clone_into(&mut self.name);
         self
     }
 
@@ -233,11 +237,12 @@ impl View {
                 Told::Left => left(event),
             };
         }
+        let lines = self.lines.get_or_init(|| Lines::new(&self.name));
         match told {
-            Told::Added => event.encoding(&self.lines.added, |event| make("ADDED", &event.entry)),
-            Told::Modified => event.encoding(&self.lines.modified, |event| make("MODIFIED", &event.entry)),
-            Told::Deleted => event.encoding(&self.lines.deleted, |event| make("DELETED", &event.entry)),
-            Told::Left => event.encoding(&self.lines.left, left),
+            Told::Added => event.encoding(&lines.added, |event| make("ADDED", &event.entry)),
+            Told::Modified => event.encoding(&lines.modified, |event| make("MODIFIED", &event.entry)),
+            Told::Deleted => event.encoding(&lines.deleted, |event| make("DELETED", &event.entry)),
+            Told::Left => event.encoding(&lines.left, left),
         }
     }
 
@@ -288,7 +293,7 @@ fn framed(event: &str, object: &[u8]) -> Bytes {
 }
 
 fn parsed(json: &[u8]) -> Value {
-    serde_json::from_slice(json).expect("a view makes JSON")
+    json::read_own(json).expect("a view makes JSON")
 }
 
 impl Lines {

@@ -1,9 +1,10 @@
 //! The front of the API for one connection: tells who asks, and keeps count of what is under way.
 
+use crate::answers::failure;
 use crate::api::Inner;
 use crate::body::ApiBody;
 use crate::flow::authenticate::{Authenticator, Certificate, Identity};
-use crate::service::{ApiService, failure};
+use crate::service::ApiService;
 use crate::status::Status;
 use bytes::Bytes;
 use http::{Request, Response};

@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use std::sync::Arc;
 use windlass_clock::Moment;
+use windlass_schema::json;
 
 /// One version of one object.
 #[derive(Debug)]
@@ -175,7 +176,7 @@ impl Entry {
 
     /// The object parsed, with its resourceVersion.
     pub fn value(&self) -> Value {
-        serde_json::from_slice(&self.json()).expect("an entry holds what was encoded from a JSON value")
+        json::read_own(&self.json()).expect("an entry holds what was encoded from a JSON value")
     }
 
     /// The object in `form`, made by `make` when first asked for and shared after that.

@@ -183,7 +183,7 @@ impl Walk<'_> {
             },
             other => shape(&other.unwrap_or_default()).to_owned(),
         };
-        self.fail(format!("json: cannot unmarshal {found} into Go value of type int32"))
+        self.wrong(&found, &Type::Int { bits: 32, signed: true, name: None })
     }
 
     fn schema_or(&mut self, kind: &Type, value: Option<Value>) -> Value {

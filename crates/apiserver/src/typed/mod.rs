@@ -64,6 +64,9 @@ pub(crate) enum Omit {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct Proto {
     pub(crate) number: u32,
+    /// A list that has a message of its own.
+    #[serde(default)]
+    pub(crate) wrapped: bool,
 }
 
 /// A field of a struct.
@@ -123,9 +126,9 @@ impl Structs {
         let declared: BTreeMap<String, Field> = first_value(text).expect("the facts are part of the crate");
         let (mut fields, mut numbered) = (BTreeMap::new(), Vec::new());
         for (name, field) in &declared {
-            if let Some(Proto { number }) = field.proto {
+            if let Some(Proto { number, wrapped }) = field.proto {
                 let (name, shape) = (name.clone(), field.kind.clone());
-                numbered.push(proto::Field { number, name, inline: field.inline, shape });
+                numbered.push(proto::Field { number, name, inline: field.inline, wrapped, shape });
             }
             match &field.kind {
                 Type::Struct(inner) if field.inline => {
@@ -204,13 +207,14 @@ impl Type {
             Self::MicroTime => "v1.MicroTime".to_owned(),
             Self::Quantity => "resource.Quantity".to_owned(),
             Self::IntOrString => "intstr.IntOrString".to_owned(),
-            Self::Any => "interface {}".to_owned(),
+            Self::Any => "runtime.RawExtension".to_owned(),
             Self::SchemaOrArray => "v1.JSONSchemaPropsOrArray".to_owned(),
             Self::SchemaOrBool => "v1.JSONSchemaPropsOrBool".to_owned(),
             Self::SchemaOrStrings => "v1.JSONSchemaPropsOrStringArray".to_owned(),
             // Decoding goes through pointers: errors name what they lead to.
             Self::Pointer(inner) => inner.go_name(),
             Self::List(inner) => format!("[]{}", inner.pointed()),
+            Self::Map(inner) if matches!(**inner, Self::Quantity) => "v1.ResourceList".to_owned(),
             Self::Map(inner) => format!("map[string]{}", inner.pointed()),
             Self::Struct(definition) => short(definition),
         }

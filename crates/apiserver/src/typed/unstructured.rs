@@ -2,6 +2,8 @@
 //! is told in other words.
 
 use super::{Structs, Type};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Number, Value};
 
 /// Makes the numbers in `value` fit the struct `definition`, or says what does not fit it.
@@ -31,6 +33,17 @@ fn fit_as(structs: &Structs, kind: &Type, value: &mut Value) -> Result<(), Strin
         (Type::List(inner), Value::Array(items)) => {
             items.iter_mut().try_for_each(|item| fit_as(structs, inner, item))
         }
+        // Bytes may come as a list of numbers.
+        (Type::Bytes, value @ Value::Array(_)) => {
+            let byte = Type::Int { bits: 8, signed: false, name: None };
+            let mut bytes = Vec::new();
+            for item in value.as_array_mut().into_iter().flatten() {
+                fit_as(structs, &byte, item)?;
+                bytes.push(item.as_u64().and_then(|number| u8::try_from(number).ok()).unwrap_or(0));
+            }
+            *value = Value::String(STANDARD.encode(bytes));
+            Ok(())
+        }
         (Type::List(_) | Type::Bytes, other) => Err(format!("cannot restore slice from {}", kind_of(other))),
         (Type::Map(inner), Value::Object(entries)) => {
             entries.values_mut().try_for_each(|entry| fit_as(structs, inner, entry))
@@ -44,6 +57,18 @@ fn fit_as(structs: &Structs, kind: &Type, value: &mut Value) -> Result<(), Strin
             })
         }
         (Type::Struct(_), other) => Err(format!("cannot restore struct from: {}", kind_of(other))),
+        // It reads itself, and so does not know where it is.
+        (Type::IntOrString, value) => {
+            let found = match value {
+                Value::String(_) | Value::Null => return Ok(()),
+                Value::Number(number) if number.as_i64().is_some_and(|it| i32::try_from(it).is_ok()) => {
+                    return Ok(());
+                }
+                Value::Number(number) => format!("number {number}"),
+                other => super::shape(other).to_owned(),
+            };
+            Err(format!("json: cannot unmarshal {found} into Go value of type int32"))
+        }
         // These read themselves.
         _ => Ok(()),
     }

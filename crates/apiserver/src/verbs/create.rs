@@ -38,7 +38,7 @@ pub(crate) async fn store_new(operation: &Operation<'_>, mut object: Value) -> R
     if let Some(counting) = resource_quota::charge(operation, &object, None) {
         counting.await?;
     }
-    if let Some(rules) = resource.rules {
+    if let Some(rules) = resource.rules.filter(|_| operation.subresource.is_empty()) {
         (rules.allocate)(operation, &mut object, None)?;
     }
     let name = text(&object, &["metadata", "name"]).to_owned();
@@ -56,8 +56,7 @@ pub(crate) async fn store_new(operation: &Operation<'_>, mut object: Value) -> R
         if let Some(found) = operation.api.store.get(&operation.key(&name)) {
             return Err(taken(&found));
         }
-        let apply = operation.options.apply;
-        return Ok(Outcome::Shown(if apply { decode::settled(resource, object) } else { object }));
+        return Ok(Outcome::Shown(commit::rehearsed(operation, object)));
     }
     // What is no version is no claim to one.
     if text(&object, &["metadata", "resourceVersion"]).parse().is_ok_and(|version: u64| version != 0) {

@@ -73,6 +73,13 @@ pub(crate) async fn delete_one(
     name: &str,
     options: &DeleteOptions,
 ) -> Result<Deletion, Status> {
+    if let Some(rules) = operation.resource.rules
+        && !rules.deletion_warning.is_empty()
+        && options.propagation.is_none()
+        && !options.cascades
+    {
+        operation.warn(vec![rules.deletion_warning.to_owned()]);
+    }
     mutate::delete(operation, name)?;
     let deletion = delete_quietly(operation, name, options).await?;
     if !operation.options.dry_run {
@@ -240,13 +247,17 @@ fn finalizers(resource: &Resource, had: Vec<String>, options: &DeleteOptions) ->
     if resource.rules.is_some_and(|rules| rules.dependents == Dependents::Ignored) {
         return had.into_iter().filter(|name| name != ORPHAN && name != FOREGROUND).collect();
     }
-    let wanted = options.propagation.or_else(|| {
-        had.iter().find_map(|name| match name.as_str() {
-            ORPHAN => Some(Propagation::Orphan),
-            FOREGROUND => Some(Propagation::Foreground),
-            _ => None,
+    let orphaned = resource.rules.is_some_and(|rules| rules.dependents == Dependents::Orphaned);
+    let wanted = options
+        .propagation
+        .or_else(|| {
+            had.iter().find_map(|name| match name.as_str() {
+                ORPHAN => Some(Propagation::Orphan),
+                FOREGROUND => Some(Propagation::Foreground),
+                _ => None,
+            })
         })
-    });
+        .or_else(|| (orphaned && !options.cascades).then_some(Propagation::Orphan));
     let mut kept: Vec<String> = had.into_iter().filter(|name| name != ORPHAN && name != FOREGROUND).collect();
     match wanted {
         Some(Propagation::Orphan) => kept.push(ORPHAN.to_owned()),

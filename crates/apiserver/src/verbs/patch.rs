@@ -2,13 +2,14 @@
 
 use super::rewrite::{Expectation, rewrite};
 use super::{Answer, Call, strategic};
+use crate::facts::FACTS;
 use crate::flow::{Operation, decode, managed, prepare, yaml};
 use crate::kinds::text;
 use crate::negotiate::{self, PatchType};
 use crate::query::{Strictness, Write, WriteOptions, causes};
 use crate::resource::Resource;
 use crate::status::{Named, Status};
-use crate::typed;
+use crate::typed::{self, unstructured};
 use serde_json::{Map, Value};
 use windlass_schema::field::{FieldError, Path};
 use windlass_schema::patch::{self, PatchError};
@@ -29,7 +30,9 @@ pub(crate) async fn patch(call: &Call<'_>) -> Result<Answer, Status> {
         WriteOptions::read(&call.query, Write::Patch { apply: kind == PatchType::Apply }, &call.user_agent)?;
     let operation = call.operation(options);
     let patch = read(kind, &call.body, operation.options.strictness);
-    let may_create = kind == PatchType::Apply && operation.subresource.is_empty();
+    // Through the status, too, of kinds that an update may create.
+    let created_anyhow = operation.resource.rules.is_some_and(|rules| rules.create_on_update);
+    let may_create = kind == PatchType::Apply && (operation.subresource.is_empty() || created_anyhow);
     let make = |live: Option<&Value>| {
         let mut warnings = Vec::new();
         let object = match &patch {
@@ -77,9 +80,10 @@ pub(super) fn read(kind: PatchType, bytes: &[u8], strictness: Strictness) -> Res
         (PatchType::Json, patch) if lenient => Ok(Patch::Json(patch)),
         (PatchType::Json, Value::Array(operations)) => {
             let odd = operations.iter().find(|item| !item.is_object() && !item.is_null());
-            match odd {
-                Some(odd) => Err(undecodable(unmarshal(odd, "handlers.jsonPatchOp"))),
-                None => Ok(Patch::Json(Value::Array(operations))),
+            match (odd, operations.iter().find_map(no_text)) {
+                (Some(odd), _) => Err(undecodable(unmarshal(odd, "handlers.jsonPatchOp"))),
+                (None, Some(why)) => Err(undecodable(why)),
+                (None, None) => Ok(Patch::Json(Value::Array(operations))),
             }
         }
         (PatchType::Json, Value::Null) => Ok(Patch::Json(Value::Null)),
@@ -90,6 +94,16 @@ pub(super) fn read(kind: PatchType, bytes: &[u8], strictness: Strictness) -> Res
         (_, other) if lenient || other.is_null() => Err(Status::bad_request("Invalid JSON Patch")),
         (_, other) => Err(undecodable(unmarshal(&other, "map[string]interface {}"))),
     }
+}
+
+/// Which of an operation's texts is none.
+fn no_text(operation: &Value) -> Option<String> {
+    let wrong = |name: &str| {
+        let value = operation.get(name).filter(|value| !value.is_string() && !value.is_null())?;
+        let shape = typed::shape(value);
+        Some(format!("json: cannot unmarshal {shape} into Go struct field jsonPatchOp.{name} of type string"))
+    };
+    ["op", "path", "from"].into_iter().find_map(wrong)
 }
 
 pub(super) fn make(
@@ -112,6 +126,7 @@ pub(super) fn make(
         (_, None) => return Err(Status::not_found(resource.named(), &operation.name)),
         (Patch::Json(patch), Some(live)) => patch::json_patch(live, patch).map_err(|error| match error {
             PatchError::Malformed(why) => Status::bad_request(why),
+            PatchError::TooMany { most, got } => Status::too_many_operations(most, got),
             _ => Status::patch_rejected(),
         })?,
         (Patch::Merge { patch, duplicates: given }, Some(live)) => {
@@ -191,9 +206,9 @@ fn applied(operation: &Operation<'_>, intent: &Value, live: Option<&Value>) -> R
         refuse_uid(operation, &applied)?;
     }
     if !resource.custom {
-        let decoded =
-            decode::object(resource, applied).map_err(|why| unconvertible(resource, intent, &why))?;
-        return Ok(decoded.value);
+        let fits = unstructured::fit(&FACTS.structs, &resource.definition, &mut applied);
+        let decoded = fits.and_then(|()| decode::object(resource, applied));
+        return Ok(decoded.map_err(|why| unconvertible(resource, intent, &why))?.value);
     }
     if let Some(schema) = &resource.schema {
         default::fill_in(schema, &mut applied);
@@ -225,6 +240,7 @@ fn unconvertible(resource: &Resource, intent: &Value, why: &str) -> Status {
     let kind = format!("{}/{}, Kind={}", resource.group, resource.version, resource.kind);
     Status::plain(format!(
         "failed to convert new object ({namespace}/{name}; {kind}) to proper version: unable to convert unstructured \
-         object to {kind}: error decoding from json: {why}"
+         object to {kind}: {}",
+        strategic::told(why.to_owned())
     ))
 }

@@ -71,7 +71,7 @@ pub(crate) async fn rewrite(
             (rules.allocate)(operation, &mut new, Some(&live))?;
         }
         keep_times_if_unchanged(&live, &mut new);
-        let shown = |new| if operation.options.apply { decode::settled(resource, new) } else { new };
+        let shown = |new| commit::rehearsed(operation, new);
         if goes_away(operation, &new, &live) {
             if operation.options.dry_run {
                 return Ok((Outcome::Shown(shown(new)), false));
@@ -89,7 +89,7 @@ pub(crate) async fn rewrite(
         if operation.options.dry_run {
             return Ok((Outcome::Shown(shown(new)), false));
         }
-        match commit::update(operation, entry.revision(), &new).await {
+        match commit::update(operation, &entry, &new).await {
             Ok(stored) => {
                 lifecycle::changed(operation, name).await;
                 return Ok((Outcome::Stored(stored), false));

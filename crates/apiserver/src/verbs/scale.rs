@@ -3,6 +3,7 @@
 use super::patch::{make as patched, read};
 use super::rewrite::{Expectation, rewrite};
 use super::{Answer, Call, Outcome};
+use crate::crd::scale::{number, steps, string};
 use crate::flow::{Operation, decode, managed, prepare};
 use crate::kinds::{self, child, text};
 use crate::negotiate::{self, PatchType};
@@ -37,7 +38,16 @@ pub(crate) async fn get(call: &Call<'_>) -> Result<Answer, Status> {
     let namespace = call.target.namespace.as_deref().unwrap_or_default();
     let key = Key::new(call.resource.storage_key(), namespace, name);
     match call.api.store.get(&key) {
-        Some(entry) => Ok(Answer::json(200, &of(&entry.value()))),
+        Some(entry) => {
+            let object = decode::stored(&call.resource, entry.value());
+            if let Some(paths) =
+                call.resource.scale.as_ref().filter(|paths| number(&object, &paths.spec) == Ok(None))
+            {
+                let why = format!("the spec replicas field {:?} does not exist", paths.spec);
+                return Err(Status::internal(why));
+            }
+            Ok(Answer::json(200, &of(&call.resource, &object)?))
+        }
         None => Err(Status::not_found(call.resource.named(), name)),
     }
 }
@@ -86,14 +96,27 @@ async fn write(
         let live = live.ok_or_else(|| Status::not_found(resource.named(), &operation.name))?;
         let paths = paths(resource);
         let owners = entries(live).unwrap_or_default();
-        let mut old = of(live);
+        let mut old = of(resource, live)?;
+        let unset = resource.scale.as_ref().filter(|paths| number(live, &paths.spec) == Ok(None));
+        if unset.is_some() {
+            old["spec"]["replicas"] = json!(NOT_SET);
+        }
         own(&mut old, scale_entries(owners.clone(), &paths).map_err(Status::internal)?);
         let scale = change(&old)?;
         check(resource, live, &scale)?;
+        let replicas = scale["spec"].get("replicas").cloned().unwrap_or(json!(0));
+        if let Some(paths) = unset.filter(|_| replicas == json!(NOT_SET)) {
+            let why = format!("the spec replicas field {:?} cannot be empty", paths.spec);
+            return Err(Status::bad_request(why));
+        }
         let mut new = live.clone();
-        child(&mut new, "spec").insert("replicas".to_owned(), scale["spec"]["replicas"].clone());
+        match &resource.scale {
+            Some(paths) => put(&mut new, &steps(&paths.spec), replicas),
+            None => _ = child(&mut new, "spec").insert("replicas".to_owned(), replicas),
+        }
         let metadata = child(&mut new, "metadata");
         match text(&scale, &["metadata", "resourceVersion"]) {
+            "" if resource.custom => {}
             "" => _ = metadata.remove("resourceVersion"),
             version => _ = metadata.insert("resourceVersion".to_owned(), json!(version)),
         }
@@ -107,13 +130,32 @@ async fn write(
         Outcome::Stored(entry) => entry.value(),
         Outcome::Shown(value) => value,
     };
-    Ok(Answer::json(200, &of(&object)))
+    Ok(Answer::json(200, &of(resource, &object)?))
+}
+
+/// Stands for replicas that were never set, so that a patch which does not set them either is seen.
+const NOT_SET: i64 = i32::MIN as i64;
+
+/// Puts a value on a path, making what is missing on the way.
+fn put(object: &mut Value, path: &[String], value: Value) {
+    match path {
+        [] => {}
+        [last] => {
+            if let Some(fields) = object.as_object_mut() {
+                fields.insert(last.clone(), value);
+            }
+        }
+        [first, rest @ ..] => {
+            let Some(fields) = object.as_object_mut() else { return };
+            put(fields.entry(first.clone()).or_insert_with(|| json!({})), rest, value);
+        }
+    }
 }
 
 fn check(resource: &Resource, live: &Value, scale: &Value) -> Result<(), Status> {
     let name = text(live, &["metadata", "name"]);
     let replicas = scale.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(0);
-    if replicas < 0 {
+    if replicas < 0 && !resource.custom {
         let path = Path::new("spec").child("replicas");
         let error = FieldError::invalid(&path, replicas, "must be greater than or equal to 0");
         return Err(Status::invalid(Named { group: "autoscaling", kind: "Scale" }, name, causes(&[error])));
@@ -128,6 +170,11 @@ fn check(resource: &Resource, live: &Value, scale: &Value) -> Result<(), Status>
 }
 
 fn paths(resource: &Resource) -> ReplicasPaths {
+    if let Some(scale) = &resource.scale {
+        let path = |steps: &Vec<String>| steps.iter().map(|step| PathElement::field(step)).collect();
+        let versions = scale.versions.iter();
+        return versions.map(|(version, steps)| (version.clone(), steps.as_ref().map(path))).collect();
+    }
     let replicas = vec![PathElement::field("spec"), PathElement::field("replicas")];
     ReplicasPaths::from([(resource.api_version(), Some(replicas))])
 }
@@ -143,24 +190,40 @@ fn own(object: &mut Value, owners: Vec<Entry>) {
 }
 
 /// The scale of an object.
-fn of(object: &Value) -> Value {
+fn of(resource: &Resource, object: &Value) -> Result<Value, Status> {
     let mut metadata = Map::new();
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         if let Some(value) = object.get("metadata").and_then(|metadata| metadata.get(field)) {
             metadata.insert(field.to_owned(), value.clone());
         }
     }
-    let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64).unwrap_or(0);
+    let (wanted, there, selector) = match &resource.scale {
+        Some(paths) => {
+            let count =
+                |path: &str| number(object, path).map(Option::unwrap_or_default).map_err(Status::internal);
+            let selector = match paths.selector.as_str() {
+                "" => None,
+                path => string(object, path).map_err(Status::internal)?,
+            };
+            (count(&paths.spec)?, count(&paths.status)?, selector.unwrap_or_default().to_owned())
+        }
+        None => {
+            let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64).unwrap_or(0);
+            let selector = selector(object.pointer("/spec/selector").unwrap_or(&Value::Null));
+            (number("/spec/replicas"), number("/status/replicas"), selector)
+        }
+    };
     let mut spec = Map::new();
-    if number("/spec/replicas") != 0 {
-        spec.insert("replicas".to_owned(), json!(number("/spec/replicas")));
+    if wanted != 0 {
+        spec.insert("replicas".to_owned(), json!(wanted));
     }
-    let mut status = Map::from_iter([("replicas".to_owned(), json!(number("/status/replicas")))]);
-    let selector = selector(object.pointer("/spec/selector").unwrap_or(&Value::Null));
+    let mut status = Map::from_iter([("replicas".to_owned(), json!(there))]);
     if !selector.is_empty() {
         status.insert("selector".to_owned(), json!(selector));
     }
-    json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": spec, "status": status})
+    Ok(
+        json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": spec, "status": status}),
+    )
 }
 
 /// A selector as a query writes it. Old kinds have but the labels.

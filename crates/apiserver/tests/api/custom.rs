@@ -128,6 +128,46 @@ async fn a_new_default_shows_in_what_is_already_stored() {
 }
 
 #[tokio::test]
+async fn a_rule_is_checked_with_its_definition_and_with_every_write() {
+    let client = Client::new();
+    let mut definition = widgets();
+    let schema = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    schema["properties"]["spec"]["x-kubernetes-validations"] = json!([{"rule": "self.size == oldSelf.size", "message": "set once"}, {"rule": "!has(self.tags) || self.tags.size() < 3"}]);
+    client.post(DEFINITIONS, definition).await.expect(201);
+    client.post(WIDGETS, widget("a", json!({"tags": ["a", "b", "c"]}))).await.refused(
+        422,
+        "Widget.example.com \"a\" is invalid: spec: Invalid value: failed rule: !has(self.tags) || self.tags.size() < 3",
+    );
+    client.post(WIDGETS, widget("a", json!({}))).await.expect(201);
+    client
+        .merge(&format!("{WIDGETS}/a"), json!({"spec": {"size": 4}}))
+        .await
+        .refused(422, "Widget.example.com \"a\" is invalid: spec: Invalid value: set once");
+}
+
+#[tokio::test]
+async fn what_only_a_webhook_could_convert_is_refused() {
+    let client = Client::new();
+    let mut definition = widgets();
+    let mut second = definition["spec"]["versions"][0].clone();
+    second["name"] = json!("v2");
+    second["storage"] = json!(false);
+    definition["spec"]["versions"].as_array_mut().unwrap().push(second);
+    definition["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {
+        "clientConfig": {"url": "https://example.com/convert"}, "conversionReviewVersions": ["v1"]}});
+    client.post(DEFINITIONS, definition).await.expect(201);
+    let in_second = WIDGETS.replace("/v1/", "/v2/");
+    assert_eq!(client.get(&in_second).await.expect(200)["items"], json!([]));
+    client.post(WIDGETS, widget("a", json!({}))).await.expect(201);
+    client.get(&format!("{WIDGETS}/a")).await.expect(200);
+    for path in [in_second.clone(), format!("{in_second}/a")] {
+        let status = client.get(&path).await.expect(500);
+        let message = status["message"].as_str().unwrap();
+        assert!(message.contains("conversion webhook for example.com/v1, Kind=Widget failed"), "{message}");
+    }
+}
+
+#[tokio::test]
 async fn a_definition_that_cannot_be_served_is_refused() {
     let client = Client::new();
     let mut bad = widgets();
@@ -140,4 +180,19 @@ async fn a_definition_that_cannot_be_served_is_refused() {
     loose["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] =
         json!({"properties": {"a": {}}});
     client.post(DEFINITIONS, loose).await.expect(422);
+}
+
+#[tokio::test]
+async fn what_is_as_deep_as_a_body_may_be_is_written_and_read_again() {
+    let client = Client::new();
+    let mut definition = widgets();
+    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"] =
+        json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    client.post(DEFINITIONS, definition).await.expect(201);
+    let deep = (0..250).fold(json!(1), |inner, _| json!({"a": inner}));
+    let made = client.post(WIDGETS, widget("w", deep)).await.expect(201);
+    let path = format!("{WIDGETS}/w");
+    let changed = client.merge(&path, json!({"metadata": {"labels": {"a": "b"}}})).await.expect(200);
+    assert_eq!(changed["spec"], made["spec"]);
+    client.apply(&format!("{path}?fieldManager=one"), widget("w", json!({"b": 1}))).await.expect(200);
 }

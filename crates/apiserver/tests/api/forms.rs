@@ -1,30 +1,13 @@
 //! Forms of answers: tables, metadata alone, aggregated discovery, OpenAPI, indentation.
 
-use crate::support::{Client, DEFINITIONS, MAPS, WIDGETS, widget, widgets};
-use bytes::Bytes;
-use http::{Request, Response};
-use http_body_util::{BodyExt, Full};
+use crate::support::{Client, DEFINITIONS, MAPS, WIDGETS, ask, body, widget, widgets};
+use http_body_util::BodyExt;
 use serde_json::{Value, json};
-use tower::ServiceExt;
-use windlass_apiserver::{ApiBody, Identity};
 
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 const METADATA: &str = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-
-async fn ask(client: &Client, path: &str, headers: &[(&str, &str)]) -> Response<ApiBody> {
-    let mut request = Request::builder().uri(path);
-    for (name, value) in headers {
-        request = request.header(*name, *value);
-    }
-    let request = request.body(Full::<Bytes>::default()).unwrap();
-    client.api.service(Identity::admin()).oneshot(request).await.unwrap()
-}
-
-async fn body(response: Response<ApiBody>) -> Bytes {
-    response.into_body().collect().await.unwrap().to_bytes()
-}
 
 /// What a path answers in a form: its code and its JSON.
 async fn formed(client: &Client, path: &str, accept: &str) -> (u16, Value) {
@@ -201,7 +184,11 @@ async fn the_older_notation_refers_only_to_what_it_has() {
     }
     assert!(!document.to_string().contains("#/components/"));
     let protobuf = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
-    assert_eq!(ask(&client, "/openapi/v2", &[("accept", protobuf)]).await.status(), 406);
+    let response = ask(&client, "/openapi/v2", &[("accept", protobuf)]).await;
+    assert_eq!(response.headers()["content-type"], protobuf.replace('@', "."));
+    let bytes = body(response).await;
+    assert!(bytes.windows(21).any(|part| part == b"com.example.v1.Widget"));
+    assert_eq!(ask(&client, "/openapi/v2", &[("accept", "application/yaml")]).await.status(), 406);
 }
 
 #[tokio::test]

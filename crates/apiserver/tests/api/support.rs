@@ -123,3 +123,18 @@ pub(crate) fn widgets() -> Value {
 pub(crate) fn widget(name: &str, spec: Value) -> Value {
     json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": name}, "spec": spec})
 }
+
+/// A GET with these headers.
+pub(crate) async fn ask(client: &Client, path: &str, headers: &[(&str, &str)]) -> Response<ApiBody> {
+    let mut request = Request::builder().uri(path);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let request = request.body(Full::<Bytes>::default()).unwrap();
+    client.api.service(Identity::admin()).oneshot(request).await.unwrap()
+}
+
+/// All of an answer.
+pub(crate) async fn body(response: Response<ApiBody>) -> Bytes {
+    response.into_body().collect().await.unwrap().to_bytes()
+}

@@ -18,23 +18,23 @@ use tokio_rustls::client::TlsStream;
 use windlass_apiserver::{Api, Config, Credentials, Serving};
 
 const HTTP1: &[u8] = b"http/1.1";
-const HTTP2: &[u8] = b"h2";
-const NAMESPACES: &str = "/api/v1/namespaces";
+pub(crate) const HTTP2: &[u8] = b"h2";
+pub(crate) const NAMESPACES: &str = "/api/v1/namespaces";
 
-struct Server {
-    credentials: Credentials,
+pub(crate) struct Server {
+    pub(crate) credentials: Credentials,
     serving: Serving,
 }
 
 /// How a client shows who it is.
-enum Shows<'a> {
+pub(crate) enum Shows<'a> {
     Nothing,
     Token(&'a str),
     Certificate(&'a Credentials),
 }
 
 impl Server {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let credentials = Credentials::generate().unwrap();
         let api = Api::new(Config { credentials: Some(credentials.clone()), ..Config::default() });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -45,7 +45,7 @@ impl Server {
         self.serving.address()
     }
 
-    async fn connect(&self, protocol: &[u8], shows: &Shows<'_>) -> TlsStream<TcpStream> {
+    pub(crate) async fn connect(&self, protocol: &[u8], shows: &Shows<'_>) -> TlsStream<TcpStream> {
         let certificate = |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
         let mut roots = RootCertStore::empty();
         roots.add(certificate(self.credentials.ca_certificate())).unwrap();
@@ -67,7 +67,7 @@ impl Server {
         TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap()
     }
 
-    async fn send(
+    pub(crate) async fn send(
         &self,
         protocol: &[u8],
         shows: &Shows<'_>,

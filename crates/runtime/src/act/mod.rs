@@ -272,6 +272,7 @@ impl Hand {
         let Some(schema) = version.schema(kind) else { return false };
         let api_version = kind.api_version();
         let context = windlass_schema::apply::Context {
+            blank: None,
             schema: &|_| Some(schema.clone()),
             convert: &windlass_schema::apply::Same,
             now: self.clock.now(),

@@ -13,6 +13,12 @@ impl Random {
 }
 
 const SEEDS: &[&[u8]] = &[
+    b"self.l.all(x, x.size() < 3 && has(self.s)) || self.i + 1 in [1, 2].map(y, y * 2)",
+    b"self.?s.orValue('a').split('').join('-').matches('^a.*$') ? self.m['q'] > 1 : self.k.exists_one(e, e.a == 'x')",
+    b"'%s %d %.3f %x'.format([self.s, self.i, self.n, 255]).substring(1, 4).replace('', self.s).lastIndexOf('b', 2) > 0",
+    b"quantity('1.5Gi').add(2).compareTo(quantity('-1n')) < int('9223372036854775807') && cidr('10.0.0.0/8').containsIP(ip('::1'))",
+    b"duration('1h') + self.d > timestamp('2024-01-01T00:00:00Z') - self.t || url('/a?b=%41').getQuery()['b'] == [\"\\u0041\"]",
+    b"[[1], [2, 3]].flatten().sortBy(x, -x).slice(0, 2).transformMap(i, v, i + v).all(k, v, k < v) == oldSelf.b",
     br#"{"a":[1,-2.5e3,"\u00e9\n",true,null],"a":{}}"#,
     b"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"array\",\"items\":{\"type\":\"string\",\"pattern\":\"^a\",\"default\":\"b\"},\"x-kubernetes-list-type\":\"set\"},\"e\":{\"type\":\"object\",\"x-kubernetes-embedded-resource\":true,\"x-kubernetes-preserve-unknown-fields\":true}}}\0{\"a\":[\"x\",1,null],\"e\":{\"kind\":\"K\",\"metadata\":{\"name\":\"n\",\"labels\":{\"a\":\"b\"}}}}",
     b"app in (a,b),!c,d>1,e!=f,g notin ()",
@@ -50,6 +56,7 @@ fn main() {
         windlass_schema_fuzz::json_read(&bytes);
         windlass_schema_fuzz::schema_check(&bytes);
         windlass_schema_fuzz::selectors(&bytes);
+        windlass_schema_fuzz::rules(&bytes);
         windlass_schema_fuzz::merges(&bytes);
         windlass_schema_fuzz::protobuf(&bytes);
         windlass_schema_fuzz::apply_update(&bytes);

@@ -48,6 +48,35 @@ pub fn schema_check(bytes: &[u8]) {
     }
 }
 
+/// A rule about a fixed schema: refused, or compiled and run on values that keep to the schema and values that do not.
+pub fn rules(bytes: &[u8]) {
+    let rule = String::from_utf8_lossy(bytes);
+    let schema = serde_json::json!({
+        "type": "object", "properties": {
+            "s": {"type": "string"}, "i": {"type": "integer"}, "n": {"type": "number"}, "b": {"type": "boolean"},
+            "e": {"x-kubernetes-int-or-string": true}, "t": {"type": "string", "format": "date-time"},
+            "d": {"type": "string", "format": "duration"}, "y": {"type": "string", "format": "byte"},
+            "l": {"type": "array", "items": {"type": "string"}},
+            "k": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["a"],
+                "items": {"type": "object", "properties": {"a": {"type": "string"}}}},
+            "m": {"type": "object", "additionalProperties": {"type": "integer"}},
+        },
+        "x-kubernetes-validations": [{"rule": rule, "messageExpression": rule}],
+    });
+    let Ok(schema) = Schema::from_json(&schema) else { return };
+    let refused = !windlass_schema::rules::check(&schema, &Path::new("schema")).is_empty();
+    let Some(rules) = windlass_schema::rules::Rules::compile(&schema) else { return };
+    let good = serde_json::json!({"s": "a\u{e9}b", "i": -1, "n": 1.5, "b": true, "e": "5%", "t": "2024-02-29T00:00:00Z",
+        "d": "1h", "y": "aGk=", "l": ["a", "b"], "k": [{"a": "x"}], "m": {"q": 7}});
+    let odd = serde_json::json!({"s": 1, "l": {}, "k": [{}], "e": 1.5, "t": "x", "m": null});
+    for (new, old) in
+        [(&good, None), (&odd, None), (&good, Some(&odd)), (&odd, Some(&good)), (&good, Some(&good))]
+    {
+        let verdict = rules.validate(new, old);
+        assert!(!refused || !verdict.errors.is_empty() || old.is_some(), "a rule that was refused holds");
+    }
+}
+
 /// Label and field selectors.
 pub fn selectors(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
@@ -77,7 +106,9 @@ pub fn protobuf(bytes: &[u8]) {
         let _ = proto::decode(&tables::table(), "All", envelope.raw);
     }
     if let Ok(value) = proto::decode(&tables::table(), "All", bytes) {
-        json::read(&json::write(&value)).expect("what was read can be written");
+        let text = json::write(&value);
+        json::read(&text).expect("what was read can be written");
+        proto::encode(&tables::table(), "All", "v1", "All", &text).expect("and so as a message");
     }
 }
 
@@ -91,6 +122,7 @@ pub fn apply_update(bytes: &[u8]) {
     let (schema, reset_fields) = (|_: &str| Some(schema.clone()), ResetFields::new());
     let text = |field: &str| live.get(field).and_then(Value::as_str).unwrap_or_default();
     let context = Context {
+        blank: None,
         schema: &schema,
         convert: &Same,
         now: Default::default(),

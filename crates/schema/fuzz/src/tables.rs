@@ -83,6 +83,6 @@ pub fn table() -> Table {
         .chain(kinds().map(|kind| Type::List(Box::new(Type::Is(kind)))))
         .chain(kinds().map(|kind| Type::Map(Box::new(Type::Is(kind)))))
         .chain([Type::Map(Box::new(Type::List(Box::new(Type::Is(Kind::Text)))))]);
-    let field = |(number, shape)| Field { number, name: format!("f{number}"), inline: number == 14, shape };
+    let field = |(number, shape)| Field { number, name: format!("f{number}"), inline: number == 14, wrapped: false, shape };
     Table((1..).zip(shapes).map(field).collect())
 }

@@ -116,6 +116,8 @@ pub struct Context<'a> {
     pub api_version: &'a str,
     /// The kind of the request's object.
     pub kind: &'a str,
+    /// An object of the kind with nothing in it, for kinds that spell out what is empty.
+    pub blank: Option<&'a Value>,
 }
 
 /// Why an apply or update failed.
@@ -228,7 +230,8 @@ fn with_first_owner(
     if !managed.owners.is_empty() {
         return Ok(managed);
     }
-    let nothing = Typed { value: Cow::Owned(empty_object(context)), ..live.clone() };
+    let nothing = context.blank.cloned().unwrap_or_else(|| empty_object(context));
+    let nothing = Typed { value: Cow::Owned(nothing), ..live.clone() };
     let tracked = tracked_update(&nothing, live, managed, "before-first-apply", context);
     tracked.map_err(|error| {
         ApplyError::Internal(format!(

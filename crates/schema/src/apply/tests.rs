@@ -91,6 +91,7 @@ impl World {
         let reset_fields =
             ResetFields::from([(API_VERSION.into(), Filter::Exclude(FieldSet::of_fields(reset)))]);
         run(&Context {
+            blank: None,
             schema: &|version| (version == API_VERSION).then(widget_schema),
             convert: &Same,
             now: Timestamp::from_second(self.seconds).expect("a time of our age"),

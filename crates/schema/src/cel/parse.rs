@@ -181,7 +181,11 @@ impl Parser {
                 return self.members(literal);
             }
             let operand = self.member()?;
-            return if count % 2 == 0 { Ok(operand) } else { self.call(at, function, None, vec![operand]) };
+            return if count.is_multiple_of(2) {
+                Ok(operand)
+            } else {
+                self.call(at, function, None, vec![operand])
+            };
         }
         self.member()
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 /// A type as the checker knows it.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::enum_variant_names, reason = "the type of types is called so")]
 pub(super) enum Type {
     Dyn,
     /// Of what was complained about already: fits everything.
@@ -51,8 +52,11 @@ pub(super) const QUANTITY: &str = "kubernetes.Quantity";
 pub(super) const SEMVER: &str = "kubernetes.Semver";
 pub(super) const FORMAT: &str = "kubernetes.NamedFormat";
 
+/// Makes a type.
+type Make = fn() -> Type;
+
 /// Names of types that an expression may spell, and which they are.
-const NAMED: [(&str, fn() -> Type); 19] = [
+const NAMED: [(&str, Make); 19] = [
     ("bool", || Type::Bool),
     ("bytes", || Type::Bytes),
     ("double", || Type::Double),
@@ -187,7 +191,7 @@ impl Known {
     }
 
     fn bind(&mut self, free: usize, found: Type) {
-        let old = std::mem::replace(&mut self.bound[free], Some(found));
+        let old = self.bound[free].replace(found);
         self.trail.push((free, old));
     }
 

@@ -105,6 +105,11 @@ impl<'m, M: Messages> Decoder<'m, M> {
                 let Value::Object(inner) = inner else { return Ok(()) };
                 self.message(message, bytes, inner)
             }
+            (Kind::List(item), Wire::Bytes(bytes)) if field.wrapped => {
+                let list = self.list(item, bytes, name)?;
+                object.insert(name.to_owned(), list);
+                Ok(())
+            }
             (Kind::List(item), wire) => {
                 let list = object.entry(name).or_insert_with(|| Value::Array(Vec::new()));
                 let Value::Array(list) = list else { return Ok(()) };

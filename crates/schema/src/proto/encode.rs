@@ -18,7 +18,7 @@ pub fn encode<M: Messages>(
     kind: &str,
     json: &[u8],
 ) -> Result<Vec<u8>, ProtoError> {
-    let object: Node<'_> = serde_json::from_slice(json).map_err(|error| ProtoError(error.to_string()))?;
+    let object = Node::read(json)?;
     let mut encoder = Encoder { messages, back: Back::with_capacity(json.len() + 64) };
     encoder.begin_envelope();
     let before = encoder.back.len();
@@ -35,7 +35,7 @@ pub fn encode_list<'a, M: Messages>(
     (message, metadata): (&str, &str),
     items: impl DoubleEndedIterator<Item = &'a [u8]> + Clone,
 ) -> Result<Vec<u8>, ProtoError> {
-    let metadata: Node<'_> = serde_json::from_str(metadata).map_err(|error| ProtoError(error.to_string()))?;
+    let metadata = Node::read(metadata.as_bytes())?;
     // No item needs more than six bytes beside its own.
     let size: usize = items.clone().map(|item| item.len() + 6).sum();
     let mut encoder = Encoder { messages, back: Back::with_capacity(size + 256) };
@@ -101,6 +101,10 @@ impl<M: Messages> Encoder<'_, M> {
     fn field(&mut self, field: &Field<M::Shape>, object: &Node<'_>) -> Result<(), ProtoError> {
         let value = if field.inline { object } else { object.get(&field.name) };
         match field.shape.kind() {
+            Kind::List(item) if field.wrapped => {
+                // Nothing is told from an empty list.
+                if matches!(value, Node::List(_)) { self.list(field.number, item, value) } else { Ok(()) }
+            }
             Kind::List(item) => {
                 if let Node::List(items) = value {
                     for item_value in items.iter().rev() {
@@ -131,18 +135,21 @@ impl<M: Messages> Encoder<'_, M> {
     fn entry(&mut self, kind: Kind<'_, M::Shape>, value: &Node<'_>) -> Result<(), ProtoError> {
         match kind {
             Kind::Bytes if matches!(value, Node::Null) => Ok(()),
-            Kind::List(item) => {
-                let before = self.back.len();
-                if let Node::List(items) = value {
-                    for value in items.iter().rev() {
-                        self.value(1, item.kind(), value)?;
-                    }
-                }
-                self.back.close(2, before);
-                Ok(())
-            }
+            Kind::List(item) => self.list(2, item, value),
             kind => self.value(2, kind, value),
         }
+    }
+
+    /// A list in a message of its own.
+    fn list(&mut self, number: u32, item: &M::Shape, value: &Node<'_>) -> Result<(), ProtoError> {
+        let before = self.back.len();
+        if let Node::List(items) = value {
+            for value in items.iter().rev() {
+                self.value(1, item.kind(), value)?;
+            }
+        }
+        self.back.close(number, before);
+        Ok(())
     }
 
     /// A value under its number; what is not there is Go's zero value.

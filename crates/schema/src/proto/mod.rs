@@ -97,6 +97,8 @@ pub struct Field<S> {
     pub name: String,
     /// Is it a message whose fields JSON shows among the fields of this one?
     pub inline: bool,
+    /// Is it a list that has a message of its own, whose first field its items are?
+    pub wrapped: bool,
     /// Its type.
     pub shape: S,
 }

@@ -44,7 +44,13 @@ impl Messages for Table {
 }
 
 fn table() -> Table {
-    let field = |number, name: &str, shape| Field { number, name: name.to_owned(), inline: false, shape };
+    let field = |number, name: &str, shape| Field {
+        number,
+        name: name.to_owned(),
+        inline: false,
+        wrapped: false,
+        shape,
+    };
     let kinds = [
         ("text", Kind::Text),
         ("bool", Kind::Bool),
@@ -69,7 +75,9 @@ fn table() -> Table {
     all.push(field(17, "lists", Type::Map(Box::new(Type::List(Box::new(Type::Is(Kind::Text)))))));
     all.push(field(18, "amounts", Type::Map(Box::new(Type::Is(Kind::Quantity)))));
     let spread = Type::Is(Kind::Message("Inner"));
-    all.push(Field { number: 19, name: "Spread".to_owned(), inline: true, shape: spread });
+    all.push(Field { number: 19, name: "Spread".to_owned(), inline: true, wrapped: false, shape: spread });
+    let words = Type::List(Box::new(Type::Is(Kind::Text)));
+    all.push(Field { number: 20, name: "words".to_owned(), inline: false, wrapped: true, shape: words });
     let inner = vec![
         field(1, "a", Type::Is(Kind::Text)),
         field(2, "inner", Type::Is(Kind::Message("Inner"))),
@@ -234,6 +242,16 @@ fn an_envelope_names_what_is_inside() {
 
 proptest! {
     #[test]
+    fn what_was_written_once_is_written_the_same_again(message in proptest::collection::vec(any::<u8>(), 0..200)) {
+        if let Ok(value) = decode(&table(), "Inner", &message) {
+            let write = |value: &Value| encode(&table(), "Inner", "v1", "Inner", value.to_string().as_bytes());
+            let once = write(&value).expect("what was read has a form");
+            let read = decode(&table(), "Inner", open(&once).expect("an envelope").raw).expect("a message");
+            prop_assert_eq!(write(&read).expect("what was read has a form"), once);
+        }
+    }
+
+    #[test]
     fn no_bytes_make_it_panic(message in proptest::collection::vec(any::<u8>(), 0..200), tag in 1_u64..20) {
         let _ = decode(&table(), "All", &message);
         let _ = decode(&table(), "All", &bytes(tag, &message));
@@ -256,7 +274,7 @@ fn what_is_written_is_read_again() {
         "time": "1969-12-31T23:59:58Z", "micro": "2026-01-01T00:00:00.123456Z", "quantity": "500m", "either": "50%",
         "json": {"x": [1, 1.5, null, true], "a<b": "\u{1}"}, "array": [{"a": "x", "lists": {"k": {"a": "y"}}}],
         "allowed": {"a": "x"}, "strings": ["p", "q"], "inner": {"a": "1", "inner": {"a": "2"}},
-        "numbers": [1, -1, 300], "amounts": {"cpu": "2"}, "a": "among ours",
+        "numbers": [1, -1, 300], "words": ["v", "w"], "amounts": {"cpu": "2"}, "a": "among ours",
     });
     assert_eq!(again(&all), all);
 }

@@ -1,6 +1,7 @@
 //! JSON that is read to be written as something else: a tree whose strings are those of the text.
 
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use super::ProtoError;
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 use std::borrow::Cow;
 use std::fmt;
@@ -20,7 +21,17 @@ pub(super) enum Node<'a> {
 /// For what is not there.
 pub(super) const NOTHING: &Node<'static> = &Node::Null;
 
+/// How deep a value may be: as deep as what is sent, and as deep again for the ownership of its fields.
+const DEEPEST: usize = 2 * crate::json::MAX_DEPTH;
+
 impl<'a> Node<'a> {
+    /// Reads JSON.
+    pub(super) fn read(json: &'a [u8]) -> Result<Self, ProtoError> {
+        let mut source = serde_json::Deserializer::from_slice(json);
+        source.disable_recursion_limit();
+        Reading(DEEPEST).deserialize(&mut source).map_err(|error| ProtoError(error.to_string()))
+    }
+
     /// A member's value, or null.
     pub(super) fn get(&self, name: &str) -> &Self {
         let Self::Object(members) = self else { return NOTHING };
@@ -71,69 +82,81 @@ impl<'a> Node<'a> {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Node<'a> {
-    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
-        struct Reading;
+/// Reads a value that has no more than so many levels below it.
+#[derive(Clone, Copy)]
+struct Reading(usize);
 
-        impl<'de> Visitor<'de> for Reading {
-            type Value = Node<'de>;
+impl Reading {
+    fn deeper<E: Error>(self) -> Result<Self, E> {
+        self.0.checked_sub(1).map(Self).ok_or_else(|| E::custom("exceeded max depth"))
+    }
+}
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a JSON value")
-            }
+impl<'de> DeserializeSeed<'de> for Reading {
+    type Value = Node<'de>;
 
-            fn visit_unit<E: Error>(self) -> Result<Node<'de>, E> {
-                Ok(Node::Null)
-            }
+    fn deserialize<D: Deserializer<'de>>(self, source: D) -> Result<Node<'de>, D::Error> {
+        source.deserialize_any(self)
+    }
+}
 
-            fn visit_bool<E: Error>(self, value: bool) -> Result<Node<'de>, E> {
-                Ok(Node::Bool(value))
-            }
+impl<'de> Visitor<'de> for Reading {
+    type Value = Node<'de>;
 
-            fn visit_i64<E: Error>(self, value: i64) -> Result<Node<'de>, E> {
-                Ok(Node::Number(value.into()))
-            }
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
 
-            fn visit_u64<E: Error>(self, value: u64) -> Result<Node<'de>, E> {
-                Ok(Node::Number(value.into()))
-            }
+    fn visit_unit<E: Error>(self) -> Result<Node<'de>, E> {
+        Ok(Node::Null)
+    }
 
-            fn visit_f64<E: Error>(self, value: f64) -> Result<Node<'de>, E> {
-                Ok(Number::from_f64(value).map_or(Node::Null, Node::Number))
-            }
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Node<'de>, E> {
+        Ok(Node::Bool(value))
+    }
 
-            fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Node<'de>, E> {
-                Ok(Node::Text(Cow::Borrowed(text)))
-            }
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Node<'de>, E> {
+        Ok(Node::Number(value.into()))
+    }
 
-            fn visit_str<E: Error>(self, text: &str) -> Result<Node<'de>, E> {
-                Ok(Node::Text(Cow::Owned(text.to_owned())))
-            }
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Node<'de>, E> {
+        Ok(Node::Number(value.into()))
+    }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut source: A) -> Result<Node<'de>, A::Error> {
-                let mut items = Vec::new();
-                while let Some(item) = source.next_element()? {
-                    items.push(item);
-                }
-                Ok(Node::List(items))
-            }
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Node<'de>, E> {
+        Ok(Number::from_f64(value).map_or(Node::Null, Node::Number))
+    }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut source: A) -> Result<Node<'de>, A::Error> {
-                let mut members: Vec<(Cow<'de, str>, Node<'de>)> = Vec::new();
-                while let Some((Name(name), value)) = source.next_entry()? {
-                    members.push((name, value));
-                }
-                // What is stored is sorted already, but for the type at its head.
-                if !members.is_sorted_by(|one, other| one.0 < other.0) {
-                    members.reverse();
-                    members.sort_by(|one, other| one.0.cmp(&other.0));
-                    members.dedup_by(|one, other| one.0 == other.0);
-                }
-                Ok(Node::Object(members))
-            }
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Node<'de>, E> {
+        Ok(Node::Text(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Node<'de>, E> {
+        Ok(Node::Text(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut source: A) -> Result<Node<'de>, A::Error> {
+        let deeper = self.deeper()?;
+        let mut items = Vec::new();
+        while let Some(item) = source.next_element_seed(deeper)? {
+            items.push(item);
         }
+        Ok(Node::List(items))
+    }
 
-        source.deserialize_any(Reading)
+    fn visit_map<A: MapAccess<'de>>(self, mut source: A) -> Result<Node<'de>, A::Error> {
+        let deeper = self.deeper()?;
+        let mut members: Vec<(Cow<'de, str>, Node<'de>)> = Vec::new();
+        while let Some(Name(name)) = source.next_key()? {
+            members.push((name, source.next_value_seed(deeper)?));
+        }
+        // What is stored is sorted already, but for the type at its head.
+        if !members.is_sorted_by(|one, other| one.0 < other.0) {
+            members.reverse();
+            members.sort_by(|one, other| one.0.cmp(&other.0));
+            members.dedup_by(|one, other| one.0 == other.0);
+        }
+        Ok(Node::Object(members))
     }
 }
 

@@ -5,7 +5,7 @@ use super::field_path;
 use crate::cel::{Declared, as_seen};
 use crate::field::{FieldError, Path};
 use crate::schema::{Additional, ListType, Schema};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 const KEYWORD: &str = "x-kubernetes-validations";
 const REASONS: [&str; 4] =
@@ -105,13 +105,17 @@ impl Checker {
     fn rule(&mut self, rule: &Value, declared: &Declared, path: &Path, uncorrelated: Option<&Path>) {
         let program = program(rule, Some(declared));
         if let Err(why) = &program {
-            self.errors.push(FieldError::invalid(&path.child("rule"), in_go(rule), why.as_str()));
+            self.errors.push(
+                FieldError::invalid(&path.child("rule"), rule.clone(), why.as_str()).showing(in_go(rule)),
+            );
         }
         // The message is looked at only if there is a rule that it could be about.
         if program.is_ok()
             && let Some(Err(why)) = message_program(rule, Some(declared))
         {
-            self.errors.push(FieldError::invalid(&path.child("messageExpression"), in_go(rule), why));
+            self.errors.push(
+                FieldError::invalid(&path.child("messageExpression"), rule.clone(), why).showing(in_go(rule)),
+            );
         }
         let uses_old = program.is_ok_and(|program| program.uses_old());
         if uses_old && let Some(list) = uncorrelated {
@@ -126,13 +130,15 @@ impl Checker {
 }
 
 /// A rule as the reference quotes it: by the names of its fields in Go.
-fn in_go(rule: &Value) -> Value {
-    json!({
-        "Rule": text(rule, "rule"),
-        "Message": text(rule, "message"),
-        "MessageExpression": text(rule, "messageExpression"),
-        "Reason": rule.get("reason"),
-        "FieldPath": text(rule, "fieldPath"),
-        "OptionalOldSelf": rule.get("optionalOldSelf"),
-    })
+fn in_go(rule: &Value) -> String {
+    let shown = |value: Value| crate::json::to_string(&value);
+    format!(
+        r#"{{"Rule":{},"Message":{},"MessageExpression":{},"Reason":{},"FieldPath":{},"OptionalOldSelf":{}}}"#,
+        shown(text(rule, "rule").into()),
+        shown(text(rule, "message").into()),
+        shown(text(rule, "messageExpression").into()),
+        shown(rule.get("reason").cloned().unwrap_or_default()),
+        shown(text(rule, "fieldPath").into()),
+        shown(rule.get("optionalOldSelf").cloned().unwrap_or_default()),
+    )
 }

@@ -146,11 +146,7 @@ pub fn merge<P: Position>(
 }
 
 fn unknown_directive(patch: &Map<String, Value>) -> StrategicError {
-    let directive = match patch.get(PATCH) {
-        Some(Value::String(text)) => text.clone(),
-        None | Some(Value::Null) => "%!s(<nil>)".to_owned(),
-        Some(other) => format!("%!s({}={})", type_name(Some(other)), print(other)),
-    };
+    let directive = print::as_text(patch.get(PATCH).unwrap_or(&Value::Null));
     StrategicError::Failed(format!("unknown patch type: {directive} in map: {}", print::map(patch)))
 }
 

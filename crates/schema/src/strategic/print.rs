@@ -57,6 +57,24 @@ fn put_list(items: &[Value], text: &mut String) {
     text.push(']');
 }
 
+/// A value where Go was told to print a text: what is none says so, each for itself.
+pub(super) fn as_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => "%!s(<nil>)".to_owned(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(as_text).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(fields) => {
+            let fields: Vec<String> =
+                fields.iter().map(|(name, field)| format!("{name}:{}", as_text(field))).collect();
+            format!("map[{}]", fields.join(" "))
+        }
+        scalar => format!("%!s({}={})", type_name(Some(scalar)), print(scalar)),
+    }
+}
+
 /// The Go type of a value read from JSON.
 pub(super) fn type_name(value: Option<&Value>) -> &'static str {
     match value {

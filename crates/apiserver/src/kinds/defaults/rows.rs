@@ -94,7 +94,6 @@ pub(super) const FIELDS: &[(&str, &str, Fill)] = &[
     ("batch.v1.CronJobSpec", "suspend", Flag(false)),
     ("batch.v1.PodFailurePolicyOnPodConditionsPattern", "status", Text("True")),
     ("autoscaling.v1.HorizontalPodAutoscalerSpec", "minReplicas", Number(1)),
-    ("autoscaling.v1.HorizontalPodAutoscalerSpec", "targetCPUUtilizationPercentage", Number(80)),
     ("autoscaling.v2.HorizontalPodAutoscalerSpec", "metrics", By(|_| Some(when::cpu_metric()))),
     ("autoscaling.v2.HorizontalPodAutoscalerSpec", "minReplicas", Number(1)),
     ("networking.v1.IngressClassParametersReference", "scope", Text("Cluster")),

@@ -371,6 +371,7 @@ fn other_versions_are_reached_by_conversion() {
         let convert = Renaming { api_versions: vec![API_VERSION.into(), v2.into()] };
         let reset_fields = ResetFields::new();
         run(&Context {
+            blank: None,
             schema: &|_| Some(widget_schema()),
             convert: &convert,
             now: Timestamp::from_second(now).unwrap(),

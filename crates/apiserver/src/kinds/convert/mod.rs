@@ -1,6 +1,8 @@
 //! Built-in kinds that are served in shapes other than the one they are stored in: Events of two groups, and autoscalers
 //! of two versions.
 
+mod scaler;
+
 use crate::facts::FACTS;
 use crate::resource::Resource;
 use crate::typed;
@@ -23,6 +25,13 @@ pub(crate) struct Shape {
     from_stored: fn(&mut Object),
 }
 
+impl Shape {
+    /// The group of the stored shape.
+    pub(crate) fn stored_group(&self) -> &'static str {
+        self.stored_as.split_once('/').map_or("", |(group, _)| group)
+    }
+}
+
 static SHAPES: [Shape; 2] = [
     Shape {
         group: "events.k8s.io",
@@ -41,8 +50,8 @@ static SHAPES: [Shape; 2] = [
         key: "autoscaling/horizontalpodautoscalers",
         stored_as: "autoscaling/v2",
         definition: "io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler",
-        to_stored: scaler_to_stored,
-        from_stored: scaler_from_stored,
+        to_stored: scaler::to_stored,
+        from_stored: scaler::from_stored,
     },
 ];
 
@@ -81,6 +90,14 @@ pub(crate) fn between(plural: &str, object: &Value, api_version: &str) -> Option
     Some(settle(stored, shape.from_stored, &row.definition, api_version))
 }
 
+/// The other versions of a kind within its group.
+pub(crate) fn versions(group: &str, plural: &str) -> Vec<String> {
+    let shapes = SHAPES.iter().filter(|shape| (shape.group, shape.plural) == (group, plural));
+    let both =
+        shapes.flat_map(|shape| [format!("{}/{}", shape.group, shape.version), shape.stored_as.to_owned()]);
+    both.filter(|version| version.split_once('/').is_some_and(|(own, _)| own == group)).collect()
+}
+
 /// Is this kind served in several shapes?
 pub(crate) fn has_shapes(plural: &str) -> bool {
     SHAPES.iter().any(|shape| shape.plural == plural)
@@ -114,85 +131,12 @@ fn rename(object: &mut Object, direction: fn(&(&'static str, &'static str)) -> (
     }
 }
 
-/// Where the old shape keeps the metrics that it has no field for.
-const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
-const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
-
 fn part<'a>(object: &'a mut Object, field: &str) -> &'a mut Object {
     let slot = object.entry(field).or_insert_with(|| json!({}));
     if !slot.is_object() {
         *slot = json!({});
     }
     slot.as_object_mut().expect("it was made one")
-}
-
-fn scaler_to_stored(scaler: &mut Object) {
-    let annotations = part(part(scaler, "metadata"), "annotations");
-    let mut kept = |name: &str| {
-        annotations.remove(name).and_then(|text| serde_json::from_str::<Value>(text.as_str()?).ok())
-    };
-    let (metrics, behavior) = (kept(METRICS), kept(BEHAVIOR));
-    if annotations.is_empty() {
-        part(scaler, "metadata").remove("annotations");
-    }
-    let spec = part(scaler, "spec");
-    let mut all = match metrics {
-        Some(Value::Array(metrics)) => metrics,
-        _ => Vec::new(),
-    };
-    if let Some(percentage) = spec.remove("targetCPUUtilizationPercentage") {
-        let target = json!({"type": "Utilization", "averageUtilization": percentage});
-        all.insert(0, json!({"type": "Resource", "resource": {"name": "cpu", "target": target}}));
-    }
-    if !all.is_empty() {
-        spec.insert("metrics".to_owned(), Value::Array(all));
-    }
-    if let Some(behavior) = behavior {
-        spec.insert("behavior".to_owned(), behavior);
-    }
-    let status = part(scaler, "status");
-    if let Some(percentage) = status.remove("currentCPUUtilizationPercentage") {
-        let current = json!({"averageUtilization": percentage, "averageValue": "0"});
-        let metric = json!({"type": "Resource", "resource": {"name": "cpu", "current": current}});
-        status.insert("currentMetrics".to_owned(), json!([metric]));
-    }
-}
-
-/// Is it about the CPU's utilization, for which the old shape has a field?
-fn cpu<'a>(metric: &'a Value, pointer: &str) -> Option<&'a Value> {
-    let is_cpu = metric.pointer("/resource/name").and_then(Value::as_str) == Some("cpu");
-    metric.pointer(pointer).filter(|_| is_cpu)
-}
-
-fn scaler_from_stored(scaler: &mut Object) {
-    let spec = part(scaler, "spec");
-    let (mut rest, mut percentage) = (Vec::new(), None);
-    if let Some(Value::Array(metrics)) = spec.remove("metrics") {
-        for metric in metrics {
-            match cpu(&metric, "/resource/target/averageUtilization") {
-                Some(value) if percentage.is_none() => percentage = Some(value.clone()),
-                _ => rest.push(metric),
-            }
-        }
-    }
-    if let Some(percentage) = percentage {
-        spec.insert("targetCPUUtilizationPercentage".to_owned(), percentage);
-    }
-    let behavior = spec.remove("behavior");
-    let status = part(scaler, "status");
-    if let Some(Value::Array(metrics)) = status.remove("currentMetrics") {
-        let current = metrics.iter().find_map(|metric| cpu(metric, "/resource/current/averageUtilization"));
-        if let Some(current) = current {
-            status.insert("currentCPUUtilizationPercentage".to_owned(), current.clone());
-        }
-    }
-    let rest = (!rest.is_empty()).then_some(Value::Array(rest));
-    for (name, value) in [(METRICS, rest), (BEHAVIOR, behavior)] {
-        if let Some(value) = value {
-            let annotations = part(part(scaler, "metadata"), "annotations");
-            annotations.insert(name.to_owned(), json!(value.to_string()));
-        }
-    }
 }
 
 #[cfg(test)]
@@ -205,8 +149,8 @@ mod tests {
         let stored = json!({
             "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "a"},
             "spec": {"maxReplicas": 2, "scaleTargetRef": {"kind": "Deployment", "name": "d"}, "metrics": [
-                {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}},
                 {"type": "Resource", "resource": {"name": "memory", "target": {"type": "Utilization", "averageUtilization": 60}}},
+                {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}},
             ]},
             "status": {"currentMetrics": null, "desiredReplicas": 0},
         });

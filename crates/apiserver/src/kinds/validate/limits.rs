@@ -1,0 +1,184 @@
+//! Limits and quotas.
+
+use super::check::{NEGATIVE, is_empty};
+use super::container::names_resource;
+use super::{Object, invalid, list, part, parts, word};
+use crate::typed::Amount;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use windlass_schema::field::{FieldError, Path};
+use windlass_schema::names;
+
+pub(super) fn limits(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    let mut taken = BTreeSet::new();
+    for (item, path) in parts(spec, "limits", path) {
+        let (kind, at) = (word(item, "type"), path.child("type"));
+        let wrong = names::qualified(kind);
+        if wrong.is_empty()
+            && !kind.contains('/')
+            && !matches!(kind, "Pod" | "Container" | "PersistentVolumeClaim")
+        {
+            errors.push(FieldError::invalid(&at, kind, "must be a standard limit type or fully qualified"));
+        }
+        invalid(errors, &at, kind, wrong);
+        if !taken.insert(kind) {
+            errors.push(FieldError::duplicate(&at, kind));
+        }
+        let storage = |field: &str| part(item, field).is_some_and(|amounts| amounts.contains_key("storage"));
+        if kind == "PersistentVolumeClaim" && !storage("min") && !storage("max") {
+            let why = "either minimum or maximum storage value is required, but neither was provided";
+            errors.push(FieldError::required(&path.child("limits"), why));
+        }
+        if kind == "Pod" {
+            for field in ["default", "defaultRequest"] {
+                if !is_empty(item.get(field).unwrap_or(&Value::Null)) {
+                    errors.push(FieldError::forbidden(
+                        &path.child(field),
+                        "may not be specified when `type` is 'Pod'",
+                    ));
+                }
+            }
+        }
+        compared(item, kind, &path, errors);
+    }
+}
+
+/// What is compared: the two sides in order, and which of them is told of where.
+fn compared(item: &Object, kind: &str, path: &Path, errors: &mut Vec<FieldError>) {
+    let side = |field: &str| -> BTreeMap<&String, Amount> {
+        let skipped = kind == "Pod" && field.starts_with("default");
+        let amounts = part(item, field).filter(|_| !skipped).into_iter().flatten();
+        amounts.filter_map(|(name, amount)| Some((name, Amount::of(amount)?))).collect()
+    };
+    let (min, max) = (side("min"), side("max"));
+    let (limit, request, ratio) = (side("default"), side("defaultRequest"), side("maxLimitRequestRatio"));
+    let mut say = |small: &BTreeMap<&String, Amount>,
+                   large: &BTreeMap<&String, Amount>,
+                   field: &str,
+                   shows_small: bool,
+                   words: [&str; 2]| {
+        for (name, amount) in small {
+            if let Some(bound) = large.get(name).filter(|bound| amount > bound) {
+                let why = format!("{} {amount} is greater than {} {bound}", words[0], words[1]);
+                let shown = if shows_small { amount } else { bound };
+                errors.push(FieldError::invalid(&path.child(field).key(name), shown.to_string(), why));
+            }
+        }
+    };
+    say(&min, &max, "min", true, ["min value", "max value"]);
+    say(&min, &request, "defaultRequest", false, ["min value", "default request value"]);
+    say(&request, &max, "defaultRequest", true, ["default request value", "max value"]);
+    say(&request, &limit, "defaultRequest", true, ["default request value", "default limit value"]);
+    say(&min, &limit, "default", true, ["min value", "default value"]);
+    say(&limit, &max, "default", false, ["default value", "max value"]);
+    for (name, amount) in ratio {
+        let path = path.child("maxLimitRequestRatio").key(name);
+        if amount < Amount::whole(1) {
+            errors.push(FieldError::invalid(
+                &path,
+                amount.to_string(),
+                format!("ratio {amount} is less than 1"),
+            ));
+        }
+        if let (Some(min), Some(max)) = (min.get(name), max.get(name)) {
+            let most = max.ratio(*min);
+            if amount.ratio(Amount::whole(1)) > most {
+                let why = format!("ratio {amount} is greater than max/min = {most:.6}");
+                errors.push(FieldError::invalid(&path, amount.to_string(), why));
+            }
+        }
+    }
+}
+
+fn is_compute(name: &str) -> bool {
+    let bare = name.strip_prefix("requests.").or_else(|| name.strip_prefix("limits.")).unwrap_or(name);
+    matches!(bare, "cpu" | "memory" | "ephemeral-storage") || bare.starts_with("hugepages-")
+}
+
+/// What can be counted without anyone defining it.
+fn is_counted(name: &str) -> bool {
+    const PLAIN: [&str; 10] = [
+        "pods",
+        "services",
+        "services.nodeports",
+        "services.loadbalancers",
+        "replicationcontrollers",
+        "resourcequotas",
+        "secrets",
+        "configmaps",
+        "persistentvolumeclaims",
+        "requests.storage",
+    ];
+    PLAIN.contains(&name) || is_compute(name)
+}
+
+pub(super) fn quota(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    let hard = part(spec, "hard").cloned().unwrap_or_default();
+    for (name, amount) in &hard {
+        let path = path.child("hard").key(name);
+        invalid(errors, &path, name.as_str(), names_resource(name, is_counted(name), "quota"));
+        let Some(given) = Amount::of(amount) else { continue };
+        if given.is_negative() {
+            errors.push(FieldError::invalid(&path, amount.clone(), NEGATIVE));
+        }
+        let whole = is_counted(name) && !is_compute(name) && name != "requests.storage";
+        if whole && !given.is_whole() {
+            errors.push(FieldError::invalid(&path, amount.clone(), "must be an integer"));
+        }
+    }
+    scopes(spec, &hard, path, errors);
+}
+
+const SCOPES: [&str; 7] = [
+    "Terminating",
+    "NotTerminating",
+    "BestEffort",
+    "NotBestEffort",
+    "PriorityClass",
+    "CrossNamespacePodAffinity",
+    "VolumeAttributesClass",
+];
+
+fn scopes(spec: &Object, hard: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    let given = list(spec, "scopes");
+    let at = path.child("scopes");
+    let mut refuse = |why: &str| errors.push(FieldError::invalid(&at, given.to_vec(), why));
+    let known: BTreeSet<&str> = given.iter().filter_map(Value::as_str).collect();
+    for scope in given.iter().filter_map(Value::as_str) {
+        if !SCOPES.contains(&scope) {
+            refuse("unsupported scope");
+        }
+        for name in hard.keys().filter(|name| is_counted(name)) {
+            let applies = match scope {
+                "BestEffort" => name == "pods",
+                "Terminating"
+                | "NotTerminating"
+                | "NotBestEffort"
+                | "PriorityClass"
+                | "CrossNamespacePodAffinity" => name == "pods" || is_compute(name),
+                _ => true,
+            };
+            if !applies {
+                refuse("unsupported scope applied to resource");
+            }
+        }
+    }
+    for pair in [["BestEffort", "NotBestEffort"], ["Terminating", "NotTerminating"]] {
+        if pair.iter().all(|scope| known.contains(scope)) {
+            refuse("conflicting scopes");
+        }
+    }
+}
+
+/// What a quota is about does not change.
+pub(crate) fn quota_update(new: &Value, old: &Value) -> Vec<FieldError> {
+    let scopes = |quota: &Value| -> BTreeSet<String> {
+        let list = quota.pointer("/spec/scopes").and_then(Value::as_array).into_iter().flatten();
+        list.filter_map(|scope| scope.as_str().map(str::to_owned)).collect()
+    };
+    if scopes(new) == scopes(old) {
+        return Vec::new();
+    }
+    let shown = new.pointer("/spec/scopes").cloned().unwrap_or_default();
+    vec![FieldError::invalid(&Path::new("spec").child("scopes"), shown, "field is immutable")]
+}

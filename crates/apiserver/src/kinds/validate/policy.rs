@@ -1,0 +1,329 @@
+//! Who may do what, what is admitted, and what goes first.
+
+use super::check::{Check, in_go, is_empty};
+use super::{Object, has, invalid, list, number, part, word};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+use windlass_schema::field::{FieldError, Path};
+use windlass_schema::names;
+
+/// What a certificate can be for.
+pub(super) const USAGES: &[&str] = &[
+    "any",
+    "cert sign",
+    "client auth",
+    "code signing",
+    "content commitment",
+    "crl sign",
+    "data encipherment",
+    "decipher only",
+    "digital signature",
+    "email protection",
+    "encipher only",
+    "ipsec end system",
+    "ipsec tunnel",
+    "ipsec user",
+    "key agreement",
+    "key encipherment",
+    "microsoft sgc",
+    "netscape sgc",
+    "ocsp signing",
+    "s/mime",
+    "server auth",
+    "signing",
+    "timestamping",
+];
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+pub(super) fn rule(rule: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    let urls = list(rule, "nonResourceURLs");
+    let about = |field: &str| !list(rule, field).is_empty();
+    if !urls.is_empty() {
+        if about("apiGroups") || about("resources") || about("resourceNames") {
+            let why = "rules cannot apply to both regular resources and non-resource URLs";
+            errors.push(FieldError::invalid(&path.child("nonResourceURLs"), urls.to_vec(), why));
+        }
+        return;
+    }
+    for (field, why) in [
+        ("apiGroups", "resource rules must supply at least one api group"),
+        ("resources", "resource rules must supply at least one resource"),
+    ] {
+        if !about(field) {
+            errors.push(FieldError::required(&path.child(field), why));
+        }
+    }
+}
+
+pub(super) fn role(role: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    for (index, rule) in list(role, "rules").iter().enumerate() {
+        let urls = rule.as_object().map_or(&[][..], |rule| list(rule, "nonResourceURLs"));
+        if !urls.is_empty() {
+            let path = path.child("rules").index(index).child("nonResourceURLs");
+            let why = "namespaced rules cannot apply to non-resource URLs";
+            errors.push(FieldError::invalid(&path, urls.to_vec(), why));
+        }
+    }
+}
+
+fn role_kind(binding: &Object, known: &[&str], path: &Path, errors: &mut Vec<FieldError>) {
+    let kind = part(binding, "roleRef").map_or("", |role| word(role, "kind"));
+    if !known.contains(&kind) {
+        errors.push(FieldError::not_supported(&path.child("roleRef").child("kind"), kind, known));
+    }
+}
+
+pub(super) fn binding(binding: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    role_kind(binding, &["Role", "ClusterRole"], path, errors);
+}
+
+pub(super) fn cluster_binding(binding: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    role_kind(binding, &["ClusterRole"], path, errors);
+    for (index, subject) in list(binding, "subjects").iter().filter_map(Value::as_object).enumerate() {
+        if word(subject, "kind") == "ServiceAccount" && word(subject, "namespace").is_empty() {
+            let path = path.child("subjects").index(index).child("namespace");
+            errors.push(FieldError::required(&path, ""));
+        }
+    }
+}
+
+pub(super) fn subject(subject: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    let (name, group) = (word(subject, "name"), word(subject, "apiGroup"));
+    if name.is_empty() {
+        errors.push(FieldError::required(&path.child("name"), ""));
+    }
+    let wanted = match word(subject, "kind") {
+        "ServiceAccount" => {
+            if !name.is_empty() {
+                invalid(errors, &path.child("name"), name, names::subdomain(name));
+            }
+            ""
+        }
+        "User" | "Group" => RBAC,
+        other => {
+            let known = ["ServiceAccount", "User", "Group"];
+            errors.push(FieldError::not_supported(&path.child("kind"), other, &known));
+            return;
+        }
+    };
+    if group != wanted {
+        errors.push(FieldError::not_supported(&path.child("apiGroup"), group, &[wanted]));
+    }
+}
+
+pub(super) fn priority(class: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    let name = part(class, "metadata").map_or("", |metadata| word(metadata, "name"));
+    let value = number(class, "value").unwrap_or(0);
+    if name.starts_with("system-") {
+        let known = [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)];
+        if !known.contains(&(name, value)) {
+            let why = format!(
+                "priority class names with 'system-' prefix are reserved for system use only. error: {name} is not a known \
+                 system priority class"
+            );
+            errors.push(FieldError::forbidden(&Path::new("metadata").child("name"), why));
+        }
+    } else if value > 1_000_000_000 {
+        let why = "maximum allowed value of a user defined priority is 1000000000";
+        errors.push(FieldError::forbidden(&path.child("value"), why));
+    }
+}
+
+pub(super) fn signing_request(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    let at = path.child("request");
+    let request = word(spec, "request");
+    let decoded = STANDARD.decode(request).unwrap_or_default();
+    if !String::from_utf8_lossy(&decoded).contains("-----BEGIN CERTIFICATE REQUEST-----") {
+        errors.push(FieldError::invalid(&at, request, "PEM block type must be CERTIFICATE REQUEST"));
+    }
+    let signer = word(spec, "signerName");
+    if !signer.is_empty() && !signer.contains('/') {
+        let why = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
+        errors.push(FieldError::invalid(&path.child("signerName"), signer, why));
+    }
+    if let Some(seconds) = number(spec, "expirationSeconds").filter(|seconds| *seconds < 600) {
+        let why = "may not specify a duration less than 600 seconds (10 minutes)";
+        errors.push(FieldError::invalid(&path.child("expirationSeconds"), seconds, why));
+    }
+}
+
+pub(super) fn webhook(hook: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    let name = word(hook, "name");
+    let at = path.child("name");
+    if name.is_empty() {
+        errors.push(FieldError::required(&at, ""));
+    } else {
+        invalid(errors, &at, name, names::subdomain(name));
+        if name.split('.').count() < 3 {
+            let why = "should be a domain with at least three segments separated by dots";
+            errors.push(FieldError::invalid(&at, name, why));
+        }
+    }
+    let (versions, at) = (list(hook, "admissionReviewVersions"), path.child("admissionReviewVersions"));
+    if versions.is_empty() {
+        errors.push(FieldError::required(&at, "must specify one of v1, v1beta1"));
+    } else if !versions.iter().any(|version| matches!(version.as_str(), Some("v1" | "v1beta1"))) {
+        errors.push(FieldError::invalid(&at, versions.to_vec(), "must include at least one of v1, v1beta1"));
+    }
+    match word(hook, "sideEffects") {
+        "" => errors
+            .push(FieldError::required(&path.child("sideEffects"), "must specify one of None, NoneOnDryRun")),
+        effects => {
+            let known = ["None", "NoneOnDryRun"];
+            if !known.contains(&effects) {
+                errors.push(FieldError::not_supported(&path.child("sideEffects"), effects, &known));
+            }
+        }
+    }
+    for (field, known) in [
+        ("failurePolicy", &["Fail", "Ignore"]),
+        ("matchPolicy", &["Equivalent", "Exact"]),
+        ("reinvocationPolicy", &["IfNeeded", "Never"]),
+    ] {
+        Check::OneOf(known).judge(hook.get(field).unwrap_or(&Value::Null), &path.child(field), errors);
+    }
+    if let Some(seconds) = number(hook, "timeoutSeconds").filter(|seconds| !(1..=30).contains(seconds)) {
+        let why = "the timeout value must be between 1 and 30 seconds";
+        errors.push(FieldError::invalid(&path.child("timeoutSeconds"), seconds, why));
+    }
+    let empty = Object::new();
+    place(part(hook, "clientConfig").unwrap_or(&empty), &path.child("clientConfig"), errors);
+}
+
+fn place(config: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    if has(config, "url") == has(config, "service") {
+        errors.push(FieldError::required(path, "exactly one of url or service is required"));
+        return;
+    }
+    if let Some(url) = config.get("url").and_then(Value::as_str) {
+        const FORM: &str = "; desired format: https://host[/path]";
+        let at = path.child("url");
+        let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+        if scheme != "https" {
+            let why = format!("'https' is the only allowed URL scheme{FORM}");
+            errors.push(FieldError::invalid(&at, scheme, why));
+        }
+        if rest.is_empty() {
+            errors.push(FieldError::invalid(&at, "", format!("host must be specified{FORM}")));
+        }
+    }
+}
+
+fn all_or_some(rule: &Object, field: &str, what: &str, path: &Path, errors: &mut Vec<FieldError>) {
+    let given = list(rule, field);
+    if given.len() > 1 && given.iter().any(|item| item.as_str() == Some("*")) {
+        let why = format!("if '*' is present, must not specify other {what}");
+        errors.push(FieldError::invalid(&path.child(field), given.to_vec(), why));
+    }
+}
+
+pub(super) fn hook_rule(rule: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    all_or_some(rule, "apiGroups", "API groups", path, errors);
+    all_or_some(rule, "apiVersions", "API versions", path, errors);
+    all_or_some(rule, "resources", "resources without subresources", path, errors);
+}
+
+pub(super) fn hook_operations(rule: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    all_or_some(rule, "operations", "operations", path, errors);
+}
+
+pub(super) fn admission_policy(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    let missing = |field: &str| is_empty(spec.get(field).unwrap_or(&Value::Null));
+    if missing("validations") && missing("auditAnnotations") {
+        let why = "validations or auditAnnotations must contain at least one item";
+        errors.extend(
+            ["validations", "auditAnnotations"].map(|field| FieldError::required(&path.child(field), why)),
+        );
+    }
+}
+
+pub(super) fn admission_binding(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    let actions = list(spec, "validationActions");
+    let has = |action: &str| actions.iter().any(|given| given.as_str() == Some(action));
+    if has("Deny") && has("Warn") {
+        let why = "must not contain both Deny and Warn (repeating the same validation failure information in the API response \
+                   and headers serves no purpose)";
+        errors.push(FieldError::invalid(&path.child("validationActions"), actions.to_vec(), why));
+    }
+}
+
+pub(super) fn level(level: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    const KNOWN: [&str; 2] = ["Exempt", "Limited"];
+    let Some(spec) = part(level, "spec") else { return };
+    let (kind, path) = (word(spec, "type"), path.child("spec"));
+    let name = part(level, "metadata").map_or("", |metadata| word(metadata, "name"));
+    if kind.is_empty() {
+        errors.push(FieldError::required(&path.child("type"), ""));
+        return;
+    }
+    if (name == "exempt") != (kind == "Exempt") && KNOWN.contains(&kind) {
+        let why = "must be 'Exempt' if and only if `name` is 'exempt'";
+        errors.push(FieldError::invalid(&path.child("type"), kind, why));
+    }
+    match kind {
+        "Exempt" if has(spec, "limited") => {
+            errors.push(FieldError::forbidden(
+                &path.child("limited"),
+                "must be nil if the type is not Limited",
+            ));
+        }
+        "Limited" if !has(spec, "limited") => {
+            errors
+                .push(FieldError::required(&path.child("limited"), "must not be empty when type is Limited"));
+        }
+        "Exempt" | "Limited" => {}
+        other => errors.push(FieldError::not_supported(&path.child("type"), other, &KNOWN)),
+    }
+}
+
+pub(super) fn queuing(queuing: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    let (hand, queues) = (number(queuing, "handSize").unwrap_or(0), number(queuing, "queues").unwrap_or(0));
+    if hand > queues {
+        let why = format!("should not be greater than queues ({queues})");
+        errors.push(FieldError::invalid(&path.child("handSize"), hand, why));
+    }
+}
+
+pub(super) fn flow(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    if let Some(place) = number(spec, "matchingPrecedence").filter(|place| *place > 10000) {
+        errors.push(FieldError::invalid(
+            &path.child("matchingPrecedence"),
+            place,
+            "must not be greater than 10000",
+        ));
+    }
+    if let Some(method) = part(spec, "distinguisherMethod") {
+        let kind = word(method, "type");
+        if !matches!(kind, "ByNamespace" | "ByUser") {
+            let path = path.child("distinguisherMethod").child("type");
+            let error = FieldError::not_supported(&path, kind, &["ByNamespace", "ByUser"]);
+            errors.push(error.showing(in_go(method, &[("Type", "type")])));
+        }
+    }
+}
+
+pub(super) fn flow_rules(rules: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    if list(rules, "resourceRules").is_empty() && list(rules, "nonResourceRules").is_empty() {
+        let why = "at least one of resourceRules and nonResourceRules has to be non-empty";
+        errors.push(FieldError::required(path, why));
+    }
+}
+
+pub(super) fn api_service(service: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    let Some(spec) = part(service, "spec") else { return };
+    let name = part(service, "metadata").map_or("", |metadata| word(metadata, "name"));
+    let wanted = format!("{}.{}", word(spec, "version"), word(spec, "group"));
+    if name != wanted {
+        let why = format!("must be `spec.version+\".\"+spec.group`: {wanted:?}");
+        errors.push(FieldError::invalid(&Path::new("metadata").child("name"), name, why));
+    }
+    for (field, most) in [("groupPriorityMinimum", 20000), ("versionPriority", 1000)] {
+        let given = number(spec, field).unwrap_or(0);
+        if given <= 0 || given > most {
+            let why = format!("must be positive and less than {most}");
+            errors.push(FieldError::invalid(&path.child("spec").child(field), given, why));
+        }
+    }
+}
