@@ -35,12 +35,14 @@
 //!
 //! - [`Manager`] runs [`Controller`]s on one cluster.
 //! - A controller decides purely: from an object and what was [`Seen`] to a [`Plan`], or a [`Refusal`].
+//! - [`election`] lets one of several replicas work.
 //! - [`cache`] reads one's own writes; [`queue`] has one entry per key; [`act`] applies only what would change.
 
 pub mod act;
 pub mod cache;
 pub mod conditions;
 mod controller;
+pub mod election;
 mod events;
 mod key;
 mod kind;

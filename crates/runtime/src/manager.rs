@@ -3,6 +3,7 @@
 use crate::act::Schemas;
 use crate::cache::Cache;
 use crate::controller::{ConfigError, Controller, Ground, Runnable, Started};
+use crate::election::{Candidate, Election, Lost};
 use crate::events::Desk;
 use crate::kind::{Kind, Object};
 use kube::Client;
@@ -37,6 +38,9 @@ pub enum Error {
     /// A watch broke down in a way that cannot happen; the process should start anew.
     #[error("a watch broke down; nothing more can be seen from here")]
     Broken,
+    /// Another replica leads now, or may; the process should start anew and stand by.
+    #[error("no longer leading")]
+    NotLeading(#[source] Lost),
     /// Turns did not end in time when the manager was stopped, and were cut off.
     #[error("stopped, but some turns did not end within {within:?} and were cut off")]
     CutOff {
@@ -58,6 +62,7 @@ pub struct Manager {
     clock: Clock,
     cluster: Arc<str>,
     namespace: Option<String>,
+    election: Option<Election>,
     controllers: Vec<Box<dyn Runnable>>,
     sync_within: Duration,
     stop_within: Duration,
@@ -83,6 +88,7 @@ impl Manager {
             clock,
             cluster: "local".into(),
             namespace: None,
+            election: None,
             controllers: Vec::new(),
             sync_within: Duration::from_secs(120),
             stop_within: Duration::from_secs(30),
@@ -98,6 +104,13 @@ impl Manager {
     /// Watches one namespace only.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = Some(namespace.into());
+        self
+    }
+
+    /// Works only while it holds this lease. Until then it stands by with its caches full, and it gives the lease back when
+    /// it is stopped. Once it loses the lease it sends no more writes, and ends with [`Error::NotLeading`].
+    pub fn elected(mut self, election: Election) -> Self {
+        self.election = Some(election);
         self
     }
 
@@ -146,6 +159,12 @@ impl Manager {
                 Client::try_default().await.map_err(|error| Error::NoCluster(Box::new(error)))?
             }
         };
+        let mut candidate =
+            self.election.map(|election| election.candidate(client.clone(), self.clock.clone()));
+        let client = match &candidate {
+            Some(candidate) => candidate.leadership().guard(client),
+            None => client,
+        };
         let cache = Cache::new(self.cluster, self.namespace);
         let schemas = Arc::new(Schemas::new(client.clone(), self.clock.clone()));
         let ground = Ground { client, cache, clock: self.clock, schemas };
@@ -164,52 +183,77 @@ impl Manager {
         ground.cache.start(&ground.client, &ground.clock, &mut watches);
         events.spawn(desk.send(ground.client.clone(), ground.clock.clone()));
         let synced = ground.clock.timeout(self.sync_within, ground.cache.synced());
-        let synced = tokio::select! {
+        let mut end = tokio::select! {
             biased;
-            synced = synced => synced,
-            () = &mut shutdown => {
-                drop(started);
-                return stop(watches, events, &ground.clock).await;
+            synced = synced => match synced {
+                Ok(()) => None,
+                Err(_) => {
+                    let kinds = ground.cache.unsynced();
+                    Some(Err(Error::NotSynced { kinds, after: self.sync_within }))
+                }
+            },
+            () = &mut shutdown => Some(Ok(())),
+        };
+        if end.is_none()
+            && let Some(candidate) = &mut candidate
+        {
+            end = tokio::select! {
+                biased;
+                () = &mut shutdown => Some(Ok(())),
+                _ = watches.join_next() => Some(Err(Error::Broken)),
+                () = candidate.campaign() => None,
+            };
+        }
+        if end.is_none() {
+            for controller in &started {
+                controller.work(&mut workers);
             }
-        };
-        if synced.is_err() {
-            return Err(Error::NotSynced { kinds: ground.cache.unsynced(), after: self.sync_within });
+            end = Some(tokio::select! {
+                biased;
+                () = shutdown => Ok(()),
+                // A watch ends only by a panic; going on with a cache that stands still would be worse than stopping.
+                _ = watches.join_next() => Err(Error::Broken),
+                lost = lost(&mut candidate) => Err(Error::NotLeading(lost)),
+            });
         }
-        for controller in &started {
-            controller.work(&mut workers);
-        }
-        // A watch ends only by a panic; going on with a cache that stands still would be worse than stopping.
-        let broken = tokio::select! {
-            biased;
-            () = shutdown => false,
-            _ = watches.join_next() => true,
-        };
         for controller in &started {
             controller.stop();
         }
-        let ended = ground.clock.timeout(self.stop_within, join(&mut workers)).await;
+        let ended = match &end {
+            // Whatever they would still write is not sent.
+            Some(Err(Error::NotLeading(_))) => Ok(()),
+            // The last writes of a leader need its lease, too.
+            _ => tokio::select! {
+                biased;
+                ended = ground.clock.timeout(self.stop_within, join(&mut workers)) => ended.map_err(|_| Error::CutOff { within: self.stop_within }),
+                lost = lost(&mut candidate) => Err(Error::NotLeading(lost)),
+            },
+        };
         workers.shutdown().await;
         drop(started);
         let Ground { cache, clock, .. } = ground;
         // The listeners in its stores hold recorders no more once the controllers are gone.
         drop(cache);
-        stop(watches, events, &clock).await?;
-        if broken {
-            return Err(Error::Broken);
+        watches.shutdown().await;
+        let _ = clock.timeout(LAST_EVENTS, join(&mut events)).await;
+        events.shutdown().await;
+        if let Some(candidate) = candidate {
+            candidate.release().await;
         }
-        ended.map_err(|_| Error::CutOff { within: self.stop_within })
+        end.unwrap_or(Ok(())).and(ended)
+    }
+}
+
+/// Waits until the lease is lost; for ever where there is none.
+async fn lost(candidate: &mut Option<Candidate>) -> Lost {
+    match candidate {
+        Some(candidate) => candidate.hold().await,
+        None => std::future::pending().await,
     }
 }
 
 /// The last events are worth a moment, and not more.
 const LAST_EVENTS: Duration = Duration::from_secs(2);
-
-async fn stop(mut watches: JoinSet<()>, mut events: JoinSet<()>, clock: &Clock) -> Result<()> {
-    watches.shutdown().await;
-    let _ = clock.timeout(LAST_EVENTS, join(&mut events)).await;
-    events.shutdown().await;
-    Ok(())
-}
 
 async fn join(tasks: &mut JoinSet<()>) {
     while tasks.join_next().await.is_some() {}

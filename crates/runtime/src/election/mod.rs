@@ -1,0 +1,261 @@
+//! Leader election: of several replicas one works, and the others stand by.
+//!
+//! The leader holds a `Lease` and renews it; a candidate takes it over when it did not change for as long as it lasts, as
+//! seen on the candidate's own clock: nobody compares two machines' times. Every write carries the version that was read,
+//! so of two candidates one loses.
+//!
+//! A leader that cannot renew stops before the others may begin: [`Leadership`] ends a while before its lease does, and a
+//! client behind [`Leadership::guard`] starts no write after that. What remains possible is a write that was already on
+//! its way; it is as old as a request may last.
+//!
+//! ```no_run
+//! # async fn example(client: kube::Client, clock: windlass::clock::Clock) -> Result<(), Box<dyn std::error::Error>> {
+//! use windlass::election::Election;
+//!
+//! let mut candidate = Election::new("default", "my-operator").candidate(client.clone(), clock);
+//! let leadership = candidate.leadership();
+//! candidate.campaign().await;
+//! let client = leadership.guard(client); // for all work from here on
+//! let lost = candidate.hold().await;
+//! # drop(client); drop(lost); Ok(()) }
+//! ```
+
+mod decide;
+mod guard;
+mod lease;
+
+pub use guard::{Leadership, NotLeading};
+
+use crate::act::chain;
+use decide::{Sighting, Step};
+use kube::{Api, Client};
+use lease::Leases;
+use std::time::Duration;
+use windlass_clock::{Clock, Moment};
+
+/// Which lease to hold, in whose name, and for how long. The durations are Kubernetes' own.
+#[derive(Debug, Clone)]
+#[must_use = "an election does nothing until there is a candidate"]
+pub struct Election {
+    namespace: String,
+    name: String,
+    identity: String,
+    lasts: Duration,
+    renew_within: Duration,
+    retry: Duration,
+}
+
+impl Election {
+    /// The lease of this name in this namespace. One operator, one name.
+    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+            identity: own_identity(),
+            lasts: Duration::from_secs(15),
+            renew_within: Duration::from_secs(10),
+            retry: Duration::from_secs(2),
+        }
+    }
+
+    /// The name to stand under; without it, the machine's with something random. No two candidates may share one.
+    pub fn identity(mut self, identity: impl Into<String>) -> Self {
+        self.identity = identity.into();
+        self
+    }
+
+    /// How long the lease lasts after it was last renewed (15 s), for how long a leader that cannot renew goes on (10 s),
+    /// and how often it is renewed or looked at (2 s).
+    ///
+    /// # Panics
+    /// When a leader would go on for as long as its lease lasts or longer, or would not try to renew meanwhile: two
+    /// could lead at once.
+    pub fn durations(mut self, lasts: Duration, renew_within: Duration, retry: Duration) -> Self {
+        assert!(
+            retry < renew_within && renew_within < lasts,
+            "a lease of {lasts:?} must be longer than the {renew_within:?} that a leader goes on without renewing, \
+             and those longer than the {retry:?} between two attempts"
+        );
+        (self.lasts, self.renew_within, self.retry) = (lasts, renew_within, retry);
+        self
+    }
+
+    /// Stands for election; nothing is sent yet.
+    pub fn candidate(self, client: Client, clock: Clock) -> Candidate {
+        let leases = Leases::new(Api::namespaced(client, &self.namespace), &self.name, self.lasts);
+        let leadership = Leadership::none(clock.clone());
+        Candidate { election: self, leases, clock, leadership, seen: None, told: None }
+    }
+}
+
+/// The host's name, which a pod shares with nobody, and something random for those that do share one.
+fn own_identity() -> String {
+    let host = std::env::var("HOSTNAME").ok().or_else(|| std::fs::read_to_string("/etc/hostname").ok());
+    let host = host.map(|host| host.trim().to_owned()).filter(|host| !host.is_empty());
+    let mut random = [0_u8; 8];
+    // Without randomness two processes on one host could be taken for one.
+    let random = match getrandom::fill(&mut random) {
+        Ok(()) => u64::from_ne_bytes(random),
+        Err(_) => u64::from(std::process::id()),
+    };
+    format!("{}_{random:016x}", host.as_deref().unwrap_or("windlass"))
+}
+
+/// Why a leader leads no more.
+#[derive(Debug, thiserror::Error)]
+pub enum Lost {
+    /// Another one holds the lease.
+    #[error("the lease is held by {by:?} now")]
+    Taken {
+        /// Who; empty when someone gave it away in our name.
+        by: String,
+    },
+    /// It could not be renewed in time.
+    #[error("the lease could not be renewed for {after:?}: {last}")]
+    NotRenewed {
+        /// How long it was tried.
+        after: Duration,
+        /// What came of the last attempt.
+        last: String,
+    },
+}
+
+/// One that stands for election, and may lead.
+#[derive(Debug)]
+pub struct Candidate {
+    election: Election,
+    leases: Leases,
+    clock: Clock,
+    leadership: Leadership,
+    seen: Option<Sighting>,
+    /// The holder that was told of last.
+    told: Option<String>,
+}
+
+impl Candidate {
+    /// Whether it leads, now and later.
+    pub fn leadership(&self) -> Leadership {
+        self.leadership.clone()
+    }
+
+    /// The name it stands under.
+    pub fn identity(&self) -> &str {
+        &self.election.identity
+    }
+
+    /// Waits until it leads. Safe to drop: a lease taken meanwhile lapses, or is renewed by the next call.
+    pub async fn campaign(&mut self) {
+        loop {
+            let begun = self.clock.moment();
+            let (clock, limit) = (self.clock.clone(), self.election.renew_within);
+            match clock.timeout(limit, self.attempt(begun)).await {
+                Ok(Ok(Step::Hold)) => return,
+                Ok(Ok(Step::Wait(until))) => {
+                    self.clock.sleep_until(until.min(begun + self.election.retry)).await;
+                    continue;
+                }
+                Ok(Err(error)) => tracing::warn!(lease = %self.leases, "cannot stand for election: {error}"),
+                Err(late) => tracing::warn!(lease = %self.leases, "cannot stand for election: {late}"),
+            }
+            self.clock.sleep(self.election.retry).await;
+        }
+    }
+
+    /// Looks at the lease, and takes it if it may be taken.
+    async fn attempt(&mut self, begun: Moment) -> Result<Step, String> {
+        self.look().await?;
+        let step = decide::next(&self.election.identity, self.seen.as_ref(), self.clock.moment());
+        if step == Step::Hold {
+            // What was seen is what is replaced: if another one was faster, this is refused.
+            self.write(begun).await?;
+            tracing::info!(lease = %self.leases, identity = self.election.identity, "leading");
+        } else if let Some(seen) = &self.seen
+            && self.told.as_ref() != Some(&seen.holder)
+        {
+            tracing::info!(lease = %self.leases, leader = seen.holder, "standing by");
+            self.told = Some(seen.holder.clone());
+        }
+        Ok(step)
+    }
+
+    /// Renews the lease until that fails for too long, or another one holds it.
+    pub async fn hold(&mut self) -> Lost {
+        let mut last = "not tried yet".to_owned();
+        loop {
+            let deadline = self.leadership.deadline();
+            self.clock.sleep_until(deadline.min(self.clock.moment() + self.election.retry)).await;
+            let begun = self.clock.moment();
+            let left = deadline.since(begun);
+            if left.is_zero() {
+                self.leadership.end();
+                return Lost::NotRenewed { after: self.election.renew_within, last };
+            }
+            match self.clock.clone().timeout(left, self.renew(begun)).await {
+                Ok(Ok(None)) => continue,
+                Ok(Ok(Some(lost))) => {
+                    self.leadership.end();
+                    return lost;
+                }
+                Ok(Err(error)) => last = error,
+                Err(late) => last = late.to_string(),
+            }
+            tracing::warn!(lease = %self.leases, "cannot renew the lease: {last}");
+            // Its version may be another one now, whatever came back.
+            self.seen = None;
+        }
+    }
+
+    async fn renew(&mut self, begun: Moment) -> Result<Option<Lost>, String> {
+        if self.seen.is_none() {
+            self.look().await?;
+        }
+        let holder = self.seen.as_ref().map(|seen| seen.holder.as_str());
+        if let Some(other) = holder.filter(|holder| *holder != self.election.identity) {
+            return Ok(Some(Lost::Taken { by: other.to_owned() }));
+        }
+        self.write(begun).await.map(|()| None)
+    }
+
+    async fn look(&mut self) -> Result<(), String> {
+        let found = self.leases.read().await.map_err(|error| chain(&error))?;
+        self.seen = decide::sighted(self.seen.take(), found, self.clock.moment(), self.election.lasts);
+        Ok(())
+    }
+
+    async fn write(&mut self, begun: Moment) -> Result<(), String> {
+        let written = self
+            .leases
+            .hold(&self.election.identity, self.seen.as_ref(), self.clock.now())
+            .await
+            .map_err(|error| chain(&error))?;
+        self.seen = decide::sighted(None, Some(written), self.clock.moment(), self.election.lasts);
+        // Counted from before the request: the others count from after it.
+        self.leadership.lead_until(begun + self.election.renew_within);
+        Ok(())
+    }
+
+    /// Gives the lease back, so that another one need not wait for it to lapse. Call it when all work has ended.
+    pub async fn release(mut self) {
+        let led = self.leadership.deadline().since(self.clock.moment());
+        self.leadership.end();
+        if led.is_zero() {
+            return;
+        }
+        let clock = self.clock.clone();
+        let giving_back = async {
+            // A renewal that was cut off may have made another version.
+            self.look().await?;
+            match self.seen.as_ref().filter(|seen| seen.holder == self.election.identity) {
+                Some(seen) => {
+                    self.leases.give_back(seen, self.clock.now()).await.map_err(|error| chain(&error))
+                }
+                None => Ok(()),
+            }
+        };
+        match clock.timeout(led, giving_back).await {
+            Ok(Ok(())) => tracing::info!(lease = %self.leases, "gave the lease back"),
+            Ok(Err(error)) => tracing::warn!(lease = %self.leases, "cannot give the lease back: {error}"),
+            Err(late) => tracing::warn!(lease = %self.leases, "cannot give the lease back: {late}"),
+        }
+    }
+}
