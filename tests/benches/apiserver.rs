@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use windlass_clock::{Clock, Moment};
 use windlass_harness::bench::{Bench, Better};
-use windlass_tests::load::{Ask, Connection, Server, run, windlass_program};
+use windlass_tests::load::{Ask, Connection, Events, Server, run, windlass_program};
 
 const OBJECTS: usize = 5_000;
 const CONNECTIONS: [usize; 2] = [1, 16];
@@ -115,13 +115,13 @@ async fn events(server: &Server) -> anyhow::Result<Vec<Duration>> {
     let sent: Arc<[std::sync::OnceLock<Moment>]> = (0..EVENTS).map(|_| std::sync::OnceLock::new()).collect();
     let mut watchers = Vec::with_capacity(WATCHERS);
     for _ in 0..WATCHERS {
-        let ask = Ask::get(format!("{PLACE}?watch=true&labelSelector=watched"));
-        let mut frames = Connection::open(server.config()).await?.watch(&ask).await?;
+        let path = format!("{PLACE}?watch=true&labelSelector=watched");
+        let mut events = Events::open(server.config(), &path).await?;
         let (sent, clock) = (sent.clone(), clock.clone());
         watchers.push(tokio::spawn(async move {
             let mut delays = Vec::with_capacity(EVENTS);
             for moment in sent.iter() {
-                frames.next().await?.context("the watch ended")?;
+                events.next().await?;
                 delays.push(clock.moment() - *moment.get().context("an event that nobody made")?);
             }
             anyhow::Ok(delays)

@@ -5,7 +5,7 @@
 mod connection;
 mod servers;
 
-pub use connection::{Connection, Frames};
+pub use connection::{Connection, Events};
 pub use servers::{Server, windlass_program};
 
 use futures::future::try_join_all;
