@@ -184,8 +184,8 @@ async fn operators(target: Target) -> anyhow::Result<()> {
         let (client, namespace) = (target.client(), namespace.clone());
         let (stop, stopped) = oneshot::channel::<()>();
         let election = Election::new(&namespace, "operator").identity(identity).durations(
-            Duration::from_secs(3),
-            Duration::from_secs(2),
+            Duration::from_secs(30),
+            Duration::from_secs(20),
             Duration::from_millis(200),
         );
         let task = tokio::spawn(async move {
@@ -222,7 +222,7 @@ async fn operators(target: Target) -> anyhow::Result<()> {
     let _ = stop_first.send(());
     first.await??;
     held_by("second").await?;
-    ensure!(Clock::real().moment() - before < Duration::from_secs(3), "the lease was waited for");
+    ensure!(Clock::real().moment() - before < Duration::from_secs(20), "the lease was waited for");
     maps.create(&PostParams::default(), &map("b")).await?;
     made("b").await?;
     let _ = stop_second.send(());
