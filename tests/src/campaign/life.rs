@@ -19,8 +19,6 @@ pub struct Ended {
     pub state: State,
     /// The operator's writes, over all its incarnations, as `METHOD path`.
     pub writes: Vec<String>,
-    /// How often the operator was started.
-    pub starts: usize,
 }
 
 /// The names by which the embedded API knows the operator: before a crash, and after it.
@@ -41,15 +39,12 @@ pub async fn live(
     orphans: Orphans,
 ) -> anyhow::Result<Ended> {
     let after_a_crash = Sabotage::none();
-    let mut starts = 0;
     let operator = async {
-        starts += 1;
         let first = run_operator(target, namespace, OPERATORS[0], &sabotage);
         tokio::select! {
             ended = first => return ended,
             () = sabotage.killed() => {}
         }
-        starts += 1;
         run_operator(target, namespace, OPERATORS[1], &after_a_crash).await
     };
     let operators = [&sabotage, &after_a_crash];
@@ -62,7 +57,7 @@ pub async fn live(
         state = user => state?,
     };
     let writes = [sabotage.writes(), after_a_crash.writes()].concat();
-    Ok(Ended { state, writes, starts })
+    Ok(Ended { state, writes })
 }
 
 /// Runs the operator until it is dropped.

@@ -1,36 +1,13 @@
 //! Names of properties as names that an expression may spell: `a-b` is `a__dash__b`, `namespace` is `__namespace__`.
 
+use super::parse::{RESERVED, WORDS};
 use std::borrow::Cow;
-
-const RESERVED: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
 
 const ESCAPES: [(&str, &str); 4] = [("__", "underscores"), (".", "dot"), ("-", "dash"), ("/", "slash")];
 
 /// Is it a word of the language?
 pub(super) fn is_reserved(name: &str) -> bool {
-    RESERVED.contains(&name)
+    WORDS.contains(&name) || RESERVED.contains(&name)
 }
 
 /// The name in an expression; none for one that cannot be spelt.
@@ -39,7 +16,7 @@ pub(super) fn escape(name: &str) -> Option<Cow<'_, str>> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || !name.chars().all(fits) {
         return None;
     }
-    if RESERVED.contains(&name) {
+    if is_reserved(name) {
         return Some(Cow::Owned(format!("__{name}__")));
     }
     if !name.contains("__") && !name.contains(['.', '-', '/']) {
@@ -79,7 +56,7 @@ pub(super) fn unescape(name: &str) -> Option<Cow<'_, str>> {
         };
         let word = &inner[..length];
         let sign = ESCAPES.iter().find(|(_, known)| *known == word).map(|(sign, _)| *sign);
-        let reserved = (RESERVED.contains(&word) && name.len() == word.len() + 4).then_some(word);
+        let reserved = (is_reserved(word) && name.len() == word.len() + 4).then_some(word);
         plain.push_str(&rest[..start]);
         plain.push_str(sign.or(reserved)?);
         rest = &inner[length + 2..];

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 const MOST_NESTING: usize = 60;
 
 /// Words that no variable may have as its name.
-const RESERVED: [&str; 17] = [
+pub(super) const RESERVED: [&str; 17] = [
     "as",
     "break",
     "const",
@@ -30,7 +30,7 @@ const RESERVED: [&str; 17] = [
 ];
 
 /// Words of the language itself.
-const WORDS: [&str; 4] = ["true", "false", "null", "in"];
+pub(super) const WORDS: [&str; 4] = ["true", "false", "null", "in"];
 
 /// Operators from the weakest to the strongest, with the names that error messages know them by.
 const OPERATORS: [&[(&str, &str)]; 3] = [
