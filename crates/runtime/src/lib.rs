@@ -36,6 +36,7 @@
 //! - [`Manager`] runs [`Controller`]s on one cluster.
 //! - A controller decides purely: from an object and what was [`Seen`] to a [`Plan`], or a [`Refusal`].
 //! - [`election`] lets one of several replicas work.
+//! - [`metrics`] and [`inspect`] show what it is doing, under names that dashboards know.
 //! - [`cache`] reads one's own writes; [`queue`] has one entry per key; [`act`] applies only what would change.
 
 pub mod act;
@@ -44,14 +45,17 @@ pub mod conditions;
 mod controller;
 pub mod election;
 mod events;
+pub mod inspect;
 mod key;
 mod kind;
 mod manager;
+pub mod metrics;
 mod plan;
 pub mod queue;
 mod reason;
 mod relation;
 mod seen;
+mod serve;
 
 pub use controller::{Adoption, ConfigError, Controller, Next, Turn, TurnError};
 pub use events::Recorder;
@@ -62,4 +66,5 @@ pub use plan::{Action, Claim, Generate, GenerateError, Note, Plan, Step, Until, 
 pub use reason::{Reason, Reasoned, Refusal};
 pub use relation::Relation;
 pub use seen::{Seen, Unseen};
+pub use serve::{Bind, NoAddress};
 pub use windlass_clock as clock;

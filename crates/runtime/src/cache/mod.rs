@@ -16,6 +16,7 @@ pub use store::{Changed, Listener, Origin, Store, Unreadable};
 
 use crate::key::Key;
 use crate::kind::{Kind, Object};
+use crate::metrics::Held;
 use kube::Client;
 use parking_lot::Mutex;
 use std::any::Any;
@@ -117,6 +118,12 @@ impl Cache {
         let stores = self.shared.stores.lock();
         let waiting = stores.values().flatten().filter(|slot| !slot.erased.is_synced());
         waiting.map(|slot| slot.erased.kind().clone()).collect()
+    }
+
+    /// What each store holds.
+    pub(crate) fn held(&self) -> Vec<Held> {
+        let stores = self.shared.stores.lock();
+        stores.values().flatten().map(|slot| slot.erased.held()).collect()
     }
 
     /// The store that acting and observing read a kind from.

@@ -4,6 +4,7 @@ use super::object::{AnyObject, face, owner_uids};
 use super::overlay::{Change, Overlay, Stale, Stamp};
 use crate::key::Key;
 use crate::kind::{Kind, Object};
+use crate::metrics::Held;
 use crate::relation::{Resolved, Select};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use parking_lot::RwLock;
@@ -409,6 +410,7 @@ pub(crate) trait AnyStore: Send + Sync + std::fmt::Debug {
     fn listen(&self, listener: Listener);
     fn index_labels(&self);
     fn subscribe_synced(&self) -> watch::Receiver<bool>;
+    fn held(&self) -> Held;
 }
 
 impl<K: Object> AnyStore for Store<K> {
@@ -468,5 +470,10 @@ impl<K: Object> AnyStore for Store<K> {
 
     fn subscribe_synced(&self) -> watch::Receiver<bool> {
         self.synced.subscribe()
+    }
+
+    fn held(&self) -> Held {
+        let Kind { group, version, kind, .. } = self.kind.clone();
+        Held { group, version, kind, objects: self.len(), bytes: None, synced: self.is_synced() }
     }
 }

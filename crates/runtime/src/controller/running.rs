@@ -1,13 +1,15 @@
 //! A controller at work: its stores, its queue and its workers.
 
 use super::triggers::{self, Doorbell, Related};
-use super::turn::TurnError;
+use super::turn::{Next, TurnError};
 use super::{Adoption, ConfigError, Controller, Decide, Mode};
 use crate::act::{Hand, Schemas, chain};
 use crate::cache::{AnyStore, Cache, Store};
 use crate::events::Recorder;
+use crate::inspect::Book;
 use crate::key::Key;
 use crate::kind::{Kind, Object};
+use crate::metrics::{Measured, Outcome, Turns};
 use crate::queue::{Priority, Queue};
 use crate::relation::ReverseIndex;
 use futures::FutureExt;
@@ -32,11 +34,17 @@ pub(crate) trait Runnable: Send {
     fn name(&self) -> &str;
     fn check(&self) -> Result<(), ConfigError>;
     /// Declares its watches and connects its queue; nothing runs yet.
-    fn prepare(self: Box<Self>, ground: &Ground, recorder: Recorder) -> Box<dyn Started>;
+    fn prepare(self: Box<Self>, ground: &Ground, recorder: Recorder) -> Arc<dyn Started>;
 }
 
 /// A controller that is connected.
-pub(crate) trait Started: Send {
+pub(crate) trait Started: Send + Sync {
+    /// The kind of the objects that it is about.
+    fn kind(&self) -> &Kind;
+    /// What is counted of it, now.
+    fn measured(&self) -> Measured;
+    /// Who waits, and for what.
+    fn book(&self) -> &Book;
     /// Starts its workers.
     fn work(&self, tasks: &mut JoinSet<()>);
     /// Lets its workers end after their current turns.
@@ -52,7 +60,7 @@ impl<K: Object> Runnable for Controller<K> {
         Self::check(self)
     }
 
-    fn prepare(self: Box<Self>, ground: &Ground, recorder: Recorder) -> Box<dyn Started> {
+    fn prepare(self: Box<Self>, ground: &Ground, recorder: Recorder) -> Arc<dyn Started> {
         let name: Arc<str> = self.name.as_str().into();
         let queue = Queue::new(ground.clock.clone(), self.backoff);
         let primary = ground.cache.store::<K>();
@@ -81,7 +89,7 @@ impl<K: Object> Runnable for Controller<K> {
             Doorbell { controller: name.clone(), queue: queue.clone(), ledgers: hand.ledgers().clone() };
         triggers::connect(&doorbell, &primary, &stores, &related);
         let finalizer = format!("windlass.dev/{name}");
-        Box::new(Arc::new(Running {
+        Arc::new(Arc::new(Running {
             name,
             kind: Kind::of::<K>(),
             mode: self.mode,
@@ -96,6 +104,8 @@ impl<K: Object> Runnable for Controller<K> {
             hand,
             queue,
             recorder,
+            turns: Arc::new(Turns::new(ground.clock.clone())),
+            book: Book::new(ground.clock.clone()),
             clock: ground.clock.clone(),
         }))
     }
@@ -117,10 +127,31 @@ pub(super) struct Running<K> {
     pub(super) hand: Hand,
     pub(super) queue: Queue<Key>,
     pub(super) recorder: Recorder,
+    turns: Arc<Turns>,
+    pub(super) book: Book,
     pub(super) clock: Clock,
 }
 
 impl<K: Object> Started for Arc<Running<K>> {
+    fn kind(&self) -> &Kind {
+        &self.kind
+    }
+
+    fn measured(&self) -> Measured {
+        Measured {
+            name: self.name.clone(),
+            workers: self.concurrency,
+            depth: self.queue.depth(),
+            oldest: self.queue.oldest(),
+            tally: self.queue.tally(),
+            turns: self.turns.clone(),
+        }
+    }
+
+    fn book(&self) -> &Book {
+        &self.book
+    }
+
     fn work(&self, tasks: &mut JoinSet<()>) {
         for _ in 0..self.concurrency {
             tasks.spawn(self.clone().work_until_stopped());
@@ -136,12 +167,14 @@ impl<K: Object> Running<K> {
     async fn work_until_stopped(self: Arc<Self>) {
         while let Some(taken) = self.queue.next().await {
             let key = Key::clone(&taken);
+            let work = self.turns.begin(taken.waited());
             // A panic ends its turn and nothing else: what the turn shares is behind locks that do not poison.
             self.hand.ledgers().begin(&key);
             let turn = AssertUnwindSafe(self.turn(&key)).catch_unwind().await;
             if self.hand.ledgers().end(&key) {
                 self.queue.add(key.clone(), taken.priority());
             }
+            work.ended(outcome(&turn));
             match turn {
                 Ok(Ok(next)) => {
                     self.queue.forget(&key);
@@ -149,20 +182,34 @@ impl<K: Object> Running<K> {
                         self.queue.add_at(key, self.clock.moment() + after, Priority::NORMAL);
                     }
                 }
-                Ok(Err(error)) => self.retry(key, &chain(&error), error.is_conflict()),
-                Err(panic) => self.retry(key, &TurnError::Panic(panic_text(&*panic)).to_string(), false),
+                Ok(Err(error)) => self.retry(key, &error),
+                Err(panic) => self.retry(key, &TurnError::Panic(panic_text(&*panic))),
             }
         }
     }
 
-    fn retry(&self, key: Key, why: &str, expected: bool) {
+    fn retry(&self, key: Key, error: &TurnError) {
+        let (why, expected) = (chain(error), error.is_conflict());
         let delay = self.queue.retry(key.clone());
+        self.book.fails(&key, error.label(), &why, delay);
         let (controller, kind) = (&*self.name, &self.kind.kind);
         if expected {
             tracing::debug!(controller, kind, object = %key, ?delay, "trying again: {why}");
         } else {
             tracing::warn!(controller, kind, object = %key, ?delay, "trying again: {why}");
         }
+    }
+}
+
+/// A turn as it came back, or the panic that ended it.
+type Ended = Result<Result<Next, TurnError>, Box<dyn std::any::Any + Send>>;
+
+fn outcome(ended: &Ended) -> Outcome {
+    match ended {
+        Ok(Ok(next)) if next.after().is_some() => Outcome::LooksAgain,
+        Ok(Ok(_)) => Outcome::Success,
+        Ok(Err(error)) => Outcome::Failed { terminal: error.is_terminal() },
+        Err(_) => Outcome::Panicked,
     }
 }
 

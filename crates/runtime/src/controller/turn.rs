@@ -61,6 +61,21 @@ impl TurnError {
         Self::Custom(error.into())
     }
 
+    /// One word for it.
+    pub(super) fn label(&self) -> &'static str {
+        match self {
+            Self::Act(error) => error.label(),
+            Self::Unsettled => "Unsettled",
+            Self::Panic(_) => "Panicked",
+            Self::Custom(_) => "Failed",
+        }
+    }
+
+    /// Whether trying again alone cannot mend it.
+    pub(super) fn is_terminal(&self) -> bool {
+        matches!(self, Self::Act(error) if error.is_terminal())
+    }
+
     pub(super) fn is_conflict(&self) -> bool {
         matches!(self, Self::Act(ActError::Conflict(_)))
     }
@@ -119,6 +134,7 @@ impl<K: Object> Running<K> {
             self.hand.settle_doubts(key).await?;
             self.hand.ledgers().look(key);
             let Some(object) = self.primary.get(key) else {
+                self.book.forget(key);
                 return Ok(Next::on_change());
             };
             let (done, next) = self.pass(key, object).await?;
@@ -207,6 +223,7 @@ impl<K: Object> Running<K> {
         let plan = match decision {
             Ok(plan) => plan,
             Err(refusal) => {
+                self.book.stands(&parent.key, Standing::Refused(refusal.reason()), None);
                 let done = self.report(parent, None, Standing::Refused(refusal.reason())).await?;
                 self.say_if(done, parent, true, refusal.reason().clone());
                 return Ok(done);
@@ -218,6 +235,7 @@ impl<K: Object> Running<K> {
                     Some(wait) => Standing::Waiting(&wait.reason),
                     None => Standing::Complete,
                 };
+                self.book.stands(&parent.key, standing, plan.due(self.clock.now()));
                 // What was just changed is decided on again at once, and that decision knows better what to report. And
                 // nobody reads the status of an object that is about to go.
                 let reported = match acted == Done::Changed || (deleting && plan.is_complete()) {

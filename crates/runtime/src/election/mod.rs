@@ -24,6 +24,7 @@ mod decide;
 mod guard;
 mod lease;
 
+pub(crate) use guard::Guard;
 pub use guard::{Leadership, NotLeading};
 
 use crate::act::chain;
@@ -78,6 +79,11 @@ impl Election {
         );
         (self.lasts, self.renew_within, self.retry) = (lasts, renew_within, retry);
         self
+    }
+
+    /// `namespace/name` of the lease.
+    pub(crate) fn lease(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
     }
 
     /// Stands for election; nothing is sent yet.
@@ -136,6 +142,11 @@ impl Candidate {
     /// Whether it leads, now and later.
     pub fn leadership(&self) -> Leadership {
         self.leadership.clone()
+    }
+
+    /// Which lease: `namespace/name`.
+    pub fn lease(&self) -> String {
+        self.election.lease()
     }
 
     /// The name it stands under.

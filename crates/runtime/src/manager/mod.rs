@@ -1,0 +1,185 @@
+//! Runs controllers on one cluster: caches first, then workers, until told to stop; and stops them cleanly.
+//!
+//! - `connect`: its clients
+//! - `life`: from start to end
+//! - `signals`: how a process is asked to end
+
+mod connect;
+mod error;
+mod life;
+mod signals;
+
+pub use error::{Error, Result};
+
+use crate::controller::{Controller, Runnable};
+use crate::election::Election;
+use crate::inspect::Inspector;
+use crate::kind::Object;
+use crate::metrics::Page;
+use crate::serve::Bind;
+use connect::Connection;
+use kube::Client;
+use signals::Signals;
+use std::sync::Arc;
+use std::time::Duration;
+use windlass_clock::Clock;
+
+/// Runs controllers on one cluster.
+#[must_use = "a manager does nothing until it is run"]
+pub struct Manager {
+    connection: Connection,
+    clock: Clock,
+    cluster: Arc<str>,
+    namespace: Option<String>,
+    election: Option<Election>,
+    controllers: Vec<Box<dyn Runnable>>,
+    inspector: Inspector,
+    metrics_at: Bind,
+    health_at: Bind,
+    sync_within: Duration,
+    stop_within: Duration,
+}
+
+impl Manager {
+    /// A manager on this client and this clock.
+    pub fn new(client: Client, clock: Clock) -> Self {
+        Self::on(Connection::Given(client), clock)
+    }
+
+    /// A manager on the cluster of the environment: a kubeconfig, or the pod that it runs in. It connects when it runs.
+    ///
+    /// # Errors
+    /// None yet; kept for what can be said before connecting.
+    pub fn from_env() -> Result<Self> {
+        Ok(Self::on(Connection::Environment(None), Clock::real()))
+    }
+
+    fn on(connection: Connection, clock: Clock) -> Self {
+        Self {
+            connection,
+            clock,
+            cluster: "local".into(),
+            namespace: None,
+            election: None,
+            controllers: Vec::new(),
+            inspector: Inspector::default(),
+            metrics_at: Bind::Off,
+            health_at: Bind::Off,
+            sync_within: Duration::from_secs(120),
+            stop_within: Duration::from_secs(30),
+        }
+    }
+
+    /// The cluster's id, which is in every key.
+    pub fn cluster(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.cluster = id.into();
+        self
+    }
+
+    /// Watches one namespace only.
+    pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.namespace = Some(namespace.into());
+        self
+    }
+
+    /// Works only while it holds this lease. Until then it stands by with its caches full, and it gives the lease back when
+    /// it is stopped. Once it loses the lease it sends no more writes, and ends with [`Error::NotLeading`].
+    pub fn elected(mut self, election: Election) -> Self {
+        self.election = Some(election);
+        self
+    }
+
+    /// Runs this controller too.
+    pub fn controller<K: Object>(mut self, controller: Controller<K>) -> Self {
+        self.controllers.push(Box::new(controller));
+        self
+    }
+
+    /// Serves `/metrics` and `/debug` there while it runs. It has no lock: whoever reaches it may read it.
+    pub fn serve_metrics(mut self, at: Bind) -> Self {
+        self.metrics_at = at;
+        self
+    }
+
+    /// Serves `/healthz` and `/readyz` there while it runs.
+    pub fn serve_health(mut self, at: Bind) -> Self {
+        self.health_at = at;
+        self
+    }
+
+    /// Shows metrics of one's own on the page too.
+    ///
+    /// ```
+    /// # use windlass::{Manager, metrics::Type};
+    /// # fn example(manager: Manager) -> Manager {
+    /// manager.metrics(|page| {
+    ///     page.family("shop_open", Type::Gauge, "Whether the shop is open.").sample(&[], 1.0);
+    /// })
+    /// # }
+    /// ```
+    pub fn metrics(self, collector: impl Fn(&mut Page) + Send + Sync + 'static) -> Self {
+        self.inspector.collect(Box::new(collector));
+        self
+    }
+
+    /// A check that `/healthz` makes: when it fails for long, the process is to be started anew.
+    pub fn live_when(
+        self,
+        name: impl Into<String>,
+        check: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        self.inspector.check_live(name.into(), Box::new(check));
+        self
+    }
+
+    /// A check that `/readyz` makes, besides that every cache had its first list.
+    pub fn ready_when(
+        self,
+        name: impl Into<String>,
+        check: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        self.inspector.check_ready(name.into(), Box::new(check));
+        self
+    }
+
+    /// Looks into it while it runs: for a program that has an HTTP server of its own.
+    pub fn inspector(&self) -> Inspector {
+        self.inspector.clone()
+    }
+
+    /// How long the first lists may take.
+    pub fn sync_within(mut self, limit: Duration) -> Self {
+        self.sync_within = limit;
+        self
+    }
+
+    /// How long turns may take to end when it is stopped.
+    pub fn stop_within(mut self, limit: Duration) -> Self {
+        self.stop_within = limit;
+        self
+    }
+
+    /// Runs until the process is asked to end (Ctrl-C, or SIGTERM). Asked a second time, it ends at once.
+    ///
+    /// # Errors
+    /// As [`Manager::run_until`].
+    pub async fn run(self) -> Result<()> {
+        let signals = Signals::new();
+        let (first, second) = (signals.asked(1), signals.asked(2));
+        tokio::select! {
+            done = self.run_until(first) => done,
+            () = second => Err(Error::Hurried),
+            () = signals.listen() => Ok(()),
+        }
+    }
+}
+
+impl std::fmt::Debug for Manager {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let controllers: Vec<&str> = self.controllers.iter().map(|controller| controller.name()).collect();
+        f.debug_struct("Manager")
+            .field("cluster", &self.cluster)
+            .field("controllers", &controllers)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,194 @@
+//! Metrics, under the names, labels and buckets of controller-runtime: existing dashboards and alerts work.
+//!
+//! The text is our own ([`Page`]) and not a library's: the ones there are write OpenMetrics, whose counters lose `_total`
+//! in the lines that name their type; and most of what is shown is not counted for its own sake but read, when asked for,
+//! from the queues and caches that know it.
+//!
+//! An operator adds metrics of its own with [`Manager::metrics`](crate::Manager::metrics).
+
+mod histogram;
+mod requests;
+mod text;
+mod turns;
+
+pub(crate) use requests::Requests;
+pub use text::{CONTENT_TYPE, Family, Page, Type};
+pub(crate) use turns::{Outcome, Turns};
+
+use crate::queue::{Depth, Tally};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// A controller, as far as it is measured.
+pub(crate) struct Measured {
+    pub(crate) name: Arc<str>,
+    pub(crate) workers: usize,
+    pub(crate) depth: Depth,
+    /// How long the key that waits longest for a worker has been due.
+    pub(crate) oldest: Option<Duration>,
+    pub(crate) tally: Tally,
+    pub(crate) turns: Arc<Turns>,
+}
+
+/// A store of the cache, as far as it is measured.
+pub(crate) struct Held {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) kind: String,
+    pub(crate) objects: usize,
+    /// About how many bytes they take, where that is counted.
+    pub(crate) bytes: Option<usize>,
+    pub(crate) synced: bool,
+}
+
+/// Writes what is known of controllers and their queues.
+pub(crate) fn write_controllers(page: &mut Page, controllers: &[Measured]) {
+    let read = |count: &AtomicU64| count.load(Ordering::Relaxed) as f64;
+    let mut total = page.family(
+        "controller_runtime_reconcile_total",
+        Type::Counter,
+        "Turns by controller and how they ended.",
+    );
+    for Measured { name, turns, .. } in controllers {
+        let ends = [
+            ("error", read(&turns.errors)),
+            ("requeue", 0.0),
+            ("requeue_after", read(&turns.looks_again)),
+            ("success", read(&turns.success)),
+        ];
+        for (result, count) in ends {
+            total.sample(&[("controller", name), ("result", result)], count);
+        }
+    }
+    type Count = fn(&Turns) -> &AtomicU64;
+    let counts: [(&str, &str, Count); 3] = [
+        ("controller_runtime_reconcile_errors_total", "Turns that failed.", |turns| &turns.errors),
+        (
+            "controller_runtime_terminal_reconcile_errors_total",
+            "Turns that failed in a way that trying again does not mend.",
+            |turns| &turns.terminal,
+        ),
+        ("controller_runtime_reconcile_panics_total", "Turns that panicked.", |turns| &turns.panics),
+    ];
+    for (name, help, count) in counts {
+        let mut family = page.family(name, Type::Counter, help);
+        for controller in controllers {
+            family.sample(&[("controller", &controller.name)], read(count(&controller.turns)));
+        }
+    }
+    let mut took =
+        page.family("controller_runtime_reconcile_time_seconds", Type::Histogram, "How long turns took.");
+    for controller in controllers {
+        took.histogram(&[("controller", &controller.name)], &controller.turns.took);
+    }
+    let mut most = page.family(
+        "controller_runtime_max_concurrent_reconciles",
+        Type::Gauge,
+        "How many turns may run at once.",
+    );
+    for controller in controllers {
+        most.sample(&[("controller", &controller.name)], controller.workers as f64);
+    }
+    let mut active = page.family("controller_runtime_active_workers", Type::Gauge, "How many turns run now.");
+    for controller in controllers {
+        active.sample(&[("controller", &controller.name)], controller.turns.running().len() as f64);
+    }
+    write_queues(page, controllers);
+}
+
+fn write_queues(page: &mut Page, controllers: &[Measured]) {
+    let mut depth = page.family(
+        "workqueue_depth",
+        Type::Gauge,
+        "Objects that are due and wait for a worker, by priority.",
+    );
+    for Measured { name, depth: found, .. } in controllers {
+        if found.ready.is_empty() {
+            depth.sample(&[("name", name), ("controller", name), ("priority", "0")], 0.0);
+        }
+        for (priority, count) in &found.ready {
+            let priority = priority.0.to_string();
+            depth.sample(&[("name", name), ("controller", name), ("priority", &priority)], *count as f64);
+        }
+    }
+    let mut gauge = |name: &str, of: Type, help: &str, value: &dyn Fn(&Measured) -> f64| {
+        let mut family = page.family(name, of, help);
+        for controller in controllers {
+            let name = &*controller.name;
+            family.sample(&[("name", name), ("controller", name)], value(controller));
+        }
+    };
+    let running = |controller: &Measured| controller.turns.running();
+    gauge("workqueue_adds_total", Type::Counter, "Objects that were queued.", &|one| one.tally.adds as f64);
+    gauge("workqueue_retries_total", Type::Counter, "Objects that were queued for later.", &|one| {
+        one.tally.later as f64
+    });
+    gauge(
+        "workqueue_unfinished_work_seconds",
+        Type::Gauge,
+        "How long the turns that run now have taken, together.",
+        &|one| running(one).iter().sum::<Duration>().as_secs_f64(),
+    );
+    gauge(
+        "workqueue_longest_running_processor_seconds",
+        Type::Gauge,
+        "How long the longest turn that runs now has taken.",
+        &|one| running(one).into_iter().max().unwrap_or_default().as_secs_f64(),
+    );
+    type Took = fn(&Turns) -> &histogram::Histogram;
+    let histograms: [(&str, &str, Took); 2] = [
+        (
+            "workqueue_queue_duration_seconds",
+            "How long objects were due before a worker took them.",
+            |turns| &turns.waited,
+        ),
+        ("workqueue_work_duration_seconds", "How long workers had objects.", |turns| &turns.worked),
+    ];
+    for (name, help, took) in histograms {
+        let mut family = page.family(name, Type::Histogram, help);
+        for controller in controllers {
+            let labels = [("name", &*controller.name), ("controller", &*controller.name)];
+            family.histogram(&labels, took(&controller.turns));
+        }
+    }
+}
+
+/// Writes what the caches hold.
+pub(crate) fn write_caches(page: &mut Page, held: &[Held]) {
+    type Value = fn(&Held) -> Option<f64>;
+    let families: [(&str, &str, Value); 3] = [
+        ("windlass_cache_objects", "Objects that the cache holds.", |held| Some(held.objects as f64)),
+        ("windlass_cache_bytes", "About how many bytes those objects take.", |held| Some(held.bytes? as f64)),
+        ("windlass_cache_synced", "Whether a kind had its first list.", |held| Some(held.synced.into())),
+    ];
+    for (name, help, value) in families {
+        let mut family = page.family(name, Type::Gauge, help);
+        for one in held {
+            let labels = [("group", &*one.group), ("version", &*one.version), ("kind", &*one.kind)];
+            if let Some(value) = value(one) {
+                family.sample(&labels, value);
+            }
+        }
+    }
+}
+
+/// Writes which requests were made.
+pub(crate) fn write_requests(page: &mut Page, requests: &Requests) {
+    let mut family = page.family(
+        "rest_client_requests_total",
+        Type::Counter,
+        "Requests to the API, by status code, method and host.",
+    );
+    for (sort, count) in requests.read() {
+        // The word for no answer is client-go's.
+        let code = sort.code.map_or("<error>".to_owned(), |code| code.to_string());
+        family.sample(&[("code", &code), ("method", sort.method), ("host", &sort.host)], count as f64);
+    }
+}
+
+/// Writes whether this process leads.
+pub(crate) fn write_leadership(page: &mut Page, lease: &str, leads: bool) {
+    let help = "Whether this process holds the lease: 1, or stands by: 0.";
+    page.family("leader_election_master_status", Type::Gauge, help).sample(&[("name", lease)], leads.into());
+}
