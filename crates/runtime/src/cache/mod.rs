@@ -113,6 +113,11 @@ impl Cache {
         }
     }
 
+    /// The kinds that are watched, or will be.
+    pub fn kinds(&self) -> Vec<Kind> {
+        self.shared.stores.lock().keys().cloned().collect()
+    }
+
     /// The kinds that had no first list yet.
     pub fn unsynced(&self) -> Vec<Kind> {
         let stores = self.shared.stores.lock();

@@ -17,7 +17,7 @@ mod turn;
 pub use owning::Adoption;
 pub(crate) use owning::CONTROLLER_LABEL;
 pub(crate) use running::Runnable;
-pub(crate) use running::{Ground, Started};
+pub(crate) use running::{Ground, Started, panic_text};
 pub use turn::{Next, Turn, TurnError};
 
 use crate::cache::{AnyStore, Cache};

@@ -49,6 +49,8 @@ pub(crate) trait Started: Send + Sync {
     fn work(&self, tasks: &mut JoinSet<()>);
     /// Lets its workers end after their current turns.
     fn stop(&self);
+    /// Queues every object there is, because others may have worked on them meanwhile.
+    fn look_at_all(&self);
 }
 
 impl<K: Object> Runnable for Controller<K> {
@@ -161,6 +163,12 @@ impl<K: Object> Started for Arc<Running<K>> {
     fn stop(&self) {
         self.queue.shutdown();
     }
+
+    fn look_at_all(&self) {
+        for object in self.primary.list() {
+            self.queue.add(Key::of(self.primary.cluster().clone(), object.meta()), Priority::LOW);
+        }
+    }
 }
 
 impl<K: Object> Running<K> {
@@ -169,11 +177,9 @@ impl<K: Object> Running<K> {
             let key = Key::clone(&taken);
             let work = self.turns.begin(taken.waited());
             // A panic ends its turn and nothing else: what the turn shares is behind locks that do not poison.
-            self.hand.ledgers().begin(&key);
+            let open = OpenTurn::begin(&self, &key, taken.priority());
             let turn = AssertUnwindSafe(self.turn(&key)).catch_unwind().await;
-            if self.hand.ledgers().end(&key) {
-                self.queue.add(key.clone(), taken.priority());
-            }
+            open.end();
             work.ended(outcome(&turn));
             match turn {
                 Ok(Ok(next)) => {
@@ -201,6 +207,34 @@ impl<K: Object> Running<K> {
     }
 }
 
+/// A turn that runs. Cut off before its end, when leadership is lost, its object is queued again for when it is regained.
+struct OpenTurn<'a, K: Object> {
+    running: &'a Running<K>,
+    key: Key,
+    priority: Priority,
+    ended: bool,
+}
+
+impl<'a, K: Object> OpenTurn<'a, K> {
+    fn begin(running: &'a Running<K>, key: &Key, priority: Priority) -> Self {
+        running.hand.ledgers().begin(key);
+        Self { running, key: key.clone(), priority, ended: false }
+    }
+
+    fn end(mut self) {
+        self.ended = true;
+    }
+}
+
+impl<K: Object> Drop for OpenTurn<'_, K> {
+    fn drop(&mut self) {
+        let news = self.running.hand.ledgers().end(&self.key);
+        if news || !self.ended {
+            self.running.queue.add(self.key.clone(), self.priority);
+        }
+    }
+}
+
 /// A turn as it came back, or the panic that ended it.
 type Ended = Result<Result<Next, TurnError>, Box<dyn std::any::Any + Send>>;
 
@@ -213,7 +247,8 @@ fn outcome(ended: &Ended) -> Outcome {
     }
 }
 
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+/// What a panic said.
+pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(ToString::to_string);
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }

@@ -5,9 +5,11 @@
 
 mod book;
 mod health;
+mod task;
 
 pub(crate) use book::Book;
 pub use health::{Check, Health};
+pub(crate) use task::TaskState;
 
 use crate::cache::Cache;
 use crate::controller::Started;
@@ -54,6 +56,7 @@ pub(crate) struct Inside {
     pub(crate) cache: Cache,
     pub(crate) controllers: Vec<Arc<dyn Started>>,
     pub(crate) election: Option<Elected>,
+    pub(crate) tasks: Vec<Arc<TaskState>>,
 }
 
 /// The lease that a manager holds, or waits for.
@@ -109,6 +112,7 @@ impl Inspector {
             let controllers: Vec<_> = inside.controllers.iter().map(|one| one.measured()).collect();
             metrics::write_controllers(&mut page, &controllers);
             metrics::write_caches(&mut page, &inside.cache.held());
+            metrics::write_tasks(&mut page, &inside.tasks);
             if let Some(elected) = &inside.election {
                 metrics::write_leadership(&mut page, &elected.lease, elected.leadership.leads());
             }
@@ -166,6 +170,7 @@ impl Inspector {
             "election": election,
             "controllers": controllers,
             "caches": caches,
+            "tasks": inside.tasks.iter().map(|task| task.show()).collect::<Vec<_>>(),
         })
     }
 

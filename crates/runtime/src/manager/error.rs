@@ -18,6 +18,9 @@ pub enum Error {
     /// A controller cannot be run as described.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// Two tasks could not be told apart.
+    #[error("two tasks are named {0:?}: name one of them otherwise")]
+    TaskTwice(String),
     /// The server for metrics or for probes could not start.
     #[error("cannot serve at {address}; choose another address, or 0 for none")]
     NotServed {
@@ -41,8 +44,8 @@ pub enum Error {
     /// Another replica leads now, or may; the process should start anew and stand by.
     #[error("no longer leading")]
     NotLeading(#[source] Lost),
-    /// Turns did not end in time when the manager was stopped, and were cut off.
-    #[error("stopped, but some turns did not end within {within:?} and were cut off")]
+    /// Turns or tasks did not end in time when the manager was stopped, and were cut off.
+    #[error("stopped, but some work did not end within {within:?} and were cut off")]
     CutOff {
         /// How long was waited.
         within: Duration,

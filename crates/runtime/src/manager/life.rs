@@ -2,44 +2,49 @@
 
 use super::Manager;
 use super::error::{Error, Result};
+use super::tasks::{self, Given, Task};
 use crate::act::Schemas;
 use crate::cache::Cache;
 use crate::controller::{ConfigError, Ground, Started};
 use crate::election::{Candidate, Lost};
 use crate::events::Desk;
-use crate::inspect::{Elected, Inside};
+use crate::inspect::{Elected, Inside, Inspector};
 use crate::serve::Server;
 use std::collections::BTreeSet;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 /// The last events are worth a moment, and not more.
 const LAST_EVENTS: Duration = Duration::from_secs(2);
 
 impl Manager {
-    /// Runs until `shutdown` is ready, then lets turns end and leaves no task behind. Dropping the returned future
+    /// Runs until `shutdown` is ready, then lets turns and tasks end and leaves none behind. Dropping the returned future
     /// stops everything where it is.
     ///
     /// # Errors
     /// [`Error`] when it cannot start, or did not stop cleanly.
     pub async fn run_until(self, shutdown: impl Future<Output = ()>) -> Result<()> {
+        let mut life = self.begin().await?;
+        let end = life.live(pin!(shutdown)).await;
+        life.end(end).await
+    }
+
+    /// Connects everything; the caches begin to fill, and the pages are served.
+    async fn begin(self) -> Result<Life> {
         self.check()?;
         let Self { inspector, clock, .. } = self;
-        // Open while it is answered, closed when this future ends or is dropped.
-        let _open = Open(inspector.clone());
         let link = self.connection.link().await?;
         let requests = inspector.requests();
-        let mut candidate = match self.election {
+        let candidate = match self.election {
             Some(election) => Some(election.candidate(link.client(requests, None)?, clock.clone())),
             None => None,
         };
         let leadership = candidate.as_ref().map(Candidate::leadership);
         let client = link.client(requests, leadership.as_ref())?;
-        // In sets that this future owns: when it is dropped, they end.
-        let (mut watches, mut events) = (JoinSet::new(), JoinSet::new());
-        let (mut workers, mut servers) = (JoinSet::new(), JoinSet::new());
+        let (mut watches, mut events, mut servers) = (JoinSet::new(), JoinSet::new(), JoinSet::new());
         let bound = Server::bind(self.metrics_at, self.health_at).await;
         let bound = bound.map_err(|(address, source)| Error::NotServed { address, source })?;
         inspector.serves(Server::served(&bound));
@@ -59,75 +64,34 @@ impl Manager {
             })
             .collect();
         let election = candidate.as_ref().map(|candidate| Elected {
-            lease: candidate.lease(),
+            lease: candidate.lease().to_owned(),
             identity: candidate.identity().to_owned(),
             leadership: candidate.leadership(),
         });
-        inspector.opened(Inside { cache: ground.cache.clone(), controllers: started.clone(), election });
-        let mut shutdown = pin!(shutdown);
+        inspector.opened(Inside {
+            cache: ground.cache.clone(),
+            controllers: started.clone(),
+            election,
+            tasks: self.tasks.iter().map(|task| task.state.clone()).collect(),
+        });
         ground.cache.start(&ground.client, &ground.clock, &mut watches);
         events.spawn(desk.send(ground.client.clone(), ground.clock.clone()));
-        let synced = ground.clock.timeout(self.sync_within, ground.cache.synced());
-        let mut end = tokio::select! {
-            biased;
-            synced = synced => match synced {
-                Ok(()) => None,
-                Err(_) => {
-                    let kinds = ground.cache.unsynced();
-                    Some(Err(Error::NotSynced { kinds, after: self.sync_within }))
-                }
-            },
-            () = &mut shutdown => Some(Ok(())),
-        };
-        if end.is_none()
-            && let Some(candidate) = &mut candidate
-        {
-            end = tokio::select! {
-                biased;
-                () = &mut shutdown => Some(Ok(())),
-                _ = watches.join_next() => Some(Err(Error::Broken)),
-                () = candidate.campaign() => None,
-            };
-        }
-        if end.is_none() {
-            for controller in &started {
-                controller.work(&mut workers);
-            }
-            end = Some(tokio::select! {
-                biased;
-                () = shutdown => Ok(()),
-                // A watch ends only by a panic; going on with a cache that stands still would be worse than stopping.
-                _ = watches.join_next() => Err(Error::Broken),
-                lost = lost(&mut candidate) => Err(Error::NotLeading(lost)),
-            });
-        }
-        for controller in &started {
-            controller.stop();
-        }
-        let ended = match &end {
-            // Whatever they would still write is not sent.
-            Some(Err(Error::NotLeading(_))) => Ok(()),
-            // The last writes of a leader need its lease, too.
-            _ => tokio::select! {
-                biased;
-                ended = ground.clock.timeout(self.stop_within, join(&mut workers)) => ended.map_err(|_| Error::CutOff { within: self.stop_within }),
-                lost = lost(&mut candidate) => Err(Error::NotLeading(lost)),
-            },
-        };
-        workers.shutdown().await;
-        servers.shutdown().await;
-        inspector.closed();
-        drop(started);
-        let Ground { cache, clock, .. } = ground;
-        // The listeners in its stores hold recorders no more once the controllers are gone.
-        drop(cache);
-        watches.shutdown().await;
-        let _ = clock.timeout(LAST_EVENTS, join(&mut events)).await;
-        events.shutdown().await;
-        if let Some(candidate) = candidate {
-            candidate.release().await;
-        }
-        end.unwrap_or(Ok(())).and(ended)
+        Ok(Life {
+            open: Open(inspector),
+            ground,
+            candidate,
+            leading: false,
+            stands_by_again: self.stands_by_again,
+            started,
+            tasks: self.tasks,
+            stopped: CancellationToken::new(),
+            sync_within: self.sync_within,
+            stop_within: self.stop_within,
+            workers: JoinSet::new(),
+            watches,
+            events,
+            servers,
+        })
     }
 
     fn check(&self) -> Result<()> {
@@ -138,12 +102,139 @@ impl Manager {
                 return Err(ConfigError::Twice(controller.name().to_owned()).into());
             }
         }
-        Ok(())
+        let mut names = BTreeSet::new();
+        match self.tasks.iter().find(|task| !names.insert(&task.name)) {
+            Some(twice) => Err(Error::TaskTwice(twice.name.clone())),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A manager that runs. Everything it started is in sets that it owns: when it is dropped, they end.
+struct Life {
+    open: Open,
+    ground: Ground,
+    candidate: Option<Candidate>,
+    /// Whether the lease was won, and is to be held until work has ended.
+    leading: bool,
+    stands_by_again: bool,
+    started: Vec<Arc<dyn Started>>,
+    tasks: Vec<Given>,
+    /// Tells tasks to end.
+    stopped: CancellationToken,
+    sync_within: Duration,
+    stop_within: Duration,
+    /// Turns, and tasks.
+    workers: JoinSet<()>,
+    watches: JoinSet<()>,
+    events: JoinSet<()>,
+    servers: JoinSet<()>,
+}
+
+impl Life {
+    /// Works until it is told to stop, or cannot go on.
+    async fn live(&mut self, mut shutdown: Pin<&mut impl Future<Output = ()>>) -> Result<()> {
+        let synced = self.ground.clock.timeout(self.sync_within, self.ground.cache.synced());
+        tokio::select! {
+            biased;
+            synced = synced => synced.map_err(|_| Error::NotSynced {
+                kinds: self.ground.cache.unsynced(),
+                after: self.sync_within,
+            })?,
+            () = &mut shutdown => return Ok(()),
+        }
+        let mut everywhere = JoinSet::new();
+        self.start_tasks(false, &mut everywhere);
+        let end = self.lead(shutdown).await;
+        self.stopped.cancel();
+        // From here on they are waited for with the rest.
+        self.workers.spawn(async move { join(&mut everywhere).await });
+        end
+    }
+
+    /// Leads, or works without an election; as often as it may.
+    async fn lead(&mut self, mut shutdown: Pin<&mut impl Future<Output = ()>>) -> Result<()> {
+        loop {
+            if let Some(candidate) = &mut self.candidate {
+                tokio::select! {
+                    biased;
+                    () = &mut shutdown => return Ok(()),
+                    _ = self.watches.join_next() => return Err(Error::Broken),
+                    () = candidate.campaign() => self.leading = true,
+                }
+            }
+            let mut workers = std::mem::take(&mut self.workers);
+            for controller in &self.started {
+                controller.work(&mut workers);
+            }
+            self.start_tasks(true, &mut workers);
+            self.workers = workers;
+            let lost = tokio::select! {
+                biased;
+                () = &mut shutdown => return Ok(()),
+                // A watch ends only by a panic; going on with a cache that stands still would be worse than stopping.
+                _ = self.watches.join_next() => return Err(Error::Broken),
+                lost = lost(self.candidate.as_mut()) => lost,
+            };
+            if !self.stands_by_again {
+                return Err(Error::NotLeading(lost));
+            }
+            tracing::warn!("standing by again: {lost}");
+            self.leading = false;
+            // Whatever they would still write is not sent.
+            self.workers.shutdown().await;
+            for controller in &self.started {
+                controller.look_at_all();
+            }
+        }
+    }
+
+    fn start_tasks(&self, leading: bool, into: &mut JoinSet<()>) {
+        for given in self.tasks.iter().filter(|given| given.leading == leading) {
+            let task = Task {
+                client: self.ground.client.clone(),
+                clock: self.ground.clock.clone(),
+                cache: self.ground.cache.clone(),
+                stopped: self.stopped.clone(),
+            };
+            into.spawn(tasks::keep(given.work.clone(), given.state.clone(), task));
+        }
+    }
+
+    /// Ends everything in order: work, pages, watches, events, lease.
+    async fn end(mut self, end: Result<()>) -> Result<()> {
+        for controller in &self.started {
+            controller.stop();
+        }
+        let (clock, within) = (self.ground.clock.clone(), self.stop_within);
+        let ended = match &end {
+            // Whatever they would still write is not sent.
+            Err(Error::NotLeading(_)) => Ok(()),
+            // The last writes of a leader need its lease, too.
+            _ => tokio::select! {
+                biased;
+                ended = clock.timeout(within, join(&mut self.workers)) => ended.map_err(|_| Error::CutOff { within }),
+                lost = lost(self.candidate.as_mut().filter(|_| self.leading)) => Err(Error::NotLeading(lost)),
+            },
+        };
+        self.workers.shutdown().await;
+        self.servers.shutdown().await;
+        drop(self.open);
+        drop(self.started);
+        // The listeners in its stores hold recorders no more once the controllers are gone.
+        drop(self.ground);
+        self.watches.shutdown().await;
+        let _ = clock.timeout(LAST_EVENTS, join(&mut self.events)).await;
+        self.events.shutdown().await;
+        if let Some(candidate) = self.candidate {
+            candidate.release().await;
+        }
+        end.and(ended)
     }
 }
 
 /// Closes what can be looked into when the manager ends, however it does.
-struct Open(crate::inspect::Inspector);
+struct Open(Inspector);
 
 impl Drop for Open {
     fn drop(&mut self) {
@@ -152,7 +243,7 @@ impl Drop for Open {
 }
 
 /// Waits until the lease is lost; for ever where there is none.
-async fn lost(candidate: &mut Option<Candidate>) -> Lost {
+async fn lost(candidate: Option<&mut Candidate>) -> Lost {
     match candidate {
         Some(candidate) => candidate.hold().await,
         None => std::future::pending().await,

@@ -2,18 +2,21 @@
 //!
 //! - `connect`: its clients
 //! - `life`: from start to end
+//! - `tasks`: what runs beside the controllers
 //! - `signals`: how a process is asked to end
 
 mod connect;
 mod error;
 mod life;
 mod signals;
+mod tasks;
 
 pub use error::{Error, Result};
+pub use tasks::Task;
 
 use crate::controller::{Controller, Runnable};
 use crate::election::Election;
-use crate::inspect::Inspector;
+use crate::inspect::{Inspector, TaskState};
 use crate::kind::Object;
 use crate::metrics::Page;
 use crate::serve::Bind;
@@ -22,6 +25,7 @@ use kube::Client;
 use signals::Signals;
 use std::sync::Arc;
 use std::time::Duration;
+use tower::BoxError;
 use windlass_clock::Clock;
 
 /// Runs controllers on one cluster.
@@ -32,7 +36,9 @@ pub struct Manager {
     cluster: Arc<str>,
     namespace: Option<String>,
     election: Option<Election>,
+    stands_by_again: bool,
     controllers: Vec<Box<dyn Runnable>>,
+    tasks: Vec<tasks::Given>,
     inspector: Inspector,
     metrics_at: Bind,
     health_at: Bind,
@@ -61,7 +67,9 @@ impl Manager {
             cluster: "local".into(),
             namespace: None,
             election: None,
+            stands_by_again: false,
             controllers: Vec::new(),
+            tasks: Vec::new(),
             inspector: Inspector::default(),
             metrics_at: Bind::Off,
             health_at: Bind::Off,
@@ -83,9 +91,56 @@ impl Manager {
     }
 
     /// Works only while it holds this lease. Until then it stands by with its caches full, and it gives the lease back when
-    /// it is stopped. Once it loses the lease it sends no more writes, and ends with [`Error::NotLeading`].
+    /// it is stopped. Once it loses the lease it sends no more writes, and ends with [`Error::NotLeading`]: a new process is
+    /// sure to remember nothing. See [`Manager::stands_by_again`].
     pub fn elected(mut self, election: Election) -> Self {
         self.election = Some(election);
+        self
+    }
+
+    /// When it loses its lease, it cuts its work off and stands by again, with its caches full, instead of ending.
+    pub fn stands_by_again(mut self) -> Self {
+        self.stands_by_again = true;
+        self
+    }
+
+    /// Runs this beside the controllers, once the caches are full, and only on the replica that leads. It ends when it is
+    /// done; after an error or a panic it begins again, a little later each time, and nothing else is disturbed.
+    ///
+    /// ```
+    /// # use windlass::Manager;
+    /// # fn example(manager: Manager) -> Manager {
+    /// manager.task("greeter", |task| async move {
+    ///     task.stopped().await;
+    ///     Ok(())
+    /// })
+    /// # }
+    /// ```
+    pub fn task<F, W>(self, name: impl Into<String>, work: W) -> Self
+    where
+        W: Fn(Task) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<(), BoxError>> + Send + 'static,
+    {
+        self.with_task(name.into(), true, work)
+    }
+
+    /// As [`Manager::task`], on every replica, whether it leads or stands by. Its writes are not sent while it stands by.
+    pub fn task_everywhere<F, W>(self, name: impl Into<String>, work: W) -> Self
+    where
+        W: Fn(Task) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<(), BoxError>> + Send + 'static,
+    {
+        self.with_task(name.into(), false, work)
+    }
+
+    fn with_task<F, W>(mut self, name: String, leading: bool, work: W) -> Self
+    where
+        W: Fn(Task) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<(), BoxError>> + Send + 'static,
+    {
+        let state = Arc::new(TaskState::new(&name));
+        let work: tasks::Work = Arc::new(move |task| Box::pin(work(task)));
+        self.tasks.push(tasks::Given { name, work, leading, state });
         self
     }
 
@@ -153,7 +208,7 @@ impl Manager {
         self
     }
 
-    /// How long turns may take to end when it is stopped.
+    /// How long turns and tasks may take to end when it is stopped.
     pub fn stop_within(mut self, limit: Duration) -> Self {
         self.stop_within = limit;
         self

@@ -15,6 +15,7 @@ pub(crate) use requests::Requests;
 pub use text::{CONTENT_TYPE, Family, Page, Type};
 pub(crate) use turns::{Outcome, Turns};
 
+use crate::inspect::TaskState;
 use crate::queue::{Depth, Tally};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -169,6 +170,26 @@ pub(crate) fn write_caches(page: &mut Page, held: &[Held]) {
             if let Some(value) = value(one) {
                 family.sample(&labels, value);
             }
+        }
+    }
+}
+
+/// Writes how tasks fare.
+pub(crate) fn write_tasks(page: &mut Page, tasks: &[Arc<TaskState>]) {
+    type Value = fn(&TaskState) -> f64;
+    let families: [(&str, Type, &str, Value); 3] = [
+        ("windlass_task_running", Type::Gauge, "Whether a task runs.", |task| task.is_running().into()),
+        ("windlass_task_failures_total", Type::Counter, "How often a task failed.", |task| {
+            task.failures() as f64
+        }),
+        ("windlass_task_panics_total", Type::Counter, "How often a task panicked.", |task| {
+            task.panics() as f64
+        }),
+    ];
+    for (name, of, help, value) in families {
+        let mut family = page.family(name, of, help);
+        for task in tasks {
+            family.sample(&[("task", task.name())], value(task));
         }
     }
 }

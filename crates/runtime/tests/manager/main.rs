@@ -4,3 +4,4 @@
 
 mod pages;
 mod support;
+mod tasks;
