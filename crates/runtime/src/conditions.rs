@@ -4,7 +4,7 @@
 //! look. All three are always there, each with the generation it was observed at. A transition time moves only when the
 //! status of its condition does.
 
-use crate::plan::Claim;
+use crate::plan::Stated;
 use crate::reason::Reason;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use windlass_clock::Timestamp;
@@ -40,7 +40,7 @@ pub enum Standing<'a> {
 /// The conditions for how an object stands, with the transition times of those it had.
 pub fn conditions(
     standing: Standing<'_>,
-    claims: &[Claim],
+    stated: &[Stated],
     before: &[Condition],
     generation: Option<i64>,
     now: Timestamp,
@@ -56,11 +56,13 @@ pub fn conditions(
     let kept = [(READY, ready), (PROGRESSING, progressing), (DEGRADED, degraded)];
     let mut conditions: Vec<Condition> = kept
         .into_iter()
-        .filter(|(of, _)| claims.iter().all(|claim| claim.of != *of))
+        .filter(|(of, _)| stated.iter().all(|stated| stated.of != *of))
         .map(|(of, (holds, reason))| condition(of, Some(holds), reason, before, generation, now))
         .collect();
     conditions.extend(
-        claims.iter().map(|claim| condition(&claim.of, claim.holds, &claim.reason, before, generation, now)),
+        stated
+            .iter()
+            .map(|stated| condition(&stated.of, stated.holds, &stated.reason, before, generation, now)),
     );
     conditions
 }
@@ -139,8 +141,8 @@ mod tests {
 
     #[test]
     fn a_plan_may_say_better() {
-        let claim = Claim { of: READY.into(), holds: None, reason: Reason::new("Blind", "cannot tell") };
-        let conditions = conditions(Standing::Complete, &[claim], &[], None, at(1));
+        let stated = Stated { of: READY.into(), holds: None, reason: Reason::new("Blind", "cannot tell") };
+        let conditions = conditions(Standing::Complete, &[stated], &[], None, at(1));
         assert_eq!(conditions.len(), 3);
         assert_eq!(find(&conditions, READY).status, "Unknown");
     }

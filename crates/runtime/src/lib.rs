@@ -58,7 +58,7 @@ pub use events::Recorder;
 pub use key::Key;
 pub use kind::{Kind, Object};
 pub use manager::{Error, Manager, Result};
-pub use plan::{Action, Claim, Generate, GenerateError, Note, Plan, Step, Until, Wait};
+pub use plan::{Effect, Generate, GenerateError, Note, Plan, Stated, Step, Until, Wait};
 pub use reason::{Reason, Reasoned, Refusal};
 pub use relation::Relation;
 pub use seen::{Seen, Unseen};

@@ -19,7 +19,7 @@ pub struct Failed {
     pub answer: kube::Error,
 }
 
-/// Why an action was not carried out, or may not have been.
+/// Why a step was not carried out, or may not have been.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
     /// Somebody was faster, or what was seen is old: look and decide again.

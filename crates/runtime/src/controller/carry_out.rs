@@ -7,7 +7,7 @@ use crate::act::{ActError, Done, Door, stamp_of};
 use crate::cache::AnyObject;
 use crate::key::Key;
 use crate::kind::{Kind, Object};
-use crate::plan::{Action, Plan, Step};
+use crate::plan::{Effect, Plan, Step};
 use std::sync::Arc;
 
 impl<K: Object> Running<K> {
@@ -15,12 +15,12 @@ impl<K: Object> Running<K> {
         let mut all = Done::Unchanged;
         for step in plan.steps() {
             let done = self.step(parent, step).await?;
-            let action = &step.action;
+            let effect = &step.effect;
             let what = format!(
                 "{} {} {}: {}",
-                action.verb(),
-                action.kind(),
-                parent.key_of(action),
+                effect.verb(),
+                effect.kind(),
+                parent.key_of(effect),
                 step.reason.message()
             );
             self.say_if(done, parent, false, step.reason.clone().saying(what));
@@ -30,13 +30,13 @@ impl<K: Object> Running<K> {
     }
 
     async fn step(&self, parent: &Parent, step: &Step) -> Result<Done, ActError> {
-        let action = &step.action;
-        let kind = action.kind();
+        let effect = &step.effect;
+        let kind = effect.kind();
         let store = self.owned.get(kind).ok_or_else(|| ActError::Undeclared(kind.kind.clone()))?;
-        if action.name().is_empty() {
+        if effect.name().is_empty() {
             return Err(ActError::Nameless(kind.kind.clone()));
         }
-        let key = parent.key_of(action);
+        let key = parent.key_of(effect);
         if !parent.can_own(&key) {
             return Err(ActError::Elsewhere { kind: kind.kind.clone(), key });
         }
@@ -49,19 +49,19 @@ impl<K: Object> Running<K> {
             }
         }
         let turn = &parent.key;
-        match (action, &live) {
-            (Action::Apply { object, .. }, live) => {
+        match (effect, &live) {
+            (Effect::Apply { object, .. }, live) => {
                 let intent = parent.mark(&key, object);
                 self.hand.apply(kind, &key, Door::Main, &intent, live.as_ref(), turn).await
             }
-            (Action::CreateOnce { object, generate, .. }, None) => {
+            (Effect::CreateOnce { object, generate, .. }, None) => {
                 self.hand.create(kind, &key, &parent.mark(&key, object), generate, turn).await
             }
-            (Action::Delete { .. }, Some(live)) => match stamp_of(live.meta()) {
+            (Effect::Delete { .. }, Some(live)) => match stamp_of(live.meta()) {
                 Some(stamp) => self.hand.delete(kind, &key, &stamp, turn).await,
                 None => Ok(Done::Unchanged),
             },
-            (Action::CreateOnce { .. }, Some(_)) | (Action::Delete { .. }, None) => Ok(Done::Unchanged),
+            (Effect::CreateOnce { .. }, Some(_)) | (Effect::Delete { .. }, None) => Ok(Done::Unchanged),
         }
     }
 

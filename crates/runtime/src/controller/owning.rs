@@ -3,7 +3,7 @@
 use crate::cache::{AnyObject, owner_uids};
 use crate::key::Key;
 use crate::kind::Kind;
-use crate::plan::{Action, Plan};
+use crate::plan::{Effect, Plan};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -36,9 +36,9 @@ pub(crate) struct Parent {
 
 impl Parent {
     /// The key that a step of this parent's plan means.
-    pub(crate) fn key_of(&self, action: &Action) -> Key {
-        let namespace = action.namespace().or(self.key.namespace()).filter(|_| action.kind().namespaced);
-        Key::new(self.key.cluster().clone(), namespace, action.name())
+    pub(crate) fn key_of(&self, effect: &Effect) -> Key {
+        let namespace = effect.namespace().or(self.key.namespace()).filter(|_| effect.kind().namespaced);
+        Key::new(self.key.cluster().clone(), namespace, effect.name())
     }
 
     /// Whether a child there can name this parent: owners are in the same namespace, or in none.
@@ -100,8 +100,8 @@ impl Parent {
         let wanted: BTreeSet<Key> = plan
             .steps()
             .iter()
-            .filter(|step| step.action.kind() == kind && !matches!(step.action, Action::Delete { .. }))
-            .map(|step| self.key_of(&step.action))
+            .filter(|step| step.effect.kind() == kind && !matches!(step.effect, Effect::Delete { .. }))
+            .map(|step| self.key_of(&step.effect))
             .collect();
         let unwanted = children.into_iter().filter(|child| {
             let meta = child.meta();

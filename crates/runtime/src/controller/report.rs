@@ -25,10 +25,10 @@ impl<K: Object> Running<K> {
         let said = plan.and_then(Plan::reported).cloned();
         let before = || own_fields(&live_json, &self.name, Door::Status)?.get_mut("status").map(Value::take);
         let mut status = said.clone().or_else(before);
-        let claims = plan.map(Plan::claims).unwrap_or_default();
+        let stated = plan.map(Plan::stated).unwrap_or_default();
         let had = live_json.pointer("/status/conditions").cloned().unwrap_or_default();
         let had: Vec<Condition> = serde_json::from_value(had).unwrap_or_default();
-        let kept = conditions(standing, claims, &had, object.meta().generation, self.clock.now());
+        let kept = conditions(standing, stated, &had, object.meta().generation, self.clock.now());
         if let Ok(kept) = serde_json::to_value(kept)
             && has_conditions::<K>(&live_json, status.as_ref(), &kept)
         {

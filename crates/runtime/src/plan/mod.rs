@@ -8,7 +8,7 @@ mod show;
 mod step;
 
 pub use generated::{Generate, GenerateError};
-pub use step::{Action, Step};
+pub use step::{Effect, Step};
 
 use crate::kind::{Kind, Object};
 use crate::reason::Reason;
@@ -24,7 +24,7 @@ pub struct Plan {
     steps: Vec<Step>,
     waits: Vec<Wait>,
     status: Option<Value>,
-    conditions: Vec<Claim>,
+    conditions: Vec<Stated>,
     events: Vec<Note>,
     look_again: Option<Duration>,
 }
@@ -64,7 +64,7 @@ impl From<Timestamp> for Until {
 
 /// A condition that the plan sets, beside those that the library keeps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Claim {
+pub struct Stated {
     /// The condition's type.
     pub of: String,
     /// Whether it holds; `None` is unknown.
@@ -107,8 +107,8 @@ impl Plan {
 
     /// Makes an object be as given. Fields that it leaves out are left to others, or removed if they were ours.
     pub fn apply<K: Object>(mut self, object: K, reason: impl Into<Reason>) -> Self {
-        let action = Action::Apply { kind: Kind::of::<K>(), object: intent(&object) };
-        self.steps.push(Step { action, reason: reason.into() });
+        let effect = Effect::Apply { kind: Kind::of::<K>(), object: intent(&object) };
+        self.steps.push(Step { effect, reason: reason.into() });
         self
     }
 
@@ -119,15 +119,15 @@ impl Plan {
         generate: Generate,
         reason: impl Into<Reason>,
     ) -> Self {
-        let action = Action::CreateOnce { kind: Kind::of::<K>(), object: intent(&object), generate };
-        self.steps.push(Step { action, reason: reason.into() });
+        let effect = Effect::CreateOnce { kind: Kind::of::<K>(), object: intent(&object), generate };
+        self.steps.push(Step { effect, reason: reason.into() });
         self
     }
 
     /// Deletes an object that is ours, if it is there.
     pub fn delete<K: Object>(mut self, name: impl Into<String>, reason: impl Into<Reason>) -> Self {
-        let action = Action::Delete { kind: Kind::of::<K>(), namespace: None, name: name.into() };
-        self.steps.push(Step { action, reason: reason.into() });
+        let effect = Effect::Delete { kind: Kind::of::<K>(), namespace: None, name: name.into() };
+        self.steps.push(Step { effect, reason: reason.into() });
         self
     }
 
@@ -141,7 +141,7 @@ impl Plan {
 
     /// Sets a condition of one's own, beside `Ready`, `Progressing` and `Degraded`.
     pub fn condition(mut self, of: impl Into<String>, holds: bool, reason: impl Into<Reason>) -> Self {
-        self.conditions.push(Claim { of: of.into(), holds: Some(holds), reason: reason.into() });
+        self.conditions.push(Stated { of: of.into(), holds: Some(holds), reason: reason.into() });
         self
     }
 
@@ -190,7 +190,7 @@ impl Plan {
     }
 
     /// The conditions that it sets itself.
-    pub fn claims(&self) -> &[Claim] {
+    pub fn stated(&self) -> &[Stated] {
         &self.conditions
     }
 
@@ -212,9 +212,9 @@ impl Plan {
     /// The object that the plan applies or creates under a name; for tests.
     pub fn applied<K: Object>(&self, name: &str) -> Option<K> {
         let kind = Kind::of::<K>();
-        self.steps.iter().find_map(|step| match &step.action {
-            Action::Apply { kind: of, object } | Action::CreateOnce { kind: of, object, .. }
-                if *of == kind && step.action.name() == name =>
+        self.steps.iter().find_map(|step| match &step.effect {
+            Effect::Apply { kind: of, object } | Effect::CreateOnce { kind: of, object, .. }
+                if *of == kind && step.effect.name() == name =>
             {
                 serde_json::from_value(object.clone()).ok()
             }
@@ -226,16 +226,16 @@ impl Plan {
     pub fn deletes<K: Object>(&self, name: &str) -> bool {
         let kind = Kind::of::<K>();
         self.steps.iter().any(|step| {
-            matches!(&step.action, Action::Delete { .. })
-                && *step.action.kind() == kind
-                && step.action.name() == name
+            matches!(&step.effect, Effect::Delete { .. })
+                && *step.effect.kind() == kind
+                && step.effect.name() == name
         })
     }
 
     /// The reason of the step about this object; for tests.
     pub fn reason_for<K: Object>(&self, name: &str) -> Option<&Reason> {
         let kind = Kind::of::<K>();
-        let step = self.steps.iter().find(|step| *step.action.kind() == kind && step.action.name() == name);
+        let step = self.steps.iter().find(|step| *step.effect.kind() == kind && step.effect.name() == name);
         step.map(|step| &step.reason)
     }
 

@@ -9,9 +9,9 @@ impl fmt::Display for Plan {
         let steps = self.steps().len();
         write!(f, "{state}, {steps} step{}", if steps == 1 { "" } else { "s" })?;
         for (number, step) in self.steps().iter().enumerate() {
-            let (verb, kind, name) = (step.action.verb(), step.action.kind(), step.action.name());
+            let (verb, kind, name) = (step.effect.verb(), step.effect.kind(), step.effect.name());
             write!(f, "\n{:>3}. {verb} {kind} ", number + 1)?;
-            if let Some(namespace) = step.action.namespace() {
+            if let Some(namespace) = step.effect.namespace() {
                 write!(f, "{namespace}/")?;
             }
             write!(f, "{name} ({})", step.reason)?;
@@ -24,9 +24,9 @@ impl fmt::Display for Plan {
                 Until::At(time) => write!(f, ", until {time} at most")?,
             }
         }
-        for claim in self.claims() {
-            let holds = claim.holds.map_or("unknown".to_owned(), |holds| holds.to_string());
-            write!(f, "\n  condition: {} is {holds} ({})", claim.of, claim.reason)?;
+        for stated in self.stated() {
+            let holds = stated.holds.map_or("unknown".to_owned(), |holds| holds.to_string());
+            write!(f, "\n  condition: {} is {holds} ({})", stated.of, stated.reason)?;
         }
         if let Some(status) = self.reported() {
             write!(f, "\n  status: {status}")?;

@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Step {
     /// What to do.
-    pub action: Action,
+    pub effect: Effect,
     /// Why.
     pub reason: Reason,
 }
 
 /// What can be done to an object.
 #[derive(Clone, PartialEq)]
-pub enum Action {
+pub enum Effect {
     /// Make it so, by server-side apply; nothing is sent when it is so already.
     Apply {
         /// Its kind.
@@ -45,7 +45,7 @@ pub enum Action {
     },
 }
 
-impl Action {
+impl Effect {
     /// The kind of the object it is about.
     pub fn kind(&self) -> &Kind {
         match self {
@@ -84,7 +84,7 @@ impl Action {
 }
 
 /// Prints objects with whatever a Secret holds blacked out.
-impl std::fmt::Debug for Action {
+impl std::fmt::Debug for Effect {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut out = f.debug_struct(self.verb());
         out.field("kind", &self.kind().kind);
@@ -100,7 +100,7 @@ impl std::fmt::Debug for Action {
 }
 
 /// As printed: with whatever a Secret holds blacked out.
-impl Serialize for Action {
+impl Serialize for Effect {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let shown = match self {
             Self::Apply { kind, object } => json!({"apply": redacted(kind, object)}),
