@@ -53,7 +53,9 @@ mod reason;
 mod relation;
 mod seen;
 
-pub use controller::{Adoption, ConfigError, Controller, Next, Turn, TurnError};
+pub use controller::{
+    Adoption, BOUNDS, ConfigError, Controller, Counts, Ended, Next, Times, Turn, TurnError,
+};
 pub use events::Recorder;
 pub use key::Key;
 pub use kind::{Kind, Object};

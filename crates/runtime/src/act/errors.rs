@@ -77,6 +77,17 @@ impl ActError {
         )
     }
 
+    /// Whether the plan itself is wrong: only another plan helps, so it is not tried again until something changes.
+    pub fn is_mistake(&self) -> bool {
+        matches!(
+            self,
+            Self::Elsewhere { .. }
+                | Self::Undeclared(_)
+                | Self::Nameless(_)
+                | Self::Generate(GenerateError::Place(_))
+        )
+    }
+
     /// Its name as a condition's reason and a metric's label.
     pub fn label(&self) -> &'static str {
         match self {

@@ -6,6 +6,7 @@
 //! - `turn`: one turn for one object; `prepare`, `carry_out`, `prune` and `report` are its steps
 
 mod carry_out;
+mod counts;
 mod owning;
 mod prepare;
 mod prune;
@@ -14,6 +15,7 @@ mod running;
 mod triggers;
 mod turn;
 
+pub use counts::{BOUNDS, Counts, Ended, Times};
 pub use owning::Adoption;
 pub(crate) use owning::CONTROLLER_LABEL;
 pub(crate) use running::Runnable;
@@ -31,6 +33,7 @@ use futures::future::BoxFuture;
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 type Decide<K> = Arc<dyn Fn(&K, &Seen) -> Result<Plan, Refusal> + Send + Sync>;
 type Reconcile<K> = Arc<dyn Fn(Arc<K>, Turn<K>) -> BoxFuture<'static, Result<Next, TurnError>> + Send + Sync>;
@@ -55,7 +58,13 @@ pub struct Controller<K> {
     concurrency: usize,
     adoption: Adoption,
     backoff: Backoff,
+    turn_within: Duration,
+    at_least_every: Option<Duration>,
+    counts: Arc<Counts>,
 }
+
+/// So long a turn may take, unless said otherwise: longer than any request should.
+const TURN_WITHIN: Duration = Duration::from_secs(300);
 
 /// A kind that the controller watches besides its own, and how to open its store.
 #[derive(Clone)]
@@ -128,6 +137,9 @@ impl<K: Object> Controller<K> {
             concurrency: 1,
             adoption: Adoption::default(),
             backoff: Backoff::default(),
+            turn_within: TURN_WITHIN,
+            at_least_every: None,
+            counts: Arc::default(),
         }
     }
 
@@ -189,6 +201,25 @@ impl<K: Object> Controller<K> {
     pub fn backoff(mut self, backoff: Backoff) -> Self {
         self.backoff = backoff;
         self
+    }
+
+    /// How long one turn may take; by default five minutes. One that takes longer is cut off, reported and tried again: what
+    /// it may have written is read live first. A decision that never returns cannot be cut off.
+    pub fn turn_within(mut self, limit: Duration) -> Self {
+        self.turn_within = limit;
+        self
+    }
+
+    /// The longest time between two turns for one object, whether something changed or not. By default there is none: what
+    /// matters is watched.
+    pub fn at_least_every(mut self, interval: Duration) -> Self {
+        self.at_least_every = Some(interval);
+        self
+    }
+
+    /// What its turns come to, from now on.
+    pub fn counts(&self) -> Arc<Counts> {
+        self.counts.clone()
     }
 
     /// Whether it can be run.

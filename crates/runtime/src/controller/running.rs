@@ -2,7 +2,7 @@
 
 use super::triggers::{self, Doorbell, Related};
 use super::turn::TurnError;
-use super::{Adoption, ConfigError, Controller, Decide, Mode};
+use super::{Adoption, ConfigError, Controller, Counts, Decide, Ended, Mode, Next};
 use crate::act::{Hand, Schemas, chain};
 use crate::cache::{AnyStore, Cache, Store};
 use crate::events::Recorder;
@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::task::JoinSet;
 use windlass_clock::Clock;
 
@@ -31,6 +32,12 @@ pub(crate) struct Ground {
 pub(crate) trait Runnable: Send {
     fn name(&self) -> &str;
     fn check(&self) -> Result<(), ConfigError>;
+    /// What its turns come to.
+    #[allow(dead_code, reason = "for whoever exports metrics")]
+    fn counts(&self) -> Arc<Counts>;
+    /// How many turns it runs at once.
+    #[allow(dead_code, reason = "for whoever exports metrics")]
+    fn concurrency(&self) -> usize;
     /// Declares its watches and connects its queue; nothing runs yet.
     fn prepare(self: Box<Self>, ground: &Ground, recorder: Recorder) -> Box<dyn Started>;
 }
@@ -41,6 +48,9 @@ pub(crate) trait Started: Send {
     fn work(&self, tasks: &mut JoinSet<()>);
     /// Lets its workers end after their current turns.
     fn stop(&self);
+    /// Whose turns are awaited.
+    #[allow(dead_code, reason = "for whoever exports metrics")]
+    fn queue(&self) -> &Queue<Key>;
 }
 
 impl<K: Object> Runnable for Controller<K> {
@@ -50,6 +60,14 @@ impl<K: Object> Runnable for Controller<K> {
 
     fn check(&self) -> Result<(), ConfigError> {
         Self::check(self)
+    }
+
+    fn counts(&self) -> Arc<Counts> {
+        Self::counts(self)
+    }
+
+    fn concurrency(&self) -> usize {
+        self.concurrency
     }
 
     fn prepare(self: Box<Self>, ground: &Ground, recorder: Recorder) -> Box<dyn Started> {
@@ -90,6 +108,9 @@ impl<K: Object> Runnable for Controller<K> {
             prunes: self.prunes,
             adoption: self.adoption,
             concurrency: self.concurrency,
+            turn_within: self.turn_within,
+            at_least_every: self.at_least_every,
+            counts: self.counts,
             primary,
             owned,
             related,
@@ -111,6 +132,9 @@ pub(super) struct Running<K> {
     pub(super) prunes: BTreeSet<Kind>,
     pub(super) adoption: Adoption,
     concurrency: usize,
+    turn_within: Duration,
+    at_least_every: Option<Duration>,
+    counts: Arc<Counts>,
     pub(super) primary: Arc<Store<K>>,
     pub(super) owned: BTreeMap<Kind, Arc<dyn AnyStore>>,
     pub(super) related: Arc<Vec<Related<K>>>,
@@ -130,39 +154,65 @@ impl<K: Object> Started for Arc<Running<K>> {
     fn stop(&self) {
         self.queue.shutdown();
     }
+
+    fn queue(&self) -> &Queue<Key> {
+        &self.queue
+    }
 }
 
 impl<K: Object> Running<K> {
     async fn work_until_stopped(self: Arc<Self>) {
         while let Some(taken) = self.queue.next().await {
             let key = Key::clone(&taken);
-            // A panic ends its turn and nothing else: what the turn shares is behind locks that do not poison.
             self.hand.ledgers().begin(&key);
-            let turn = AssertUnwindSafe(self.turn(&key)).catch_unwind().await;
+            self.counts.began();
+            let began = self.clock.moment();
+            let turn = self.guarded_turn(&key).await;
             if self.hand.ledgers().end(&key) {
                 self.queue.add(key.clone(), taken.priority());
             }
-            match turn {
-                Ok(Ok(next)) => {
-                    self.queue.forget(&key);
-                    if let Some(after) = next.after() {
-                        self.queue.add_at(key, self.clock.moment() + after, Priority::NORMAL);
-                    }
-                }
-                Ok(Err(error)) => self.retry(key, &chain(&error), error.is_conflict()),
-                Err(panic) => self.retry(key, &TurnError::Panic(panic_text(&*panic)).to_string(), false),
-            }
+            let ended = self.what_next(key, turn);
+            self.counts.ended(ended, self.clock.moment() - began);
         }
     }
 
-    fn retry(&self, key: Key, why: &str, expected: bool) {
-        let delay = self.queue.retry(key.clone());
+    /// A turn that ends in time, and whose panic ends it and nothing else: what it shares is behind locks that do not poison.
+    async fn guarded_turn(self: &Arc<Self>, key: &Key) -> Result<Next, TurnError> {
+        let turn = AssertUnwindSafe(self.turn(key)).catch_unwind();
+        match self.clock.timeout(self.turn_within, turn).await {
+            Ok(Ok(ended)) => ended,
+            Ok(Err(panic)) => Err(TurnError::Panic(panic_text(&*panic))),
+            Err(_) => Err(TurnError::Timeout(self.turn_within)),
+        }
+    }
+
+    /// Queues the key again if it is to be looked at without a change.
+    fn what_next(&self, key: Key, turn: Result<Next, TurnError>) -> Ended {
+        let error = match turn {
+            Ok(next) => {
+                self.queue.forget(&key);
+                let longest = self.at_least_every.filter(|_| self.primary.get(&key).is_some());
+                let after = next.after().into_iter().chain(longest).min();
+                if let Some(after) = after {
+                    self.queue.add_at(key, self.clock.moment() + after, Priority::NORMAL);
+                }
+                return if next.after().is_some() { Ended::RequeueAfter } else { Ended::Success };
+            }
+            Err(error) => error,
+        };
         let (controller, kind) = (&*self.name, &self.kind.kind);
-        if expected {
+        let why = chain(&error);
+        if error.is_terminal() {
+            self.queue.forget(&key);
+            tracing::warn!(controller, kind, object = %key, "not tried again until something changes: {why}");
+        } else if error.is_conflict() {
+            let delay = self.queue.retry(key.clone());
             tracing::debug!(controller, kind, object = %key, ?delay, "trying again: {why}");
         } else {
+            let delay = self.queue.retry(key.clone());
             tracing::warn!(controller, kind, object = %key, ?delay, "trying again: {why}");
         }
+        error.ended()
     }
 }
 

@@ -1,7 +1,7 @@
 //! One turn for one object: observe, decide, act, report; and again, on what was written, until nothing is.
 
 use super::running::Running;
-use super::{Mode, owning::Parent};
+use super::{Ended, Mode, owning::Parent};
 use crate::act::{ActError, Done, Hand};
 use crate::conditions::Standing;
 use crate::events::About;
@@ -50,9 +50,15 @@ pub enum TurnError {
     /// The code of the decision panicked.
     #[error("the decision panicked: {0}")]
     Panic(String),
+    /// It took longer than a turn may.
+    #[error("the turn took longer than {0:?} and was cut off")]
+    Timeout(Duration),
     /// A reconciler's own error.
     #[error("the reconciler failed")]
     Custom(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A reconciler's own error that trying again does not mend: nothing is done until something changes.
+    #[error("the reconciler failed, and will not try again until something changes")]
+    Terminal(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl TurnError {
@@ -61,8 +67,33 @@ impl TurnError {
         Self::Custom(error.into())
     }
 
+    /// A reconciler's own error that trying again does not mend: the object waits for a change.
+    pub fn terminal(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Terminal(error.into())
+    }
+
+    /// Whether trying again without a change is pointless.
+    pub fn is_terminal(&self) -> bool {
+        match self {
+            Self::Terminal(_) => true,
+            Self::Act(error) => error.is_mistake(),
+            _ => false,
+        }
+    }
+
     pub(super) fn is_conflict(&self) -> bool {
         matches!(self, Self::Act(ActError::Conflict(_)))
+    }
+
+    /// As it is counted.
+    pub(super) fn ended(&self) -> Ended {
+        match self {
+            Self::Panic(_) => Ended::Panic,
+            Self::Timeout(_) => Ended::Timeout,
+            error if error.is_terminal() => Ended::Terminal,
+            error if error.is_conflict() => Ended::Requeue,
+            _ => Ended::Error,
+        }
     }
 }
 

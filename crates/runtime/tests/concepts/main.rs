@@ -1,0 +1,4 @@
+//! What a user of the library can say, each on the embedded API: one file per concept.
+
+mod ground;
+mod turns;
