@@ -61,6 +61,21 @@ pub(super) fn create(kind: &Kind, namespace: Option<&str>, manager: &str, object
         .map_err(kube::Error::HttpError)
 }
 
+/// Writes all of it, if the version in it is still the live one.
+pub(super) fn replace(
+    kind: &Kind,
+    namespace: Option<&str>,
+    name: &str,
+    manager: &str,
+    object: &Value,
+) -> Request {
+    http::Request::put(format!("{}?fieldManager={manager}", object_path(kind, namespace, name)))
+        .header(http::header::CONTENT_TYPE, "application/json")
+        .header(http::header::ACCEPT, "application/json")
+        .body(body(object))
+        .map_err(kube::Error::HttpError)
+}
+
 pub(super) fn delete(kind: &Kind, namespace: Option<&str>, name: &str, uid: &str) -> Request {
     let options = json!({
         "apiVersion": "v1",

@@ -25,6 +25,10 @@ impl<K: Object> Running<K> {
             );
             self.say_if(done, parent, false, step.reason.clone().saying(what));
             all = either(all, done);
+            if done == Done::Changed && matches!(effect, Effect::Claim { .. }) {
+                // What follows was decided before the claim was made.
+                break;
+            }
         }
         Ok(all)
     }
@@ -53,6 +57,10 @@ impl<K: Object> Running<K> {
             (Effect::Apply { object, .. }, live) => {
                 let intent = parent.mark(&key, object);
                 self.hand.apply(kind, &key, Door::Main, &intent, live.as_ref(), turn).await
+            }
+            (Effect::Claim { object, .. }, live) => {
+                let whole = parent.mark_whole(&key, object);
+                self.hand.claim(kind, &key, &whole, live.as_ref(), turn).await
             }
             (Effect::CreateOnce { object, generate, .. }, None) => {
                 self.hand.create(kind, &key, &parent.mark(&key, object), generate, turn).await

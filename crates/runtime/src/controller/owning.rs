@@ -46,6 +46,17 @@ impl Parent {
         self.key.namespace().is_none() || self.key.namespace() == key.namespace()
     }
 
+    /// As [`Parent::mark`], for an object that is written whole: what others marked stays.
+    pub(crate) fn mark_whole(&self, key: &Key, object: &Value) -> Value {
+        let mut marked = self.mark(key, object);
+        let others = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+        let others = others.into_iter().flatten().filter(|owner| owner["uid"] != *self.uid);
+        if let Some(owners) = marked["metadata"]["ownerReferences"].as_array_mut() {
+            owners.extend(others.cloned());
+        }
+        marked
+    }
+
     /// The object with the marks of this parent.
     pub(crate) fn mark(&self, key: &Key, object: &Value) -> Value {
         let mut object = object.clone();

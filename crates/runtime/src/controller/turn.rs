@@ -85,6 +85,11 @@ impl TurnError {
         matches!(self, Self::Act(ActError::Conflict(_)))
     }
 
+    /// Whether a claim came too late.
+    fn is_lost_claim(&self) -> bool {
+        matches!(self, Self::Act(ActError::Conflict(failed)) if failed.verb == "claim")
+    }
+
     /// As it is counted.
     pub(super) fn ended(&self) -> Ended {
         match self {
@@ -146,18 +151,22 @@ impl<K> std::fmt::Debug for Turn<K> {
 impl<K: Object> Running<K> {
     /// One turn for the object under a key.
     pub(super) async fn turn(self: &Arc<Self>, key: &Key) -> Result<Next, TurnError> {
+        let mut lost = None;
         for _ in 0..PASSES {
             self.hand.settle_doubts(key).await?;
             self.hand.ledgers().look(key);
             let Some(object) = self.primary.get(key) else {
                 return Ok(Next::on_change());
             };
-            let (done, next) = self.pass(key, object).await?;
-            if done == Done::Unchanged {
-                return Ok(next);
+            match self.pass(key, object).await {
+                Ok((Done::Unchanged, next)) => return Ok(next),
+                Ok((Done::Changed, _)) => {}
+                // Somebody was faster: what they wrote is read, and decided on.
+                Err(error) if error.is_lost_claim() => lost = Some(error),
+                Err(error) => return Err(error),
             }
         }
-        Err(TurnError::Unsettled)
+        Err(lost.unwrap_or(TurnError::Unsettled))
     }
 
     async fn pass(self: &Arc<Self>, key: &Key, object: Arc<K>) -> Result<(Done, Next), TurnError> {

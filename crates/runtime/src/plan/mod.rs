@@ -124,6 +124,43 @@ impl Plan {
         self
     }
 
+    /// Writes down intent that cannot be observed, such as who was elected or which version to go back to: creates the
+    /// object, or changes it if it is still at the version that was seen. To change one, clone what was seen and change the
+    /// clone; one without a resourceVersion is created.
+    ///
+    /// A claim ends the turn: the steps after it are not carried out, and the next decision is made on what was claimed. If
+    /// somebody was faster, nothing is written and the decision is made again, on what they wrote. A claim that is as it
+    /// should be already ends nothing.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use windlass::{Plan, Reason, Refusal, Seen};
+    /// fn elect(first: &str, seen: &Seen) -> Result<Plan, Refusal> {
+    ///     let why = Reason::new("Elects", "somebody must lead");
+    ///     match seen.get::<ConfigMap>("leader")? {
+    ///         None => {
+    ///             let mut leader = ConfigMap::default();
+    ///             leader.metadata.name = Some("leader".into());
+    ///             leader.data = Some([("is".to_owned(), first.to_owned())].into());
+    ///             Ok(Plan::complete().claim(leader, why))
+    ///         }
+    ///         Some(leader) => Ok(Plan::complete().claim((*leader).clone(), why)), // and so on
+    ///     }
+    /// }
+    /// let plan = elect("a", &Seen::nothing()).unwrap();
+    /// assert_eq!(plan.applied::<ConfigMap>("leader").unwrap().data.unwrap()["is"], "a");
+    /// ```
+    pub fn claim<K: Object>(mut self, object: K, reason: impl Into<Reason>) -> Self {
+        let version = object.meta().resource_version.clone();
+        let mut object = intent(&object);
+        if let (Some(version), Some(meta)) = (version, object.get_mut("metadata")) {
+            meta["resourceVersion"] = version.into();
+        }
+        let effect = Effect::Claim { kind: Kind::of::<K>(), object };
+        self.steps.push(Step { effect, reason: reason.into() });
+        self
+    }
+
     /// Deletes an object that is ours, if it is there.
     pub fn delete<K: Object>(mut self, name: impl Into<String>, reason: impl Into<Reason>) -> Self {
         let effect = Effect::Delete { kind: Kind::of::<K>(), namespace: None, name: name.into() };
@@ -209,11 +246,13 @@ impl Plan {
         waits.chain(self.look_again).min()
     }
 
-    /// The object that the plan applies or creates under a name; for tests.
+    /// The object that the plan applies, creates or claims under a name; for tests.
     pub fn applied<K: Object>(&self, name: &str) -> Option<K> {
         let kind = Kind::of::<K>();
         self.steps.iter().find_map(|step| match &step.effect {
-            Effect::Apply { kind: of, object } | Effect::CreateOnce { kind: of, object, .. }
+            Effect::Apply { kind: of, object }
+            | Effect::CreateOnce { kind: of, object, .. }
+            | Effect::Claim { kind: of, object }
                 if *of == kind && step.effect.name() == name =>
             {
                 serde_json::from_value(object.clone()).ok()
@@ -306,6 +345,18 @@ mod tests {
         assert_eq!(plan.reason_for::<ConfigMap>("settings").unwrap().name(), "Configures");
         assert_eq!(plan.reported(), Some(&serde_json::json!({"phase": "Up"})));
         assert!(plan.is_complete());
+    }
+
+    #[test]
+    fn a_claim_keeps_the_version_that_was_seen_and_nothing_else_of_the_servers() {
+        let mut seen = settings("v");
+        seen.metadata.resource_version = Some("7".into());
+        seen.metadata.uid = Some("u".into());
+        let plan = Plan::complete().claim(seen, why("Elects"));
+        let claimed = plan.applied::<ConfigMap>("settings").unwrap();
+        assert_eq!(claimed.metadata.resource_version.as_deref(), Some("7"));
+        assert_eq!(claimed.metadata.uid, None);
+        assert!(plan.to_string().contains("claim ConfigMap settings"), "{plan}");
     }
 
     #[test]

@@ -34,6 +34,13 @@ pub enum Effect {
         /// What to make up.
         generate: Generate,
     },
+    /// Change it if it is still as it was seen, or create it if it is still not there; then the turn begins anew.
+    Claim {
+        /// Its kind.
+        kind: Kind,
+        /// The whole of it, with the resourceVersion that was seen, or without one if there was none.
+        object: Value,
+    },
     /// Delete it if it is there and ours.
     Delete {
         /// Its kind.
@@ -49,14 +56,17 @@ impl Effect {
     /// The kind of the object it is about.
     pub fn kind(&self) -> &Kind {
         match self {
-            Self::Apply { kind, .. } | Self::CreateOnce { kind, .. } | Self::Delete { kind, .. } => kind,
+            Self::Apply { kind, .. }
+            | Self::CreateOnce { kind, .. }
+            | Self::Claim { kind, .. }
+            | Self::Delete { kind, .. } => kind,
         }
     }
 
     /// The name of the object it is about; empty if the plan's author forgot it.
     pub fn name(&self) -> &str {
         match self {
-            Self::Apply { object, .. } | Self::CreateOnce { object, .. } => {
+            Self::Apply { object, .. } | Self::CreateOnce { object, .. } | Self::Claim { object, .. } => {
                 object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default()
             }
             Self::Delete { name, .. } => name,
@@ -66,7 +76,7 @@ impl Effect {
     /// The namespace that the plan's author wrote, if any.
     pub fn namespace(&self) -> Option<&str> {
         match self {
-            Self::Apply { object, .. } | Self::CreateOnce { object, .. } => {
+            Self::Apply { object, .. } | Self::CreateOnce { object, .. } | Self::Claim { object, .. } => {
                 object.pointer("/metadata/namespace").and_then(Value::as_str)
             }
             Self::Delete { namespace, .. } => namespace.as_deref(),
@@ -78,6 +88,7 @@ impl Effect {
         match self {
             Self::Apply { .. } => "apply",
             Self::CreateOnce { .. } => "create once",
+            Self::Claim { .. } => "claim",
             Self::Delete { .. } => "delete",
         }
     }
@@ -89,7 +100,9 @@ impl std::fmt::Debug for Effect {
         let mut out = f.debug_struct(self.verb());
         out.field("kind", &self.kind().kind);
         match self {
-            Self::Apply { kind, object } => out.field("object", &redacted(kind, object)),
+            Self::Apply { kind, object } | Self::Claim { kind, object } => {
+                out.field("object", &redacted(kind, object))
+            }
             Self::CreateOnce { kind, object, generate } => {
                 out.field("object", &redacted(kind, object)).field("generate", generate)
             }
@@ -107,6 +120,7 @@ impl Serialize for Effect {
             Self::CreateOnce { kind, object, generate } => {
                 json!({"createOnce": redacted(kind, object), "generate": generate})
             }
+            Self::Claim { kind, object } => json!({"claim": redacted(kind, object)}),
             Self::Delete { kind, namespace, name } => {
                 json!({"delete": {"kind": kind, "namespace": namespace, "name": name}})
             }
