@@ -44,6 +44,7 @@ pub mod conditions;
 mod controller;
 pub mod election;
 mod events;
+mod fact;
 mod key;
 mod kind;
 mod manager;
@@ -54,13 +55,16 @@ mod relation;
 mod seen;
 
 pub use controller::{
-    Adoption, BOUNDS, ConfigError, Controller, Counts, Ended, Next, Times, Turn, TurnError,
+    Adoption, BOUNDS, ConfigError, Context, Controller, Counts, Ended, Failure, Next, Times, Turn, TurnError,
 };
 pub use events::Recorder;
+pub use fact::Fact;
 pub use key::Key;
 pub use kind::{Kind, Object};
 pub use manager::{Error, Manager, Result};
-pub use plan::{Effect, Generate, GenerateError, Note, Plan, Stated, Step, Until, Wait};
+pub use plan::{
+    Action, Effect, Generate, GenerateError, Guard, Note, Outcome, Plan, Stated, Step, Until, Wait,
+};
 pub use reason::{Reason, Reasoned, Refusal};
 pub use relation::Relation;
 pub use seen::{Seen, Unseen};

@@ -58,6 +58,12 @@ pub enum ActError {
     /// An object in the plan has no name.
     #[error("a {0} in the plan has no name")]
     Nameless(String),
+    /// The plan asks for an action that the controller does not have.
+    #[error("the plan asks for action {0}, which the controller does not have: add .action for it")]
+    UnknownAction(String),
+    /// Too many actions of the object are under way.
+    #[error("{0} actions are under way for the object, and no more are begun until one ends")]
+    TooManyActions(usize),
     /// A value could not be generated.
     #[error("a value could not be generated")]
     Generate(#[source] GenerateError),
@@ -73,6 +79,7 @@ impl ActError {
                 | Self::Elsewhere { .. }
                 | Self::Undeclared(_)
                 | Self::Nameless(_)
+                | Self::UnknownAction(_)
                 | Self::Generate(GenerateError::Place(_))
         )
     }
@@ -84,6 +91,7 @@ impl ActError {
             Self::Elsewhere { .. }
                 | Self::Undeclared(_)
                 | Self::Nameless(_)
+                | Self::UnknownAction(_)
                 | Self::Generate(GenerateError::Place(_))
         )
     }
@@ -99,6 +107,8 @@ impl ActError {
             Self::Elsewhere { .. } => "OtherNamespace",
             Self::Undeclared(_) => "UndeclaredKind",
             Self::Nameless(_) => "NamelessObject",
+            Self::UnknownAction(_) => "UnknownAction",
+            Self::TooManyActions(_) => "TooManyActions",
             Self::Generate(_) => "GenerationFailed",
         }
     }

@@ -239,6 +239,22 @@ impl Hand {
         Ok(())
     }
 
+    /// An object as it is at this moment, past the cache; `None` if it is not there.
+    ///
+    /// # Errors
+    /// [`ActError`] when it could not be read.
+    pub async fn read(&self, kind: &Kind, key: &Key) -> Result<Option<Value>, ActError> {
+        let answer = match requests::get(kind, key.namespace(), key.name()) {
+            Ok(request) => self.client.request::<Value>(request).await,
+            Err(error) => Err(error),
+        };
+        match answer {
+            Ok(object) => Ok(Some(object)),
+            Err(error) if is_not_found(&error) => Ok(None),
+            Err(error) => Err(ActError::from_request("read", kind, key, error)),
+        }
+    }
+
     /// Nothing more is to be decided for this object.
     pub fn forget_turn(&self, turn: &Key) {
         let mut doubts = self.shared.doubts.lock();

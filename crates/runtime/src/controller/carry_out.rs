@@ -1,5 +1,6 @@
 //! The steps of a plan, carried out one after the other; the first that fails ends the turn.
 
+use super::actions::Answer;
 use super::owning::Parent;
 use super::running::Running;
 use super::turn::either;
@@ -7,7 +8,8 @@ use crate::act::{ActError, Done, Door, stamp_of};
 use crate::cache::AnyObject;
 use crate::key::Key;
 use crate::kind::{Kind, Object};
-use crate::plan::{Effect, Plan, Step};
+use crate::plan::{Action, Effect, Plan, Step};
+use crate::reason::Reason;
 use std::sync::Arc;
 
 impl<K: Object> Running<K> {
@@ -16,13 +18,11 @@ impl<K: Object> Running<K> {
         for step in plan.steps() {
             let done = self.step(parent, step).await?;
             let effect = &step.effect;
-            let what = format!(
-                "{} {} {}: {}",
-                effect.verb(),
-                effect.kind(),
-                parent.key_of(effect),
-                step.reason.message()
-            );
+            let what = match effect.kind() {
+                Some(kind) => format!("{} {kind} {}", effect.verb(), parent.key_of(effect)),
+                None => effect.to_string(),
+            };
+            let what = format!("{what}: {}", step.reason.message());
             self.say_if(done, parent, false, step.reason.clone().saying(what));
             all = either(all, done);
             if done == Done::Changed && matches!(effect, Effect::Claim { .. }) {
@@ -35,7 +35,13 @@ impl<K: Object> Running<K> {
 
     async fn step(&self, parent: &Parent, step: &Step) -> Result<Done, ActError> {
         let effect = &step.effect;
-        let kind = effect.kind();
+        let kind = match effect {
+            Effect::Act(action) => return self.ask_for(parent, action, &step.reason),
+            Effect::Apply { kind, .. }
+            | Effect::CreateOnce { kind, .. }
+            | Effect::Claim { kind, .. }
+            | Effect::Delete { kind, .. } => kind,
+        };
         let store = self.owned.get(kind).ok_or_else(|| ActError::Undeclared(kind.kind.clone()))?;
         if effect.name().is_empty() {
             return Err(ActError::Nameless(kind.kind.clone()));
@@ -69,8 +75,19 @@ impl<K: Object> Running<K> {
                 Some(stamp) => self.hand.delete(kind, &key, &stamp, turn).await,
                 None => Ok(Done::Unchanged),
             },
-            (Effect::CreateOnce { .. }, Some(_)) | (Effect::Delete { .. }, None) => Ok(Done::Unchanged),
+            (Effect::CreateOnce { .. }, Some(_)) | (Effect::Delete { .. }, None) | (Effect::Act(_), _) => {
+                Ok(Done::Unchanged)
+            }
         }
+    }
+
+    /// Asks for an action. Nothing is written yet, so the turn goes on; when it has ended there is another.
+    fn ask_for(&self, parent: &Parent, action: &Action, reason: &Reason) -> Result<Done, ActError> {
+        if self.actions.ask(&parent.key, &parent.uid, action)? == Answer::Queued {
+            let what = format!("act {} {}: {}", action.name(), action.key(), reason.message());
+            self.say_if(Done::Changed, parent, false, reason.clone().saying(what));
+        }
+        Ok(Done::Unchanged)
     }
 
     fn check_ours(

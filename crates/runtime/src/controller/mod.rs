@@ -5,8 +5,11 @@
 //! - `running`: the workers and their queue
 //! - `turn`: one turn for one object; `prepare`, `carry_out`, `prune` and `report` are its steps
 
+mod actions;
 mod carry_out;
 mod counts;
+mod facts;
+mod outside;
 mod owning;
 mod prepare;
 mod prune;
@@ -16,6 +19,7 @@ mod triggers;
 mod turn;
 
 pub use counts::{BOUNDS, Counts, Ended, Times};
+pub use outside::{Context, Failure};
 pub use owning::Adoption;
 pub(crate) use owning::CONTROLLER_LABEL;
 pub(crate) use running::Runnable;
@@ -29,8 +33,12 @@ use crate::queue::Backoff;
 use crate::reason::Refusal;
 use crate::relation::Relation;
 use crate::seen::Seen;
+use actions::Do;
+use facts::Poller;
 use futures::future::BoxFuture;
-use std::collections::BTreeSet;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,6 +69,10 @@ pub struct Controller<K> {
     turn_within: Duration,
     at_least_every: Option<Duration>,
     counts: Arc<Counts>,
+    actions: BTreeMap<String, Do<K>>,
+    action_concurrency: usize,
+    facts: BTreeMap<String, Poller<K>>,
+    fact_concurrency: usize,
 }
 
 /// So long a turn may take, unless said otherwise: longer than any request should.
@@ -140,6 +152,10 @@ impl<K: Object> Controller<K> {
             turn_within: TURN_WITHIN,
             at_least_every: None,
             counts: Arc::default(),
+            actions: BTreeMap::new(),
+            action_concurrency: 4,
+            facts: BTreeMap::new(),
+            fact_concurrency: 8,
         }
     }
 
@@ -182,6 +198,90 @@ impl<K: Object> Controller<K> {
         U: Fn(&K, &Seen) -> Result<Plan, Refusal> + Send + Sync + 'static,
     {
         self.undo = Some(Arc::new(undo));
+        self
+    }
+
+    /// An action that its plans may ask for by this name: an idempotent function, given the object as it is when it starts
+    /// and the plan's arguments. It runs beside the turns, which go on, and is cut off when the controller stops or no longer
+    /// leads. See [`Action`](crate::Action).
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use windlass::{Controller, Plan};
+    /// # use std::sync::Arc;
+    /// # fn decide(_: &ConfigMap, _: &windlass::Seen) -> Result<Plan, windlass::Refusal> { Ok(Plan::complete()) }
+    /// async fn dump(database: &str) -> Result<usize, std::io::Error> {
+    ///     Ok(database.len()) // and so on
+    /// }
+    /// let controller = Controller::deciding(decide).action("backup", |map: Arc<ConfigMap>, _args, _context| async move {
+    ///     Ok(dump(map.metadata.name.as_deref().unwrap_or_default()).await?)
+    /// });
+    /// ```
+    pub fn action<A, F, T>(mut self, name: impl Into<String>, action: A) -> Self
+    where
+        A: Fn(Arc<K>, Value, Context) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<T, Failure>> + Send + 'static,
+        T: Serialize,
+    {
+        let action: Do<K> = Arc::new(move |object, args, context| {
+            let done = action(object, args, context);
+            Box::pin(async move { Ok(serde_json::to_value(done.await?)?) })
+        });
+        self.actions.insert(name.into(), action);
+        self
+    }
+
+    /// How many actions run at once, over all objects; by default four.
+    pub fn action_concurrency(mut self, workers: usize) -> Self {
+        self.action_concurrency = workers.max(1);
+        self
+    }
+
+    /// A fact about the world outside the cluster, found out for each object by a function that is called so often, and may
+    /// take so long. Decisions read it by [`Seen::fact`]; when it changes, there is a turn.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use windlass::{Controller, Fact, Plan, Reason, Refusal, Seen};
+    /// # use std::{sync::Arc, time::Duration};
+    /// fn decide(_: &ConfigMap, seen: &Seen) -> Result<Plan, Refusal> {
+    ///     Ok(match seen.fact::<u64>("lag")? {
+    ///         Fact::Known { value, .. } => Plan::complete().status(serde_json::json!({ "lag": value })),
+    ///         Fact::Unknown { why } => Plan::waiting(Reason::new("LagUnknown", why)),
+    ///     })
+    /// }
+    /// let controller = Controller::deciding(decide).fact(
+    ///     "lag",
+    ///     |_map: Arc<ConfigMap>, _context| async { Ok(7u64) }, // asks the database, and so on
+    ///     Duration::from_secs(10),
+    ///     Duration::from_secs(2),
+    /// );
+    /// ```
+    pub fn fact<T, P, F>(
+        mut self,
+        name: impl Into<String>,
+        poll: P,
+        every: Duration,
+        within: Duration,
+    ) -> Self
+    where
+        T: Serialize,
+        P: Fn(Arc<K>, Context) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<T, Failure>> + Send + 'static,
+    {
+        let poll = move |object, context| {
+            let polled = poll(object, context);
+            Box::pin(async move { Ok(serde_json::to_value(polled.await?)?) }) as BoxFuture<'static, _>
+        };
+        // At once and for ever would be a loop that does nothing else.
+        let every = every.max(Duration::from_millis(1));
+        self.facts.insert(name.into(), Poller { poll: Arc::new(poll), every, within });
+        self
+    }
+
+    /// How many polls run at once, over all objects and facts; by default eight.
+    pub fn fact_concurrency(mut self, workers: usize) -> Self {
+        self.fact_concurrency = workers.max(1);
         self
     }
 

@@ -37,7 +37,8 @@ pub(crate) struct Parent {
 impl Parent {
     /// The key that a step of this parent's plan means.
     pub(crate) fn key_of(&self, effect: &Effect) -> Key {
-        let namespace = effect.namespace().or(self.key.namespace()).filter(|_| effect.kind().namespaced);
+        let namespaced = effect.kind().is_some_and(|kind| kind.namespaced);
+        let namespace = effect.namespace().or(self.key.namespace()).filter(|_| namespaced);
         Key::new(self.key.cluster().clone(), namespace, effect.name())
     }
 
@@ -111,7 +112,7 @@ impl Parent {
         let wanted: BTreeSet<Key> = plan
             .steps()
             .iter()
-            .filter(|step| step.effect.kind() == kind && !matches!(step.effect, Effect::Delete { .. }))
+            .filter(|step| step.effect.kind() == Some(kind) && !matches!(step.effect, Effect::Delete { .. }))
             .map(|step| self.key_of(&step.effect))
             .collect();
         let unwanted = children.into_iter().filter(|child| {

@@ -62,5 +62,5 @@ impl<K: Object> Running<K> {
 }
 
 fn makes_something(plan: &Plan) -> bool {
-    plan.steps().iter().any(|step| !matches!(step.effect, Effect::Delete { .. }))
+    plan.steps().iter().any(|step| !matches!(step.effect, Effect::Delete { .. } | Effect::Act(_)))
 }

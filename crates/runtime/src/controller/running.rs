@@ -1,10 +1,13 @@
 //! A controller at work: its stores, its queue and its workers.
 
+use super::actions::Actions;
+use super::facts::Facts;
 use super::triggers::{self, Doorbell, Related};
 use super::turn::TurnError;
 use super::{Adoption, ConfigError, Controller, Counts, Decide, Ended, Mode, Next};
 use crate::act::{Hand, Schemas, chain};
 use crate::cache::{AnyStore, Cache, Store};
+use crate::election::Leadership;
 use crate::events::Recorder;
 use crate::key::Key;
 use crate::kind::{Kind, Object};
@@ -26,6 +29,8 @@ pub(crate) struct Ground {
     pub(crate) cache: Cache,
     pub(crate) clock: Clock,
     pub(crate) schemas: Arc<Schemas>,
+    /// Whether this process leads, where there is an election.
+    pub(crate) leadership: Option<Leadership>,
 }
 
 /// A controller whose kind is forgotten, as a manager holds it.
@@ -98,6 +103,11 @@ impl<K: Object> Runnable for Controller<K> {
         let doorbell =
             Doorbell { controller: name.clone(), queue: queue.clone(), ledgers: hand.ledgers().clone() };
         triggers::connect(&doorbell, &primary, &stores, &related);
+        let clock = &ground.clock;
+        let actions = Actions::new(self.actions, self.action_concurrency, clock.clone(), self.backoff);
+        let facts = Facts::new(self.facts, self.fact_concurrency, clock.clone());
+        let (actions, facts) = (Arc::new(actions), Arc::new(facts));
+        triggers::connect_outside(&primary, &actions, &facts);
         let finalizer = format!("windlass.dev/{name}");
         Box::new(Arc::new(Running {
             name,
@@ -118,6 +128,9 @@ impl<K: Object> Runnable for Controller<K> {
             queue,
             recorder,
             clock: ground.clock.clone(),
+            actions,
+            facts,
+            leadership: ground.leadership.clone(),
         }))
     }
 }
@@ -142,6 +155,9 @@ pub(super) struct Running<K> {
     pub(super) queue: Queue<Key>,
     pub(super) recorder: Recorder,
     pub(super) clock: Clock,
+    pub(super) actions: Arc<Actions<K>>,
+    pub(super) facts: Arc<Facts<K>>,
+    pub(super) leadership: Option<Leadership>,
 }
 
 impl<K: Object> Started for Arc<Running<K>> {
@@ -149,10 +165,22 @@ impl<K: Object> Started for Arc<Running<K>> {
         for _ in 0..self.concurrency {
             tasks.spawn(self.clone().work_until_stopped());
         }
+        if !self.actions.is_empty() {
+            for _ in 0..self.actions.concurrency {
+                tasks.spawn(self.clone().work_on_actions());
+            }
+        }
+        if !self.facts.is_empty() {
+            for _ in 0..self.facts.concurrency {
+                tasks.spawn(self.clone().work_on_facts());
+            }
+        }
     }
 
     fn stop(&self) {
         self.queue.shutdown();
+        self.actions.stop();
+        self.facts.stop();
     }
 
     fn queue(&self) -> &Queue<Key> {
@@ -216,7 +244,7 @@ impl<K: Object> Running<K> {
     }
 }
 
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+pub(super) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(ToString::to_string);
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }

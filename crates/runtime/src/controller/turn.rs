@@ -233,6 +233,9 @@ impl<K: Object> Running<K> {
         for related in self.related.iter() {
             seen.declare(&related.kind, related.store.select(&related.of(object)));
         }
+        let key = Key::of(self.primary.cluster().clone(), object.meta());
+        seen.actions_were(self.actions.names().cloned(), self.actions.outcomes(&key, uid));
+        seen.facts_are(self.facts.about(&key, uid));
         seen
     }
 

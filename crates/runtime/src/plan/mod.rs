@@ -3,10 +3,12 @@
 //! A decision builds one; the [`Controller`](crate::Controller) carries it out. It holds only the steps that are valid
 //! now, each with its reason.
 
+mod action;
 mod generated;
 mod show;
 mod step;
 
+pub use action::{Action, Guard, Outcome};
 pub use generated::{Generate, GenerateError};
 pub use step::{Effect, Step};
 
@@ -161,6 +163,13 @@ impl Plan {
         self
     }
 
+    /// Has an action done, beside the turn; see [`Action`]. Later decisions see what became of it by
+    /// [`Seen::action`](crate::Seen::action).
+    pub fn action(mut self, action: Action, reason: impl Into<Reason>) -> Self {
+        self.steps.push(Step { effect: Effect::Act(action), reason: reason.into() });
+        self
+    }
+
     /// Deletes an object that is ours, if it is there.
     pub fn delete<K: Object>(mut self, name: impl Into<String>, reason: impl Into<Reason>) -> Self {
         let effect = Effect::Delete { kind: Kind::of::<K>(), namespace: None, name: name.into() };
@@ -246,6 +255,14 @@ impl Plan {
         waits.chain(self.look_again).min()
     }
 
+    /// The actions that it asks for.
+    pub fn actions(&self) -> impl Iterator<Item = &Action> {
+        self.steps.iter().filter_map(|step| match &step.effect {
+            Effect::Act(action) => Some(action),
+            _ => None,
+        })
+    }
+
     /// The object that the plan applies, creates or claims under a name; for tests.
     pub fn applied<K: Object>(&self, name: &str) -> Option<K> {
         let kind = Kind::of::<K>();
@@ -266,7 +283,7 @@ impl Plan {
         let kind = Kind::of::<K>();
         self.steps.iter().any(|step| {
             matches!(&step.effect, Effect::Delete { .. })
-                && *step.effect.kind() == kind
+                && step.effect.kind() == Some(&kind)
                 && step.effect.name() == name
         })
     }
@@ -274,7 +291,8 @@ impl Plan {
     /// The reason of the step about this object; for tests.
     pub fn reason_for<K: Object>(&self, name: &str) -> Option<&Reason> {
         let kind = Kind::of::<K>();
-        let step = self.steps.iter().find(|step| *step.effect.kind() == kind && step.effect.name() == name);
+        let step =
+            self.steps.iter().find(|step| step.effect.kind() == Some(&kind) && step.effect.name() == name);
         step.map(|step| &step.reason)
     }
 

@@ -1,5 +1,6 @@
 //! The steps of a plan: what is to be done to one object, and why.
 
+use super::action::Action;
 use super::generated::Generate;
 use crate::kind::Kind;
 use crate::reason::Reason;
@@ -15,7 +16,7 @@ pub struct Step {
     pub reason: Reason,
 }
 
-/// What can be done to an object.
+/// What can be done: to an object, or by an action.
 #[derive(Clone, PartialEq)]
 pub enum Effect {
     /// Make it so, by server-side apply; nothing is sent when it is so already.
@@ -41,6 +42,8 @@ pub enum Effect {
         /// The whole of it, with the resourceVersion that was seen, or without one if there was none.
         object: Value,
     },
+    /// Have an action done, beside the turn.
+    Act(Action),
     /// Delete it if it is there and ours.
     Delete {
         /// Its kind.
@@ -53,23 +56,25 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// The kind of the object it is about.
-    pub fn kind(&self) -> &Kind {
+    /// The kind of the object it is about; an action is about none.
+    pub fn kind(&self) -> Option<&Kind> {
         match self {
             Self::Apply { kind, .. }
             | Self::CreateOnce { kind, .. }
             | Self::Claim { kind, .. }
-            | Self::Delete { kind, .. } => kind,
+            | Self::Delete { kind, .. } => Some(kind),
+            Self::Act(_) => None,
         }
     }
 
-    /// The name of the object it is about; empty if the plan's author forgot it.
+    /// The name of the object it is about, empty if the plan's author forgot it; or the action's.
     pub fn name(&self) -> &str {
         match self {
             Self::Apply { object, .. } | Self::CreateOnce { object, .. } | Self::Claim { object, .. } => {
                 object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default()
             }
             Self::Delete { name, .. } => name,
+            Self::Act(action) => action.name(),
         }
     }
 
@@ -80,6 +85,7 @@ impl Effect {
                 object.pointer("/metadata/namespace").and_then(Value::as_str)
             }
             Self::Delete { namespace, .. } => namespace.as_deref(),
+            Self::Act(_) => None,
         }
     }
 
@@ -89,6 +95,7 @@ impl Effect {
             Self::Apply { .. } => "apply",
             Self::CreateOnce { .. } => "create once",
             Self::Claim { .. } => "claim",
+            Self::Act(_) => "act",
             Self::Delete { .. } => "delete",
         }
     }
@@ -98,7 +105,9 @@ impl Effect {
 impl std::fmt::Debug for Effect {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut out = f.debug_struct(self.verb());
-        out.field("kind", &self.kind().kind);
+        if let Some(kind) = self.kind() {
+            out.field("kind", &kind.kind);
+        }
         match self {
             Self::Apply { kind, object } | Self::Claim { kind, object } => {
                 out.field("object", &redacted(kind, object))
@@ -106,6 +115,7 @@ impl std::fmt::Debug for Effect {
             Self::CreateOnce { kind, object, generate } => {
                 out.field("object", &redacted(kind, object)).field("generate", generate)
             }
+            Self::Act(action) => out.field("action", action),
             Self::Delete { namespace, name, .. } => out.field("namespace", namespace).field("name", name),
         };
         out.finish()
@@ -121,6 +131,7 @@ impl Serialize for Effect {
                 json!({"createOnce": redacted(kind, object), "generate": generate})
             }
             Self::Claim { kind, object } => json!({"claim": redacted(kind, object)}),
+            Self::Act(action) => json!({"act": action}),
             Self::Delete { kind, namespace, name } => {
                 json!({"delete": {"kind": kind, "namespace": namespace, "name": name}})
             }
