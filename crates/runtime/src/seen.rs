@@ -18,6 +18,9 @@ use windlass_clock::Timestamp;
 pub struct Seen {
     now: Timestamp,
     kinds: BTreeMap<Kind, Vec<Arc<dyn AnyObject>>>,
+    /// By kind, the names that the object refers to.
+    references: BTreeMap<Kind, BTreeSet<String>>,
+    missing: Vec<(Kind, String)>,
     /// By name and key.
     actions: BTreeMap<(String, String), Outcome>,
     action_names: BTreeSet<String>,
@@ -33,6 +36,22 @@ pub enum Unseen {
     /// The controller declared neither `owns` nor `sees` for it.
     #[error("{0} is not watched: add .owns or .sees for it to the controller")]
     Undeclared(String),
+    /// What an object refers to is not there.
+    #[error("{kind} {name} is not there")]
+    Missing {
+        /// The kind.
+        kind: String,
+        /// The name.
+        name: String,
+    },
+    /// The controller does not say that objects refer to it.
+    #[error("{kind} {name} is read as a reference and is none: add .refers for it to the controller")]
+    NotReferred {
+        /// The kind.
+        kind: String,
+        /// The name.
+        name: String,
+    },
     /// The controller has no action of that name.
     #[error("there is no action {0}: add .action for it to the controller")]
     NoAction(String),
@@ -51,7 +70,11 @@ pub enum Unseen {
 
 impl From<Unseen> for Refusal {
     fn from(unseen: Unseen) -> Self {
-        Self::new(Reason::new("Unseen", unseen.to_string()))
+        let name = match &unseen {
+            Unseen::Missing { .. } => crate::conditions::reasons::REFERENCE_MISSING,
+            _ => "Unseen",
+        };
+        Self::new(Reason::new(name, unseen.to_string()))
     }
 }
 
@@ -66,6 +89,8 @@ impl Seen {
         Self {
             now,
             kinds: BTreeMap::new(),
+            references: BTreeMap::new(),
+            missing: Vec::new(),
             actions: BTreeMap::new(),
             action_names: BTreeSet::new(),
             facts: BTreeMap::new(),
@@ -117,6 +142,22 @@ impl Seen {
         self.facts = facts;
     }
 
+    /// The object refers to these, of which some were found.
+    pub(crate) fn refer<'a>(
+        &mut self,
+        kind: &Kind,
+        names: impl Iterator<Item = &'a str>,
+        found: &[Arc<dyn AnyObject>],
+    ) {
+        let referred = self.references.entry(kind.clone()).or_default();
+        for name in names {
+            referred.insert(name.to_owned());
+            if found.iter().all(|object| object.meta().name.as_deref() != Some(name)) {
+                self.missing.push((kind.clone(), name.to_owned()));
+            }
+        }
+    }
+
     pub(crate) fn declare(&mut self, kind: &Kind, objects: Vec<Arc<dyn AnyObject>>) {
         let seen = self.kinds.entry(kind.clone()).or_default();
         for object in objects {
@@ -159,6 +200,25 @@ impl Seen {
             self.of::<K>()?.iter().filter_map(|object| object.meta().name.clone()).collect();
         names.sort();
         Ok(names)
+    }
+
+    /// An object that the object refers to.
+    ///
+    /// # Errors
+    /// [`Unseen::Missing`] when it is not there, which refuses the plan by the question mark and says so in the object's
+    /// conditions; another [`Unseen`] when the controller does not say that objects refer to it.
+    pub fn referred<K: Object>(&self, name: &str) -> Result<Arc<K>, Unseen> {
+        let kind = Kind::of::<K>();
+        let declared = self.references.get(&kind).is_some_and(|names| names.contains(name));
+        if !declared && !self.undeclared_is_empty {
+            return Err(Unseen::NotReferred { kind: kind.kind, name: name.to_owned() });
+        }
+        self.get::<K>(name)?.ok_or_else(|| Unseen::Missing { kind: kind.kind, name: name.to_owned() })
+    }
+
+    /// What the object refers to that is not there, by kind and name.
+    pub fn missing(&self) -> &[(Kind, String)] {
+        &self.missing
     }
 
     /// What became of an action under a key.
@@ -210,6 +270,8 @@ impl Seen {
                 json!({ "kind": kind, "objects": objects })
             })
             .collect();
+        let references: Vec<Value> =
+            self.references.iter().map(|(kind, names)| json!({ "kind": kind, "names": names })).collect();
         let actions: Vec<Value> = self
             .actions
             .iter()
@@ -219,6 +281,7 @@ impl Seen {
             "now": self.now.to_string(),
             "kinds": kinds,
             "actionNames": self.action_names,
+            "references": references,
             "actions": actions,
             "facts": self.facts,
         })
@@ -238,6 +301,15 @@ impl Seen {
             let objects = entry.get("objects").and_then(Value::as_array).into_iter().flatten();
             let objects = objects.map(|object| Arc::new(Captured::new(object)) as Arc<dyn AnyObject>);
             seen.declare(&kind, objects.collect());
+        }
+        for entry in captured.get("references").and_then(Value::as_array).into_iter().flatten() {
+            let (kind, names) = (entry.get("kind"), entry.get("names"));
+            let unreadable = |error| format!("a reference is not readable: {error}");
+            let kind: Kind = serde_json::from_value(kind.cloned().unwrap_or_default()).map_err(unreadable)?;
+            let names: Vec<String> =
+                serde_json::from_value(names.cloned().unwrap_or_default()).map_err(unreadable)?;
+            let found = seen.kinds.get(&kind).cloned().unwrap_or_default();
+            seen.refer(&kind, names.iter().map(String::as_str), &found);
         }
         let field = |name: &str| captured.get(name).cloned().filter(|value| !value.is_null());
         let unreadable = |error: serde_json::Error| format!("actions or facts are not readable: {error}");
@@ -319,6 +391,20 @@ mod tests {
         seen.declare(&Kind::of::<ConfigMap>(), vec![]);
         assert!(seen.list::<ConfigMap>().unwrap().is_empty());
         assert_eq!(seen.list::<Secret>().unwrap_err(), Unseen::Undeclared("Secret".into()));
+    }
+
+    #[test]
+    fn a_reference_is_there_or_missing_or_was_never_one() {
+        let mut seen = Seen::at(Timestamp::UNIX_EPOCH);
+        let there: Vec<Arc<dyn AnyObject>> = vec![Arc::new(config_map("a"))];
+        seen.refer(&Kind::of::<ConfigMap>(), ["a", "b"].into_iter(), &there);
+        seen.declare(&Kind::of::<ConfigMap>(), there);
+        let seen = Seen::from_json(&seen.to_json()).unwrap();
+        assert!(seen.referred::<ConfigMap>("a").is_ok());
+        let missing = seen.referred::<ConfigMap>("b").unwrap_err();
+        assert_eq!(Refusal::from(missing).to_string(), "ReferenceMissing: ConfigMap b is not there");
+        assert!(matches!(seen.referred::<ConfigMap>("c"), Err(Unseen::NotReferred { .. })));
+        assert_eq!(seen.missing(), [(Kind::of::<ConfigMap>(), "b".to_owned())]);
     }
 
     #[test]

@@ -4,6 +4,8 @@
 
 mod change;
 mod errors;
+mod fights;
+mod initial;
 mod ledger;
 mod memory;
 mod requests;
@@ -12,6 +14,8 @@ mod schemas;
 pub use change::{Verdict, own_fields, would_change};
 pub(crate) use errors::chain;
 pub use errors::{ActError, Failed};
+pub use fights::Contest;
+pub use initial::keep_initial;
 pub(crate) use ledger::Ledgers;
 pub use requests::Door;
 pub(crate) use schemas::Schemas;
@@ -21,9 +25,10 @@ use crate::controller::CONTROLLER_LABEL;
 use crate::key::Key;
 use crate::kind::Kind;
 use crate::plan::Generate;
+use fights::Fights;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
-use memory::Memory;
+use memory::{Known, Memory};
 use parking_lot::Mutex;
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
@@ -39,9 +44,20 @@ pub enum Done {
     Changed,
 }
 
+/// What happens when somebody else holds a field that is to be applied otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Conflicts {
+    /// The field is taken over. If the other takes it back again and again, the fight is reported, and fought seldom.
+    #[default]
+    Force,
+    /// Nothing is written, and the object's conditions name the field and who holds it.
+    Report,
+}
+
 /// Writes in the name of one controller.
 #[derive(Clone)]
 pub struct Hand {
+    conflicts: Conflicts,
     client: Client,
     cache: Cache,
     manager: Arc<str>,
@@ -51,6 +67,7 @@ pub struct Hand {
 
 struct Shared {
     memory: Memory,
+    fights: Fights,
     schemas: Arc<Schemas>,
     ledgers: Arc<Ledgers>,
     /// By the object whose turn it was: what may or may not have been written.
@@ -79,9 +96,21 @@ impl Hand {
         clock: Clock,
     ) -> Self {
         cache.keep_fields_of(manager.clone());
-        let shared =
-            Shared { memory: Memory::default(), schemas, ledgers: Arc::default(), doubts: Mutex::default() };
-        Self { client, cache, manager, clock, shared: Arc::new(shared) }
+        let shared = Shared {
+            memory: Memory::default(),
+            fights: Fights::default(),
+            schemas,
+            ledgers: Arc::default(),
+            doubts: Mutex::default(),
+        };
+        Self { conflicts: Conflicts::default(), client, cache, manager, clock, shared: Arc::new(shared) }
+    }
+
+    /// The same, with another way with conflicts.
+    #[must_use]
+    pub fn conflicts(mut self, conflicts: Conflicts) -> Self {
+        self.conflicts = conflicts;
+        self
     }
 
     /// The field manager it writes as.
@@ -114,10 +143,17 @@ impl Hand {
         turn: &Key,
     ) -> Result<Done, ActError> {
         let before = live.and_then(|live| stamp_of(live.meta()));
+        let place = (kind.clone(), key.clone(), door);
         if let (Some(live), Some(before)) = (live, &before) {
-            let known = || self.shared.memory.knows(kind, key, door, intent, before);
-            if self.is_so(kind, door, intent, live).await || known() {
+            let live = live.to_json();
+            if self.is_so(kind, door, intent, &live).await {
                 return Ok(Done::Unchanged);
+            }
+            let own = own_fields(&live, &self.manager, door);
+            match self.shared.memory.of(&place, intent, before, own.as_ref()) {
+                Known::Settled => return Ok(Done::Unchanged),
+                Known::Undone => self.keep_peace(kind, key, door, intent).await?,
+                Known::Nothing => {}
             }
         }
         let mut sent = intent.clone();
@@ -126,13 +162,26 @@ impl Hand {
             // Without it, applying to an object that was deleted meanwhile would bring a ghost of it back.
             meta.insert("uid".to_owned(), Value::from(&*before.uid));
         }
-        let request = requests::apply(kind, key.namespace(), key.name(), door, &self.manager, &sent);
+        let force = door == Door::Status || self.conflicts == Conflicts::Force;
+        let request = requests::apply(kind, key.namespace(), key.name(), door, &self.manager, force, &sent);
         let answer = self.send("apply", kind, key, turn, request).await?;
         let after = self.take_in(kind, key, &answer, turn);
         if let Some(after) = &after {
-            self.shared.memory.remember(kind, key, door, intent, after.clone());
+            let own = own_fields(&answer, &self.manager, door);
+            self.shared.memory.remember(place, intent, after.clone(), own.as_ref());
         }
         Ok(if after.is_some() && after == before { Done::Unchanged } else { Done::Changed })
+    }
+
+    /// What was applied was undone by another: whether to apply it again, or leave it for a while.
+    async fn keep_peace(&self, kind: &Kind, key: &Key, door: Door, intent: &Value) -> Result<(), ActError> {
+        let Some(retry_after) = self.shared.fights.undone(kind, key, door, self.clock.moment()) else {
+            return Ok(());
+        };
+        // Read live, since the cache does not keep what others hold.
+        let live = self.read(kind, key).await?.unwrap_or_default();
+        let contests = fights::contests(intent, &live, &self.manager, door);
+        Err(ActError::Contested { kind: kind.kind.clone(), key: key.clone(), contests, retry_after })
     }
 
     /// Creates an object with generated values.
@@ -317,9 +366,8 @@ impl Hand {
 
     /// Whether applying would certainly change nothing. First by what the manager's own entry tells, which needs no
     /// schema; where that does not do, by the server's schema, which knows what is only written differently.
-    async fn is_so(&self, kind: &Kind, door: Door, intent: &Value, live: &Arc<dyn AnyObject>) -> bool {
-        let live = live.to_json();
-        if would_change(intent, &live, &self.manager, door) == Verdict::Same {
+    async fn is_so(&self, kind: &Kind, door: Door, intent: &Value, live: &Value) -> bool {
+        if would_change(intent, live, &self.manager, door) == Verdict::Same {
             return true;
         }
         let Some(version) = self.shared.schemas.of(kind).await else { return false };
@@ -335,7 +383,7 @@ impl Hand {
             api_version: &api_version,
             kind: &kind.kind,
         };
-        let verdict = windlass_schema::apply::would_change(&live, intent, &self.manager, &context);
+        let verdict = windlass_schema::apply::would_change(live, intent, &self.manager, &context);
         verdict == windlass_schema::apply::WouldChange::No
     }
 
@@ -382,6 +430,7 @@ impl Hand {
     fn gone(&self, kind: &Kind, key: &Key, last: &Stamp, turn: &Key) {
         self.shared.ledgers.wrote(turn, &last.uid, None);
         self.shared.memory.forget(kind, key);
+        self.shared.fights.forget(kind, key);
         self.cache.wrote_gone(kind, key, last, Some(&self.origin(turn)));
     }
 

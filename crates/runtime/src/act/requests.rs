@@ -39,6 +39,7 @@ pub(super) fn apply(
     name: &str,
     door: Door,
     manager: &str,
+    force: bool,
     intent: &Value,
 ) -> Request {
     let path = object_path(kind, namespace, name);
@@ -46,7 +47,7 @@ pub(super) fn apply(
         Door::Main => "",
         Door::Status => "/status",
     };
-    http::Request::patch(format!("{path}{door}?fieldManager={manager}&force=true"))
+    http::Request::patch(format!("{path}{door}?fieldManager={manager}&force={force}"))
         .header(http::header::CONTENT_TYPE, "application/apply-patch+yaml")
         .header(http::header::ACCEPT, "application/json")
         .body(body(intent))

@@ -4,7 +4,7 @@ use super::actions::Answer;
 use super::owning::Parent;
 use super::running::Running;
 use super::turn::either;
-use crate::act::{ActError, Done, Door, stamp_of};
+use crate::act::{ActError, Done, Door, keep_initial, stamp_of};
 use crate::cache::AnyObject;
 use crate::key::Key;
 use crate::kind::{Kind, Object};
@@ -60,8 +60,11 @@ impl<K: Object> Running<K> {
         }
         let turn = &parent.key;
         match (effect, &live) {
-            (Effect::Apply { object, .. }, live) => {
-                let intent = parent.mark(&key, object);
+            (Effect::Apply { object, initially, .. }, live) => {
+                let mut intent = parent.mark(&key, object);
+                if let Some(live) = live.as_ref().filter(|_| !initially.is_empty()) {
+                    intent = keep_initial(&intent, initially, &live.to_json(), self.hand.manager());
+                }
                 self.hand.apply(kind, &key, Door::Main, &intent, live.as_ref(), turn).await
             }
             (Effect::Claim { object, .. }, live) => {

@@ -26,6 +26,7 @@ pub(crate) use running::Runnable;
 pub(crate) use running::{Ground, Started};
 pub use turn::{Next, Turn, TurnError};
 
+use crate::act::Conflicts;
 use crate::cache::{AnyStore, Cache};
 use crate::kind::{Kind, Object};
 use crate::plan::Plan;
@@ -60,7 +61,8 @@ pub struct Controller<K> {
     mode: Mode<K>,
     undo: Option<Decide<K>>,
     owns: Vec<Watched>,
-    sees: Vec<(Watched, Relate<K>)>,
+    /// And whether objects refer to those that they see, by name.
+    sees: Vec<(Watched, Relate<K>, bool)>,
     prunes: BTreeSet<Kind>,
     prunes_precious: BTreeSet<Kind>,
     concurrency: usize,
@@ -71,9 +73,14 @@ pub struct Controller<K> {
     counts: Arc<Counts>,
     actions: BTreeMap<String, Do<K>>,
     action_concurrency: usize,
+    conflicts: Conflicts,
+    pause: String,
     facts: BTreeMap<String, Poller<K>>,
     fact_concurrency: usize,
 }
+
+/// The annotation that pauses, unless said otherwise.
+const PAUSE: &str = "windlass.dev/paused";
 
 /// So long a turn may take, unless said otherwise: longer than any request should.
 const TURN_WITHIN: Duration = Duration::from_secs(300);
@@ -154,6 +161,8 @@ impl<K: Object> Controller<K> {
             counts: Arc::default(),
             actions: BTreeMap::new(),
             action_concurrency: 4,
+            conflicts: Conflicts::default(),
+            pause: PAUSE.to_owned(),
             facts: BTreeMap::new(),
             fact_concurrency: 8,
         }
@@ -174,7 +183,27 @@ impl<K: Object> Controller<K> {
 
     /// Its decisions look at objects of this kind, which others own. Watch and index follow from the relation.
     pub fn sees<C: Object>(mut self, relation: impl Fn(&K) -> Relation + Send + Sync + 'static) -> Self {
-        self.sees.push((Watched::new::<C>(), Arc::new(relation)));
+        self.sees.push((Watched::new::<C>(), Arc::new(relation), false));
+        self
+    }
+
+    /// Its objects refer to objects of this kind by name: Secrets, ConfigMaps, other custom resources. Watch and index follow
+    /// from it. While one is missing, the condition [`ReferencesResolved`](crate::conditions::REFERENCES_RESOLVED) says
+    /// which, and a decision that reads it by [`Seen::referred`] is refused until it is there.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::{Pod, Secret};
+    /// # use windlass::{Controller, Plan, Refusal, Relation, Seen};
+    /// fn decide(pod: &Pod, seen: &Seen) -> Result<Plan, Refusal> {
+    ///     let _login = seen.referred::<Secret>("login")?;
+    ///     Ok(Plan::complete())
+    /// }
+    /// let controller = Controller::deciding(decide).refers::<Secret>(|_| Relation::named("login"));
+    /// let refusal = decide(&Pod::default(), &Seen::nothing()).unwrap_err();
+    /// assert_eq!(refusal.to_string(), "ReferenceMissing: Secret login is not there");
+    /// ```
+    pub fn refers<C: Object>(mut self, relation: impl Fn(&K) -> Relation + Send + Sync + 'static) -> Self {
+        self.sees.push((Watched::new::<C>(), Arc::new(relation), true));
         self
     }
 
@@ -285,6 +314,16 @@ impl<K: Object> Controller<K> {
         self
     }
 
+    /// The annotation that pauses an object when it is `"true"`; by default `windlass.dev/paused`.
+    ///
+    /// For a paused object nothing is written but its `Paused` condition: nothing is applied, pruned or begun, and if it is
+    /// being deleted nothing is undone, so that its finalizer holds it until it is no longer paused. Whoever pauses an object
+    /// wants its world left alone, most of all when it is about to go. Actions that run go on, and facts are polled.
+    pub fn paused_by(mut self, annotation: impl Into<String>) -> Self {
+        self.pause = annotation.into();
+        self
+    }
+
     /// How many objects are worked on at once; never one object twice.
     pub fn concurrency(mut self, workers: usize) -> Self {
         self.concurrency = workers.max(1);
@@ -294,6 +333,12 @@ impl<K: Object> Controller<K> {
     /// What happens to objects that are there already under a name that a plan wants.
     pub fn adopts(mut self, adoption: Adoption) -> Self {
         self.adoption = adoption;
+        self
+    }
+
+    /// What happens when somebody else holds a field of a child that a plan wants otherwise; by default it is taken over.
+    pub fn conflicts(mut self, conflicts: Conflicts) -> Self {
+        self.conflicts = conflicts;
         self
     }
 
@@ -347,7 +392,7 @@ impl<K: Object> Controller<K> {
 impl<K> std::fmt::Debug for Controller<K> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let owns: Vec<_> = self.owns.iter().map(|watched| &watched.kind.kind).collect();
-        let sees: Vec<_> = self.sees.iter().map(|(watched, _)| &watched.kind.kind).collect();
+        let sees: Vec<_> = self.sees.iter().map(|(watched, _, _)| &watched.kind.kind).collect();
         f.debug_struct("Controller")
             .field("name", &self.name)
             .field("owns", &owns)

@@ -84,7 +84,8 @@ impl<K: Object> Runnable for Controller<K> {
         let related: Vec<Related<K>> = self
             .sees
             .iter()
-            .map(|(watched, relate)| Related {
+            .map(|(watched, relate, refers)| Related {
+                refers: *refers,
                 kind: watched.kind.clone(),
                 store: (watched.open)(&ground.cache),
                 relate: relate.clone(),
@@ -99,7 +100,8 @@ impl<K: Object> Runnable for Controller<K> {
             ground.cache.clone(),
             name.clone(),
             ground.clock.clone(),
-        );
+        )
+        .conflicts(self.conflicts);
         let doorbell =
             Doorbell { controller: name.clone(), queue: queue.clone(), ledgers: hand.ledgers().clone() };
         triggers::connect(&doorbell, &primary, &stores, &related);
@@ -131,6 +133,7 @@ impl<K: Object> Runnable for Controller<K> {
             actions,
             facts,
             leadership: ground.leadership.clone(),
+            pause: self.pause,
         }))
     }
 }
@@ -158,6 +161,7 @@ pub(super) struct Running<K> {
     pub(super) actions: Arc<Actions<K>>,
     pub(super) facts: Arc<Facts<K>>,
     pub(super) leadership: Option<Leadership>,
+    pub(super) pause: String,
 }
 
 impl<K: Object> Started for Arc<Running<K>> {
@@ -233,6 +237,10 @@ impl<K: Object> Running<K> {
         if error.is_terminal() {
             self.queue.forget(&key);
             tracing::warn!(controller, kind, object = %key, "not tried again until something changes: {why}");
+        } else if let Some(after) = error.retry_after() {
+            self.queue.forget(&key);
+            self.queue.add_at(key.clone(), self.clock.moment() + after, Priority::NORMAL);
+            tracing::warn!(controller, kind, object = %key, ?after, "trying again: {why}");
         } else if error.is_conflict() {
             let delay = self.queue.retry(key.clone());
             tracing::debug!(controller, kind, object = %key, ?delay, "trying again: {why}");

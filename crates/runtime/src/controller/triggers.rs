@@ -40,6 +40,8 @@ pub(super) struct Related<K> {
     pub(super) kind: Kind,
     pub(super) store: Arc<dyn AnyStore>,
     pub(super) relate: Relate<K>,
+    /// Whether objects refer to those it names, and miss the ones that are not there.
+    pub(super) refers: bool,
     pub(super) index: Arc<Mutex<ReverseIndex>>,
 }
 

@@ -10,6 +10,7 @@ use crate::kind::Object;
 use crate::plan::Plan;
 use crate::reason::{Reason, Refusal};
 use crate::seen::Seen;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -83,6 +84,14 @@ impl TurnError {
 
     pub(super) fn is_conflict(&self) -> bool {
         matches!(self, Self::Act(ActError::Conflict(_)))
+    }
+
+    /// When to try again, if it says so itself.
+    pub(super) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Act(ActError::Contested { retry_after, .. }) => Some(*retry_after),
+            _ => None,
+        }
     }
 
     /// Whether a claim came too late.
@@ -176,6 +185,9 @@ impl<K: Object> Running<K> {
             uid: object.meta().uid.clone().unwrap_or_default(),
             controller: self.name.clone(),
         };
+        if self.is_paused(object.meta()) {
+            return Ok((self.report_pause(&parent).await?, Next::on_change()));
+        }
         let deleting = object.meta().deletion_timestamp.is_some();
         let decide = match &self.mode {
             Mode::Reconciling(reconcile) if !deleting || self.undo.is_none() => {
@@ -223,6 +235,11 @@ impl<K: Object> Running<K> {
         Ok((done, next_of(&decision, &seen)))
     }
 
+    fn is_paused(&self, meta: &ObjectMeta) -> bool {
+        let annotation = meta.annotations.as_ref().and_then(|all| all.get(&self.pause));
+        annotation.is_some_and(|paused| paused == "true")
+    }
+
     /// Everything that the decision may look at.
     pub(super) fn observe(&self, object: &K) -> Seen {
         let mut seen = Seen::at(self.clock.now());
@@ -231,7 +248,12 @@ impl<K: Object> Running<K> {
             seen.declare(kind, store.owned_by(uid));
         }
         for related in self.related.iter() {
-            seen.declare(&related.kind, related.store.select(&related.of(object)));
+            let relation = related.of(object);
+            let found = related.store.select(&relation);
+            if related.refers {
+                seen.refer(&related.kind, relation.names(), &found);
+            }
+            seen.declare(&related.kind, found);
         }
         let key = Key::of(self.primary.cluster().clone(), object.meta());
         seen.actions_were(self.actions.names().cloned(), self.actions.outcomes(&key, uid));

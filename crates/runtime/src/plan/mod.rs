@@ -109,8 +109,27 @@ impl Plan {
 
     /// Makes an object be as given. Fields that it leaves out are left to others, or removed if they were ours.
     pub fn apply<K: Object>(mut self, object: K, reason: impl Into<Reason>) -> Self {
-        let effect = Effect::Apply { kind: Kind::of::<K>(), object: intent(&object) };
+        let (kind, object) = (Kind::of::<K>(), intent(&object));
+        let effect = Effect::Apply { kind, object, initially: Vec::new() };
         self.steps.push(Step { effect, reason: reason.into() });
+        self
+    }
+
+    /// Of the object that was applied last, the field at this JSON pointer is set when the object is created, and then left
+    /// to whoever changes it: an autoscaler's replicas. The pointer leads through objects, not into lists.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
+    /// # use windlass::{Plan, Reason};
+    /// let mut shop = Deployment::default();
+    /// shop.metadata.name = Some("shop".into());
+    /// shop.spec = Some(DeploymentSpec { replicas: Some(3), ..Default::default() });
+    /// let plan = Plan::complete().apply(shop, Reason::new("Runs", "runs the shop")).initially("/spec/replicas");
+    /// ```
+    pub fn initially(mut self, pointer: impl Into<String>) -> Self {
+        if let Some(Step { effect: Effect::Apply { initially, .. }, .. }) = self.steps.last_mut() {
+            initially.push(pointer.into());
+        }
         self
     }
 
@@ -267,7 +286,7 @@ impl Plan {
     pub fn applied<K: Object>(&self, name: &str) -> Option<K> {
         let kind = Kind::of::<K>();
         self.steps.iter().find_map(|step| match &step.effect {
-            Effect::Apply { kind: of, object }
+            Effect::Apply { kind: of, object, .. }
             | Effect::CreateOnce { kind: of, object, .. }
             | Effect::Claim { kind: of, object }
                 if *of == kind && step.effect.name() == name =>

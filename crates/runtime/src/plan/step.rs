@@ -25,6 +25,8 @@ pub enum Effect {
         kind: Kind,
         /// The fields that are to be as given.
         object: Value,
+        /// Of these, as JSON pointers, those that are set at creation only.
+        initially: Vec<String>,
     },
     /// Create it if it is not there, with values made up for it; once there, leave it alone.
     CreateOnce {
@@ -109,7 +111,7 @@ impl std::fmt::Debug for Effect {
             out.field("kind", &kind.kind);
         }
         match self {
-            Self::Apply { kind, object } | Self::Claim { kind, object } => {
+            Self::Apply { kind, object, .. } | Self::Claim { kind, object } => {
                 out.field("object", &redacted(kind, object))
             }
             Self::CreateOnce { kind, object, generate } => {
@@ -126,7 +128,12 @@ impl std::fmt::Debug for Effect {
 impl Serialize for Effect {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let shown = match self {
-            Self::Apply { kind, object } => json!({"apply": redacted(kind, object)}),
+            Self::Apply { kind, object, initially } if initially.is_empty() => {
+                json!({"apply": redacted(kind, object)})
+            }
+            Self::Apply { kind, object, initially } => {
+                json!({"apply": redacted(kind, object), "initially": initially})
+            }
             Self::CreateOnce { kind, object, generate } => {
                 json!({"createOnce": redacted(kind, object), "generate": generate})
             }

@@ -5,5 +5,8 @@
 mod action;
 mod claim;
 mod fact;
+mod fields;
 mod ground;
+mod pause;
+mod references;
 mod turns;
