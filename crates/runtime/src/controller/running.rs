@@ -1,15 +1,18 @@
 //! A controller at work: its stores, its queue and its workers.
 
+use super::actions::Actions;
+use super::facts::Facts;
 use super::triggers::{self, Doorbell, Related};
-use super::turn::{Next, TurnError};
-use super::{Adoption, ConfigError, Controller, Decide, Mode};
+use super::turn::TurnError;
+use super::{Adoption, ConfigError, Controller, Counts, Decide, Ended, Mode, Next};
 use crate::act::{Hand, Schemas, chain};
 use crate::cache::{AnyStore, Cache, Store};
+use crate::election::Leadership;
 use crate::events::Recorder;
 use crate::inspect::Book;
 use crate::key::Key;
 use crate::kind::{Kind, Object};
-use crate::metrics::{Measured, Outcome, Turns};
+use crate::metrics::{Measured, Pace};
 use crate::queue::{Priority, Queue};
 use crate::relation::ReverseIndex;
 use futures::FutureExt;
@@ -18,6 +21,7 @@ use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::task::JoinSet;
 use windlass_clock::Clock;
 
@@ -27,12 +31,16 @@ pub(crate) struct Ground {
     pub(crate) cache: Cache,
     pub(crate) clock: Clock,
     pub(crate) schemas: Arc<Schemas>,
+    /// Whether this process leads, where there is an election.
+    pub(crate) leadership: Option<Leadership>,
 }
 
 /// A controller whose kind is forgotten, as a manager holds it.
 pub(crate) trait Runnable: Send {
     fn name(&self) -> &str;
     fn check(&self) -> Result<(), ConfigError>;
+    /// Runs so many turns at once.
+    fn set_concurrency(&mut self, workers: usize);
     /// Declares its watches and connects its queue; nothing runs yet.
     fn prepare(self: Box<Self>, ground: &Ground, recorder: Recorder) -> Arc<dyn Started>;
 }
@@ -62,6 +70,10 @@ impl<K: Object> Runnable for Controller<K> {
         Self::check(self)
     }
 
+    fn set_concurrency(&mut self, workers: usize) {
+        self.concurrency = workers.max(1);
+    }
+
     fn prepare(self: Box<Self>, ground: &Ground, recorder: Recorder) -> Arc<dyn Started> {
         let name: Arc<str> = self.name.as_str().into();
         let queue = Queue::new(ground.clock.clone(), self.backoff);
@@ -71,7 +83,8 @@ impl<K: Object> Runnable for Controller<K> {
         let related: Vec<Related<K>> = self
             .sees
             .iter()
-            .map(|(watched, relate)| Related {
+            .map(|(watched, relate, refers)| Related {
+                refers: *refers,
                 kind: watched.kind.clone(),
                 store: (watched.open)(&ground.cache),
                 relate: relate.clone(),
@@ -86,10 +99,16 @@ impl<K: Object> Runnable for Controller<K> {
             ground.cache.clone(),
             name.clone(),
             ground.clock.clone(),
-        );
+        )
+        .conflicts(self.conflicts);
         let doorbell =
             Doorbell { controller: name.clone(), queue: queue.clone(), ledgers: hand.ledgers().clone() };
         triggers::connect(&doorbell, &primary, &stores, &related);
+        let clock = &ground.clock;
+        let actions = Actions::new(self.actions, self.action_concurrency, clock.clone(), self.backoff);
+        let facts = Facts::new(self.facts, self.fact_concurrency, clock.clone());
+        let (actions, facts) = (Arc::new(actions), Arc::new(facts));
+        triggers::connect_outside(&primary, &actions, &facts);
         let finalizer = format!("windlass.dev/{name}");
         Arc::new(Arc::new(Running {
             name,
@@ -100,15 +119,22 @@ impl<K: Object> Runnable for Controller<K> {
             prunes: self.prunes,
             adoption: self.adoption,
             concurrency: self.concurrency,
+            turn_within: self.turn_within,
+            at_least_every: self.at_least_every,
+            counts: self.counts,
             primary,
             owned,
             related,
             hand,
             queue,
             recorder,
-            turns: Arc::new(Turns::new(ground.clock.clone())),
+            pace: Arc::new(Pace::new(ground.clock.clone())),
             book: Book::new(ground.clock.clone()),
             clock: ground.clock.clone(),
+            actions,
+            facts,
+            leadership: ground.leadership.clone(),
+            pause: self.pause,
         }))
     }
 }
@@ -123,15 +149,22 @@ pub(super) struct Running<K> {
     pub(super) prunes: BTreeSet<Kind>,
     pub(super) adoption: Adoption,
     concurrency: usize,
+    turn_within: Duration,
+    at_least_every: Option<Duration>,
+    counts: Arc<Counts>,
     pub(super) primary: Arc<Store<K>>,
     pub(super) owned: BTreeMap<Kind, Arc<dyn AnyStore>>,
     pub(super) related: Arc<Vec<Related<K>>>,
     pub(super) hand: Hand,
     pub(super) queue: Queue<Key>,
     pub(super) recorder: Recorder,
-    turns: Arc<Turns>,
+    pace: Arc<Pace>,
     pub(super) book: Book,
     pub(super) clock: Clock,
+    pub(super) actions: Arc<Actions<K>>,
+    pub(super) facts: Arc<Facts<K>>,
+    pub(super) leadership: Option<Leadership>,
+    pub(super) pause: String,
 }
 
 impl<K: Object> Started for Arc<Running<K>> {
@@ -146,7 +179,8 @@ impl<K: Object> Started for Arc<Running<K>> {
             depth: self.queue.depth(),
             oldest: self.queue.oldest(),
             tally: self.queue.tally(),
-            turns: self.turns.clone(),
+            counts: self.counts.clone(),
+            pace: self.pace.clone(),
         }
     }
 
@@ -158,10 +192,22 @@ impl<K: Object> Started for Arc<Running<K>> {
         for _ in 0..self.concurrency {
             tasks.spawn(self.clone().work_until_stopped());
         }
+        if !self.actions.is_empty() {
+            for _ in 0..self.actions.concurrency {
+                tasks.spawn(self.clone().work_on_actions());
+            }
+        }
+        if !self.facts.is_empty() {
+            for _ in 0..self.facts.concurrency {
+                tasks.spawn(self.clone().work_on_facts());
+            }
+        }
     }
 
     fn stop(&self) {
         self.queue.shutdown();
+        self.actions.stop();
+        self.facts.stop();
     }
 
     fn look_at_all(&self) {
@@ -175,35 +221,64 @@ impl<K: Object> Running<K> {
     async fn work_until_stopped(self: Arc<Self>) {
         while let Some(taken) = self.queue.next().await {
             let key = Key::clone(&taken);
-            let work = self.turns.begin(taken.waited());
-            // A panic ends its turn and nothing else: what the turn shares is behind locks that do not poison.
+            let work = self.pace.begin(taken.waited());
             let open = OpenTurn::begin(&self, &key, taken.priority());
-            let turn = AssertUnwindSafe(self.turn(&key)).catch_unwind().await;
+            self.counts.began();
+            let began = self.clock.moment();
+            let turn = self.guarded_turn(&key).await;
             open.end();
-            work.ended(outcome(&turn));
-            match turn {
-                Ok(Ok(next)) => {
-                    self.queue.forget(&key);
-                    if let Some(after) = next.after() {
-                        self.queue.add_at(key, self.clock.moment() + after, Priority::NORMAL);
-                    }
-                }
-                Ok(Err(error)) => self.retry(key, &error),
-                Err(panic) => self.retry(key, &TurnError::Panic(panic_text(&*panic))),
-            }
+            let ended = self.what_next(key, turn);
+            self.counts.ended(ended, self.clock.moment() - began);
+            work.ended();
         }
     }
 
-    fn retry(&self, key: Key, error: &TurnError) {
-        let (why, expected) = (chain(error), error.is_conflict());
-        let delay = self.queue.retry(key.clone());
-        self.book.fails(&key, error.label(), &why, delay);
+    /// A turn that ends in time, and whose panic ends it and nothing else: what it shares is behind locks that do not poison.
+    async fn guarded_turn(self: &Arc<Self>, key: &Key) -> Result<Next, TurnError> {
+        let turn = AssertUnwindSafe(self.turn(key)).catch_unwind();
+        match self.clock.timeout(self.turn_within, turn).await {
+            Ok(Ok(ended)) => ended,
+            Ok(Err(panic)) => Err(TurnError::Panic(panic_text(&*panic))),
+            Err(_) => Err(TurnError::Timeout(self.turn_within)),
+        }
+    }
+
+    /// Queues the key again if it is to be looked at without a change.
+    fn what_next(&self, key: Key, turn: Result<Next, TurnError>) -> Ended {
+        let error = match turn {
+            Ok(next) => {
+                self.queue.forget(&key);
+                let longest = self.at_least_every.filter(|_| self.primary.get(&key).is_some());
+                let after = next.after().into_iter().chain(longest).min();
+                if let Some(after) = after {
+                    self.queue.add_at(key, self.clock.moment() + after, Priority::NORMAL);
+                }
+                return if next.after().is_some() { Ended::RequeueAfter } else { Ended::Success };
+            }
+            Err(error) => error,
+        };
         let (controller, kind) = (&*self.name, &self.kind.kind);
-        if expected {
+        let why = chain(&error);
+        let label = error.label();
+        if error.is_terminal() {
+            self.queue.forget(&key);
+            self.book.fails(&key, label, &why, None);
+            tracing::warn!(controller, kind, object = %key, "not tried again until something changes: {why}");
+        } else if let Some(after) = error.retry_after() {
+            self.queue.forget(&key);
+            self.queue.add_at(key.clone(), self.clock.moment() + after, Priority::NORMAL);
+            self.book.fails(&key, label, &why, Some(after));
+            tracing::warn!(controller, kind, object = %key, ?after, "trying again: {why}");
+        } else if error.is_conflict() {
+            let delay = self.queue.retry(key.clone());
+            self.book.fails(&key, label, &why, Some(delay));
             tracing::debug!(controller, kind, object = %key, ?delay, "trying again: {why}");
         } else {
+            let delay = self.queue.retry(key.clone());
+            self.book.fails(&key, label, &why, Some(delay));
             tracing::warn!(controller, kind, object = %key, ?delay, "trying again: {why}");
         }
+        error.ended()
     }
 }
 
@@ -232,18 +307,6 @@ impl<K: Object> Drop for OpenTurn<'_, K> {
         if news || !self.ended {
             self.running.queue.add(self.key.clone(), self.priority);
         }
-    }
-}
-
-/// A turn as it came back, or the panic that ended it.
-type Ended = Result<Result<Next, TurnError>, Box<dyn std::any::Any + Send>>;
-
-fn outcome(ended: &Ended) -> Outcome {
-    match ended {
-        Ok(Ok(next)) if next.after().is_some() => Outcome::LooksAgain,
-        Ok(Ok(_)) => Outcome::Success,
-        Ok(Err(error)) => Outcome::Failed { terminal: error.is_terminal() },
-        Err(_) => Outcome::Panicked,
     }
 }
 

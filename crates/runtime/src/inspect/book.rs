@@ -41,9 +41,9 @@ impl Book {
         }
     }
 
-    /// A turn failed, and is tried again after so long.
-    pub(crate) fn fails(&self, key: &Key, label: &str, why: &str, delay: Duration) {
-        self.note(key, "failing", label, why, Some(delay));
+    /// A turn failed, and is tried again after so long; or not until something changes.
+    pub(crate) fn fails(&self, key: &Key, label: &str, why: &str, delay: Option<Duration>) {
+        self.note(key, "failing", label, why, delay);
     }
 
     /// Nothing is awaited any more.
@@ -119,7 +119,7 @@ mod tests {
         let shown = book.of(&key).unwrap();
         assert_eq!(shown["since"], "2026-01-01T00:00:00Z");
         assert_eq!(shown["looksAgain"], "2026-01-01T00:00:10Z");
-        book.fails(&key, "Conflict", "another wrote", Duration::from_secs(1));
+        book.fails(&key, "Conflict", "another wrote", Some(Duration::from_secs(1)));
         assert_eq!(book.show(10)[0]["since"], "2026-01-01T00:00:05Z", "that is something else");
         book.stands(&key, Standing::Complete, None);
         assert_eq!((book.of(&key), book.len()), (None, 0));
@@ -130,7 +130,7 @@ mod tests {
         let (clock, _driver) = Clock::driven(Timestamp::UNIX_EPOCH);
         let book = Book::new(clock);
         for number in 0..MOST + 5 {
-            book.fails(&Key::new("c".into(), None, &number.to_string()), "E", "e", Duration::ZERO);
+            book.fails(&Key::new("c".into(), None, &number.to_string()), "E", "e", None);
         }
         assert_eq!((book.len(), book.show(3).len()), (MOST, 3));
     }

@@ -193,7 +193,7 @@ fn show_controller(controller: &dyn Started) -> Value {
         .iter()
         .map(|(priority, objects)| json!({ "priority": priority.0, "objects": objects }))
         .collect();
-    let running: Vec<f64> = measured.turns.running().iter().map(std::time::Duration::as_secs_f64).collect();
+    let running: Vec<f64> = measured.pace.running().iter().map(std::time::Duration::as_secs_f64).collect();
     json!({
         "name": &*measured.name,
         "kind": controller.kind().kind,

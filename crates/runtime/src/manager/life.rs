@@ -53,7 +53,7 @@ impl Manager {
         }
         let cache = Cache::new(self.cluster, self.namespace);
         let schemas = Arc::new(Schemas::new(client.clone(), clock.clone()));
-        let ground = Ground { client, cache, clock, schemas };
+        let ground = Ground { client, cache, clock, schemas, leadership };
         let desk = Desk::new();
         let started: Vec<Arc<dyn Started>> = self
             .controllers

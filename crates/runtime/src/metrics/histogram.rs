@@ -1,5 +1,6 @@
 //! How often durations were how long: a few counters, safe to add to from anywhere.
 
+use super::text::Family;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -10,12 +11,6 @@ pub(crate) struct Histogram {
     /// One per bound, and one for what is longer than all.
     counts: Box<[AtomicU64]>,
     nanos: AtomicU64,
-}
-
-/// What a histogram held at one time.
-pub(super) struct Reading {
-    pub(super) counts: Vec<u64>,
-    pub(super) sum: Duration,
 }
 
 impl Histogram {
@@ -34,15 +29,10 @@ impl Histogram {
         self.nanos.fetch_add(nanos, Ordering::Relaxed);
     }
 
-    pub(super) fn bounds(&self) -> &[f64] {
-        &self.bounds
-    }
-
-    pub(super) fn read(&self) -> Reading {
-        Reading {
-            counts: self.counts.iter().map(|count| count.load(Ordering::Relaxed)).collect(),
-            sum: Duration::from_nanos(self.nanos.load(Ordering::Relaxed)),
-        }
+    pub(super) fn write(&self, family: &mut Family<'_>, labels: &[(&str, &str)]) {
+        let counts: Vec<u64> = self.counts.iter().map(|count| count.load(Ordering::Relaxed)).collect();
+        let sum = Duration::from_nanos(self.nanos.load(Ordering::Relaxed));
+        family.histogram(labels, &self.bounds, &counts, sum);
     }
 }
 

@@ -7,18 +7,18 @@
 //! An operator adds metrics of its own with [`Manager::metrics`](crate::Manager::metrics).
 
 mod histogram;
+mod pace;
 mod requests;
 mod text;
-mod turns;
 
+pub(crate) use pace::Pace;
 pub(crate) use requests::Requests;
 pub use text::{CONTENT_TYPE, Family, Page, Type};
-pub(crate) use turns::{Outcome, Turns};
 
+use crate::controller::{BOUNDS, Counts};
 use crate::inspect::TaskState;
 use crate::queue::{Depth, Tally};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A controller, as far as it is measured.
@@ -29,7 +29,8 @@ pub(crate) struct Measured {
     /// How long the key that waits longest for a worker has been due.
     pub(crate) oldest: Option<Duration>,
     pub(crate) tally: Tally,
-    pub(crate) turns: Arc<Turns>,
+    pub(crate) counts: Arc<Counts>,
+    pub(crate) pace: Arc<Pace>,
 }
 
 /// A store of the cache, as far as it is measured.
@@ -45,43 +46,38 @@ pub(crate) struct Held {
 
 /// Writes what is known of controllers and their queues.
 pub(crate) fn write_controllers(page: &mut Page, controllers: &[Measured]) {
-    let read = |count: &AtomicU64| count.load(Ordering::Relaxed) as f64;
     let mut total = page.family(
         "controller_runtime_reconcile_total",
         Type::Counter,
         "Turns by controller and how they ended.",
     );
-    for Measured { name, turns, .. } in controllers {
-        let ends = [
-            ("error", read(&turns.errors)),
-            ("requeue", 0.0),
-            ("requeue_after", read(&turns.looks_again)),
-            ("success", read(&turns.success)),
-        ];
-        for (result, count) in ends {
-            total.sample(&[("controller", name), ("result", result)], count);
+    for Measured { name, counts, .. } in controllers {
+        for (result, count) in counts.by_result() {
+            total.sample(&[("controller", name), ("result", result)], count as f64);
         }
     }
-    type Count = fn(&Turns) -> &AtomicU64;
-    let counts: [(&str, &str, Count); 3] = [
-        ("controller_runtime_reconcile_errors_total", "Turns that failed.", |turns| &turns.errors),
+    type Count = fn(&Counts) -> u64;
+    let counts: [(&str, &str, Count); 4] = [
+        ("controller_runtime_reconcile_errors_total", "Turns that failed.", Counts::errors),
         (
             "controller_runtime_terminal_reconcile_errors_total",
             "Turns that failed in a way that trying again does not mend.",
-            |turns| &turns.terminal,
+            Counts::terminal_errors,
         ),
-        ("controller_runtime_reconcile_panics_total", "Turns that panicked.", |turns| &turns.panics),
+        ("controller_runtime_reconcile_panics_total", "Turns that panicked.", Counts::panics),
+        ("controller_runtime_reconcile_timeouts_total", "Turns that took too long.", Counts::timeouts),
     ];
     for (name, help, count) in counts {
         let mut family = page.family(name, Type::Counter, help);
         for controller in controllers {
-            family.sample(&[("controller", &controller.name)], read(count(&controller.turns)));
+            family.sample(&[("controller", &controller.name)], count(&controller.counts) as f64);
         }
     }
     let mut took =
         page.family("controller_runtime_reconcile_time_seconds", Type::Histogram, "How long turns took.");
     for controller in controllers {
-        took.histogram(&[("controller", &controller.name)], &controller.turns.took);
+        let times = controller.counts.times();
+        took.histogram(&[("controller", &controller.name)], &BOUNDS, &times.buckets, times.sum);
     }
     let mut most = page.family(
         "controller_runtime_max_concurrent_reconciles",
@@ -93,7 +89,7 @@ pub(crate) fn write_controllers(page: &mut Page, controllers: &[Measured]) {
     }
     let mut active = page.family("controller_runtime_active_workers", Type::Gauge, "How many turns run now.");
     for controller in controllers {
-        active.sample(&[("controller", &controller.name)], controller.turns.running().len() as f64);
+        active.sample(&[("controller", &controller.name)], controller.pace.running().len() as f64);
     }
     write_queues(page, controllers);
 }
@@ -120,7 +116,7 @@ fn write_queues(page: &mut Page, controllers: &[Measured]) {
             family.sample(&[("name", name), ("controller", name)], value(controller));
         }
     };
-    let running = |controller: &Measured| controller.turns.running();
+    let running = |controller: &Measured| controller.pace.running();
     gauge("workqueue_adds_total", Type::Counter, "Objects that were queued.", &|one| one.tally.adds as f64);
     gauge("workqueue_retries_total", Type::Counter, "Objects that were queued for later.", &|one| {
         one.tally.later as f64
@@ -137,20 +133,20 @@ fn write_queues(page: &mut Page, controllers: &[Measured]) {
         "How long the longest turn that runs now has taken.",
         &|one| running(one).into_iter().max().unwrap_or_default().as_secs_f64(),
     );
-    type Took = fn(&Turns) -> &histogram::Histogram;
+    type Took = fn(&Pace) -> &histogram::Histogram;
     let histograms: [(&str, &str, Took); 2] = [
         (
             "workqueue_queue_duration_seconds",
             "How long objects were due before a worker took them.",
             |turns| &turns.waited,
         ),
-        ("workqueue_work_duration_seconds", "How long workers had objects.", |turns| &turns.worked),
+        ("workqueue_work_duration_seconds", "How long workers had objects.", |pace| &pace.worked),
     ];
     for (name, help, took) in histograms {
         let mut family = page.family(name, Type::Histogram, help);
         for controller in controllers {
             let labels = [("name", &*controller.name), ("controller", &*controller.name)];
-            family.histogram(&labels, took(&controller.turns));
+            took(&controller.pace).write(&mut family, &labels);
         }
     }
 }

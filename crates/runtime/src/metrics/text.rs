@@ -1,7 +1,7 @@
 //! Prometheus' text format (version 0.0.4), written as its Go library writes it, numbers included.
 
-use super::histogram::Histogram;
 use std::fmt::Write;
+use std::time::Duration;
 
 /// The media type of a page.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -67,17 +67,25 @@ impl Family<'_> {
         self
     }
 
-    pub(super) fn histogram(&mut self, labels: &[(&str, &str)], histogram: &Histogram) -> &mut Self {
-        let read = histogram.read();
+    /// A histogram with these labels: upper bounds, how many fell at or below each of them and above the one before, with
+    /// those above all of them last, and the sum of all.
+    pub fn histogram(
+        &mut self,
+        labels: &[(&str, &str)],
+        bounds: &[f64],
+        counts: &[u64],
+        sum: Duration,
+    ) -> &mut Self {
+        let mut counts = counts.iter().copied();
         let mut below = 0;
-        for (bound, count) in histogram.bounds().iter().zip(&read.counts) {
-            below += count;
+        for bound in bounds {
+            below += counts.next().unwrap_or_default();
             self.line("_bucket", labels, Some(&number(*bound)), below as f64);
         }
-        // Read one by one while others count: the whole is the sum of its parts, or buckets would not be in order.
-        let total = below + read.counts.last().copied().unwrap_or_default();
+        // The whole is the sum of its parts, which others may have added to meanwhile.
+        let total = below + counts.next().unwrap_or_default();
         self.line("_bucket", labels, Some("+Inf"), total as f64);
-        self.line("_sum", labels, None, read.sum.as_secs_f64());
+        self.line("_sum", labels, None, sum.as_secs_f64());
         self.line("_count", labels, None, total as f64);
         self
     }
@@ -124,8 +132,8 @@ fn number(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::histogram::Histogram;
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn numbers_are_printed_as_go_prints_them() {
@@ -152,7 +160,7 @@ mod tests {
             histogram.observe(Duration::from_millis(millis));
         }
         let mut page = Page::default();
-        page.family("t", Type::Histogram, "").histogram(&[("c", "x")], &histogram);
+        histogram.write(&mut page.family("t", Type::Histogram, ""), &[("c", "x")]);
         let lines: Vec<&str> = page.as_str().lines().skip(2).collect();
         assert_eq!(
             lines,

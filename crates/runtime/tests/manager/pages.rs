@@ -67,6 +67,7 @@ async fn a_manager_is_measured_under_the_names_that_dashboards_know() {
         ("controller_runtime_reconcile_total{controller=\"mirror\",result=\"requeue_after\"}", 0.0),
         ("controller_runtime_reconcile_errors_total{controller=\"mirror\"}", 1.0),
         ("controller_runtime_terminal_reconcile_errors_total{controller=\"mirror\"}", 0.0),
+        ("controller_runtime_reconcile_timeouts_total{controller=\"mirror\"}", 0.0),
         ("controller_runtime_reconcile_time_seconds_bucket{controller=\"mirror\",le=\"60\"}", 3.0),
         ("controller_runtime_reconcile_time_seconds_count{controller=\"mirror\"}", 3.0),
         ("controller_runtime_max_concurrent_reconciles{controller=\"mirror\"}", 3.0),
