@@ -42,6 +42,7 @@
 pub mod act;
 pub mod cache;
 pub mod conditions;
+pub mod config;
 mod controller;
 pub mod election;
 mod events;
@@ -49,6 +50,7 @@ mod fact;
 pub mod inspect;
 mod key;
 mod kind;
+pub mod logs;
 mod manager;
 pub mod metrics;
 mod plan;

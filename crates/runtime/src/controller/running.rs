@@ -20,9 +20,11 @@ use kube::Client;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::task::JoinSet;
+use tracing::Instrument;
 use windlass_clock::Clock;
 
 /// What a manager gives its controllers to stand on.
@@ -225,9 +227,17 @@ impl<K: Object> Running<K> {
             let open = OpenTurn::begin(&self, &key, taken.priority());
             self.counts.began();
             let began = self.clock.moment();
-            let turn = self.guarded_turn(&key).await;
+            // At the highest level: whatever is logged, it is known whose turn it was.
+            let span = tracing::error_span!(
+                "turn",
+                controller = %self.name,
+                kind = %self.kind.kind,
+                object = %key,
+                reconcile_id = %ReconcileId::next(),
+            );
+            let turn = self.guarded_turn(&key).instrument(span.clone()).await;
             open.end();
-            let ended = self.what_next(key, turn);
+            let ended = span.in_scope(|| self.what_next(key, turn));
             self.counts.ended(ended, self.clock.moment() - began);
             work.ended();
         }
@@ -257,26 +267,25 @@ impl<K: Object> Running<K> {
             }
             Err(error) => error,
         };
-        let (controller, kind) = (&*self.name, &self.kind.kind);
         let why = chain(&error);
         let label = error.label();
         if error.is_terminal() {
             self.queue.forget(&key);
             self.book.fails(&key, label, &why, None);
-            tracing::warn!(controller, kind, object = %key, "not tried again until something changes: {why}");
+            tracing::warn!("not tried again until something changes: {why}");
         } else if let Some(after) = error.retry_after() {
             self.queue.forget(&key);
             self.queue.add_at(key.clone(), self.clock.moment() + after, Priority::NORMAL);
             self.book.fails(&key, label, &why, Some(after));
-            tracing::warn!(controller, kind, object = %key, ?after, "trying again: {why}");
+            tracing::warn!(?after, "trying again: {why}");
         } else if error.is_conflict() {
             let delay = self.queue.retry(key.clone());
             self.book.fails(&key, label, &why, Some(delay));
-            tracing::debug!(controller, kind, object = %key, ?delay, "trying again: {why}");
+            tracing::debug!(?delay, "trying again: {why}");
         } else {
             let delay = self.queue.retry(key.clone());
             self.book.fails(&key, label, &why, Some(delay));
-            tracing::warn!(controller, kind, object = %key, ?delay, "trying again: {why}");
+            tracing::warn!(?delay, "trying again: {why}");
         }
         error.ended()
     }
@@ -307,6 +316,28 @@ impl<K: Object> Drop for OpenTurn<'_, K> {
         if news || !self.ended {
             self.running.queue.add(self.key.clone(), self.priority);
         }
+    }
+}
+
+/// Another one each turn, and in each process: what joins the lines of one turn.
+struct ReconcileId(u64);
+
+impl ReconcileId {
+    fn next() -> Self {
+        static NEXT: OnceLock<AtomicU64> = OnceLock::new();
+        let next = NEXT.get_or_init(|| {
+            let mut random = [0; 8];
+            // Without randomness two processes count from the same number, and their times tell them apart.
+            let _ = getrandom::fill(&mut random);
+            AtomicU64::new(u64::from_ne_bytes(random))
+        });
+        Self(next.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+impl std::fmt::Display for ReconcileId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:016x}", self.0)
     }
 }
 

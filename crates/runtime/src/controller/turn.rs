@@ -216,7 +216,7 @@ impl<K: Object> Running<K> {
         let seen = self.observe(&object);
         let decision = decide(&object, &seen);
         if let Ok(plan) = &decision {
-            tracing::debug!(controller = %self.name, object = %key, "{plan}");
+            tracing::debug!("{plan}");
         }
         let done = self.act_and_report(&parent, &object, decision.as_ref(), false).await?;
         Ok((done, next_of(&decision, &seen)))
@@ -340,7 +340,7 @@ impl<K: Object> Running<K> {
     /// Records an event about the parent, if something was done: an object at rest says nothing.
     pub(super) fn say_if(&self, done: Done, parent: &Parent, warning: bool, reason: Reason) {
         if done == Done::Changed {
-            tracing::info!(controller = %self.name, kind = %self.kind, object = %parent.key, reason = reason.name(), "{}", reason.message());
+            tracing::info!(reason = reason.name(), "{}", reason.message());
             let about = About { kind: parent.kind.clone(), key: parent.key.clone(), uid: parent.uid.clone() };
             self.recorder.say(about, warning, reason);
         }

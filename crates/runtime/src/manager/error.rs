@@ -1,5 +1,6 @@
 //! Why a manager did not run, or stopped.
 
+use crate::config::Misread;
 use crate::controller::ConfigError;
 use crate::election::Lost;
 use crate::kind::Kind;
@@ -15,9 +16,23 @@ pub enum Error {
     /// No cluster is configured: neither a kubeconfig nor the environment of a pod.
     #[error("no cluster to talk to")]
     NoCluster(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A flag, a variable or a line of the configuration is not understood.
+    #[error(transparent)]
+    Misread(#[from] Misread),
+    /// Workers were set for a controller that there is not.
+    #[error("there is no controller {unknown:?} to set the concurrency of: there are {}", known.join(", "))]
+    NoController {
+        /// The name that was given.
+        unknown: String,
+        /// Those that there are.
+        known: Vec<String>,
+    },
     /// A controller cannot be run as described.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// Several namespaces, which cannot be watched yet: one or all.
+    #[error("cannot watch {}: name one namespace, or none for all", .0.join(" and "))]
+    Namespaces(Vec<String>),
     /// Two tasks could not be told apart.
     #[error("two tasks are named {0:?}: name one of them otherwise")]
     TaskTwice(String),

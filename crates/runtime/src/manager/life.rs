@@ -33,7 +33,8 @@ impl Manager {
     }
 
     /// Connects everything; the caches begin to fill, and the pages are served.
-    async fn begin(self) -> Result<Life> {
+    async fn begin(mut self) -> Result<Life> {
+        self.set_concurrency()?;
         self.check()?;
         let Self { inspector, clock, .. } = self;
         let link = self.connection.link().await?;
@@ -51,7 +52,7 @@ impl Manager {
         for server in bound {
             servers.spawn(server.serve(inspector.clone(), clock.clone()));
         }
-        let cache = Cache::new(self.cluster, self.namespace);
+        let cache = Cache::new(self.cluster, one_namespace(self.namespaces)?);
         let schemas = Arc::new(Schemas::new(client.clone(), clock.clone()));
         let ground = Ground { client, cache, clock, schemas, leadership };
         let desk = Desk::new();
@@ -92,6 +93,20 @@ impl Manager {
             events,
             servers,
         })
+    }
+
+    /// What the settings say of controllers counts over what the program says.
+    fn set_concurrency(&mut self) -> Result<()> {
+        for (name, workers) in &self.concurrency {
+            match self.controllers.iter_mut().find(|controller| controller.name() == name) {
+                Some(controller) => controller.set_concurrency(*workers),
+                None => {
+                    let known = self.controllers.iter().map(|controller| controller.name().to_owned());
+                    return Err(Error::NoController { unknown: name.clone(), known: known.collect() });
+                }
+            }
+        }
+        Ok(())
     }
 
     fn check(&self) -> Result<()> {
@@ -230,6 +245,15 @@ impl Life {
             candidate.release().await;
         }
         end.and(ended)
+    }
+}
+
+/// The cache watches one namespace, or all.
+fn one_namespace(namespaces: Vec<String>) -> Result<Option<String>> {
+    match <[String; 1]>::try_from(namespaces) {
+        Ok([one]) => Ok(Some(one)),
+        Err(none) if none.is_empty() => Ok(None),
+        Err(several) => Err(Error::Namespaces(several)),
     }
 }
 

@@ -14,15 +14,18 @@ mod tasks;
 pub use error::{Error, Result};
 pub use tasks::Task;
 
+use crate::config::{self, Asked, Command, Misread, Settings, Sources};
 use crate::controller::{Controller, Runnable};
 use crate::election::Election;
 use crate::inspect::{Inspector, TaskState};
 use crate::kind::Object;
+use crate::logs;
 use crate::metrics::Page;
 use crate::serve::Bind;
 use connect::Connection;
 use kube::Client;
 use signals::Signals;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tower::BoxError;
@@ -32,12 +35,15 @@ use windlass_clock::Clock;
 #[must_use = "a manager does nothing until it is run"]
 pub struct Manager {
     connection: Connection,
+    command: Command,
     clock: Clock,
     cluster: Arc<str>,
-    namespace: Option<String>,
+    namespaces: Vec<String>,
     election: Option<Election>,
     stands_by_again: bool,
     controllers: Vec<Box<dyn Runnable>>,
+    /// Workers by controller, over what the controllers say.
+    concurrency: BTreeMap<String, usize>,
     tasks: Vec<tasks::Given>,
     inspector: Inspector,
     metrics_at: Bind,
@@ -52,23 +58,56 @@ impl Manager {
         Self::on(Connection::Given(client), clock)
     }
 
-    /// A manager on the cluster of the environment: a kubeconfig, or the pod that it runs in. It connects when it runs.
+    /// A manager as the process was told: by flags, the environment and a file, all listed by `--help`; see
+    /// [`config`](crate::config). It starts logging, and connects when it runs.
     ///
     /// # Errors
-    /// None yet; kept for what can be said before connecting.
+    /// [`Error::Misread`] when something that was said is not understood.
     pub fn from_env() -> Result<Self> {
-        Ok(Self::on(Connection::Environment(None), Clock::real()))
+        let asked = config::read(&Sources::of_this_process(), |path| std::fs::read_to_string(path))?;
+        if asked.command == Command::Run {
+            let Settings { log_format, log_level, .. } = &asked.settings;
+            logs::init(*log_format, log_level)
+                .map_err(|what| Misread { place: "--log-level".to_owned(), what })?;
+        }
+        Ok(Self::asked(asked))
+    }
+
+    /// A manager with these settings, for a program that reads flags of its own. It connects when it runs.
+    pub fn configured(settings: Settings) -> Self {
+        Self::asked(Asked { command: Command::Run, settings })
+    }
+
+    fn asked(asked: Asked) -> Self {
+        let Asked { command, settings } = asked;
+        let mut manager = Self::on(Connection::Environment(settings.kubeconfig.clone()), Clock::real());
+        manager.command = command;
+        manager.cluster = settings.cluster_id.as_str().into();
+        manager.namespaces = settings.namespaces.clone();
+        (manager.metrics_at, manager.health_at) = (settings.metrics, settings.health);
+        (manager.sync_within, manager.stop_within) = (settings.sync_within, settings.stop_within);
+        manager.stands_by_again = settings.stands_by_again;
+        manager.concurrency = settings.concurrency.clone();
+        if settings.leader_elect {
+            let name = settings.lease.clone().unwrap_or_else(program);
+            let election = Election::within(settings.lease_namespace.clone(), name);
+            manager.election =
+                Some(election.durations(settings.lease_lasts, settings.renew_within, settings.retry));
+        }
+        manager
     }
 
     fn on(connection: Connection, clock: Clock) -> Self {
         Self {
             connection,
+            command: Command::Run,
             clock,
             cluster: "local".into(),
-            namespace: None,
+            namespaces: Vec::new(),
             election: None,
             stands_by_again: false,
             controllers: Vec::new(),
+            concurrency: BTreeMap::new(),
             tasks: Vec::new(),
             inspector: Inspector::default(),
             metrics_at: Bind::Off,
@@ -84,9 +123,9 @@ impl Manager {
         self
     }
 
-    /// Watches one namespace only.
+    /// Watches this namespace only; said again, this one too.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
-        self.namespace = Some(namespace.into());
+        self.namespaces.push(namespace.into());
         self
     }
 
@@ -219,6 +258,10 @@ impl Manager {
     /// # Errors
     /// As [`Manager::run_until`].
     pub async fn run(self) -> Result<()> {
+        if self.command == Command::Help {
+            print!("{}", config::help(&program()));
+            return Ok(());
+        }
         let signals = Signals::new();
         let (first, second) = (signals.asked(1), signals.asked(2));
         tokio::select! {
@@ -227,6 +270,13 @@ impl Manager {
             () = signals.listen() => Ok(()),
         }
     }
+}
+
+/// What this program is called.
+fn program() -> String {
+    let path = std::env::args_os().next().map(std::path::PathBuf::from);
+    let name = path.as_ref().and_then(|path| path.file_name()?.to_str());
+    name.unwrap_or("operator").to_owned()
 }
 
 impl std::fmt::Debug for Manager {
