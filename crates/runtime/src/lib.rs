@@ -56,7 +56,7 @@ mod seen;
 pub use controller::{Adoption, ConfigError, Controller, Next, Turn, TurnError};
 pub use events::Recorder;
 pub use key::Key;
-pub use kind::{Kind, Object};
+pub use kind::{Cached, Kind, Object};
 pub use manager::{Error, Manager, Result};
 pub use plan::{Action, Claim, Generate, GenerateError, Note, Plan, Step, Until, Wait};
 pub use reason::{Reason, Reasoned, Refusal};
