@@ -1,5 +1,6 @@
 //! The body of an answer: bytes at once, or a watch that goes on.
 
+use crate::asleep::Asleep;
 use crate::read::WatchBody;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -14,7 +15,7 @@ pub struct ApiBody(Kind);
 enum Kind {
     Full(Bytes),
     Broken(Option<Bytes>),
-    Watch(WatchBody, Pin<Box<WaitForCancellationFutureOwned>>),
+    Watch(WatchBody, Asleep<WaitForCancellationFutureOwned>),
 }
 
 impl ApiBody {
@@ -24,7 +25,7 @@ impl ApiBody {
 
     /// A watch that ends when `ended` says so, if not before.
     pub(crate) fn watch(body: WatchBody, ended: CancellationToken) -> Self {
-        Self(Kind::Watch(body, Box::pin(ended.cancelled_owned())))
+        Self(Kind::Watch(body, Asleep::new(ended.cancelled_owned())))
     }
 
     /// The first half of this body, after which it breaks off as a lost connection does.
@@ -67,7 +68,7 @@ impl Body for ApiBody {
                 Some(half) if !half.is_empty() => Ok(Frame::data(half)),
                 _ => Err(io::Error::new(io::ErrorKind::ConnectionReset, "the connection was lost")),
             })),
-            Kind::Watch(body, ended) => match ended.as_mut().poll(context) {
+            Kind::Watch(body, ended) => match Pin::new(ended).poll(context) {
                 Poll::Ready(()) => Poll::Ready(None),
                 Poll::Pending => Pin::new(body).poll_frame(context),
             },
