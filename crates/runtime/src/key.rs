@@ -30,6 +30,11 @@ impl Key {
         Self::new(cluster, meta.namespace.as_deref(), meta.name.as_deref().unwrap_or_default())
     }
 
+    /// The same of parts that are shared already.
+    pub(crate) fn sharing(cluster: Arc<str>, namespace: Option<Arc<str>>, name: Arc<str>) -> Self {
+        Self { cluster, namespace, name }
+    }
+
     /// The cluster's id, as given to the [`Manager`](crate::Manager).
     pub fn cluster(&self) -> &Arc<str> {
         &self.cluster
