@@ -5,6 +5,7 @@
 
 mod action;
 mod generated;
+mod healthy;
 mod show;
 mod step;
 
