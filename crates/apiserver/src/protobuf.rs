@@ -31,7 +31,12 @@ pub fn encode(json: &[u8]) -> Result<Vec<u8>, ProtoError> {
     let named: Type<'_> = serde_json::from_slice(json).map_err(|error| ProtoError(error.to_string()))?;
     let unknown = || ProtoError(format!("{} of {:?} has no protobuf form", named.kind, named.api_version));
     let definition = FACTS.struct_of(&named.api_version, &named.kind).ok_or_else(unknown)?;
-    proto::encode(&FACTS.structs, &definition, &named.api_version, &named.kind, json)
+    let value = serde_json::from_slice(json).map_err(|error| ProtoError(error.to_string()))?;
+    // Only what Go has read is in the one form that is written: an amount may also be a number.
+    let value = typed::convert(&FACTS.structs, &definition, value, "", &mut Vec::new())
+        .map_err(|failure| ProtoError(failure.0))?;
+    let json = value.to_string();
+    proto::encode(&FACTS.structs, &definition, &named.api_version, &named.kind, json.as_bytes())
 }
 
 /// Protobuf in its envelope as the JSON of the same object of a built-in kind.
