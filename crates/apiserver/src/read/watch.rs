@@ -218,12 +218,26 @@ impl Watching {
             tokio::select! {
                 biased;
                 () = self.leash.cut.cancelled() => return Some(Err(broken_off())),
-                () = self.leash.ended.cancelled() => return None,
+                () = self.leash.ended.cancelled() => return self.last_chunk().map(Ok),
                 // A reader that was too slow sees the end and comes back with the last version it saw.
                 event = watcher.next() => self.pending = Some(event.ok()?),
                 () = self.store.clock().sleep_until(due) => {}
             }
         }
+    }
+
+    /// What happened before the watch was ended and is not told yet, such as that the objects went with their definition.
+    fn last_chunk(&mut self) -> Option<Bytes> {
+        let mut watcher = self.watcher.take()?;
+        let last = self.scope.newest(&self.store);
+        let mut lines = Vec::new();
+        while let Ok(Some(event)) = watcher.try_next() {
+            if event.revision() > last {
+                break;
+            }
+            lines.extend(self.line(&event));
+        }
+        (!lines.is_empty()).then(|| lines.concat().into())
     }
 
     fn initial_chunk(&mut self) -> Option<Bytes> {
