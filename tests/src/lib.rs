@@ -10,6 +10,7 @@ pub mod grounds;
 pub mod kubectl;
 pub mod load;
 pub mod minimal;
+pub mod mirror;
 pub mod own_objects;
 pub mod parity;
 pub mod sample;
