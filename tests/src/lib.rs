@@ -12,6 +12,7 @@ pub mod kubectl;
 pub mod load;
 pub mod minimal;
 pub mod mirror;
+pub mod operators;
 pub mod own_objects;
 pub mod parity;
 pub mod peers;

@@ -10,13 +10,15 @@ mod server;
 mod token;
 
 use anyhow::ensure;
+use kube::CustomResourceExt;
 use std::process::ExitCode;
 use std::time::Duration;
 use windlass_clock::Clock;
 use windlass_harness::{Suite, Target};
 use windlass_testing::TestCluster;
-use windlass_testing::campaign::{Campaign, Fault};
+use windlass_testing::campaign::{self, Campaign, Fault};
 use windlass_tests::grounds::embedded_in_process;
+use windlass_tests::operators::teams;
 use windlass_tests::sample;
 
 fn main() -> ExitCode {
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
         })
         .test("events late from each write on", |_| at_every_write(Fault::EventsLate))
         .test("a stale list after a crash at each write", |_| at_every_write(Fault::PastAfterCrash))
+        .test("every fault for an operator outside namespaces", every_fault_outside_namespaces)
         .test("at rest and after a restart nothing is written", silent_at_rest)
         .test("a cached read after a write is never older than the write", own_writes::reads_its_own_writes)
         .test("the API gone for a minute", network::gone_for_a_minute)
@@ -52,6 +55,12 @@ fn main() -> ExitCode {
 async fn at_every_write(fault: Fault) -> anyhow::Result<()> {
     let campaign = Campaign::new(sample::operator, sample::life).kinds(sample::crds()).faults([fault]);
     println!("{fault}: {}", campaign.run().await?);
+    Ok(())
+}
+
+/// Here and not in the crash test, since on a cluster that tests share such objects would be in the way of each other.
+async fn every_fault_outside_namespaces(_: Target) -> anyhow::Result<()> {
+    println!("{}", campaign::every_fault([teams::Team::crd()], teams::operator, teams::life).await?);
     Ok(())
 }
 
