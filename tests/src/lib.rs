@@ -16,6 +16,7 @@ pub mod operators;
 pub mod own_objects;
 pub mod parity;
 pub mod peers;
+pub mod proxy;
 pub mod sample;
 pub mod waiting;
 pub mod well_known;

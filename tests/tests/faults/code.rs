@@ -77,26 +77,30 @@ pub async fn fails_for_ever(_: Target) -> anyhow::Result<()> {
 
 pub async fn hangs(_: Target) -> anyhow::Result<()> {
     let cluster = TestCluster::start();
-    let reconcile = move |map: Arc<ConfigMap>, turn: Turn<ConfigMap>| async move {
-        if map.name_any() == BAD {
-            std::future::pending::<()>().await;
-        }
-        mirrored(&map, &turn).await
-    };
-    // One worker hangs; the other goes on.
-    let controller = Controller::reconciling(reconcile).named("mirror").owns::<Secret>().concurrency(2);
+    // One worker, which a turn without an end would hold for ever.
+    let controller = Controller::reconciling(hanging).named("mirror").owns::<Secret>();
+    let controller = controller.turn_within(Duration::from_secs(5));
+    let counts = controller.counts();
+    good_ones_go_on(&cluster, cluster.manager().controller(controller)).await?;
+    ensure!(counts.timeouts() >= 2, "it is cut off, and tried again: {} times", counts.timeouts());
+
+    // A turn that may take for ever is cut off when the operator stops, which says so.
+    let cluster = TestCluster::start();
+    let controller = Controller::reconciling(hanging).named("mirror").owns::<Secret>().turn_within(Duration::MAX);
     let manager = cluster.manager().namespace(cluster.namespace()).controller(controller);
     let operator = cluster.run_manager(manager.stop_within(Duration::from_secs(2)));
-    for name in [BAD, "good", "another"] {
-        cluster.create(config_map(name).data("k", "v")).await?;
-    }
-    for name in ["good", "another"] {
-        mirror::shows(&cluster, name, "v").await?;
-    }
-    // It cannot end its turn, so it is cut off, and says so.
+    cluster.create(config_map(BAD)).await?;
+    cluster.flow(windlass_clock::Clock::real().sleep(Duration::from_millis(200))).await;
     let ended = operator.stop().await.expect_err("a turn that hangs does not end");
     ensure!(format!("{ended:#}").contains("were cut off"), "{ended:#}");
     Ok(())
+}
+
+async fn hanging(map: Arc<ConfigMap>, turn: Turn<ConfigMap>) -> Result<Next, TurnError> {
+    if map.name_any() == BAD {
+        std::future::pending::<()>().await;
+    }
+    mirrored(&map, &turn).await
 }
 
 async fn mirrored(map: &ConfigMap, turn: &Turn<ConfigMap>) -> Result<Next, TurnError> {
