@@ -37,6 +37,7 @@
 //! - A controller decides purely: from an object and what was [`Seen`] to a [`Plan`], or a [`Refusal`].
 //! - [`election`] lets one of several replicas work.
 //! - [`metrics`] and [`inspect`] show what it is doing, under names that dashboards know.
+//! - [`health`] says of any object how it fares.
 //! - [`cache`] reads one's own writes; [`queue`] has one entry per key; [`act`] applies only what would change.
 
 pub mod act;
@@ -47,6 +48,7 @@ mod controller;
 pub mod election;
 mod events;
 mod fact;
+pub mod health;
 pub mod inspect;
 mod key;
 mod kind;
@@ -66,7 +68,7 @@ pub use controller::{
 pub use events::Recorder;
 pub use fact::Fact;
 pub use key::Key;
-pub use kind::{Kind, Object};
+pub use kind::{Cached, Kind, Object};
 pub use manager::{Error, Manager, Result, Task};
 pub use plan::{
     Action, Effect, Generate, GenerateError, Guard, Note, Outcome, Plan, Stated, Step, Until, Wait,

@@ -111,7 +111,7 @@ impl Inspector {
         if let Some(inside) = self.inside() {
             let controllers: Vec<_> = inside.controllers.iter().map(|one| one.measured()).collect();
             metrics::write_controllers(&mut page, &controllers);
-            metrics::write_caches(&mut page, &inside.cache.held());
+            metrics::write_caches(&mut page, &inside.cache.stats());
             metrics::write_tasks(&mut page, &inside.tasks);
             if let Some(elected) = &inside.election {
                 metrics::write_leadership(&mut page, &elected.lease, elected.leadership.leads());
@@ -136,9 +136,10 @@ impl Inspector {
         let mut checks = vec![("ping".to_owned(), Ok(()))];
         match self.inside() {
             None => checks.push(("caches".to_owned(), Err("not started".to_owned()))),
-            Some(inside) => checks.extend(inside.cache.held().into_iter().map(|held| {
-                let name = format!("cache/{}", held.kind.to_lowercase());
-                (name, held.synced.then_some(()).ok_or_else(|| "no list yet".to_owned()))
+            Some(inside) => checks.extend(inside.cache.stats().into_iter().map(|stats| {
+                let name = format!("cache/{}", stats.kind.kind.to_lowercase());
+                let missing = || stats.trouble.clone().unwrap_or_else(|| "no list yet".to_owned());
+                (name, stats.synced.then_some(()).ok_or_else(missing))
             })),
         }
         checks.extend(self.0.ready.lock().iter().map(|(name, check)| (name.clone(), check())));
@@ -152,12 +153,14 @@ impl Inspector {
             inside.controllers.iter().map(|controller| show_controller(&**controller)).collect();
         let caches: Vec<Value> = inside
             .cache
-            .held()
+            .stats()
             .into_iter()
-            .map(|held| {
+            .map(|stats| {
                 json!({
-                    "group": held.group, "version": held.version, "kind": held.kind,
-                    "objects": held.objects, "bytes": held.bytes, "synced": held.synced,
+                    "kind": stats.kind.kind, "apiVersion": stats.kind.api_version(), "scope": stats.scope,
+                    "objects": stats.objects, "bytes": stats.bytes, "synced": stats.synced,
+                    "relists": stats.relists, "disconnects": stats.disconnects,
+                    "unreadable": stats.unreadable, "trouble": stats.trouble,
                 })
             })
             .collect();

@@ -30,9 +30,6 @@ pub enum Error {
     /// A controller cannot be run as described.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Several namespaces, which cannot be watched yet: one or all.
-    #[error("cannot watch {}: name one namespace, or none for all", .0.join(" and "))]
-    Namespaces(Vec<String>),
     /// Two tasks could not be told apart.
     #[error("two tasks are named {0:?}: name one of them otherwise")]
     TaskTwice(String),

@@ -4,7 +4,7 @@ use super::Manager;
 use super::error::{Error, Result};
 use super::tasks::{self, Given, Task};
 use crate::act::Schemas;
-use crate::cache::Cache;
+use crate::cache::{Cache, Namespaces};
 use crate::controller::{ConfigError, Ground, Started};
 use crate::election::{Candidate, Lost};
 use crate::events::Desk;
@@ -52,7 +52,11 @@ impl Manager {
         for server in bound {
             servers.spawn(server.serve(inspector.clone(), clock.clone()));
         }
-        let cache = Cache::new(self.cluster, one_namespace(self.namespaces)?);
+        let namespaces = match self.namespaces.is_empty() {
+            true => Namespaces::All,
+            false => self.namespaces.into(),
+        };
+        let cache = Cache::new(self.cluster, namespaces);
         let schemas = Arc::new(Schemas::new(client.clone(), clock.clone()));
         let ground = Ground { client, cache, clock, schemas, leadership };
         let desk = Desk::new();
@@ -245,15 +249,6 @@ impl Life {
             candidate.release().await;
         }
         end.and(ended)
-    }
-}
-
-/// The cache watches one namespace, or all.
-fn one_namespace(namespaces: Vec<String>) -> Result<Option<String>> {
-    match <[String; 1]>::try_from(namespaces) {
-        Ok([one]) => Ok(Some(one)),
-        Err(none) if none.is_empty() => Ok(None),
-        Err(several) => Err(Error::Namespaces(several)),
     }
 }
 

@@ -37,7 +37,7 @@ impl Task {
 
     /// The kinds that the manager's controllers watch; all of them had their first list before any task began.
     pub fn watched(&self) -> Vec<Kind> {
-        self.cache.kinds()
+        self.cache.stats().into_iter().map(|stats| stats.kind).collect()
     }
 
     /// Is ready when the task is to end. One that does not end in time is cut off.

@@ -15,9 +15,12 @@ pub(crate) use pace::Pace;
 pub(crate) use requests::Requests;
 pub use text::{CONTENT_TYPE, Family, Page, Type};
 
+use crate::cache::Stats;
 use crate::controller::{BOUNDS, Counts};
 use crate::inspect::TaskState;
+use crate::kind::Kind;
 use crate::queue::{Depth, Tally};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,17 +34,6 @@ pub(crate) struct Measured {
     pub(crate) tally: Tally,
     pub(crate) counts: Arc<Counts>,
     pub(crate) pace: Arc<Pace>,
-}
-
-/// A store of the cache, as far as it is measured.
-pub(crate) struct Held {
-    pub(crate) group: String,
-    pub(crate) version: String,
-    pub(crate) kind: String,
-    pub(crate) objects: usize,
-    /// About how many bytes they take, where that is counted.
-    pub(crate) bytes: Option<usize>,
-    pub(crate) synced: bool,
 }
 
 /// Writes what is known of controllers and their queues.
@@ -151,21 +143,46 @@ fn write_queues(page: &mut Page, controllers: &[Measured]) {
     }
 }
 
-/// Writes what the caches hold.
-pub(crate) fn write_caches(page: &mut Page, held: &[Held]) {
-    type Value = fn(&Held) -> Option<f64>;
-    let families: [(&str, &str, Value); 3] = [
-        ("windlass_cache_objects", "Objects that the cache holds.", |held| Some(held.objects as f64)),
-        ("windlass_cache_bytes", "About how many bytes those objects take.", |held| Some(held.bytes? as f64)),
-        ("windlass_cache_synced", "Whether a kind had its first list.", |held| Some(held.synced.into())),
+/// Writes what the caches hold, and how their watches fare.
+pub(crate) fn write_caches(page: &mut Page, stores: &[Stats]) {
+    type Value = fn(&Stats) -> f64;
+    let families: [(&str, Type, &str, Value); 7] = [
+        ("windlass_cache_objects", Type::Gauge, "Objects that the cache holds.", |stats| {
+            stats.objects as f64
+        }),
+        ("windlass_cache_bytes", Type::Gauge, "About how many bytes those objects take.", |stats| {
+            stats.bytes as f64
+        }),
+        ("windlass_cache_unsynced", Type::Gauge, "Stores that had no first list yet.", |stats| {
+            (!stats.synced).into()
+        }),
+        ("windlass_cache_events_total", Type::Counter, "Events of watches.", |stats| stats.events as f64),
+        ("windlass_cache_relists_total", Type::Counter, "Lists after the first one.", |stats| {
+            stats.relists as f64
+        }),
+        (
+            "windlass_cache_disconnects_total",
+            Type::Counter,
+            "Watches and lists that ended otherwise than announced.",
+            |stats| stats.disconnects as f64,
+        ),
+        (
+            "windlass_cache_undecodable_total",
+            Type::Counter,
+            "How often an object could not be read, and was passed over.",
+            |stats| stats.undecodable as f64,
+        ),
     ];
-    for (name, help, value) in families {
-        let mut family = page.family(name, Type::Gauge, help);
-        for one in held {
-            let labels = [("group", &*one.group), ("version", &*one.version), ("kind", &*one.kind)];
-            if let Some(value) = value(one) {
-                family.sample(&labels, value);
-            }
+    for (name, of, help, value) in families {
+        // Two types for one kind have a store each; to a reader of metrics they are one.
+        let mut sums = BTreeMap::<(&Kind, &str), f64>::new();
+        for stats in stores {
+            *sums.entry((&stats.kind, &stats.scope)).or_default() += value(stats);
+        }
+        let mut family = page.family(name, of, help);
+        for ((kind, scope), sum) in sums {
+            let labels = [("group", &*kind.group), ("version", &*kind.version), ("kind", &*kind.kind)];
+            family.sample(&[&labels[..], &[("scope", scope)]].concat(), sum);
         }
     }
 }

@@ -85,7 +85,8 @@ async fn a_manager_is_measured_under_the_names_that_dashboards_know() {
         ("rest_client_requests_total{code=\"200\",method=\"GET\",host=\"given\"}", 2.0),
         ("rest_client_requests_total{code=\"201\",method=\"PATCH\",host=\"given\"}", 2.0),
         ("leader_election_master_status{name=\"default/mirror\"}", 1.0),
-        ("windlass_cache_objects{group=\"\",version=\"v1\",kind=\"ConfigMap\"}", 5.0),
+        ("windlass_cache_objects{group=\"\",version=\"v1\",kind=\"ConfigMap\",scope=\"everywhere\"}", 5.0),
+        ("windlass_cache_bytes{group=\"\",version=\"v1\",kind=\"ConfigMap\",scope=\"everywhere\"}", 500.0),
         ("shop_open", 1.0),
     ] {
         let found = value(&page, sample);
