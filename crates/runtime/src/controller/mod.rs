@@ -6,6 +6,7 @@
 //! - `turn`: one turn for one object; `prepare`, `carry_out`, `prune` and `report` are its steps
 
 mod actions;
+mod asked;
 mod carry_out;
 mod counts;
 mod facts;
