@@ -5,6 +5,13 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Names one object of a kind, on one cluster. Cheap to clone.
+///
+/// ```
+/// # use windlass::Key;
+/// let key = Key::new("local".into(), Some("shop"), "db");
+/// assert_eq!((key.namespace(), key.name()), (Some("shop"), "db"));
+/// assert_eq!(key.to_string(), "shop/db");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     cluster: Arc<str>,

@@ -6,6 +6,18 @@ use crate::kind::Cached;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Which objects of another kind matter to one object. Watch, index and observation follow from it.
+///
+/// ```
+/// # use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Service};
+/// # use windlass::{Controller, Plan, Relation};
+/// let controller = Controller::deciding(|_: &Service, _| Ok(Plan::complete()))
+///     .sees::<Pod>(|service| {
+///         let selector = service.spec.as_ref().and_then(|spec| spec.selector.clone());
+///         Relation::labelled(selector.unwrap_or_default())
+///     })
+///     .sees::<ConfigMap>(|_| Relation::named("defaults").in_namespace("system"))
+///     .sees::<Namespace>(|service| Relation::names(service.metadata.namespace.clone()));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Relation {
     within: Within,
