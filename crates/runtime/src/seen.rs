@@ -184,6 +184,18 @@ impl Seen {
         found.map(typed).transpose()
     }
 
+    /// The object of that name in a namespace, where objects of several namespaces are seen.
+    ///
+    /// # Errors
+    /// [`Unseen`] when the controller does not watch the kind.
+    pub fn get_in<K: Object>(&self, namespace: &str, name: &str) -> Result<Option<Arc<K>>, Unseen> {
+        let found = self.of::<K>()?.iter().find(|object| {
+            let meta = object.meta();
+            meta.namespace.as_deref() == Some(namespace) && meta.name.as_deref() == Some(name)
+        });
+        found.map(typed).transpose()
+    }
+
     /// Every object of a kind that was seen: children and relations of the object that is decided about.
     ///
     /// # Errors

@@ -21,7 +21,7 @@ mod turn;
 pub use counts::{BOUNDS, Counts, Ended, Times};
 pub use outside::{Context, Failure};
 pub use owning::Adoption;
-pub(crate) use owning::CONTROLLER_LABEL;
+pub(crate) use owning::{CONTROLLER_LABEL, OWNER_UID_LABEL};
 pub(crate) use running::Runnable;
 pub(crate) use running::{Ground, Started};
 pub use turn::{Next, Turn, TurnError};
@@ -63,6 +63,7 @@ pub struct Controller<K> {
     owns: Vec<Watched>,
     /// And whether objects refer to those that they see, by name.
     sees: Vec<(Watched, Relate<K>, bool)>,
+    anywhere: BTreeSet<Kind>,
     prunes: BTreeSet<Kind>,
     prunes_precious: BTreeSet<Kind>,
     concurrency: usize,
@@ -151,6 +152,7 @@ impl<K: Object> Controller<K> {
             undo: None,
             owns: Vec::new(),
             sees: Vec::new(),
+            anywhere: BTreeSet::new(),
             prunes: BTreeSet::new(),
             prunes_precious: BTreeSet::new(),
             concurrency: 1,
@@ -179,6 +181,16 @@ impl<K: Object> Controller<K> {
     pub fn owns<C: Object>(mut self) -> Self {
         self.owns.push(Watched::new::<C>());
         self
+    }
+
+    /// As [`Controller::owns`], for children that may be in other namespaces than their object, or outside of namespaces,
+    /// where owners cannot be named. They carry its UID as a label instead, and since the API server does not collect them,
+    /// a finalizer holds the object until they are deleted. A child's namespace is the one in its metadata.
+    ///
+    /// An object outside of namespaces needs this for no child: everybody can name it as owner.
+    pub fn owns_anywhere<C: Object>(mut self) -> Self {
+        self.anywhere.insert(Kind::of::<C>());
+        self.owns::<C>()
     }
 
     /// Its decisions look at objects of this kind, which others own. Watch and index follow from the relation.

@@ -45,7 +45,8 @@ impl<K: Object> Running<K> {
 
     /// Children of a kind that this version of the controller does not know; it is not cached, so it is read live.
     async fn prune_unknown(&self, parent: &Parent, kind: &Kind) -> Result<Done, ActError> {
-        let namespace = parent.key.namespace();
+        // Those that were made elsewhere are found only where all are looked for.
+        let namespace = parent.key.namespace().filter(|_| self.anywhere.is_empty());
         let children = self.hand.list_labelled(kind, namespace, &parent.key).await?;
         let mut all = Done::Unchanged;
         for child in children {
@@ -58,7 +59,12 @@ impl<K: Object> Running<K> {
         Ok(all)
     }
 
-    async fn prune_one(&self, parent: &Parent, kind: &Kind, meta: &ObjectMeta) -> Result<Done, ActError> {
+    pub(super) async fn prune_one(
+        &self,
+        parent: &Parent,
+        kind: &Kind,
+        meta: &ObjectMeta,
+    ) -> Result<Done, ActError> {
         let key = Key::of(parent.key.cluster().clone(), meta);
         let Some(stamp) = stamp_of(meta) else { return Ok(Done::Unchanged) };
         let done = self.hand.delete(kind, &key, &stamp, &parent.key).await?;

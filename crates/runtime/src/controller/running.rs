@@ -119,6 +119,7 @@ impl<K: Object> Runnable for Controller<K> {
             finalizer,
             prunes: self.prunes,
             adoption: self.adoption,
+            anywhere: self.anywhere,
             concurrency: self.concurrency,
             turn_within: self.turn_within,
             at_least_every: self.at_least_every,
@@ -147,6 +148,8 @@ pub(super) struct Running<K> {
     pub(super) finalizer: String,
     pub(super) prunes: BTreeSet<Kind>,
     pub(super) adoption: Adoption,
+    /// The kinds of children that may be where they cannot name their owner.
+    pub(super) anywhere: BTreeSet<Kind>,
     concurrency: usize,
     turn_within: Duration,
     at_least_every: Option<Duration>,

@@ -3,6 +3,7 @@
 use super::Relate;
 use super::actions::Actions;
 use super::facts::Facts;
+use super::owning::owner_elsewhere;
 use crate::act::Ledgers;
 use crate::cache::{AnyObject, AnyStore, Changed, Store, face};
 use crate::key::Key;
@@ -133,9 +134,11 @@ fn connect_primary<K: Object>(doorbell: &Doorbell, primary: &Arc<Store<K>>, rela
 fn owners<K: Object>(cluster: &Arc<str>, changed: &Changed) -> BTreeSet<Key> {
     let objects: [Option<&ObjectMeta>; 2] =
         [&changed.old, &changed.new].map(|object| object.as_deref().map(AnyObject::meta));
-    let namespaced = Kind::of::<K>().namespaced;
+    let kind = Kind::of::<K>();
+    let namespaced = kind.namespaced;
     let mut keys = BTreeSet::new();
     for meta in objects.into_iter().flatten() {
+        keys.extend(owner_elsewhere(meta, &kind, cluster));
         for owner in meta.owner_references.iter().flatten() {
             let group = owner.api_version.rsplit_once('/').map_or("", |(group, _)| group);
             if owner.kind == K::kind(&()) && group == K::group(&()) {

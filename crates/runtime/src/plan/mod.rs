@@ -197,6 +197,19 @@ impl Plan {
         self
     }
 
+    /// As [`Plan::delete`], in another namespace than that of the object whose plan it is.
+    pub fn delete_in<K: Object>(
+        mut self,
+        namespace: impl Into<String>,
+        name: impl Into<String>,
+        reason: impl Into<Reason>,
+    ) -> Self {
+        let (kind, namespace) = (Kind::of::<K>(), Some(namespace.into()));
+        let effect = Effect::Delete { kind, namespace, name: name.into() };
+        self.steps.push(Step { effect, reason: reason.into() });
+        self
+    }
+
     /// Reports this status. A field `conditions` in it is kept by the library: see [`crate::conditions`].
     pub fn status(mut self, status: impl Serialize) -> Self {
         let mut status = serde_json::to_value(status).unwrap_or_default();

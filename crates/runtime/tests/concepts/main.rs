@@ -4,6 +4,7 @@
 
 mod action;
 mod claim;
+mod elsewhere;
 mod fact;
 mod fields;
 mod ground;
