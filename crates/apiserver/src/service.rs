@@ -200,6 +200,7 @@ impl ApiService {
             warnings: Arc::default(),
             ended: self.ended.clone(),
             leash: Leash::default(),
+            mutations: Vec::new(),
         };
         Ok((verb, call))
     }
@@ -225,7 +226,9 @@ impl ApiService {
             Verdict::Refuse(status) => return Ok(failure(status)),
             Verdict::Lose => return Err(lost()),
         }
-        let call = Call { ceiling: decision.ceiling, leash: decision.leash.clone(), ..call.clone() };
+        let (ceiling, leash, mutations) =
+            (decision.ceiling, decision.leash.clone(), decision.mutations.clone());
+        let call = Call { ceiling, leash, mutations, ..call.clone() };
         let answered = dispatch(verb, &call).await;
         let (code, name) = match &answered {
             Ok(answer) => (answer.code, answer.name.clone()),
@@ -277,10 +280,11 @@ fn named_by_path(mut target: Target, mut query: Query) -> Result<(Target, Query)
 
 /// What a write answers, in the form that was asked for. A Status stays what it is.
 fn reshaped(call: &Call<'_>, answer: Answer) -> Result<Answer, Status> {
-    let Some(bytes) = answer.body.bytes().filter(|_| call.wanted.form != accept::Form::Plain) else {
+    if call.wanted.form == accept::Form::Plain {
         return Ok(answer);
-    };
-    let Ok(mut value) = windlass_schema::json::read_own(bytes) else { return Ok(answer) };
+    }
+    let Some(bytes) = answer.body.bytes() else { return Ok(answer) };
+    let Ok(mut value) = windlass_schema::json::read_own(&bytes) else { return Ok(answer) };
     if value.get("kind").and_then(Value::as_str) == Some("Status") {
         return Ok(answer);
     }

@@ -62,7 +62,7 @@ pub use controller::{
 pub use events::Recorder;
 pub use fact::Fact;
 pub use key::Key;
-pub use kind::{Kind, Object};
+pub use kind::{Cached, Kind, Object};
 pub use manager::{Error, Manager, Result};
 pub use plan::{
     Action, Effect, Generate, GenerateError, Guard, Note, Outcome, Plan, Stated, Step, Until, Wait,

@@ -15,6 +15,16 @@ use std::sync::Arc;
 use windlass_clock::Timestamp;
 
 /// What was observed for one object: its children, what it is related to, and when.
+///
+/// ```
+/// # use k8s_openapi::api::core::v1::Pod;
+/// # use windlass::Seen;
+/// let mut pod = Pod::default();
+/// pod.metadata.name = Some("web-0".into());
+/// let seen = Seen::nothing().with(pod).now_is("2026-01-01T00:00:00Z".parse().unwrap());
+/// assert_eq!(seen.names::<Pod>().unwrap(), ["web-0"]);
+/// assert!(seen.get::<Pod>("web-1").unwrap().is_none());
+/// ```
 #[derive(Debug, Clone)]
 pub struct Seen {
     now: Timestamp,
@@ -392,6 +402,10 @@ impl AnyObject for Captured {
 
     fn to_json(&self) -> Value {
         self.json.clone()
+    }
+
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
     }
 
     fn into_any(self: Arc<Self>) -> Arc<dyn std::any::Any + Send + Sync> {

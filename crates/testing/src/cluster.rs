@@ -131,8 +131,9 @@ impl TestCluster {
         self.time.clock()
     }
 
-    /// Lets so much time pass, with everything that falls due on the way: an hour takes milliseconds. On a cluster that you
-    /// have it takes an hour.
+    /// Lets so much time pass, with everything that falls due on the way: an hour takes as many milliseconds as there are
+    /// moments at which something is due. On a cluster that you have it takes an hour. What was set off before may still be
+    /// under way when it returns: wait for its outcome with [`TestCluster::eventually`].
     ///
     /// ```
     /// # #[tokio::main]

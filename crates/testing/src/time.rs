@@ -8,6 +8,9 @@ use windlass_clock::{Clock, Driver};
 /// How finely time passes while someone waits.
 const STEP: Duration = Duration::from_millis(2);
 
+/// How long those get who were woken when time was advanced.
+const STOP: Duration = Duration::from_millis(1);
+
 /// A clock, and what drives it if it does not run by itself.
 #[derive(Debug, Clone)]
 pub(crate) struct Time {
@@ -35,12 +38,19 @@ impl Time {
         self.driver.as_deref()
     }
 
-    /// Lets so much time pass, with everything that falls due on the way.
+    /// Lets so much time pass, with everything that falls due on the way. Who is woken runs in other threads, and asks the API
+    /// in turn: at each stop they get a moment of the machine's time for it.
     pub(crate) async fn advance(&self, duration: Duration) {
-        match &self.driver {
-            Some(driver) => driver.run_for(duration).await,
-            None => self.clock.sleep(duration).await,
+        let Some(driver) = &self.driver else { return self.clock.sleep(duration).await };
+        let wall = Clock::real();
+        let end = self.clock.moment() + duration;
+        wall.sleep(STOP).await;
+        while let Some(due) = driver.next_due().filter(|due| *due <= end) {
+            driver.advance(due - self.clock.moment());
+            wall.sleep(STOP).await;
         }
+        driver.advance(end - self.clock.moment());
+        wall.sleep(STOP).await;
     }
 
     /// Awaits something while time passes as on the wall: what backs off or times out does so in its time.

@@ -17,10 +17,12 @@ pub(crate) mod update;
 use crate::accept::Wanted;
 use crate::api::Inner;
 use crate::body::ApiBody;
+use crate::faults::Mutation;
 use crate::flow::Operation;
 use crate::flow::authenticate::Identity;
 use crate::flow::decode::Media;
 use crate::path::Target;
+use crate::pieces::Pieces;
 use crate::query::{Query, WriteOptions};
 use crate::read::Leash;
 use crate::resource::Resource;
@@ -53,6 +55,8 @@ pub(crate) struct Call<'a> {
     pub(crate) ended: CancellationToken,
     /// Who may end or hold back a watch.
     pub(crate) leash: Leash,
+    /// What faults make of an object that is written.
+    pub(crate) mutations: Vec<Mutation>,
 }
 
 /// What is sent back.
@@ -71,6 +75,10 @@ impl Answer {
         Self { code, name: String::new(), body: ApiBody::full(body.into()), media: Media::Json }
     }
 
+    pub(crate) fn pieces(code: u16, body: Pieces, media: Media) -> Self {
+        Self { code, name: String::new(), body: ApiBody::pieces(body), media }
+    }
+
     pub(crate) fn json(code: u16, value: &Value) -> Self {
         Self::new(code, windlass_schema::json::write(value))
     }
@@ -87,6 +95,7 @@ impl Call<'_> {
             subresource: self.target.subresource.clone().unwrap_or_default(),
             options,
             warnings: self.warnings.clone(),
+            mutations: self.mutations.clone(),
         }
     }
 }
