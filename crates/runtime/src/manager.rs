@@ -5,7 +5,7 @@ use crate::cache::Cache;
 use crate::controller::{ConfigError, Controller, Ground, Runnable, Started};
 use crate::election::{Candidate, Election, Lost};
 use crate::events::Desk;
-use crate::kind::{Kind, Object};
+use crate::kind::{Cached, Kind};
 use kube::Client;
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -115,7 +115,7 @@ impl Manager {
     }
 
     /// Runs this controller too.
-    pub fn controller<K: Object>(mut self, controller: Controller<K>) -> Self {
+    pub fn controller<K: Cached>(mut self, controller: Controller<K>) -> Self {
         self.controllers.push(Box::new(controller));
         self
     }

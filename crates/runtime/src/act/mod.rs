@@ -411,6 +411,15 @@ impl Hand {
         verdict == windlass_schema::apply::WouldChange::No
     }
 
+    /// Whether the server's schema of a kind has a field, named by the fields on the way to it.
+    pub(crate) async fn knows_field(&self, kind: &Kind, path: &[&str]) -> bool {
+        let Some(version) = self.shared.schemas.of(kind).await else { return false };
+        let Some(schema) = version.schema(kind) else { return false };
+        let found =
+            path.iter().try_fold(schema, |schema, field| schema.resolved().properties.get(*field).cloned());
+        found.is_some()
+    }
+
     async fn send(
         &self,
         verb: &'static str,

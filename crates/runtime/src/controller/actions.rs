@@ -4,7 +4,7 @@ use super::outside::{Context, Failure};
 use super::running::{Running, panic_text};
 use crate::act::{ActError, chain};
 use crate::key::Key;
-use crate::kind::Object;
+use crate::kind::Cached;
 use crate::plan::{Action, Outcome};
 use crate::queue::{Backoff, Priority, Queue};
 use futures::FutureExt;
@@ -206,7 +206,7 @@ impl End {
     }
 }
 
-impl<K: Object> Running<K> {
+impl<K: Cached> Running<K> {
     /// Runs what was asked for until stopped; then whatever runs is dropped where it is.
     pub(super) async fn work_on_actions(self: Arc<Self>) {
         while let Some(taken) = self.actions.queue.next().await {

@@ -7,12 +7,12 @@ use super::turn::either;
 use crate::act::{ActError, Done, Door, keep_initial, stamp_of};
 use crate::cache::AnyObject;
 use crate::key::Key;
-use crate::kind::{Kind, Object};
+use crate::kind::{Cached, Kind};
 use crate::plan::{Action, Effect, Plan, Step};
 use crate::reason::Reason;
 use std::sync::Arc;
 
-impl<K: Object> Running<K> {
+impl<K: Cached> Running<K> {
     pub(super) async fn carry_out(&self, parent: &Parent, plan: &Plan) -> Result<Done, ActError> {
         let mut all = Done::Unchanged;
         for step in plan.steps() {

@@ -4,7 +4,7 @@ use super::outside::{Context, Failure};
 use super::running::{Running, panic_text};
 use crate::fact::Fact;
 use crate::key::Key;
-use crate::kind::Object;
+use crate::kind::Cached;
 use crate::queue::{Backoff, Priority, Queue};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -88,7 +88,7 @@ impl<K> Facts<K> {
     }
 }
 
-impl<K: Object> Running<K> {
+impl<K: Cached> Running<K> {
     /// Polls until stopped.
     pub(super) async fn work_on_facts(self: Arc<Self>) {
         while let Some(taken) = self.facts.queue.next().await {

@@ -4,13 +4,13 @@ use super::owning::Parent;
 use super::running::Running;
 use super::turn::either;
 use crate::act::{ActError, Done, Door};
-use crate::kind::{Kind, Object};
+use crate::kind::{Cached, Kind};
 use crate::plan::{Effect, Plan};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-impl<K: Object> Running<K> {
+impl<K: Cached> Running<K> {
     /// Puts the finalizer and the kinds to remember on the parent, before anything is made that they are for.
     pub(super) async fn prepare(
         &self,

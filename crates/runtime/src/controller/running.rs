@@ -10,7 +10,7 @@ use crate::cache::{AnyStore, Cache, Store};
 use crate::election::Leadership;
 use crate::events::Recorder;
 use crate::key::Key;
-use crate::kind::{Kind, Object};
+use crate::kind::{Cached, Kind};
 use crate::queue::{Priority, Queue};
 use crate::relation::ReverseIndex;
 use futures::FutureExt;
@@ -58,7 +58,7 @@ pub(crate) trait Started: Send {
     fn queue(&self) -> &Queue<Key>;
 }
 
-impl<K: Object> Runnable for Controller<K> {
+impl<K: Cached> Runnable for Controller<K> {
     fn name(&self) -> &str {
         &self.name
     }
@@ -78,7 +78,7 @@ impl<K: Object> Runnable for Controller<K> {
     fn prepare(self: Box<Self>, ground: &Ground, recorder: Recorder) -> Box<dyn Started> {
         let name: Arc<str> = self.name.as_str().into();
         let queue = Queue::new(ground.clock.clone(), self.backoff);
-        let primary = ground.cache.store::<K>();
+        let primary = ground.cache.store_of::<K>(self.kind.clone());
         let owned: BTreeMap<Kind, Arc<dyn AnyStore>> =
             self.owns.iter().map(|watched| (watched.kind.clone(), (watched.open)(&ground.cache))).collect();
         let related: Vec<Related<K>> = self
@@ -113,7 +113,7 @@ impl<K: Object> Runnable for Controller<K> {
         let finalizer = format!("windlass.dev/{name}");
         Box::new(Arc::new(Running {
             name,
-            kind: Kind::of::<K>(),
+            kind: self.kind,
             mode: self.mode,
             undo: self.undo,
             finalizer,
@@ -167,7 +167,7 @@ pub(super) struct Running<K> {
     pub(super) pause: String,
 }
 
-impl<K: Object> Started for Arc<Running<K>> {
+impl<K: Cached> Started for Arc<Running<K>> {
     fn work(&self, tasks: &mut JoinSet<()>) {
         for _ in 0..self.concurrency {
             tasks.spawn(self.clone().work_until_stopped());
@@ -195,7 +195,7 @@ impl<K: Object> Started for Arc<Running<K>> {
     }
 }
 
-impl<K: Object> Running<K> {
+impl<K: Cached> Running<K> {
     async fn work_until_stopped(self: Arc<Self>) {
         while let Some(taken) = self.queue.next().await {
             let key = Key::clone(&taken);

@@ -6,7 +6,7 @@ use crate::act::{ActError, Done, Hand};
 use crate::conditions::Standing;
 use crate::events::About;
 use crate::key::Key;
-use crate::kind::Object;
+use crate::kind::Cached;
 use crate::plan::Plan;
 use crate::reason::{Reason, Refusal};
 use crate::seen::Seen;
@@ -154,7 +154,7 @@ pub struct Turn<K> {
     wrote: Arc<AtomicBool>,
 }
 
-impl<K: Object> Turn<K> {
+impl<K: Cached> Turn<K> {
     /// Whose turn it is.
     pub fn key(&self) -> &Key {
         &self.parent.key
@@ -190,7 +190,7 @@ impl<K> std::fmt::Debug for Turn<K> {
     }
 }
 
-impl<K: Object> Running<K> {
+impl<K: Cached> Running<K> {
     /// One turn for the object under a key.
     pub(super) async fn turn(self: &Arc<Self>, key: &Key) -> Result<Next, TurnError> {
         let mut lost = None;

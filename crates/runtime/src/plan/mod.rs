@@ -154,6 +154,19 @@ impl Plan {
         self
     }
 
+    /// As [`Plan::apply`], for an object of a kind that is not a type.
+    pub fn apply_of(mut self, kind: Kind, object: impl Serialize, reason: impl Into<Reason>) -> Self {
+        let mut object = serde_json::to_value(object).unwrap_or_default();
+        if let Some(fields) = object.as_object_mut() {
+            fields.insert("apiVersion".to_owned(), kind.api_version().into());
+            fields.insert("kind".to_owned(), kind.kind.clone().into());
+        }
+        strip(&mut object);
+        let effect = Effect::Apply { kind, object, initially: Vec::new() };
+        self.steps.push(Step { effect, reason: reason.into() });
+        self
+    }
+
     /// Of the object that was applied last, the field at this JSON pointer is set when the object is created, and then left
     /// to whoever changes it: an autoscaler's replicas. The pointer leads through objects, not into lists.
     ///
@@ -376,7 +389,13 @@ impl Plan {
 /// The fields that a typed object means to set: what is `None` or left to the server is not there.
 fn intent<K: Object>(object: &K) -> Value {
     let mut json = crate::cache::AnyObject::to_json(object);
-    drop_nulls(&mut json);
+    strip(&mut json);
+    json
+}
+
+/// Leaves what an author means to set.
+fn strip(json: &mut Value) {
+    drop_nulls(json);
     if let Some(meta) = json.get_mut("metadata").and_then(Value::as_object_mut) {
         for of_the_server in
             ["creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"]
@@ -388,7 +407,6 @@ fn intent<K: Object>(object: &K) -> Value {
         // Status has a door of its own.
         fields.remove("status");
     }
-    json
 }
 
 /// Removes nulls from objects: a type's `None` says nothing, where an applied null would claim the field.
