@@ -107,8 +107,10 @@ const TURN_WITHIN: Duration = Duration::from_secs(300);
 #[derive(Clone)]
 struct Watched {
     kind: Kind,
-    open: Arc<dyn Fn(&Cache) -> Arc<dyn AnyStore> + Send + Sync>,
+    open: Open,
 }
+
+type Open = Arc<dyn Fn(&Cache) -> Arc<dyn AnyStore> + Send + Sync>;
 
 impl Watched {
     fn new<C: Object>() -> Self {
@@ -426,7 +428,7 @@ impl<K: Cached> Controller<K> {
         self
     }
 
-    /// How long one turn may take; by default five minutes. One that takes longer is cut off, reported and tried again: what
+    /// How long one turn may take; by default five minutes. One that takes longer is cut off, counted and tried again: what
     /// it may have written is read live first. A decision that never returns cannot be cut off.
     pub fn turn_within(mut self, limit: Duration) -> Self {
         self.turn_within = limit;
