@@ -19,6 +19,8 @@ const TURNS: usize = 3;
 const LISTS: usize = 5;
 const WATCHERS: usize = 50;
 const EVENTS: usize = 200;
+/// How often the events are measured in a turn: one hiccup of the machine spoils the p99 of a round, not of most rounds.
+const ROUNDS: usize = 5;
 /// Where the curve is read.
 const SIZES: [usize; 5] = [1_000, 3_000, 10_000, 30_000, 100_000];
 
@@ -99,23 +101,25 @@ async fn measure(bench: &mut Bench, subject: &str, server: &Server) -> anyhow::R
     let cpu = server.usage()?.cpu.as_secs_f64();
     bench.record(subject, "processor time of all that", cpu, "s", Better::Lower);
 
-    let mut delays = events(server).await?;
-    delays.sort_unstable();
-    for (metric, rank) in [("p50", 50), ("p99", 99)] {
-        let delay = delays[(delays.len() - 1) * rank / 100];
-        let metric = format!("event to {WATCHERS} watchers, {metric}");
-        bench.record(subject, &metric, milliseconds(delay), "ms", Better::Lower);
+    for round in 0..ROUNDS {
+        let mut delays = events(server, round).await?;
+        delays.sort_unstable();
+        for (metric, rank) in [("p50", 50), ("p99", 99)] {
+            let delay = delays[(delays.len() - 1) * rank / 100];
+            let metric = format!("event to {WATCHERS} watchers, {metric}");
+            bench.record(subject, &metric, milliseconds(delay), "ms", Better::Lower);
+        }
     }
     Ok(())
 }
 
 /// From sending a write until a watcher has its event: for every event and watcher.
-async fn events(server: &Server) -> anyhow::Result<Vec<Duration>> {
+async fn events(server: &Server, round: usize) -> anyhow::Result<Vec<Duration>> {
     let clock = Clock::real();
     let sent: Arc<[std::sync::OnceLock<Moment>]> = (0..EVENTS).map(|_| std::sync::OnceLock::new()).collect();
     let mut watchers = Vec::with_capacity(WATCHERS);
     for _ in 0..WATCHERS {
-        let path = format!("{PLACE}?watch=true&labelSelector=watched");
+        let path = format!("{PLACE}?watch=true&labelSelector=watched%3Dround-{round}");
         let mut events = Events::open(server.config(), &path).await?;
         let (sent, clock) = (sent.clone(), clock.clone());
         watchers.push(tokio::spawn(async move {
@@ -130,7 +134,7 @@ async fn events(server: &Server) -> anyhow::Result<Vec<Duration>> {
     let mut writer = Connection::open(server.config()).await?;
     for (number, moment) in sent.iter().enumerate() {
         let body = format!(
-            r#"{{"metadata":{{"name":"watched-{number}","labels":{{"watched":"yes"}}}},"data":{{"payload":"{}"}}}}"#,
+            r#"{{"metadata":{{"name":"watched-{round}-{number}","labels":{{"watched":"round-{round}"}}}},"data":{{"payload":"{}"}}}}"#,
             "x".repeat(400)
         );
         let ask = Ask::post(PLACE, body);

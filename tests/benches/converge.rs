@@ -9,9 +9,8 @@ use windlass::Manager;
 use windlass_clock::Clock;
 use windlass_harness::Usage;
 use windlass_harness::bench::{Bench, Better};
-use windlass_tests::campaign::world;
-use windlass_tests::grounds::{Embedded, embedded_in_process, operator_client};
-use windlass_tests::sabotage::Sabotage;
+use windlass_testing::TestCluster;
+use windlass_testing::sabotage::Sabotage;
 use windlass_tests::sample::{self, Vault, VaultSpec};
 
 const VAULTS: usize = 10_000;
@@ -20,8 +19,9 @@ const SUBJECT: &str = "windlass";
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let mut bench = Bench::start("converge", &[SUBJECT]);
-    let (target, namespace) = world(&embedded_in_process().open().await?).await?;
-    let vaults: Api<Vault> = Api::namespaced(target.client(), &namespace);
+    let cluster = TestCluster::start_in_real_time();
+    cluster.install(sample::crds()).await?;
+    let vaults: Api<Vault> = Api::namespaced(cluster.client(), cluster.namespace());
     let clock = Clock::real();
 
     bench.progress(&format!("creating {VAULTS} vaults"));
@@ -36,8 +36,8 @@ async fn main() -> anyhow::Result<()> {
 
     let counting = Sabotage::none();
     bench.progress("the operator starts");
-    let operator = tokio::spawn(run(operator_client(&target, "operator", &counting), namespace.clone()));
-    let store = target.extra::<Embedded>().context("embedded")?.api.clone();
+    let operator = cluster.run_manager(manager(&cluster, &counting));
+    let store = cluster.embedded().context("embedded")?.clone();
     let (open, took) = bench
         .timed(async {
             loop {
@@ -45,7 +45,7 @@ async fn main() -> anyhow::Result<()> {
                 if open == VAULTS {
                     return anyhow::Ok(());
                 }
-                anyhow::ensure!(!operator.is_finished(), "the operator ended");
+                anyhow::ensure!(!operator.has_ended(), "the operator ended");
                 bench.progress(&format!("{open} open"));
                 clock.sleep(Duration::from_secs(2)).await;
             }
@@ -60,21 +60,20 @@ async fn main() -> anyhow::Result<()> {
         let megabytes = usage.peak_memory as f64 / 1e6;
         bench.record(SUBJECT, "peak memory, API and operator", megabytes, "MB", Better::Lower);
     }
-    operator.abort();
-    let _ = operator.await;
+    operator.kill().await;
 
     bench.progress("a restart with nothing to do");
     let again = Sabotage::none();
-    let operator = tokio::spawn(run(operator_client(&target, "operator again", &again), namespace));
+    let operator = cluster.run_manager(manager(&cluster, &again));
     clock.sleep(Duration::from_secs(10)).await;
-    operator.abort();
+    operator.kill().await;
     bench.record(SUBJECT, "writes after a restart", again.writes().len() as f64, "", Better::Lower);
     Ok(bench.finish()?)
 }
 
-async fn run(client: kube::Client, namespace: String) -> anyhow::Result<()> {
-    let manager = Manager::new(client, Clock::real()).namespace(namespace);
-    Ok(sample::operator(manager).run_until(std::future::pending()).await?)
+fn manager(cluster: &TestCluster, sabotage: &Sabotage) -> Manager {
+    let client = sabotage.on(cluster.client_as("operator"));
+    sample::operator(Manager::new(client, Clock::real()).namespace(cluster.namespace()))
 }
 
 /// How many vaults are open: looked up in the store, so that counting does not compete with the operator for the API.

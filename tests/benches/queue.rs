@@ -7,6 +7,7 @@ use std::process::Command;
 use windlass::queue::{Backoff, Priority, Queue};
 use windlass_clock::Clock;
 use windlass_harness::bench::{Bench, Better};
+use windlass_tests::peers::Program;
 
 const OURS: &str = "windlass";
 const THEIRS: &str = "controller-runtime";
@@ -21,7 +22,7 @@ const SIZES: [(&str, usize, usize); 2] = [
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
     let mut bench = Bench::start("queue", &[OURS, THEIRS]);
-    let peer = build_peer();
+    let peer = Program::go("queue");
     if let Err(error) = &peer {
         bench.note(&format!("controller-runtime was not measured: {error:#}"));
     }
@@ -75,28 +76,6 @@ fn memory_per_key() -> anyhow::Result<f64> {
     let after = resident()?;
     drop(queue);
     Ok(after.saturating_sub(before) as f64 / KEYS as f64)
-}
-
-/// Builds the Go program in a folder that goes with it.
-fn build_peer() -> anyhow::Result<Peer> {
-    let folder = tempfile::tempdir()?;
-    let program = folder.path().join("queue");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bench/peers/queue");
-    let built = Command::new("go").args(["build", "-o"]).arg(&program).arg(".").current_dir(source).output();
-    let built = built.context("cannot run go")?;
-    anyhow::ensure!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr).trim());
-    Ok(Peer { _folder: folder, program })
-}
-
-struct Peer {
-    _folder: tempfile::TempDir,
-    program: std::path::PathBuf,
-}
-
-impl Peer {
-    fn path(&self) -> &Path {
-        &self.program
-    }
 }
 
 /// Runs the Go program and records the lines of JSON that it prints.

@@ -1,10 +1,10 @@
 //! The embedded API as a ground for tests: in process, and over TCP.
 
-use crate::sabotage::Sabotage;
 use anyhow::Context;
 use std::net::{Ipv4Addr, TcpListener};
 use windlass_apiserver::{Api, Config, Identity, Serving};
 use windlass_harness::{Ground, Target};
+use windlass_testing::TestCluster;
 
 /// A fresh embedded API with a client of its own.
 pub struct Embedded {
@@ -52,13 +52,15 @@ impl Embedded {
     }
 }
 
-/// A client for an operator under test, whose writes are counted and broken; the embedded API knows it by this name.
-pub fn operator_client(target: &Target, name: &str, sabotage: &Sabotage) -> kube::Client {
-    let client = match target.extra::<Embedded>() {
-        Some(embedded) => kube::Client::new(embedded.api.service(Identity::user(name)), "default"),
-        None => target.client(),
-    };
-    sabotage.on(client)
+/// A cluster for one test of an operator: fresh where the ground is the embedded API, else a new namespace of the target.
+///
+/// # Errors
+/// When no namespace can be made.
+pub async fn cluster(target: &Target) -> anyhow::Result<TestCluster> {
+    match target.extra::<Embedded>() {
+        Some(_) => Ok(TestCluster::start()),
+        None => TestCluster::reached_by(target.client()).await,
+    }
 }
 
 /// The embedded API, a fresh one per test, called in process.

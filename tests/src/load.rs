@@ -7,6 +7,7 @@ mod servers;
 
 pub use connection::{Connection, Events};
 pub use servers::{Server, windlass_program};
+pub(crate) use servers::{built, cargo};
 
 use futures::future::try_join_all;
 use std::time::Duration;
@@ -39,6 +40,12 @@ impl Ask {
     /// A creation from JSON.
     pub fn post(path: impl Into<String>, body: String) -> Self {
         Self { method: http::Method::POST, path: path.into(), content_type: "application/json", body }
+    }
+
+    /// A merge patch.
+    pub fn merge(path: impl Into<String>, body: String) -> Self {
+        let content_type = "application/merge-patch+json";
+        Self { method: http::Method::PATCH, path: path.into(), content_type, body }
     }
 
     /// A server-side apply.

@@ -15,8 +15,8 @@ use windlass::election::{Candidate, Election, Leadership, Lost};
 use windlass::{Controller, Manager, Plan, Reasoned, Refusal, Seen};
 use windlass_clock::{Clock, Driver};
 use windlass_harness::{Suite, Target};
-use windlass_tests::campaign::until;
 use windlass_tests::grounds;
+use windlass_tests::waiting::until;
 
 fn main() -> ExitCode {
     Suite::on(grounds::all())

@@ -1,5 +1,6 @@
 //! The body of an answer: bytes at once or in pieces, or a watch that goes on.
 
+use crate::asleep::Asleep;
 use crate::pieces::Pieces;
 use crate::read::WatchBody;
 use bytes::Bytes;
@@ -16,7 +17,7 @@ enum Kind {
     Full(Bytes),
     Pieces(Pieces),
     Broken(Option<Bytes>),
-    Watch(WatchBody, Pin<Box<WaitForCancellationFutureOwned>>),
+    Watch(WatchBody, Asleep<WaitForCancellationFutureOwned>),
 }
 
 impl ApiBody {
@@ -31,7 +32,7 @@ impl ApiBody {
 
     /// A watch that ends when `ended` says so, if not before.
     pub(crate) fn watch(body: WatchBody, ended: CancellationToken) -> Self {
-        Self(Kind::Watch(body, Box::pin(ended.cancelled_owned())))
+        Self(Kind::Watch(body, Asleep::new(ended.cancelled_owned())))
     }
 
     /// The first half of this body, after which it breaks off as a lost connection does.
@@ -77,7 +78,7 @@ impl Body for ApiBody {
                 Some(half) if !half.is_empty() => Ok(Frame::data(half)),
                 _ => Err(io::Error::new(io::ErrorKind::ConnectionReset, "the connection was lost")),
             })),
-            Kind::Watch(body, ended) => match ended.as_mut().poll(context) {
+            Kind::Watch(body, ended) => match Pin::new(ended).poll(context) {
                 Poll::Ready(()) => Poll::Ready(None),
                 Poll::Pending => Pin::new(body).poll_frame(context),
             },

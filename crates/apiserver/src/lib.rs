@@ -6,6 +6,7 @@ mod admission;
 mod aggregated;
 mod answers;
 mod api;
+mod asleep;
 mod body;
 mod bootstrap;
 mod crd;

@@ -57,6 +57,15 @@ impl Process {
         self.child.lock().try_wait().ok().flatten()
     }
 
+    /// Asks it to end (SIGTERM).
+    ///
+    /// # Errors
+    /// When it has ended already.
+    pub fn terminate(&self) -> io::Result<()> {
+        let id = i32::try_from(self.id()).map_err(io::Error::other)?;
+        Ok(nix::sys::signal::kill(nix::unistd::Pid::from_raw(id), nix::sys::signal::Signal::SIGTERM)?)
+    }
+
     /// What its log says last about a failure, in one line: what a person would look for first.
     pub fn last_words(&self) -> String {
         last_words(&read_end(&self.log, 64 * 1024).unwrap_or_default())

@@ -4,7 +4,8 @@
 //! look. All three are always there, each with the generation it was observed at. A transition time moves only when the
 //! status of its condition does.
 
-use crate::plan::Claim;
+use crate::kind::Kind;
+use crate::plan::Stated;
 use crate::reason::Reason;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use windlass_clock::Timestamp;
@@ -16,6 +17,11 @@ pub const PROGRESSING: &str = "Progressing";
 /// Something is wrong that time alone does not mend.
 pub const DEGRADED: &str = "Degraded";
 
+/// What the object refers to is there; kept for objects of controllers that say what theirs refer to.
+pub const REFERENCES_RESOLVED: &str = "ReferencesResolved";
+/// The object is paused; there only while it is.
+pub const PAUSED: &str = "Paused";
+
 /// Names of the reasons that the library gives itself.
 pub mod reasons {
     /// Everything that was declared is there.
@@ -24,6 +30,12 @@ pub mod reasons {
     pub const NOTHING_AWAITED: &str = "NothingAwaited";
     /// Nothing is wrong.
     pub const NOTHING_WRONG: &str = "NothingWrong";
+    /// What the object refers to is there.
+    pub const ALL_THERE: &str = "AllThere";
+    /// Something that the object refers to is not there.
+    pub const REFERENCE_MISSING: &str = "ReferenceMissing";
+    /// An annotation pauses the object.
+    pub const PAUSED_BY_ANNOTATION: &str = "PausedByAnnotation";
 }
 
 /// How an object stands at the end of a turn.
@@ -40,7 +52,7 @@ pub enum Standing<'a> {
 /// The conditions for how an object stands, with the transition times of those it had.
 pub fn conditions(
     standing: Standing<'_>,
-    claims: &[Claim],
+    stated: &[Stated],
     before: &[Condition],
     generation: Option<i64>,
     now: Timestamp,
@@ -56,12 +68,40 @@ pub fn conditions(
     let kept = [(READY, ready), (PROGRESSING, progressing), (DEGRADED, degraded)];
     let mut conditions: Vec<Condition> = kept
         .into_iter()
-        .filter(|(of, _)| claims.iter().all(|claim| claim.of != *of))
+        .filter(|(of, _)| stated.iter().all(|stated| stated.of != *of))
         .map(|(of, (holds, reason))| condition(of, Some(holds), reason, before, generation, now))
         .collect();
     conditions.extend(
-        claims.iter().map(|claim| condition(&claim.of, claim.holds, &claim.reason, before, generation, now)),
+        stated
+            .iter()
+            .map(|stated| condition(&stated.of, stated.holds, &stated.reason, before, generation, now)),
     );
+    conditions
+}
+
+/// What a controller says about its objects' references, by kind and name.
+pub(crate) fn references(missing: &[(Kind, String)]) -> Stated {
+    let reason = match missing {
+        [] => Reason::new(reasons::ALL_THERE, "everything that it refers to is there"),
+        missing => {
+            let missing: Vec<String> = missing.iter().map(|(kind, name)| format!("{kind} {name}")).collect();
+            Reason::new(reasons::REFERENCE_MISSING, format!("not there: {}", missing.join(", ")))
+        }
+    };
+    Stated { of: REFERENCES_RESOLVED.to_owned(), holds: Some(missing.is_empty()), reason }
+}
+
+/// The conditions of an object that is paused: those it had, and that it is.
+pub(crate) fn paused(
+    before: &[Condition],
+    why: &str,
+    generation: Option<i64>,
+    now: Timestamp,
+) -> Vec<Condition> {
+    let reason = Reason::new(reasons::PAUSED_BY_ANNOTATION, why);
+    let mut conditions: Vec<Condition> =
+        before.iter().filter(|condition| condition.type_ != PAUSED).cloned().collect();
+    conditions.push(condition(PAUSED, Some(true), &reason, before, generation, now));
     conditions
 }
 
@@ -139,10 +179,28 @@ mod tests {
 
     #[test]
     fn a_plan_may_say_better() {
-        let claim = Claim { of: READY.into(), holds: None, reason: Reason::new("Blind", "cannot tell") };
-        let conditions = conditions(Standing::Complete, &[claim], &[], None, at(1));
+        let stated = Stated { of: READY.into(), holds: None, reason: Reason::new("Blind", "cannot tell") };
+        let conditions = conditions(Standing::Complete, &[stated], &[], None, at(1));
         assert_eq!(conditions.len(), 3);
         assert_eq!(find(&conditions, READY).status, "Unknown");
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        use k8s_openapi::api::core::v1::Secret;
+        assert_eq!(references(&[]).holds, Some(true));
+        let missing = references(&[(Kind::of::<Secret>(), "a".into()), (Kind::of::<Secret>(), "b".into())]);
+        assert_eq!((missing.holds, missing.reason.message()), (Some(false), "not there: Secret a, Secret b"));
+    }
+
+    #[test]
+    fn a_pause_leaves_the_other_conditions_as_they_were() {
+        let before = conditions(Standing::Complete, &[], &[], Some(1), at(10));
+        let first = paused(&before, "why", Some(2), at(20));
+        assert_eq!(first[..3], before[..]);
+        let again = paused(&first, "why", Some(2), at(30));
+        assert_eq!(again, first, "said once, it is not said anew");
+        assert!(conditions(Standing::Complete, &[], &again, Some(2), at(40)).len() == 3, "over, it is gone");
     }
 
     #[test]

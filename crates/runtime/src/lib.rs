@@ -44,6 +44,7 @@ pub mod conditions;
 mod controller;
 pub mod election;
 mod events;
+mod fact;
 mod key;
 mod kind;
 mod manager;
@@ -53,12 +54,17 @@ mod reason;
 mod relation;
 mod seen;
 
-pub use controller::{Adoption, ConfigError, Controller, Next, Turn, TurnError};
+pub use controller::{
+    Adoption, BOUNDS, ConfigError, Context, Controller, Counts, Ended, Failure, Next, Times, Turn, TurnError,
+};
 pub use events::Recorder;
+pub use fact::Fact;
 pub use key::Key;
 pub use kind::{Kind, Object};
 pub use manager::{Error, Manager, Result};
-pub use plan::{Action, Claim, Generate, GenerateError, Note, Plan, Step, Until, Wait};
+pub use plan::{
+    Action, Effect, Generate, GenerateError, Guard, Note, Outcome, Plan, Stated, Step, Until, Wait,
+};
 pub use reason::{Reason, Reasoned, Refusal};
 pub use relation::Relation;
 pub use seen::{Seen, Unseen};

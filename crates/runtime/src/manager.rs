@@ -167,7 +167,8 @@ impl Manager {
         };
         let cache = Cache::new(self.cluster, self.namespace);
         let schemas = Arc::new(Schemas::new(client.clone(), self.clock.clone()));
-        let ground = Ground { client, cache, clock: self.clock, schemas };
+        let leadership = candidate.as_ref().map(Candidate::leadership);
+        let ground = Ground { client, cache, clock: self.clock, schemas, leadership };
         let desk = Desk::new();
         let started: Vec<Box<dyn Started>> = self
             .controllers

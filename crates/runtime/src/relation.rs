@@ -105,6 +105,15 @@ pub(crate) struct Face<'a> {
 }
 
 impl Resolved {
+    /// The names that it asks for, if it asks by name.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        let names = match &self.select {
+            Select::Names(names) => Some(names),
+            Select::Labels(_) | Select::All => None,
+        };
+        names.into_iter().flatten().map(String::as_str)
+    }
+
     pub(crate) fn holds_for(&self, face: Face<'_>) -> bool {
         if self.namespace.is_some() && self.namespace.as_deref() != face.namespace {
             return false;

@@ -1,11 +1,15 @@
 //! What was observed for one object: the whole input of a decision besides the object itself, time included.
 
 use crate::cache::AnyObject;
+use crate::fact::Fact;
 use crate::kind::{Kind, Object};
+use crate::plan::Outcome;
 use crate::reason::{Reason, Refusal};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use windlass_clock::Timestamp;
 
@@ -14,6 +18,13 @@ use windlass_clock::Timestamp;
 pub struct Seen {
     now: Timestamp,
     kinds: BTreeMap<Kind, Vec<Arc<dyn AnyObject>>>,
+    /// By kind, the names that the object refers to.
+    references: BTreeMap<Kind, BTreeSet<String>>,
+    missing: Vec<(Kind, String)>,
+    /// By name and key.
+    actions: BTreeMap<(String, String), Outcome>,
+    action_names: BTreeSet<String>,
+    facts: BTreeMap<String, Fact<Value>>,
     /// Whether a kind that is not in `kinds` was looked for and not found, as in tests, or never looked for.
     undeclared_is_empty: bool,
 }
@@ -25,8 +36,30 @@ pub enum Unseen {
     /// The controller declared neither `owns` nor `sees` for it.
     #[error("{0} is not watched: add .owns or .sees for it to the controller")]
     Undeclared(String),
-    /// A captured object does not fit the type it is read as.
-    #[error("a captured {kind} does not fit its type: {why}")]
+    /// What an object refers to is not there.
+    #[error("{kind} {name} is not there")]
+    Missing {
+        /// The kind.
+        kind: String,
+        /// The name.
+        name: String,
+    },
+    /// The controller does not say that objects refer to it.
+    #[error("{kind} {name} is read as a reference and is none: add .refers for it to the controller")]
+    NotReferred {
+        /// The kind.
+        kind: String,
+        /// The name.
+        name: String,
+    },
+    /// The controller has no action of that name.
+    #[error("there is no action {0}: add .action for it to the controller")]
+    NoAction(String),
+    /// The controller has no fact of that name.
+    #[error("there is no fact {0}: add .fact for it to the controller")]
+    NoFact(String),
+    /// A captured object or a fact does not fit the type it is read as.
+    #[error("a {kind} that was seen does not fit its type: {why}")]
     Misfit {
         /// The kind.
         kind: String,
@@ -37,19 +70,32 @@ pub enum Unseen {
 
 impl From<Unseen> for Refusal {
     fn from(unseen: Unseen) -> Self {
-        Self::new(Reason::new("Unseen", unseen.to_string()))
+        let name = match &unseen {
+            Unseen::Missing { .. } => crate::conditions::reasons::REFERENCE_MISSING,
+            _ => "Unseen",
+        };
+        Self::new(Reason::new(name, unseen.to_string()))
     }
 }
 
 impl Seen {
     /// Nothing is there, of any kind, at the Unix epoch: where a test of a decision starts.
     pub fn nothing() -> Self {
-        Self { now: Timestamp::UNIX_EPOCH, kinds: BTreeMap::new(), undeclared_is_empty: true }
+        Self { undeclared_is_empty: true, ..Self::at(Timestamp::UNIX_EPOCH) }
     }
 
     /// Nothing was looked for yet: kinds must be declared before they can be read.
     pub(crate) fn at(now: Timestamp) -> Self {
-        Self { now, kinds: BTreeMap::new(), undeclared_is_empty: false }
+        Self {
+            now,
+            kinds: BTreeMap::new(),
+            references: BTreeMap::new(),
+            missing: Vec::new(),
+            actions: BTreeMap::new(),
+            action_names: BTreeSet::new(),
+            facts: BTreeMap::new(),
+            undeclared_is_empty: false,
+        }
     }
 
     /// The same, with an object that is there.
@@ -59,11 +105,57 @@ impl Seen {
         self
     }
 
+    /// The same, with what became of an action.
+    #[must_use]
+    pub fn with_action(mut self, name: impl Into<String>, key: impl Into<String>, outcome: Outcome) -> Self {
+        let name = name.into();
+        self.action_names.insert(name.clone());
+        self.actions.insert((name, key.into()), outcome);
+        self
+    }
+
+    /// The same, with a fact that is known since now.
+    #[must_use]
+    pub fn with_fact(mut self, name: impl Into<String>, value: impl Serialize) -> Self {
+        let value = serde_json::to_value(value).unwrap_or_default();
+        self.facts.insert(name.into(), Fact::Known { value, at: self.now });
+        self
+    }
+
     /// The same, at another time.
     #[must_use]
     pub fn now_is(mut self, now: Timestamp) -> Self {
         self.now = now;
         self
+    }
+
+    pub(crate) fn actions_were(
+        &mut self,
+        names: impl Iterator<Item = String>,
+        outcomes: BTreeMap<(String, String), Outcome>,
+    ) {
+        self.action_names.extend(names);
+        self.actions = outcomes;
+    }
+
+    pub(crate) fn facts_are(&mut self, facts: BTreeMap<String, Fact<Value>>) {
+        self.facts = facts;
+    }
+
+    /// The object refers to these, of which some were found.
+    pub(crate) fn refer<'a>(
+        &mut self,
+        kind: &Kind,
+        names: impl Iterator<Item = &'a str>,
+        found: &[Arc<dyn AnyObject>],
+    ) {
+        let referred = self.references.entry(kind.clone()).or_default();
+        for name in names {
+            referred.insert(name.to_owned());
+            if found.iter().all(|object| object.meta().name.as_deref() != Some(name)) {
+                self.missing.push((kind.clone(), name.to_owned()));
+            }
+        }
     }
 
     pub(crate) fn declare(&mut self, kind: &Kind, objects: Vec<Arc<dyn AnyObject>>) {
@@ -110,6 +202,56 @@ impl Seen {
         Ok(names)
     }
 
+    /// An object that the object refers to.
+    ///
+    /// # Errors
+    /// [`Unseen::Missing`] when it is not there, which refuses the plan by the question mark and says so in the object's
+    /// conditions; another [`Unseen`] when the controller does not say that objects refer to it.
+    pub fn referred<K: Object>(&self, name: &str) -> Result<Arc<K>, Unseen> {
+        let kind = Kind::of::<K>();
+        let declared = self.references.get(&kind).is_some_and(|names| names.contains(name));
+        if !declared && !self.undeclared_is_empty {
+            return Err(Unseen::NotReferred { kind: kind.kind, name: name.to_owned() });
+        }
+        self.get::<K>(name)?.ok_or_else(|| Unseen::Missing { kind: kind.kind, name: name.to_owned() })
+    }
+
+    /// What the object refers to that is not there, by kind and name.
+    pub fn missing(&self) -> &[(Kind, String)] {
+        &self.missing
+    }
+
+    /// What became of an action under a key.
+    ///
+    /// # Errors
+    /// [`Unseen`] when the controller has no such action.
+    pub fn action(&self, name: &str, key: &str) -> Result<Outcome, Unseen> {
+        if !self.action_names.contains(name) && !self.undeclared_is_empty {
+            return Err(Unseen::NoAction(name.to_owned()));
+        }
+        let outcome = self.actions.get(&(name.to_owned(), key.to_owned()));
+        Ok(outcome.cloned().unwrap_or(Outcome::Unknown))
+    }
+
+    /// A fact about the world outside the cluster, as far as it is known.
+    ///
+    /// # Errors
+    /// [`Unseen`] when the controller has no such fact, or it is of another type.
+    pub fn fact<T: DeserializeOwned>(&self, name: &str) -> Result<Fact<T>, Unseen> {
+        match self.facts.get(name) {
+            Some(Fact::Known { value, at }) => {
+                let misfit = |error: serde_json::Error| Unseen::Misfit {
+                    kind: name.to_owned(),
+                    why: error.to_string(),
+                };
+                Ok(Fact::Known { value: serde_json::from_value(value.clone()).map_err(misfit)?, at: *at })
+            }
+            Some(Fact::Unknown { why }) => Ok(Fact::Unknown { why: why.clone() }),
+            None if self.undeclared_is_empty => Ok(Fact::not_yet()),
+            None => Err(Unseen::NoFact(name.to_owned())),
+        }
+    }
+
     fn of<K: Object>(&self) -> Result<&[Arc<dyn AnyObject>], Unseen> {
         match self.kinds.get(&Kind::of::<K>()) {
             Some(objects) => Ok(objects),
@@ -128,7 +270,21 @@ impl Seen {
                 json!({ "kind": kind, "objects": objects })
             })
             .collect();
-        json!({ "now": self.now.to_string(), "kinds": kinds })
+        let references: Vec<Value> =
+            self.references.iter().map(|(kind, names)| json!({ "kind": kind, "names": names })).collect();
+        let actions: Vec<Value> = self
+            .actions
+            .iter()
+            .map(|((name, key), outcome)| json!({ "name": name, "key": key, "outcome": outcome }))
+            .collect();
+        json!({
+            "now": self.now.to_string(),
+            "kinds": kinds,
+            "actionNames": self.action_names,
+            "references": references,
+            "actions": actions,
+            "facts": self.facts,
+        })
     }
 
     /// What [`Seen::to_json`] wrote. Objects are read when asked for.
@@ -145,6 +301,29 @@ impl Seen {
             let objects = entry.get("objects").and_then(Value::as_array).into_iter().flatten();
             let objects = objects.map(|object| Arc::new(Captured::new(object)) as Arc<dyn AnyObject>);
             seen.declare(&kind, objects.collect());
+        }
+        for entry in captured.get("references").and_then(Value::as_array).into_iter().flatten() {
+            let (kind, names) = (entry.get("kind"), entry.get("names"));
+            let unreadable = |error| format!("a reference is not readable: {error}");
+            let kind: Kind = serde_json::from_value(kind.cloned().unwrap_or_default()).map_err(unreadable)?;
+            let names: Vec<String> =
+                serde_json::from_value(names.cloned().unwrap_or_default()).map_err(unreadable)?;
+            let found = seen.kinds.get(&kind).cloned().unwrap_or_default();
+            seen.refer(&kind, names.iter().map(String::as_str), &found);
+        }
+        let field = |name: &str| captured.get(name).cloned().filter(|value| !value.is_null());
+        let unreadable = |error: serde_json::Error| format!("actions or facts are not readable: {error}");
+        if let Some(names) = field("actionNames") {
+            seen.action_names = serde_json::from_value(names).map_err(unreadable)?;
+        }
+        if let Some(facts) = field("facts") {
+            seen.facts = serde_json::from_value(facts).map_err(unreadable)?;
+        }
+        for mut action in field("actions").and_then(|all| all.as_array().cloned()).unwrap_or_default() {
+            let text = |name: &str| action.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let run = (text("name"), text("key"));
+            let outcome = action.get_mut("outcome").map(Value::take).unwrap_or_default();
+            seen.actions.insert(run, serde_json::from_value(outcome).map_err(unreadable)?);
         }
         Ok(seen)
     }
@@ -215,6 +394,20 @@ mod tests {
     }
 
     #[test]
+    fn a_reference_is_there_or_missing_or_was_never_one() {
+        let mut seen = Seen::at(Timestamp::UNIX_EPOCH);
+        let there: Vec<Arc<dyn AnyObject>> = vec![Arc::new(config_map("a"))];
+        seen.refer(&Kind::of::<ConfigMap>(), ["a", "b"].into_iter(), &there);
+        seen.declare(&Kind::of::<ConfigMap>(), there);
+        let seen = Seen::from_json(&seen.to_json()).unwrap();
+        assert!(seen.referred::<ConfigMap>("a").is_ok());
+        let missing = seen.referred::<ConfigMap>("b").unwrap_err();
+        assert_eq!(Refusal::from(missing).to_string(), "ReferenceMissing: ConfigMap b is not there");
+        assert!(matches!(seen.referred::<ConfigMap>("c"), Err(Unseen::NotReferred { .. })));
+        assert_eq!(seen.missing(), [(Kind::of::<ConfigMap>(), "b".to_owned())]);
+    }
+
+    #[test]
     fn a_capture_is_seen_like_the_world_was() {
         let mut seen = Seen::at("2026-01-01T00:00:00Z".parse().unwrap());
         seen.declare(&Kind::of::<ConfigMap>(), vec![Arc::new(config_map("a"))]);
@@ -222,6 +415,14 @@ mod tests {
         assert_eq!(replayed.now(), seen.now());
         assert_eq!(replayed.get::<ConfigMap>("a").unwrap(), seen.get::<ConfigMap>("a").unwrap());
         assert!(replayed.list::<Secret>().is_err(), "what was not declared then is not now");
+        assert!(replayed.fact::<u32>("lag").is_err() && replayed.action("backup", "1").is_err());
+        let outcome = Outcome::Failed { at: seen.now(), why: "no disk".into(), times: 3 };
+        let seen = seen.with_fact("lag", 7).with_action("backup", "1", outcome.clone());
+        let replayed = Seen::from_json(&seen.to_json()).unwrap();
+        assert_eq!(replayed.fact::<u32>("lag").unwrap(), Fact::Known { value: 7, at: seen.now() });
+        assert_eq!(replayed.action("backup", "1").unwrap(), outcome);
+        assert_eq!(replayed.action("backup", "2").unwrap(), Outcome::Unknown);
+        assert!(matches!(replayed.fact::<String>("lag"), Err(Unseen::Misfit { .. })));
         for nonsense in
             [json!(null), json!({"now": "x"}), json!({"now": "2026-01-01T00:00:00Z", "kinds": [{}]})]
         {

@@ -48,6 +48,11 @@ impl Connection {
         Ok(all)
     }
 
+    /// A place for a connection that is in use elsewhere; asking it fails.
+    pub fn closed() -> Self {
+        Self { sender: None, host: String::new() }
+    }
+
     pub(super) fn take(&mut self) -> anyhow::Result<Self> {
         let sender = self.sender.take().context("a connection whose load failed")?;
         Ok(Self { sender: Some(sender), host: self.host.clone() })

@@ -22,7 +22,7 @@ pub struct Server {
 #[derive(Debug)]
 enum Kind {
     // The process ends before the folder it writes to goes.
-    Windlass { process: Process, _folder: tempfile::TempDir },
+    Windlass { process: Process, folder: tempfile::TempDir },
     Reference(Reference),
 }
 
@@ -53,7 +53,7 @@ impl Server {
         }
         let config = config_from(&kubeconfig).await?;
         Connection::open(&config).await?.ask(&Ask::get("/readyz")).await?;
-        Ok(Self { kind: Kind::Windlass { process, _folder: folder }, config })
+        Ok(Self { kind: Kind::Windlass { process, folder }, config })
     }
 
     /// The reference, which syncs every write to disk.
@@ -61,7 +61,18 @@ impl Server {
     /// # Errors
     /// When it does not become ready.
     pub async fn reference() -> anyhow::Result<Self> {
-        let reference = Reference::builder().durable().without_audit().start().await?;
+        Self::of(Reference::builder().durable().without_audit().start().await?).await
+    }
+
+    /// The reference as [`Server::reference`] has it, with its audit log.
+    ///
+    /// # Errors
+    /// When it does not become ready.
+    pub async fn audited_reference() -> anyhow::Result<Self> {
+        Self::of(Reference::builder().durable().start().await?).await
+    }
+
+    async fn of(reference: Reference) -> anyhow::Result<Self> {
         let config = config_from(&reference.kubeconfig()).await?;
         Ok(Self { kind: Kind::Reference(reference), config })
     }
@@ -69,6 +80,22 @@ impl Server {
     /// What a client needs.
     pub fn config(&self) -> &kube::Config {
         &self.config
+    }
+
+    /// The kubeconfig for others.
+    pub fn kubeconfig(&self) -> PathBuf {
+        match &self.kind {
+            Kind::Windlass { folder, .. } => folder.path().join("kubeconfig"),
+            Kind::Reference(reference) => reference.kubeconfig(),
+        }
+    }
+
+    /// Where it writes down every request, if it does.
+    pub fn audit_log(&self) -> Option<PathBuf> {
+        match &self.kind {
+            Kind::Windlass { .. } => None,
+            Kind::Reference(reference) => Some(reference.audit_log()),
+        }
     }
 
     /// What its processes used.
@@ -98,17 +125,30 @@ pub fn windlass_program() -> anyhow::Result<PathBuf> {
     if let Some(named) = std::env::var_os("WINDLASS_PROGRAM") {
         return Ok(named.into());
     }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut command = cargo();
+    command.args(["build", "--release", "--quiet", "--package", "windlass-cli"]);
+    let status = command.status().context("cannot run cargo")?;
+    anyhow::ensure!(status.success(), "the windlass command does not build");
+    Ok(built("release/windlass"))
+}
+
+/// Cargo in this workspace, told nothing of the cargo that runs us: that would make it build half of everything anew.
+pub(crate) fn cargo() -> Command {
     let mut command = Command::new("cargo");
-    command.args(["build", "--release", "--quiet", "--package", "windlass-cli"]).current_dir(&root);
-    // What cargo tells us about ourselves would make it build half of everything anew.
+    command.current_dir(root());
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO_")) {
         if name != "CARGO_TARGET_DIR" && name != "CARGO_HOME" {
             command.env_remove(name);
         }
     }
-    let status = command.status().context("cannot run cargo")?;
-    anyhow::ensure!(status.success(), "the windlass command does not build");
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    Ok(target.join("release/windlass"))
+    command
+}
+
+/// Where cargo puts what it builds.
+pub(crate) fn built(path: &str) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from).join(path)
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }

@@ -3,10 +3,12 @@
 //! A [`Vault`] has a password that is made once, and then as many shards as declared. A [`Tenant`] waits for its vault
 //! to open, is given a token and the way in, and both are taken back in order before it goes.
 
+mod life;
 pub mod reasons;
 pub mod tenant;
 pub mod vault;
 
+pub use life::life;
 pub use tenant::{Tenant, TenantSpec, TenantStatus};
 pub use vault::{Vault, VaultSpec, VaultStatus};
 

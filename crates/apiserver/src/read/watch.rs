@@ -6,10 +6,12 @@
 use super::options::{self, ListOptions};
 use super::view::Told;
 use super::{Scope, View, list};
+use crate::asleep::Asleep;
 use crate::status::Status;
 use crate::store::{At, Entry, Event, ListQuery, Revision, Store, Watcher};
 use bytes::{Bytes, BytesMut};
 use futures::Stream;
+use futures::future::BoxFuture;
 use http_body::Frame;
 use std::any::Any;
 use std::io;
@@ -82,7 +84,11 @@ pub async fn watch(
         store: store.clone(),
         scope,
         view,
-        leash,
+        over: over(&leash),
+        ended: false,
+        hold: leash.hold,
+        _alive: leash.alive,
+        due: None,
         initial: Vec::new().into_iter(),
         then: None,
         watcher: None,
@@ -97,7 +103,7 @@ pub async fn watch(
     if let Err(status) = watching.begin(options, wanted).await {
         watching.then = Some(watching.view.error(&status));
     }
-    Ok(WatchBody(Box::pin(futures::stream::unfold(watching, |mut watching| async move {
+    Ok(WatchBody(Box::pin(futures::stream::unfold(Box::new(watching), |mut watching| async move {
         let chunk = watching.next().await?;
         if chunk.is_err() {
             watching.finish();
@@ -106,11 +112,36 @@ pub async fn watch(
     }))))
 }
 
+/// How a watch is ended from outside.
+#[derive(Debug, Clone, Copy)]
+enum End {
+    Done,
+    BrokenOff,
+}
+
+fn over(leash: &Leash) -> Asleep<BoxFuture<'static, End>> {
+    let (cut, ended) = (leash.cut.clone(), leash.ended.clone());
+    Asleep::new(Box::pin(async move {
+        tokio::select! {
+            biased;
+            () = cut.cancelled() => End::BrokenOff,
+            () = ended.cancelled() => End::Done,
+        }
+    }))
+}
+
 struct Watching {
     store: Arc<Store>,
     scope: Scope,
     view: Arc<View>,
-    leash: Leash,
+    /// Says that the watch is over, and how.
+    over: Asleep<BoxFuture<'static, End>>,
+    /// It has said so.
+    ended: bool,
+    hold: Option<Receiver<Hold>>,
+    _alive: Option<Arc<dyn Any + Send + Sync>>,
+    /// Wakes when the next bookmark or the end is due; none when they were not looked at yet.
+    due: Option<Asleep<BoxFuture<'static, ()>>>,
     /// What was there at the beginning and is still to be told.
     initial: std::vec::IntoIter<Arc<Entry>>,
     /// The line to tell after that: the bookmark that ends it, or an error.
@@ -178,8 +209,11 @@ impl Watching {
 
     /// The next chunk; none when the watch is over.
     async fn next(&mut self) -> Option<io::Result<Bytes>> {
-        if self.leash.cut.is_cancelled() {
-            return Some(Err(broken_off()));
+        if self.ended {
+            return None;
+        }
+        if let Poll::Ready(end) = futures::poll!(&mut self.over) {
+            return self.end(end);
         }
         if let Some(chunk) = self.initial_chunk() {
             return Some(Ok(chunk));
@@ -188,18 +222,8 @@ impl Watching {
             return Some(Ok(line));
         }
         loop {
-            let now = self.store.clock().moment();
-            if now >= self.deadline {
-                return None;
-            }
-            if now >= self.next_bookmark {
-                self.schedule_bookmark(now);
-                if let Some(line) = self.bookmark() {
-                    return Some(Ok(line));
-                }
-            }
             if let Some(event) = self.pending.take() {
-                match self.held_until(&event, now) {
+                match self.held_until(&event) {
                     None => match self.tell(&event) {
                         Some(chunk) => return Some(Ok(chunk)),
                         None => continue,
@@ -207,35 +231,65 @@ impl Watching {
                     Some(until) => {
                         self.pending = Some(event);
                         if let Some(end) = self.wait_for_release(until).await {
-                            return end;
+                            return self.end(end);
                         }
-                        continue;
                     }
                 }
             }
-            let due = self.deadline.min(self.next_bookmark);
+            if self.due.is_none() {
+                let now = self.store.clock().moment();
+                if now >= self.deadline {
+                    return None;
+                }
+                if now >= self.next_bookmark {
+                    self.schedule_bookmark(now);
+                    if let Some(line) = self.bookmark() {
+                        return Some(Ok(line));
+                    }
+                }
+            }
+            if self.pending.is_some() {
+                continue;
+            }
+            let (clock, when) = (self.store.clock(), self.deadline.min(self.next_bookmark));
+            let due = self.due.get_or_insert_with(|| {
+                let clock = clock.clone();
+                Asleep::new(Box::pin(async move { clock.sleep_until(when).await }))
+            });
             let watcher = self.watcher.as_mut()?;
             tokio::select! {
                 biased;
-                () = self.leash.cut.cancelled() => return Some(Err(broken_off())),
-                () = self.leash.ended.cancelled() => return self.last_chunk().map(Ok),
+                end = &mut self.over => return self.end(end),
+                () = due => self.due = None,
                 // A reader that was too slow sees the end and comes back with the last version it saw.
                 event = watcher.next() => self.pending = Some(event.ok()?),
-                () = self.store.clock().sleep_until(due) => {}
+            }
+        }
+    }
+
+    /// The last chunk of a watch that is ended.
+    fn end(&mut self, how: End) -> Option<io::Result<Bytes>> {
+        self.ended = true;
+        match how {
+            End::Done => self.last_chunk().map(Ok),
+            End::BrokenOff => {
+                Some(Err(io::Error::new(io::ErrorKind::ConnectionReset, "the watch was broken off")))
             }
         }
     }
 
     /// What happened before the watch was ended and is not told yet, such as that the objects went with their definition.
     fn last_chunk(&mut self) -> Option<Bytes> {
-        let mut watcher = self.watcher.take()?;
+        let mut watcher = self.watcher.take().filter(|_| self.initial.len() == 0)?;
         let last = self.scope.newest(&self.store);
         let mut lines = Vec::new();
-        while let Ok(Some(event)) = watcher.try_next() {
-            if event.revision() > last {
-                break;
-            }
+        let mut next = self.pending.take().or_else(|| watcher.try_next().ok().flatten());
+        while let Some(event) = next
+            && event.revision() <= last
+            && self.held_until(&event).is_none()
+        {
             lines.extend(self.line(&event));
+            next = watcher.try_next().ok().flatten();
         }
         (!lines.is_empty()).then(|| lines.concat().into())
     }
@@ -260,7 +314,7 @@ impl Watching {
     /// The lines of `event` and of what follows it already, as far as a chunk goes. One line alone is not copied.
     fn tell(&mut self, event: &Event) -> Option<Bytes> {
         let first = self.line(event);
-        if self.leash.hold.as_ref().is_some_and(|hold| *hold.borrow() != Hold::default()) {
+        if self.hold.as_ref().is_some_and(|hold| *hold.borrow() != Hold::default()) {
             return first;
         }
         let mut lines: Vec<Bytes> = first.into_iter().collect();
@@ -281,30 +335,32 @@ impl Watching {
     }
 
     /// Until when an event must not be told; none if it may be told now.
-    fn held_until(&self, event: &Event, now: Moment) -> Option<Moment> {
-        let hold = *self.leash.hold.as_ref()?.borrow();
+    fn held_until(&self, event: &Event) -> Option<Moment> {
+        let hold = *self.hold.as_ref()?.borrow();
+        if hold == Hold::default() {
+            return None;
+        }
         if hold.ceiling.is_some_and(|ceiling| event.revision() > ceiling) {
             return Some(Moment::NEVER);
         }
         let due = event.at + hold.delay;
-        (due > now).then_some(due)
+        (due > self.store.clock().moment()).then_some(due)
     }
 
     /// Waits until the hold changes or time passes; says how the watch ended, if it did.
-    async fn wait_for_release(&mut self, until: Moment) -> Option<Option<io::Result<Bytes>>> {
-        let hold = self.leash.hold.as_mut()?;
+    async fn wait_for_release(&mut self, until: Moment) -> Option<End> {
+        let hold = self.hold.as_mut()?;
         let due = until.min(self.deadline).min(self.next_bookmark);
         tokio::select! {
             biased;
-            () = self.leash.cut.cancelled() => return Some(Some(Err(broken_off()))),
-            () = self.leash.ended.cancelled() => return Some(None),
+            end = &mut self.over => return Some(end),
             changed = hold.changed() => {
                 if changed.is_err() {
                     // Nobody is left who could let go.
-                    self.leash.hold = None;
+                    self.hold = None;
                 }
             }
-            () = self.store.clock().sleep_until(due) => {}
+            () = self.store.clock().sleep_until(due) => self.due = None,
         }
         None
     }
@@ -324,7 +380,7 @@ impl Watching {
             return None;
         }
         let told = self.watcher.as_ref()?.progress();
-        let ceiling = self.leash.hold.as_ref().and_then(|hold| hold.borrow().ceiling);
+        let ceiling = self.hold.as_ref().and_then(|hold| hold.borrow().ceiling);
         let version = ceiling.map_or(told, |ceiling| told.min(ceiling));
         if version < self.from {
             return None;
@@ -339,12 +395,8 @@ impl Watching {
         self.then = None;
         self.pending = None;
         // What broke off does not break off again.
-        self.leash.cut = CancellationToken::new();
+        self.over = over(&Leash::default());
     }
-}
-
-fn broken_off() -> io::Error {
-    io::Error::new(io::ErrorKind::ConnectionReset, "the watch was broken off")
 }
 
 impl http_body::Body for WatchBody {

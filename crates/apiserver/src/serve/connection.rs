@@ -3,6 +3,7 @@
 use super::front::{Door, Front, Pulse};
 use super::tls::Tls;
 use super::{Api, GRACE};
+use crate::asleep::Asleep;
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use std::pin::{Pin, pin};
@@ -98,10 +99,16 @@ impl Connection {
 
     async fn run(&self, connection: impl Stoppable, pulse: &Pulse) {
         let mut connection = pin!(connection);
+        let over = Asleep::new(async {
+            tokio::select! {
+                () = self.stop.cancelled() => {}
+                () = pulse.idle_for(IDLE) => {}
+            }
+        });
         let ended = tokio::select! {
+            biased;
             ended = connection.as_mut() => Some(ended),
-            () = self.stop.cancelled() => None,
-            () = pulse.idle_for(IDLE) => None,
+            () = over => None,
         };
         let ended = match ended {
             Some(ended) => ended,

@@ -35,13 +35,30 @@ pub fn would_change(intent: &Value, live: &Value, manager: &str, door: Door) -> 
 
 fn own_entry<'a>(live: &'a Value, manager: &str, door: Door) -> Option<&'a Map<String, Value>> {
     let entries = live.pointer("/metadata/managedFields")?.as_array()?;
-    let text = |entry: &'a Value, field| entry.get(field).and_then(Value::as_str).unwrap_or_default();
-    let own = entries.iter().find(|entry| {
-        text(entry, "manager") == manager
-            && text(entry, "operation") == "Apply"
-            && text(entry, "subresource") == door.subresource()
-    })?;
-    own.get("fieldsV1")?.as_object()
+    entries.iter().find(|entry| own_entry_of(entry, manager, door))?.get("fieldsV1")?.as_object()
+}
+
+/// Whether an entry of `managedFields` says what a manager applied through a door.
+pub(super) fn own_entry_of(entry: &Value, manager: &str, door: Door) -> bool {
+    let text = |field| entry.get(field).and_then(Value::as_str).unwrap_or_default();
+    text("manager") == manager && text("operation") == "Apply" && text("subresource") == door.subresource()
+}
+
+/// Whether a manager applied the field at a JSON pointer, or something around it in one piece.
+pub(super) fn owns(live: &Value, manager: &str, pointer: &str) -> bool {
+    let Some(mut owned) = own_entry(live, manager, Door::Main) else { return false };
+    for part in pointer.split('/').skip(1) {
+        let field = part.replace("~1", "/").replace("~0", "~");
+        match owned.get(&format!("f:{field}")).and_then(Value::as_object) {
+            Some(below) => owned = below,
+            // One piece has no parts.
+            None => return !owned.is_empty() && owned.keys().all(|part| part == "."),
+        }
+        if owned.is_empty() {
+            return true;
+        }
+    }
+    true
 }
 
 /// The fields of an object that a manager applied through a door, with their values: what it would have to apply again
@@ -133,7 +150,7 @@ fn is_empty(value: &Value) -> bool {
 }
 
 /// The item that a path element such as `k:{"name":"a"}` or `v:"x"` means.
-fn item<'a>(items: &'a [Value], part: &str) -> Option<&'a Value> {
+pub(super) fn item<'a>(items: &'a [Value], part: &str) -> Option<&'a Value> {
     position(items, part).map(|position| &items[position])
 }
 

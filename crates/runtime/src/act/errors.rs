@@ -1,8 +1,10 @@
 //! What a failed request means: whether it was done, and whether asking again can help.
 
+use super::fights::{Contest, LONGEST_TRUCE};
 use crate::key::Key;
 use crate::kind::Kind;
 use crate::plan::GenerateError;
+use std::time::Duration;
 
 /// A request that failed.
 #[derive(Debug, thiserror::Error)]
@@ -19,7 +21,7 @@ pub struct Failed {
     pub answer: kube::Error,
 }
 
-/// Why an action was not carried out, or may not have been.
+/// Why a step was not carried out, or may not have been.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
     /// Somebody was faster, or what was seen is old: look and decide again.
@@ -44,6 +46,18 @@ pub enum ActError {
         /// Whose it is, if it says so.
         owner: Option<String>,
     },
+    /// Somebody else holds a field that is to be otherwise, and takes it back each time, or must not be overruled.
+    #[error("{kind} {key} is contested{}", contested(contests))]
+    Contested {
+        /// Its kind.
+        kind: String,
+        /// Which.
+        key: Key,
+        /// The fields, as far as they could be told.
+        contests: Vec<Contest>,
+        /// When to try again.
+        retry_after: Duration,
+    },
     /// An owner cannot have children in another namespace.
     #[error("{kind} {key} is in another namespace than the object that would own it")]
     Elsewhere {
@@ -58,6 +72,12 @@ pub enum ActError {
     /// An object in the plan has no name.
     #[error("a {0} in the plan has no name")]
     Nameless(String),
+    /// The plan asks for an action that the controller does not have.
+    #[error("the plan asks for action {0}, which the controller does not have: add .action for it")]
+    UnknownAction(String),
+    /// Too many actions of the object are under way.
+    #[error("{0} actions are under way for the object, and no more are begun until one ends")]
+    TooManyActions(usize),
     /// A value could not be generated.
     #[error("a value could not be generated")]
     Generate(#[source] GenerateError),
@@ -70,9 +90,23 @@ impl ActError {
             self,
             Self::Refused(_)
                 | Self::NotOurs { .. }
+                | Self::Contested { .. }
                 | Self::Elsewhere { .. }
                 | Self::Undeclared(_)
                 | Self::Nameless(_)
+                | Self::UnknownAction(_)
+                | Self::Generate(GenerateError::Place(_))
+        )
+    }
+
+    /// Whether the plan itself is wrong: only another plan helps, so it is not tried again until something changes.
+    pub fn is_mistake(&self) -> bool {
+        matches!(
+            self,
+            Self::Elsewhere { .. }
+                | Self::Undeclared(_)
+                | Self::Nameless(_)
+                | Self::UnknownAction(_)
                 | Self::Generate(GenerateError::Place(_))
         )
     }
@@ -85,15 +119,22 @@ impl ActError {
             Self::Busy(_) => "ServerBusy",
             Self::Refused(_) => "RefusedByServer",
             Self::NotOurs { .. } => "NotOurs",
+            Self::Contested { .. } => "Contested",
             Self::Elsewhere { .. } => "OtherNamespace",
             Self::Undeclared(_) => "UndeclaredKind",
             Self::Nameless(_) => "NamelessObject",
+            Self::UnknownAction(_) => "UnknownAction",
+            Self::TooManyActions(_) => "TooManyActions",
             Self::Generate(_) => "GenerationFailed",
         }
     }
 
     pub(super) fn from_request(verb: &'static str, kind: &Kind, key: &Key, error: kube::Error) -> Self {
         let meaning = meaning(&error);
+        if let Some(contests) = conflicts_in(&error) {
+            let (kind, key) = (kind.kind.clone(), key.clone());
+            return Self::Contested { kind, key, contests, retry_after: LONGEST_TRUCE };
+        }
         let failed = Box::new(Failed { verb, kind: kind.kind.clone(), key: key.clone(), answer: error });
         match meaning {
             Meaning::Conflict => Self::Conflict(failed),
@@ -119,6 +160,27 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
         cause = error.source().filter(|_| !error.is::<kube::Error>());
     }
     text
+}
+
+fn contested(contests: &[Contest]) -> String {
+    let fields = contests.iter().map(|contest| format!("{} is held by {}", contest.field, contest.manager));
+    let fields: Vec<String> = fields.collect();
+    if fields.is_empty() { String::new() } else { format!(": {}", fields.join(", ")) }
+}
+
+/// The fields that others hold, if that is why the server refuses.
+fn conflicts_in(error: &kube::Error) -> Option<Vec<Contest>> {
+    let kube::Error::Api(status) = error else { return None };
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    let conflicts = causes.filter(|cause| cause.reason == "FieldManagerConflict");
+    let contests: Vec<Contest> = conflicts
+        .map(|cause| Contest {
+            field: cause.field.clone(),
+            // As the server says it: conflict with "them" using v1.
+            manager: cause.message.split('"').nth(1).unwrap_or("somebody").to_owned(),
+        })
+        .collect();
+    (!contests.is_empty()).then_some(contests)
 }
 
 #[derive(Debug, PartialEq, Eq)]

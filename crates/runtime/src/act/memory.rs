@@ -1,4 +1,5 @@
-//! What was applied last to which version: the way out where comparing cannot tell, and against webhooks that undo us.
+//! What was applied last and what came of it: the way out where comparing cannot tell, and against servers that change
+//! what they are given.
 
 use super::requests::Door;
 use crate::cache::Stamp;
@@ -11,22 +12,46 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The intents that were sent, by hash, and the object that came of each.
 #[derive(Debug, Default)]
-pub(super) struct Memory(Mutex<HashMap<Place, (u64, Stamp)>>);
+pub(super) struct Memory(Mutex<HashMap<Place, Applied>>);
 
 /// A door of an object.
 type Place = (Kind, Key, Door);
 
+#[derive(Debug)]
+struct Applied {
+    intent: u64,
+    left: Stamp,
+    /// The values of our fields as the server answered them.
+    own: Option<u64>,
+}
+
+/// What is known about an intent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Known {
+    /// It was not the last that was applied, or to another object.
+    Nothing,
+    /// It was applied, and what came of it is there still.
+    Settled,
+    /// It was applied, and what came of it was changed since.
+    Undone,
+}
+
 impl Memory {
-    /// Whether exactly this was applied and left the object as it is now.
-    pub(super) fn knows(&self, kind: &Kind, key: &Key, door: Door, intent: &Value, now: &Stamp) -> bool {
+    /// What is known about an intent, for an object with this stamp on which our fields have these values.
+    pub(super) fn of(&self, place: &Place, intent: &Value, now: &Stamp, own: Option<&Value>) -> Known {
         let known = self.0.lock();
-        known
-            .get(&(kind.clone(), key.clone(), door))
-            .is_some_and(|(hash, stamp)| *hash == hash_of(intent) && stamp == now)
+        match known.get(place) {
+            Some(applied) if applied.intent == hash_of(intent) && applied.left.uid == now.uid => {
+                let same = applied.left == *now || (applied.own.is_some() && applied.own == own.map(hash_of));
+                if same { Known::Settled } else { Known::Undone }
+            }
+            _ => Known::Nothing,
+        }
     }
 
-    pub(super) fn remember(&self, kind: &Kind, key: &Key, door: Door, intent: &Value, left: Stamp) {
-        self.0.lock().insert((kind.clone(), key.clone(), door), (hash_of(intent), left));
+    pub(super) fn remember(&self, place: Place, intent: &Value, left: Stamp, own: Option<&Value>) {
+        let applied = Applied { intent: hash_of(intent), left, own: own.map(hash_of) };
+        self.0.lock().insert(place, applied);
     }
 
     /// The object is gone, and what was applied to it says nothing about its successor.
@@ -43,4 +68,31 @@ fn hash_of(intent: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
     intent.to_string().hash(&mut hasher);
     hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use serde_json::json;
+
+    #[test]
+    fn what_a_server_made_of_an_intent_settles_until_our_fields_change() {
+        let memory = Memory::default();
+        let place = (Kind::of::<ConfigMap>(), Key::new("c".into(), Some("ns"), "n"), Door::Main);
+        let stamp = |version| Stamp { uid: "u".into(), version };
+        let (intent, made) = (json!({"a": 1}), json!({"a": 2}));
+        assert_eq!(memory.of(&place, &intent, &stamp(1), None), Known::Nothing);
+        memory.remember(place.clone(), &intent, stamp(2), Some(&made));
+        assert_eq!(memory.of(&place, &intent, &stamp(2), None), Known::Settled, "the very version");
+        assert_eq!(
+            memory.of(&place, &intent, &stamp(3), Some(&made)),
+            Known::Settled,
+            "others changed theirs"
+        );
+        assert_eq!(memory.of(&place, &intent, &stamp(3), Some(&json!({"a": 3}))), Known::Undone);
+        assert_eq!(memory.of(&place, &json!({"a": 9}), &stamp(2), None), Known::Nothing);
+        let another = Stamp { uid: "v".into(), version: 2 };
+        assert_eq!(memory.of(&place, &intent, &another, Some(&made)), Known::Nothing);
+    }
 }

@@ -4,6 +4,8 @@
 
 mod change;
 mod errors;
+mod fights;
+mod initial;
 mod ledger;
 mod memory;
 mod requests;
@@ -12,6 +14,8 @@ mod schemas;
 pub use change::{Verdict, own_fields, would_change};
 pub(crate) use errors::chain;
 pub use errors::{ActError, Failed};
+pub use fights::Contest;
+pub use initial::keep_initial;
 pub(crate) use ledger::Ledgers;
 pub use requests::Door;
 pub(crate) use schemas::Schemas;
@@ -21,9 +25,10 @@ use crate::controller::CONTROLLER_LABEL;
 use crate::key::Key;
 use crate::kind::Kind;
 use crate::plan::Generate;
+use fights::Fights;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
-use memory::Memory;
+use memory::{Known, Memory};
 use parking_lot::Mutex;
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
@@ -39,9 +44,20 @@ pub enum Done {
     Changed,
 }
 
+/// What happens when somebody else holds a field that is to be applied otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Conflicts {
+    /// The field is taken over. If the other takes it back again and again, the fight is reported, and fought seldom.
+    #[default]
+    Force,
+    /// Nothing is written, and the object's conditions name the field and who holds it.
+    Report,
+}
+
 /// Writes in the name of one controller.
 #[derive(Clone)]
 pub struct Hand {
+    conflicts: Conflicts,
     client: Client,
     cache: Cache,
     manager: Arc<str>,
@@ -51,6 +67,7 @@ pub struct Hand {
 
 struct Shared {
     memory: Memory,
+    fights: Fights,
     schemas: Arc<Schemas>,
     ledgers: Arc<Ledgers>,
     /// By the object whose turn it was: what may or may not have been written.
@@ -79,9 +96,21 @@ impl Hand {
         clock: Clock,
     ) -> Self {
         cache.keep_fields_of(manager.clone());
-        let shared =
-            Shared { memory: Memory::default(), schemas, ledgers: Arc::default(), doubts: Mutex::default() };
-        Self { client, cache, manager, clock, shared: Arc::new(shared) }
+        let shared = Shared {
+            memory: Memory::default(),
+            fights: Fights::default(),
+            schemas,
+            ledgers: Arc::default(),
+            doubts: Mutex::default(),
+        };
+        Self { conflicts: Conflicts::default(), client, cache, manager, clock, shared: Arc::new(shared) }
+    }
+
+    /// The same, with another way with conflicts.
+    #[must_use]
+    pub fn conflicts(mut self, conflicts: Conflicts) -> Self {
+        self.conflicts = conflicts;
+        self
     }
 
     /// The field manager it writes as.
@@ -114,10 +143,17 @@ impl Hand {
         turn: &Key,
     ) -> Result<Done, ActError> {
         let before = live.and_then(|live| stamp_of(live.meta()));
+        let place = (kind.clone(), key.clone(), door);
         if let (Some(live), Some(before)) = (live, &before) {
-            let known = || self.shared.memory.knows(kind, key, door, intent, before);
-            if self.is_so(kind, door, intent, live).await || known() {
+            let live = live.to_json();
+            if self.is_so(kind, door, intent, &live).await {
                 return Ok(Done::Unchanged);
+            }
+            let own = own_fields(&live, &self.manager, door);
+            match self.shared.memory.of(&place, intent, before, own.as_ref()) {
+                Known::Settled => return Ok(Done::Unchanged),
+                Known::Undone => self.keep_peace(kind, key, door, intent).await?,
+                Known::Nothing => {}
             }
         }
         let mut sent = intent.clone();
@@ -126,13 +162,26 @@ impl Hand {
             // Without it, applying to an object that was deleted meanwhile would bring a ghost of it back.
             meta.insert("uid".to_owned(), Value::from(&*before.uid));
         }
-        let request = requests::apply(kind, key.namespace(), key.name(), door, &self.manager, &sent);
+        let force = door == Door::Status || self.conflicts == Conflicts::Force;
+        let request = requests::apply(kind, key.namespace(), key.name(), door, &self.manager, force, &sent);
         let answer = self.send("apply", kind, key, turn, request).await?;
         let after = self.take_in(kind, key, &answer, turn);
         if let Some(after) = &after {
-            self.shared.memory.remember(kind, key, door, intent, after.clone());
+            let own = own_fields(&answer, &self.manager, door);
+            self.shared.memory.remember(place, intent, after.clone(), own.as_ref());
         }
         Ok(if after.is_some() && after == before { Done::Unchanged } else { Done::Changed })
+    }
+
+    /// What was applied was undone by another: whether to apply it again, or leave it for a while.
+    async fn keep_peace(&self, kind: &Kind, key: &Key, door: Door, intent: &Value) -> Result<(), ActError> {
+        let Some(retry_after) = self.shared.fights.undone(kind, key, door, self.clock.moment()) else {
+            return Ok(());
+        };
+        // Read live, since the cache does not keep what others hold.
+        let live = self.read(kind, key).await?.unwrap_or_default();
+        let contests = fights::contests(intent, &live, &self.manager, door);
+        Err(ActError::Contested { kind: kind.kind.clone(), key: key.clone(), contests, retry_after })
     }
 
     /// Creates an object with generated values.
@@ -153,6 +202,44 @@ impl Hand {
         let answer = self.send("create", kind, key, turn, request).await?;
         self.take_in(kind, key, &answer, turn);
         Ok(Done::Changed)
+    }
+
+    /// Changes an object by compare-and-swap, in the turn of `turn`: with the resourceVersion in it, or creating it if there
+    /// is none in it. Nothing is sent if `live` is just so.
+    ///
+    /// # Errors
+    /// [`ActError::Conflict`] when it is not as it was seen, and the others.
+    pub async fn claim(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        object: &Value,
+        live: Option<&Arc<dyn AnyObject>>,
+        turn: &Key,
+    ) -> Result<Done, ActError> {
+        let seen = object.pointer("/metadata/resourceVersion").is_some();
+        let before = live.and_then(|live| stamp_of(live.meta()));
+        if live.is_some_and(|live| says_the_same(object, &live.to_json())) {
+            return Ok(Done::Unchanged);
+        }
+        let request = match seen {
+            true => requests::replace(kind, key.namespace(), key.name(), &self.manager, object),
+            false => requests::create(kind, key.namespace(), &self.manager, object),
+        };
+        let answer = match self.send("claim", kind, key, turn, request).await {
+            // What was seen is gone: not as it was seen, either. Read live before it is decided on again.
+            Err(ActError::Refused(failed)) if is_not_found(&failed.answer) => {
+                self.doubt(kind, key, turn);
+                return Err(ActError::Conflict(failed));
+            }
+            answer => answer?,
+        };
+        let after = self.take_in(kind, key, &answer, turn);
+        Ok(if after.is_some() && after == before { Done::Unchanged } else { Done::Changed })
+    }
+
+    fn doubt(&self, kind: &Kind, key: &Key, turn: &Key) {
+        self.shared.doubts.lock().entry(turn.clone()).or_default().insert((kind.clone(), key.clone()));
     }
 
     /// Deletes exactly the object with this stamp's UID; one that is gone already is deleted.
@@ -199,6 +286,22 @@ impl Hand {
         }
         self.forget_turn(turn);
         Ok(())
+    }
+
+    /// An object as it is at this moment, past the cache; `None` if it is not there.
+    ///
+    /// # Errors
+    /// [`ActError`] when it could not be read.
+    pub async fn read(&self, kind: &Kind, key: &Key) -> Result<Option<Value>, ActError> {
+        let answer = match requests::get(kind, key.namespace(), key.name()) {
+            Ok(request) => self.client.request::<Value>(request).await,
+            Err(error) => Err(error),
+        };
+        match answer {
+            Ok(object) => Ok(Some(object)),
+            Err(error) if is_not_found(&error) => Ok(None),
+            Err(error) => Err(ActError::from_request("read", kind, key, error)),
+        }
     }
 
     /// Nothing more is to be decided for this object.
@@ -263,9 +366,8 @@ impl Hand {
 
     /// Whether applying would certainly change nothing. First by what the manager's own entry tells, which needs no
     /// schema; where that does not do, by the server's schema, which knows what is only written differently.
-    async fn is_so(&self, kind: &Kind, door: Door, intent: &Value, live: &Arc<dyn AnyObject>) -> bool {
-        let live = live.to_json();
-        if would_change(intent, &live, &self.manager, door) == Verdict::Same {
+    async fn is_so(&self, kind: &Kind, door: Door, intent: &Value, live: &Value) -> bool {
+        if would_change(intent, live, &self.manager, door) == Verdict::Same {
             return true;
         }
         let Some(version) = self.shared.schemas.of(kind).await else { return false };
@@ -281,7 +383,7 @@ impl Hand {
             api_version: &api_version,
             kind: &kind.kind,
         };
-        let verdict = windlass_schema::apply::would_change(&live, intent, &self.manager, &context);
+        let verdict = windlass_schema::apply::would_change(live, intent, &self.manager, &context);
         verdict == windlass_schema::apply::WouldChange::No
     }
 
@@ -294,7 +396,7 @@ impl Hand {
         request: Result<http::Request<Vec<u8>>, kube::Error>,
     ) -> Result<Value, ActError> {
         // In doubt until the answer is in: a turn that is dropped half-way leaves the doubt behind.
-        self.shared.doubts.lock().entry(turn.clone()).or_default().insert((kind.clone(), key.clone()));
+        self.doubt(kind, key, turn);
         let answer = match request {
             Ok(request) => self.client.request::<Value>(request).await,
             Err(error) => Err(error),
@@ -328,6 +430,7 @@ impl Hand {
     fn gone(&self, kind: &Kind, key: &Key, last: &Stamp, turn: &Key) {
         self.shared.ledgers.wrote(turn, &last.uid, None);
         self.shared.memory.forget(kind, key);
+        self.shared.fights.forget(kind, key);
         self.cache.wrote_gone(kind, key, last, Some(&self.origin(turn)));
     }
 
@@ -347,6 +450,36 @@ pub(crate) fn stamp_of_json(object: &Value) -> Option<Stamp> {
     Some(Stamp { uid: text("uid")?.into(), version: text("resourceVersion")?.parse().ok()? })
 }
 
+/// Whether a claim wants nothing that the live object does not say already, at the version that it was made for.
+fn says_the_same(claimed: &Value, live: &Value) -> bool {
+    const OF_THE_SERVER: [&str; 5] = ["creationTimestamp", "generation", "managedFields", "selfLink", "uid"];
+    let mut live = live.clone();
+    if let Some(fields) = live.as_object_mut() {
+        fields.remove("status");
+        fields.retain(|_, value| !value.is_null());
+    }
+    if let Some(meta) = live.get_mut("metadata").and_then(Value::as_object_mut) {
+        meta.retain(|field, _| !OF_THE_SERVER.contains(&field.as_str()));
+    }
+    *claimed == live
+}
+
 fn is_not_found(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_claim_is_held_against_the_very_version_that_it_was_made_for() {
+        let live = json!({"kind": "ConfigMap", "metadata": {"name": "n", "uid": "u", "resourceVersion": "7",
+                          "managedFields": []}, "data": {"a": "1"}, "status": {}});
+        let claim = |version: &str, a: &str| json!({"kind": "ConfigMap", "metadata": {"name": "n", "resourceVersion": version}, "data": {"a": a}});
+        assert!(says_the_same(&claim("7", "1"), &live));
+        assert!(!says_the_same(&claim("6", "1"), &live), "the server must tell");
+        assert!(!says_the_same(&claim("7", "2"), &live));
+    }
 }

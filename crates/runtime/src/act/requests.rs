@@ -39,6 +39,7 @@ pub(super) fn apply(
     name: &str,
     door: Door,
     manager: &str,
+    force: bool,
     intent: &Value,
 ) -> Request {
     let path = object_path(kind, namespace, name);
@@ -46,7 +47,7 @@ pub(super) fn apply(
         Door::Main => "",
         Door::Status => "/status",
     };
-    http::Request::patch(format!("{path}{door}?fieldManager={manager}&force=true"))
+    http::Request::patch(format!("{path}{door}?fieldManager={manager}&force={force}"))
         .header(http::header::CONTENT_TYPE, "application/apply-patch+yaml")
         .header(http::header::ACCEPT, "application/json")
         .body(body(intent))
@@ -55,6 +56,21 @@ pub(super) fn apply(
 
 pub(super) fn create(kind: &Kind, namespace: Option<&str>, manager: &str, object: &Value) -> Request {
     http::Request::post(format!("{}?fieldManager={manager}", kind.collection_path(namespace)))
+        .header(http::header::CONTENT_TYPE, "application/json")
+        .header(http::header::ACCEPT, "application/json")
+        .body(body(object))
+        .map_err(kube::Error::HttpError)
+}
+
+/// Writes all of it, if the version in it is still the live one.
+pub(super) fn replace(
+    kind: &Kind,
+    namespace: Option<&str>,
+    name: &str,
+    manager: &str,
+    object: &Value,
+) -> Request {
+    http::Request::put(format!("{}?fieldManager={manager}", object_path(kind, namespace, name)))
         .header(http::header::CONTENT_TYPE, "application/json")
         .header(http::header::ACCEPT, "application/json")
         .body(body(object))

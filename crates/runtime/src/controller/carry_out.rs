@@ -1,13 +1,15 @@
 //! The steps of a plan, carried out one after the other; the first that fails ends the turn.
 
+use super::actions::Answer;
 use super::owning::Parent;
 use super::running::Running;
 use super::turn::either;
-use crate::act::{ActError, Done, Door, stamp_of};
+use crate::act::{ActError, Done, Door, keep_initial, stamp_of};
 use crate::cache::AnyObject;
 use crate::key::Key;
 use crate::kind::{Kind, Object};
-use crate::plan::{Action, Plan, Step};
+use crate::plan::{Action, Effect, Plan, Step};
+use crate::reason::Reason;
 use std::sync::Arc;
 
 impl<K: Object> Running<K> {
@@ -15,28 +17,36 @@ impl<K: Object> Running<K> {
         let mut all = Done::Unchanged;
         for step in plan.steps() {
             let done = self.step(parent, step).await?;
-            let action = &step.action;
-            let what = format!(
-                "{} {} {}: {}",
-                action.verb(),
-                action.kind(),
-                parent.key_of(action),
-                step.reason.message()
-            );
+            let effect = &step.effect;
+            let what = match effect.kind() {
+                Some(kind) => format!("{} {kind} {}", effect.verb(), parent.key_of(effect)),
+                None => effect.to_string(),
+            };
+            let what = format!("{what}: {}", step.reason.message());
             self.say_if(done, parent, false, step.reason.clone().saying(what));
             all = either(all, done);
+            if done == Done::Changed && matches!(effect, Effect::Claim { .. }) {
+                // What follows was decided before the claim was made.
+                break;
+            }
         }
         Ok(all)
     }
 
     async fn step(&self, parent: &Parent, step: &Step) -> Result<Done, ActError> {
-        let action = &step.action;
-        let kind = action.kind();
+        let effect = &step.effect;
+        let kind = match effect {
+            Effect::Act(action) => return self.ask_for(parent, action, &step.reason),
+            Effect::Apply { kind, .. }
+            | Effect::CreateOnce { kind, .. }
+            | Effect::Claim { kind, .. }
+            | Effect::Delete { kind, .. } => kind,
+        };
         let store = self.owned.get(kind).ok_or_else(|| ActError::Undeclared(kind.kind.clone()))?;
-        if action.name().is_empty() {
+        if effect.name().is_empty() {
             return Err(ActError::Nameless(kind.kind.clone()));
         }
-        let key = parent.key_of(action);
+        let key = parent.key_of(effect);
         if !parent.can_own(&key) {
             return Err(ActError::Elsewhere { kind: kind.kind.clone(), key });
         }
@@ -49,20 +59,38 @@ impl<K: Object> Running<K> {
             }
         }
         let turn = &parent.key;
-        match (action, &live) {
-            (Action::Apply { object, .. }, live) => {
-                let intent = parent.mark(&key, object);
+        match (effect, &live) {
+            (Effect::Apply { object, initially, .. }, live) => {
+                let mut intent = parent.mark(&key, object);
+                if let Some(live) = live.as_ref().filter(|_| !initially.is_empty()) {
+                    intent = keep_initial(&intent, initially, &live.to_json(), self.hand.manager());
+                }
                 self.hand.apply(kind, &key, Door::Main, &intent, live.as_ref(), turn).await
             }
-            (Action::CreateOnce { object, generate, .. }, None) => {
+            (Effect::Claim { object, .. }, live) => {
+                let whole = parent.mark_whole(&key, object);
+                self.hand.claim(kind, &key, &whole, live.as_ref(), turn).await
+            }
+            (Effect::CreateOnce { object, generate, .. }, None) => {
                 self.hand.create(kind, &key, &parent.mark(&key, object), generate, turn).await
             }
-            (Action::Delete { .. }, Some(live)) => match stamp_of(live.meta()) {
+            (Effect::Delete { .. }, Some(live)) => match stamp_of(live.meta()) {
                 Some(stamp) => self.hand.delete(kind, &key, &stamp, turn).await,
                 None => Ok(Done::Unchanged),
             },
-            (Action::CreateOnce { .. }, Some(_)) | (Action::Delete { .. }, None) => Ok(Done::Unchanged),
+            (Effect::CreateOnce { .. }, Some(_)) | (Effect::Delete { .. }, None) | (Effect::Act(_), _) => {
+                Ok(Done::Unchanged)
+            }
         }
+    }
+
+    /// Asks for an action. Nothing is written yet, so the turn goes on; when it has ended there is another.
+    fn ask_for(&self, parent: &Parent, action: &Action, reason: &Reason) -> Result<Done, ActError> {
+        if self.actions.ask(&parent.key, &parent.uid, action)? == Answer::Queued {
+            let what = format!("act {} {}: {}", action.name(), action.key(), reason.message());
+            self.say_if(Done::Changed, parent, false, reason.clone().saying(what));
+        }
+        Ok(Done::Unchanged)
     }
 
     fn check_ours(

@@ -5,7 +5,11 @@
 //! - `running`: the workers and their queue
 //! - `turn`: one turn for one object; `prepare`, `carry_out`, `prune` and `report` are its steps
 
+mod actions;
 mod carry_out;
+mod counts;
+mod facts;
+mod outside;
 mod owning;
 mod prepare;
 mod prune;
@@ -14,12 +18,15 @@ mod running;
 mod triggers;
 mod turn;
 
+pub use counts::{BOUNDS, Counts, Ended, Times};
+pub use outside::{Context, Failure};
 pub use owning::Adoption;
 pub(crate) use owning::CONTROLLER_LABEL;
 pub(crate) use running::Runnable;
 pub(crate) use running::{Ground, Started};
 pub use turn::{Next, Turn, TurnError};
 
+use crate::act::Conflicts;
 use crate::cache::{AnyStore, Cache};
 use crate::kind::{Kind, Object};
 use crate::plan::Plan;
@@ -27,10 +34,15 @@ use crate::queue::Backoff;
 use crate::reason::Refusal;
 use crate::relation::Relation;
 use crate::seen::Seen;
+use actions::Do;
+use facts::Poller;
 use futures::future::BoxFuture;
-use std::collections::BTreeSet;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 type Decide<K> = Arc<dyn Fn(&K, &Seen) -> Result<Plan, Refusal> + Send + Sync>;
 type Reconcile<K> = Arc<dyn Fn(Arc<K>, Turn<K>) -> BoxFuture<'static, Result<Next, TurnError>> + Send + Sync>;
@@ -49,13 +61,29 @@ pub struct Controller<K> {
     mode: Mode<K>,
     undo: Option<Decide<K>>,
     owns: Vec<Watched>,
-    sees: Vec<(Watched, Relate<K>)>,
+    /// And whether objects refer to those that they see, by name.
+    sees: Vec<(Watched, Relate<K>, bool)>,
     prunes: BTreeSet<Kind>,
     prunes_precious: BTreeSet<Kind>,
     concurrency: usize,
     adoption: Adoption,
     backoff: Backoff,
+    turn_within: Duration,
+    at_least_every: Option<Duration>,
+    counts: Arc<Counts>,
+    actions: BTreeMap<String, Do<K>>,
+    action_concurrency: usize,
+    conflicts: Conflicts,
+    pause: String,
+    facts: BTreeMap<String, Poller<K>>,
+    fact_concurrency: usize,
 }
+
+/// The annotation that pauses, unless said otherwise.
+const PAUSE: &str = "windlass.dev/paused";
+
+/// So long a turn may take, unless said otherwise: longer than any request should.
+const TURN_WITHIN: Duration = Duration::from_secs(300);
 
 /// A kind that the controller watches besides its own, and how to open its store.
 #[derive(Clone)]
@@ -128,6 +156,15 @@ impl<K: Object> Controller<K> {
             concurrency: 1,
             adoption: Adoption::default(),
             backoff: Backoff::default(),
+            turn_within: TURN_WITHIN,
+            at_least_every: None,
+            counts: Arc::default(),
+            actions: BTreeMap::new(),
+            action_concurrency: 4,
+            conflicts: Conflicts::default(),
+            pause: PAUSE.to_owned(),
+            facts: BTreeMap::new(),
+            fact_concurrency: 8,
         }
     }
 
@@ -146,7 +183,27 @@ impl<K: Object> Controller<K> {
 
     /// Its decisions look at objects of this kind, which others own. Watch and index follow from the relation.
     pub fn sees<C: Object>(mut self, relation: impl Fn(&K) -> Relation + Send + Sync + 'static) -> Self {
-        self.sees.push((Watched::new::<C>(), Arc::new(relation)));
+        self.sees.push((Watched::new::<C>(), Arc::new(relation), false));
+        self
+    }
+
+    /// Its objects refer to objects of this kind by name: Secrets, ConfigMaps, other custom resources. Watch and index follow
+    /// from it. While one is missing, the condition [`ReferencesResolved`](crate::conditions::REFERENCES_RESOLVED) says
+    /// which, and a decision that reads it by [`Seen::referred`] is refused until it is there.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::{Pod, Secret};
+    /// # use windlass::{Controller, Plan, Refusal, Relation, Seen};
+    /// fn decide(pod: &Pod, seen: &Seen) -> Result<Plan, Refusal> {
+    ///     let _login = seen.referred::<Secret>("login")?;
+    ///     Ok(Plan::complete())
+    /// }
+    /// let controller = Controller::deciding(decide).refers::<Secret>(|_| Relation::named("login"));
+    /// let refusal = decide(&Pod::default(), &Seen::nothing()).unwrap_err();
+    /// assert_eq!(refusal.to_string(), "ReferenceMissing: Secret login is not there");
+    /// ```
+    pub fn refers<C: Object>(mut self, relation: impl Fn(&K) -> Relation + Send + Sync + 'static) -> Self {
+        self.sees.push((Watched::new::<C>(), Arc::new(relation), true));
         self
     }
 
@@ -173,6 +230,100 @@ impl<K: Object> Controller<K> {
         self
     }
 
+    /// An action that its plans may ask for by this name: an idempotent function, given the object as it is when it starts
+    /// and the plan's arguments. It runs beside the turns, which go on, and is cut off when the controller stops or no longer
+    /// leads. See [`Action`](crate::Action).
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use windlass::{Controller, Plan};
+    /// # use std::sync::Arc;
+    /// # fn decide(_: &ConfigMap, _: &windlass::Seen) -> Result<Plan, windlass::Refusal> { Ok(Plan::complete()) }
+    /// async fn dump(database: &str) -> Result<usize, std::io::Error> {
+    ///     Ok(database.len()) // and so on
+    /// }
+    /// let controller = Controller::deciding(decide).action("backup", |map: Arc<ConfigMap>, _args, _context| async move {
+    ///     Ok(dump(map.metadata.name.as_deref().unwrap_or_default()).await?)
+    /// });
+    /// ```
+    pub fn action<A, F, T>(mut self, name: impl Into<String>, action: A) -> Self
+    where
+        A: Fn(Arc<K>, Value, Context) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<T, Failure>> + Send + 'static,
+        T: Serialize,
+    {
+        let action: Do<K> = Arc::new(move |object, args, context| {
+            let done = action(object, args, context);
+            Box::pin(async move { Ok(serde_json::to_value(done.await?)?) })
+        });
+        self.actions.insert(name.into(), action);
+        self
+    }
+
+    /// How many actions run at once, over all objects; by default four.
+    pub fn action_concurrency(mut self, workers: usize) -> Self {
+        self.action_concurrency = workers.max(1);
+        self
+    }
+
+    /// A fact about the world outside the cluster, found out for each object by a function that is called so often, and may
+    /// take so long. Decisions read it by [`Seen::fact`]; when it changes, there is a turn.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use windlass::{Controller, Fact, Plan, Reason, Refusal, Seen};
+    /// # use std::{sync::Arc, time::Duration};
+    /// fn decide(_: &ConfigMap, seen: &Seen) -> Result<Plan, Refusal> {
+    ///     Ok(match seen.fact::<u64>("lag")? {
+    ///         Fact::Known { value, .. } => Plan::complete().status(serde_json::json!({ "lag": value })),
+    ///         Fact::Unknown { why } => Plan::waiting(Reason::new("LagUnknown", why)),
+    ///     })
+    /// }
+    /// let controller = Controller::deciding(decide).fact(
+    ///     "lag",
+    ///     |_map: Arc<ConfigMap>, _context| async { Ok(7u64) }, // asks the database, and so on
+    ///     Duration::from_secs(10),
+    ///     Duration::from_secs(2),
+    /// );
+    /// ```
+    pub fn fact<T, P, F>(
+        mut self,
+        name: impl Into<String>,
+        poll: P,
+        every: Duration,
+        within: Duration,
+    ) -> Self
+    where
+        T: Serialize,
+        P: Fn(Arc<K>, Context) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<T, Failure>> + Send + 'static,
+    {
+        let poll = move |object, context| {
+            let polled = poll(object, context);
+            Box::pin(async move { Ok(serde_json::to_value(polled.await?)?) }) as BoxFuture<'static, _>
+        };
+        // At once and for ever would be a loop that does nothing else.
+        let every = every.max(Duration::from_millis(1));
+        self.facts.insert(name.into(), Poller { poll: Arc::new(poll), every, within });
+        self
+    }
+
+    /// How many polls run at once, over all objects and facts; by default eight.
+    pub fn fact_concurrency(mut self, workers: usize) -> Self {
+        self.fact_concurrency = workers.max(1);
+        self
+    }
+
+    /// The annotation that pauses an object when it is `"true"`; by default `windlass.dev/paused`.
+    ///
+    /// For a paused object nothing is written but its `Paused` condition: nothing is applied, pruned or begun, and if it is
+    /// being deleted nothing is undone, so that its finalizer holds it until it is no longer paused. Whoever pauses an object
+    /// wants its world left alone, most of all when it is about to go. Actions that run go on, and facts are polled.
+    pub fn paused_by(mut self, annotation: impl Into<String>) -> Self {
+        self.pause = annotation.into();
+        self
+    }
+
     /// How many objects are worked on at once; never one object twice.
     pub fn concurrency(mut self, workers: usize) -> Self {
         self.concurrency = workers.max(1);
@@ -185,10 +336,35 @@ impl<K: Object> Controller<K> {
         self
     }
 
+    /// What happens when somebody else holds a field of a child that a plan wants otherwise; by default it is taken over.
+    pub fn conflicts(mut self, conflicts: Conflicts) -> Self {
+        self.conflicts = conflicts;
+        self
+    }
+
     /// How long an object whose turn failed waits.
     pub fn backoff(mut self, backoff: Backoff) -> Self {
         self.backoff = backoff;
         self
+    }
+
+    /// How long one turn may take; by default five minutes. One that takes longer is cut off, reported and tried again: what
+    /// it may have written is read live first. A decision that never returns cannot be cut off.
+    pub fn turn_within(mut self, limit: Duration) -> Self {
+        self.turn_within = limit;
+        self
+    }
+
+    /// The longest time between two turns for one object, whether something changed or not. By default there is none: what
+    /// matters is watched.
+    pub fn at_least_every(mut self, interval: Duration) -> Self {
+        self.at_least_every = Some(interval);
+        self
+    }
+
+    /// What its turns come to, from now on.
+    pub fn counts(&self) -> Arc<Counts> {
+        self.counts.clone()
     }
 
     /// Whether it can be run.
@@ -216,7 +392,7 @@ impl<K: Object> Controller<K> {
 impl<K> std::fmt::Debug for Controller<K> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let owns: Vec<_> = self.owns.iter().map(|watched| &watched.kind.kind).collect();
-        let sees: Vec<_> = self.sees.iter().map(|(watched, _)| &watched.kind.kind).collect();
+        let sees: Vec<_> = self.sees.iter().map(|(watched, _, _)| &watched.kind.kind).collect();
         f.debug_struct("Controller")
             .field("name", &self.name)
             .field("owns", &owns)

@@ -3,7 +3,7 @@
 use crate::cache::{AnyObject, owner_uids};
 use crate::key::Key;
 use crate::kind::Kind;
-use crate::plan::{Action, Plan};
+use crate::plan::{Effect, Plan};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -36,14 +36,26 @@ pub(crate) struct Parent {
 
 impl Parent {
     /// The key that a step of this parent's plan means.
-    pub(crate) fn key_of(&self, action: &Action) -> Key {
-        let namespace = action.namespace().or(self.key.namespace()).filter(|_| action.kind().namespaced);
-        Key::new(self.key.cluster().clone(), namespace, action.name())
+    pub(crate) fn key_of(&self, effect: &Effect) -> Key {
+        let namespaced = effect.kind().is_some_and(|kind| kind.namespaced);
+        let namespace = effect.namespace().or(self.key.namespace()).filter(|_| namespaced);
+        Key::new(self.key.cluster().clone(), namespace, effect.name())
     }
 
     /// Whether a child there can name this parent: owners are in the same namespace, or in none.
     pub(crate) fn can_own(&self, key: &Key) -> bool {
         self.key.namespace().is_none() || self.key.namespace() == key.namespace()
+    }
+
+    /// As [`Parent::mark`], for an object that is written whole: what others marked stays.
+    pub(crate) fn mark_whole(&self, key: &Key, object: &Value) -> Value {
+        let mut marked = self.mark(key, object);
+        let others = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+        let others = others.into_iter().flatten().filter(|owner| owner["uid"] != *self.uid);
+        if let Some(owners) = marked["metadata"]["ownerReferences"].as_array_mut() {
+            owners.extend(others.cloned());
+        }
+        marked
     }
 
     /// The object with the marks of this parent.
@@ -100,8 +112,8 @@ impl Parent {
         let wanted: BTreeSet<Key> = plan
             .steps()
             .iter()
-            .filter(|step| step.action.kind() == kind && !matches!(step.action, Action::Delete { .. }))
-            .map(|step| self.key_of(&step.action))
+            .filter(|step| step.effect.kind() == Some(kind) && !matches!(step.effect, Effect::Delete { .. }))
+            .map(|step| self.key_of(&step.effect))
             .collect();
         let unwanted = children.into_iter().filter(|child| {
             let meta = child.meta();

@@ -4,7 +4,7 @@ use super::owning::Parent;
 use super::running::Running;
 use crate::act::{ActError, Done, Door};
 use crate::kind::{Kind, Object};
-use crate::plan::{Action, Plan};
+use crate::plan::{Effect, Plan};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -62,5 +62,5 @@ impl<K: Object> Running<K> {
 }
 
 fn makes_something(plan: &Plan) -> bool {
-    plan.steps().iter().any(|step| !matches!(step.action, Action::Delete { .. }))
+    plan.steps().iter().any(|step| !matches!(step.effect, Effect::Delete { .. } | Effect::Act(_)))
 }

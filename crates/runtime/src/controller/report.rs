@@ -4,8 +4,8 @@ use super::owning::Parent;
 use super::running::Running;
 use crate::act::{ActError, Done, Door, own_fields};
 use crate::cache::AnyObject;
-use crate::conditions::{Standing, conditions};
-use crate::kind::Object;
+use crate::conditions::{REFERENCES_RESOLVED, Standing, conditions, paused, references};
+use crate::kind::{Kind, Object};
 use crate::plan::Plan;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
@@ -25,20 +25,79 @@ impl<K: Object> Running<K> {
         let said = plan.and_then(Plan::reported).cloned();
         let before = || own_fields(&live_json, &self.name, Door::Status)?.get_mut("status").map(Value::take);
         let mut status = said.clone().or_else(before);
-        let claims = plan.map(Plan::claims).unwrap_or_default();
-        let had = live_json.pointer("/status/conditions").cloned().unwrap_or_default();
-        let had: Vec<Condition> = serde_json::from_value(had).unwrap_or_default();
-        let kept = conditions(standing, claims, &had, object.meta().generation, self.clock.now());
-        if let Ok(kept) = serde_json::to_value(kept)
-            && has_conditions::<K>(&live_json, status.as_ref(), &kept)
+        let mut stated = plan.map(Plan::stated).unwrap_or_default().to_vec();
+        if let Some(missing) = self.missing_references(&object)
+            && stated.iter().all(|one| one.of != REFERENCES_RESOLVED)
+        {
+            stated.push(references(&missing));
+        }
+        let had = had_conditions(&live_json);
+        let kept = conditions(standing, &stated, &had, object.meta().generation, self.clock.now());
+        self.write_status(parent, &live, &live_json, &mut status, kept).await
+    }
+
+    async fn write_status(
+        &self,
+        parent: &Parent,
+        live: &Arc<dyn AnyObject>,
+        live_json: &Value,
+        status: &mut Option<Value>,
+        conditions: Vec<Condition>,
+    ) -> Result<Done, ActError> {
+        if let Ok(kept) = serde_json::to_value(conditions)
+            && has_conditions::<K>(live_json, status.as_ref(), &kept)
         {
             status.get_or_insert_with(|| json!({}))["conditions"] = kept;
         }
-        let Some(status) = status else { return Ok(Done::Unchanged) };
+        let Some(status) = status.take() else { return Ok(Done::Unchanged) };
         let mut intent = parent.intent(None, &Default::default());
         intent["status"] = status;
-        self.hand.apply(&self.kind, &parent.key, Door::Status, &intent, Some(&live), &parent.key).await
+        self.hand.apply(&self.kind, &parent.key, Door::Status, &intent, Some(live), &parent.key).await
     }
+
+    /// Says that the object is paused, and leaves all else as it was reported.
+    pub(super) async fn report_pause(&self, parent: &Parent) -> Result<Done, ActError> {
+        let Some(object) = self.primary.get(&parent.key) else { return Ok(Done::Unchanged) };
+        let live: Arc<dyn AnyObject> = object.clone();
+        let live_json = live.to_json();
+        let mut status = own_fields(&live_json, &self.name, Door::Status)
+            .and_then(|mut own| Some(own.get_mut("status")?.take()));
+        let had = had_conditions(&live_json);
+        // Only our own stay ours: those of others are not to be taken over.
+        let ours = status.as_ref().map(own_types).unwrap_or_default();
+        let ours: Vec<Condition> = had.into_iter().filter(|one| ours.contains(&one.type_)).collect();
+        let why = match object.meta().deletion_timestamp.is_some() {
+            true => format!("annotation {} pauses it, and its deletion", self.pause),
+            false => format!("annotation {} pauses it", self.pause),
+        };
+        let kept = paused(&ours, &why, object.meta().generation, self.clock.now());
+        self.write_status(parent, &live, &live_json, &mut status, kept).await
+    }
+
+    /// What an object refers to that is not there; `None` where nothing is said about references.
+    fn missing_references(&self, object: &K) -> Option<Vec<(Kind, String)>> {
+        let mut missing = None;
+        for related in self.related.iter().filter(|related| related.refers) {
+            let relation = related.of(object);
+            let found = related.store.select(&relation);
+            let is_there = |name: &str| found.iter().any(|one| one.meta().name.as_deref() == Some(name));
+            let not_there = relation.names().filter(|name| !is_there(name));
+            let not_there = not_there.map(|name| (related.kind.clone(), name.to_owned()));
+            missing.get_or_insert_with(Vec::new).extend(not_there);
+        }
+        missing
+    }
+}
+
+fn had_conditions(live: &Value) -> Vec<Condition> {
+    let had = live.pointer("/status/conditions").cloned().unwrap_or_default();
+    serde_json::from_value(had).unwrap_or_default()
+}
+
+/// The types of the conditions in a status.
+fn own_types(status: &Value) -> Vec<String> {
+    let conditions = status.get("conditions").and_then(Value::as_array).into_iter().flatten();
+    conditions.filter_map(|one| Some(one.get("type")?.as_str()?.to_owned())).collect()
 }
 
 /// Whether the type's status has room for conditions: whether they survive being read as that type.

@@ -1,10 +1,13 @@
 //! A controller at work: its stores, its queue and its workers.
 
+use super::actions::Actions;
+use super::facts::Facts;
 use super::triggers::{self, Doorbell, Related};
 use super::turn::TurnError;
-use super::{Adoption, ConfigError, Controller, Decide, Mode};
+use super::{Adoption, ConfigError, Controller, Counts, Decide, Ended, Mode, Next};
 use crate::act::{Hand, Schemas, chain};
 use crate::cache::{AnyStore, Cache, Store};
+use crate::election::Leadership;
 use crate::events::Recorder;
 use crate::key::Key;
 use crate::kind::{Kind, Object};
@@ -16,6 +19,7 @@ use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::task::JoinSet;
 use windlass_clock::Clock;
 
@@ -25,12 +29,20 @@ pub(crate) struct Ground {
     pub(crate) cache: Cache,
     pub(crate) clock: Clock,
     pub(crate) schemas: Arc<Schemas>,
+    /// Whether this process leads, where there is an election.
+    pub(crate) leadership: Option<Leadership>,
 }
 
 /// A controller whose kind is forgotten, as a manager holds it.
 pub(crate) trait Runnable: Send {
     fn name(&self) -> &str;
     fn check(&self) -> Result<(), ConfigError>;
+    /// What its turns come to.
+    #[allow(dead_code, reason = "for whoever exports metrics")]
+    fn counts(&self) -> Arc<Counts>;
+    /// How many turns it runs at once.
+    #[allow(dead_code, reason = "for whoever exports metrics")]
+    fn concurrency(&self) -> usize;
     /// Declares its watches and connects its queue; nothing runs yet.
     fn prepare(self: Box<Self>, ground: &Ground, recorder: Recorder) -> Box<dyn Started>;
 }
@@ -41,6 +53,9 @@ pub(crate) trait Started: Send {
     fn work(&self, tasks: &mut JoinSet<()>);
     /// Lets its workers end after their current turns.
     fn stop(&self);
+    /// Whose turns are awaited.
+    #[allow(dead_code, reason = "for whoever exports metrics")]
+    fn queue(&self) -> &Queue<Key>;
 }
 
 impl<K: Object> Runnable for Controller<K> {
@@ -52,6 +67,14 @@ impl<K: Object> Runnable for Controller<K> {
         Self::check(self)
     }
 
+    fn counts(&self) -> Arc<Counts> {
+        Self::counts(self)
+    }
+
+    fn concurrency(&self) -> usize {
+        self.concurrency
+    }
+
     fn prepare(self: Box<Self>, ground: &Ground, recorder: Recorder) -> Box<dyn Started> {
         let name: Arc<str> = self.name.as_str().into();
         let queue = Queue::new(ground.clock.clone(), self.backoff);
@@ -61,7 +84,8 @@ impl<K: Object> Runnable for Controller<K> {
         let related: Vec<Related<K>> = self
             .sees
             .iter()
-            .map(|(watched, relate)| Related {
+            .map(|(watched, relate, refers)| Related {
+                refers: *refers,
                 kind: watched.kind.clone(),
                 store: (watched.open)(&ground.cache),
                 relate: relate.clone(),
@@ -76,10 +100,16 @@ impl<K: Object> Runnable for Controller<K> {
             ground.cache.clone(),
             name.clone(),
             ground.clock.clone(),
-        );
+        )
+        .conflicts(self.conflicts);
         let doorbell =
             Doorbell { controller: name.clone(), queue: queue.clone(), ledgers: hand.ledgers().clone() };
         triggers::connect(&doorbell, &primary, &stores, &related);
+        let clock = &ground.clock;
+        let actions = Actions::new(self.actions, self.action_concurrency, clock.clone(), self.backoff);
+        let facts = Facts::new(self.facts, self.fact_concurrency, clock.clone());
+        let (actions, facts) = (Arc::new(actions), Arc::new(facts));
+        triggers::connect_outside(&primary, &actions, &facts);
         let finalizer = format!("windlass.dev/{name}");
         Box::new(Arc::new(Running {
             name,
@@ -90,6 +120,9 @@ impl<K: Object> Runnable for Controller<K> {
             prunes: self.prunes,
             adoption: self.adoption,
             concurrency: self.concurrency,
+            turn_within: self.turn_within,
+            at_least_every: self.at_least_every,
+            counts: self.counts,
             primary,
             owned,
             related,
@@ -97,6 +130,10 @@ impl<K: Object> Runnable for Controller<K> {
             queue,
             recorder,
             clock: ground.clock.clone(),
+            actions,
+            facts,
+            leadership: ground.leadership.clone(),
+            pause: self.pause,
         }))
     }
 }
@@ -111,6 +148,9 @@ pub(super) struct Running<K> {
     pub(super) prunes: BTreeSet<Kind>,
     pub(super) adoption: Adoption,
     concurrency: usize,
+    turn_within: Duration,
+    at_least_every: Option<Duration>,
+    counts: Arc<Counts>,
     pub(super) primary: Arc<Store<K>>,
     pub(super) owned: BTreeMap<Kind, Arc<dyn AnyStore>>,
     pub(super) related: Arc<Vec<Related<K>>>,
@@ -118,6 +158,10 @@ pub(super) struct Running<K> {
     pub(super) queue: Queue<Key>,
     pub(super) recorder: Recorder,
     pub(super) clock: Clock,
+    pub(super) actions: Arc<Actions<K>>,
+    pub(super) facts: Arc<Facts<K>>,
+    pub(super) leadership: Option<Leadership>,
+    pub(super) pause: String,
 }
 
 impl<K: Object> Started for Arc<Running<K>> {
@@ -125,10 +169,26 @@ impl<K: Object> Started for Arc<Running<K>> {
         for _ in 0..self.concurrency {
             tasks.spawn(self.clone().work_until_stopped());
         }
+        if !self.actions.is_empty() {
+            for _ in 0..self.actions.concurrency {
+                tasks.spawn(self.clone().work_on_actions());
+            }
+        }
+        if !self.facts.is_empty() {
+            for _ in 0..self.facts.concurrency {
+                tasks.spawn(self.clone().work_on_facts());
+            }
+        }
     }
 
     fn stop(&self) {
         self.queue.shutdown();
+        self.actions.stop();
+        self.facts.stop();
+    }
+
+    fn queue(&self) -> &Queue<Key> {
+        &self.queue
     }
 }
 
@@ -136,37 +196,63 @@ impl<K: Object> Running<K> {
     async fn work_until_stopped(self: Arc<Self>) {
         while let Some(taken) = self.queue.next().await {
             let key = Key::clone(&taken);
-            // A panic ends its turn and nothing else: what the turn shares is behind locks that do not poison.
             self.hand.ledgers().begin(&key);
-            let turn = AssertUnwindSafe(self.turn(&key)).catch_unwind().await;
+            self.counts.began();
+            let began = self.clock.moment();
+            let turn = self.guarded_turn(&key).await;
             if self.hand.ledgers().end(&key) {
                 self.queue.add(key.clone(), taken.priority());
             }
-            match turn {
-                Ok(Ok(next)) => {
-                    self.queue.forget(&key);
-                    if let Some(after) = next.after() {
-                        self.queue.add_at(key, self.clock.moment() + after, Priority::NORMAL);
-                    }
-                }
-                Ok(Err(error)) => self.retry(key, &chain(&error), error.is_conflict()),
-                Err(panic) => self.retry(key, &TurnError::Panic(panic_text(&*panic)).to_string(), false),
-            }
+            let ended = self.what_next(key, turn);
+            self.counts.ended(ended, self.clock.moment() - began);
         }
     }
 
-    fn retry(&self, key: Key, why: &str, expected: bool) {
-        let delay = self.queue.retry(key.clone());
+    /// A turn that ends in time, and whose panic ends it and nothing else: what it shares is behind locks that do not poison.
+    async fn guarded_turn(self: &Arc<Self>, key: &Key) -> Result<Next, TurnError> {
+        let turn = AssertUnwindSafe(self.turn(key)).catch_unwind();
+        match self.clock.timeout(self.turn_within, turn).await {
+            Ok(Ok(ended)) => ended,
+            Ok(Err(panic)) => Err(TurnError::Panic(panic_text(&*panic))),
+            Err(_) => Err(TurnError::Timeout(self.turn_within)),
+        }
+    }
+
+    /// Queues the key again if it is to be looked at without a change.
+    fn what_next(&self, key: Key, turn: Result<Next, TurnError>) -> Ended {
+        let error = match turn {
+            Ok(next) => {
+                self.queue.forget(&key);
+                let longest = self.at_least_every.filter(|_| self.primary.get(&key).is_some());
+                let after = next.after().into_iter().chain(longest).min();
+                if let Some(after) = after {
+                    self.queue.add_at(key, self.clock.moment() + after, Priority::NORMAL);
+                }
+                return if next.after().is_some() { Ended::RequeueAfter } else { Ended::Success };
+            }
+            Err(error) => error,
+        };
         let (controller, kind) = (&*self.name, &self.kind.kind);
-        if expected {
+        let why = chain(&error);
+        if error.is_terminal() {
+            self.queue.forget(&key);
+            tracing::warn!(controller, kind, object = %key, "not tried again until something changes: {why}");
+        } else if let Some(after) = error.retry_after() {
+            self.queue.forget(&key);
+            self.queue.add_at(key.clone(), self.clock.moment() + after, Priority::NORMAL);
+            tracing::warn!(controller, kind, object = %key, ?after, "trying again: {why}");
+        } else if error.is_conflict() {
+            let delay = self.queue.retry(key.clone());
             tracing::debug!(controller, kind, object = %key, ?delay, "trying again: {why}");
         } else {
+            let delay = self.queue.retry(key.clone());
             tracing::warn!(controller, kind, object = %key, ?delay, "trying again: {why}");
         }
+        error.ended()
     }
 }
 
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+pub(super) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(ToString::to_string);
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }

@@ -1,6 +1,8 @@
 //! From a change in the cache to the keys that it concerns: the object itself, its owner, and whoever is related to it.
 
 use super::Relate;
+use super::actions::Actions;
+use super::facts::Facts;
 use crate::act::Ledgers;
 use crate::cache::{AnyObject, AnyStore, Changed, Store, face};
 use crate::key::Key;
@@ -38,6 +40,8 @@ pub(super) struct Related<K> {
     pub(super) kind: Kind,
     pub(super) store: Arc<dyn AnyStore>,
     pub(super) relate: Relate<K>,
+    /// Whether objects refer to those it names, and miss the ones that are not there.
+    pub(super) refers: bool,
     pub(super) index: Arc<Mutex<ReverseIndex>>,
 }
 
@@ -78,6 +82,29 @@ pub(super) fn connect<K: Object>(
             }
         }));
     }
+}
+
+/// Has facts about objects found out, and what is known of those that are gone forgotten.
+pub(super) fn connect_outside<K: Object>(
+    primary: &Arc<Store<K>>,
+    actions: &Arc<Actions<K>>,
+    facts: &Arc<Facts<K>>,
+) {
+    if actions.is_empty() && facts.is_empty() {
+        return;
+    }
+    let (actions, facts) = (actions.clone(), facts.clone());
+    primary.listen(Arc::new(move |changed| {
+        let declared = |object: &Arc<dyn AnyObject>| (object.meta().uid.clone(), object.meta().generation);
+        match &changed.new {
+            None => {
+                actions.forget(&changed.key);
+                facts.forget(&changed.key);
+            }
+            Some(new) if changed.old.as_ref().map(declared) != Some(declared(new)) => facts.ask(&changed.key),
+            Some(_) => {}
+        }
+    }));
 }
 
 fn connect_primary<K: Object>(doorbell: &Doorbell, primary: &Arc<Store<K>>, related: &Arc<Vec<Related<K>>>) {

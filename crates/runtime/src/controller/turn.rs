@@ -1,7 +1,7 @@
 //! One turn for one object: observe, decide, act, report; and again, on what was written, until nothing is.
 
 use super::running::Running;
-use super::{Mode, owning::Parent};
+use super::{Ended, Mode, owning::Parent};
 use crate::act::{ActError, Done, Hand};
 use crate::conditions::Standing;
 use crate::events::About;
@@ -10,6 +10,7 @@ use crate::kind::Object;
 use crate::plan::Plan;
 use crate::reason::{Reason, Refusal};
 use crate::seen::Seen;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -50,9 +51,15 @@ pub enum TurnError {
     /// The code of the decision panicked.
     #[error("the decision panicked: {0}")]
     Panic(String),
+    /// It took longer than a turn may.
+    #[error("the turn took longer than {0:?} and was cut off")]
+    Timeout(Duration),
     /// A reconciler's own error.
     #[error("the reconciler failed")]
     Custom(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A reconciler's own error that trying again does not mend: nothing is done until something changes.
+    #[error("the reconciler failed, and will not try again until something changes")]
+    Terminal(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl TurnError {
@@ -61,8 +68,46 @@ impl TurnError {
         Self::Custom(error.into())
     }
 
+    /// A reconciler's own error that trying again does not mend: the object waits for a change.
+    pub fn terminal(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Terminal(error.into())
+    }
+
+    /// Whether trying again without a change is pointless.
+    pub fn is_terminal(&self) -> bool {
+        match self {
+            Self::Terminal(_) => true,
+            Self::Act(error) => error.is_mistake(),
+            _ => false,
+        }
+    }
+
     pub(super) fn is_conflict(&self) -> bool {
         matches!(self, Self::Act(ActError::Conflict(_)))
+    }
+
+    /// When to try again, if it says so itself.
+    pub(super) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Act(ActError::Contested { retry_after, .. }) => Some(*retry_after),
+            _ => None,
+        }
+    }
+
+    /// Whether a claim came too late.
+    fn is_lost_claim(&self) -> bool {
+        matches!(self, Self::Act(ActError::Conflict(failed)) if failed.verb == "claim")
+    }
+
+    /// As it is counted.
+    pub(super) fn ended(&self) -> Ended {
+        match self {
+            Self::Panic(_) => Ended::Panic,
+            Self::Timeout(_) => Ended::Timeout,
+            error if error.is_terminal() => Ended::Terminal,
+            error if error.is_conflict() => Ended::Requeue,
+            _ => Ended::Error,
+        }
     }
 }
 
@@ -115,18 +160,22 @@ impl<K> std::fmt::Debug for Turn<K> {
 impl<K: Object> Running<K> {
     /// One turn for the object under a key.
     pub(super) async fn turn(self: &Arc<Self>, key: &Key) -> Result<Next, TurnError> {
+        let mut lost = None;
         for _ in 0..PASSES {
             self.hand.settle_doubts(key).await?;
             self.hand.ledgers().look(key);
             let Some(object) = self.primary.get(key) else {
                 return Ok(Next::on_change());
             };
-            let (done, next) = self.pass(key, object).await?;
-            if done == Done::Unchanged {
-                return Ok(next);
+            match self.pass(key, object).await {
+                Ok((Done::Unchanged, next)) => return Ok(next),
+                Ok((Done::Changed, _)) => {}
+                // Somebody was faster: what they wrote is read, and decided on.
+                Err(error) if error.is_lost_claim() => lost = Some(error),
+                Err(error) => return Err(error),
             }
         }
-        Err(TurnError::Unsettled)
+        Err(lost.unwrap_or(TurnError::Unsettled))
     }
 
     async fn pass(self: &Arc<Self>, key: &Key, object: Arc<K>) -> Result<(Done, Next), TurnError> {
@@ -136,6 +185,9 @@ impl<K: Object> Running<K> {
             uid: object.meta().uid.clone().unwrap_or_default(),
             controller: self.name.clone(),
         };
+        if self.is_paused(object.meta()) {
+            return Ok((self.report_pause(&parent).await?, Next::on_change()));
+        }
         let deleting = object.meta().deletion_timestamp.is_some();
         let decide = match &self.mode {
             Mode::Reconciling(reconcile) if !deleting || self.undo.is_none() => {
@@ -183,6 +235,11 @@ impl<K: Object> Running<K> {
         Ok((done, next_of(&decision, &seen)))
     }
 
+    fn is_paused(&self, meta: &ObjectMeta) -> bool {
+        let annotation = meta.annotations.as_ref().and_then(|all| all.get(&self.pause));
+        annotation.is_some_and(|paused| paused == "true")
+    }
+
     /// Everything that the decision may look at.
     pub(super) fn observe(&self, object: &K) -> Seen {
         let mut seen = Seen::at(self.clock.now());
@@ -191,8 +248,16 @@ impl<K: Object> Running<K> {
             seen.declare(kind, store.owned_by(uid));
         }
         for related in self.related.iter() {
-            seen.declare(&related.kind, related.store.select(&related.of(object)));
+            let relation = related.of(object);
+            let found = related.store.select(&relation);
+            if related.refers {
+                seen.refer(&related.kind, relation.names(), &found);
+            }
+            seen.declare(&related.kind, found);
         }
+        let key = Key::of(self.primary.cluster().clone(), object.meta());
+        seen.actions_were(self.actions.names().cloned(), self.actions.outcomes(&key, uid));
+        seen.facts_are(self.facts.about(&key, uid));
         seen
     }
 

@@ -3,12 +3,14 @@
 //! A decision builds one; the [`Controller`](crate::Controller) carries it out. It holds only the steps that are valid
 //! now, each with its reason.
 
+mod action;
 mod generated;
 mod show;
 mod step;
 
+pub use action::{Action, Guard, Outcome};
 pub use generated::{Generate, GenerateError};
-pub use step::{Action, Step};
+pub use step::{Effect, Step};
 
 use crate::kind::{Kind, Object};
 use crate::reason::Reason;
@@ -24,7 +26,7 @@ pub struct Plan {
     steps: Vec<Step>,
     waits: Vec<Wait>,
     status: Option<Value>,
-    conditions: Vec<Claim>,
+    conditions: Vec<Stated>,
     events: Vec<Note>,
     look_again: Option<Duration>,
 }
@@ -64,7 +66,7 @@ impl From<Timestamp> for Until {
 
 /// A condition that the plan sets, beside those that the library keeps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Claim {
+pub struct Stated {
     /// The condition's type.
     pub of: String,
     /// Whether it holds; `None` is unknown.
@@ -107,8 +109,27 @@ impl Plan {
 
     /// Makes an object be as given. Fields that it leaves out are left to others, or removed if they were ours.
     pub fn apply<K: Object>(mut self, object: K, reason: impl Into<Reason>) -> Self {
-        let action = Action::Apply { kind: Kind::of::<K>(), object: intent(&object) };
-        self.steps.push(Step { action, reason: reason.into() });
+        let (kind, object) = (Kind::of::<K>(), intent(&object));
+        let effect = Effect::Apply { kind, object, initially: Vec::new() };
+        self.steps.push(Step { effect, reason: reason.into() });
+        self
+    }
+
+    /// Of the object that was applied last, the field at this JSON pointer is set when the object is created, and then left
+    /// to whoever changes it: an autoscaler's replicas. The pointer leads through objects, not into lists.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
+    /// # use windlass::{Plan, Reason};
+    /// let mut shop = Deployment::default();
+    /// shop.metadata.name = Some("shop".into());
+    /// shop.spec = Some(DeploymentSpec { replicas: Some(3), ..Default::default() });
+    /// let plan = Plan::complete().apply(shop, Reason::new("Runs", "runs the shop")).initially("/spec/replicas");
+    /// ```
+    pub fn initially(mut self, pointer: impl Into<String>) -> Self {
+        if let Some(Step { effect: Effect::Apply { initially, .. }, .. }) = self.steps.last_mut() {
+            initially.push(pointer.into());
+        }
         self
     }
 
@@ -119,15 +140,59 @@ impl Plan {
         generate: Generate,
         reason: impl Into<Reason>,
     ) -> Self {
-        let action = Action::CreateOnce { kind: Kind::of::<K>(), object: intent(&object), generate };
-        self.steps.push(Step { action, reason: reason.into() });
+        let effect = Effect::CreateOnce { kind: Kind::of::<K>(), object: intent(&object), generate };
+        self.steps.push(Step { effect, reason: reason.into() });
+        self
+    }
+
+    /// Writes down intent that cannot be observed, such as who was elected or which version to go back to: creates the
+    /// object, or changes it if it is still at the version that was seen. To change one, clone what was seen and change the
+    /// clone; one without a resourceVersion is created.
+    ///
+    /// A claim ends the turn: the steps after it are not carried out, and the next decision is made on what was claimed. If
+    /// somebody was faster, nothing is written and the decision is made again, on what they wrote. A claim that is as it
+    /// should be already ends nothing.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use windlass::{Plan, Reason, Refusal, Seen};
+    /// fn elect(first: &str, seen: &Seen) -> Result<Plan, Refusal> {
+    ///     let why = Reason::new("Elects", "somebody must lead");
+    ///     match seen.get::<ConfigMap>("leader")? {
+    ///         None => {
+    ///             let mut leader = ConfigMap::default();
+    ///             leader.metadata.name = Some("leader".into());
+    ///             leader.data = Some([("is".to_owned(), first.to_owned())].into());
+    ///             Ok(Plan::complete().claim(leader, why))
+    ///         }
+    ///         Some(leader) => Ok(Plan::complete().claim((*leader).clone(), why)), // and so on
+    ///     }
+    /// }
+    /// let plan = elect("a", &Seen::nothing()).unwrap();
+    /// assert_eq!(plan.applied::<ConfigMap>("leader").unwrap().data.unwrap()["is"], "a");
+    /// ```
+    pub fn claim<K: Object>(mut self, object: K, reason: impl Into<Reason>) -> Self {
+        let version = object.meta().resource_version.clone();
+        let mut object = intent(&object);
+        if let (Some(version), Some(meta)) = (version, object.get_mut("metadata")) {
+            meta["resourceVersion"] = version.into();
+        }
+        let effect = Effect::Claim { kind: Kind::of::<K>(), object };
+        self.steps.push(Step { effect, reason: reason.into() });
+        self
+    }
+
+    /// Has an action done, beside the turn; see [`Action`]. Later decisions see what became of it by
+    /// [`Seen::action`](crate::Seen::action).
+    pub fn action(mut self, action: Action, reason: impl Into<Reason>) -> Self {
+        self.steps.push(Step { effect: Effect::Act(action), reason: reason.into() });
         self
     }
 
     /// Deletes an object that is ours, if it is there.
     pub fn delete<K: Object>(mut self, name: impl Into<String>, reason: impl Into<Reason>) -> Self {
-        let action = Action::Delete { kind: Kind::of::<K>(), namespace: None, name: name.into() };
-        self.steps.push(Step { action, reason: reason.into() });
+        let effect = Effect::Delete { kind: Kind::of::<K>(), namespace: None, name: name.into() };
+        self.steps.push(Step { effect, reason: reason.into() });
         self
     }
 
@@ -141,7 +206,7 @@ impl Plan {
 
     /// Sets a condition of one's own, beside `Ready`, `Progressing` and `Degraded`.
     pub fn condition(mut self, of: impl Into<String>, holds: bool, reason: impl Into<Reason>) -> Self {
-        self.conditions.push(Claim { of: of.into(), holds: Some(holds), reason: reason.into() });
+        self.conditions.push(Stated { of: of.into(), holds: Some(holds), reason: reason.into() });
         self
     }
 
@@ -190,7 +255,7 @@ impl Plan {
     }
 
     /// The conditions that it sets itself.
-    pub fn claims(&self) -> &[Claim] {
+    pub fn stated(&self) -> &[Stated] {
         &self.conditions
     }
 
@@ -209,12 +274,22 @@ impl Plan {
         waits.chain(self.look_again).min()
     }
 
-    /// The object that the plan applies or creates under a name; for tests.
+    /// The actions that it asks for.
+    pub fn actions(&self) -> impl Iterator<Item = &Action> {
+        self.steps.iter().filter_map(|step| match &step.effect {
+            Effect::Act(action) => Some(action),
+            _ => None,
+        })
+    }
+
+    /// The object that the plan applies, creates or claims under a name; for tests.
     pub fn applied<K: Object>(&self, name: &str) -> Option<K> {
         let kind = Kind::of::<K>();
-        self.steps.iter().find_map(|step| match &step.action {
-            Action::Apply { kind: of, object } | Action::CreateOnce { kind: of, object, .. }
-                if *of == kind && step.action.name() == name =>
+        self.steps.iter().find_map(|step| match &step.effect {
+            Effect::Apply { kind: of, object, .. }
+            | Effect::CreateOnce { kind: of, object, .. }
+            | Effect::Claim { kind: of, object }
+                if *of == kind && step.effect.name() == name =>
             {
                 serde_json::from_value(object.clone()).ok()
             }
@@ -226,16 +301,17 @@ impl Plan {
     pub fn deletes<K: Object>(&self, name: &str) -> bool {
         let kind = Kind::of::<K>();
         self.steps.iter().any(|step| {
-            matches!(&step.action, Action::Delete { .. })
-                && *step.action.kind() == kind
-                && step.action.name() == name
+            matches!(&step.effect, Effect::Delete { .. })
+                && step.effect.kind() == Some(&kind)
+                && step.effect.name() == name
         })
     }
 
     /// The reason of the step about this object; for tests.
     pub fn reason_for<K: Object>(&self, name: &str) -> Option<&Reason> {
         let kind = Kind::of::<K>();
-        let step = self.steps.iter().find(|step| *step.action.kind() == kind && step.action.name() == name);
+        let step =
+            self.steps.iter().find(|step| step.effect.kind() == Some(&kind) && step.effect.name() == name);
         step.map(|step| &step.reason)
     }
 
@@ -306,6 +382,18 @@ mod tests {
         assert_eq!(plan.reason_for::<ConfigMap>("settings").unwrap().name(), "Configures");
         assert_eq!(plan.reported(), Some(&serde_json::json!({"phase": "Up"})));
         assert!(plan.is_complete());
+    }
+
+    #[test]
+    fn a_claim_keeps_the_version_that_was_seen_and_nothing_else_of_the_servers() {
+        let mut seen = settings("v");
+        seen.metadata.resource_version = Some("7".into());
+        seen.metadata.uid = Some("u".into());
+        let plan = Plan::complete().claim(seen, why("Elects"));
+        let claimed = plan.applied::<ConfigMap>("settings").unwrap();
+        assert_eq!(claimed.metadata.resource_version.as_deref(), Some("7"));
+        assert_eq!(claimed.metadata.uid, None);
+        assert!(plan.to_string().contains("claim ConfigMap settings"), "{plan}");
     }
 
     #[test]

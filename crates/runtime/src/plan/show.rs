@@ -1,7 +1,25 @@
 //! A plan as people read it: one line per step, with its reason, and nothing secret.
 
-use super::{Plan, Until};
+use super::{Effect, Plan, Until};
 use std::fmt;
+
+/// Its verb and what it is about, such as `apply ConfigMap settings`.
+impl fmt::Display for Effect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ", self.verb())?;
+        if let Some(kind) = self.kind() {
+            write!(f, "{kind} ")?;
+        }
+        if let Some(namespace) = self.namespace() {
+            write!(f, "{namespace}/")?;
+        }
+        f.write_str(self.name())?;
+        if let Self::Act(action) = self {
+            write!(f, " {}", action.key())?;
+        }
+        Ok(())
+    }
+}
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -9,12 +27,7 @@ impl fmt::Display for Plan {
         let steps = self.steps().len();
         write!(f, "{state}, {steps} step{}", if steps == 1 { "" } else { "s" })?;
         for (number, step) in self.steps().iter().enumerate() {
-            let (verb, kind, name) = (step.action.verb(), step.action.kind(), step.action.name());
-            write!(f, "\n{:>3}. {verb} {kind} ", number + 1)?;
-            if let Some(namespace) = step.action.namespace() {
-                write!(f, "{namespace}/")?;
-            }
-            write!(f, "{name} ({})", step.reason)?;
+            write!(f, "\n{:>3}. {} ({})", number + 1, step.effect, step.reason)?;
         }
         for wait in self.waits() {
             write!(f, "\n  waits: {}", wait.reason)?;
@@ -24,9 +37,9 @@ impl fmt::Display for Plan {
                 Until::At(time) => write!(f, ", until {time} at most")?,
             }
         }
-        for claim in self.claims() {
-            let holds = claim.holds.map_or("unknown".to_owned(), |holds| holds.to_string());
-            write!(f, "\n  condition: {} is {holds} ({})", claim.of, claim.reason)?;
+        for stated in self.stated() {
+            let holds = stated.holds.map_or("unknown".to_owned(), |holds| holds.to_string());
+            write!(f, "\n  condition: {} is {holds} ({})", stated.of, stated.reason)?;
         }
         if let Some(status) = self.reported() {
             write!(f, "\n  status: {status}")?;

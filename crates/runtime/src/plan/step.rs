@@ -1,5 +1,6 @@
 //! The steps of a plan: what is to be done to one object, and why.
 
+use super::action::Action;
 use super::generated::Generate;
 use crate::kind::Kind;
 use crate::reason::Reason;
@@ -10,20 +11,22 @@ use serde_json::{Value, json};
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Step {
     /// What to do.
-    pub action: Action,
+    pub effect: Effect,
     /// Why.
     pub reason: Reason,
 }
 
-/// What can be done to an object.
+/// What can be done: to an object, or by an action.
 #[derive(Clone, PartialEq)]
-pub enum Action {
+pub enum Effect {
     /// Make it so, by server-side apply; nothing is sent when it is so already.
     Apply {
         /// Its kind.
         kind: Kind,
         /// The fields that are to be as given.
         object: Value,
+        /// Of these, as JSON pointers, those that are set at creation only.
+        initially: Vec<String>,
     },
     /// Create it if it is not there, with values made up for it; once there, leave it alone.
     CreateOnce {
@@ -34,6 +37,15 @@ pub enum Action {
         /// What to make up.
         generate: Generate,
     },
+    /// Change it if it is still as it was seen, or create it if it is still not there; then the turn begins anew.
+    Claim {
+        /// Its kind.
+        kind: Kind,
+        /// The whole of it, with the resourceVersion that was seen, or without one if there was none.
+        object: Value,
+    },
+    /// Have an action done, beside the turn.
+    Act(Action),
     /// Delete it if it is there and ours.
     Delete {
         /// Its kind.
@@ -45,31 +57,37 @@ pub enum Action {
     },
 }
 
-impl Action {
-    /// The kind of the object it is about.
-    pub fn kind(&self) -> &Kind {
+impl Effect {
+    /// The kind of the object it is about; an action is about none.
+    pub fn kind(&self) -> Option<&Kind> {
         match self {
-            Self::Apply { kind, .. } | Self::CreateOnce { kind, .. } | Self::Delete { kind, .. } => kind,
+            Self::Apply { kind, .. }
+            | Self::CreateOnce { kind, .. }
+            | Self::Claim { kind, .. }
+            | Self::Delete { kind, .. } => Some(kind),
+            Self::Act(_) => None,
         }
     }
 
-    /// The name of the object it is about; empty if the plan's author forgot it.
+    /// The name of the object it is about, empty if the plan's author forgot it; or the action's.
     pub fn name(&self) -> &str {
         match self {
-            Self::Apply { object, .. } | Self::CreateOnce { object, .. } => {
+            Self::Apply { object, .. } | Self::CreateOnce { object, .. } | Self::Claim { object, .. } => {
                 object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default()
             }
             Self::Delete { name, .. } => name,
+            Self::Act(action) => action.name(),
         }
     }
 
     /// The namespace that the plan's author wrote, if any.
     pub fn namespace(&self) -> Option<&str> {
         match self {
-            Self::Apply { object, .. } | Self::CreateOnce { object, .. } => {
+            Self::Apply { object, .. } | Self::CreateOnce { object, .. } | Self::Claim { object, .. } => {
                 object.pointer("/metadata/namespace").and_then(Value::as_str)
             }
             Self::Delete { namespace, .. } => namespace.as_deref(),
+            Self::Act(_) => None,
         }
     }
 
@@ -78,21 +96,28 @@ impl Action {
         match self {
             Self::Apply { .. } => "apply",
             Self::CreateOnce { .. } => "create once",
+            Self::Claim { .. } => "claim",
+            Self::Act(_) => "act",
             Self::Delete { .. } => "delete",
         }
     }
 }
 
 /// Prints objects with whatever a Secret holds blacked out.
-impl std::fmt::Debug for Action {
+impl std::fmt::Debug for Effect {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut out = f.debug_struct(self.verb());
-        out.field("kind", &self.kind().kind);
+        if let Some(kind) = self.kind() {
+            out.field("kind", &kind.kind);
+        }
         match self {
-            Self::Apply { kind, object } => out.field("object", &redacted(kind, object)),
+            Self::Apply { kind, object, .. } | Self::Claim { kind, object } => {
+                out.field("object", &redacted(kind, object))
+            }
             Self::CreateOnce { kind, object, generate } => {
                 out.field("object", &redacted(kind, object)).field("generate", generate)
             }
+            Self::Act(action) => out.field("action", action),
             Self::Delete { namespace, name, .. } => out.field("namespace", namespace).field("name", name),
         };
         out.finish()
@@ -100,13 +125,20 @@ impl std::fmt::Debug for Action {
 }
 
 /// As printed: with whatever a Secret holds blacked out.
-impl Serialize for Action {
+impl Serialize for Effect {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let shown = match self {
-            Self::Apply { kind, object } => json!({"apply": redacted(kind, object)}),
+            Self::Apply { kind, object, initially } if initially.is_empty() => {
+                json!({"apply": redacted(kind, object)})
+            }
+            Self::Apply { kind, object, initially } => {
+                json!({"apply": redacted(kind, object), "initially": initially})
+            }
             Self::CreateOnce { kind, object, generate } => {
                 json!({"createOnce": redacted(kind, object), "generate": generate})
             }
+            Self::Claim { kind, object } => json!({"claim": redacted(kind, object)}),
+            Self::Act(action) => json!({"act": action}),
             Self::Delete { kind, namespace, name } => {
                 json!({"delete": {"kind": kind, "namespace": namespace, "name": name}})
             }

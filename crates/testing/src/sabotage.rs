@@ -22,19 +22,37 @@ pub enum Break {
 }
 
 /// Counts a client's writes and breaks one of them.
-#[derive(Debug, Clone, Default)]
+///
+/// ```
+/// use windlass_testing::sabotage::{Break, Sabotage};
+/// use windlass_testing::{TestCluster, config_map};
+/// # #[tokio::main]
+/// # async fn main() {
+/// let cluster = TestCluster::start();
+/// let sabotage = Sabotage::at(1, Break::LoseAnswer);
+/// let maps: kube::Api<k8s_openapi::api::core::v1::ConfigMap> =
+///     kube::Api::namespaced(sabotage.on(cluster.client()), "default");
+/// assert!(maps.create(&Default::default(), &config_map("a")).await.is_err(), "the answer was lost");
+/// assert!(maps.get("a").await.is_ok(), "and the write took effect");
+/// assert_eq!(sabotage.writes(), ["POST /api/v1/namespaces/default/configmaps"]);
+/// # }
+/// ```
+#[derive(Clone, Default)]
 pub struct Sabotage(Arc<Shared>);
 
-#[derive(Debug, Default)]
+type Then = Arc<dyn Fn() + Send + Sync>;
+
+#[derive(Default)]
 struct Shared {
     state: Mutex<State>,
     killed: Notify,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     writes: Vec<String>,
     plan: Option<(usize, Break)>,
+    after: Option<(usize, Then)>,
     dead: bool,
 }
 
@@ -48,6 +66,13 @@ impl Sabotage {
     pub fn at(number: usize, how: Break) -> Self {
         let sabotage = Self::default();
         sabotage.0.state.lock().plan = Some((number, how));
+        sabotage
+    }
+
+    /// Calls this once the write of this number took effect, before it is answered.
+    pub fn after(number: usize, then: impl Fn() + Send + Sync + 'static) -> Self {
+        let sabotage = Self::default();
+        sabotage.0.state.lock().after = Some((number, Arc::new(then)));
         sabotage
     }
 
@@ -84,6 +109,11 @@ impl Sabotage {
         let lost = |what: &str| Err(kube::Error::Service(what.into()));
         match self.decide(&request) {
             Fate::Passes => client.send(request).await,
+            Fate::Followed(then) => {
+                let answer = client.send(request).await;
+                then();
+                answer
+            }
             // A dead process sends nothing and hears nothing.
             Fate::Dead => std::future::pending().await,
             Fate::Breaks(Break::KillBefore) => self.die().await,
@@ -122,8 +152,10 @@ impl Sabotage {
             return Fate::Passes;
         }
         state.writes.push(format!("{} {}", request.method(), request.uri().path()));
-        match state.plan {
-            Some((number, how)) if number == state.writes.len() => Fate::Breaks(how),
+        let number = state.writes.len();
+        match (&state.plan, &state.after) {
+            (Some((at, how)), _) if *at == number => Fate::Breaks(*how),
+            (_, Some((at, then))) if *at == number => Fate::Followed(then.clone()),
             _ => Fate::Passes,
         }
     }
@@ -134,8 +166,19 @@ fn is_event(path: &str) -> bool {
     path.ends_with("/events") || path.contains("/events/")
 }
 
+impl std::fmt::Debug for Sabotage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let state = self.0.state.lock();
+        f.debug_struct("Sabotage")
+            .field("plan", &state.plan)
+            .field("writes", &state.writes)
+            .finish_non_exhaustive()
+    }
+}
+
 enum Fate {
     Passes,
+    Followed(Then),
     Breaks(Break),
     Dead,
 }

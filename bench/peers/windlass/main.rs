@@ -1,0 +1,29 @@
+//! The bench's operator as it is written with windlass.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use windlass::{Controller, Manager, Plan, Reasoned, Refusal, Seen};
+use windlass_clock::Clock;
+use windlass_tests::greeting::{Greeting, WORKERS, client, note_delay, print_delays};
+
+#[derive(Debug)]
+enum Why {
+    Says,
+}
+
+impl Reasoned for Why {}
+
+fn decide(greeting: &Greeting, _seen: &Seen) -> Result<Plan, Refusal> {
+    note_delay(greeting);
+    Ok(Plan::complete().apply(greeting.child(), Why::Says).status(greeting.said()))
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let client = client("bench-windlass").await?;
+    Manager::new(client, Clock::real())
+        .controller(Controller::deciding(decide).owns::<ConfigMap>().concurrency(WORKERS.into()))
+        .run()
+        .await?;
+    print_delays();
+    Ok(())
+}

@@ -1,0 +1,339 @@
+//! Actions at work: asked for by plans, run beside the turns by workers of their own, never two of one key at once.
+
+use super::outside::{Context, Failure};
+use super::running::{Running, panic_text};
+use crate::act::{ActError, chain};
+use crate::key::Key;
+use crate::kind::Object;
+use crate::plan::{Action, Outcome};
+use crate::queue::{Backoff, Priority, Queue};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+use windlass_clock::{Clock, Timestamp};
+
+/// What an action does.
+pub(super) type Do<K> =
+    Arc<dyn Fn(Arc<K>, Value, Context) -> BoxFuture<'static, Result<Value, Failure>> + Send + Sync>;
+
+/// Actions of one object whose outcome is remembered; more, and the oldest that ended are forgotten.
+const REMEMBERED: usize = 32;
+/// Actions of one object that may be under way; a plan that asks for more must wait.
+const UNDER_WAY: usize = 32;
+
+/// The actions of one controller.
+pub(super) struct Actions<K> {
+    known: BTreeMap<String, Do<K>>,
+    pub(super) concurrency: usize,
+    queue: Queue<Id>,
+    asked: Mutex<HashMap<Key, BTreeMap<Run, Asked>>>,
+    stopped: CancellationToken,
+}
+
+/// One run of an action for one object.
+type Id = (Key, Run);
+/// Its name and its key.
+type Run = (String, String);
+
+struct Asked {
+    /// Of the object that it was asked for: one of the same name is another.
+    uid: String,
+    action: Action,
+    /// Whether it is in the queue, or with a worker.
+    queued: bool,
+    failures: u32,
+    outcome: Outcome,
+}
+
+/// What asking for an action came to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// It will be run.
+    Queued,
+    /// It is under way, or done.
+    Known,
+}
+
+impl<K> Actions<K> {
+    pub(super) fn new(
+        known: BTreeMap<String, Do<K>>,
+        concurrency: usize,
+        clock: Clock,
+        backoff: Backoff,
+    ) -> Self {
+        let queue = Queue::new(clock, backoff);
+        Self { known, concurrency, queue, asked: Mutex::default(), stopped: CancellationToken::new() }
+    }
+
+    /// Stops: what runs is cut off.
+    pub(super) fn stop(&self) {
+        self.queue.shutdown();
+        self.stopped.cancel();
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
+    /// The names that plans can ask for.
+    pub(super) fn names(&self) -> impl Iterator<Item = &String> {
+        self.known.keys()
+    }
+
+    /// What became of the actions of one object.
+    pub(super) fn outcomes(&self, key: &Key, uid: &str) -> BTreeMap<Run, Outcome> {
+        let asked = self.asked.lock();
+        let of_object = asked.get(key).into_iter().flatten().filter(|(_, asked)| asked.uid == uid);
+        of_object.map(|(run, asked)| (run.clone(), asked.outcome.clone())).collect()
+    }
+
+    /// Asks for an action, once however often it is asked.
+    pub(super) fn ask(&self, key: &Key, uid: &str, action: &Action) -> Result<Answer, ActError> {
+        if !self.known.contains_key(action.name()) {
+            return Err(ActError::UnknownAction(action.name().to_owned()));
+        }
+        let run = (action.name().to_owned(), action.key().to_owned());
+        let mut asked = self.asked.lock();
+        let of_object = asked.entry(key.clone()).or_default();
+        if of_object.get(&run).is_some_and(|one| one.uid != uid && !one.queued) {
+            of_object.remove(&run);
+        }
+        match of_object.get_mut(&run) {
+            Some(one) if one.queued || one.outcome.is_done() => return Ok(Answer::Known),
+            Some(one) => {
+                one.queued = true;
+                one.action = action.clone();
+                self.queue.retry((key.clone(), run));
+            }
+            None => {
+                if of_object.values().filter(|one| one.queued).count() >= UNDER_WAY {
+                    return Err(ActError::TooManyActions(UNDER_WAY));
+                }
+                if let Some(oldest) = forget_oldest(of_object) {
+                    self.queue.forget(&(key.clone(), oldest));
+                }
+                let (uid, action) = (uid.to_owned(), action.clone());
+                let one = Asked { uid, action, queued: true, failures: 0, outcome: Outcome::Waiting };
+                of_object.insert(run.clone(), one);
+                self.queue.add((key.clone(), run), Priority::NORMAL);
+            }
+        }
+        Ok(Answer::Queued)
+    }
+
+    /// The object is gone, and what was done for it is of no interest.
+    pub(super) fn forget(&self, key: &Key) {
+        let mut asked = self.asked.lock();
+        if let Some(of_object) = asked.get_mut(key) {
+            // What is queued is found gone when it would start.
+            of_object.retain(|run, one| {
+                if !one.queued {
+                    self.queue.forget(&(key.clone(), run.clone()));
+                }
+                one.queued
+            });
+            if of_object.is_empty() {
+                asked.remove(key);
+            }
+        }
+    }
+
+    fn begin(&self, (key, run): &Id, now: Timestamp) -> Option<(String, Action)> {
+        let mut asked = self.asked.lock();
+        let one = asked.get_mut(key)?.get_mut(run)?;
+        one.outcome = Outcome::Running { since: now };
+        Some((one.uid.clone(), one.action.clone()))
+    }
+
+    fn end(&self, id: &Id, ended: End, now: Timestamp) {
+        let (key, run) = id;
+        let mut asked = self.asked.lock();
+        let Some(one) = asked.get_mut(key).and_then(|runs| runs.get_mut(run)) else { return };
+        one.queued = false;
+        one.failures = if ended.is_failure() { one.failures + 1 } else { 0 };
+        if !ended.is_failure() && !matches!(ended, End::Overtaken(_)) {
+            self.queue.forget(id);
+        }
+        one.outcome = ended.outcome(now, one.failures);
+    }
+}
+
+/// Makes room for one more.
+fn forget_oldest(runs: &mut BTreeMap<Run, Asked>) -> Option<Run> {
+    if runs.len() < REMEMBERED {
+        return None;
+    }
+    let ended = runs.iter().filter(|(_, one)| !one.queued);
+    let oldest = ended.min_by_key(|(_, one)| ended_at(&one.outcome)).map(|(run, _)| run.clone());
+    runs.remove(oldest.as_ref()?);
+    oldest
+}
+
+fn ended_at(outcome: &Outcome) -> Timestamp {
+    match outcome {
+        Outcome::Done { at, .. }
+        | Outcome::Failed { at, .. }
+        | Outcome::TimedOut { at, .. }
+        | Outcome::Overtaken { at, .. } => *at,
+        _ => Timestamp::MAX,
+    }
+}
+
+enum End {
+    Done(Value),
+    Failed(String),
+    TimedOut,
+    Overtaken(String),
+}
+
+impl End {
+    fn is_failure(&self) -> bool {
+        matches!(self, Self::Failed(_) | Self::TimedOut)
+    }
+
+    fn outcome(self, at: Timestamp, times: u32) -> Outcome {
+        match self {
+            Self::Done(said) => Outcome::Done { at, said },
+            Self::Failed(why) => Outcome::Failed { at, why, times },
+            Self::TimedOut => Outcome::TimedOut { at, times },
+            Self::Overtaken(why) => Outcome::Overtaken { at, why },
+        }
+    }
+}
+
+impl<K: Object> Running<K> {
+    /// Runs what was asked for until stopped; then whatever runs is dropped where it is.
+    pub(super) async fn work_on_actions(self: Arc<Self>) {
+        while let Some(taken) = self.actions.queue.next().await {
+            let id: Id = Id::clone(&taken);
+            let Some((uid, action)) = self.actions.begin(&id, self.clock.now()) else { continue };
+            let ended = tokio::select! {
+                biased;
+                () = self.actions.stopped.cancelled() => return,
+                ended = self.run_action(&id.0, &uid, &action) => ended,
+            };
+            if let End::Failed(why) = &ended {
+                tracing::warn!(controller = %self.name, object = %id.0, action = action.name(), key = action.key(), "an action failed: {why}");
+            }
+            self.actions.end(&id, ended, self.clock.now());
+            if self.primary.get(&id.0).is_none() {
+                self.actions.forget(&id.0);
+            }
+            // Given back before the turn that may ask for it again.
+            drop(taken);
+            self.queue.add(id.0, Priority::NORMAL);
+        }
+    }
+
+    async fn run_action(&self, key: &Key, uid: &str, action: &Action) -> End {
+        let Some(what) = self.actions.known.get(action.name()) else {
+            return End::Failed("there is no such action".to_owned());
+        };
+        let object = match self.live_for(key, uid, action).await {
+            Ok(object) => object,
+            Err(ended) => return ended,
+        };
+        let context =
+            Context { client: self.hand.client().clone(), clock: self.clock.clone(), key: key.clone() };
+        let run =
+            AssertUnwindSafe(async { what(object, action.args().clone(), context).await }).catch_unwind();
+        match self.clock.timeout(action.limit(), run).await {
+            Ok(Ok(Ok(said))) => End::Done(said),
+            Ok(Ok(Err(failure))) => End::Failed(failure.chain()),
+            Ok(Err(panic)) => End::Failed(format!("it panicked: {}", panic_text(&*panic))),
+            Err(_) => End::TimedOut,
+        }
+    }
+
+    /// The object as it is at this moment, if the action may still be done for it.
+    async fn live_for(&self, key: &Key, uid: &str, action: &Action) -> Result<Arc<K>, End> {
+        let live = self.hand.read(&self.kind, key).await.map_err(|error| End::Failed(chain(&error)))?;
+        let Some(live) = live else { return Err(End::Overtaken("the object is gone".to_owned())) };
+        let object: K = serde_json::from_value(live.clone())
+            .map_err(|error| End::Failed(format!("the object does not fit its type: {error}")))?;
+        let meta = object.meta();
+        if meta.uid.as_deref() != Some(uid) {
+            return Err(End::Overtaken("another object has the name now".to_owned()));
+        }
+        if let Some(why) = action.guards().iter().find_map(|guard| guard.broken(meta, &live)) {
+            return Err(End::Overtaken(why));
+        }
+        // Last, since it holds for so short a time.
+        if self.leadership.as_ref().is_some_and(|leadership| !leadership.leads()) {
+            return Err(End::Overtaken("another replica may be leading by now".to_owned()));
+        }
+        Ok(Arc::new(object))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    fn actions() -> Actions<ConfigMap> {
+        let nothing: Do<ConfigMap> = Arc::new(|_, _, _| Box::pin(async { Ok(Value::Null) }));
+        Actions::new([("a".to_owned(), nothing)].into(), 1, Clock::real(), Backoff::default())
+    }
+
+    fn key() -> Key {
+        Key::new("c".into(), Some("ns"), "n")
+    }
+
+    fn id(run: &str) -> Id {
+        (key(), ("a".to_owned(), run.to_owned()))
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn asked_again_it_is_the_same_until_it_fails() {
+        let actions = actions();
+        let ask = || actions.ask(&key(), "u", &Action::new("a", "1")).unwrap();
+        assert_eq!([ask(), ask()], [Answer::Queued, Answer::Known]);
+        drop(actions.begin(&id("1"), at(1)).unwrap());
+        assert_eq!(ask(), Answer::Known);
+        actions.end(&id("1"), End::Failed("no".into()), at(2));
+        assert_eq!([ask(), ask()], [Answer::Queued, Answer::Known]);
+        actions.end(&id("1"), End::TimedOut, at(3));
+        assert_eq!(actions.outcomes(&key(), "u")[&id("1").1].failures(), 2);
+        ask();
+        actions.end(&id("1"), End::Done("well".into()), at(4));
+        assert_eq!(ask(), Answer::Known, "done is done");
+        assert!(matches!(actions.ask(&key(), "u", &Action::new("b", "1")), Err(ActError::UnknownAction(_))));
+    }
+
+    #[test]
+    fn an_object_of_the_same_name_has_actions_of_its_own() {
+        let actions = actions();
+        actions.ask(&key(), "u", &Action::new("a", "1")).unwrap();
+        actions.end(&id("1"), End::Done(Value::Null), at(1));
+        assert!(actions.outcomes(&key(), "v").is_empty());
+        assert_eq!(actions.ask(&key(), "v", &Action::new("a", "1")).unwrap(), Answer::Queued);
+    }
+
+    #[test]
+    fn what_ended_long_ago_is_forgotten_and_what_is_under_way_is_bounded() {
+        let actions = actions();
+        for run in 0..REMEMBERED + 5 {
+            let run = format!("{run:03}");
+            actions.ask(&key(), "u", &Action::new("a", &run)).unwrap();
+            actions.end(&id(&run), End::Done(Value::Null), at(1));
+        }
+        assert_eq!(actions.outcomes(&key(), "u").len(), REMEMBERED);
+        for run in 0..UNDER_WAY {
+            actions.ask(&key(), "u", &Action::new("a", format!("more-{run}"))).unwrap();
+        }
+        let more = actions.ask(&key(), "u", &Action::new("a", "one too many"));
+        assert!(matches!(more, Err(ActError::TooManyActions(_))));
+        actions.forget(&key());
+        assert_eq!(actions.outcomes(&key(), "u").len(), UNDER_WAY, "those under way are not lost sight of");
+    }
+}

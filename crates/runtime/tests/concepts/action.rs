@@ -1,0 +1,203 @@
+//! Named actions: run beside the turns, once per key, guarded, bounded in time, and over when the operator is.
+
+use crate::ground::{Ground, Thing, ThingStatus, Why};
+use kube::ResourceExt;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::time::Duration;
+use windlass::{Action, Controller, Failure, Guard, Outcome, Plan, Refusal, Seen};
+
+const QUICK: Duration = Duration::from_secs(10);
+
+/// Asks for a backup of each size, and shows what became of it.
+fn backup_of_each_size(thing: &Thing, seen: &Seen, limit: Duration) -> Result<Plan, Refusal> {
+    let key = thing.spec.size.to_string();
+    let outcome = seen.action("backup", &key)?;
+    let phase = match &outcome {
+        Outcome::Done { said, .. } => format!("done {said}"),
+        Outcome::Failed { why, .. } => format!("failed {why}"),
+        other => format!("{other:?}").split(' ').next().unwrap_or_default().to_owned(),
+    };
+    let plan = match outcome.is_done() {
+        true => Plan::complete(),
+        false => Plan::waiting(Why::Awaited),
+    };
+    let backup = Action::new("backup", key).with(thing.spec.size).within(limit);
+    let backup = backup.only_if(Guard::same_spec(thing));
+    let status = ThingStatus { phase: Some(phase), ..Default::default() };
+    Ok(plan.action(backup, Why::Needed).status(status))
+}
+
+async fn phase(ground: &Ground, name: &str) -> String {
+    let thing = ground.here::<Thing>().get(name).await.unwrap();
+    thing.status.and_then(|status| status.phase).unwrap_or_default()
+}
+
+async fn until_phase(ground: &Ground, name: &str, is: &str) {
+    ground.until(&format!("{name} is {is}"), || async { phase(ground, name).await == is }).await;
+}
+
+/// What actions did, in order.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Log {
+    fn says(&self, line: impl Into<String>) {
+        self.0.lock().push(line.into());
+    }
+
+    fn lines(&self) -> Vec<String> {
+        self.0.lock().clone()
+    }
+}
+
+#[tokio::test]
+async fn an_action_is_done_once_per_key_and_its_outcome_is_seen() {
+    let ground = Ground::new().await;
+    let log = Log::default();
+    let logs = log.clone();
+    let controller =
+        Controller::deciding(|thing: &Thing, seen: &Seen| backup_of_each_size(thing, seen, QUICK)).action(
+            "backup",
+            move |thing: Arc<Thing>, args, _| {
+                logs.says(format!("{} {args}", thing.name_any()));
+                async move { Ok(format!("of {args}")) }
+            },
+        );
+    ground.thing("a", 3).await;
+    let operator = ground.run(controller);
+    until_phase(&ground, "a", "done \"of 3\"").await;
+    ground.until_condition("a", "Ready", "True", "AsDeclared").await;
+    ground.until_silent().await;
+    assert_eq!(log.lines(), ["a 3"]);
+    ground.resize("a", 4).await;
+    until_phase(&ground, "a", "done \"of 4\"").await;
+    ground.resize("a", 3).await;
+    until_phase(&ground, "a", "done \"of 3\"").await;
+    assert_eq!(log.lines(), ["a 3", "a 4"], "3 was done already");
+    let events = ground.events("a").await;
+    assert!(events.iter().any(|(_, message)| message == "act backup 3: needed"), "{events:?}");
+    operator.stop().await;
+}
+
+#[tokio::test]
+async fn an_action_that_hangs_is_cut_off_and_holds_nobody_up_and_one_that_fails_is_tried_again() {
+    let ground = Ground::new().await;
+    let log = Log::default();
+    let logs = log.clone();
+    let controller = Controller::deciding(|thing: &Thing, seen: &Seen| {
+        backup_of_each_size(thing, seen, Duration::from_millis(300))
+    })
+    .action("backup", move |thing: Arc<Thing>, _, _| {
+        let name = thing.name_any();
+        logs.says(&name);
+        let times = logs.lines().iter().filter(|line| **line == name).count();
+        async move {
+            match (name.as_str(), times) {
+                ("hangs", 1) => std::future::pending().await,
+                ("panics", 1) => panic!("not this time"),
+                ("fails", 1..3) => Err(Failure::new("not yet")),
+                (_, times) => Ok(times),
+            }
+        }
+    });
+    for name in ["hangs", "fails", "panics", "goes"] {
+        ground.thing(name, 1).await;
+    }
+    let _operator = ground.run(controller);
+    until_phase(&ground, "goes", "done 1").await;
+    assert!(!phase(&ground, "hangs").await.starts_with("done"), "it hangs meanwhile");
+    until_phase(&ground, "panics", "done 2").await;
+    until_phase(&ground, "fails", "done 3").await;
+    until_phase(&ground, "hangs", "done 2").await;
+}
+
+#[tokio::test]
+async fn never_two_of_one_key_at_once_however_often_it_is_asked_for() {
+    let ground = Ground::new().await;
+    let log = Log::default();
+    let logs = log.clone();
+    let controller = Controller::deciding(|thing: &Thing, seen: &Seen| {
+        let outcome = seen.action("slow", "same")?;
+        let plan = if outcome.is_done() { Plan::complete() } else { Plan::waiting(Why::Awaited) };
+        let about = thing.spec.about.clone();
+        let status = ThingStatus { phase: about, ..Default::default() };
+        Ok(plan.action(Action::new("slow", "same"), Why::Needed).status(status))
+    })
+    .action("slow", move |_: Arc<Thing>, _, context: windlass::Context| {
+        let logs = logs.clone();
+        async move {
+            logs.says("begins");
+            context.clock().sleep(Duration::from_millis(150)).await;
+            logs.says("ends");
+            Ok(())
+        }
+    });
+    ground.thing("a", 1).await;
+    let _operator = ground.run(controller);
+    for turn in 0..10 {
+        let about = format!("turn {turn}");
+        ground.merge::<Thing>("a", serde_json::json!({"spec": {"about": about}})).await;
+        until_phase(&ground, "a", &about).await;
+    }
+    ground.until_condition("a", "Ready", "True", "AsDeclared").await;
+    assert_eq!(log.lines(), ["begins", "ends"]);
+}
+
+#[tokio::test]
+async fn a_guard_is_asked_when_the_action_starts() {
+    let ground = Ground::new().await;
+    let log = Log::default();
+    let logs = log.clone();
+    // One at a time: the second waits while the first runs, and its object changes meanwhile.
+    let controller =
+        Controller::deciding(|thing: &Thing, seen: &Seen| backup_of_each_size(thing, seen, QUICK))
+            .action("backup", move |thing: Arc<Thing>, args, context: windlass::Context| {
+                logs.says(format!("{} {args}", thing.name_any()));
+                async move {
+                    if thing.name_any() == "first" {
+                        context.clock().sleep(Duration::from_millis(400)).await;
+                    }
+                    Ok(())
+                }
+            })
+            .action_concurrency(1);
+    ground.thing("first", 1).await;
+    let _operator = ground.run(controller);
+    ground.until("the first runs", || async { log.lines() == ["first 1"] }).await;
+    ground.thing("second", 1).await;
+    ground.until_condition("second", "Ready", "False", "Awaited").await;
+    ground.resize("second", 2).await;
+    until_phase(&ground, "second", "done null").await;
+    assert_eq!(log.lines(), ["first 1", "second 2"], "what was asked for size 1 was not done");
+}
+
+#[tokio::test]
+async fn stopping_cuts_an_action_off() {
+    struct Cut(Log);
+    impl Drop for Cut {
+        fn drop(&mut self) {
+            self.0.says("cut");
+        }
+    }
+    let ground = Ground::new().await;
+    let log = Log::default();
+    let logs = log.clone();
+    let controller =
+        Controller::deciding(|thing: &Thing, seen: &Seen| backup_of_each_size(thing, seen, QUICK)).action(
+            "backup",
+            move |_: Arc<Thing>, _, _| {
+                let logs = logs.clone();
+                async move {
+                    logs.says("begins");
+                    let _cut = Cut(logs);
+                    std::future::pending::<Result<(), Failure>>().await
+                }
+            },
+        );
+    ground.thing("a", 1).await;
+    let operator = ground.run(controller);
+    ground.until("it runs", || async { log.lines() == ["begins"] }).await;
+    operator.stop().await;
+    assert_eq!(log.lines(), ["begins", "cut"]);
+}

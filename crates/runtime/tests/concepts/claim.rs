@@ -1,0 +1,106 @@
+//! A claim: intent that cannot be observed, written by compare-and-swap before anything follows from it.
+
+use crate::ground::{Ground, HERE, Thing, Why, entry, map, of};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::ResourceExt;
+use serde_json::json;
+use windlass::{Controller, Plan, Refusal, Seen};
+use windlass_apiserver::faults::{Act, Effect, Pattern, Which};
+
+/// The first that is asked for is elected, and stays so while it is within the size; whoever is elected is announced.
+fn decide(thing: &Thing, seen: &Seen) -> Result<Plan, Refusal> {
+    let name = of(thing, "elected");
+    let wanted = thing.spec.size;
+    let plan = Plan::complete();
+    let elected = match seen.get::<ConfigMap>(&name)? {
+        None => {
+            return Ok(plan
+                .claim(map(name, "is", wanted), Why::Needed)
+                .apply(announced(thing, wanted), Why::Needed));
+        }
+        Some(elected) => elected,
+    };
+    let is: i32 = entry(&elected, "is").and_then(|is| is.parse().ok()).unwrap_or_default();
+    let mut next = (*elected).clone();
+    if is > wanted {
+        next.data = Some([("is".to_owned(), wanted.to_string())].into());
+    }
+    Ok(plan.claim(next, Why::Needed).apply(announced(thing, is.min(wanted)), Why::Needed))
+}
+
+fn announced(thing: &Thing, who: i32) -> ConfigMap {
+    map(of(thing, "announced"), "is", who)
+}
+
+fn controller() -> Controller<Thing> {
+    Controller::deciding(decide).owns::<ConfigMap>()
+}
+
+async fn says(ground: &Ground, name: &str) -> Option<String> {
+    let map = ground.here::<ConfigMap>().get_opt(name).await.unwrap()?;
+    entry(&map, "is")
+}
+
+#[tokio::test]
+async fn a_claim_is_made_before_what_follows_from_it_and_once() {
+    let ground = Ground::new().await;
+    ground.thing("a", 3).await;
+    let operator = ground.run(controller());
+    ground.until_condition("a", "Ready", "True", "AsDeclared").await;
+    ground.until_silent().await;
+    let writes = ground.writes();
+    assert_eq!(writes[0], "create configmaps/ a-elected", "{writes:?}");
+    assert_eq!(writes[1], "patch configmaps/ a-announced", "{writes:?}");
+    assert_eq!(writes.len(), 3, "and the status: {writes:?}");
+    ground.resize("a", 5).await;
+    ground.until_silent().await;
+    assert_eq!(says(&ground, "a-elected").await.unwrap(), "3", "who is elected stays so");
+    ground.resize("a", 2).await;
+    ground
+        .until("another is announced", || async {
+            says(&ground, "a-announced").await.as_deref() == Some("2")
+        })
+        .await;
+    assert_eq!(says(&ground, "a-elected").await.unwrap(), "2");
+    let elected = ground.here::<ConfigMap>().get("a-elected").await.unwrap();
+    assert_eq!(elected.owner_references()[0].name, "a", "it belongs to the thing");
+    operator.stop().await;
+}
+
+#[tokio::test]
+async fn who_was_slower_decides_again_on_what_the_other_wrote() {
+    let ground = Ground::new().await;
+    ground.thing("a", 3).await;
+    // Just before the operator's claim arrives, another made the same one.
+    let another = ground.here::<ConfigMap>();
+    let owner = ground.here::<Thing>().get("a").await.unwrap();
+    let mut faster = map("a-elected", "is", 1);
+    faster.metadata.namespace = Some(HERE.into());
+    faster.metadata.owner_references = Some(vec![
+        serde_json::from_value(json!({"apiVersion": "test.windlass.dev/v1", "kind": "Thing", "name": "a",
+                                      "uid": owner.uid().unwrap()}))
+        .unwrap(),
+    ]);
+    let handle = tokio::runtime::Handle::current();
+    let created = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
+    let done = created.clone();
+    let call = Effect::Call(std::sync::Arc::new(move |_| {
+        let (another, faster, done) = (another.clone(), faster.clone(), done.clone());
+        handle.spawn(async move {
+            another.create(&Default::default(), &faster).await.unwrap();
+            done.add_permits(1);
+        });
+    }));
+    let claims = Pattern::writes().verbs(&["create"]).resource("configmaps").user(crate::ground::OPERATOR);
+    let faults = ground.api.faults();
+    faults.add(claims.clone().then(Which::Nth(1), Act::Before(call)));
+    faults.add(claims.then(Which::Nth(1), Act::Delay(std::time::Duration::from_millis(100))));
+    let _operator = ground.run(controller());
+    ground
+        .until("the other's is announced", || async {
+            says(&ground, "a-announced").await.as_deref() == Some("1")
+        })
+        .await;
+    assert_eq!(created.available_permits(), 1);
+    assert_eq!(says(&ground, "a-elected").await.unwrap(), "1", "what the other wrote stands");
+}

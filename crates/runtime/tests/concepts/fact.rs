@@ -1,0 +1,92 @@
+//! Facts from pollers: known, or unknown and then awaited; a change is a turn; nobody asks about what is gone.
+
+use crate::ground::{Ground, Thing, ThingStatus, Why};
+use kube::api::DeleteParams;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::time::Duration;
+use windlass::{Controller, Fact, Failure, Plan, Refusal, Seen};
+
+/// Shows the lag, and waits while it is not known.
+fn decide(_: &Thing, seen: &Seen) -> Result<Plan, Refusal> {
+    Ok(match seen.fact::<i64>("lag")? {
+        Fact::Known { value, .. } => {
+            Plan::complete().status(ThingStatus { phase: Some(value.to_string()), ..Default::default() })
+        }
+        Fact::Unknown { why } => Plan::waiting(windlass::Reason::from(Why::Awaited).saying(why)),
+    })
+}
+
+async fn until_phase(ground: &Ground, is: &str) {
+    ground
+        .until(&format!("a is {is}"), || async {
+            let thing = ground.here::<Thing>().get("a").await.unwrap();
+            thing.status.and_then(|status| status.phase).as_deref() == Some(is)
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn a_fact_is_waited_for_and_a_change_of_it_is_a_turn() {
+    let ground = Ground::new().await;
+    // Below zero it cannot be told; far below, there is no answer at all.
+    let lag = Arc::new(AtomicI64::new(-1));
+    let polls = Arc::new(AtomicUsize::new(0));
+    let (polled, counted) = (lag.clone(), polls.clone());
+    let controller = Controller::deciding(decide).fact(
+        "lag",
+        move |_: Arc<Thing>, _| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            let lag = polled.load(Ordering::SeqCst);
+            async move {
+                match lag {
+                    -1 => Err(Failure::new("no replica")),
+                    ..-1 => std::future::pending().await,
+                    lag => Ok(lag),
+                }
+            }
+        },
+        Duration::from_millis(20),
+        Duration::from_millis(50),
+    );
+    ground.thing("a", 1).await;
+    let operator = ground.run(controller);
+    let says = |message: &'static str| {
+        let ground = &ground;
+        async move {
+            let holds = || async {
+                let ready = ground.condition("a", "Ready").await;
+                ready.is_some_and(|ready| ready.status == "False" && ready.message.contains(message))
+            };
+            ground.until(message, holds).await;
+        }
+    };
+    says("no replica").await;
+    lag.store(7, Ordering::SeqCst);
+    until_phase(&ground, "7").await;
+    ground.until_condition("a", "Ready", "True", "AsDeclared").await;
+    // Asked again and again, and the same each time: nothing is written.
+    ground.until_silent().await;
+    let (asked, written) = (polls.load(Ordering::SeqCst), ground.writes().len());
+    ground.until("it is asked again", || async { polls.load(Ordering::SeqCst) > asked + 3 }).await;
+    assert_eq!(ground.writes().len(), written);
+    lag.store(8, Ordering::SeqCst);
+    until_phase(&ground, "8").await;
+    lag.store(-2, Ordering::SeqCst);
+    says("not done after 50ms").await;
+    ground.here::<Thing>().delete("a", &DeleteParams::default()).await.unwrap();
+    let clock = windlass_clock::Clock::real();
+    clock.sleep(Duration::from_millis(150)).await;
+    let asked = polls.load(Ordering::SeqCst);
+    clock.sleep(Duration::from_millis(150)).await;
+    assert_eq!(polls.load(Ordering::SeqCst), asked, "nobody asks about what is gone");
+    operator.stop().await;
+}
+
+#[tokio::test]
+async fn reading_a_fact_that_nobody_polls_is_an_error_and_not_unknown() {
+    let ground = Ground::new().await;
+    ground.thing("a", 1).await;
+    let _operator = ground.run(Controller::deciding(decide));
+    ground.until_condition("a", "Degraded", "True", "Unseen").await;
+}

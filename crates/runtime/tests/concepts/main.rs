@@ -1,0 +1,12 @@
+//! What a user of the library can say, each on the embedded API: one file per concept.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+mod action;
+mod claim;
+mod fact;
+mod fields;
+mod ground;
+mod pause;
+mod references;
+mod turns;

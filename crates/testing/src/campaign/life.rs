@@ -1,0 +1,131 @@
+//! One life: the operator, which may be killed and started again, and the user.
+
+use super::place::Place;
+use super::state::State;
+use super::{Campaign, Fault};
+use crate::TestCluster;
+use crate::difference;
+use crate::sabotage::Sabotage;
+use anyhow::{Context, bail, ensure};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use windlass::Manager;
+use windlass_clock::Clock;
+
+/// How a life ended.
+#[derive(Debug)]
+pub(super) struct Ended {
+    /// What was there at the end.
+    pub(super) state: State,
+    /// The operator's writes, over all its incarnations, as `METHOD path`.
+    pub(super) writes: Vec<String>,
+}
+
+/// The names by which the embedded API knows the operator: before a crash, and after it.
+pub(super) const OPERATORS: [&str; 2] = ["operator", "operator again"];
+
+/// How long the operator must be silent for its work to count as done; longer where nothing else tells that it is.
+const SILENCE: Duration = Duration::from_millis(80);
+const LONG_SILENCE: Duration = Duration::from_millis(300);
+
+impl<O, L, F> Campaign<O, L>
+where
+    O: Fn(Manager) -> Manager + Send + Sync + 'static,
+    L: Fn(TestCluster) -> F + Send + Sync + 'static,
+    F: Future<Output = anyhow::Result<()>> + Send + 'static,
+{
+    /// Lives once. With `expected`, waits for that state instead of for silence alone.
+    pub(super) async fn live(
+        &self,
+        fault: Option<(Fault, usize)>,
+        expected: Option<&State>,
+    ) -> anyhow::Result<Ended> {
+        let cluster = (self.world)().await?;
+        cluster.install(self.kinds.clone()).await?;
+        let sabotage = fault.map_or_else(Sabotage::none, |(fault, number)| fault.sabotage(number, &cluster));
+        let (after_a_crash, of_the_user) = (Sabotage::none(), Sabotage::none());
+        let operator = async {
+            tokio::select! {
+                ended = self.operate(&cluster, OPERATORS[0], &sabotage) => return ended,
+                () = sabotage.killed() => {}
+            }
+            self.operate(&cluster, OPERATORS[1], &after_a_crash).await
+        };
+        let past = async {
+            if let Some((fault, _)) = fault {
+                fault.show_the_past(&cluster, &sabotage).await;
+            }
+            std::future::pending().await
+        };
+        let all = [&sabotage, &after_a_crash, &of_the_user];
+        let user = async {
+            let own = cluster.with_client(of_the_user.on(cluster.client()));
+            (self.life)(own).await?;
+            let orphans = fault.is_some_and(|(fault, _)| fault.may_orphan());
+            end(&cluster, &all, expected, orphans).await
+        };
+        let state = tokio::select! {
+            // First, so that it is in place before anyone asks for anything.
+            biased;
+            never = past => never,
+            ended = operator => {
+                ended.context("the operator ended by itself")?;
+                bail!("the operator ended by itself")
+            }
+            state = user => state?,
+        };
+        Ok(Ended { state, writes: [sabotage.writes(), after_a_crash.writes()].concat() })
+    }
+
+    async fn operate(&self, cluster: &TestCluster, name: &str, sabotage: &Sabotage) -> anyhow::Result<()> {
+        let client = sabotage.on(cluster.client_as(name));
+        let manager = Manager::new(client, cluster.clock().clone());
+        let manager = match cluster.embedded() {
+            Some(_) => manager,
+            None => manager.namespace(cluster.namespace()),
+        };
+        Ok((self.operator)(manager).run_until(std::future::pending()).await?)
+    }
+}
+
+/// Waits until the operator is done, and looks at what is there.
+async fn end(
+    cluster: &TestCluster,
+    writers: &[&Sabotage],
+    expected: Option<&State>,
+    without_orphans: bool,
+) -> anyhow::Result<State> {
+    let look = || async {
+        let places: BTreeSet<Place> =
+            writers.iter().flat_map(|writer| writer.writes()).filter_map(|write| Place::of(&write)).collect();
+        let places = places.into_iter().chain(expected.into_iter().flat_map(State::places)).collect();
+        State::observe(cluster, &places, without_orphans).await
+    };
+    let Some(expected) = expected else {
+        silence(cluster, writers, LONG_SILENCE).await;
+        return look().await;
+    };
+    let as_expected =
+        cluster.until("the state is that of the undisturbed life", look, |state| state == expected);
+    if let Err(error) = as_expected.await {
+        let differences = difference::between(&expected.to_json(), &look().await?.to_json());
+        let why = error.to_string().lines().next().unwrap_or_default().to_owned();
+        bail!("{why}, which is what it should be like:\n  {}", differences.join("\n  "));
+    }
+    silence(cluster, writers, SILENCE).await;
+    let state = look().await?;
+    let differences = difference::between(&expected.to_json(), &state.to_json());
+    ensure!(state == *expected, "it did not stay that way:\n  {}", differences.join("\n  "));
+    Ok(state)
+}
+
+async fn silence(cluster: &TestCluster, writers: &[&Sabotage], duration: Duration) {
+    let count = || writers.iter().map(|writer| writer.writes().len()).sum::<usize>();
+    loop {
+        let before = count();
+        cluster.flow(Clock::real().sleep(duration)).await;
+        if count() == before {
+            return;
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! The crash campaign: an operator lives a small life, undisturbed and then with one fault at each point of it, and must
+//! end in the same state each time.
+//!
+//! A life is what a user does: create this, wait for that, change it, delete it. The points are the operator's writes: a
+//! fault comes before, at or after each of them in turn. The state that is compared is every object of every resource that
+//! the operator or the user wrote to, without identities, versions and times.
+//!
+//! ```
+//! use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+//! use windlass::{Controller, Manager, Plan, Reasoned, Refusal, Seen};
+//! use windlass_testing::{campaign, config_map, secret, TestCluster};
+//!
+//! #[derive(Debug)]
+//! enum Why { MirrorsTheMap }
+//! impl Reasoned for Why {}
+//!
+//! fn decide(map: &ConfigMap, _: &Seen) -> Result<Plan, Refusal> {
+//!     let name = map.metadata.name.clone().unwrap_or_default();
+//!     Ok(Plan::complete().apply(secret(name), Why::MirrorsTheMap))
+//! }
+//!
+//! fn operator(manager: Manager) -> Manager {
+//!     manager.controller(Controller::deciding(decide).owns::<Secret>())
+//! }
+//!
+//! async fn life(cluster: TestCluster) -> anyhow::Result<()> {
+//!     cluster.create(config_map("a")).await?;
+//!     cluster.eventually::<Secret>("a").is_there().await?;
+//!     Ok(())
+//! }
+//!
+//! # #[tokio::main]
+//! # async fn main() -> anyhow::Result<()> {
+//! let report = campaign::every_fault([], operator, life).await?;
+//! assert!(report.writes >= 1 && report.lives > report.writes);
+//! # Ok(())
+//! # }
+//! ```
+
+mod fault;
+mod life;
+mod place;
+mod state;
+
+pub use fault::Fault;
+pub use state::State;
+
+use crate::TestCluster;
+use anyhow::{Context, ensure};
+use futures::future::{BoxFuture, FutureExt};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use life::Ended;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use windlass::Manager;
+
+/// Every fault at every write of the operator, on fresh embedded clusters. `kinds` are there before the operator starts.
+///
+/// # Errors
+/// When a life does not end as the undisturbed one did; the error says at which fault, at which write, and what differs.
+pub async fn every_fault<O, L, F>(
+    kinds: impl IntoIterator<Item = CustomResourceDefinition>,
+    operator: O,
+    life: L,
+) -> anyhow::Result<Report>
+where
+    O: Fn(Manager) -> Manager + Send + Sync + 'static,
+    L: Fn(TestCluster) -> F + Send + Sync + 'static,
+    F: Future<Output = anyhow::Result<()>> + Send + 'static,
+{
+    Campaign::new(operator, life).kinds(kinds).run().await
+}
+
+type World = Arc<dyn Fn() -> BoxFuture<'static, anyhow::Result<TestCluster>> + Send + Sync>;
+
+/// A campaign with choices: which faults, where, and what they may cost.
+#[must_use = "a campaign does nothing until it is run"]
+pub struct Campaign<O, L> {
+    operator: O,
+    life: L,
+    kinds: Vec<CustomResourceDefinition>,
+    faults: Vec<Fault>,
+    world: World,
+    at_once: usize,
+    extra_changes: Option<usize>,
+}
+
+/// What a campaign found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// How many writes the operator makes in an undisturbed life: the points at which faults came.
+    pub writes: usize,
+    /// How many lives were lived.
+    pub lives: usize,
+    /// How many more writes a disturbed life had, and how often.
+    pub extra: BTreeMap<isize, usize>,
+}
+
+impl std::fmt::Display for Report {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { writes, lives, extra } = self;
+        write!(
+            f,
+            "{writes} writes, {lives} lives, the same end each time; extra writes (how many: how often): {extra:?}"
+        )
+    }
+}
+
+impl<O, L, F> Campaign<O, L>
+where
+    O: Fn(Manager) -> Manager + Send + Sync + 'static,
+    L: Fn(TestCluster) -> F + Send + Sync + 'static,
+    F: Future<Output = anyhow::Result<()>> + Send + 'static,
+{
+    /// The operator, as what it adds to a manager, and the life that is lived with it.
+    pub fn new(operator: O, life: L) -> Self {
+        Self {
+            operator,
+            life,
+            kinds: Vec::new(),
+            faults: Fault::ALL.to_vec(),
+            world: Arc::new(|| Box::pin(async { Ok(TestCluster::start()) })),
+            at_once: 6,
+            extra_changes: None,
+        }
+    }
+
+    /// These kinds are there before the operator starts.
+    pub fn kinds(mut self, kinds: impl IntoIterator<Item = CustomResourceDefinition>) -> Self {
+        self.kinds.extend(kinds);
+        self
+    }
+
+    /// Only these faults, instead of all.
+    pub fn faults(mut self, faults: impl IntoIterator<Item = Fault>) -> Self {
+        self.faults = faults.into_iter().collect();
+        self
+    }
+
+    /// On clusters that this opens, one per life, instead of fresh embedded ones. Of the faults, those that a client can bring
+    /// about work there: see [`Fault::is_by_client`].
+    pub fn on<W, Fut>(mut self, world: W) -> Self
+    where
+        W: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = anyhow::Result<TestCluster>> + Send + 'static,
+    {
+        self.world = Arc::new(move || Box::pin(world()));
+        self
+    }
+
+    /// How many lives are lived at the same time.
+    pub fn at_once(mut self, lives: usize) -> Self {
+        self.at_once = lives.max(1);
+        self
+    }
+
+    /// A fault may cost so many more changes than the undisturbed life makes. Reports of status do not count: which of them
+    /// are still worth writing is a matter of timing.
+    pub fn most_extra_changes(mut self, most: usize) -> Self {
+        self.extra_changes = Some(most);
+        self
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// When a life does not end as the undisturbed one did, or cost too much.
+    pub async fn run(self) -> anyhow::Result<Report> {
+        let undisturbed = self.live(None, None).await.context("the undisturbed life")?;
+        let writes = undisturbed.writes.len();
+        ensure!(
+            writes > 0,
+            "the operator writes nothing in this life: there is no point at which to disturb it"
+        );
+        let at_once = self.at_once;
+        let (this, expected) = (Arc::new(self), Arc::new(undisturbed));
+        let mut lives = Vec::new();
+        for fault in &this.faults {
+            for number in 1..=writes {
+                lives.push(this.clone().disturbed(*fault, number, expected.clone()).boxed());
+            }
+        }
+        let extra: Vec<isize> = stream::iter(lives).buffer_unordered(at_once).try_collect().await?;
+        let mut report = Report { writes, lives: extra.len() + 1, extra: BTreeMap::new() };
+        for more in extra {
+            *report.extra.entry(more).or_default() += 1;
+        }
+        Ok(report)
+    }
+
+    /// One life with one fault; how many more writes it had than the undisturbed one.
+    async fn disturbed(
+        self: Arc<Self>,
+        fault: Fault,
+        number: usize,
+        expected: Arc<Ended>,
+    ) -> anyhow::Result<isize> {
+        let at = || {
+            let (writes, write) = (expected.writes.len(), &expected.writes[number - 1]);
+            format!("{fault} at write {number} of {writes} ({write})")
+        };
+        let ended = self.live(Some((fault, number)), Some(&expected.state)).await.with_context(at)?;
+        self.judge(&expected, &ended).with_context(at)
+    }
+
+    /// How many more writes it had than it should.
+    fn judge(&self, undisturbed: &Ended, ended: &Ended) -> anyhow::Result<isize> {
+        let more = |count: fn(&[String]) -> usize| {
+            count(&ended.writes).cast_signed() - count(&undisturbed.writes).cast_signed()
+        };
+        if let Some(most) = self.extra_changes {
+            let changes = more(changes);
+            let cost = format!(
+                "{changes} more changes:\n  undisturbed: {:?}\n  disturbed: {:?}",
+                undisturbed.writes, ended.writes
+            );
+            ensure!(changes <= most.cast_signed(), cost);
+        }
+        Ok(more(<[String]>::len))
+    }
+}
+
+fn changes(writes: &[String]) -> usize {
+    writes.iter().filter(|write| !write.ends_with("/status")).count()
+}
+
+impl<O, L> std::fmt::Debug for Campaign<O, L> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Campaign").field("faults", &self.faults).finish_non_exhaustive()
+    }
+}

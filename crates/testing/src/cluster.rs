@@ -1,0 +1,222 @@
+//! The cluster of one test.
+
+use crate::operator::{Operator, Running};
+use crate::time::Time;
+use anyhow::Context;
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
+use kube::{Client, ResourceExt};
+use std::sync::Arc;
+use std::time::Duration;
+use windlass::Manager;
+use windlass_apiserver::faults::Faults;
+use windlass_apiserver::{Config, Identity};
+use windlass_clock::{Clock, Timestamp};
+
+/// The name by which the API knows the operators that [`TestCluster::run`] starts; rules of [`faults`](crate::faults) can ask
+/// for it.
+pub(crate) const OPERATOR: &str = "operator";
+
+/// A cluster for one test: the embedded Kubernetes API in process, new and empty, with its own time. Clones are the same
+/// cluster.
+///
+/// ```
+/// use windlass_testing::{Data, TestCluster, config_map};
+/// # #[tokio::main]
+/// # async fn main() -> anyhow::Result<()> {
+/// let cluster = TestCluster::start();
+/// cluster.create(config_map("a").data("k", "v")).await?;
+/// assert_eq!(cluster.get::<k8s_openapi::api::core::v1::ConfigMap>("a").await?.data.unwrap()["k"], "v");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct TestCluster {
+    api: Option<windlass_apiserver::Api>,
+    client: Client,
+    time: Time,
+    namespace: Arc<str>,
+}
+
+impl TestCluster {
+    /// A new one. It takes a millisecond or two, and goes when the last clone does.
+    pub fn start() -> Self {
+        Self::with(Time::driven())
+    }
+
+    /// A new one whose time is the machine's: for benches, demonstrations, and programs that know no other time.
+    pub fn start_in_real_time() -> Self {
+        Self::with(Time::real())
+    }
+
+    fn with(time: Time) -> Self {
+        let api = windlass_apiserver::Api::new(Config { clock: time.clock().clone(), ..Config::default() });
+        let client = Client::new(api.service(Identity::admin()), "default");
+        Self { api: Some(api), client, time, namespace: "default".into() }
+    }
+
+    /// A cluster that you have, reached by this client, in a namespace made for the test: the same test runs there. Its time
+    /// is the machine's, and it has no faults on demand.
+    ///
+    /// # Errors
+    /// When no namespace can be made.
+    pub async fn reached_by(client: Client) -> anyhow::Result<Self> {
+        let metadata = ObjectMeta { generate_name: Some("test-".into()), ..ObjectMeta::default() };
+        let namespace = Namespace { metadata, ..Namespace::default() };
+        let made = Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &namespace).await;
+        let namespace = made.context("making a namespace for the test")?.name_any();
+        Ok(Self { api: None, client, time: Time::real(), namespace: namespace.into() })
+    }
+
+    /// A client with every permission.
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// A client that the embedded API knows by this name, with every permission. On a cluster that you have, your own.
+    pub fn client_as(&self, user: &str) -> Client {
+        match &self.api {
+            Some(api) => Client::new(api.service(Identity::user(user)), &*self.namespace),
+            None => self.client.clone(),
+        }
+    }
+
+    /// The namespace that the test works in: `default`, unless said otherwise.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// The same cluster, working in this namespace.
+    #[must_use]
+    pub fn in_namespace(&self, namespace: &str) -> Self {
+        Self { namespace: namespace.into(), ..self.clone() }
+    }
+
+    /// The same cluster with another client.
+    pub(crate) fn with_client(&self, client: Client) -> Self {
+        Self { client, ..self.clone() }
+    }
+
+    /// The embedded API, for what only its owner can do; `None` on a cluster that you have.
+    pub fn embedded(&self) -> Option<&windlass_apiserver::Api> {
+        self.api.as_ref()
+    }
+
+    /// What goes wrong on purpose, and the record of writes.
+    ///
+    /// ```
+    /// use windlass_testing::faults::{Act, Pattern, Which};
+    /// use windlass_testing::{TestCluster, config_map};
+    /// # #[tokio::main]
+    /// # async fn main() {
+    /// let cluster = TestCluster::start();
+    /// cluster.faults().add(Pattern::writes().then(Which::Nth(2), Act::LoseResponse));
+    /// assert!(cluster.create(config_map("a")).await.is_ok());
+    /// assert!(cluster.create(config_map("b")).await.is_err());
+    /// assert_eq!(cluster.faults().audit().total(), 2);
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    /// On a cluster that you have, which has none.
+    pub fn faults(&self) -> &Faults {
+        self.api.as_ref().expect("only a cluster made by TestCluster::start has faults on demand").faults()
+    }
+
+    // === time ===
+
+    /// The clock of everything in it.
+    pub fn clock(&self) -> &Clock {
+        self.time.clock()
+    }
+
+    /// Lets so much time pass, with everything that falls due on the way: an hour takes milliseconds. On a cluster that you
+    /// have it takes an hour.
+    ///
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() {
+    /// let cluster = windlass_testing::TestCluster::start();
+    /// cluster.advance(std::time::Duration::from_secs(3600)).await;
+    /// assert_eq!(cluster.clock().now().to_string(), "2026-01-01T01:00:00Z");
+    /// # }
+    /// ```
+    pub async fn advance(&self, duration: Duration) {
+        self.time.advance(duration).await;
+    }
+
+    /// Awaits something while time passes as on the wall, as [`Eventually`](crate::Eventually) does.
+    pub async fn flow<F: Future>(&self, future: F) -> F::Output {
+        self.time.flow(future).await
+    }
+
+    /// Sets the wall clock, forward or back, as an administrator or a time server would.
+    ///
+    /// # Panics
+    /// When its time is the machine's.
+    pub fn set_wall_clock(&self, wall: Timestamp) {
+        let driver = self.time.driver().expect("the machine's clock is not for tests to set");
+        driver.set_wall(wall);
+    }
+
+    // === operators ===
+
+    /// A manager on this cluster and its time, as the user `operator`. On a cluster that you have it sees the test's
+    /// namespace only.
+    pub fn manager(&self) -> Manager {
+        let manager = Manager::new(self.client_as(OPERATOR), self.clock().clone());
+        match &self.api {
+            Some(_) => manager,
+            None => manager.namespace(&*self.namespace),
+        }
+    }
+
+    /// Runs a controller, or whatever a function adds to the manager, until the handle stops or kills it, or is dropped.
+    ///
+    /// ```no_run
+    /// # use windlass_testing::TestCluster;
+    /// # fn vaults() -> windlass::Controller<k8s_openapi::api::core::v1::ConfigMap> { unimplemented!() }
+    /// # fn tenants() -> windlass::Controller<k8s_openapi::api::core::v1::Secret> { unimplemented!() }
+    /// # let cluster = TestCluster::start();
+    /// let one = cluster.run(vaults());
+    /// let both = cluster.run(|manager: windlass::Manager| manager.controller(vaults()).controller(tenants()));
+    /// ```
+    pub fn run(&self, operator: impl Operator) -> Running {
+        self.run_manager(operator.on(self.manager()))
+    }
+
+    /// Runs a manager that you made yourself.
+    pub fn run_manager(&self, manager: Manager) -> Running {
+        Running::start(manager, self.time.clone())
+    }
+
+    // === kinds ===
+
+    /// Makes these kinds known, and waits until they are served.
+    ///
+    /// # Errors
+    /// When the API refuses one, or does not serve it.
+    pub async fn install(
+        &self,
+        kinds: impl IntoIterator<Item = CustomResourceDefinition>,
+    ) -> anyhow::Result<()> {
+        let definitions: Api<CustomResourceDefinition> = Api::all(self.client());
+        for kind in kinds {
+            let name = kind.name_any();
+            let params = PatchParams::apply("tester").force();
+            definitions.patch(&name, &params, &Patch::Apply(&kind)).await?;
+            self.eventually::<CustomResourceDefinition>(&name).has_condition("Established", true).await?;
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for TestCluster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TestCluster")
+            .field("namespace", &self.namespace)
+            .field("now", &self.clock().now().to_string())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,285 @@
+//! Waits that show what they saw last, and what of it differed, when it was in vain.
+
+use crate::cluster::TestCluster;
+use crate::difference::{missing, shown};
+use anyhow::{Context, bail};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::marker::PhantomData;
+use std::time::Duration;
+use windlass::{Kind, Object};
+use windlass_clock::Clock;
+
+/// How long is waited, unless said otherwise: long enough for a busy machine, since only failures take it.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(4);
+
+/// Waits until an object is as it should be; made by [`TestCluster::eventually`]. Meanwhile time passes as on the wall.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use serde_json::json;
+/// use windlass_testing::{Data, TestCluster, config_map};
+/// # #[tokio::main]
+/// # async fn main() -> anyhow::Result<()> {
+/// let cluster = TestCluster::start();
+/// cluster.create(config_map("a").data("k", "v")).await?;
+/// cluster.eventually::<ConfigMap>("a").has(json!({"data": {"k": "v"}})).await?;
+///
+/// let within = std::time::Duration::from_millis(10);
+/// let failed = cluster.eventually::<ConfigMap>("a").within(within).has(json!({"data": {"k": "w"}})).await;
+/// let told = failed.unwrap_err().to_string();
+/// assert!(told.contains(r#"data.k: is "v", should be "w""#), "{told}");
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "it looks when one of its methods is awaited"]
+#[derive(Debug)]
+pub struct Eventually<K> {
+    cluster: TestCluster,
+    name: String,
+    patience: Duration,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl TestCluster {
+    /// Waits until the object of this name is as it should be.
+    pub fn eventually<K: Object>(&self, name: &str) -> Eventually<K> {
+        Eventually { cluster: self.clone(), name: name.to_owned(), patience: PATIENCE, kind: PhantomData }
+    }
+
+    /// Looks, again and again, until `holds` of what was found. `what` completes the sentence "it is not so that ...".
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::Secret;
+    /// # #[tokio::main]
+    /// # async fn main() -> anyhow::Result<()> {
+    /// let cluster = windlass_testing::TestCluster::start();
+    /// cluster.until("there are no secrets", || cluster.list::<Secret>(), Vec::is_empty).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// When it does not come true in time; the error shows what was found last.
+    pub async fn until<T: Serialize, F: Future<Output = anyhow::Result<T>>>(
+        &self,
+        what: &str,
+        look: impl Fn() -> F,
+        holds: impl Fn(&T) -> bool,
+    ) -> anyhow::Result<T> {
+        let judge =
+            |found: &T| if holds(found) { Vec::new() } else { vec![format!("it is not so that {what}")] };
+        self.wait(what, PATIENCE, look, judge).await
+    }
+
+    async fn wait<T: Serialize, F: Future<Output = anyhow::Result<T>>>(
+        &self,
+        what: &str,
+        patience: Duration,
+        look: impl Fn() -> F,
+        judge: impl Fn(&T) -> Vec<String>,
+    ) -> anyhow::Result<T> {
+        let wall = Clock::real();
+        let deadline = wall.moment() + patience;
+        loop {
+            let found = self.flow(look()).await;
+            let wrong = match &found {
+                Ok(found) => judge(found),
+                Err(error) => vec![format!("{error:#}")],
+            };
+            match found {
+                Ok(found) if wrong.is_empty() => return Ok(found),
+                found if wall.moment() >= deadline => {
+                    let last = found.ok().map(|found| serde_json::to_value(found).unwrap_or_default());
+                    let last = last.map(|last| format!("\nlast seen:\n{}", shown(&readable(last))));
+                    let wrong = wrong.join("\n  ");
+                    bail!("not after {patience:?}: {what}\n  {wrong}{}", last.unwrap_or_default());
+                }
+                _ => self.flow(wall.sleep(PAUSE)).await,
+            }
+        }
+    }
+}
+
+impl<K: Object> Eventually<K> {
+    /// For so long by the machine's clock, instead of 20 s.
+    pub fn within(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// It is there.
+    ///
+    /// # Errors
+    /// When it does not come true in time, as for all of these.
+    pub async fn is_there(self) -> anyhow::Result<K> {
+        self.has(json!({})).await
+    }
+
+    /// It is gone.
+    ///
+    /// # Errors
+    /// When it is still there; the error shows it.
+    pub async fn is_gone(self) -> anyhow::Result<()> {
+        let look = || self.cluster.find::<K>(&self.name);
+        let judge = |found: &Option<K>| found.iter().map(|_| "it is there".to_owned()).collect();
+        self.cluster.wait(&self.says("is gone"), self.patience, look, judge).await.map(drop)
+    }
+
+    /// It has these fields with these values, whatever else it has.
+    ///
+    /// # Errors
+    /// When it does not come true in time; the error names the fields that differ.
+    pub async fn has(self, wanted: Value) -> anyhow::Result<K> {
+        let says = self.says("is as it should be");
+        self.judged(&says, |_, found| missing(&wanted, found)).await
+    }
+
+    /// It satisfies `holds`. `what` completes the sentence "the object ...", such as "is open".
+    ///
+    /// # Errors
+    /// When it does not come true in time; the error shows what it was last.
+    pub async fn is(self, what: &str, holds: impl Fn(&K) -> bool) -> anyhow::Result<K> {
+        let says = self.says(what);
+        let judge = |found: &K, _: &Value| match holds(found) {
+            true => Vec::new(),
+            false => vec!["it is not".to_owned()],
+        };
+        self.judged(&says, judge).await
+    }
+
+    /// It has a condition of this type that holds or does not.
+    ///
+    /// # Errors
+    /// When it does not come true in time; the error shows the conditions that it has.
+    pub async fn has_condition(self, of: &str, holds: bool) -> anyhow::Result<K> {
+        let wanted = if holds { "True" } else { "False" };
+        self.condition(of, move |condition| condition["status"] == wanted, &format!("is {wanted}")).await
+    }
+
+    /// It has a condition of this type with this reason.
+    ///
+    /// # Errors
+    /// When it does not come true in time; the error shows the conditions that it has.
+    pub async fn has_condition_because(self, of: &str, reason: &str) -> anyhow::Result<K> {
+        self.condition(
+            of,
+            move |condition| condition["reason"] == *reason,
+            &format!("is so because of {reason}"),
+        )
+        .await
+    }
+
+    async fn condition(self, of: &str, holds: impl Fn(&Value) -> bool, says: &str) -> anyhow::Result<K> {
+        let what = self.says(&format!("has a condition {of} that {says}"));
+        self.judged(&what, |_, found| {
+            let conditions = found.pointer("/status/conditions").and_then(Value::as_array);
+            match conditions.into_iter().flatten().find(|condition| condition["type"] == *of) {
+                Some(condition) if holds(condition) => Vec::new(),
+                Some(condition) => vec![format!("it is {condition}")],
+                None => vec![format!("it has no condition {of}")],
+            }
+        })
+        .await
+    }
+
+    /// An event about it has this reason; returns the event's message.
+    ///
+    /// # Errors
+    /// When nothing of the kind was told in time; the error shows what was.
+    pub async fn tells(self, reason: &str) -> anyhow::Result<String> {
+        let prefix = format!("{reason}: ");
+        let look = || self.cluster.events::<K>(&self.name);
+        let judge = |told: &Vec<String>| match told.iter().any(|one| one.starts_with(&prefix)) {
+            true => Vec::new(),
+            false => vec![format!("no event says {reason}")],
+        };
+        let what = self.says(&format!("has an event {reason}"));
+        let told = self.cluster.wait(&what, self.patience, look, judge).await?;
+        let told = told.into_iter().find_map(|one| one.strip_prefix(&prefix).map(str::to_owned));
+        told.context("it was there a moment ago")
+    }
+
+    async fn judged(self, what: &str, judge: impl Fn(&K, &Value) -> Vec<String>) -> anyhow::Result<K> {
+        let look = || self.cluster.find::<K>(&self.name);
+        let judge = |found: &Option<K>| match found {
+            None => vec!["it is not there".to_owned()],
+            Some(found) => judge(found, &serde_json::to_value(found).unwrap_or_default()),
+        };
+        let found = self.cluster.wait(what, self.patience, look, judge).await?;
+        found.context("it was there a moment ago")
+    }
+
+    fn says(&self, what: &str) -> String {
+        let kind = Kind::of::<K>();
+        match kind.namespaced {
+            true => format!("{kind} {}/{} {what}", self.cluster.namespace(), self.name),
+            false => format!("{kind} {} {what}", self.name),
+        }
+    }
+}
+
+/// Without what nobody reads: who manages which field.
+fn readable(mut value: Value) -> Value {
+    let objects = match &mut value {
+        Value::Array(objects) => objects.iter_mut().collect(),
+        one => vec![one],
+    };
+    for object in objects {
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("managedFields");
+        }
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::objects::{Data, config_map, named};
+    use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+
+    const SOON: Duration = Duration::from_millis(20);
+
+    #[tokio::test]
+    async fn a_wait_in_vain_shows_the_last_state_and_what_differed() {
+        let cluster = TestCluster::start();
+        cluster.create(config_map("a").data("k", "v")).await.unwrap();
+        let wanted = json!({"data": {"k": "w"}, "metadata": {"name": "a"}});
+        let told =
+            cluster.eventually::<ConfigMap>("a").within(SOON).has(wanted).await.unwrap_err().to_string();
+        assert!(told.starts_with("not after 20ms: ConfigMap default/a is as it should be"), "{told}");
+        assert!(told.contains(r#"data.k: is "v", should be "w""#), "{told}");
+        assert!(told.contains("last seen:") && told.contains("    k: v"), "{told}");
+        assert!(!told.contains("managedFields"), "{told}");
+        let told =
+            cluster.eventually::<ConfigMap>("b").within(SOON).is_there().await.unwrap_err().to_string();
+        assert!(told.contains("it is not there"), "{told}");
+        let told = cluster.eventually::<ConfigMap>("a").within(SOON).is_gone().await.unwrap_err().to_string();
+        assert!(told.contains("it is there"), "{told}");
+        let told =
+            cluster.eventually::<ConfigMap>("a").within(SOON).tells("Why").await.unwrap_err().to_string();
+        assert!(told.contains("no event says Why"), "{told}");
+    }
+
+    #[tokio::test]
+    async fn a_condition_is_awaited_with_its_status_and_its_reason() {
+        let cluster = TestCluster::start();
+        cluster.create(named::<Namespace>("n")).await.unwrap();
+        let condition = json!({"type": "Ready", "status": "True", "reason": "Up", "message": "",
+                               "lastTransitionTime": "2026-01-01T00:00:00Z"});
+        let cluster_of_task = cluster.clone();
+        let later = tokio::spawn(async move {
+            Clock::real().sleep(SOON).await;
+            cluster_of_task.patch_status::<Namespace>("n", json!({"conditions": [condition]})).await
+        });
+        cluster.eventually::<Namespace>("n").has_condition("Ready", true).await.unwrap();
+        cluster.eventually::<Namespace>("n").has_condition_because("Ready", "Up").await.unwrap();
+        later.await.unwrap().unwrap();
+        let failed = cluster.eventually::<Namespace>("n").within(SOON).has_condition("Ready", false).await;
+        assert!(failed.unwrap_err().to_string().contains(r#""reason":"Up""#));
+    }
+}
