@@ -27,6 +27,19 @@ pub async fn written_and_read(server: &Server, path: &str) -> anyhow::Result<[(R
     Ok([written, (read, answer)])
 }
 
+/// Sends a request with its body as protobuf, and reads the answer as protobuf: the JSON that it is.
+///
+/// # Errors
+/// When there is no answer, or one that is not protobuf, or the body is of a kind that has no such form.
+pub async fn exchanged(server: &Server, request: &Request) -> anyhow::Result<Answer> {
+    let mut request = request.clone().accepting(media::PROTOBUF);
+    if !request.body.is_null() {
+        let body = protobuf::encode(&serde_json::to_vec(&request.body)?).context("writing protobuf")?;
+        request = request.raw(media::PROTOBUF, body);
+    }
+    sent(server, &request).await
+}
+
 async fn write(server: &Server, path: &str) -> anyhow::Result<(Request, Answer)> {
     let found = server.send(&Request::new("GET", path)).await?;
     ensure!(found.is_success(), "{path} on {}: {found}", server.name);

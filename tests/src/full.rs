@@ -43,6 +43,8 @@ pub struct Full {
     pub path: String,
     /// The steps, by name.
     pub steps: Vec<(String, Step)>,
+    /// The steps of a client that speaks protobuf, as those on client-go do: it reads, changes, and writes back.
+    pub protobuf: Vec<(String, Step)>,
 }
 
 /// One thing that is done.
@@ -50,19 +52,20 @@ pub struct Full {
 pub enum Step {
     /// The request as it is.
     Ask(Box<Request>),
-    /// The object is read, given another label, and written back.
-    Relabel,
+    /// What is at the path is read, merged with the patch, and written back.
+    Rewrite(String, Value),
 }
 
-/// All of them, in `namespace` where they have one.
+/// All of them, in `namespace` where they have one, each with `name` in its name.
 ///
 /// # Errors
 /// When a file is not as it should be.
-pub fn all(namespace: &str) -> anyhow::Result<Vec<Full>> {
+pub fn all(namespace: &str, name: &str) -> anyhow::Result<Vec<Full>> {
     let minimal = minimal::all(namespace);
     let mut all = Vec::new();
     for (file, text) in FILES {
-        let text = text.replace("$NAMESPACE", namespace).replace("$REQUEST", minimal::REQUEST);
+        let text = text.replace("$NAMESPACE", namespace).replace("$NAME", name);
+        let text = text.replace("$REQUEST", minimal::REQUEST);
         let options = serde_saphyr::options! { strict_booleans: true };
         let rows: Vec<Row> =
             serde_saphyr::from_str_with_options(&text, options).with_context(|| format!("reading {file}"))?;
@@ -85,17 +88,17 @@ fn word<'a>(object: &'a Value, field: &str) -> &'a str {
 fn full(kind: String, collection: &str, row: Row) -> Full {
     let title = if row.about.is_empty() { kind } else { format!("{kind}, {}", row.about) };
     let path = format!("{collection}/{}", word(&row.object["metadata"], "name"));
+    let protobuf = in_protobuf(collection, &path, &row);
     let patch = |path: &str, body: Value| Request::new("PATCH", path).body(media::MERGE_PATCH, body);
     let apply = Request::new("PATCH", path.as_str())
         .with("fieldManager", "another")
         .body(media::APPLY_PATCH, row.object.clone());
-    let ask = |request: Request| Step::Ask(Box::new(request));
     let create = Request::new("POST", collection).body(media::JSON, row.object);
     let mut steps = vec![("created".to_owned(), ask(create)), ("applied".to_owned(), ask(apply.clone()))];
     for (number, change) in row.changes.into_iter().enumerate() {
         steps.push((format!("change {}", number + 1), ask(patch(&path, change))));
     }
-    steps.push(("relabelled".to_owned(), Step::Relabel));
+    steps.push(("relabelled".to_owned(), Step::Rewrite(path.clone(), labelled("update"))));
     if !row.status.is_null() {
         let status = json!({"metadata": {"labels": {"by": "status"}}, "spec": {}, "status": row.status});
         steps.push(("its status".to_owned(), ask(patch(&format!("{path}/status"), status))));
@@ -104,7 +107,33 @@ fn full(kind: String, collection: &str, row: Row) -> Full {
     steps.push(("applied by force".to_owned(), ask(apply.with("force", "true"))));
     steps.push(("read".to_owned(), ask(Request::new("GET", path.as_str()))));
     steps.push(("deleted".to_owned(), ask(Request::new("DELETE", path.as_str()))));
-    Full { title, path, steps }
+    Full { title, path, steps, protobuf }
+}
+
+/// The life of the object at the hands of a client that speaks protobuf.
+fn in_protobuf(collection: &str, path: &str, row: &Row) -> Vec<(String, Step)> {
+    let create = Request::new("POST", collection).body(media::JSON, row.object.clone());
+    let mut steps = vec![("created".to_owned(), ask(create))];
+    for (number, change) in row.changes.iter().enumerate() {
+        steps.push((format!("change {}", number + 1), Step::Rewrite(path.to_owned(), change.clone())));
+    }
+    steps.push(("relabelled".to_owned(), Step::Rewrite(path.to_owned(), labelled("update"))));
+    if !row.status.is_null() {
+        let status = json!({"metadata": {"labels": {"by": "status"}}, "status": row.status});
+        steps.push(("its status".to_owned(), Step::Rewrite(format!("{path}/status"), status)));
+    }
+    let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"});
+    steps.push(("read".to_owned(), ask(Request::new("GET", path))));
+    steps.push(("deleted".to_owned(), ask(Request::new("DELETE", path).body(media::JSON, options))));
+    steps
+}
+
+fn ask(request: Request) -> Step {
+    Step::Ask(Box::new(request))
+}
+
+fn labelled(by: &str) -> Value {
+    json!({"metadata": {"labels": {"by": by}}})
 }
 
 /// Learns what is random in an answer before the first text that quotes it is met.
@@ -131,7 +160,7 @@ pub fn comparable(normaliser: &mut Normaliser, request: &Request, answer: Answer
     answer
 }
 
-/// Controllers within the reference write the status of these two kinds when they come to it.
+/// Controllers within the reference write the status of these two kinds when they come to it, and then it is theirs.
 fn forget_controllers(object: &mut Value) {
     const WRITERS: [&str; 2] = ["api-priority-and-fairness-config-consumer-v1", "kube-apiserver"];
     if object["kind"] == "FlowSchema" || object["kind"] == "APIService" {
@@ -139,6 +168,10 @@ fn forget_controllers(object: &mut Value) {
         let entries = object.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut);
         if let Some(entries) = entries {
             entries.retain(|entry| !WRITERS.contains(&word(entry, "manager")));
+            for entry in entries.iter_mut() {
+                entry["fieldsV1"].as_object_mut().map(|fields| fields.remove("f:status"));
+            }
+            entries.retain(|entry| entry["fieldsV1"] != json!({}));
         }
         object["metadata"]["resourceVersion"] = Value::Null;
     }

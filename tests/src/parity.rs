@@ -9,6 +9,7 @@ mod bad_input;
 mod bad_objects;
 mod built_in;
 mod crud;
+mod definition_watches;
 mod definitions;
 mod deleting;
 mod expressions;
@@ -81,6 +82,7 @@ pub fn behaviours() -> Vec<Behaviour> {
         keywords::behaviours(),
         applying::behaviours(),
         deleting::behaviours(),
+        definition_watches::behaviours(),
         definitions::behaviours(),
         surface::behaviours(),
         watching::behaviours(),

@@ -73,11 +73,12 @@ pub(crate) fn is_json(response: &Response<ApiBody>) -> bool {
 
 /// The same in another encoding. What has no such form stays what it is.
 pub(crate) fn encoded(response: Response<ApiBody>, media: Media, pretty: bool) -> Response<ApiBody> {
-    let body = response.body().bytes().filter(|_| is_json(&response)).cloned();
-    let Some(body) = body else { return response };
+    if media == Media::Json && !pretty || !is_json(&response) {
+        return response;
+    }
+    let Some(body) = response.body().bytes() else { return response };
     match media {
-        Media::Json if pretty => indented(response),
-        Media::Json => response,
+        Media::Json => indented(response),
         Media::Yaml => match json::read_own(&body) {
             Ok(value) => with_body(response, yaml::write(&value).into(), accept::YAML),
             Err(_) => response,
@@ -91,8 +92,8 @@ pub(crate) fn encoded(response: Response<ApiBody>, media: Media, pretty: bool) -
 
 /// The same, for people to read.
 pub(crate) fn indented(response: Response<ApiBody>) -> Response<ApiBody> {
-    let json = response.body().bytes().filter(|_| is_json(&response));
-    let Some(text) = json.map(|json| indent(json)) else { return response };
+    let json = is_json(&response).then(|| response.body().bytes()).flatten();
+    let Some(text) = json.map(|json| indent(&json)) else { return response };
     let media = response.headers().get(CONTENT_TYPE).cloned();
     let mut response = with_body(response, text.into(), accept::JSON);
     if let Some(media) = media {

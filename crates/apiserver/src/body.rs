@@ -1,6 +1,7 @@
-//! The body of an answer: bytes at once, or a watch that goes on.
+//! The body of an answer: bytes at once or in pieces, or a watch that goes on.
 
 use crate::asleep::Asleep;
+use crate::pieces::Pieces;
 use crate::read::WatchBody;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -14,6 +15,7 @@ pub struct ApiBody(Kind);
 
 enum Kind {
     Full(Bytes),
+    Pieces(Pieces),
     Broken(Option<Bytes>),
     Watch(WatchBody, Asleep<WaitForCancellationFutureOwned>),
 }
@@ -23,6 +25,11 @@ impl ApiBody {
         Self(Kind::Full(bytes))
     }
 
+    /// What is put together while it is sent.
+    pub(crate) fn pieces(pieces: Pieces) -> Self {
+        Self(Kind::Pieces(pieces))
+    }
+
     /// A watch that ends when `ended` says so, if not before.
     pub(crate) fn watch(body: WatchBody, ended: CancellationToken) -> Self {
         Self(Kind::Watch(body, Asleep::new(ended.cancelled_owned())))
@@ -30,16 +37,17 @@ impl ApiBody {
 
     /// The first half of this body, after which it breaks off as a lost connection does.
     pub(crate) fn broken(self) -> Self {
-        match self.0 {
-            Kind::Full(bytes) => Self(Kind::Broken(Some(bytes.slice(..bytes.len() / 2)))),
-            other => Self(other),
+        match self.bytes() {
+            Some(bytes) => Self(Kind::Broken(Some(bytes.slice(..bytes.len() / 2)))),
+            None => self,
         }
     }
 
     /// All of it, if it is there already.
-    pub(crate) fn bytes(&self) -> Option<&Bytes> {
+    pub(crate) fn bytes(&self) -> Option<Bytes> {
         match &self.0 {
-            Kind::Full(bytes) => Some(bytes),
+            Kind::Full(bytes) => Some(bytes.clone()),
+            Kind::Pieces(pieces) => Some(pieces.to_bytes()),
             Kind::Watch(..) | Kind::Broken(_) => None,
         }
     }
@@ -48,6 +56,7 @@ impl ApiBody {
     pub(crate) fn length(&self) -> Option<usize> {
         match &self.0 {
             Kind::Full(bytes) => Some(bytes.len()),
+            Kind::Pieces(pieces) => Some(pieces.len()),
             Kind::Watch(..) | Kind::Broken(_) => None,
         }
     }
@@ -64,6 +73,7 @@ impl Body for ApiBody {
         match &mut self.0 {
             Kind::Full(bytes) if bytes.is_empty() => Poll::Ready(None),
             Kind::Full(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Kind::Pieces(pieces) => Poll::Ready(pieces.chunk().map(|chunk| Ok(Frame::data(chunk)))),
             Kind::Broken(half) => Poll::Ready(Some(match half.take() {
                 Some(half) if !half.is_empty() => Ok(Frame::data(half)),
                 _ => Err(io::Error::new(io::ErrorKind::ConnectionReset, "the connection was lost")),
@@ -76,14 +86,11 @@ impl Body for ApiBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(&self.0, Kind::Full(bytes) if bytes.is_empty())
+        self.length() == Some(0)
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
-            Kind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Kind::Watch(..) | Kind::Broken(_) => SizeHint::default(),
-        }
+        self.length().map_or_else(SizeHint::default, |length| SizeHint::with_exact(length as u64))
     }
 }
 
@@ -91,6 +98,7 @@ impl std::fmt::Debug for ApiBody {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.0 {
             Kind::Full(bytes) => write!(f, "ApiBody({} bytes)", bytes.len()),
+            Kind::Pieces(pieces) => write!(f, "ApiBody({} bytes)", pieces.len()),
             Kind::Watch(..) => f.write_str("ApiBody(watch)"),
             Kind::Broken(_) => f.write_str("ApiBody(broken)"),
         }

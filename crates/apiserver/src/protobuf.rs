@@ -2,6 +2,7 @@
 
 use crate::facts::FACTS;
 use crate::flow::decode;
+use crate::pieces::Pieces;
 use crate::typed;
 use bytes::Bytes;
 use serde::Deserialize;
@@ -31,7 +32,12 @@ pub fn encode(json: &[u8]) -> Result<Vec<u8>, ProtoError> {
     let named: Type<'_> = serde_json::from_slice(json).map_err(|error| ProtoError(error.to_string()))?;
     let unknown = || ProtoError(format!("{} of {:?} has no protobuf form", named.kind, named.api_version));
     let definition = FACTS.struct_of(&named.api_version, &named.kind).ok_or_else(unknown)?;
-    proto::encode(&FACTS.structs, &definition, &named.api_version, &named.kind, json)
+    let value = serde_json::from_slice(json).map_err(|error| ProtoError(error.to_string()))?;
+    // Only what Go has read is in the one form that is written: an amount may also be a number.
+    let value = typed::convert(&FACTS.structs, &definition, value, "", &mut Vec::new())
+        .map_err(|failure| ProtoError(failure.0))?;
+    let json = value.to_string();
+    proto::encode(&FACTS.structs, &definition, &named.api_version, &named.kind, json.as_bytes())
 }
 
 /// Protobuf in its envelope as the JSON of the same object of a built-in kind.
@@ -67,12 +73,22 @@ impl Message {
     }
 
     /// A list of what [`Self::object`] made; `metadata` is JSON.
-    pub(crate) fn list(&self, metadata: &str, items: &[Bytes]) -> Bytes {
-        let items = items.iter().map(|item| proto::open(item).map_or(&[][..], |envelope| envelope.raw));
-        let items: Vec<&[u8]> = items.collect();
+    pub(crate) fn list(&self, metadata: &str, items: &[Bytes]) -> Pieces {
+        let inner =
+            |item: &Bytes| proto::open(item).map_or_else(|_| Bytes::new(), |it| item.slice_ref(it.raw));
+        let items: Vec<Bytes> = items.iter().map(inner).collect();
         let named = (&*self.api_version, &*self.list_kind);
-        let list = proto::encode_list(&FACTS.structs, named, (LIST_META, metadata), items.iter().copied());
-        debug_assert!(list.is_ok(), "{list:?}");
-        list.unwrap_or_default().into()
+        let sizes = items.iter().map(Bytes::len);
+        let ends = proto::list_ends(&FACTS.structs, named, (LIST_META, metadata), sizes);
+        debug_assert!(ends.is_ok(), "{ends:?}");
+        let (head, tail) = ends.unwrap_or_default();
+        let mut list = Pieces::default();
+        list.push(head);
+        for item in items {
+            list.push(proto::item_head(item.len()));
+            list.push(item);
+        }
+        list.push(tail);
+        list
     }
 }

@@ -280,10 +280,11 @@ fn named_by_path(mut target: Target, mut query: Query) -> Result<(Target, Query)
 
 /// What a write answers, in the form that was asked for. A Status stays what it is.
 fn reshaped(call: &Call<'_>, answer: Answer) -> Result<Answer, Status> {
-    let Some(bytes) = answer.body.bytes().filter(|_| call.wanted.form != accept::Form::Plain) else {
+    if call.wanted.form == accept::Form::Plain {
         return Ok(answer);
-    };
-    let Ok(mut value) = windlass_schema::json::read_own(bytes) else { return Ok(answer) };
+    }
+    let Some(bytes) = answer.body.bytes() else { return Ok(answer) };
+    let Ok(mut value) = windlass_schema::json::read_own(&bytes) else { return Ok(answer) };
     if value.get("kind").and_then(Value::as_str) == Some("Status") {
         return Ok(answer);
     }

@@ -4,6 +4,15 @@ use std::ops::{Add, AddAssign, Sub};
 use std::time::Duration;
 
 /// A point on a [`Clock`](crate::Clock)'s monotonic clock. Comparable only with moments of the same clock.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use windlass_clock::{Clock, Moment};
+/// let clock = Clock::real();
+/// let deadline = clock.moment() + Duration::from_secs(5);
+/// assert!(clock.moment() < deadline && deadline < Moment::NEVER);
+/// assert_eq!(clock.moment().since(deadline), Duration::ZERO);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Moment(Duration);
 

@@ -36,6 +36,7 @@
 //! - [`Manager`] runs [`Controller`]s on one cluster.
 //! - A controller decides purely: from an object and what was [`Seen`] to a [`Plan`], or a [`Refusal`].
 //! - [`election`] lets one of several replicas work.
+//! - [`health`] says of any object how it fares.
 //! - [`cache`] reads one's own writes; [`queue`] has one entry per key; [`act`] applies only what would change.
 
 pub mod act;
@@ -45,6 +46,7 @@ mod controller;
 pub mod election;
 mod events;
 mod fact;
+pub mod health;
 mod key;
 mod kind;
 mod manager;
@@ -60,7 +62,7 @@ pub use controller::{
 pub use events::Recorder;
 pub use fact::Fact;
 pub use key::Key;
-pub use kind::{Kind, Object};
+pub use kind::{Cached, Kind, Object};
 pub use manager::{Error, Manager, Result};
 pub use plan::{
     Action, Effect, Generate, GenerateError, Guard, Note, Outcome, Plan, Stated, Step, Until, Wait,

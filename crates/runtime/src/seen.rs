@@ -2,6 +2,7 @@
 
 use crate::cache::AnyObject;
 use crate::fact::Fact;
+use crate::health::Health;
 use crate::kind::{Kind, Object};
 use crate::plan::Outcome;
 use crate::reason::{Reason, Refusal};
@@ -14,6 +15,16 @@ use std::sync::Arc;
 use windlass_clock::Timestamp;
 
 /// What was observed for one object: its children, what it is related to, and when.
+///
+/// ```
+/// # use k8s_openapi::api::core::v1::Pod;
+/// # use windlass::Seen;
+/// let mut pod = Pod::default();
+/// pod.metadata.name = Some("web-0".into());
+/// let seen = Seen::nothing().with(pod).now_is("2026-01-01T00:00:00Z".parse().unwrap());
+/// assert_eq!(seen.names::<Pod>().unwrap(), ["web-0"]);
+/// assert!(seen.get::<Pod>("web-1").unwrap().is_none());
+/// ```
 #[derive(Debug, Clone)]
 pub struct Seen {
     now: Timestamp,
@@ -221,6 +232,26 @@ impl Seen {
         &self.missing
     }
 
+    /// How the object of that name fares; see [`crate::health`].
+    ///
+    /// # Errors
+    /// [`Unseen`] when the controller does not watch the kind.
+    pub fn health<K: Object>(&self, name: &str) -> Result<Health, Unseen> {
+        let object = self.get::<K>(name)?;
+        Ok(object.map_or_else(Health::not_found, |object| crate::health::of(&*object, self.now)))
+    }
+
+    /// As [`Seen::health`], of a kind that is not known as a type; in any namespace if none is given.
+    pub(crate) fn health_of(&self, kind: &Kind, namespace: Option<&str>, name: &str) -> Health {
+        let found = self.kinds.get(kind).into_iter().flatten().find(|object| {
+            let meta = object.meta();
+            let here =
+                namespace.is_none() || meta.namespace.is_none() || meta.namespace.as_deref() == namespace;
+            here && meta.name.as_deref() == Some(name)
+        });
+        found.map_or_else(Health::not_found, |object| crate::health::of_json(&object.to_json(), self.now))
+    }
+
     /// What became of an action under a key.
     ///
     /// # Errors
@@ -359,6 +390,10 @@ impl AnyObject for Captured {
 
     fn to_json(&self) -> Value {
         self.json.clone()
+    }
+
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
     }
 
     fn into_any(self: Arc<Self>) -> Arc<dyn std::any::Any + Send + Sync> {

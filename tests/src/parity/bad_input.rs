@@ -102,6 +102,34 @@ const PATHS: &[(&str, &str)] = &[
     ("a group of a thousand letters", "/apis/{long}/v1/things"),
 ];
 
+/// Texts that are no YAML.
+const NO_YAML: &[(&str, &str)] = &[
+    ("an open list", "a: [\n"),
+    ("an open list with an item", "a: [b\n"),
+    ("an open object", "a: {b: c\n"),
+    ("an open quote", "a: \"b\nc: d\n"),
+    ("an open single quote", "a: 'b\nc: d\n"),
+    ("a colon too many", "a: b: c\n"),
+    ("a colon too many in the second line", "x: y\na: b: c\n"),
+    ("a list that ends as an object", "a: [b}\n"),
+    ("an object that ends as a list", "a: {b: c]\n"),
+    ("a closing bracket", "a: ]\n"),
+    ("an indentation that is none", "a:\n  b: c\n d: e\n"),
+    ("an indentation of a list that is none", "a:\n  - b\n c: d\n"),
+    ("a key after a list", "- a\nb: c\n"),
+    ("an item after a key", "a: b\n- c\n"),
+    ("a tab that indents", "a:\n\tb: c\n"),
+    ("an escape that there is not", "a: \"\\q\"\n"),
+    ("an at sign", "a: @b\n"),
+    ("a backquote", "a: `b`\n"),
+    ("a percent sign", "a: b\n%c\n"),
+    ("a tag that there is not", "a: !!nothing b\n"),
+    ("a control character", "a: \u{1}\n"),
+    ("an anchor without a name", "a: & b\n"),
+    ("a word without a colon", "a: b\nc\n"),
+    ("a word without a colon before another", "a\nb: c\n"),
+];
+
 pub(super) fn behaviours() -> Vec<Behaviour> {
     let mut all = Vec::new();
     for (name, media_type, body) in BODIES {
@@ -137,6 +165,13 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
             Ok(script)
         }));
     }
+    for (name, body) in NO_YAML {
+        all.push(Behaviour::new(format!("no YAML: {name}"), move |mut script: Script| async move {
+            let maps = script.maps();
+            script.send(Request::new("POST", maps).raw(YAML, *body)).await?;
+            Ok(script)
+        }));
+    }
     all.extend(bombs());
     all
 }
@@ -162,13 +197,25 @@ fn bombs() -> Vec<Behaviour> {
         }),
         ("a body of more than three megabytes", "POST", JSON, || " ".repeat(3 * 1024 * 1024 + 1)),
         ("a patch of more than three megabytes", "PATCH", MERGE_PATCH, || " ".repeat(3 * 1024 * 1024 + 1)),
+        ("YAML whose aliases multiply", "POST", YAML, || aliases("metadata: {name: b}\n")),
+        ("applied YAML whose aliases multiply", "PATCH", APPLY_PATCH, || aliases("metadata: {name: a}\n")),
+        ("YAML with some aliases", "POST", YAML, || {
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: &m {name: b}\ndata: &d {k: &v w, l: *v}\nbinaryData: {}\n".to_owned()
+        }),
+        ("YAML with an alias of itself", "POST", YAML, || "metadata: {name: b}\nx: &x [*x]\n".to_owned()),
+        ("YAML with an alias of nothing", "POST", YAML, || "metadata: {name: b}\nx: *x\n".to_owned()),
+        ("YAML with a merge", "POST", YAML, || {
+            "metadata: {name: b}\nbinaryData: &d {k: aQ==}\nx: {<<: *d, z: aQ==}\n".to_owned()
+        }),
     ];
     let behaviour = |(name, method, media_type, body): &Bomb| {
         let (method, media_type, body) = (*method, *media_type, *body);
         Behaviour::new(format!("bad input: {name}"), move |mut script: Script| async move {
             script.map("a", json!({"k": "v"})).await?;
             let path = if method == "POST" { script.maps() } else { format!("{}/a", script.maps()) };
-            script.send(Request::new(method, path).raw(media_type, body())).await?;
+            let request = Request::new(method, path).raw(media_type, body());
+            let applied = media_type == APPLY_PATCH;
+            script.send(if applied { request.with("fieldManager", "m") } else { request }).await?;
             // Nobody else minds.
             let maps = script.maps();
             script.send(Request::new("GET", maps)).await?;
@@ -176,4 +223,14 @@ fn bombs() -> Vec<Behaviour> {
         })
     };
     BOMBS.iter().map(behaviour).collect()
+}
+
+/// Nine lists, each of nine times the one before: a billion words, if all were written out.
+fn aliases(head: &str) -> String {
+    let mut text = format!("apiVersion: v1\nkind: ConfigMap\n{head}a0: &a0 [w, w, w, w, w, w, w, w, w]\n");
+    for level in 1..9 {
+        let same = vec![format!("*a{}", level - 1); 9].join(", ");
+        text.push_str(&format!("a{level}: &a{level} [{same}]\n"));
+    }
+    text
 }

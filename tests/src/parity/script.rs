@@ -1,6 +1,6 @@
 //! The hand that a behaviour writes its requests with: it sends them to one server and notes down what comes back.
 
-use crate::compare::exchange::media;
+use crate::compare::exchange::{Events, media};
 use crate::compare::{Answer, Request, Server, Side};
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
@@ -12,6 +12,8 @@ use windlass_harness::Target;
 const PATIENCE: Duration = Duration::from_secs(15);
 /// How often that is looked at.
 const PAUSE: Duration = Duration::from_millis(40);
+/// How long a watch goes on that a change of its definition does not end.
+const LINGER: Duration = Duration::from_secs(3);
 /// Where definitions are.
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
@@ -279,6 +281,56 @@ impl Script {
             .with_context(|| format!("{request} is not answered as it should be"))?
     }
 
+    /// Opens a watch that goes on while the script does; see [`Script::until_it_ends`].
+    ///
+    /// # Errors
+    /// When there was no answer.
+    pub async fn open_watch(&mut self, request: Request) -> anyhow::Result<Events> {
+        self.side.catch_up(&request).await?;
+        self.side.server.watch(&self.side.normaliser.concrete(&request)).await
+    }
+
+    /// Reads what a watch still tells, until the server ends it.
+    ///
+    /// # Errors
+    /// When it goes on for too long.
+    pub async fn until_it_ends(&mut self, mut events: Events) -> anyhow::Result<()> {
+        let read = async {
+            let mut told = Vec::new();
+            while let Some(event) = events.next().await? {
+                told.push(event);
+            }
+            anyhow::Ok(told)
+        };
+        let told = Clock::real().timeout(PATIENCE, read).await.context("the watch goes on")??;
+        self.tell(told);
+        Ok(())
+    }
+
+    /// Writes to what is watched until the watch tells of it, or has ended: which of both is told.
+    ///
+    /// # Errors
+    /// When it does neither.
+    pub async fn until_it_ends_or_goes_on(
+        &mut self,
+        mut events: Events,
+        defined: &Definition,
+    ) -> anyhow::Result<()> {
+        let clock = Clock::real();
+        let deadline = clock.moment() + LINGER;
+        let (mut ended, mut writes) = (false, 0);
+        while !ended && clock.moment() < deadline {
+            writes += 1;
+            let label = json!({"metadata": {"labels": {"writes": writes.to_string()}}});
+            let request = Request::new("PATCH", defined.item("two")).body(media::MERGE_PATCH, label);
+            self.side.server.send(&request).await?;
+            // An event of a write may be on its way when the watch ends.
+            ended = matches!(clock.timeout(PAUSE, events.next()).await, Ok(Ok(None)));
+        }
+        self.transcript.push(json!({"the watch ended": ended}));
+        Ok(())
+    }
+
     /// Reads a watch until `count` events came, or it ended.
     ///
     /// # Errors
@@ -295,10 +347,14 @@ impl Script {
             }
             anyhow::Ok(told)
         };
-        let mut told = Clock::real().timeout(PATIENCE, read).await??;
+        let told = Clock::real().timeout(PATIENCE, read).await??;
+        self.tell(told);
+        Ok(())
+    }
+
+    fn tell(&mut self, mut told: Vec<Value>) {
         told.iter_mut().for_each(|event| self.side.normaliser.value(event, ""));
         self.transcript.push(json!({"watch": told}));
-        Ok(())
     }
 }
 

@@ -111,7 +111,7 @@ pub(crate) async fn delete(
     if let Ok(gone) = &gone
         && &*gone.key().resource == "services"
     {
-        kinds::services::release(&operation.api.taken, &gone.value());
+        kinds::services::release(&operation.api.taken, gone.key());
     }
     gone
 }

@@ -13,6 +13,7 @@ pub(crate) mod mutate;
 pub(crate) mod prepare;
 pub(crate) mod validate;
 pub(crate) mod yaml;
+mod yaml_told;
 
 use crate::api::Inner;
 use crate::faults::Mutation;

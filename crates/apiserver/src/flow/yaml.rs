@@ -1,6 +1,7 @@
 //! YAML as bodies have it and as Go reads it: a value, whose keys, too, are read for what they look like, and the keys that
 //! were given twice.
 
+use super::yaml_told::told;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use serde_saphyr::Spanned;
@@ -38,7 +39,7 @@ fn with_duplicates(text: &str) -> Result<(Value, Vec<String>), String> {
     let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
     let text = first_document(text);
     let Tree(value) =
-        serde_saphyr::from_str_with_options(text, options).map_err(|error| told(&error.to_string()))?;
+        serde_saphyr::from_str_with_options(text, options).map_err(|error| told(&error.to_string(), text))?;
     let duplicates = RefCell::default();
     let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
     // It was readable once: what is looked for now is only where.
@@ -137,16 +138,6 @@ fn make_whole(value: &mut Value) {
         Value::Object(fields) => fields.values_mut().for_each(make_whole),
         _ => {}
     }
-}
-
-/// The reader's first line, without the place: who reads the API's answer does not see the reader's input.
-fn told(text: &str) -> String {
-    let line = text.lines().next().unwrap_or_default();
-    let what = line
-        .rsplit_once("column ")
-        .and_then(|(_, rest)| rest.split_once(": "))
-        .map_or(line, |(_, what)| what);
-    format!("yaml: {what}")
 }
 
 fn too_deep(value: &Value, left: usize) -> bool {

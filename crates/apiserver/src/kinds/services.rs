@@ -56,12 +56,11 @@ impl Taken {
     }
 }
 
-/// Gives back what a Service had that is gone: at once, where an owner who is not stored may be one who is not stored yet.
-pub(crate) fn release(taken: &Taken, service: &Value) {
+/// Gives back what a Service that is gone took in its life, also what it had no use for any more: at once, where an
+/// owner who is not stored may be one who is not stored yet.
+pub(crate) fn release(taken: &Taken, owner: &Key) {
     if let Some(taken) = taken.0.lock().as_mut() {
-        for thing in things(service) {
-            taken.remove(&thing);
-        }
+        taken.retain(|_, (holder, _)| holder != owner);
     }
 }
 

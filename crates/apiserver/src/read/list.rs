@@ -3,9 +3,9 @@
 use super::options::{self, ListOptions, Match};
 use super::token::Token;
 use super::{Scope, View};
+use crate::pieces::Pieces;
 use crate::status::Status;
 use crate::store::{At, Entry, Key, ListQuery, Page, Revision, Store};
-use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,11 +42,16 @@ pub async fn get(
     Ok(store.get_at(key, scope.newest(store)).unwrap_or_else(|_| store.get(key)))
 }
 
-/// A list's JSON body.
+/// A list's body.
 ///
 /// # Errors
 /// 400 for versions and tokens that are none, 410 for those that are forgotten, 504 for those that do not come.
-pub async fn list(store: &Store, scope: &Scope, options: &ListOptions, view: &View) -> Result<Bytes, Status> {
+pub async fn list(
+    store: &Store,
+    scope: &Scope,
+    options: &ListOptions,
+    view: &View,
+) -> Result<Pieces, Status> {
     let page = page(store, scope, options).await?;
     Ok(view.list(&metadata(scope, &page, view), &page.items))
 }

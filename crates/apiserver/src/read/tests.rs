@@ -44,7 +44,7 @@ impl World {
 
     async fn list(&self, scope: &Scope, query: &str) -> Result<Value, Status> {
         let body = list(&self.store, scope, &options(query).unwrap(), &view()).await?;
-        Ok(serde_json::from_slice(&body).unwrap())
+        Ok(serde_json::from_slice(&body.to_bytes()).unwrap())
     }
 
     async fn watch(&self, scope: &Scope, query: &str) -> Lines {
@@ -229,7 +229,7 @@ async fn a_list_says_what_it_is_and_its_items_do_not() {
     let entry = world.store.get(&Key::new(RESOURCE, "a", "x")).unwrap();
     let typed = View::stored("g/v2", "Thing", "ThingList", true);
     let body = list(&world.store, &everything(), &ListOptions::default(), &typed).await.unwrap();
-    let body: Value = serde_json::from_slice(&body).unwrap();
+    let body: Value = serde_json::from_slice(&body.to_bytes()).unwrap();
     assert_eq!(
         (&body["items"][0]["apiVersion"], &body["items"][0]["kind"]),
         (&json!("g/v2"), &json!("Thing"))
@@ -555,7 +555,7 @@ async fn a_transform_is_applied_to_gets_lists_and_watches_alike() {
         Arc::new(|entry: &Entry| json!({"metadata": {"name": &*entry.key().name}}).to_string().into()),
     );
     let body = list(&world.store, &everything(), &ListOptions::default(), &view).await.unwrap();
-    let body: Value = serde_json::from_slice(&body).unwrap();
+    let body: Value = serde_json::from_slice(&body.to_bytes()).unwrap();
     assert_eq!(body["items"], json!([{"metadata": {"name": "1"}}]));
     let options = options("watch=1").unwrap();
     let body = watch(&world.store, everything(), &options, Arc::new(view), Leash::default()).await.unwrap();

@@ -1,6 +1,7 @@
 //! In which form a request sees objects: their kind and version, and what becomes of their stored bytes.
 
 use super::shape::Shape;
+use crate::pieces::Pieces;
 use crate::protobuf::{self, Message};
 use crate::status::Status;
 use crate::store::{Entry, Event, Form, Kind};
@@ -172,16 +173,8 @@ impl View {
         into.extend_from_slice(&entry.json_rest());
     }
 
-    fn put_item(&self, into: &mut BytesMut, entry: &Entry) {
-        if self.transform.is_some() || self.typed_items {
-            return self.put_object(into, entry);
-        }
-        into.put_u8(b'{');
-        into.extend_from_slice(&entry.json_rest());
-    }
-
     /// A list's body. `metadata` is the JSON of its metadata.
-    pub(crate) fn list(&self, metadata: &str, items: &[Arc<Entry>]) -> Bytes {
+    pub(crate) fn list(&self, metadata: &str, items: &[Arc<Entry>]) -> Pieces {
         if let Some((_, message)) = &self.message {
             let items: Vec<Bytes> = items.iter().map(|entry| self.headed(entry, true)).collect();
             return message.list(metadata, &items);
@@ -191,25 +184,22 @@ impl View {
                 Some(_) => self.headed(entry, false),
                 None => shape.item(parsed(&self.plain(entry))),
             };
-            return shape.list(metadata, &items.iter().map(item).collect::<Vec<_>>());
+            return shape.list(metadata, &items.iter().map(item).collect::<Vec<_>>()).into();
         }
-        // What an item takes beside its own bytes: the comma, and a type that its stored form may lack.
-        let each = self.type_of_object.len() + 3;
-        let size: usize = items.iter().map(|item| item.json().len() + each).sum();
-        let mut body = BytesMut::with_capacity(size + self.type_of_list.len() + metadata.len() + 32);
-        body.put_u8(b'{');
-        body.extend_from_slice(self.type_of_list.as_bytes());
-        body.extend_from_slice(b",\"metadata\":");
-        body.extend_from_slice(metadata.as_bytes());
-        body.extend_from_slice(b",\"items\":[");
+        // What comes between two items, and before the first: a comma, and what their stored form may lack.
+        let between = match (self.transform.is_some(), self.typed_items) {
+            (true, _) => Bytes::from_static(b","),
+            (false, true) => Bytes::from(format!(",{{{},", self.type_of_object)),
+            (false, false) => Bytes::from_static(b",{"),
+        };
+        let mut list = Pieces::default();
+        list.push(format!("{{{},\"metadata\":{metadata},\"items\":[", self.type_of_list));
         for (number, item) in items.iter().enumerate() {
-            if number > 0 {
-                body.put_u8(b',');
-            }
-            self.put_item(&mut body, item);
+            list.push(between.slice(usize::from(number == 0)..));
+            list.push(if self.transform.is_some() { self.plain(item) } else { item.json_rest() });
         }
-        body.extend_from_slice(b"]}");
-        body.freeze()
+        list.push(Bytes::from_static(b"]}"));
+        list
     }
 
     /// An ADDED line for an object that was there when the watch began.

@@ -129,17 +129,6 @@ fn over(leash: &Leash) -> Asleep<BoxFuture<'static, End>> {
     }))
 }
 
-impl End {
-    fn told(self) -> Option<io::Result<Bytes>> {
-        match self {
-            Self::Done => None,
-            Self::BrokenOff => {
-                Some(Err(io::Error::new(io::ErrorKind::ConnectionReset, "the watch was broken off")))
-            }
-        }
-    }
-}
-
 struct Watching {
     store: Arc<Store>,
     scope: Scope,
@@ -217,14 +206,23 @@ impl Watching {
 
     /// The next chunk; none when the watch is over.
     async fn next(&mut self) -> Option<io::Result<Bytes>> {
-        if let Poll::Ready(end) = futures::poll!(&mut self.over) {
-            return end.told();
+        let end = match futures::poll!(&mut self.over) {
+            Poll::Ready(end) => Some(end),
+            Poll::Pending => None,
+        };
+        // What was there at the beginning is told to the end, unless the connection is gone.
+        if !matches!(end, Some(End::BrokenOff)) {
+            if let Some(chunk) = self.initial_chunk() {
+                self.over_again(end);
+                return Some(Ok(chunk));
+            }
+            if let Some(line) = self.then.take() {
+                self.over_again(end);
+                return Some(Ok(line));
+            }
         }
-        if let Some(chunk) = self.initial_chunk() {
-            return Some(Ok(chunk));
-        }
-        if let Some(line) = self.then.take() {
-            return Some(Ok(line));
+        if let Some(end) = end {
+            return self.ended(end);
         }
         loop {
             if let Some(event) = self.pending.take() {
@@ -236,7 +234,7 @@ impl Watching {
                     Some(until) => {
                         self.pending = Some(event);
                         if let Some(end) = self.wait_for_release(until).await {
-                            return end.told();
+                            return self.ended(end);
                         }
                     }
                 }
@@ -264,12 +262,26 @@ impl Watching {
             let watcher = self.watcher.as_mut()?;
             tokio::select! {
                 biased;
-                end = &mut self.over => return end.told(),
+                end = &mut self.over => return self.ended(end),
                 () = due => self.due = None,
                 // A reader that was too slow sees the end and comes back with the last version it saw.
                 event = watcher.next() => self.pending = Some(event.ok()?),
             }
         }
+    }
+
+    /// What happened before the watch was ended and is not told yet, such as that the objects went with their definition.
+    fn last_chunk(&mut self) -> Option<Bytes> {
+        let mut watcher = self.watcher.take()?;
+        let last = self.scope.newest(&self.store);
+        let mut lines = Vec::new();
+        while let Ok(Some(event)) = watcher.try_next() {
+            if event.revision() > last {
+                break;
+            }
+            lines.extend(self.line(&event));
+        }
+        (!lines.is_empty()).then(|| lines.concat().into())
     }
 
     fn initial_chunk(&mut self) -> Option<Bytes> {
@@ -365,6 +377,27 @@ impl Watching {
         }
         let first = std::mem::take(&mut self.untold);
         Some(self.view.bookmark(version.0, false, first))
+    }
+
+    /// Has the end that was noticed noticed again.
+    fn over_again(&mut self, end: Option<End>) {
+        if let Some(end) = end {
+            self.over = Asleep::new(Box::pin(std::future::ready(end)));
+        }
+    }
+
+    /// What is told last, given how the watch ended.
+    fn ended(&mut self, end: End) -> Option<io::Result<Bytes>> {
+        match end {
+            End::Done => {
+                let chunk = self.last_chunk();
+                self.finish();
+                chunk.map(Ok)
+            }
+            End::BrokenOff => {
+                Some(Err(io::Error::new(io::ErrorKind::ConnectionReset, "the watch was broken off")))
+            }
+        }
     }
 
     fn finish(&mut self) {

@@ -139,14 +139,15 @@ async fn serve(api: Api, entrance: Entrance, stream: TcpStream, stop: Cancellati
     match entrance {
         Entrance::Plain(identity) => connection.http1(stream, Door::Open(identity)).await,
         Entrance::Guarded { tls, authenticator } => {
-            let Some(stream) = connection.handshake(&tls, stream).await else { return };
+            // Each stage in a box of its own: a connection that waits holds no room for the stages it is not in.
+            let Some(stream) = Box::pin(connection.handshake(&tls, stream)).await else { return };
             let session = stream.get_ref().1;
             let http2 = session.alpn_protocol() == Some(tls::H2);
             let certificate = tls.judge(session.peer_certificates());
             let door = Door::Guarded { authenticator, certificate };
             match http2 {
-                true => connection.http2(stream, door).await,
-                false => connection.http1(stream, door).await,
+                true => Box::pin(connection.http2(stream, door)).await,
+                false => Box::pin(connection.http1(stream, door)).await,
             }
         }
     }

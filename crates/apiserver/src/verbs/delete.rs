@@ -45,8 +45,8 @@ pub(crate) async fn delete_collection(call: &Call<'_>) -> Result<Answer, Status>
         }
     }
     let (view, media) = encoded(call);
-    let list = Answer::new(200, view.list(&crate::read::metadata(&scope, &page, &view), &page.items));
-    Ok(Answer { media, ..list })
+    let list = view.list(&crate::read::metadata(&scope, &page, &view), &page.items);
+    Ok(Answer::pieces(200, list, media))
 }
 
 fn write_options(options: &DeleteOptions) -> WriteOptions {

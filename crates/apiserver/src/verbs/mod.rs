@@ -22,6 +22,7 @@ use crate::flow::Operation;
 use crate::flow::authenticate::Identity;
 use crate::flow::decode::Media;
 use crate::path::Target;
+use crate::pieces::Pieces;
 use crate::query::{Query, WriteOptions};
 use crate::read::Leash;
 use crate::resource::Resource;
@@ -72,6 +73,10 @@ pub(crate) struct Answer {
 impl Answer {
     pub(crate) fn new(code: u16, body: impl Into<Bytes>) -> Self {
         Self { code, name: String::new(), body: ApiBody::full(body.into()), media: Media::Json }
+    }
+
+    pub(crate) fn pieces(code: u16, body: Pieces, media: Media) -> Self {
+        Self { code, name: String::new(), body: ApiBody::pieces(body), media }
     }
 
     pub(crate) fn json(code: u16, value: &Value) -> Self {

@@ -139,7 +139,7 @@ pub(crate) async fn list_or_watch(call: &Call<'_>) -> Result<Answer, Status> {
     let view = shaped(call, view(&call.resource), !options.watch)?;
     if !options.watch {
         let body = read::list(&call.api.store, &scope, &options, &view).await?;
-        return Ok(Answer { media: media(call), ..Answer::new(200, body) });
+        return Ok(Answer::pieces(200, body, media(call)));
     }
     let leash = Leash { ended: call.resource.ended.clone(), ..call.leash.clone() };
     let body = read::watch(&call.api.store, scope, &options, Arc::new(view), leash).await?;

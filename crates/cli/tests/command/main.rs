@@ -3,7 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 mod cluster_up;
+mod crowds;
+mod floods;
 mod process;
+mod slow;
+mod wire;
 
 use process::windlass;
 

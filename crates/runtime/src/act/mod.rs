@@ -268,7 +268,7 @@ impl Hand {
     pub async fn settle_doubts(&self, turn: &Key) -> Result<(), ActError> {
         let doubts = self.shared.doubts.lock().get(turn).cloned().unwrap_or_default();
         for (kind, key) in doubts {
-            let before = self.cache.erased(&kind).and_then(|store| store.stamp(&key));
+            let before = self.cache.stamp(&kind, &key);
             let request = requests::get(&kind, key.namespace(), key.name());
             let answer = match request {
                 Ok(request) => self.client.request::<Value>(request).await,

@@ -1,6 +1,6 @@
 //! An object whose type is known only to those who ask for it: what crosses from typed caches to untyped parts.
 
-use crate::kind::Object;
+use crate::kind::{Cached, names_itself};
 use crate::relation::Face;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
@@ -14,21 +14,30 @@ pub trait AnyObject: Any + Send + Sync + fmt::Debug {
     fn meta(&self) -> &ObjectMeta;
     /// The whole of it as JSON.
     fn to_json(&self) -> Value;
+    /// Its own type again, to look at.
+    fn as_any(&self) -> &dyn Any;
     /// Its own type again, for a downcast.
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
 
-impl<K: Object> AnyObject for K {
+impl<K: Cached> AnyObject for K {
     fn meta(&self) -> &ObjectMeta {
         kube::Resource::meta(self)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 
     fn to_json(&self) -> Value {
         let mut json = serde_json::to_value(self).unwrap_or_default();
         if let Value::Object(fields) = &mut json {
             // Derived types may leave these to whoever knows the type.
-            fields.entry("apiVersion").or_insert_with(|| K::api_version(&()).into());
-            fields.entry("kind").or_insert_with(|| K::kind(&()).into());
+            if let Some(names) = names_itself::<K>() {
+                fields.entry("apiVersion").or_insert_with(|| K::api_version(names).into());
+                fields.entry("kind").or_insert_with(|| K::kind(names).into());
+            }
+            unfold_fields(fields);
         }
         json
     }
@@ -38,9 +47,37 @@ impl<K: Object> AnyObject for K {
     }
 }
 
+/// Makes the `fieldsV1` of an object that is to be held a text: as a tree of maps it takes ten times the memory, and it
+/// is looked at only before a write.
+pub(super) fn fold_fields(meta: &mut ObjectMeta) {
+    for entry in meta.managed_fields.iter_mut().flatten() {
+        entry.fields_type = None;
+        entry.time = None;
+        if let Some(fields) = &mut entry.fields_v1
+            && fields.0.is_object()
+        {
+            fields.0 = Value::String(fields.0.to_string());
+        }
+    }
+}
+
+fn unfold_fields(object: &mut serde_json::Map<String, Value>) {
+    let entries = object.get_mut("metadata").and_then(|meta| meta.get_mut("managedFields"));
+    for entry in entries.and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(fields) = entry.get_mut("fieldsV1")
+            && let Some(tree) = fields.as_str().and_then(|text| serde_json::from_str(text).ok())
+        {
+            *fields = tree;
+            entry["fieldsType"] = "FieldsV1".into();
+        }
+    }
+}
+
 /// What a relation can ask of an object.
-pub(crate) fn face(meta: &ObjectMeta) -> Face<'_> {
+pub(crate) fn face(object: &dyn AnyObject) -> Face<'_> {
+    let meta = object.meta();
     Face {
+        object,
         namespace: meta.namespace.as_deref(),
         name: meta.name.as_deref().unwrap_or_default(),
         labels: meta.labels.as_ref(),

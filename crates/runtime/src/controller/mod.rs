@@ -55,6 +55,21 @@ enum Mode<K> {
 }
 
 /// Keeps the world equal to what objects of one kind declare.
+///
+/// ```
+/// # use k8s_openapi::api::core::v1::{Namespace, ResourceQuota};
+/// # use windlass::{Controller, Manager, Plan, Reason, Refusal, Seen, clock::Clock};
+/// fn decide(namespace: &Namespace, _: &Seen) -> Result<Plan, Refusal> {
+///     let mut quota = ResourceQuota::default();
+///     quota.metadata.name = Some("default".into());
+///     quota.metadata.namespace = namespace.metadata.name.clone();
+///     Ok(Plan::complete().apply(quota, Reason::new("Bounds", "no namespace is without bounds")))
+/// }
+/// # async fn run(client: kube::Client) -> windlass::Result<()> {
+/// let controller = Controller::deciding(decide).owns::<ResourceQuota>().concurrency(4);
+/// Manager::new(client, Clock::real()).controller(controller).run().await
+/// # }
+/// ```
 #[must_use = "a controller does nothing until a manager runs it"]
 pub struct Controller<K> {
     name: String,

@@ -16,6 +16,14 @@ pub(crate) const CONTROLLER_LABEL: &str = "windlass.dev/controller";
 const KINDS_ANNOTATION: &str = "kinds.windlass.dev/";
 
 /// What happens to an object that is there already, under a name that a plan wants.
+///
+/// ```
+/// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+/// # use windlass::{Adoption, Controller, Plan};
+/// let controller = Controller::deciding(|_: &ConfigMap, _| Ok(Plan::complete()))
+///     .owns::<Secret>()
+///     .adopts(Adoption::IfUnowned); // Secrets from before there was an operator
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Adoption {
     /// It is left alone, and the object's conditions say so.

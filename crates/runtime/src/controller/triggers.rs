@@ -75,7 +75,7 @@ pub(super) fn connect<K: Object>(
             let faces = [&changed.old, &changed.new].into_iter().flatten();
             let concerned: BTreeSet<Key> = {
                 let index = index.lock();
-                faces.flat_map(|object| index.whom(face(object.meta()))).collect()
+                faces.flat_map(|object| index.whom(face(&**object))).collect()
             };
             for key in concerned {
                 doorbell.ring(key, changed);

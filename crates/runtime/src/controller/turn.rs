@@ -20,6 +20,18 @@ use std::time::Duration;
 const PASSES: usize = 8;
 
 /// What comes after a turn that went well.
+///
+/// ```
+/// # use std::{sync::Arc, time::Duration};
+/// # use k8s_openapi::api::core::v1::ConfigMap;
+/// # use windlass::{Controller, Next};
+/// let controller = Controller::reconciling(|map: Arc<ConfigMap>, _turn| async move {
+///     match &map.data {
+///         Some(_) => Ok(Next::on_change()),
+///         None => Ok(Next::after_at_most(Duration::from_secs(60))),
+///     }
+/// });
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Next(Option<Duration>);
 
@@ -40,6 +52,13 @@ impl Next {
 }
 
 /// Why a turn ended early. It is tried again after a back-off of the object's own.
+///
+/// ```
+/// # use windlass::TurnError;
+/// let again = TurnError::custom("the database does not answer");
+/// let not_again = TurnError::terminal("the schema is not ours");
+/// assert!(!again.is_terminal() && not_again.is_terminal());
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum TurnError {
     /// Something could not be written.
@@ -112,6 +131,20 @@ impl TurnError {
 }
 
 /// The parts of a turn, for a reconciler that uses them by hand.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+/// # use windlass::{Controller, Next, Plan, Reason, Turn};
+/// let controller = Controller::reconciling(|_: Arc<ConfigMap>, turn: Turn<ConfigMap>| async move {
+///     // Anything may be awaited here; what follows is as if a decision had returned the plan.
+///     let mut secret = Secret::default();
+///     secret.metadata.name = Some(turn.key().name().to_owned());
+///     turn.carry_out(&Plan::complete().apply(secret, Reason::new("Mirrors", "mirrors the map"))).await?;
+///     Ok(Next::on_change())
+/// })
+/// .owns::<Secret>();
+/// ```
 #[derive(Clone)]
 pub struct Turn<K> {
     running: Arc<Running<K>>,

@@ -5,6 +5,7 @@
 
 mod action;
 mod generated;
+mod healthy;
 mod show;
 mod step;
 
@@ -20,6 +21,19 @@ use std::time::Duration;
 use windlass_clock::Timestamp;
 
 /// What is to be done in one turn.
+///
+/// ```
+/// # use k8s_openapi::api::core::v1::ConfigMap;
+/// # use std::time::Duration;
+/// # use windlass::{Plan, Reason};
+/// let mut map = ConfigMap::default();
+/// map.metadata.name = Some("settings".into());
+/// let plan = Plan::complete()
+///     .apply(map, Reason::new("Configures", "the server reads it"))
+///     .wait(Reason::new("ServerStarts", "the server is not up yet"), Duration::from_secs(10))
+///     .status(serde_json::json!({ "phase": "Starting" }));
+/// assert!(!plan.is_complete() && plan.applied::<ConfigMap>("settings").is_some());
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[must_use = "a plan does nothing until it is returned to the controller"]
 pub struct Plan {
@@ -32,6 +46,13 @@ pub struct Plan {
 }
 
 /// What a plan waits for.
+///
+/// ```
+/// # use windlass::{Plan, Reason, Until};
+/// let plan = Plan::waiting(Reason::new("NoPods", "no pod is ready"));
+/// let wait = &plan.waits()[0];
+/// assert_eq!((wait.reason.name(), wait.until), ("NoPods", Until::Change));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Wait {
     /// What it waits for.
@@ -41,6 +62,12 @@ pub struct Wait {
 }
 
 /// What ends a wait.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use windlass::Until;
+/// assert_eq!(Until::from(Duration::from_secs(5)), Until::After(Duration::from_secs(5)));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Until {
@@ -65,6 +92,12 @@ impl From<Timestamp> for Until {
 }
 
 /// A condition that the plan sets, beside those that the library keeps.
+///
+/// ```
+/// # use windlass::{Plan, Reason};
+/// let plan = Plan::complete().condition("BackedUp", false, Reason::new("Never", "there is no backup"));
+/// assert_eq!((plan.stated()[0].of.as_str(), plan.stated()[0].holds), ("BackedUp", Some(false)));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Stated {
     /// The condition's type.
@@ -77,6 +110,12 @@ pub struct Stated {
 
 /// An event that the plan records, beside those of its steps. It is recorded when the turn writes something, so that
 /// an object at rest records none.
+///
+/// ```
+/// # use windlass::{Plan, Reason};
+/// let plan = Plan::complete().warning(Reason::new("Slow", "the last backup took an hour"));
+/// assert!(plan.notes()[0].warning);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Note {
     /// Whether it is a warning.

@@ -15,6 +15,15 @@ use std::time::Duration;
 use windlass_clock::Moment;
 
 /// How many keys are where.
+///
+/// ```
+/// # use windlass::queue::{Backoff, Priority, Queue};
+/// let queue = Queue::new(windlass::clock::Clock::real(), Backoff::default());
+/// queue.add("now", Priority::NORMAL);
+/// queue.retry("later");
+/// let depth = queue.depth();
+/// assert_eq!((depth.ready, depth.waiting), (vec![(Priority::NORMAL, 1)], 1));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Depth {
     /// Due, and waiting for a worker: highest priority first, priorities with none left out.

@@ -264,6 +264,19 @@ impl<K> Drop for Timekeeper<'_, K> {
 }
 
 /// A key that a worker has, and nobody else until this is dropped: at the end of its work, or in a panic.
+///
+/// ```
+/// # use windlass::queue::{Backoff, Priority, Queue};
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let queue = Queue::new(windlass::clock::Clock::real(), Backoff::default());
+/// queue.add("a", Priority::NORMAL);
+/// let taken = queue.next().await.unwrap();
+/// queue.add("a", Priority::NORMAL); // it changed meanwhile: nobody gets it yet
+/// assert!(futures::FutureExt::now_or_never(queue.next()).is_none());
+/// drop(taken);
+/// assert_eq!(*queue.next().await.unwrap(), "a");
+/// # });
+/// ```
 pub struct Taken<K> {
     key: K,
     slot: Slot,

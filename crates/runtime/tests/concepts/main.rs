@@ -7,6 +7,7 @@ mod claim;
 mod fact;
 mod fields;
 mod ground;
+mod healthy;
 mod pause;
 mod references;
 mod turns;

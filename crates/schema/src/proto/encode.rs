@@ -28,28 +28,33 @@ pub fn encode<M: Messages>(
     Ok(encoder.back.finish())
 }
 
-/// A list in its envelope: its metadata as JSON, and its items as the messages they are.
-pub fn encode_list<'a, M: Messages>(
+/// What comes before and after the items of a list in its envelope: its metadata is JSON, and its items are messages of
+/// these sizes, each with [`item_head`] before it.
+pub fn list_ends<M: Messages>(
     messages: &M,
     (api_version, kind): (&str, &str),
     (message, metadata): (&str, &str),
-    items: impl DoubleEndedIterator<Item = &'a [u8]> + Clone,
-) -> Result<Vec<u8>, ProtoError> {
+    items: impl Iterator<Item = usize>,
+) -> Result<(Vec<u8>, Vec<u8>), ProtoError> {
     let metadata = Node::read(metadata.as_bytes())?;
-    // No item needs more than six bytes beside its own.
-    let size: usize = items.clone().map(|item| item.len() + 6).sum();
-    let mut encoder = Encoder { messages, back: Back::with_capacity(size + 256) };
-    encoder.begin_envelope();
-    let before = encoder.back.len();
-    for item in items.rev() {
-        encoder.back.bytes(2, item);
-    }
-    let inner = encoder.back.len();
-    encoder.message(message, &metadata)?;
-    encoder.back.close(1, inner);
-    encoder.back.close(2, before);
-    encoder.end_envelope(api_version, kind);
-    Ok(encoder.back.finish())
+    let mut tail = Encoder { messages, back: Back::with_capacity(8) };
+    tail.begin_envelope();
+    let mut head = Encoder { messages, back: Back::with_capacity(256) };
+    head.message(message, &metadata)?;
+    head.back.close(1, 0);
+    let items: usize = items.map(|item| item_head(item).len() + item).sum();
+    head.back.varint((head.back.len() + items) as u64);
+    head.back.tag(2, BYTES);
+    head.end_envelope(api_version, kind);
+    Ok((head.back.finish(), tail.back.finish()))
+}
+
+/// What comes before an item of so many bytes in a list.
+pub fn item_head(size: usize) -> Vec<u8> {
+    let mut back = Back::with_capacity(8);
+    back.varint(size as u64);
+    back.tag(2, BYTES);
+    back.finish()
 }
 
 /// What comes before an object of so many bytes, envelope included, that a watch tells of: the length of it all, the type of

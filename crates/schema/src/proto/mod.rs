@@ -15,7 +15,7 @@ mod tree;
 mod wire;
 
 pub use decode::decode;
-pub use encode::{encode, encode_list, frame_head};
+pub use encode::{encode, frame_head, item_head, list_ends};
 pub use envelope::{Envelope, open};
 
 use thiserror::Error;

@@ -1,6 +1,6 @@
 //! Messages of a type that has a field of every kind.
 
-use super::{Field, Kind, Messages, Shape, decode, encode, encode_list, frame_head, open};
+use super::{Field, Kind, Messages, Shape, decode, encode, frame_head, item_head, list_ends, open};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -293,8 +293,11 @@ fn what_is_not_there_is_written_as_gos_zero_value() {
 #[test]
 fn a_list_holds_messages_and_a_frame_an_envelope() {
     let items: [&[u8]; 2] = [&bytes(1, "x"), &bytes(1, "y")];
-    let list = encode_list(&table(), ("v1", "AllList"), ("Inner", r#"{"a":"7"}"#), items.into_iter());
-    let list = list.expect("it has a form");
+    let sizes = items.iter().map(|item| item.len());
+    let ends = list_ends(&table(), ("v1", "AllList"), ("Inner", r#"{"a":"7"}"#), sizes);
+    let (head, tail) = ends.expect("it has a form");
+    let items = items.map(|item| [&*item_head(item.len()), item].concat()).concat();
+    let list = [head, items, tail].concat();
     let envelope = open(&list).expect("an envelope");
     assert_eq!(
         envelope.raw,
