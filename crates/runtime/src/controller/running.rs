@@ -12,7 +12,7 @@ use crate::election::Leadership;
 use crate::events::Recorder;
 use crate::inspect::Book;
 use crate::key::Key;
-use crate::kind::{Kind, Object};
+use crate::kind::{Cached, Kind};
 use crate::metrics::{Measured, Pace};
 use crate::queue::{Priority, Queue};
 use crate::relation::ReverseIndex;
@@ -72,7 +72,7 @@ pub(crate) trait Started: Send + Sync {
     fn look_at_all(&self);
 }
 
-impl<K: Object> Runnable for Controller<K> {
+impl<K: Cached> Runnable for Controller<K> {
     fn name(&self) -> &str {
         &self.name
     }
@@ -96,7 +96,7 @@ impl<K: Object> Runnable for Controller<K> {
     fn prepare(self: Box<Self>, ground: &Ground, recorder: Recorder) -> Arc<dyn Started> {
         let name: Arc<str> = self.name.as_str().into();
         let queue = Queue::new(ground.clock.clone(), self.backoff);
-        let primary = ground.cache.store::<K>();
+        let primary = ground.cache.store_of::<K>(self.kind.clone());
         let owned: BTreeMap<Kind, Arc<dyn AnyStore>> =
             self.owns.iter().map(|watched| (watched.kind.clone(), (watched.open)(&ground.cache))).collect();
         let related: Vec<Related<K>> = self
@@ -131,12 +131,13 @@ impl<K: Object> Runnable for Controller<K> {
         let finalizer = format!("windlass.dev/{name}");
         Arc::new(Arc::new(Running {
             name,
-            kind: Kind::of::<K>(),
+            kind: self.kind,
             mode: self.mode,
             undo: self.undo,
             finalizer,
             prunes: self.prunes,
             adoption: self.adoption,
+            anywhere: self.anywhere,
             concurrency: self.concurrency,
             turn_within: self.turn_within,
             at_least_every: self.at_least_every,
@@ -167,6 +168,8 @@ pub(super) struct Running<K> {
     pub(super) finalizer: String,
     pub(super) prunes: BTreeSet<Kind>,
     pub(super) adoption: Adoption,
+    /// The kinds of children that may be where they cannot name their owner.
+    pub(super) anywhere: BTreeSet<Kind>,
     concurrency: usize,
     turn_within: Duration,
     at_least_every: Option<Duration>,
@@ -186,7 +189,7 @@ pub(super) struct Running<K> {
     pub(super) pause: String,
 }
 
-impl<K: Object> Started for Arc<Running<K>> {
+impl<K: Cached> Started for Arc<Running<K>> {
     fn kind(&self) -> &Kind {
         &self.kind
     }
@@ -240,7 +243,7 @@ impl<K: Object> Started for Arc<Running<K>> {
     }
 }
 
-impl<K: Object> Running<K> {
+impl<K: Cached> Running<K> {
     async fn work_until_stopped(self: Arc<Self>) {
         while let Some(taken) = self.queue.next().await {
             let key = Key::clone(&taken);
@@ -313,14 +316,14 @@ impl<K: Object> Running<K> {
 }
 
 /// A turn that runs. Cut off before its end, when leadership is lost, its object is queued again for when it is regained.
-struct OpenTurn<'a, K: Object> {
+struct OpenTurn<'a, K: Cached> {
     running: &'a Running<K>,
     key: Key,
     priority: Priority,
     ended: bool,
 }
 
-impl<'a, K: Object> OpenTurn<'a, K> {
+impl<'a, K: Cached> OpenTurn<'a, K> {
     fn begin(running: &'a Running<K>, key: &Key, priority: Priority) -> Self {
         running.hand.ledgers().begin(key);
         Self { running, key: key.clone(), priority, ended: false }
@@ -331,7 +334,7 @@ impl<'a, K: Object> OpenTurn<'a, K> {
     }
 }
 
-impl<K: Object> Drop for OpenTurn<'_, K> {
+impl<K: Cached> Drop for OpenTurn<'_, K> {
     fn drop(&mut self) {
         let news = self.running.hand.ledgers().end(&self.key);
         if news || !self.ended {

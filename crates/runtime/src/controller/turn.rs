@@ -6,7 +6,7 @@ use crate::act::{ActError, Done, Hand};
 use crate::conditions::Standing;
 use crate::events::About;
 use crate::key::Key;
-use crate::kind::Object;
+use crate::kind::Cached;
 use crate::plan::Plan;
 use crate::reason::{Reason, Refusal};
 use crate::seen::Seen;
@@ -165,7 +165,7 @@ pub struct Turn<K> {
     wrote: Arc<AtomicBool>,
 }
 
-impl<K: Object> Turn<K> {
+impl<K: Cached> Turn<K> {
     /// Whose turn it is.
     pub fn key(&self) -> &Key {
         &self.parent.key
@@ -201,7 +201,7 @@ impl<K> std::fmt::Debug for Turn<K> {
     }
 }
 
-impl<K: Object> Running<K> {
+impl<K: Cached> Running<K> {
     /// One turn for the object under a key.
     pub(super) async fn turn(self: &Arc<Self>, key: &Key) -> Result<Next, TurnError> {
         let mut lost = None;
@@ -235,7 +235,7 @@ impl<K: Object> Running<K> {
         }
         let deleting = object.meta().deletion_timestamp.is_some();
         let decide = match &self.mode {
-            Mode::Reconciling(reconcile) if !deleting || self.undo.is_none() => {
+            Mode::Reconciling(reconcile) if !deleting || !self.holds() => {
                 let wrote = Arc::new(AtomicBool::new(false));
                 let turn =
                     Turn { running: self.clone(), object: object.clone(), parent, wrote: wrote.clone() };
@@ -262,22 +262,30 @@ impl<K: Object> Running<K> {
         object: &Arc<K>,
     ) -> Result<(Done, Next), TurnError> {
         let held = object.meta().finalizers.iter().flatten().any(|finalizer| *finalizer == self.finalizer);
-        let (true, Some(undo)) = (held, &self.undo) else {
-            if held {
-                // An earlier version of this controller could undo; this one has nothing to do first.
-                self.let_go(parent, object).await?;
-            }
+        if !held {
             return Ok((Done::Unchanged, Next::on_change()));
+        }
+        let Some(undo) = &self.undo else {
+            // Nothing but the children elsewhere; or an earlier version of this controller could undo.
+            return self.collect_and_let_go(parent, object).await;
         };
         let seen = self.observe(object);
         let decision = undo(object, &seen);
         let done = self.act_and_report(parent, object, decision.as_ref(), true).await?;
         let undone = decision.as_ref().is_ok_and(Plan::is_complete) && done == Done::Unchanged;
         if undone {
-            self.let_go(parent, object).await?;
-            return Ok((Done::Unchanged, Next::on_change()));
+            return self.collect_and_let_go(parent, object).await;
         }
         Ok((done, next_of(&decision, &seen)))
+    }
+
+    async fn collect_and_let_go(&self, parent: &Parent, object: &Arc<K>) -> Result<(Done, Next), TurnError> {
+        let (done, none_left) = self.collect(parent).await?;
+        if none_left {
+            self.let_go(parent, object).await?;
+        }
+        // Otherwise the last of them rings when it is gone.
+        Ok((done, Next::on_change()))
     }
 
     fn is_paused(&self, meta: &ObjectMeta) -> bool {

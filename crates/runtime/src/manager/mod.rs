@@ -22,7 +22,7 @@ use crate::config::{self, Asked, Command, Misread, Settings, Sources};
 use crate::controller::{Controller, Runnable};
 use crate::election::Election;
 use crate::inspect::{Inspector, TaskState};
-use crate::kind::Object;
+use crate::kind::Cached;
 use crate::logs;
 use crate::metrics::Page;
 use crate::serve::Bind;
@@ -199,7 +199,7 @@ impl Manager {
     }
 
     /// Runs this controller too.
-    pub fn controller<K: Object>(mut self, controller: Controller<K>) -> Self {
+    pub fn controller<K: Cached>(mut self, controller: Controller<K>) -> Self {
         self.controllers.push(Box::new(controller));
         self
     }
