@@ -3,10 +3,11 @@
 use crate::cache::AnyObject;
 use crate::fact::Fact;
 use crate::health::Health;
-use crate::kind::{Kind, Object};
+use crate::kind::{Cached, Kind, Object};
 use crate::plan::Outcome;
 use crate::reason::{Reason, Refusal};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::DynamicObject;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -200,6 +201,18 @@ impl Seen {
         found.map(typed).transpose()
     }
 
+    /// The object of that name in a namespace, where objects of several namespaces are seen.
+    ///
+    /// # Errors
+    /// [`Unseen`] when the controller does not watch the kind.
+    pub fn get_in<K: Object>(&self, namespace: &str, name: &str) -> Result<Option<Arc<K>>, Unseen> {
+        let found = self.of::<K>()?.iter().find(|object| {
+            let meta = object.meta();
+            meta.namespace.as_deref() == Some(namespace) && meta.name.as_deref() == Some(name)
+        });
+        found.map(typed).transpose()
+    }
+
     /// Every object of a kind that was seen: children and relations of the object that is decided about.
     ///
     /// # Errors
@@ -217,6 +230,18 @@ impl Seen {
             self.of::<K>()?.iter().filter_map(|object| object.meta().name.clone()).collect();
         names.sort();
         Ok(names)
+    }
+
+    /// Every object of a kind that is not a type.
+    ///
+    /// # Errors
+    /// [`Unseen`] when the controller does not watch the kind.
+    pub fn list_of(&self, kind: &Kind) -> Result<Vec<Arc<DynamicObject>>, Unseen> {
+        match self.kinds.get(kind) {
+            Some(objects) => objects.iter().map(|object| as_type(object, || kind.kind.clone())).collect(),
+            None if self.undeclared_is_empty => Ok(Vec::new()),
+            None => Err(Unseen::Undeclared(kind.kind.clone())),
+        }
     }
 
     /// An object that the object refers to.
@@ -255,7 +280,13 @@ impl Seen {
                 namespace.is_none() || meta.namespace.is_none() || meta.namespace.as_deref() == namespace;
             here && meta.name.as_deref() == Some(name)
         });
-        found.map_or_else(Health::not_found, |object| crate::health::of_json(&object.to_json(), self.now))
+        found.map_or_else(Health::not_found, |object| {
+            let mut json = object.to_json();
+            // Objects in lists may leave these out.
+            json["apiVersion"] = kind.api_version().into();
+            json["kind"] = kind.kind.clone().into();
+            crate::health::of_json(&json, self.now)
+        })
     }
 
     /// What became of an action under a key.
@@ -374,15 +405,17 @@ impl Seen {
 }
 
 fn typed<K: Object>(object: &Arc<dyn AnyObject>) -> Result<Arc<K>, Unseen> {
+    as_type(object, || K::kind(&()).into_owned())
+}
+
+fn as_type<K: Cached>(object: &Arc<dyn AnyObject>, kind: impl FnOnce() -> String) -> Result<Arc<K>, Unseen> {
     match object.clone().into_any().downcast::<K>() {
         Ok(object) => Ok(object),
         // Read as if it were whole, it would be empty.
-        Err(_) if object.is_partial() && !K::metadata_api() => {
-            Err(Unseen::MetadataOnly(K::kind(&()).into_owned()))
-        }
+        Err(_) if object.is_partial() && !K::metadata_api() => Err(Unseen::MetadataOnly(kind())),
         Err(_) => serde_json::from_value(object.to_json())
             .map(Arc::new)
-            .map_err(|error| Unseen::Misfit { kind: K::kind(&()).into_owned(), why: error.to_string() }),
+            .map_err(|error| Unseen::Misfit { kind: kind(), why: error.to_string() }),
     }
 }
 

@@ -21,7 +21,7 @@ pub use requests::Door;
 pub(crate) use schemas::Schemas;
 
 use crate::cache::{AnyObject, Cache, Origin, Stamp};
-use crate::controller::CONTROLLER_LABEL;
+use crate::controller::{CONTROLLER_LABEL, OWNER_UID_LABEL};
 use crate::key::Key;
 use crate::kind::Kind;
 use crate::plan::Generate;
@@ -348,7 +348,18 @@ impl Hand {
         namespace: Option<&str>,
         turn: &Key,
     ) -> Result<Vec<Value>, ActError> {
-        let request = requests::list_labelled(kind, namespace, CONTROLLER_LABEL, &self.manager);
+        self.list_with(kind, namespace, CONTROLLER_LABEL, &self.manager, turn).await
+    }
+
+    async fn list_with(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        label: &str,
+        value: &str,
+        turn: &Key,
+    ) -> Result<Vec<Value>, ActError> {
+        let request = requests::list_labelled(kind, namespace, label, value);
         let answer = match request {
             Ok(request) => self.client.request::<Value>(request).await,
             Err(error) => Err(error),
@@ -362,6 +373,19 @@ impl Hand {
             Err(error) if is_not_found(&error) => Ok(Vec::new()),
             Err(error) => Err(ActError::from_request("list", kind, turn, error)),
         }
+    }
+
+    /// The objects of a kind, in any namespace, that are labelled as made for the object of this UID; read live.
+    ///
+    /// # Errors
+    /// [`ActError`] when they could not be read.
+    pub(crate) async fn list_made_for(
+        &self,
+        kind: &Kind,
+        uid: &str,
+        turn: &Key,
+    ) -> Result<Vec<Value>, ActError> {
+        self.list_with(kind, None, OWNER_UID_LABEL, uid, turn).await
     }
 
     /// Leaves exactly these finalizers on an object, if it is still at the version of `meta`.
@@ -411,6 +435,15 @@ impl Hand {
         };
         let verdict = windlass_schema::apply::would_change(live, intent, &self.manager, &context);
         verdict == windlass_schema::apply::WouldChange::No
+    }
+
+    /// Whether the server's schema of a kind has a field, named by the fields on the way to it.
+    pub(crate) async fn knows_field(&self, kind: &Kind, path: &[&str]) -> bool {
+        let Some(version) = self.shared.schemas.of(kind).await else { return false };
+        let Some(schema) = version.schema(kind) else { return false };
+        let found =
+            path.iter().try_fold(schema, |schema, field| schema.resolved().properties.get(*field).cloned());
+        found.is_some()
     }
 
     async fn send(

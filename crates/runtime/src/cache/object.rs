@@ -90,7 +90,9 @@ pub(crate) fn face(object: &dyn AnyObject) -> Face<'_> {
     }
 }
 
-/// The UIDs of those an object belongs to.
+/// The UIDs of those an object belongs to: its owners, and the one that its label names where owners cannot be named.
 pub(crate) fn owner_uids(meta: &ObjectMeta) -> impl Iterator<Item = &str> {
-    meta.owner_references.iter().flatten().map(|owner| owner.uid.as_str())
+    let owners = meta.owner_references.iter().flatten().map(|owner| owner.uid.as_str());
+    let elsewhere = meta.labels.as_ref().and_then(|labels| labels.get(crate::controller::OWNER_UID_LABEL));
+    owners.chain(elsewhere.map(String::as_str))
 }

@@ -4,6 +4,8 @@
 
 mod action;
 mod claim;
+mod dynamic;
+mod elsewhere;
 mod fact;
 mod fields;
 mod ground;

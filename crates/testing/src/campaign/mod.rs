@@ -46,6 +46,7 @@ pub use fault::Fault;
 pub use state::State;
 
 use crate::TestCluster;
+use crate::eventually::PATIENCE;
 use anyhow::{Context, ensure};
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -53,6 +54,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use life::Ended;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use windlass::Manager;
 
 /// Every fault at every write of the operator, on fresh embedded clusters. `kinds` are there before the operator starts.
@@ -83,6 +85,7 @@ pub struct Campaign<O, L> {
     faults: Vec<Fault>,
     world: World,
     at_once: usize,
+    patience: Duration,
     extra_changes: Option<usize>,
 }
 
@@ -122,6 +125,7 @@ where
             faults: Fault::ALL.to_vec(),
             world: Arc::new(|| Box::pin(async { Ok(TestCluster::start()) })),
             at_once: 6,
+            patience: PATIENCE,
             extra_changes: None,
         }
     }
@@ -152,6 +156,12 @@ where
     /// How many lives are lived at the same time.
     pub fn at_once(mut self, lives: usize) -> Self {
         self.at_once = lives.max(1);
+        self
+    }
+
+    /// For how long, by the machine's clock, the state may take to become that of the undisturbed life; by default 20 s.
+    pub fn within(mut self, patience: Duration) -> Self {
+        self.patience = patience;
         self
     }
 
