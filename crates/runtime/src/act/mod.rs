@@ -21,13 +21,14 @@ pub use requests::Door;
 pub(crate) use schemas::Schemas;
 
 use crate::cache::{AnyObject, Cache, Origin, Stamp};
-use crate::controller::CONTROLLER_LABEL;
+use crate::controller::{CONTROLLER_LABEL, OWNER_UID_LABEL};
 use crate::key::Key;
 use crate::kind::Kind;
 use crate::plan::Generate;
 use fights::Fights;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
+use kube::core::DynamicObject;
 use memory::{Known, Memory};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -145,15 +146,24 @@ impl Hand {
         let before = live.and_then(|live| stamp_of(live.meta()));
         let place = (kind.clone(), key.clone(), door);
         if let (Some(live), Some(before)) = (live, &before) {
-            let live = live.to_json();
-            if self.is_so(kind, door, intent, &live).await {
+            let partial = live.is_partial();
+            if partial && self.shared.memory.is_settled(&place, intent, before) {
                 return Ok(Done::Unchanged);
             }
+            // Contents that are not cached are read once, and what came of it is remembered.
+            let live = if partial { self.read(kind, key).await? } else { Some(live.to_json()) };
+            let live = live.unwrap_or_default();
             let own = own_fields(&live, &self.manager, door);
+            if self.is_so(kind, door, intent, &live).await {
+                if let (true, Some(now)) = (partial, stamp_of_json(&live)) {
+                    self.shared.memory.remember(place, intent, now, own.as_ref());
+                }
+                return Ok(Done::Unchanged);
+            }
             match self.shared.memory.of(&place, intent, before, own.as_ref()) {
                 Known::Settled => return Ok(Done::Unchanged),
-                Known::Undone => self.keep_peace(kind, key, door, intent).await?,
-                Known::Nothing => {}
+                Known::Undone if !live.is_null() => self.keep_peace(kind, key, door, intent).await?,
+                Known::Undone | Known::Nothing => {}
             }
         }
         let mut sent = intent.clone();
@@ -304,6 +314,22 @@ impl Hand {
         }
     }
 
+    /// The same object whole, read live if the cache has only its metadata; `None` if it is gone.
+    pub(crate) async fn whole(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        object: Arc<dyn AnyObject>,
+    ) -> Result<Option<Arc<dyn AnyObject>>, ActError> {
+        if !object.is_partial() {
+            return Ok(Some(object));
+        }
+        let read = self.read(kind, key).await?;
+        Ok(read
+            .and_then(|json| serde_json::from_value::<DynamicObject>(json).ok())
+            .map(|whole| Arc::new(whole) as _))
+    }
+
     /// Nothing more is to be decided for this object.
     pub fn forget_turn(&self, turn: &Key) {
         let mut doubts = self.shared.doubts.lock();
@@ -322,7 +348,18 @@ impl Hand {
         namespace: Option<&str>,
         turn: &Key,
     ) -> Result<Vec<Value>, ActError> {
-        let request = requests::list_labelled(kind, namespace, CONTROLLER_LABEL, &self.manager);
+        self.list_with(kind, namespace, CONTROLLER_LABEL, &self.manager, turn).await
+    }
+
+    async fn list_with(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        label: &str,
+        value: &str,
+        turn: &Key,
+    ) -> Result<Vec<Value>, ActError> {
+        let request = requests::list_labelled(kind, namespace, label, value);
         let answer = match request {
             Ok(request) => self.client.request::<Value>(request).await,
             Err(error) => Err(error),
@@ -336,6 +373,19 @@ impl Hand {
             Err(error) if is_not_found(&error) => Ok(Vec::new()),
             Err(error) => Err(ActError::from_request("list", kind, turn, error)),
         }
+    }
+
+    /// The objects of a kind, in any namespace, that are labelled as made for the object of this UID; read live.
+    ///
+    /// # Errors
+    /// [`ActError`] when they could not be read.
+    pub(crate) async fn list_made_for(
+        &self,
+        kind: &Kind,
+        uid: &str,
+        turn: &Key,
+    ) -> Result<Vec<Value>, ActError> {
+        self.list_with(kind, None, OWNER_UID_LABEL, uid, turn).await
     }
 
     /// Leaves exactly these finalizers on an object, if it is still at the version of `meta`.
@@ -385,6 +435,15 @@ impl Hand {
         };
         let verdict = windlass_schema::apply::would_change(live, intent, &self.manager, &context);
         verdict == windlass_schema::apply::WouldChange::No
+    }
+
+    /// Whether the server's schema of a kind has a field, named by the fields on the way to it.
+    pub(crate) async fn knows_field(&self, kind: &Kind, path: &[&str]) -> bool {
+        let Some(version) = self.shared.schemas.of(kind).await else { return false };
+        let Some(schema) = version.schema(kind) else { return false };
+        let found =
+            path.iter().try_fold(schema, |schema, field| schema.resolved().properties.get(*field).cloned());
+        found.is_some()
     }
 
     async fn send(

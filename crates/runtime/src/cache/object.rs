@@ -12,8 +12,10 @@ use std::sync::Arc;
 pub trait AnyObject: Any + Send + Sync + fmt::Debug {
     /// Its metadata.
     fn meta(&self) -> &ObjectMeta;
-    /// The whole of it as JSON.
+    /// The whole of it as JSON; metadata alone of what [`is_partial`](AnyObject::is_partial).
     fn to_json(&self) -> Value;
+    /// Whether it is metadata alone: what else there is was not asked for.
+    fn is_partial(&self) -> bool;
     /// Its own type again, to look at.
     fn as_any(&self) -> &dyn Any;
     /// Its own type again, for a downcast.
@@ -23,6 +25,10 @@ pub trait AnyObject: Any + Send + Sync + fmt::Debug {
 impl<K: Cached> AnyObject for K {
     fn meta(&self) -> &ObjectMeta {
         kube::Resource::meta(self)
+    }
+
+    fn is_partial(&self) -> bool {
+        K::metadata_api()
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -84,7 +90,9 @@ pub(crate) fn face(object: &dyn AnyObject) -> Face<'_> {
     }
 }
 
-/// The UIDs of those an object belongs to.
+/// The UIDs of those an object belongs to: its owners, and the one that its label names where owners cannot be named.
 pub(crate) fn owner_uids(meta: &ObjectMeta) -> impl Iterator<Item = &str> {
-    meta.owner_references.iter().flatten().map(|owner| owner.uid.as_str())
+    let owners = meta.owner_references.iter().flatten().map(|owner| owner.uid.as_str());
+    let elsewhere = meta.labels.as_ref().and_then(|labels| labels.get(crate::controller::OWNER_UID_LABEL));
+    owners.chain(elsewhere.map(String::as_str))
 }

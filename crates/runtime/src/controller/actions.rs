@@ -4,7 +4,7 @@ use super::outside::{Context, Failure};
 use super::running::{Running, panic_text};
 use crate::act::{ActError, chain};
 use crate::key::Key;
-use crate::kind::Object;
+use crate::kind::Cached;
 use crate::plan::{Action, Outcome};
 use crate::queue::{Backoff, Priority, Queue};
 use futures::FutureExt;
@@ -143,11 +143,26 @@ impl<K> Actions<K> {
         }
     }
 
-    fn begin(&self, (key, run): &Id, now: Timestamp) -> Option<(String, Action)> {
+    fn begin<'a>(&'a self, id: &Id, now: Timestamp) -> Option<Open<'a, K>> {
+        let (key, run) = id;
         let mut asked = self.asked.lock();
         let one = asked.get_mut(key)?.get_mut(run)?;
         one.outcome = Outcome::Running { since: now };
-        Some((one.uid.clone(), one.action.clone()))
+        Some(Open { actions: self, id: id.clone(), uid: one.uid.clone(), action: one.action.clone() })
+    }
+
+    /// It was dropped where it was, and nothing is known of it: whoever asks again has it run again.
+    fn cut_off(&self, (key, run): &Id) {
+        let mut asked = self.asked.lock();
+        if let Some(of_object) = asked.get_mut(key) {
+            of_object.remove(run);
+        }
+    }
+
+    fn runs(&self, (key, run): &Id) -> bool {
+        let asked = self.asked.lock();
+        let one = asked.get(key).and_then(|of_object| of_object.get(run));
+        one.is_some_and(|one| matches!(one.outcome, Outcome::Running { .. }))
     }
 
     fn end(&self, id: &Id, ended: End, now: Timestamp) {
@@ -160,6 +175,28 @@ impl<K> Actions<K> {
             self.queue.forget(id);
         }
         one.outcome = ended.outcome(now, one.failures);
+    }
+}
+
+/// A run that has begun. Dropped before its end, because leadership was lost, it counts as not asked for.
+struct Open<'a, K> {
+    actions: &'a Actions<K>,
+    id: Id,
+    uid: String,
+    action: Action,
+}
+
+impl<K> Open<'_, K> {
+    fn end(self, ended: End, now: Timestamp) {
+        self.actions.end(&self.id, ended, now);
+    }
+}
+
+impl<K> Drop for Open<'_, K> {
+    fn drop(&mut self) {
+        if self.actions.runs(&self.id) {
+            self.actions.cut_off(&self.id);
+        }
     }
 }
 
@@ -206,21 +243,21 @@ impl End {
     }
 }
 
-impl<K: Object> Running<K> {
+impl<K: Cached> Running<K> {
     /// Runs what was asked for until stopped; then whatever runs is dropped where it is.
     pub(super) async fn work_on_actions(self: Arc<Self>) {
         while let Some(taken) = self.actions.queue.next().await {
             let id: Id = Id::clone(&taken);
-            let Some((uid, action)) = self.actions.begin(&id, self.clock.now()) else { continue };
+            let Some(open) = self.actions.begin(&id, self.clock.now()) else { continue };
             let ended = tokio::select! {
                 biased;
                 () = self.actions.stopped.cancelled() => return,
-                ended = self.run_action(&id.0, &uid, &action) => ended,
+                ended = self.run_action(&id.0, &open.uid, &open.action) => ended,
             };
             if let End::Failed(why) = &ended {
-                tracing::warn!(controller = %self.name, object = %id.0, action = action.name(), key = action.key(), "an action failed: {why}");
+                tracing::warn!(controller = %self.name, object = %id.0, action = open.action.name(), key = open.action.key(), "an action failed: {why}");
             }
-            self.actions.end(&id, ended, self.clock.now());
+            open.end(ended, self.clock.now());
             if self.primary.get(&id.0).is_none() {
                 self.actions.forget(&id.0);
             }
@@ -298,9 +335,9 @@ mod tests {
         let actions = actions();
         let ask = || actions.ask(&key(), "u", &Action::new("a", "1")).unwrap();
         assert_eq!([ask(), ask()], [Answer::Queued, Answer::Known]);
-        drop(actions.begin(&id("1"), at(1)).unwrap());
+        let open = actions.begin(&id("1"), at(1)).unwrap();
         assert_eq!(ask(), Answer::Known);
-        actions.end(&id("1"), End::Failed("no".into()), at(2));
+        open.end(End::Failed("no".into()), at(2));
         assert_eq!([ask(), ask()], [Answer::Queued, Answer::Known]);
         actions.end(&id("1"), End::TimedOut, at(3));
         assert_eq!(actions.outcomes(&key(), "u")[&id("1").1].failures(), 2);
@@ -308,6 +345,16 @@ mod tests {
         actions.end(&id("1"), End::Done("well".into()), at(4));
         assert_eq!(ask(), Answer::Known, "done is done");
         assert!(matches!(actions.ask(&key(), "u", &Action::new("b", "1")), Err(ActError::UnknownAction(_))));
+    }
+
+    #[test]
+    fn one_that_was_cut_off_is_run_again_when_it_is_asked_for() {
+        let actions = actions();
+        let ask = || actions.ask(&key(), "u", &Action::new("a", "1")).unwrap();
+        ask();
+        drop(actions.begin(&id("1"), at(1)).unwrap());
+        assert!(actions.outcomes(&key(), "u").is_empty(), "nothing is known of it");
+        assert_eq!(ask(), Answer::Queued);
     }
 
     #[test]

@@ -21,14 +21,14 @@ mod turn;
 pub use counts::{BOUNDS, Counts, Ended, Times};
 pub use outside::{Context, Failure};
 pub use owning::Adoption;
-pub(crate) use owning::CONTROLLER_LABEL;
+pub(crate) use owning::{CONTROLLER_LABEL, OWNER_UID_LABEL};
 pub(crate) use running::Runnable;
-pub(crate) use running::{Ground, Started};
+pub(crate) use running::{Ground, Started, panic_text};
 pub use turn::{Next, Turn, TurnError};
 
 use crate::act::Conflicts;
 use crate::cache::{AnyStore, Cache};
-use crate::kind::{Kind, Object};
+use crate::kind::{Cached, Kind, Object};
 use crate::plan::Plan;
 use crate::queue::Backoff;
 use crate::reason::Refusal;
@@ -37,6 +37,7 @@ use crate::seen::Seen;
 use actions::Do;
 use facts::Poller;
 use futures::future::BoxFuture;
+use kube::core::DynamicObject;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,11 +74,13 @@ enum Mode<K> {
 #[must_use = "a controller does nothing until a manager runs it"]
 pub struct Controller<K> {
     name: String,
+    kind: Kind,
     mode: Mode<K>,
     undo: Option<Decide<K>>,
     owns: Vec<Watched>,
     /// And whether objects refer to those that they see, by name.
     sees: Vec<(Watched, Relate<K>, bool)>,
+    anywhere: BTreeSet<Kind>,
     prunes: BTreeSet<Kind>,
     prunes_precious: BTreeSet<Kind>,
     concurrency: usize,
@@ -104,12 +107,19 @@ const TURN_WITHIN: Duration = Duration::from_secs(300);
 #[derive(Clone)]
 struct Watched {
     kind: Kind,
-    open: fn(&Cache) -> Arc<dyn AnyStore>,
+    open: Open,
 }
+
+type Open = Arc<dyn Fn(&Cache) -> Arc<dyn AnyStore> + Send + Sync>;
 
 impl Watched {
     fn new<C: Object>() -> Self {
-        Self { kind: Kind::of::<C>(), open: |cache| cache.store::<C>() }
+        Self { kind: Kind::of::<C>(), open: Arc::new(|cache| cache.store::<C>()) }
+    }
+
+    fn untyped(kind: Kind) -> Self {
+        let of = kind.clone();
+        Self { kind, open: Arc::new(move |cache| cache.store_of::<DynamicObject>(of.clone())) }
     }
 }
 
@@ -146,7 +156,7 @@ impl<K: Object> Controller<K> {
     where
         D: Fn(&K, &Seen) -> Result<Plan, Refusal> + Send + Sync + 'static,
     {
-        Self::new(Mode::Deciding(Arc::new(decide)))
+        Self::new(Kind::of::<K>(), Mode::Deciding(Arc::new(decide)))
     }
 
     /// A controller with full control: one async function that observes, decides and acts with the parts in its
@@ -156,16 +166,45 @@ impl<K: Object> Controller<K> {
         R: Fn(Arc<K>, Turn<K>) -> F + Send + Sync + 'static,
         F: Future<Output = Result<Next, TurnError>> + Send + 'static,
     {
-        Self::new(Mode::Reconciling(Arc::new(move |object, turn| Box::pin(reconcile(object, turn)))))
+        let reconcile: Reconcile<K> = Arc::new(move |object, turn| Box::pin(reconcile(object, turn)));
+        Self::new(Kind::of::<K>(), Mode::Reconciling(reconcile))
     }
+}
 
-    fn new(mode: Mode<K>) -> Self {
+impl Controller<DynamicObject> {
+    /// A controller of a kind that is known only when it runs, for instance from discovery: objects are JSON behind their
+    /// metadata. It owns and sees kinds that are types, or by [`Controller::owns_kind`] and [`Controller::sees_kind`] others
+    /// that are not. Conditions are kept if the server's schema has room for them.
+    ///
+    /// ```
+    /// use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+    /// use windlass::{Controller, Kind, Plan, Reason, Refusal, Seen};
+    ///
+    /// fn decide(widget: &DynamicObject, _seen: &Seen) -> Result<Plan, Refusal> {
+    ///     let size = widget.data["spec"]["size"].as_u64().unwrap_or(1);
+    ///     Ok(Plan::complete().status(serde_json::json!({ "size": size })))
+    /// }
+    /// let widgets = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Widget"));
+    /// let controller = Controller::dynamic(Kind::of_resource(&widgets, true), decide);
+    /// ```
+    pub fn dynamic<D>(kind: Kind, decide: D) -> Self
+    where
+        D: Fn(&DynamicObject, &Seen) -> Result<Plan, Refusal> + Send + Sync + 'static,
+    {
+        Self::new(kind, Mode::Deciding(Arc::new(decide)))
+    }
+}
+
+impl<K: Cached> Controller<K> {
+    fn new(kind: Kind, mode: Mode<K>) -> Self {
         Self {
-            name: K::kind(&()).to_lowercase(),
+            name: kind.kind.to_lowercase(),
+            kind,
             mode,
             undo: None,
             owns: Vec::new(),
             sees: Vec::new(),
+            anywhere: BTreeSet::new(),
             prunes: BTreeSet::new(),
             prunes_precious: BTreeSet::new(),
             concurrency: 1,
@@ -191,12 +230,51 @@ impl<K: Object> Controller<K> {
     }
 
     /// Its plans make objects of this kind; they belong to the object that the plan is for, and go with it.
+    ///
+    /// Of `PartialObjectMeta<C>` only the metadata is watched and held, which takes much less memory. For decisions that do
+    /// not read what is in their children: whether one is as it should be is then read live, once for each of its versions.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+    /// use kube::core::PartialObjectMeta;
+    /// use windlass::{Controller, Plan};
+    ///
+    /// let controller = Controller::deciding(|_: &Namespace, _| Ok(Plan::complete()))
+    ///     .owns::<PartialObjectMeta<ConfigMap>>();
+    /// ```
     pub fn owns<C: Object>(mut self) -> Self {
         self.owns.push(Watched::new::<C>());
         self
     }
 
-    /// Its decisions look at objects of this kind, which others own. Watch and index follow from the relation.
+    /// As [`Controller::owns`], for a kind that is not a type.
+    pub fn owns_kind(mut self, kind: Kind) -> Self {
+        self.owns.push(Watched::untyped(kind));
+        self
+    }
+
+    /// As [`Controller::sees`], for a kind that is not a type.
+    pub fn sees_kind(
+        mut self,
+        kind: Kind,
+        relation: impl Fn(&K) -> Relation + Send + Sync + 'static,
+    ) -> Self {
+        self.sees.push((Watched::untyped(kind), Arc::new(relation), false));
+        self
+    }
+
+    /// As [`Controller::owns`], for children that may be in other namespaces than their object, or outside of namespaces,
+    /// where owners cannot be named. They carry its UID as a label instead, and since the API server does not collect them,
+    /// a finalizer holds the object until they are deleted. A child's namespace is the one in its metadata.
+    ///
+    /// An object outside of namespaces needs this for no child: everybody can name it as owner.
+    pub fn owns_anywhere<C: Object>(mut self) -> Self {
+        self.anywhere.insert(Kind::of::<C>());
+        self.owns::<C>()
+    }
+
+    /// Its decisions look at objects of this kind, which others own. Watch and index follow from the relation. Of
+    /// `PartialObjectMeta<C>`, which decisions then read as such, only the metadata is watched and held.
     pub fn sees<C: Object>(mut self, relation: impl Fn(&K) -> Relation + Send + Sync + 'static) -> Self {
         self.sees.push((Watched::new::<C>(), Arc::new(relation), false));
         self
@@ -363,7 +441,7 @@ impl<K: Object> Controller<K> {
         self
     }
 
-    /// How long one turn may take; by default five minutes. One that takes longer is cut off, reported and tried again: what
+    /// How long one turn may take; by default five minutes. One that takes longer is cut off, counted and tried again: what
     /// it may have written is read live first. A decision that never returns cannot be cut off.
     pub fn turn_within(mut self, limit: Duration) -> Self {
         self.turn_within = limit;

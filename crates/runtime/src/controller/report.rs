@@ -5,13 +5,13 @@ use super::running::Running;
 use crate::act::{ActError, Done, Door, own_fields};
 use crate::cache::AnyObject;
 use crate::conditions::{REFERENCES_RESOLVED, Standing, conditions, paused, references};
-use crate::kind::{Kind, Object};
+use crate::kind::{Cached, Kind};
 use crate::plan::Plan;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-impl<K: Object> Running<K> {
+impl<K: Cached> Running<K> {
     /// Reports the plan's status and the conditions. Without a plan, what was reported before stays, with new conditions.
     pub(super) async fn report(
         &self,
@@ -45,7 +45,7 @@ impl<K: Object> Running<K> {
         conditions: Vec<Condition>,
     ) -> Result<Done, ActError> {
         if let Ok(kept) = serde_json::to_value(conditions)
-            && has_conditions::<K>(live_json, status.as_ref(), &kept)
+            && self.has_conditions(live_json, status.as_ref(), &kept).await
         {
             status.get_or_insert_with(|| json!({}))["conditions"] = kept;
         }
@@ -53,6 +53,14 @@ impl<K: Object> Running<K> {
         let mut intent = parent.intent(None, &Default::default());
         intent["status"] = status;
         self.hand.apply(&self.kind, &parent.key, Door::Status, &intent, Some(live), &parent.key).await
+    }
+
+    /// Whether the status has room for conditions: as its type tells, or, where the type is one for any kind, the server.
+    async fn has_conditions(&self, live: &Value, status: Option<&Value>, conditions: &Value) -> bool {
+        match Kind::known::<K>() {
+            Some(_) => has_conditions::<K>(live, status, conditions),
+            None => self.hand.knows_field(&self.kind, &["status", "conditions"]).await,
+        }
     }
 
     /// Says that the object is paused, and leaves all else as it was reported.
@@ -101,7 +109,7 @@ fn own_types(status: &Value) -> Vec<String> {
 }
 
 /// Whether the type's status has room for conditions: whether they survive being read as that type.
-fn has_conditions<K: Object>(live: &Value, status: Option<&Value>, conditions: &Value) -> bool {
+fn has_conditions<K: Cached>(live: &Value, status: Option<&Value>, conditions: &Value) -> bool {
     let mut trial = live.clone();
     let mut status = status.cloned().unwrap_or_else(|| json!({}));
     if !status.is_object() || !trial.is_object() {

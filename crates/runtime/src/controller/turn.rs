@@ -6,7 +6,7 @@ use crate::act::{ActError, Done, Hand};
 use crate::conditions::Standing;
 use crate::events::About;
 use crate::key::Key;
-use crate::kind::Object;
+use crate::kind::Cached;
 use crate::plan::Plan;
 use crate::reason::{Reason, Refusal};
 use crate::seen::Seen;
@@ -87,6 +87,17 @@ impl TurnError {
         Self::Custom(error.into())
     }
 
+    /// One word for it.
+    pub(super) fn label(&self) -> &'static str {
+        match self {
+            Self::Act(error) => error.label(),
+            Self::Unsettled => "Unsettled",
+            Self::Panic(_) => "Panicked",
+            Self::Timeout(_) => "TimedOut",
+            Self::Custom(_) | Self::Terminal(_) => "Failed",
+        }
+    }
+
     /// A reconciler's own error that trying again does not mend: the object waits for a change.
     pub fn terminal(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Terminal(error.into())
@@ -154,7 +165,7 @@ pub struct Turn<K> {
     wrote: Arc<AtomicBool>,
 }
 
-impl<K: Object> Turn<K> {
+impl<K: Cached> Turn<K> {
     /// Whose turn it is.
     pub fn key(&self) -> &Key {
         &self.parent.key
@@ -190,7 +201,7 @@ impl<K> std::fmt::Debug for Turn<K> {
     }
 }
 
-impl<K: Object> Running<K> {
+impl<K: Cached> Running<K> {
     /// One turn for the object under a key.
     pub(super) async fn turn(self: &Arc<Self>, key: &Key) -> Result<Next, TurnError> {
         let mut lost = None;
@@ -198,6 +209,7 @@ impl<K: Object> Running<K> {
             self.hand.settle_doubts(key).await?;
             self.hand.ledgers().look(key);
             let Some(object) = self.primary.get(key) else {
+                self.book.forget(key);
                 return Ok(Next::on_change());
             };
             match self.pass(key, object).await {
@@ -223,7 +235,7 @@ impl<K: Object> Running<K> {
         }
         let deleting = object.meta().deletion_timestamp.is_some();
         let decide = match &self.mode {
-            Mode::Reconciling(reconcile) if !deleting || self.undo.is_none() => {
+            Mode::Reconciling(reconcile) if !deleting || !self.holds() => {
                 let wrote = Arc::new(AtomicBool::new(false));
                 let turn =
                     Turn { running: self.clone(), object: object.clone(), parent, wrote: wrote.clone() };
@@ -237,7 +249,7 @@ impl<K: Object> Running<K> {
         let seen = self.observe(&object);
         let decision = decide(&object, &seen);
         if let Ok(plan) = &decision {
-            tracing::debug!(controller = %self.name, object = %key, "{plan}");
+            tracing::debug!("{plan}");
         }
         let done = self.act_and_report(&parent, &object, decision.as_ref(), false).await?;
         Ok((done, next_of(&decision, &seen)))
@@ -250,22 +262,30 @@ impl<K: Object> Running<K> {
         object: &Arc<K>,
     ) -> Result<(Done, Next), TurnError> {
         let held = object.meta().finalizers.iter().flatten().any(|finalizer| *finalizer == self.finalizer);
-        let (true, Some(undo)) = (held, &self.undo) else {
-            if held {
-                // An earlier version of this controller could undo; this one has nothing to do first.
-                self.let_go(parent, object).await?;
-            }
+        if !held {
             return Ok((Done::Unchanged, Next::on_change()));
+        }
+        let Some(undo) = &self.undo else {
+            // Nothing but the children elsewhere; or an earlier version of this controller could undo.
+            return self.collect_and_let_go(parent, object).await;
         };
         let seen = self.observe(object);
         let decision = undo(object, &seen);
         let done = self.act_and_report(parent, object, decision.as_ref(), true).await?;
         let undone = decision.as_ref().is_ok_and(Plan::is_complete) && done == Done::Unchanged;
         if undone {
-            self.let_go(parent, object).await?;
-            return Ok((Done::Unchanged, Next::on_change()));
+            return self.collect_and_let_go(parent, object).await;
         }
         Ok((done, next_of(&decision, &seen)))
+    }
+
+    async fn collect_and_let_go(&self, parent: &Parent, object: &Arc<K>) -> Result<(Done, Next), TurnError> {
+        let (done, none_left) = self.collect(parent).await?;
+        if none_left {
+            self.let_go(parent, object).await?;
+        }
+        // Otherwise the last of them rings when it is gone.
+        Ok((done, Next::on_change()))
     }
 
     fn is_paused(&self, meta: &ObjectMeta) -> bool {
@@ -305,6 +325,7 @@ impl<K: Object> Running<K> {
         let plan = match decision {
             Ok(plan) => plan,
             Err(refusal) => {
+                self.book.stands(&parent.key, Standing::Refused(refusal.reason()), None);
                 let done = self.report(parent, None, Standing::Refused(refusal.reason())).await?;
                 self.say_if(done, parent, true, refusal.reason().clone());
                 return Ok(done);
@@ -316,6 +337,7 @@ impl<K: Object> Running<K> {
                     Some(wait) => Standing::Waiting(&wait.reason),
                     None => Standing::Complete,
                 };
+                self.book.stands(&parent.key, standing, plan.due(self.clock.now()));
                 // What was just changed is decided on again at once, and that decision knows better what to report. And
                 // nobody reads the status of an object that is about to go.
                 let reported = match acted == Done::Changed || (deleting && plan.is_complete()) {
@@ -359,7 +381,7 @@ impl<K: Object> Running<K> {
     /// Records an event about the parent, if something was done: an object at rest says nothing.
     pub(super) fn say_if(&self, done: Done, parent: &Parent, warning: bool, reason: Reason) {
         if done == Done::Changed {
-            tracing::info!(controller = %self.name, kind = %self.kind, object = %parent.key, reason = reason.name(), "{}", reason.message());
+            tracing::info!(reason = reason.name(), "{}", reason.message());
             let about = About { kind: parent.kind.clone(), key: parent.key.clone(), uid: parent.uid.clone() };
             self.recorder.say(about, warning, reason);
         }

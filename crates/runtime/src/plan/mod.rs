@@ -154,6 +154,19 @@ impl Plan {
         self
     }
 
+    /// As [`Plan::apply`], for an object of a kind that is not a type.
+    pub fn apply_of(mut self, kind: Kind, object: impl Serialize, reason: impl Into<Reason>) -> Self {
+        let mut object = serde_json::to_value(object).unwrap_or_default();
+        if let Some(fields) = object.as_object_mut() {
+            fields.insert("apiVersion".to_owned(), kind.api_version().into());
+            fields.insert("kind".to_owned(), kind.kind.clone().into());
+        }
+        strip(&mut object);
+        let effect = Effect::Apply { kind, object, initially: Vec::new() };
+        self.steps.push(Step { effect, reason: reason.into() });
+        self
+    }
+
     /// Of the object that was applied last, the field at this JSON pointer is set when the object is created, and then left
     /// to whoever changes it: an autoscaler's replicas. The pointer leads through objects, not into lists.
     ///
@@ -231,6 +244,19 @@ impl Plan {
     /// Deletes an object that is ours, if it is there.
     pub fn delete<K: Object>(mut self, name: impl Into<String>, reason: impl Into<Reason>) -> Self {
         let effect = Effect::Delete { kind: Kind::of::<K>(), namespace: None, name: name.into() };
+        self.steps.push(Step { effect, reason: reason.into() });
+        self
+    }
+
+    /// As [`Plan::delete`], in another namespace than that of the object whose plan it is.
+    pub fn delete_in<K: Object>(
+        mut self,
+        namespace: impl Into<String>,
+        name: impl Into<String>,
+        reason: impl Into<Reason>,
+    ) -> Self {
+        let (kind, namespace) = (Kind::of::<K>(), Some(namespace.into()));
+        let effect = Effect::Delete { kind, namespace, name: name.into() };
         self.steps.push(Step { effect, reason: reason.into() });
         self
     }
@@ -363,7 +389,13 @@ impl Plan {
 /// The fields that a typed object means to set: what is `None` or left to the server is not there.
 fn intent<K: Object>(object: &K) -> Value {
     let mut json = crate::cache::AnyObject::to_json(object);
-    drop_nulls(&mut json);
+    strip(&mut json);
+    json
+}
+
+/// Leaves what an author means to set.
+fn strip(json: &mut Value) {
+    drop_nulls(json);
     if let Some(meta) = json.get_mut("metadata").and_then(Value::as_object_mut) {
         for of_the_server in
             ["creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"]
@@ -375,7 +407,6 @@ fn intent<K: Object>(object: &K) -> Value {
         // Status has a door of its own.
         fields.remove("status");
     }
-    json
 }
 
 /// Removes nulls from objects: a type's `None` says nothing, where an applied null would claim the field.
