@@ -67,7 +67,7 @@ pub use command::Unanswered;
 pub use controller::{
     Adoption, BOUNDS, ConfigError, Context, Controller, Counts, Ended, Failure, Next, Times, Turn, TurnError,
 };
-pub use events::Recorder;
+pub use events::{Events, Recorder};
 pub use fact::Fact;
 pub use key::Key;
 pub use kind::{Cached, Kind, Object};

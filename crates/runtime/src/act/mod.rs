@@ -147,20 +147,21 @@ impl Hand {
         let before = live.and_then(|live| stamp_of(live.meta()));
         let place = (kind.clone(), key.clone(), door);
         if let (Some(live), Some(before)) = (live, &before) {
-            let partial = live.is_partial();
-            if partial && self.shared.memory.is_settled(&place, intent, before) {
+            if self.shared.memory.is_settled(&place, intent, before) {
                 return Ok(Done::Unchanged);
             }
+            let partial = live.is_partial();
             // Contents that are not cached are read once, and what came of it is remembered.
             let live = if partial { self.read(kind, key).await? } else { Some(live.to_json()) };
             let live = live.unwrap_or_default();
-            let own = own_fields(&live, &self.manager, door);
+            let own = || own_fields(&live, &self.manager, door);
             if self.is_so(kind, door, intent, &live).await {
                 if let (true, Some(now)) = (partial, stamp_of_json(&live)) {
-                    self.shared.memory.remember(place, intent, now, own.as_ref());
+                    self.shared.memory.remember(place, intent, now, own().as_ref());
                 }
                 return Ok(Done::Unchanged);
             }
+            let own = own();
             match self.shared.memory.of(&place, intent, before, own.as_ref()) {
                 Known::Settled => return Ok(Done::Unchanged),
                 Known::Undone if !live.is_null() => self.keep_peace(kind, key, door, intent).await?,
@@ -178,7 +179,9 @@ impl Hand {
         let answer = self.send("apply", kind, key, turn, request).await?;
         let after = self.take_in(kind, key, &answer, turn);
         if let Some(after) = &after {
-            let own = own_fields(&answer, &self.manager, door);
+            // Where the server took it as it was sent, comparing tells all there is to tell later on.
+            let as_sent = would_change(intent, &answer, &self.manager, door) == Verdict::Same;
+            let own = if as_sent { None } else { own_fields(&answer, &self.manager, door) };
             self.shared.memory.remember(place, intent, after.clone(), own.as_ref());
         }
         Ok(if after.is_some() && after == before { Done::Unchanged } else { Done::Changed })

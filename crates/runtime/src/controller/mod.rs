@@ -34,6 +34,7 @@ pub use turn::{Next, Turn, TurnError};
 
 use crate::act::Conflicts;
 use crate::cache::{AnyStore, Cache};
+use crate::events::Events;
 use crate::kind::{Cached, Kind, Object};
 use crate::plan::Plan;
 use crate::queue::Backoff;
@@ -97,6 +98,7 @@ pub struct Controller<K> {
     action_concurrency: usize,
     conflicts: Conflicts,
     pause: String,
+    events: Events,
     facts: BTreeMap<String, Poller<K>>,
     fact_concurrency: usize,
 }
@@ -194,6 +196,7 @@ impl<K: Cached> Controller<K> {
             action_concurrency: 4,
             conflicts: Conflicts::default(),
             pause: PAUSE.to_owned(),
+            events: Events::default(),
             facts: BTreeMap::new(),
             fact_concurrency: 8,
         }
@@ -297,6 +300,12 @@ impl<K: Cached> Controller<K> {
         U: Fn(&K, &Seen) -> Result<Plan, Refusal> + Send + Sync + 'static,
     {
         self.undo = Some(Arc::new(undo));
+        self
+    }
+
+    /// Which events it records about its objects; by default all. The log has them in any case.
+    pub fn events(mut self, events: Events) -> Self {
+        self.events = events;
         self
     }
 

@@ -9,7 +9,7 @@ use crate::act::{Hand, Schemas, chain};
 use crate::cache::{AnyStore, Cache, Store};
 use crate::command::{Decision, Described};
 use crate::election::Leadership;
-use crate::events::Recorder;
+use crate::events::{Events, Recorder};
 use crate::inspect::Book;
 use crate::key::Key;
 use crate::kind::{Cached, Kind};
@@ -155,6 +155,8 @@ impl<K: Cached> Runnable for Controller<K> {
             facts,
             leadership: ground.leadership.clone(),
             pause: self.pause,
+            room_for_conditions: OnceLock::new(),
+            events: self.events,
         }))
     }
 }
@@ -187,6 +189,9 @@ pub(super) struct Running<K> {
     pub(super) facts: Arc<Facts<K>>,
     pub(super) leadership: Option<Leadership>,
     pub(super) pause: String,
+    /// Whether the status has room for conditions, once that is known.
+    pub(super) room_for_conditions: OnceLock<bool>,
+    pub(super) events: Events,
 }
 
 impl<K: Cached> Started for Arc<Running<K>> {
