@@ -24,10 +24,6 @@ impl Moment {
         Self(since)
     }
 
-    pub(crate) const fn since_origin(self) -> Duration {
-        self.0
-    }
-
     /// How long after `earlier` this is; zero if it is not after it.
     pub fn since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)

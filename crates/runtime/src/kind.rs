@@ -92,6 +92,13 @@ impl Kind {
         }
     }
 
+    /// Whether a person who says this word means this kind: `Deployment`, `deployments`, `deployments.apps`.
+    pub(crate) fn is_called(&self, word: &str) -> bool {
+        let (name, group) = word.split_once('.').map_or((word, None), |(name, group)| (name, Some(group)));
+        (name.eq_ignore_ascii_case(&self.kind) || name.eq_ignore_ascii_case(&self.plural))
+            && group.is_none_or(|group| group == self.group)
+    }
+
     /// Whether deleting one of these by mistake loses data that nothing can bring back.
     pub fn is_precious(&self) -> bool {
         self.group.is_empty() && matches!(self.kind.as_str(), "Secret" | "PersistentVolumeClaim")

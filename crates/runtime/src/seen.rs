@@ -48,6 +48,9 @@ pub enum Unseen {
     /// The controller declared neither `owns` nor `sees` for it.
     #[error("{0} is not watched: add .owns or .sees for it to the controller")]
     Undeclared(String),
+    /// The controller watches only its metadata.
+    #[error("of {0} only metadata is watched: read PartialObjectMeta<{0}>, or watch {0} itself")]
+    MetadataOnly(String),
     /// What an object refers to is not there.
     #[error("{kind} {name} is not there")]
     Missing {
@@ -174,9 +177,12 @@ impl Seen {
         let seen = self.kinds.entry(kind.clone()).or_default();
         for object in objects {
             let uid = &object.meta().uid;
-            // A child may be related too; it is seen once.
-            if uid.is_none() || seen.iter().all(|other| other.meta().uid != *uid) {
-                seen.push(object);
+            // A child may be related too; it is seen once, and whole if it can be.
+            let same = |other: &&mut Arc<dyn AnyObject>| uid.is_some() && other.meta().uid == *uid;
+            match seen.iter_mut().find(same) {
+                None => seen.push(object),
+                Some(other) if other.is_partial() => *other = object,
+                Some(_) => {}
             }
         }
     }
@@ -275,6 +281,9 @@ impl Seen {
             here && meta.name.as_deref() == Some(name)
         });
         found.map_or_else(Health::not_found, |object| {
+            if object.is_partial() {
+                return Health::unknown("only its metadata is watched");
+            }
             let mut json = object.to_json();
             // Objects in lists may leave these out.
             json["apiVersion"] = kind.api_version().into();
@@ -328,8 +337,13 @@ impl Seen {
             .kinds
             .iter()
             .map(|(kind, objects)| {
+                let partial = objects.iter().any(|object| object.is_partial());
                 let objects: Vec<Value> = objects.iter().map(|object| object.to_json()).collect();
-                json!({ "kind": kind, "objects": objects })
+                let mut entry = json!({ "kind": kind, "objects": objects });
+                if partial {
+                    entry["metadataOnly"] = true.into();
+                }
+                entry
             })
             .collect();
         let references: Vec<Value> =
@@ -360,8 +374,10 @@ impl Seen {
             let kind = entry.get("kind").cloned().unwrap_or_default();
             let kind: Kind =
                 serde_json::from_value(kind).map_err(|error| format!("a `kind` is not readable: {error}"))?;
+            let partial = entry.get("metadataOnly").and_then(Value::as_bool).unwrap_or_default();
             let objects = entry.get("objects").and_then(Value::as_array).into_iter().flatten();
-            let objects = objects.map(|object| Arc::new(Captured::new(object)) as Arc<dyn AnyObject>);
+            let objects =
+                objects.map(|object| Arc::new(Captured::new(object, partial)) as Arc<dyn AnyObject>);
             seen.declare(&kind, objects.collect());
         }
         for entry in captured.get("references").and_then(Value::as_array).into_iter().flatten() {
@@ -398,6 +414,8 @@ fn typed<K: Object>(object: &Arc<dyn AnyObject>) -> Result<Arc<K>, Unseen> {
 fn as_type<K: Cached>(object: &Arc<dyn AnyObject>, kind: impl FnOnce() -> String) -> Result<Arc<K>, Unseen> {
     match object.clone().into_any().downcast::<K>() {
         Ok(object) => Ok(object),
+        // Read as if it were whole, it would be empty.
+        Err(_) if object.is_partial() && !K::metadata_api() => Err(Unseen::MetadataOnly(kind())),
         Err(_) => serde_json::from_value(object.to_json())
             .map(Arc::new)
             .map_err(|error| Unseen::Misfit { kind: kind(), why: error.to_string() }),
@@ -407,14 +425,15 @@ fn as_type<K: Cached>(object: &Arc<dyn AnyObject>, kind: impl FnOnce() -> String
 /// An object from a capture: typed when somebody asks.
 #[derive(Debug)]
 struct Captured {
+    partial: bool,
     meta: ObjectMeta,
     json: Value,
 }
 
 impl Captured {
-    fn new(json: &Value) -> Self {
+    fn new(json: &Value, partial: bool) -> Self {
         let meta = json.get("metadata").cloned().unwrap_or_default();
-        Self { meta: serde_json::from_value(meta).unwrap_or_default(), json: json.clone() }
+        Self { partial, meta: serde_json::from_value(meta).unwrap_or_default(), json: json.clone() }
     }
 }
 
@@ -425,6 +444,10 @@ impl AnyObject for Captured {
 
     fn to_json(&self) -> Value {
         self.json.clone()
+    }
+
+    fn is_partial(&self) -> bool {
+        self.partial
     }
 
     fn as_any(&self) -> &dyn std::any::Any {
@@ -453,6 +476,26 @@ mod tests {
         assert!(seen.get::<ConfigMap>("a").unwrap().is_some());
         assert!(seen.get::<ConfigMap>("c").unwrap().is_none());
         assert!(seen.list::<Secret>().unwrap().is_empty(), "in a test, nothing is nothing");
+    }
+
+    #[test]
+    fn what_is_seen_by_its_metadata_is_never_read_as_if_it_were_empty() {
+        use kube::core::PartialObjectMeta;
+        type Partial = PartialObjectMeta<ConfigMap>;
+        let mut partial = Partial { metadata: config_map("a").metadata, ..Partial::default() };
+        partial.metadata.uid = Some("u".into());
+        let mut whole = config_map("a");
+        whole.metadata.uid = Some("u".into());
+        let mut seen = Seen::at(Timestamp::UNIX_EPOCH);
+        seen.declare(&Kind::of::<ConfigMap>(), vec![Arc::new(partial.clone())]);
+        for seen in [seen.clone(), Seen::from_json(&seen.to_json()).unwrap()] {
+            assert_eq!(seen.names::<ConfigMap>().unwrap(), ["a"]);
+            assert_eq!(seen.get::<Partial>("a").unwrap().unwrap().metadata, partial.metadata);
+            assert_eq!(seen.get::<ConfigMap>("a").unwrap_err(), Unseen::MetadataOnly("ConfigMap".into()));
+        }
+        seen.declare(&Kind::of::<ConfigMap>(), vec![Arc::new(whole)]);
+        assert!(seen.get::<ConfigMap>("a").unwrap().is_some(), "unless it is seen whole as well");
+        assert_eq!(seen.list::<Partial>().unwrap().len(), 1);
     }
 
     #[test]

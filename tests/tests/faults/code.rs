@@ -86,7 +86,8 @@ pub async fn hangs(_: Target) -> anyhow::Result<()> {
 
     // A turn that may take for ever is cut off when the operator stops, which says so.
     let cluster = TestCluster::start();
-    let controller = Controller::reconciling(hanging).named("mirror").owns::<Secret>().turn_within(Duration::MAX);
+    let controller =
+        Controller::reconciling(hanging).named("mirror").owns::<Secret>().turn_within(Duration::MAX);
     let manager = cluster.manager().namespace(cluster.namespace()).controller(controller);
     let operator = cluster.run_manager(manager.stop_within(Duration::from_secs(2)));
     cluster.create(config_map(BAD)).await?;

@@ -29,6 +29,7 @@ use crate::plan::Generate;
 use fights::Fights;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
+use kube::core::DynamicObject;
 use memory::{Known, Memory};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -146,15 +147,24 @@ impl Hand {
         let before = live.and_then(|live| stamp_of(live.meta()));
         let place = (kind.clone(), key.clone(), door);
         if let (Some(live), Some(before)) = (live, &before) {
-            let live = live.to_json();
-            if self.is_so(kind, door, intent, &live).await {
+            let partial = live.is_partial();
+            if partial && self.shared.memory.is_settled(&place, intent, before) {
                 return Ok(Done::Unchanged);
             }
+            // Contents that are not cached are read once, and what came of it is remembered.
+            let live = if partial { self.read(kind, key).await? } else { Some(live.to_json()) };
+            let live = live.unwrap_or_default();
             let own = own_fields(&live, &self.manager, door);
+            if self.is_so(kind, door, intent, &live).await {
+                if let (true, Some(now)) = (partial, stamp_of_json(&live)) {
+                    self.shared.memory.remember(place, intent, now, own.as_ref());
+                }
+                return Ok(Done::Unchanged);
+            }
             match self.shared.memory.of(&place, intent, before, own.as_ref()) {
                 Known::Settled => return Ok(Done::Unchanged),
-                Known::Undone => self.keep_peace(kind, key, door, intent).await?,
-                Known::Nothing => {}
+                Known::Undone if !live.is_null() => self.keep_peace(kind, key, door, intent).await?,
+                Known::Undone | Known::Nothing => {}
             }
         }
         let mut sent = intent.clone();
@@ -269,6 +279,22 @@ impl Hand {
             Err(error) if is_not_found(&error) => Ok(None),
             Err(error) => Err(ActError::from_request("read", kind, key, error)),
         }
+    }
+
+    /// The same object whole, read live if the cache has only its metadata; `None` if it is gone.
+    pub(crate) async fn whole(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        object: Arc<dyn AnyObject>,
+    ) -> Result<Option<Arc<dyn AnyObject>>, ActError> {
+        if !object.is_partial() {
+            return Ok(Some(object));
+        }
+        let read = self.read(kind, key).await?;
+        Ok(read
+            .and_then(|json| serde_json::from_value::<DynamicObject>(json).ok())
+            .map(|whole| Arc::new(whole) as _))
     }
 
     /// Nothing more is to be decided for this object.

@@ -180,6 +180,10 @@ impl<K: Cached> Intake<K> {
 
     /// Keeps the managedFields of our own controllers, which say whether an apply would change anything, and no others.
     fn trim(&self, meta: &mut ObjectMeta) {
+        if K::metadata_api() {
+            // Without the values they say nothing.
+            meta.managed_fields = None;
+        }
         if let Some(entries) = &mut meta.managed_fields {
             let managers = self.managers.read();
             entries

@@ -12,8 +12,10 @@ use std::sync::Arc;
 pub trait AnyObject: Any + Send + Sync + fmt::Debug {
     /// Its metadata.
     fn meta(&self) -> &ObjectMeta;
-    /// The whole of it as JSON.
+    /// The whole of it as JSON; metadata alone of what [`is_partial`](AnyObject::is_partial).
     fn to_json(&self) -> Value;
+    /// Whether it is metadata alone: what else there is was not asked for.
+    fn is_partial(&self) -> bool;
     /// Its own type again, to look at.
     fn as_any(&self) -> &dyn Any;
     /// Its own type again, for a downcast.
@@ -23,6 +25,10 @@ pub trait AnyObject: Any + Send + Sync + fmt::Debug {
 impl<K: Cached> AnyObject for K {
     fn meta(&self) -> &ObjectMeta {
         kube::Resource::meta(self)
+    }
+
+    fn is_partial(&self) -> bool {
+        K::metadata_api()
     }
 
     fn as_any(&self) -> &dyn Any {

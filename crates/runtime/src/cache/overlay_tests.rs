@@ -77,6 +77,8 @@ struct World {
     history: Vec<(u8, Stamp, bool)>,
     delivered: usize,
     uids: u64,
+    /// Those that left the scope of the watch: they are there, and the watch has said that they are not.
+    outside: HashMap<u8, Arc<str>>,
 }
 
 impl World {
@@ -94,14 +96,23 @@ impl World {
     fn write(&mut self, name: u8) -> Stamp {
         let uid = match self.live(self.history.len()).get(&name) {
             Some(stamp) => stamp.uid.clone(),
-            None => {
+            None => self.outside.remove(&name).unwrap_or_else(|| {
                 self.uids += 1;
                 format!("uid-{}", self.uids).into()
-            }
+            }),
         };
         let stamp = Stamp { uid, version: self.history.len() as u64 + 1 };
         self.history.push((name, stamp.clone(), true));
         stamp
+    }
+
+    /// Changes it so that it leaves the scope: to the watch that is its end, at the version of the change.
+    fn move_out(&mut self, name: u8) -> Option<Stamp> {
+        let uid = self.live(self.history.len()).get(&name)?.uid.clone();
+        let stamp = Stamp { uid: uid.clone(), version: self.history.len() as u64 + 1 };
+        self.history.push((name, stamp.clone(), false));
+        self.outside.insert(name, uid);
+        Some(stamp)
     }
 
     /// Deletes it; returns what it was, with the version that our client last knew.
@@ -117,6 +128,8 @@ impl World {
 enum Step {
     OurWrite(u8),
     OurDelete(u8),
+    OurMoveOut(u8),
+    TheirMoveOut(u8),
     TheirWrite(u8),
     TheirDelete(u8),
     Deliver(u8),
@@ -130,6 +143,8 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         3 => name.clone().prop_map(Step::OurWrite),
         2 => name.clone().prop_map(Step::OurDelete),
+        1 => name.clone().prop_map(Step::OurMoveOut),
+        1 => name.clone().prop_map(Step::TheirMoveOut),
         2 => name.clone().prop_map(Step::TheirWrite),
         2 => name.prop_map(Step::TheirDelete),
         4 => (1u8..4).prop_map(Step::Deliver),
@@ -170,6 +185,13 @@ proptest! {
                         view.wrote_gone(name, &last);
                     }
                 }
+                Step::OurMoveOut(name) => {
+                    if let Some(stamp) = world.move_out(name) {
+                        told.insert(name, stamp.version);
+                        view.wrote_out(name, &stamp);
+                    }
+                }
+                Step::TheirMoveOut(name) => { world.move_out(name); }
                 Step::TheirWrite(name) => { world.write(name); }
                 Step::TheirDelete(name) => { world.delete(name); }
                 Step::Deliver(count) => deliver(&mut world, &mut view, count.into()),

@@ -53,13 +53,16 @@ impl<K: Cached> Running<K> {
         if !parent.can_own(&key) && !self.anywhere.contains(kind) {
             return Err(ActError::Elsewhere { kind: kind.kind.clone(), key });
         }
-        let live = store.get(&key);
+        let mut live = store.get(&key);
         if let Some(live) = &live {
             self.check_ours(parent, kind, &key, live)?;
             if live.meta().deletion_timestamp.is_some() {
                 // It is on its way out. What is wanted in its place is made when it is gone, and that is a change.
                 return Ok(Done::Unchanged);
             }
+        }
+        if let Some(known) = live.take_if(|_| effect.needs_contents()) {
+            live = self.hand.whole(kind, &key, known).await?;
         }
         let turn = &parent.key;
         let done = match (effect, &live) {

@@ -28,7 +28,7 @@ pub use outside::{Context, Failure};
 pub use owning::Adoption;
 pub(crate) use owning::{CONTROLLER_LABEL, OWNER_UID_LABEL};
 pub(crate) use running::Runnable;
-pub(crate) use running::{Ground, Started};
+pub(crate) use running::{Ground, Started, panic_text};
 pub use turn::{Next, Turn, TurnError};
 
 use crate::act::Conflicts;
@@ -206,6 +206,18 @@ impl<K: Cached> Controller<K> {
     }
 
     /// Its plans make objects of this kind; they belong to the object that the plan is for, and go with it.
+    ///
+    /// Of `PartialObjectMeta<C>` only the metadata is watched and held, which takes much less memory. For decisions that do
+    /// not read what is in their children: whether one is as it should be is then read live, once for each of its versions.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+    /// use kube::core::PartialObjectMeta;
+    /// use windlass::{Controller, Plan};
+    ///
+    /// let controller = Controller::deciding(|_: &Namespace, _| Ok(Plan::complete()))
+    ///     .owns::<PartialObjectMeta<ConfigMap>>();
+    /// ```
     pub fn owns<C: Object>(mut self) -> Self {
         self.owns.push(Watched::new::<C>());
         self
@@ -237,7 +249,8 @@ impl<K: Cached> Controller<K> {
         self.owns::<C>()
     }
 
-    /// Its decisions look at objects of this kind, which others own. Watch and index follow from the relation.
+    /// Its decisions look at objects of this kind, which others own. Watch and index follow from the relation. Of
+    /// `PartialObjectMeta<C>`, which decisions then read as such, only the metadata is watched and held.
     pub fn sees<C: Object>(mut self, relation: impl Fn(&K) -> Relation + Send + Sync + 'static) -> Self {
         self.sees.push((Watched::new::<C>(), Arc::new(relation), false));
         self

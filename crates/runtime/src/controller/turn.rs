@@ -87,6 +87,17 @@ impl TurnError {
         Self::Custom(error.into())
     }
 
+    /// One word for it.
+    pub(super) fn label(&self) -> &'static str {
+        match self {
+            Self::Act(error) => error.label(),
+            Self::Unsettled => "Unsettled",
+            Self::Panic(_) => "Panicked",
+            Self::Timeout(_) => "TimedOut",
+            Self::Custom(_) | Self::Terminal(_) => "Failed",
+        }
+    }
+
     /// A reconciler's own error that trying again does not mend: the object waits for a change.
     pub fn terminal(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Terminal(error.into())
@@ -198,6 +209,7 @@ impl<K: Cached> Running<K> {
             self.hand.settle_doubts(key).await?;
             self.hand.ledgers().look(key);
             let Some(object) = self.primary.get(key) else {
+                self.book.forget(key);
                 return Ok(Next::on_change());
             };
             match self.pass(key, object).await {
@@ -237,7 +249,7 @@ impl<K: Cached> Running<K> {
         let seen = self.observe(&object);
         let decision = decide(&object, &seen);
         if let Ok(plan) = &decision {
-            tracing::debug!(controller = %self.name, object = %key, "{plan}");
+            tracing::debug!("{plan}");
         }
         let done = self.act_and_report(&parent, &object, decision.as_ref(), false).await?;
         Ok((done, next_of(&decision, &seen)))
@@ -313,6 +325,7 @@ impl<K: Cached> Running<K> {
         let plan = match decision {
             Ok(plan) => plan,
             Err(refusal) => {
+                self.book.stands(&parent.key, Standing::Refused(refusal.reason()), None);
                 let done = self.report(parent, None, Standing::Refused(refusal.reason())).await?;
                 self.say_if(done, parent, true, refusal.reason().clone());
                 return Ok(done);
@@ -324,6 +337,7 @@ impl<K: Cached> Running<K> {
                     Some(wait) => Standing::Waiting(&wait.reason),
                     None => Standing::Complete,
                 };
+                self.book.stands(&parent.key, standing, plan.due(self.clock.now()));
                 // What was just changed is decided on again at once, and that decision knows better what to report. And
                 // nobody reads the status of an object that is about to go.
                 let reported = match acted == Done::Changed || (deleting && plan.is_complete()) {
@@ -367,7 +381,7 @@ impl<K: Cached> Running<K> {
     /// Records an event about the parent, if something was done: an object at rest says nothing.
     pub(super) fn say_if(&self, done: Done, parent: &Parent, warning: bool, reason: Reason) {
         if done == Done::Changed {
-            tracing::info!(controller = %self.name, kind = %self.kind, object = %parent.key, reason = reason.name(), "{}", reason.message());
+            tracing::info!(reason = reason.name(), "{}", reason.message());
             let about = About { kind: parent.kind.clone(), key: parent.key.clone(), uid: parent.uid.clone() };
             self.recorder.say(about, warning, reason);
         }

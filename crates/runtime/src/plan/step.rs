@@ -66,6 +66,15 @@ pub enum Effect {
 }
 
 impl Effect {
+    /// Whether it cannot be carried out by the metadata alone of the object that is there.
+    pub(crate) fn needs_contents(&self) -> bool {
+        match self {
+            Self::Claim { .. } => true,
+            Self::Apply { initially, .. } => !initially.is_empty(),
+            Self::CreateOnce { .. } | Self::Act(_) | Self::Delete { .. } => false,
+        }
+    }
+
     /// The kind of the object it is about; an action is about none.
     pub fn kind(&self) -> Option<&Kind> {
         match self {

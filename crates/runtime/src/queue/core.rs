@@ -36,6 +36,15 @@ pub struct Depth {
     pub taken: usize,
 }
 
+/// What was done since the queue was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// Keys that were queued and had not been.
+    pub adds: u64,
+    /// Keys that were queued for later: after a failure, or for a time.
+    pub later: u64,
+}
+
 /// A key that was handed out, until [`Core::done`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Handed<K> {
@@ -83,6 +92,7 @@ pub(super) struct Core<K> {
     due_times: DueTimes,
     held: usize,
     taken: usize,
+    tally: Tally,
     /// The latest moment seen: moments that callers read before they got here may be older.
     now: Moment,
 }
@@ -166,6 +176,7 @@ impl<K> Core<K> {
             due_times: DueTimes::new(),
             held: 0,
             taken: 0,
+            tally: Tally::default(),
             now: Moment::default(),
         }
     }
@@ -241,6 +252,10 @@ impl<K> Core<K> {
         }
     }
 
+    pub(super) fn tally(&self) -> Tally {
+        self.tally
+    }
+
     /// How long the first of any lane has been due.
     pub(super) fn oldest(&mut self, now: Moment) -> Option<Duration> {
         self.advance(now);
@@ -276,6 +291,7 @@ impl<K> Core<K> {
     fn queue(&mut self, slot: Slot, due: Moment, priority: Priority) {
         let now = self.now;
         let due = due.max(now);
+        self.tally.later += u64::from(due > now);
         let entry = self.entry(slot);
         let (before, place) = (entry.priority, entry.place);
         entry.priority = if place == Place::Out { priority } else { before.max(priority) };
@@ -288,6 +304,7 @@ impl<K> Core<K> {
                     entry.place = Place::Waiting;
                     self.due_times.push(slot, due);
                 }
+                self.tally.adds += 1;
             }
             Place::Waiting if due < entry.due => {
                 entry.due = due;

@@ -5,7 +5,7 @@
 //! key or cancelled, it wakes another to keep time instead.
 
 use super::backoff::Backoff;
-use super::core::{Core, Depth, Handed};
+use super::core::{Core, Depth, Handed, Tally};
 use super::lanes::Slot;
 use super::priority::Priority;
 use parking_lot::Mutex;
@@ -157,6 +157,11 @@ impl<K: Clone + Eq + Hash + Send> Queue<K> {
         let mut state = self.0.state.lock();
         let now = self.0.clock.moment();
         state.core.depth(now)
+    }
+
+    /// What was done since the queue was made.
+    pub fn tally(&self) -> Tally {
+        self.0.state.lock().core.tally()
     }
 
     /// How long the key that is next at its priority has been due, of all priorities the longest: if it grows, workers

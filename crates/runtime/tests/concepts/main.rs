@@ -10,6 +10,8 @@ mod fact;
 mod fields;
 mod ground;
 mod healthy;
+mod indexed;
+mod metadata;
 mod pause;
 mod references;
 mod turns;
