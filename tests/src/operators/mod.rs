@@ -6,6 +6,7 @@
 //! - [`reports`]: references to objects of others
 //! - [`crate::sample`]: waits for another, and undoes in order when it goes
 
+pub mod cron;
 pub mod elected;
 pub mod plain;
 pub mod reports;

@@ -4,8 +4,8 @@ use super::list;
 use crate::kinds::{child, text};
 use serde_json::{Value, json};
 
-/// Lets a new pod stay on a node that is not ready, or cannot be reached, for five minutes.
-pub(super) fn fill(pod: &mut Value) {
+/// Lets a pod stay on a node that is not ready, or cannot be reached, for five minutes.
+pub(crate) fn fill(pod: &mut Value) {
     let Some(tolerations) = list(child(pod, "spec"), "tolerations") else { return };
     for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
         let tolerated = tolerations.iter().any(|toleration| {

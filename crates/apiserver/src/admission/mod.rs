@@ -5,7 +5,7 @@
 
 mod claim_resize;
 mod default_class;
-mod default_tolerations;
+pub(crate) mod default_tolerations;
 mod limit_ranger;
 mod pod_security;
 mod priority;

@@ -1,6 +1,7 @@
 //! Pods: what the status of a new one begins with, and how long one has to stop.
 
 use super::{child, text};
+use crate::admission::default_tolerations;
 use crate::admission::list;
 use crate::flow::Operation;
 use serde_json::{Map, Value, json};
@@ -81,8 +82,9 @@ fn spread(pod: &mut Value) {
     terms(pod, "/spec/topologySpreadConstraints", None);
 }
 
-/// A pod's quality of service never changes.
+/// A pod's quality of service never changes, and its patience with nodes in trouble does not go.
 pub(super) fn prepare_update(new: &mut Value, old: &Value) {
+    default_tolerations::fill(new);
     if let Some(quality) = old.pointer("/status/qosClass") {
         child(new, "status").entry("qosClass").or_insert_with(|| quality.clone());
     }

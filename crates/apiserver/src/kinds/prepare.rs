@@ -173,3 +173,10 @@ pub(super) fn job(_: &Operation<'_>, job: &mut Value) {
     let wanted = child(selector, "matchLabels");
     wanted.entry("batch.kubernetes.io/controller-uid").or_insert_with(|| json!(uid));
 }
+
+/// What was asked for once stays what was asked for, without a word.
+pub(super) fn keep_spec(new: &mut Value, old: &Value) {
+    if let (Some(new), Some(spec)) = (new.as_object_mut(), old.get("spec")) {
+        new.insert("spec".to_owned(), spec.clone());
+    }
+}

@@ -279,7 +279,7 @@ fn give_back(new: &mut Value, old: &Value) {
         let ports = spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten();
         ports.filter_map(Value::as_object_mut).for_each(|port| _ = port.remove("nodePort"));
     }
-    if is != "LoadBalancer" {
+    if was == "LoadBalancer" && is != was {
         child(new, "status").insert("loadBalancer".to_owned(), json!({}));
     }
 }

@@ -557,6 +557,7 @@ static TABLE: &[Rules] = &[
         plural: "certificatesigningrequests",
         selectable: &[("spec.signerName", &["spec", "signerName"])],
         prepare_create: prepare::signing_request,
+        prepare_update: prepare::keep_spec,
         ..PLAIN
     },
     Rules {

@@ -56,7 +56,8 @@ pub(super) fn pod_update(new: &Value, old: &Value, subresource: &str) -> Vec<Fie
         toleration
     };
     let now: Vec<_> = list(new, "tolerations").iter().map(but_seconds).collect();
-    if list(old, "tolerations").iter().any(|toleration| !now.contains(&but_seconds(toleration))) {
+    // The reference looks for the first only, whatever its words say.
+    if list(old, "tolerations").first().is_some_and(|toleration| !now.contains(&but_seconds(toleration))) {
         let why = "existing toleration can not be modified except its tolerationSeconds";
         errors.push(FieldError::forbidden(&path.child("tolerations"), why));
     }
@@ -211,7 +212,15 @@ pub(super) fn stateful_set_update(new: &Value, old: &Value, subresource: &str) -
 }
 
 pub(super) fn job(job: &Value) -> Vec<FieldError> {
-    job_spec(job.get("spec").unwrap_or(&Value::Null), &Path::new("spec"))
+    let spec = job.get("spec").unwrap_or(&Value::Null);
+    let mut errors = job_spec(spec, &Path::new("spec"));
+    let labels = spec.pointer("/template/metadata/labels").cloned().unwrap_or_default();
+    let selector = spec.get("selector").filter(|selector| !selector.is_null());
+    if selector.is_some_and(|selector| !matches(selector, labels.as_object().unwrap_or(&Map::new()))) {
+        let path = Path::new("spec").child("template").child("metadata").child("labels");
+        errors.push(FieldError::invalid(&path, labels, "`selector` does not match template `labels`"));
+    }
+    errors
 }
 
 /// How many pods a job completes changes only together with how many run at once.
@@ -219,7 +228,11 @@ pub(super) fn job_update(new: &Value, old: &Value, subresource: &str) -> Vec<Fie
     if subresource == "status" {
         return Vec::new();
     }
-    let mut errors = job(new);
+    // The reference looks at all of it, and then at all of it again.
+    let again = validate::object("io.k8s.api.batch.v1.Job", new).into_iter();
+    let mut errors: Vec<FieldError> = again.filter(|error| error.path.starts_with("spec")).collect();
+    errors.extend(job(new));
+    errors.extend(job(new));
     let field = |job: &Value, field: &str| {
         job.get("spec").and_then(|spec| spec.get(field)).cloned().unwrap_or_default()
     };

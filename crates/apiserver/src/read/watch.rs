@@ -85,6 +85,7 @@ pub async fn watch(
         scope,
         view,
         over: over(&leash),
+        ended: false,
         hold: leash.hold,
         _alive: leash.alive,
         due: None,
@@ -135,6 +136,8 @@ struct Watching {
     view: Arc<View>,
     /// Says that the watch is over, and how.
     over: Asleep<BoxFuture<'static, End>>,
+    /// It has said so.
+    ended: bool,
     hold: Option<Receiver<Hold>>,
     _alive: Option<Arc<dyn Any + Send + Sync>>,
     /// Wakes when the next bookmark or the end is due; none when they were not looked at yet.
@@ -206,23 +209,17 @@ impl Watching {
 
     /// The next chunk; none when the watch is over.
     async fn next(&mut self) -> Option<io::Result<Bytes>> {
-        let end = match futures::poll!(&mut self.over) {
-            Poll::Ready(end) => Some(end),
-            Poll::Pending => None,
-        };
-        // What was there at the beginning is told to the end, unless the connection is gone.
-        if !matches!(end, Some(End::BrokenOff)) {
-            if let Some(chunk) = self.initial_chunk() {
-                self.over_again(end);
-                return Some(Ok(chunk));
-            }
-            if let Some(line) = self.then.take() {
-                self.over_again(end);
-                return Some(Ok(line));
-            }
+        if self.ended {
+            return None;
         }
-        if let Some(end) = end {
-            return self.ended(end);
+        if let Poll::Ready(end) = futures::poll!(&mut self.over) {
+            return self.end(end);
+        }
+        if let Some(chunk) = self.initial_chunk() {
+            return Some(Ok(chunk));
+        }
+        if let Some(line) = self.then.take() {
+            return Some(Ok(line));
         }
         loop {
             if let Some(event) = self.pending.take() {
@@ -234,7 +231,7 @@ impl Watching {
                     Some(until) => {
                         self.pending = Some(event);
                         if let Some(end) = self.wait_for_release(until).await {
-                            return self.ended(end);
+                            return self.end(end);
                         }
                     }
                 }
@@ -262,7 +259,7 @@ impl Watching {
             let watcher = self.watcher.as_mut()?;
             tokio::select! {
                 biased;
-                end = &mut self.over => return self.ended(end),
+                end = &mut self.over => return self.end(end),
                 () = due => self.due = None,
                 // A reader that was too slow sees the end and comes back with the last version it saw.
                 event = watcher.next() => self.pending = Some(event.ok()?),
@@ -270,16 +267,29 @@ impl Watching {
         }
     }
 
+    /// The last chunk of a watch that is ended.
+    fn end(&mut self, how: End) -> Option<io::Result<Bytes>> {
+        self.ended = true;
+        match how {
+            End::Done => self.last_chunk().map(Ok),
+            End::BrokenOff => {
+                Some(Err(io::Error::new(io::ErrorKind::ConnectionReset, "the watch was broken off")))
+            }
+        }
+    }
+
     /// What happened before the watch was ended and is not told yet, such as that the objects went with their definition.
     fn last_chunk(&mut self) -> Option<Bytes> {
-        let mut watcher = self.watcher.take()?;
+        let mut watcher = self.watcher.take().filter(|_| self.initial.len() == 0)?;
         let last = self.scope.newest(&self.store);
         let mut lines = Vec::new();
-        while let Ok(Some(event)) = watcher.try_next() {
-            if event.revision() > last {
-                break;
-            }
+        let mut next = self.pending.take().or_else(|| watcher.try_next().ok().flatten());
+        while let Some(event) = next
+            && event.revision() <= last
+            && self.held_until(&event).is_none()
+        {
             lines.extend(self.line(&event));
+            next = watcher.try_next().ok().flatten();
         }
         (!lines.is_empty()).then(|| lines.concat().into())
     }
@@ -377,27 +387,6 @@ impl Watching {
         }
         let first = std::mem::take(&mut self.untold);
         Some(self.view.bookmark(version.0, false, first))
-    }
-
-    /// Has the end that was noticed noticed again.
-    fn over_again(&mut self, end: Option<End>) {
-        if let Some(end) = end {
-            self.over = Asleep::new(Box::pin(std::future::ready(end)));
-        }
-    }
-
-    /// What is told last, given how the watch ended.
-    fn ended(&mut self, end: End) -> Option<io::Result<Bytes>> {
-        match end {
-            End::Done => {
-                let chunk = self.last_chunk();
-                self.finish();
-                chunk.map(Ok)
-            }
-            End::BrokenOff => {
-                Some(Err(io::Error::new(io::ErrorKind::ConnectionReset, "the watch was broken off")))
-            }
-        }
     }
 
     fn finish(&mut self) {

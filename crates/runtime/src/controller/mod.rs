@@ -9,6 +9,7 @@
 
 mod acting;
 mod actions;
+mod asked;
 mod carry_out;
 mod check;
 mod counts;

@@ -163,6 +163,27 @@ pub(super) fn job(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
             errors.push(FieldError::invalid(&path.child(field), given, "requires indexed completion mode"));
         }
     }
+    if let Some(policy) = part(spec, "successPolicy").filter(|_| !indexed) {
+        const RULE: [(&str, &str); 2] =
+            [("SucceededIndexes", "succeededIndexes"), ("SucceededCount", "succeededCount")];
+        let rules = list(policy, "rules").iter().filter_map(Value::as_object).map(|rule| in_go(rule, &RULE));
+        let shown = format!("{{\"Rules\":[{}]}}", rules.collect::<Vec<_>>().join(","));
+        let error = FieldError::invalid(&path.child("successPolicy"), "", "requires indexed completion mode");
+        errors.push(error.showing(shown));
+    }
+    if !has(spec, "backoffLimitPerIndex") {
+        if has(spec, "maxFailedIndexes") {
+            let path = path.child("backoffLimitPerIndex");
+            errors.push(FieldError::required(&path, "when maxFailedIndexes is specified"));
+        }
+        let rules = part(spec, "podFailurePolicy").into_iter();
+        for (rule, path) in rules.flat_map(|it| parts(it, "rules", &path.child("podFailurePolicy"))) {
+            if word(rule, "action") == "FailIndex" {
+                let why = "requires the backoffLimitPerIndex to be set";
+                errors.push(FieldError::invalid(&path.child("action"), "FailIndex", why));
+            }
+        }
+    }
     let restarts = part(spec, "template").and_then(|template| part(template, "spec"));
     let restarts = restarts.map_or("", |pod| word(pod, "restartPolicy"));
     if has(spec, "podFailurePolicy") && restarts == "OnFailure" {
