@@ -281,6 +281,9 @@ impl Seen {
             here && meta.name.as_deref() == Some(name)
         });
         found.map_or_else(Health::not_found, |object| {
+            if object.is_partial() {
+                return Health::unknown("only its metadata is watched");
+            }
             let mut json = object.to_json();
             // Objects in lists may leave these out.
             json["apiVersion"] = kind.api_version().into();

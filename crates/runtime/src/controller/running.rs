@@ -254,7 +254,6 @@ impl<K: Cached> Running<K> {
             let key = Key::clone(&taken);
             let work = self.pace.begin(taken.waited());
             let open = OpenTurn::begin(&self, &key, taken.priority());
-            self.counts.began();
             let began = self.clock.moment();
             // At the highest level: whatever is logged, it is known whose turn it was.
             let span = tracing::error_span!(
@@ -331,6 +330,7 @@ struct OpenTurn<'a, K: Cached> {
 impl<'a, K: Cached> OpenTurn<'a, K> {
     fn begin(running: &'a Running<K>, key: &Key, priority: Priority) -> Self {
         running.hand.ledgers().begin(key);
+        running.counts.began();
         Self { running, key: key.clone(), priority, ended: false }
     }
 
@@ -342,6 +342,9 @@ impl<'a, K: Cached> OpenTurn<'a, K> {
 impl<K: Cached> Drop for OpenTurn<'_, K> {
     fn drop(&mut self) {
         let news = self.running.hand.ledgers().end(&self.key);
+        if !self.ended {
+            self.running.counts.cut_off();
+        }
         if news || !self.ended {
             self.running.queue.add(self.key.clone(), self.priority);
         }
