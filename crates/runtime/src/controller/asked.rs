@@ -5,11 +5,11 @@ use super::{Controller, Mode};
 use crate::cache::AnyObject;
 use crate::command::{Decision, Described};
 use crate::key::Key;
-use crate::kind::{Kind, Object};
+use crate::kind::Cached;
 use crate::seen::Seen;
 use serde_json::{Value, json};
 
-impl<K: Object> Controller<K> {
+impl<K: Cached> Controller<K> {
     /// Itself as data.
     pub(super) fn described(&self) -> Described {
         let seen = |refers: bool| {
@@ -18,7 +18,7 @@ impl<K: Object> Controller<K> {
         };
         Described {
             name: self.name.clone(),
-            kind: Kind::of::<K>(),
+            kind: self.kind.clone(),
             owns: self.owns.iter().map(|watched| watched.kind.clone()).collect(),
             sees: seen(false),
             refers: seen(true),
@@ -34,7 +34,7 @@ impl<K: Object> Controller<K> {
     /// What it would do about this object, given what was seen.
     pub(super) fn decided(&self, object: Value, seen: &Seen) -> Result<Decision, String> {
         let object: K = serde_json::from_value(object)
-            .map_err(|error| format!("the captured object is no {}: {error}", Kind::of::<K>()))?;
+            .map_err(|error| format!("the captured object is no {}: {error}", self.kind))?;
         let decide = match (&self.mode, object.meta().deletion_timestamp.is_some()) {
             (_, true) => self.undo.as_ref(),
             (Mode::Deciding(decide), false) => Some(decide),
@@ -44,7 +44,7 @@ impl<K: Object> Controller<K> {
     }
 }
 
-impl<K: Object> Running<K> {
+impl<K: Cached> Running<K> {
     /// What a decision about an object would see now; nothing when the object is not there.
     pub(super) fn captured(&self, key: &Key) -> Option<Value> {
         let object = self.primary.get(key)?;
