@@ -208,7 +208,8 @@ async fn tells_why(target: Target) -> anyhow::Result<()> {
     let mut said = String::new();
     for _ in 0..200 {
         said = scene.answer(&why, "").await?;
-        if said.contains("tenant: waiting since ") {
+        // The operator knows first, and its status follows.
+        if said.contains("tenant: waiting since ") && said.contains("Progressing is True") {
             break;
         }
         windlass_clock::Clock::real().sleep(Duration::from_millis(50)).await;

@@ -7,7 +7,7 @@ use crate::plan::{Action, Outcome};
 use crate::queue::{Backoff, Priority, Queue};
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -86,6 +86,22 @@ impl<K> Actions<K> {
         let asked = self.asked.lock();
         let of_object = asked.get(key).into_iter().flatten().filter(|(_, asked)| asked.uid == uid);
         of_object.map(|(run, asked)| (run.clone(), asked.outcome.clone())).collect()
+    }
+
+    /// Those under way or not yet forgotten, `most` at most.
+    pub(super) fn show(&self, most: usize) -> Vec<Value> {
+        let asked = self.asked.lock();
+        let runs = asked.iter().flat_map(|(key, runs)| runs.iter().map(move |(run, one)| (key, run, one)));
+        runs.take(most)
+            .map(|(key, (name, run), one)| {
+                let mut outcome = json!(one.outcome);
+                // What an action brought back is for the decision alone.
+                if let Some(Value::Object(done)) = outcome.get_mut("done") {
+                    done.remove("said");
+                }
+                json!({ "object": key.to_string(), "action": name, "key": run, "outcome": outcome })
+            })
+            .collect()
     }
 
     /// Asks for an action, once however often it is asked.

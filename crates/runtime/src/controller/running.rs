@@ -62,6 +62,8 @@ pub(crate) trait Started: Send + Sync {
     fn measured(&self) -> Measured;
     /// Who waits, and for what.
     fn book(&self) -> &Book;
+    /// What its actions are at, so many at most.
+    fn actions(&self, most: usize) -> Vec<Value>;
     /// What a decision about an object would see now.
     fn captured(&self, key: &Key) -> Option<Value>;
     /// Starts its workers.
@@ -213,6 +215,10 @@ impl<K: Cached> Started for Arc<Running<K>> {
 
     fn book(&self) -> &Book {
         &self.book
+    }
+
+    fn actions(&self, most: usize) -> Vec<Value> {
+        self.actions.show(most)
     }
 
     fn captured(&self, key: &Key) -> Option<Value> {
