@@ -57,6 +57,7 @@ impl Manager {
             false => self.namespaces.into(),
         };
         let cache = Cache::new(self.cluster, namespaces);
+        self.caching.into_iter().for_each(|with| with(&cache));
         let schemas = Arc::new(Schemas::new(client.clone(), clock.clone()));
         let ground = Ground { client, cache, clock, schemas, leadership };
         let desk = Desk::new();
