@@ -42,6 +42,7 @@
 
 pub mod act;
 pub mod cache;
+mod command;
 pub mod conditions;
 pub mod config;
 mod controller;
@@ -62,6 +63,7 @@ mod relation;
 mod seen;
 mod serve;
 
+pub use command::Unanswered;
 pub use controller::{
     Adoption, BOUNDS, ConfigError, Context, Controller, Counts, Ended, Failure, Next, Times, Turn, TurnError,
 };

@@ -360,6 +360,39 @@ impl Seen {
         })
     }
 
+    /// An object that was seen, as JSON.
+    pub(crate) fn json_of(&self, kind: &Kind, namespace: Option<&str>, name: &str) -> Option<Value> {
+        let found = self.kinds.get(kind)?.iter().find(|object| {
+            let meta = object.meta();
+            meta.name.as_deref() == Some(name)
+                && (namespace.is_none() || meta.namespace.is_none() || meta.namespace.as_deref() == namespace)
+        });
+        found.map(|object| object.to_json())
+    }
+
+    /// What an operator's `capture` printed: the object, and what was seen for it. Kept in a file, it is a unit test.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use windlass::Seen;
+    /// let capture = r#"{"controller": "c", "object": {"metadata": {"name": "settings"}},
+    ///                   "seen": {"now": "2026-01-01T00:00:00Z", "kinds": []}}"#;
+    /// let (settings, seen) = Seen::from_capture::<ConfigMap>(capture).unwrap();
+    /// assert_eq!(settings.metadata.name.as_deref(), Some("settings"));
+    /// assert_eq!(seen.now().to_string(), "2026-01-01T00:00:00Z");
+    /// ```
+    ///
+    /// # Errors
+    /// A sentence that says what is not as it should be.
+    pub fn from_capture<K: Object>(capture: &str) -> Result<(K, Self), String> {
+        let capture: Value =
+            serde_json::from_str(capture).map_err(|error| format!("it is no JSON: {error}"))?;
+        let part = |name: &str| capture.get(name).cloned().ok_or_else(|| format!("`{name}` is missing"));
+        let object = serde_json::from_value(part("object")?)
+            .map_err(|error| format!("the object is no {}: {error}", K::kind(&())))?;
+        Ok((object, Self::from_json(&part("seen")?)?))
+    }
+
     /// What [`Seen::to_json`] wrote. Objects are read when asked for.
     ///
     /// # Errors

@@ -92,3 +92,16 @@ pub async fn kind_goes_and_comes(_: Target) -> anyhow::Result<()> {
     cluster.eventually::<Vault>("second").has(json!({"status": {"open": true}})).await?;
     operator.stop().await
 }
+
+/// A kind that is never served: the operator says so, and ends, so that somebody hears of it.
+pub async fn kind_never_comes(_: Target) -> anyhow::Result<()> {
+    const LIMIT: Duration = Duration::from_secs(30);
+    let cluster = TestCluster::start();
+    let operator = cluster.run_manager(sample::operator(cluster.manager().sync_within(LIMIT)));
+    cluster.advance(LIMIT / 2).await;
+    ensure!(!operator.has_ended(), "it may still come");
+    cluster.advance(LIMIT).await;
+    let ended = operator.stop().await.expect_err("it cannot work without its kinds");
+    ensure!(format!("{ended:#}").contains("Vault (sample.windlass.dev/v1)"), "{ended:#}");
+    Ok(())
+}

@@ -7,6 +7,7 @@ use super::turn::TurnError;
 use super::{Adoption, ConfigError, Controller, Counts, Decide, Ended, Mode, Next};
 use crate::act::{Hand, Schemas, chain};
 use crate::cache::{AnyStore, Cache, Store};
+use crate::command::{Decision, Described};
 use crate::election::Leadership;
 use crate::events::Recorder;
 use crate::inspect::Book;
@@ -15,9 +16,11 @@ use crate::kind::{Cached, Kind};
 use crate::metrics::{Measured, Pace};
 use crate::queue::{Priority, Queue};
 use crate::relation::ReverseIndex;
+use crate::seen::Seen;
 use futures::FutureExt;
 use kube::Client;
 use parking_lot::Mutex;
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,6 +46,10 @@ pub(crate) trait Runnable: Send {
     fn check(&self) -> Result<(), ConfigError>;
     /// Runs so many turns at once.
     fn set_concurrency(&mut self, workers: usize);
+    /// Itself as data.
+    fn described(&self) -> Described;
+    /// What it would do about an object, given what was seen.
+    fn decided(&self, object: Value, seen: &Seen) -> Result<Decision, String>;
     /// Declares its watches and connects its queue; nothing runs yet.
     fn prepare(self: Box<Self>, ground: &Ground, recorder: Recorder) -> Arc<dyn Started>;
 }
@@ -55,6 +62,8 @@ pub(crate) trait Started: Send + Sync {
     fn measured(&self) -> Measured;
     /// Who waits, and for what.
     fn book(&self) -> &Book;
+    /// What a decision about an object would see now.
+    fn captured(&self, key: &Key) -> Option<Value>;
     /// Starts its workers.
     fn work(&self, tasks: &mut JoinSet<()>);
     /// Lets its workers end after their current turns.
@@ -74,6 +83,14 @@ impl<K: Cached> Runnable for Controller<K> {
 
     fn set_concurrency(&mut self, workers: usize) {
         self.concurrency = workers.max(1);
+    }
+
+    fn described(&self) -> Described {
+        Self::described(self)
+    }
+
+    fn decided(&self, object: Value, seen: &Seen) -> Result<Decision, String> {
+        Self::decided(self, object, seen)
     }
 
     fn prepare(self: Box<Self>, ground: &Ground, recorder: Recorder) -> Arc<dyn Started> {
@@ -191,6 +208,10 @@ impl<K: Cached> Started for Arc<Running<K>> {
 
     fn book(&self) -> &Book {
         &self.book
+    }
+
+    fn captured(&self, key: &Key) -> Option<Value> {
+        Running::captured(self, key)
     }
 
     fn work(&self, tasks: &mut JoinSet<()>) {

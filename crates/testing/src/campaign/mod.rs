@@ -43,7 +43,6 @@ mod place;
 mod state;
 
 pub use fault::Fault;
-pub use state::State;
 
 use crate::TestCluster;
 use crate::eventually::PATIENCE;
@@ -77,6 +76,28 @@ where
 type World = Arc<dyn Fn() -> BoxFuture<'static, anyhow::Result<TestCluster>> + Send + Sync>;
 
 /// A campaign with choices: which faults, where, and what they may cost.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+/// use windlass::{Controller, Manager, Plan, Reason, Refusal, Seen};
+/// use windlass_testing::campaign::{Campaign, Fault};
+/// use windlass_testing::{TestCluster, config_map, secret};
+///
+/// fn decide(_: &ConfigMap, _: &Seen) -> Result<Plan, Refusal> {
+///     Ok(Plan::complete().apply(secret("made"), Reason::new("Needed", "it is needed")))
+/// }
+///
+/// # #[tokio::main]
+/// # async fn main() -> anyhow::Result<()> {
+/// let operator = |manager: Manager| {
+///     manager.namespace("default").controller(Controller::deciding(decide).owns::<Secret>())
+/// };
+/// let life = |cluster: TestCluster| async move { cluster.create(config_map("a")).await.map(drop) };
+/// let campaign = Campaign::new(operator, life).faults([Fault::EventsLate]).most_extra_changes(0);
+/// println!("{}", campaign.run().await?);
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a campaign does nothing until it is run"]
 pub struct Campaign<O, L> {
     operator: O,

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Every object of some collections, normalised.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct State {
+pub(super) struct State {
     #[serde(skip)]
     places: BTreeSet<Place>,
     objects: BTreeMap<String, Vec<Value>>,
@@ -56,7 +56,7 @@ impl State {
     }
 
     /// The objects, by the path of their collection.
-    pub fn to_json(&self) -> Value {
+    pub(super) fn to_json(&self) -> Value {
         json!(self.objects)
     }
 }
