@@ -54,6 +54,7 @@ impl Manager {
             servers.spawn(server.serve(inspector.clone(), clock.clone()));
         }
         let cache = Cache::new(self.cluster, namespaces);
+        self.caching.into_iter().for_each(|with| with(&cache));
         let schemas = Arc::new(Schemas::new(client.clone(), clock.clone()));
         let ground = Ground { client, cache, clock, schemas, leadership };
         let desk = Desk::new();

@@ -16,7 +16,7 @@ mod tasks;
 pub use error::{Error, Result};
 pub use tasks::Task;
 
-use crate::cache::Namespaces;
+use crate::cache::{Cache, Namespaces};
 use crate::command::Unanswered;
 use crate::config::{self, Asked, Command, Misread, Settings, Sources};
 use crate::controller::{Controller, Runnable};
@@ -36,6 +36,8 @@ use std::time::Duration;
 use tower::BoxError;
 use windlass_clock::Clock;
 
+type Caching = Box<dyn FnOnce(&Cache) + Send>;
+
 /// Runs controllers on one cluster.
 #[must_use = "a manager does nothing until it is run"]
 pub struct Manager {
@@ -46,6 +48,7 @@ pub struct Manager {
     clock: Clock,
     cluster: Arc<str>,
     namespaces: Vec<String>,
+    caching: Vec<Caching>,
     election: Option<Election>,
     stands_by_again: bool,
     controllers: Vec<Box<dyn Runnable>>,
@@ -119,6 +122,7 @@ impl Manager {
             clock,
             cluster: "local".into(),
             namespaces: Vec::new(),
+            caching: Vec::new(),
             election: None,
             stands_by_again: false,
             controllers: Vec::new(),
@@ -135,6 +139,20 @@ impl Manager {
     /// The cluster's id, which is in every key.
     pub fn cluster(mut self, id: impl Into<Arc<str>>) -> Self {
         self.cluster = id.into();
+        self
+    }
+
+    /// Does this with the cache before anything is watched: says what is not to be held, or keeps a clone of it, by which
+    /// kinds are opened and closed while the manager runs.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # fn operator(manager: windlass::Manager) -> windlass::Manager {
+    /// manager.caching(|cache| cache.transform(|pod: &mut Pod| pod.status = None))
+    /// # }
+    /// ```
+    pub fn caching(mut self, with: impl FnOnce(&Cache) + Send + 'static) -> Self {
+        self.caching.push(Box::new(with));
         self
     }
 

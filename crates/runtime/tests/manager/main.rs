@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
+mod caching;
 mod lines;
 mod namespaces;
 mod pages;
