@@ -16,8 +16,8 @@ use windlass::election::Election;
 use windlass::{Controller, Manager, Plan, Reasoned, Refusal, Seen};
 use windlass_clock::Clock;
 use windlass_harness::{Process, Suite, Target};
-use windlass_tests::campaign::until;
 use windlass_tests::grounds::{self, Embedded};
+use windlass_tests::waiting::until;
 
 /// Set in the process that is the operator: the namespace, and whether it stands by again.
 const OPERATOR: &str = "WINDLASS_TEST_OPERATOR";
