@@ -9,7 +9,7 @@ use kube::api::{Api, ObjectMeta, PostParams};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 use windlass::election::Election;
@@ -91,11 +91,7 @@ impl Scene {
     async fn of(target: Target, again: &str) -> anyhow::Result<Self> {
         let namespace = target.namespace().await?;
         let folder = tempfile::tempdir()?;
-        let kubeconfig = match (target.kubeconfig(), target.extra::<Embedded>().and_then(Embedded::url)) {
-            (Some(path), _) => path.to_owned(),
-            (None, Some(url)) => kubeconfig_for(&url, folder.path())?,
-            (None, None) => anyhow::bail!("this ground cannot be reached from another process"),
-        };
+        let kubeconfig = grounds::kubeconfig(&target, folder.path())?;
         let heart = ConfigMap {
             metadata: ObjectMeta { name: Some("heart".into()), ..Default::default() },
             ..Default::default()
@@ -186,18 +182,6 @@ impl Scene {
 
 fn maps(target: &Target, namespace: &str) -> Api<ConfigMap> {
     Api::namespaced(target.client(), namespace)
-}
-
-fn kubeconfig_for(url: &str, folder: &Path) -> anyhow::Result<PathBuf> {
-    let kubeconfig = serde_json::json!({
-        "apiVersion": "v1", "kind": "Config", "current-context": "it",
-        "clusters": [{ "name": "it", "cluster": { "server": url } }],
-        "contexts": [{ "name": "it", "context": { "cluster": "it", "user": "it" } }],
-        "users": [{ "name": "it", "user": {} }],
-    });
-    let path = folder.join("kubeconfig");
-    std::fs::write(&path, kubeconfig.to_string())?;
-    Ok(path)
 }
 
 async fn ends(target: Target) -> anyhow::Result<()> {

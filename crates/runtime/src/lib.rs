@@ -42,6 +42,7 @@
 
 pub mod act;
 pub mod cache;
+mod command;
 pub mod conditions;
 pub mod config;
 mod controller;
@@ -62,10 +63,11 @@ mod relation;
 mod seen;
 mod serve;
 
+pub use command::Unanswered;
 pub use controller::{
     Adoption, BOUNDS, ConfigError, Context, Controller, Counts, Ended, Failure, Next, Times, Turn, TurnError,
 };
-pub use events::Recorder;
+pub use events::{Events, Recorder};
 pub use fact::Fact;
 pub use key::Key;
 pub use kind::{Cached, Kind, Object};

@@ -281,6 +281,9 @@ impl Seen {
             here && meta.name.as_deref() == Some(name)
         });
         found.map_or_else(Health::not_found, |object| {
+            if object.is_partial() {
+                return Health::unknown("only its metadata is watched");
+            }
             let mut json = object.to_json();
             // Objects in lists may leave these out.
             json["apiVersion"] = kind.api_version().into();
@@ -358,6 +361,39 @@ impl Seen {
             "actions": actions,
             "facts": self.facts,
         })
+    }
+
+    /// An object that was seen, as JSON.
+    pub(crate) fn json_of(&self, kind: &Kind, namespace: Option<&str>, name: &str) -> Option<Value> {
+        let found = self.kinds.get(kind)?.iter().find(|object| {
+            let meta = object.meta();
+            meta.name.as_deref() == Some(name)
+                && (namespace.is_none() || meta.namespace.is_none() || meta.namespace.as_deref() == namespace)
+        });
+        found.map(|object| object.to_json())
+    }
+
+    /// What an operator's `capture` printed: the object, and what was seen for it. Kept in a file, it is a unit test.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use windlass::Seen;
+    /// let capture = r#"{"controller": "c", "object": {"metadata": {"name": "settings"}},
+    ///                   "seen": {"now": "2026-01-01T00:00:00Z", "kinds": []}}"#;
+    /// let (settings, seen) = Seen::from_capture::<ConfigMap>(capture).unwrap();
+    /// assert_eq!(settings.metadata.name.as_deref(), Some("settings"));
+    /// assert_eq!(seen.now().to_string(), "2026-01-01T00:00:00Z");
+    /// ```
+    ///
+    /// # Errors
+    /// A sentence that says what is not as it should be.
+    pub fn from_capture<K: Object>(capture: &str) -> Result<(K, Self), String> {
+        let capture: Value =
+            serde_json::from_str(capture).map_err(|error| format!("it is no JSON: {error}"))?;
+        let part = |name: &str| capture.get(name).cloned().ok_or_else(|| format!("`{name}` is missing"));
+        let object = serde_json::from_value(part("object")?)
+            .map_err(|error| format!("the object is no {}: {error}", K::kind(&())))?;
+        Ok((object, Self::from_json(&part("seen")?)?))
     }
 
     /// What [`Seen::to_json`] wrote. Objects are read when asked for.

@@ -8,7 +8,8 @@ use crate::kind::Kind;
 use parking_lot::Mutex;
 use serde_json::Value;
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{DefaultHasher, Hasher};
+use std::io;
 
 /// The intents that were sent, by hash, and the object that came of each. By kind first: its names are held once, and not
 /// for each of ten thousand objects.
@@ -80,9 +81,24 @@ impl Memory {
 
 /// Of the canonical text: maps are sorted.
 fn hash_of(intent: &Value) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    intent.to_string().hash(&mut hasher);
-    hasher.finish()
+    let mut hashing = Hashing(DefaultHasher::new());
+    // Writing to it cannot fail, nor can a value be anything but JSON.
+    let _ = serde_json::to_writer(&mut hashing, intent);
+    hashing.0.finish()
+}
+
+/// Hashes what is written to it, so that no text is made for it.
+struct Hashing(DefaultHasher);
+
+impl io::Write for Hashing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -2,10 +2,11 @@
 
 use super::object::fold_fields;
 use super::overlay::Stamp;
+use super::spans::{Member, elements, member};
 use super::weigh::weigh;
 use crate::key::Key;
 use crate::kind::{Cached, Kind};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntry, ObjectMeta};
 use kube::core::{DynamicObject, TypeMeta};
 use parking_lot::{Mutex, RwLock};
 use serde::Deserialize;
@@ -161,8 +162,8 @@ impl<K: Cached> Intake<K> {
     /// The object, as it is to be held.
     pub(super) fn read(&self, key: &Key, raw: Raw<'_>) -> Result<Held<K>, Unreadable> {
         let (kind, name) = (|| self.kind.kind.clone(), || key.to_string());
-        let mut object: K = if K::metadata_api() { metadata_of(raw) } else { whole(raw) }
-            .map_err(|source| Unreadable::Type { kind: kind(), name: name(), source })?;
+        let mut object =
+            self.decode(raw).map_err(|source| Unreadable::Type { kind: kind(), name: name(), source })?;
         self.trim(object.meta_mut());
         for transform in self.transforms.read().iter() {
             catch_unwind(AssertUnwindSafe(|| transform(&mut object)))
@@ -178,6 +179,43 @@ impl<K: Cached> Intake<K> {
         Ok(Held { object: Arc::new(object), bytes })
     }
 
+    fn decode(&self, raw: Raw<'_>) -> Result<K, serde_json::Error> {
+        if let Raw::Event(line) = raw
+            && let Some(fields) = managed_fields(line)
+        {
+            let lean = [&line[..fields.whole.start], &line[fields.whole.end..]].concat();
+            let mut object: K = decode(Raw::Event(&lean))?;
+            object.meta_mut().managed_fields = self.own_entries(&line[fields.value]);
+            return Ok(object);
+        }
+        decode(raw)
+    }
+
+    /// Of managedFields, as text, those of our own controllers.
+    fn own_entries(&self, entries: &[u8]) -> Option<Vec<ManagedFieldsEntry>> {
+        if K::metadata_api() {
+            return None;
+        }
+        let managers = self.managers.read();
+        let own = elements(entries).filter_map(|entry| {
+            let entry = &entries[entry];
+            let value = |name: &str| member(entry, 0, name).map(|member| &entry[member.value]);
+            let text =
+                |name: &str| value(name).and_then(|value| serde_json::from_slice::<String>(value).ok());
+            let manager = text("manager").filter(|manager| managers.contains(manager.as_str()))?;
+            let fields = value("fieldsV1").and_then(|fields| std::str::from_utf8(fields).ok());
+            Some(ManagedFieldsEntry {
+                manager: Some(manager),
+                operation: text("operation"),
+                api_version: text("apiVersion"),
+                subresource: text("subresource"),
+                fields_v1: fields.map(|fields| FieldsV1(fields.into())),
+                ..ManagedFieldsEntry::default()
+            })
+        });
+        Some(own.collect())
+    }
+
     /// Keeps the managedFields of our own controllers, which say whether an apply would change anything, and no others.
     fn trim(&self, meta: &mut ObjectMeta) {
         if K::metadata_api() {
@@ -188,13 +226,27 @@ impl<K: Cached> Intake<K> {
             let managers = self.managers.read();
             entries
                 .retain(|entry| entry.manager.as_deref().is_some_and(|manager| managers.contains(manager)));
-            entries.shrink_to_fit();
         }
         if meta.managed_fields.as_ref().is_some_and(Vec::is_empty) {
             meta.managed_fields = None;
         }
+        // Lists are read with room for four; most have one.
+        meta.managed_fields.iter_mut().for_each(Vec::shrink_to_fit);
+        meta.owner_references.iter_mut().for_each(Vec::shrink_to_fit);
+        meta.finalizers.iter_mut().for_each(Vec::shrink_to_fit);
         fold_fields(meta);
     }
+}
+
+/// The managedFields in an event.
+fn managed_fields(line: &[u8]) -> Option<Member> {
+    let object = member(line, 0, "object")?;
+    let metadata = member(line, object.value.start, "metadata")?;
+    member(line, metadata.value.start, "managedFields")
+}
+
+fn decode<K: Cached>(raw: Raw<'_>) -> Result<K, serde_json::Error> {
+    if K::metadata_api() { metadata_of(raw) } else { whole(raw) }
 }
 
 fn whole<K: Cached>(raw: Raw<'_>) -> Result<K, serde_json::Error> {

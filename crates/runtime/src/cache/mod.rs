@@ -38,6 +38,7 @@ mod overlay;
 mod overlay_tests;
 mod scope;
 mod slots;
+mod spans;
 mod stats;
 mod store;
 #[cfg(test)]

@@ -121,12 +121,20 @@ fn a_change_is_told_once_with_its_origin_and_its_echo_not_at_all() {
 }
 
 #[test]
-fn of_managed_fields_only_our_own_are_kept() {
-    let store = store();
-    store.lists(vec![object("a", 3, "x")], 5).unwrap();
-    let kept = store.get(&key("a")).unwrap().metadata.managed_fields.clone().unwrap();
-    assert_eq!(kept.len(), 1);
-    assert_eq!(kept[0].manager.as_deref(), Some("us"));
+fn of_managed_fields_only_our_own_are_kept_however_they_come() {
+    let (listed, shown) = (store(), store());
+    listed.lists(vec![object("a", 3, "x")], 5).unwrap();
+    shown.shows(object("a", 3, "x"));
+    let kept = listed.get(&key("a")).unwrap();
+    let entries = kept.metadata.managed_fields.clone().unwrap();
+    assert_eq!(entries.len(), 1);
+    assert_eq!(entries[0].manager.as_deref(), Some("us"));
+    assert_eq!(entries[0].operation.as_deref(), Some("Apply"));
+    assert_eq!(*kept, *shown.get(&key("a")).unwrap());
+    let mut foreign = object("b", 6, "x");
+    foreign["metadata"]["managedFields"] = json!([{"manager": "them", "fieldsV1": {"f:data": {}}}]);
+    shown.shows(foreign);
+    assert_eq!(shown.get(&key("b")).unwrap().metadata.managed_fields, None);
 }
 
 #[test]

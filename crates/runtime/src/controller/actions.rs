@@ -1,18 +1,14 @@
-//! Actions at work: asked for by plans, run beside the turns by workers of their own, never two of one key at once.
+//! Actions that plans asked for: what is under way, what came of the others, and never two of one key at once.
 
 use super::outside::{Context, Failure};
-use super::running::{Running, panic_text};
-use crate::act::{ActError, chain};
+use crate::act::ActError;
 use crate::key::Key;
-use crate::kind::Cached;
 use crate::plan::{Action, Outcome};
 use crate::queue::{Backoff, Priority, Queue};
-use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use windlass_clock::{Clock, Timestamp};
@@ -28,17 +24,17 @@ const UNDER_WAY: usize = 32;
 
 /// The actions of one controller.
 pub(super) struct Actions<K> {
-    known: BTreeMap<String, Do<K>>,
+    pub(super) known: BTreeMap<String, Do<K>>,
     pub(super) concurrency: usize,
-    queue: Queue<Id>,
+    pub(super) queue: Queue<Id>,
     asked: Mutex<HashMap<Key, BTreeMap<Run, Asked>>>,
-    stopped: CancellationToken,
+    pub(super) stopped: CancellationToken,
 }
 
 /// One run of an action for one object.
-type Id = (Key, Run);
+pub(super) type Id = (Key, Run);
 /// Its name and its key.
-type Run = (String, String);
+pub(super) type Run = (String, String);
 
 struct Asked {
     /// Of the object that it was asked for: one of the same name is another.
@@ -92,6 +88,22 @@ impl<K> Actions<K> {
         of_object.map(|(run, asked)| (run.clone(), asked.outcome.clone())).collect()
     }
 
+    /// Those under way or not yet forgotten, `most` at most.
+    pub(super) fn show(&self, most: usize) -> Vec<Value> {
+        let asked = self.asked.lock();
+        let runs = asked.iter().flat_map(|(key, runs)| runs.iter().map(move |(run, one)| (key, run, one)));
+        runs.take(most)
+            .map(|(key, (name, run), one)| {
+                let mut outcome = json!(one.outcome);
+                // What an action brought back is for the decision alone.
+                if let Some(Value::Object(done)) = outcome.get_mut("done") {
+                    done.remove("said");
+                }
+                json!({ "object": key.to_string(), "action": name, "key": run, "outcome": outcome })
+            })
+            .collect()
+    }
+
     /// Asks for an action, once however often it is asked.
     pub(super) fn ask(&self, key: &Key, uid: &str, action: &Action) -> Result<Answer, ActError> {
         if !self.known.contains_key(action.name()) {
@@ -143,7 +155,7 @@ impl<K> Actions<K> {
         }
     }
 
-    fn begin<'a>(&'a self, id: &Id, now: Timestamp) -> Option<Open<'a, K>> {
+    pub(super) fn begin<'a>(&'a self, id: &Id, now: Timestamp) -> Option<Open<'a, K>> {
         let (key, run) = id;
         let mut asked = self.asked.lock();
         let one = asked.get_mut(key)?.get_mut(run)?;
@@ -179,15 +191,15 @@ impl<K> Actions<K> {
 }
 
 /// A run that has begun. Dropped before its end, because leadership was lost, it counts as not asked for.
-struct Open<'a, K> {
+pub(super) struct Open<'a, K> {
     actions: &'a Actions<K>,
     id: Id,
-    uid: String,
-    action: Action,
+    pub(super) uid: String,
+    pub(super) action: Action,
 }
 
 impl<K> Open<'_, K> {
-    fn end(self, ended: End, now: Timestamp) {
+    pub(super) fn end(self, ended: End, now: Timestamp) {
         self.actions.end(&self.id, ended, now);
     }
 }
@@ -221,7 +233,8 @@ fn ended_at(outcome: &Outcome) -> Timestamp {
     }
 }
 
-enum End {
+/// How a run ended.
+pub(super) enum End {
     Done(Value),
     Failed(String),
     TimedOut,
@@ -240,71 +253,6 @@ impl End {
             Self::TimedOut => Outcome::TimedOut { at, times },
             Self::Overtaken(why) => Outcome::Overtaken { at, why },
         }
-    }
-}
-
-impl<K: Cached> Running<K> {
-    /// Runs what was asked for until stopped; then whatever runs is dropped where it is.
-    pub(super) async fn work_on_actions(self: Arc<Self>) {
-        while let Some(taken) = self.actions.queue.next().await {
-            let id: Id = Id::clone(&taken);
-            let Some(open) = self.actions.begin(&id, self.clock.now()) else { continue };
-            let ended = tokio::select! {
-                biased;
-                () = self.actions.stopped.cancelled() => return,
-                ended = self.run_action(&id.0, &open.uid, &open.action) => ended,
-            };
-            if let End::Failed(why) = &ended {
-                tracing::warn!(controller = %self.name, object = %id.0, action = open.action.name(), key = open.action.key(), "an action failed: {why}");
-            }
-            open.end(ended, self.clock.now());
-            if self.primary.get(&id.0).is_none() {
-                self.actions.forget(&id.0);
-            }
-            // Given back before the turn that may ask for it again.
-            drop(taken);
-            self.queue.add(id.0, Priority::NORMAL);
-        }
-    }
-
-    async fn run_action(&self, key: &Key, uid: &str, action: &Action) -> End {
-        let Some(what) = self.actions.known.get(action.name()) else {
-            return End::Failed("there is no such action".to_owned());
-        };
-        let object = match self.live_for(key, uid, action).await {
-            Ok(object) => object,
-            Err(ended) => return ended,
-        };
-        let context =
-            Context { client: self.hand.client().clone(), clock: self.clock.clone(), key: key.clone() };
-        let run =
-            AssertUnwindSafe(async { what(object, action.args().clone(), context).await }).catch_unwind();
-        match self.clock.timeout(action.limit(), run).await {
-            Ok(Ok(Ok(said))) => End::Done(said),
-            Ok(Ok(Err(failure))) => End::Failed(failure.chain()),
-            Ok(Err(panic)) => End::Failed(format!("it panicked: {}", panic_text(&*panic))),
-            Err(_) => End::TimedOut,
-        }
-    }
-
-    /// The object as it is at this moment, if the action may still be done for it.
-    async fn live_for(&self, key: &Key, uid: &str, action: &Action) -> Result<Arc<K>, End> {
-        let live = self.hand.read(&self.kind, key).await.map_err(|error| End::Failed(chain(&error)))?;
-        let Some(live) = live else { return Err(End::Overtaken("the object is gone".to_owned())) };
-        let object: K = serde_json::from_value(live.clone())
-            .map_err(|error| End::Failed(format!("the object does not fit its type: {error}")))?;
-        let meta = object.meta();
-        if meta.uid.as_deref() != Some(uid) {
-            return Err(End::Overtaken("another object has the name now".to_owned()));
-        }
-        if let Some(why) = action.guards().iter().find_map(|guard| guard.broken(meta, &live)) {
-            return Err(End::Overtaken(why));
-        }
-        // Last, since it holds for so short a time.
-        if self.leadership.as_ref().is_some_and(|leadership| !leadership.leads()) {
-            return Err(End::Overtaken("another replica may be leading by now".to_owned()));
-        }
-        Ok(Arc::new(object))
     }
 }
 

@@ -18,14 +18,17 @@ impl<K: Cached> Running<K> {
         for step in plan.steps() {
             let done = self.step(parent, step).await?;
             let effect = &step.effect;
+            all = either(all, done);
+            if done == Done::Unchanged {
+                continue;
+            }
             let what = match effect.kind() {
                 Some(kind) => format!("{} {kind} {}", effect.verb(), parent.key_of(effect)),
                 None => effect.to_string(),
             };
             let what = format!("{what}: {}", step.reason.message());
             self.say_if(done, parent, false, step.reason.clone().saying(what));
-            all = either(all, done);
-            if done == Done::Changed && matches!(effect, Effect::Claim { .. }) {
+            if matches!(effect, Effect::Claim { .. }) {
                 // What follows was decided before the claim was made.
                 break;
             }

@@ -4,9 +4,14 @@
 //! - `triggers`: from a change to the keys it concerns
 //! - `running`: the workers and their queue
 //! - `turn`: one turn for one object; `prepare`, `carry_out`, `prune` and `report` are its steps
+//! - `outside`: actions and facts, as they are declared; `actions`, `acting` and `facts` are their work
+//! - `counts`: what turns come to; `check`: whether a controller can be run
 
+mod acting;
 mod actions;
+mod asked;
 mod carry_out;
+mod check;
 mod counts;
 mod facts;
 mod outside;
@@ -18,6 +23,7 @@ mod running;
 mod triggers;
 mod turn;
 
+pub use check::ConfigError;
 pub use counts::{BOUNDS, Counts, Ended, Times};
 pub use outside::{Context, Failure};
 pub use owning::Adoption;
@@ -28,6 +34,7 @@ pub use turn::{Next, Turn, TurnError};
 
 use crate::act::Conflicts;
 use crate::cache::{AnyStore, Cache};
+use crate::events::Events;
 use crate::kind::{Cached, Kind, Object};
 use crate::plan::Plan;
 use crate::queue::Backoff;
@@ -38,8 +45,6 @@ use actions::Do;
 use facts::Poller;
 use futures::future::BoxFuture;
 use kube::core::DynamicObject;
-use serde::Serialize;
-use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::Arc;
@@ -93,6 +98,7 @@ pub struct Controller<K> {
     action_concurrency: usize,
     conflicts: Conflicts,
     pause: String,
+    events: Events,
     facts: BTreeMap<String, Poller<K>>,
     fact_concurrency: usize,
 }
@@ -121,33 +127,6 @@ impl Watched {
         let of = kind.clone();
         Self { kind, open: Arc::new(move |cache| cache.store_of::<DynamicObject>(of.clone())) }
     }
-}
-
-/// A controller that cannot be run as it was described.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ConfigError {
-    /// Its name is no label value.
-    #[error("a controller cannot be named {0:?}: use lower-case letters, digits and dashes, 63 at most")]
-    Name(String),
-    /// Two controllers would write as one.
-    #[error("two controllers are named {0:?}: name one of them otherwise with .named")]
-    Twice(String),
-    /// It prunes a kind that it does not own.
-    #[error("controller {controller} prunes {kind} and does not own it: add .owns for it")]
-    PrunesUnowned {
-        /// Which controller.
-        controller: String,
-        /// Which kind.
-        kind: String,
-    },
-    /// It prunes a kind whose loss cannot be mended, and does not say that it means to.
-    #[error("controller {controller} prunes {kind}, which holds data: say .prunes_precious if you mean it")]
-    PrunesPrecious {
-        /// Which controller.
-        controller: String,
-        /// Which kind.
-        kind: String,
-    },
 }
 
 impl<K: Object> Controller<K> {
@@ -217,6 +196,7 @@ impl<K: Cached> Controller<K> {
             action_concurrency: 4,
             conflicts: Conflicts::default(),
             pause: PAUSE.to_owned(),
+            events: Events::default(),
             facts: BTreeMap::new(),
             fact_concurrency: 8,
         }
@@ -323,87 +303,9 @@ impl<K: Cached> Controller<K> {
         self
     }
 
-    /// An action that its plans may ask for by this name: an idempotent function, given the object as it is when it starts
-    /// and the plan's arguments. It runs beside the turns, which go on, and is cut off when the controller stops or no longer
-    /// leads. See [`Action`](crate::Action).
-    ///
-    /// ```
-    /// # use k8s_openapi::api::core::v1::ConfigMap;
-    /// # use windlass::{Controller, Plan};
-    /// # use std::sync::Arc;
-    /// # fn decide(_: &ConfigMap, _: &windlass::Seen) -> Result<Plan, windlass::Refusal> { Ok(Plan::complete()) }
-    /// async fn dump(database: &str) -> Result<usize, std::io::Error> {
-    ///     Ok(database.len()) // and so on
-    /// }
-    /// let controller = Controller::deciding(decide).action("backup", |map: Arc<ConfigMap>, _args, _context| async move {
-    ///     Ok(dump(map.metadata.name.as_deref().unwrap_or_default()).await?)
-    /// });
-    /// ```
-    pub fn action<A, F, T>(mut self, name: impl Into<String>, action: A) -> Self
-    where
-        A: Fn(Arc<K>, Value, Context) -> F + Send + Sync + 'static,
-        F: Future<Output = Result<T, Failure>> + Send + 'static,
-        T: Serialize,
-    {
-        let action: Do<K> = Arc::new(move |object, args, context| {
-            let done = action(object, args, context);
-            Box::pin(async move { Ok(serde_json::to_value(done.await?)?) })
-        });
-        self.actions.insert(name.into(), action);
-        self
-    }
-
-    /// How many actions run at once, over all objects; by default four.
-    pub fn action_concurrency(mut self, workers: usize) -> Self {
-        self.action_concurrency = workers.max(1);
-        self
-    }
-
-    /// A fact about the world outside the cluster, found out for each object by a function that is called so often, and may
-    /// take so long. Decisions read it by [`Seen::fact`]; when it changes, there is a turn.
-    ///
-    /// ```
-    /// # use k8s_openapi::api::core::v1::ConfigMap;
-    /// # use windlass::{Controller, Fact, Plan, Reason, Refusal, Seen};
-    /// # use std::{sync::Arc, time::Duration};
-    /// fn decide(_: &ConfigMap, seen: &Seen) -> Result<Plan, Refusal> {
-    ///     Ok(match seen.fact::<u64>("lag")? {
-    ///         Fact::Known { value, .. } => Plan::complete().status(serde_json::json!({ "lag": value })),
-    ///         Fact::Unknown { why } => Plan::waiting(Reason::new("LagUnknown", why)),
-    ///     })
-    /// }
-    /// let controller = Controller::deciding(decide).fact(
-    ///     "lag",
-    ///     |_map: Arc<ConfigMap>, _context| async { Ok(7u64) }, // asks the database, and so on
-    ///     Duration::from_secs(10),
-    ///     Duration::from_secs(2),
-    /// );
-    /// ```
-    pub fn fact<T, P, F>(
-        mut self,
-        name: impl Into<String>,
-        poll: P,
-        every: Duration,
-        within: Duration,
-    ) -> Self
-    where
-        T: Serialize,
-        P: Fn(Arc<K>, Context) -> F + Send + Sync + 'static,
-        F: Future<Output = Result<T, Failure>> + Send + 'static,
-    {
-        let poll = move |object, context| {
-            let polled = poll(object, context);
-            Box::pin(async move { Ok(serde_json::to_value(polled.await?)?) }) as BoxFuture<'static, _>
-        };
-        // At once and for ever would be a loop that does nothing else.
-        let every = every.max(Duration::from_millis(1));
-        self.facts.insert(name.into(), Poller { poll: Arc::new(poll), every, within });
-        self
-    }
-
-    /// How many polls run at once, over all objects and facts; by default eight.
-    pub fn fact_concurrency(mut self, workers: usize) -> Self {
-        self.fact_concurrency = workers.max(1);
+    /// Which events it records about its objects; by default all. The log has them in any case.
+    pub fn events(mut self, events: Events) -> Self {
+        self.events = events;
         self
     }
 
@@ -459,27 +361,6 @@ impl<K: Cached> Controller<K> {
     pub fn counts(&self) -> Arc<Counts> {
         self.counts.clone()
     }
-
-    /// Whether it can be run.
-    fn check(&self) -> Result<(), ConfigError> {
-        let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        let name = self.name.as_bytes();
-        let edges =
-            name.first().is_some_and(|byte| *byte != b'-') && name.last().is_some_and(|byte| *byte != b'-');
-        if !edges || name.len() > 63 || !name.iter().all(|byte| inner(*byte)) {
-            return Err(ConfigError::Name(self.name.clone()));
-        }
-        for kind in &self.prunes {
-            let (controller, name) = (self.name.clone(), kind.kind.clone());
-            if self.owns.iter().all(|owned| owned.kind != *kind) {
-                return Err(ConfigError::PrunesUnowned { controller, kind: name });
-            }
-            if kind.is_precious() && !self.prunes_precious.contains(kind) {
-                return Err(ConfigError::PrunesPrecious { controller, kind: name });
-            }
-        }
-        Ok(())
-    }
 }
 
 impl<K> std::fmt::Debug for Controller<K> {
@@ -493,37 +374,5 @@ impl<K> std::fmt::Debug for Controller<K> {
             .field("prunes", &self.prunes)
             .field("concurrency", &self.concurrency)
             .finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
-
-    fn controller() -> Controller<Pod> {
-        Controller::deciding(|_, _| Ok(Plan::complete()))
-    }
-
-    #[test]
-    fn a_controller_is_named_after_its_kind() {
-        assert_eq!(controller().name, "pod");
-        assert_eq!(controller().check(), Ok(()));
-    }
-
-    #[test]
-    fn a_name_that_no_label_can_hold_is_refused() {
-        for name in ["", "-a", "a-", "A", "a/b", &"x".repeat(64)] {
-            assert_eq!(controller().named(name).check(), Err(ConfigError::Name(name.into())));
-        }
-    }
-
-    #[test]
-    fn pruning_is_for_what_one_owns_and_secrets_are_asked_about_twice() {
-        assert!(matches!(controller().prunes::<ConfigMap>().check(), Err(ConfigError::PrunesUnowned { .. })));
-        assert_eq!(controller().owns::<ConfigMap>().prunes::<ConfigMap>().check(), Ok(()));
-        let careless = controller().owns::<Secret>().prunes::<Secret>();
-        assert!(matches!(careless.check(), Err(ConfigError::PrunesPrecious { .. })));
-        assert_eq!(controller().owns::<Secret>().prunes_precious::<Secret>().check(), Ok(()));
     }
 }

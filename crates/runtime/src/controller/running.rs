@@ -7,17 +7,20 @@ use super::turn::TurnError;
 use super::{Adoption, ConfigError, Controller, Counts, Decide, Ended, Mode, Next};
 use crate::act::{Hand, Schemas, chain};
 use crate::cache::{AnyStore, Cache, Store};
+use crate::command::{Decision, Described};
 use crate::election::Leadership;
-use crate::events::Recorder;
+use crate::events::{Events, Recorder};
 use crate::inspect::Book;
 use crate::key::Key;
 use crate::kind::{Cached, Kind};
 use crate::metrics::{Measured, Pace};
 use crate::queue::{Priority, Queue};
 use crate::relation::ReverseIndex;
+use crate::seen::Seen;
 use futures::FutureExt;
 use kube::Client;
 use parking_lot::Mutex;
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,6 +46,10 @@ pub(crate) trait Runnable: Send {
     fn check(&self) -> Result<(), ConfigError>;
     /// Runs so many turns at once.
     fn set_concurrency(&mut self, workers: usize);
+    /// Itself as data.
+    fn described(&self) -> Described;
+    /// What it would do about an object, given what was seen.
+    fn decided(&self, object: Value, seen: &Seen) -> Result<Decision, String>;
     /// Declares its watches and connects its queue; nothing runs yet.
     fn prepare(self: Box<Self>, ground: &Ground, recorder: Recorder) -> Arc<dyn Started>;
 }
@@ -55,6 +62,10 @@ pub(crate) trait Started: Send + Sync {
     fn measured(&self) -> Measured;
     /// Who waits, and for what.
     fn book(&self) -> &Book;
+    /// What its actions are at, so many at most.
+    fn actions(&self, most: usize) -> Vec<Value>;
+    /// What a decision about an object would see now.
+    fn captured(&self, key: &Key) -> Option<Value>;
     /// Starts its workers.
     fn work(&self, tasks: &mut JoinSet<()>);
     /// Lets its workers end after their current turns.
@@ -74,6 +85,14 @@ impl<K: Cached> Runnable for Controller<K> {
 
     fn set_concurrency(&mut self, workers: usize) {
         self.concurrency = workers.max(1);
+    }
+
+    fn described(&self) -> Described {
+        Self::described(self)
+    }
+
+    fn decided(&self, object: Value, seen: &Seen) -> Result<Decision, String> {
+        Self::decided(self, object, seen)
     }
 
     fn prepare(self: Box<Self>, ground: &Ground, recorder: Recorder) -> Arc<dyn Started> {
@@ -138,6 +157,8 @@ impl<K: Cached> Runnable for Controller<K> {
             facts,
             leadership: ground.leadership.clone(),
             pause: self.pause,
+            room_for_conditions: OnceLock::new(),
+            events: self.events,
         }))
     }
 }
@@ -170,6 +191,9 @@ pub(super) struct Running<K> {
     pub(super) facts: Arc<Facts<K>>,
     pub(super) leadership: Option<Leadership>,
     pub(super) pause: String,
+    /// Whether the status has room for conditions, once that is known.
+    pub(super) room_for_conditions: OnceLock<bool>,
+    pub(super) events: Events,
 }
 
 impl<K: Cached> Started for Arc<Running<K>> {
@@ -191,6 +215,14 @@ impl<K: Cached> Started for Arc<Running<K>> {
 
     fn book(&self) -> &Book {
         &self.book
+    }
+
+    fn actions(&self, most: usize) -> Vec<Value> {
+        self.actions.show(most)
+    }
+
+    fn captured(&self, key: &Key) -> Option<Value> {
+        Running::captured(self, key)
     }
 
     fn work(&self, tasks: &mut JoinSet<()>) {
@@ -228,7 +260,6 @@ impl<K: Cached> Running<K> {
             let key = Key::clone(&taken);
             let work = self.pace.begin(taken.waited());
             let open = OpenTurn::begin(&self, &key, taken.priority());
-            self.counts.began();
             let began = self.clock.moment();
             // At the highest level: whatever is logged, it is known whose turn it was.
             let span = tracing::error_span!(
@@ -305,6 +336,7 @@ struct OpenTurn<'a, K: Cached> {
 impl<'a, K: Cached> OpenTurn<'a, K> {
     fn begin(running: &'a Running<K>, key: &Key, priority: Priority) -> Self {
         running.hand.ledgers().begin(key);
+        running.counts.began();
         Self { running, key: key.clone(), priority, ended: false }
     }
 
@@ -316,6 +348,9 @@ impl<'a, K: Cached> OpenTurn<'a, K> {
 impl<K: Cached> Drop for OpenTurn<'_, K> {
     fn drop(&mut self) {
         let news = self.running.hand.ledgers().end(&self.key);
+        if !self.ended {
+            self.running.counts.cut_off();
+        }
         if news || !self.ended {
             self.running.queue.add(self.key.clone(), self.priority);
         }

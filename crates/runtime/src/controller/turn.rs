@@ -4,7 +4,7 @@ use super::running::Running;
 use super::{Ended, Mode, owning::Parent};
 use crate::act::{ActError, Done, Hand};
 use crate::conditions::Standing;
-use crate::events::About;
+use crate::events::{About, Events};
 use crate::key::Key;
 use crate::kind::Cached;
 use crate::plan::Plan;
@@ -382,8 +382,10 @@ impl<K: Cached> Running<K> {
     pub(super) fn say_if(&self, done: Done, parent: &Parent, warning: bool, reason: Reason) {
         if done == Done::Changed {
             tracing::info!(reason = reason.name(), "{}", reason.message());
-            let about = About { kind: parent.kind.clone(), key: parent.key.clone(), uid: parent.uid.clone() };
-            self.recorder.say(about, warning, reason);
+            if self.events == Events::All || (self.events == Events::Warnings && warning) {
+                let (kind, key) = (parent.kind.clone(), parent.key.clone());
+                self.recorder.say(About { kind, key, uid: parent.uid.clone() }, warning, reason);
+            }
         }
     }
 }

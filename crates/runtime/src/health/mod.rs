@@ -62,6 +62,11 @@ impl Health {
         Self::new(State::NotFound, "NotFound", "it is not there")
     }
 
+    /// That of an object that cannot be judged.
+    pub fn unknown(why: impl Into<String>) -> Self {
+        Self::new(State::Unknown, "Unknown", why)
+    }
+
     /// Whether it is as it declares.
     pub fn is_current(&self) -> bool {
         self.state == State::Current

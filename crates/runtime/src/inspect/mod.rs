@@ -211,6 +211,7 @@ fn show_controller(controller: &dyn Started) -> Value {
         "turns": { "runningSeconds": running },
         "awaited": book.show(LISTED),
         "awaitedInAll": book.len(),
+        "actions": controller.actions(LISTED),
     })
 }
 

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use tower::{BoxError, Layer};
 
 /// Where the clients come from.
+#[derive(Clone)]
 pub(super) enum Connection {
     Given(Client),
     /// This kubeconfig, or else that of the environment, or the pod that it runs in.

@@ -1,5 +1,6 @@
 //! Why a manager did not run, or stopped.
 
+use crate::command::Unanswered;
 use crate::config::Misread;
 use crate::controller::ConfigError;
 use crate::election::Lost;
@@ -19,6 +20,9 @@ pub enum Error {
     /// A flag, a variable or a line of the configuration is not understood.
     #[error(transparent)]
     Misread(#[from] Misread),
+    /// A command of the binary could not be answered.
+    #[error(transparent)]
+    Unanswered(#[from] Unanswered),
     /// Workers were set for a controller that there is not.
     #[error("there is no controller {unknown:?} to set the concurrency of: there are {}", known.join(", "))]
     NoController {

@@ -4,7 +4,7 @@ use super::Manager;
 use super::error::{Error, Result};
 use super::tasks::{self, Given, Task};
 use crate::act::Schemas;
-use crate::cache::{Cache, Namespaces};
+use crate::cache::Cache;
 use crate::controller::{ConfigError, Ground, Started};
 use crate::election::{Candidate, Lost};
 use crate::events::Desk;
@@ -36,6 +36,7 @@ impl Manager {
     async fn begin(mut self) -> Result<Life> {
         self.set_concurrency()?;
         self.check()?;
+        let namespaces = self.scope();
         let Self { inspector, clock, .. } = self;
         let link = self.connection.link().await?;
         let requests = inspector.requests();
@@ -52,10 +53,6 @@ impl Manager {
         for server in bound {
             servers.spawn(server.serve(inspector.clone(), clock.clone()));
         }
-        let namespaces = match self.namespaces.is_empty() {
-            true => Namespaces::All,
-            false => self.namespaces.into(),
-        };
         let cache = Cache::new(self.cluster, namespaces);
         let schemas = Arc::new(Schemas::new(client.clone(), clock.clone()));
         let ground = Ground { client, cache, clock, schemas, leadership };

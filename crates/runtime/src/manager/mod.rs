@@ -1,10 +1,12 @@
 //! Runs controllers on one cluster: caches first, then workers, until told to stop; and stops them cleanly.
 //!
 //! - `connect`: its clients
+//! - `commands`: what its binary answers besides running
 //! - `life`: from start to end
 //! - `tasks`: what runs beside the controllers
 //! - `signals`: how a process is asked to end
 
+mod commands;
 mod connect;
 mod error;
 mod life;
@@ -14,6 +16,8 @@ mod tasks;
 pub use error::{Error, Result};
 pub use tasks::Task;
 
+use crate::cache::Namespaces;
+use crate::command::Unanswered;
 use crate::config::{self, Asked, Command, Misread, Settings, Sources};
 use crate::controller::{Controller, Runnable};
 use crate::election::Election;
@@ -26,6 +30,7 @@ use connect::Connection;
 use kube::Client;
 use signals::Signals;
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 use tower::BoxError;
@@ -36,6 +41,8 @@ use windlass_clock::Clock;
 pub struct Manager {
     connection: Connection,
     command: Command,
+    /// Whether commands print JSON.
+    json: bool,
     clock: Clock,
     cluster: Arc<str>,
     namespaces: Vec<String>,
@@ -81,7 +88,7 @@ impl Manager {
     fn asked(asked: Asked) -> Self {
         let Asked { command, settings } = asked;
         let mut manager = Self::on(Connection::Environment(settings.kubeconfig.clone()), Clock::real());
-        manager.command = command;
+        (manager.command, manager.json) = (command, settings.json);
         manager.cluster = settings.cluster_id.as_str().into();
         manager.namespaces = settings.namespaces.clone();
         (manager.metrics_at, manager.health_at) = (settings.metrics, settings.health);
@@ -97,10 +104,18 @@ impl Manager {
         manager
     }
 
+    fn scope(&self) -> Namespaces {
+        match self.namespaces.is_empty() {
+            true => Namespaces::All,
+            false => self.namespaces.clone().into(),
+        }
+    }
+
     fn on(connection: Connection, clock: Clock) -> Self {
         Self {
             connection,
             command: Command::Run,
+            json: false,
             clock,
             cluster: "local".into(),
             namespaces: Vec::new(),
@@ -253,14 +268,20 @@ impl Manager {
         self
     }
 
-    /// Runs until the process is asked to end (Ctrl-C, or SIGTERM). Asked a second time, it ends at once.
+    /// Runs until the process is asked to end (Ctrl-C, or SIGTERM). Asked a second time, it ends at once. Where the command
+    /// line asks for something else (`describe`, `capture`, `plan`, `why`, `--help`), that is answered instead.
     ///
     /// # Errors
     /// As [`Manager::run_until`].
-    pub async fn run(self) -> Result<()> {
-        if self.command == Command::Help {
-            print!("{}", config::help(&program()));
-            return Ok(());
+    pub async fn run(mut self) -> Result<()> {
+        if let Some(answer) = self.answer().await? {
+            return match std::io::stdout().write_all(answer.as_bytes()) {
+                // Whoever closed it has read enough.
+                Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                    Err(Unanswered(format!("the answer cannot be written: {error}")).into())
+                }
+                _ => Ok(()),
+            };
         }
         let signals = Signals::new();
         let (first, second) = (signals.asked(1), signals.asked(2));

@@ -4,8 +4,10 @@
 //! now, each with its reason.
 
 mod action;
+mod asked;
 mod generated;
 mod healthy;
+mod intent;
 mod show;
 mod step;
 
@@ -15,6 +17,7 @@ pub use step::{Effect, Step};
 
 use crate::kind::{Kind, Object};
 use crate::reason::Reason;
+use intent::{drop_nulls, intent, strip};
 use serde::Serialize;
 use serde_json::Value;
 use std::time::Duration;
@@ -299,36 +302,6 @@ impl Plan {
         self
     }
 
-    /// Whether nothing is awaited.
-    pub fn is_complete(&self) -> bool {
-        self.waits.is_empty()
-    }
-
-    /// The steps, in order.
-    pub fn steps(&self) -> &[Step] {
-        &self.steps
-    }
-
-    /// What it waits for.
-    pub fn waits(&self) -> &[Wait] {
-        &self.waits
-    }
-
-    /// The status that it reports, as JSON.
-    pub fn reported(&self) -> Option<&Value> {
-        self.status.as_ref()
-    }
-
-    /// The conditions that it sets itself.
-    pub fn stated(&self) -> &[Stated] {
-        &self.conditions
-    }
-
-    /// The events that it records itself.
-    pub fn notes(&self) -> &[Note] {
-        &self.events
-    }
-
     /// When to look again, seen from `now`: the earliest end of a wait.
     pub fn due(&self, now: Timestamp) -> Option<Duration> {
         let waits = self.waits.iter().filter_map(|wait| match wait.until {
@@ -337,87 +310,6 @@ impl Plan {
             Until::At(time) => Some(Duration::try_from(time.duration_since(now)).unwrap_or_default()),
         });
         waits.chain(self.look_again).min()
-    }
-
-    /// The actions that it asks for.
-    pub fn actions(&self) -> impl Iterator<Item = &Action> {
-        self.steps.iter().filter_map(|step| match &step.effect {
-            Effect::Act(action) => Some(action),
-            _ => None,
-        })
-    }
-
-    /// The object that the plan applies, creates or claims under a name; for tests.
-    pub fn applied<K: Object>(&self, name: &str) -> Option<K> {
-        let kind = Kind::of::<K>();
-        self.steps.iter().find_map(|step| match &step.effect {
-            Effect::Apply { kind: of, object, .. }
-            | Effect::CreateOnce { kind: of, object, .. }
-            | Effect::Claim { kind: of, object }
-                if *of == kind && step.effect.name() == name =>
-            {
-                serde_json::from_value(object.clone()).ok()
-            }
-            _ => None,
-        })
-    }
-
-    /// Whether the plan deletes the object of that name; for tests.
-    pub fn deletes<K: Object>(&self, name: &str) -> bool {
-        let kind = Kind::of::<K>();
-        self.steps.iter().any(|step| {
-            matches!(&step.effect, Effect::Delete { .. })
-                && step.effect.kind() == Some(&kind)
-                && step.effect.name() == name
-        })
-    }
-
-    /// The reason of the step about this object; for tests.
-    pub fn reason_for<K: Object>(&self, name: &str) -> Option<&Reason> {
-        let kind = Kind::of::<K>();
-        let step =
-            self.steps.iter().find(|step| step.effect.kind() == Some(&kind) && step.effect.name() == name);
-        step.map(|step| &step.reason)
-    }
-
-    /// The status that it reports, typed; for tests.
-    pub fn reported_as<S: serde::de::DeserializeOwned>(&self) -> Option<S> {
-        serde_json::from_value(self.status.clone()?).ok()
-    }
-}
-
-/// The fields that a typed object means to set: what is `None` or left to the server is not there.
-fn intent<K: Object>(object: &K) -> Value {
-    let mut json = crate::cache::AnyObject::to_json(object);
-    strip(&mut json);
-    json
-}
-
-/// Leaves what an author means to set.
-fn strip(json: &mut Value) {
-    drop_nulls(json);
-    if let Some(meta) = json.get_mut("metadata").and_then(Value::as_object_mut) {
-        for of_the_server in
-            ["creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"]
-        {
-            meta.remove(of_the_server);
-        }
-    }
-    if let Some(fields) = json.as_object_mut() {
-        // Status has a door of its own.
-        fields.remove("status");
-    }
-}
-
-/// Removes nulls from objects: a type's `None` says nothing, where an applied null would claim the field.
-fn drop_nulls(value: &mut Value) {
-    match value {
-        Value::Object(fields) => {
-            fields.retain(|_, field| !field.is_null());
-            fields.values_mut().for_each(drop_nulls);
-        }
-        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
-        _ => {}
     }
 }
 

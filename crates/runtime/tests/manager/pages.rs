@@ -1,6 +1,7 @@
 //! What a manager shows of itself: metrics, probes, and what is awaited.
 
-use crate::support::{Running, cluster, has_secret, make, mirror, until};
+use crate::support::{Running, Why, cluster, has_secret, make, mirror, until};
+use k8s_openapi::api::core::v1::ConfigMap;
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -8,7 +9,7 @@ use windlass::clock::Clock;
 use windlass::election::Election;
 use windlass::inspect::Inspector;
 use windlass::metrics::Type;
-use windlass::{Bind, Manager};
+use windlass::{Action, Bind, Controller, Manager, Plan};
 
 fn anywhere() -> Bind {
     "127.0.0.1:0".parse().unwrap()
@@ -179,7 +180,7 @@ async fn what_is_awaited_and_why_is_told() {
     let (_, text) = get(address, "/debug?kind=configmaps&namespace=default&name=waits").await;
     let one: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(one[0]["awaited"]["message"], "waits for patience");
-    let maps: kube::Api<k8s_openapi::api::core::v1::ConfigMap> = kube::Api::namespaced(client, "default");
+    let maps: kube::Api<ConfigMap> = kube::Api::namespaced(client, "default");
     maps.delete("waits", &Default::default()).await.unwrap();
     until("who is gone awaits nothing", async || {
         inspector.object("ConfigMap", Some("default"), "waits")[0]["awaited"].is_null()
@@ -219,4 +220,31 @@ async fn an_address_that_is_taken_is_named() {
     let manager = Manager::new(client, Clock::real()).controller(mirror()).serve_metrics(Bind::At(address));
     let error = Running::start(manager).ended().await.unwrap_err();
     assert!(error.to_string().contains(&address.to_string()), "{error}");
+}
+
+#[tokio::test]
+async fn what_actions_are_at_is_told_and_not_what_they_brought_back() {
+    let (_api, client) = cluster();
+    make(&client, "a").await;
+    let backup = Controller::deciding(|_: &ConfigMap, seen| {
+        let plan = match seen.action("backup", "1")?.is_done() {
+            true => Plan::complete(),
+            false => Plan::waiting(Why::WaitsForPatience),
+        };
+        Ok(plan.action(Action::new("backup", "1"), Why::Mirrors))
+    });
+    let backup = backup.named("backup").action("backup", |_, _, _| async { Ok("hunter2") });
+    let manager = Manager::new(client, Clock::real()).controller(backup);
+    let inspector = manager.inspector();
+    let running = Running::start(manager);
+    // There are other ConfigMaps, which a cluster has from the start.
+    until("the backup is done", async || {
+        let debug = inspector.debug();
+        let mut actions = debug["controllers"][0]["actions"].as_array().into_iter().flatten();
+        let ours = actions.find(|one| one["object"] == "default/a" && one["key"] == "1");
+        ours.is_some_and(|one| one["action"] == "backup" && one["outcome"]["done"]["at"].is_string())
+    })
+    .await;
+    assert!(!inspector.debug().to_string().contains("hunter2"));
+    running.stop().await.unwrap();
 }
