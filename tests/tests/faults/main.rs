@@ -49,7 +49,6 @@ fn main() -> ExitCode {
         .test("a server that overrules every write", server::overrules_every_write)
         .test("kinds that go and come again", server::kind_goes_and_comes)
         .test("a kind that never comes", server::kind_never_comes)
-        .test("SIGSTOP past the lease, then SIGCONT", process::stopped_past_its_lease)
         .test("SIGTERM in mid-turn", process::terminated_in_mid_turn)
         .run()
 }

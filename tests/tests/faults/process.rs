@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::process::{Child, Command};
-use windlass::election::Election;
 use windlass::{Controller, Manager, Next, Plan, Turn, TurnError};
 use windlass_clock::Clock;
 use windlass_harness::Target;
@@ -18,12 +17,6 @@ use windlass_tests::mirror::Why;
 
 /// Names the API that this program is to be an operator of, instead of a suite of tests.
 const OPERATOR_OF: &str = "WINDLASS_FAULTS_OPERATOR_OF";
-
-/// Set if it is to work only while it holds a lease.
-const ELECTED: &str = "WINDLASS_FAULTS_OPERATOR_ELECTED";
-
-/// How long that lease lasts.
-const LEASE: Duration = Duration::from_secs(2);
 
 /// How long a turn takes between its two writes.
 const TURN: Duration = Duration::from_millis(700);
@@ -34,12 +27,7 @@ pub fn as_operator() -> Option<ExitCode> {
     let run = async {
         let client = kube::Client::try_from(Config::new(url.parse()?))?;
         let controller = Controller::reconciling(in_two_writes).named("slow").owns::<Secret>();
-        let manager = Manager::new(client, Clock::real()).namespace("default").controller(controller);
-        let (renew, retry) = (Duration::from_millis(1500), Duration::from_millis(200));
-        let election = Election::new("default", "slow").identity("only").durations(LEASE, renew, retry);
-        let elected = std::env::var_os(ELECTED).is_some();
-        let manager = if elected { manager.elected(election) } else { manager };
-        manager.run().await?;
+        Manager::new(client, Clock::real()).namespace("default").controller(controller).run().await?;
         anyhow::Ok(())
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
@@ -60,11 +48,8 @@ async fn in_two_writes(map: Arc<ConfigMap>, turn: Turn<ConfigMap>) -> Result<Nex
     Ok(Next::on_change())
 }
 
-fn start(url: &str, elected: bool) -> anyhow::Result<Child> {
+fn start(url: &str) -> anyhow::Result<Child> {
     let mut command = Command::new(std::env::current_exe()?);
-    if elected {
-        command.env(ELECTED, "yes");
-    }
     command.env(OPERATOR_OF, url).stdin(Stdio::null()).kill_on_drop(true);
     command.spawn().context("starting this program again")
 }
@@ -76,34 +61,12 @@ async fn signal(child: &Child, signal: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// SIGSTOP for longer than its lease lasts, in the middle of a turn, then SIGCONT: another leads meanwhile, and the rest of the
-/// turn is not sent.
-pub async fn stopped_past_its_lease(_: Target) -> anyhow::Result<()> {
-    let cluster = TestCluster::start_in_real_time();
-    let api = cluster.embedded().context("embedded")?;
-    let serving = api.serve_tcp(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?)?;
-    let mut operator = start(&format!("http://{}", serving.address()), true)?;
-    cluster.create(config_map("a")).await?;
-    cluster.eventually::<Secret>("a-1").is_there().await?;
-    signal(&operator, "STOP").await?;
-    Clock::real().sleep(LEASE + Duration::from_millis(500)).await;
-    let before = api.faults().audit().total();
-    signal(&operator, "CONT").await?;
-    let ended = Clock::real().timeout(Duration::from_secs(20), operator.wait()).await??;
-    ensure!(!ended.success(), "it no longer leads: {ended}");
-    let written = api.faults().audit().since(before);
-    ensure!(written.is_empty(), "a write began past the deadline: {written:?}");
-    ensure!(cluster.find::<Secret>("a-2").await?.is_none(), "the rest of the turn was sent");
-    serving.stop().await;
-    Ok(())
-}
-
 /// SIGTERM in the middle of a turn: the turn ends, no other begins, and the process ends well.
 pub async fn terminated_in_mid_turn(_: Target) -> anyhow::Result<()> {
     let cluster = TestCluster::start_in_real_time();
     let api = cluster.embedded().context("embedded")?;
     let serving = api.serve_tcp(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?)?;
-    let mut operator = start(&format!("http://{}", serving.address()), false)?;
+    let mut operator = start(&format!("http://{}", serving.address()))?;
     for name in ["a", "b"] {
         cluster.create(config_map(name)).await?;
     }
