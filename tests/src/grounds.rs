@@ -2,6 +2,7 @@
 
 use anyhow::Context;
 use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
 use windlass_apiserver::{Api, Config, Identity, Serving};
 use windlass_harness::{Ground, Target};
 use windlass_testing::TestCluster;
@@ -61,6 +62,27 @@ pub async fn cluster(target: &Target) -> anyhow::Result<TestCluster> {
         Some(_) => Ok(TestCluster::start()),
         None => TestCluster::reached_by(target.client()).await,
     }
+}
+
+/// A kubeconfig with which another process reaches the target; made in `folder` where there is none.
+///
+/// # Errors
+/// When the target is reached only by calls.
+pub fn kubeconfig(target: &Target, folder: &Path) -> anyhow::Result<PathBuf> {
+    if let Some(path) = target.kubeconfig() {
+        return Ok(path.to_owned());
+    }
+    let url = target.extra::<Embedded>().and_then(Embedded::url);
+    let url = url.context("this ground cannot be reached from another process")?;
+    let kubeconfig = serde_json::json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "it",
+        "clusters": [{ "name": "it", "cluster": { "server": url } }],
+        "contexts": [{ "name": "it", "context": { "cluster": "it", "user": "it" } }],
+        "users": [{ "name": "it", "user": {} }],
+    });
+    let path = folder.join("kubeconfig");
+    std::fs::write(&path, kubeconfig.to_string())?;
+    Ok(path)
 }
 
 /// The embedded API, a fresh one per test, called in process.

@@ -1,13 +1,18 @@
-//! The crash test: the sample survives a crash before and after every one of its writes, and every lost request and answer,
-//! and ends in the state of an undisturbed life.
+//! The crash test: operators of five shapes survive a crash before and after every one of their writes, every lost request
+//! and answer, and whatever else there is to befall them, and end in the state of an undisturbed life.
 
 use anyhow::ensure;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt;
 use std::process::ExitCode;
 use std::time::Duration;
+use windlass::Manager;
 use windlass_harness::{Ground, Suite, Target};
+use windlass_testing::TestCluster;
 use windlass_testing::campaign::{Campaign, Fault};
 use windlass_testing::sabotage::Break;
-use windlass_tests::grounds::{cluster, embedded_in_process};
+use windlass_tests::grounds::{Embedded, cluster, embedded_in_process};
+use windlass_tests::operators::{elected, plain, reports};
 use windlass_tests::sample;
 
 fn main() -> ExitCode {
@@ -22,7 +27,42 @@ fn main() -> ExitCode {
         .test("a lost request converges to the same end", |target| every_write(target, Break::LoseRequest))
         .test("a lost answer converges to the same end", |target| every_write(target, Break::LoseAnswer))
         .test("a conflict converges to the same end", |target| every_write(target, Break::Conflict))
+        .test("every fault for an operator with children and a status", |target| {
+            every_fault(target, [plain::Site::crd()], plain::operator, plain::life)
+        })
+        .test("every fault for an operator with a claim and an action", |target| {
+            every_fault(target, [elected::Band::crd()], elected::operator, elected::life)
+        })
+        .test("every fault for an operator with references", |target| {
+            every_fault(target, [reports::Report::crd()], reports::operator, reports::life)
+        })
         .run()
+}
+
+/// On the reference, every fault that a client can bring about.
+async fn every_fault<const N: usize, O, L, F>(
+    target: Target,
+    kinds: [CustomResourceDefinition; N],
+    operator: O,
+    life: L,
+) -> anyhow::Result<()>
+where
+    O: Fn(Manager) -> Manager + Send + Sync + 'static,
+    L: Fn(TestCluster) -> F + Send + Sync + 'static,
+    F: Future<Output = anyhow::Result<()>> + Send + 'static,
+{
+    let (ground, embedded) = (target.ground(), target.extra::<Embedded>().is_some());
+    let report = Campaign::new(operator, life)
+        .kinds(kinds)
+        .faults(Fault::ALL.into_iter().filter(|fault| embedded || fault.is_by_client()))
+        .on(move || {
+            let target = target.clone();
+            async move { cluster(&target).await }
+        })
+        .run()
+        .await?;
+    println!("{ground}: {report}");
+    Ok(())
 }
 
 async fn every_write(target: Target, how: Break) -> anyhow::Result<()> {

@@ -1,7 +1,7 @@
-//! The bench's operator as it is written with windlass.
+//! The bench's operator as it is written with windlass. Like its twins, it records no events about what goes well.
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use windlass::{Controller, Manager, Plan, Reasoned, Refusal, Seen};
+use windlass::{Controller, Events, Manager, Plan, Reasoned, Refusal, Seen};
 use windlass_clock::Clock;
 use windlass_tests::greeting::{Greeting, WORKERS, client, note_delay, print_delays};
 
@@ -21,7 +21,12 @@ fn decide(greeting: &Greeting, _seen: &Seen) -> Result<Plan, Refusal> {
 async fn main() -> anyhow::Result<()> {
     let client = client("bench-windlass").await?;
     Manager::new(client, Clock::real())
-        .controller(Controller::deciding(decide).owns::<ConfigMap>().concurrency(WORKERS.into()))
+        .controller(
+            Controller::deciding(decide)
+                .owns::<ConfigMap>()
+                .concurrency(WORKERS.into())
+                .events(Events::Warnings),
+        )
         .run()
         .await?;
     print_delays();

@@ -200,6 +200,7 @@ impl ApiService {
             warnings: Arc::default(),
             ended: self.ended.clone(),
             leash: Leash::default(),
+            mutations: Vec::new(),
         };
         Ok((verb, call))
     }
@@ -225,7 +226,9 @@ impl ApiService {
             Verdict::Refuse(status) => return Ok(failure(status)),
             Verdict::Lose => return Err(lost()),
         }
-        let call = Call { ceiling: decision.ceiling, leash: decision.leash.clone(), ..call.clone() };
+        let (ceiling, leash, mutations) =
+            (decision.ceiling, decision.leash.clone(), decision.mutations.clone());
+        let call = Call { ceiling, leash, mutations, ..call.clone() };
         let answered = dispatch(verb, &call).await;
         let (code, name) = match &answered {
             Ok(answer) => (answer.code, answer.name.clone()),

@@ -4,6 +4,7 @@ mod cluster_up;
 mod home;
 mod kubeconfig;
 mod limits;
+mod operator;
 mod version;
 
 use clap::{Parser, Subcommand};
@@ -29,6 +30,14 @@ enum Command {
     /// Run a Kubernetes of your own on this machine
     #[command(subcommand)]
     Cluster(Cluster),
+    /// Say what an operator watches, writes and needs, as JSON
+    Describe(operator::Options),
+    /// Save what an operator's decision about an object would see: `capture KIND NAME`
+    Capture(operator::Options),
+    /// Show what an operator would do, given a capture on standard input
+    Plan(operator::Options),
+    /// Say what an object waits for, since when, and when it is looked at again: `why KIND NAME`
+    Why(operator::Options),
     /// Show the version of windlass, and of the Kubernetes that it speaks
     Version,
 }
@@ -46,6 +55,10 @@ fn main() -> ExitCode {
     listen_to_log_variable();
     let done = match asked.command {
         Command::Cluster(Cluster::Up(options)) => cluster_up::run(&options, begun),
+        Command::Describe(options) => operator::ask("describe", &options),
+        Command::Capture(options) => operator::ask("capture", &options),
+        Command::Plan(options) => operator::ask("plan", &options),
+        Command::Why(options) => operator::ask("why", &options),
         Command::Version => version::run(),
     };
     match done {

@@ -115,6 +115,27 @@ impl Drop for Sleep {
 }
 
 /// Moves a driven clock. Dropping it leaves time standing still.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use windlass_clock::Clock;
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let (clock, driver) = Clock::driven("2026-01-01T00:00:00Z".parse().unwrap());
+/// let rings = tokio::spawn({
+///     let clock = clock.clone();
+///     async move {
+///         let mut rings = 0;
+///         while rings < 60 {
+///             clock.sleep(Duration::from_secs(60)).await;
+///             rings += 1;
+///         }
+///         rings
+///     }
+/// });
+/// driver.run_for(Duration::from_secs(3600)).await; // takes no time
+/// assert_eq!(rings.await.unwrap(), 60);
+/// # });
+/// ```
 #[derive(Debug)]
 pub struct Driver(Arc<Driven>);
 

@@ -40,6 +40,16 @@ enum Source {
 }
 
 /// [`Clock::timeout`] gave up on its future.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use windlass_clock::Clock;
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// let never = std::future::pending::<()>();
+/// let late = Clock::real().timeout(Duration::from_millis(5), never).await.unwrap_err();
+/// assert_eq!(late.to_string(), "not done after 5ms");
+/// # });
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimedOut {
     /// How long it was given.

@@ -4,6 +4,15 @@ use std::ops::{Add, AddAssign, Sub};
 use std::time::Duration;
 
 /// A point on a [`Clock`](crate::Clock)'s monotonic clock. Comparable only with moments of the same clock.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use windlass_clock::{Clock, Moment};
+/// let clock = Clock::real();
+/// let deadline = clock.moment() + Duration::from_secs(5);
+/// assert!(clock.moment() < deadline && deadline < Moment::NEVER);
+/// assert_eq!(clock.moment().since(deadline), Duration::ZERO);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Moment(Duration);
 
@@ -13,10 +22,6 @@ impl Moment {
 
     pub(crate) const fn from_origin(since: Duration) -> Self {
         Self(since)
-    }
-
-    pub(crate) const fn since_origin(self) -> Duration {
-        self.0
     }
 
     /// How long after `earlier` this is; zero if it is not after it.

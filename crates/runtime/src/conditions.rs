@@ -50,6 +50,16 @@ pub enum Standing<'a> {
 }
 
 /// The conditions for how an object stands, with the transition times of those it had.
+///
+/// ```
+/// # use windlass::conditions::{Standing, conditions};
+/// # use windlass::Reason;
+/// let waits = Reason::new("WaitsForPods", "two pods are not ready");
+/// let now = "2026-01-01T00:00:00Z".parse().unwrap();
+/// let told = conditions(Standing::Waiting(&waits), &[], &[], Some(3), now);
+/// let ready = told.iter().find(|condition| condition.type_ == "Ready").unwrap();
+/// assert_eq!((ready.status.as_str(), ready.reason.as_str()), ("False", "WaitsForPods"));
+/// ```
 pub fn conditions(
     standing: Standing<'_>,
     stated: &[Stated],

@@ -22,6 +22,24 @@ const REMEMBERED: usize = 4096;
 /// The API's limit for a message.
 const MESSAGE_LIMIT: usize = 1024;
 
+/// Which events a controller records: each is a write to the API, beside those of its plans.
+///
+/// ```
+/// # use k8s_openapi::api::core::v1::ConfigMap;
+/// # use windlass::{Controller, Events, Plan};
+/// let controller = Controller::deciding(|_: &ConfigMap, _| Ok(Plan::complete())).events(Events::Warnings);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Events {
+    /// What was done and why, and warnings.
+    #[default]
+    All,
+    /// Warnings only.
+    Warnings,
+    /// None at all.
+    None,
+}
+
 /// Records events in the name of one controller. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Recorder {

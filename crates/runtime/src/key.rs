@@ -5,6 +5,13 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Names one object of a kind, on one cluster. Cheap to clone.
+///
+/// ```
+/// # use windlass::Key;
+/// let key = Key::new("local".into(), Some("shop"), "db");
+/// assert_eq!((key.namespace(), key.name()), (Some("shop"), "db"));
+/// assert_eq!(key.to_string(), "shop/db");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     cluster: Arc<str>,
@@ -21,6 +28,11 @@ impl Key {
     /// The object that carries this metadata; one without a name has the empty name, which no server stores.
     pub fn of(cluster: Arc<str>, meta: &ObjectMeta) -> Self {
         Self::new(cluster, meta.namespace.as_deref(), meta.name.as_deref().unwrap_or_default())
+    }
+
+    /// The same of parts that are shared already.
+    pub(crate) fn sharing(cluster: Arc<str>, namespace: Option<Arc<str>>, name: Arc<str>) -> Self {
+        Self { cluster, namespace, name }
     }
 
     /// The cluster's id, as given to the [`Manager`](crate::Manager).

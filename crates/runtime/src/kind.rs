@@ -3,24 +3,18 @@
 use kube::core::{ApiResource, NamespaceResourceScope};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::any::TypeId;
+use std::any::{Any, TypeId};
 use std::fmt;
 
-/// A Rust type that is a Kubernetes kind: everything from `k8s_openapi`, and whatever derives `kube::CustomResource`.
-pub trait Object:
-    kube::Resource<DynamicType = (), Scope: 'static>
-    + Clone
-    + fmt::Debug
-    + Serialize
-    + DeserializeOwned
-    + Send
-    + Sync
-    + 'static
+/// A Rust type that a cache can hold: one that is a Kubernetes kind (an [`Object`]), or one for any kind, which is named
+/// beside it: `kube::core::DynamicObject`, and `kube::core::PartialObjectMeta` for metadata alone.
+pub trait Cached:
+    kube::Resource<Scope: 'static> + Clone + fmt::Debug + Serialize + DeserializeOwned + Send + Sync + 'static
 {
 }
 
-impl<K> Object for K where
-    K: kube::Resource<DynamicType = (), Scope: 'static>
+impl<K> Cached for K where
+    K: kube::Resource<Scope: 'static>
         + Clone
         + fmt::Debug
         + Serialize
@@ -29,6 +23,17 @@ impl<K> Object for K where
         + Sync
         + 'static
 {
+}
+
+/// A Rust type that is a Kubernetes kind: everything from `k8s_openapi`, and whatever derives `kube::CustomResource`.
+pub trait Object: Cached + kube::Resource<DynamicType = (), Scope: 'static> {}
+
+impl<K> Object for K where K: Cached + kube::Resource<DynamicType = (), Scope: 'static> {}
+
+/// What `kube` wants to know of a type before it tells its names: nothing, if the type is a kind.
+pub(crate) fn names_itself<K: Cached>() -> Option<&'static K::DynamicType> {
+    const NOTHING: &(dyn Any + Send + Sync) = &();
+    NOTHING.downcast_ref()
 }
 
 /// A kind as data: what the plan, the cache and the writer need to know of a type once it is erased.
@@ -50,12 +55,32 @@ pub struct Kind {
 impl Kind {
     /// The kind that a type stands for.
     pub fn of<K: Object>() -> Self {
+        Self::named_by::<K>(&())
+    }
+
+    /// The kind that a type stands for, unless the type is one for any kind.
+    pub fn known<K: Cached>() -> Option<Self> {
+        names_itself::<K>().map(Self::named_by::<K>)
+    }
+
+    fn named_by<K: Cached>(names: &K::DynamicType) -> Self {
         Self {
-            group: K::group(&()).into_owned(),
-            version: K::version(&()).into_owned(),
-            kind: K::kind(&()).into_owned(),
-            plural: K::plural(&()).into_owned(),
+            group: K::group(names).into_owned(),
+            version: K::version(names).into_owned(),
+            kind: K::kind(names).into_owned(),
+            plural: K::plural(names).into_owned(),
             namespaced: TypeId::of::<K::Scope>() == TypeId::of::<NamespaceResourceScope>(),
+        }
+    }
+
+    /// The kind that `kube`'s dynamic API calls so; whether its objects live in namespaces is not in there.
+    pub fn of_resource(resource: &ApiResource, namespaced: bool) -> Self {
+        Self {
+            group: resource.group.clone(),
+            version: resource.version.clone(),
+            kind: resource.kind.clone(),
+            plural: resource.plural.clone(),
+            namespaced,
         }
     }
 
@@ -65,6 +90,13 @@ impl Kind {
             "" => self.version.clone(),
             group => format!("{group}/{}", self.version),
         }
+    }
+
+    /// Whether a person who says this word means this kind: `Deployment`, `deployments`, `deployments.apps`.
+    pub(crate) fn is_called(&self, word: &str) -> bool {
+        let (name, group) = word.split_once('.').map_or((word, None), |(name, group)| (name, Some(group)));
+        (name.eq_ignore_ascii_case(&self.kind) || name.eq_ignore_ascii_case(&self.plural))
+            && group.is_none_or(|group| group == self.group)
     }
 
     /// Whether deleting one of these by mistake loses data that nothing can bring back.
@@ -157,6 +189,16 @@ mod tests {
         for nonsense in ["", "!", "v1", "a/b/c/d/e", "v1//Kind", "v1/../Kind/..", "v1/x y/K"] {
             assert_eq!(Kind::from_word(nonsense), None, "{nonsense}");
         }
+    }
+
+    #[test]
+    fn a_type_for_any_kind_is_none_by_itself() {
+        use kube::core::{DynamicObject, PartialObjectMeta};
+        assert_eq!(Kind::known::<ConfigMap>(), Some(Kind::of::<ConfigMap>()));
+        assert_eq!(Kind::known::<PartialObjectMeta<ConfigMap>>(), Some(Kind::of::<ConfigMap>()));
+        assert_eq!(Kind::known::<DynamicObject>(), None);
+        let kind = Kind::of::<Deployment>();
+        assert_eq!(Kind::of_resource(&kind.api_resource(), true), kind);
     }
 
     #[test]

@@ -36,36 +36,47 @@
 //! - [`Manager`] runs [`Controller`]s on one cluster.
 //! - A controller decides purely: from an object and what was [`Seen`] to a [`Plan`], or a [`Refusal`].
 //! - [`election`] lets one of several replicas work.
+//! - [`metrics`] and [`inspect`] show what it is doing, under names that dashboards know.
+//! - [`health`] says of any object how it fares.
 //! - [`cache`] reads one's own writes; [`queue`] has one entry per key; [`act`] applies only what would change.
 
 pub mod act;
 pub mod cache;
+mod command;
 pub mod conditions;
+pub mod config;
 mod controller;
 pub mod election;
 mod events;
 mod fact;
+pub mod health;
+pub mod inspect;
 mod key;
 mod kind;
+pub mod logs;
 mod manager;
+pub mod metrics;
 mod plan;
 pub mod queue;
 mod reason;
 mod relation;
 mod seen;
+mod serve;
 
+pub use command::Unanswered;
 pub use controller::{
     Adoption, BOUNDS, ConfigError, Context, Controller, Counts, Ended, Failure, Next, Times, Turn, TurnError,
 };
-pub use events::Recorder;
+pub use events::{Events, Recorder};
 pub use fact::Fact;
 pub use key::Key;
-pub use kind::{Kind, Object};
-pub use manager::{Error, Manager, Result};
+pub use kind::{Cached, Kind, Object};
+pub use manager::{Error, Manager, Result, Task};
 pub use plan::{
     Action, Effect, Generate, GenerateError, Guard, Note, Outcome, Plan, Stated, Step, Until, Wait,
 };
 pub use reason::{Reason, Reasoned, Refusal};
 pub use relation::Relation;
 pub use seen::{Seen, Unseen};
+pub use serve::{Bind, NoAddress};
 pub use windlass_clock as clock;

@@ -29,6 +29,13 @@ pub trait Reasoned: fmt::Debug {
 }
 
 /// An enumerated reason, erased: what plans carry, and what becomes the event, the condition and the log line.
+///
+/// ```
+/// # use windlass::Reason;
+/// let reason = Reason::new("BackedUp", "backed up to the bucket");
+/// assert_eq!(reason.to_string(), "BackedUp: backed up to the bucket");
+/// assert_eq!(reason.saying("backed up again").name(), "BackedUp");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct Reason {
     name: Cow<'static, str>,
@@ -73,6 +80,21 @@ impl fmt::Display for Reason {
 
 /// A decided no: what was declared cannot or must not be done. It shows in the object's conditions, nothing is pruned,
 /// and the next change of what was seen decides again.
+///
+/// ```
+/// # use k8s_openapi::api::core::v1::ConfigMap;
+/// # use windlass::{Plan, Reasoned, Refusal, Seen};
+/// #[derive(Debug)]
+/// enum Why { HasNoData }
+/// impl Reasoned for Why {}
+///
+/// fn decide(map: &ConfigMap, _: &Seen) -> Result<Plan, Refusal> {
+///     let _data = map.data.as_ref().ok_or(Why::HasNoData)?;
+///     Ok(Plan::complete())
+/// }
+/// let refusal = decide(&ConfigMap::default(), &Seen::nothing()).unwrap_err();
+/// assert_eq!(refusal.reason().message(), "has no data");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     reason: Reason,

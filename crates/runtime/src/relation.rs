@@ -1,9 +1,23 @@
 //! How an object relates to others that it does not own: from an object to those it sees, and back again.
 
+use crate::cache::{AnyIndex, AnyObject, Filed, Index};
 use crate::key::Key;
+use crate::kind::Cached;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Which objects of another kind matter to one object. Watch, index and observation follow from it.
+///
+/// ```
+/// # use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Service};
+/// # use windlass::{Controller, Plan, Relation};
+/// let controller = Controller::deciding(|_: &Service, _| Ok(Plan::complete()))
+///     .sees::<Pod>(|service| {
+///         let selector = service.spec.as_ref().and_then(|spec| spec.selector.clone());
+///         Relation::labelled(selector.unwrap_or_default())
+///     })
+///     .sees::<ConfigMap>(|_| Relation::named("defaults").in_namespace("system"))
+///     .sees::<Namespace>(|service| Relation::names(service.metadata.namespace.clone()));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Relation {
     within: Within,
@@ -22,6 +36,8 @@ enum Within {
 pub(crate) enum Select {
     Names(BTreeSet<String>),
     Labels(BTreeMap<String, String>),
+    /// Those with a term in an index.
+    Term(AnyIndex, String),
     All,
 }
 
@@ -50,6 +66,23 @@ impl Relation {
         let labels: BTreeMap<_, _> =
             labels.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
         if labels.is_empty() { Self::nothing() } else { Self::new(Select::Labels(labels)) }
+    }
+
+    /// Those with this term in an index.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::Pod;
+    /// use windlass::Relation;
+    /// use windlass::cache::Index;
+    ///
+    /// const BY_NODE: Index<Pod> =
+    ///     Index::new("node", |pod| pod.spec.iter().filter_map(|spec| spec.node_name.clone()).collect());
+    ///
+    /// // For a controller of nodes: `.sees::<Pod>(|node| Relation::indexed(BY_NODE, node.name_any()).anywhere())`
+    /// let relation = Relation::indexed(BY_NODE, "n1").anywhere();
+    /// ```
+    pub fn indexed<C: Cached>(index: Index<C>, term: impl Into<String>) -> Self {
+        Self::new(Select::Term(index.erase(), term.into()))
     }
 
     /// Every one of them.
@@ -102,6 +135,7 @@ pub(crate) struct Face<'a> {
     pub(crate) namespace: Option<&'a str>,
     pub(crate) name: &'a str,
     pub(crate) labels: Option<&'a BTreeMap<String, String>>,
+    pub(crate) object: &'a dyn AnyObject,
 }
 
 impl Resolved {
@@ -109,7 +143,7 @@ impl Resolved {
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         let names = match &self.select {
             Select::Names(names) => Some(names),
-            Select::Labels(_) | Select::All => None,
+            Select::Labels(_) | Select::Term(..) | Select::All => None,
         };
         names.into_iter().flatten().map(String::as_str)
     }
@@ -123,6 +157,7 @@ impl Resolved {
             Select::Labels(wanted) => wanted
                 .iter()
                 .all(|(key, value)| face.labels.and_then(|labels| labels.get(key)) == Some(value)),
+            Select::Term(index, term) => index.terms(face.object).contains(term),
             Select::All => true,
         }
     }
@@ -137,6 +172,7 @@ impl Resolved {
                 .take(1)
                 .map(|(key, value)| Peg::Label(namespace(), key.clone(), value.clone()))
                 .collect(),
+            Select::Term(index, term) => vec![Peg::Term(namespace(), index.name(), term.clone())],
             Select::All => vec![Peg::All(namespace())],
         }
     }
@@ -146,6 +182,7 @@ impl Resolved {
 enum Peg {
     Name(Option<String>, String),
     Label(Option<String>, String, String),
+    Term(Option<String>, &'static str, String),
     All(Option<String>),
 }
 
@@ -154,7 +191,9 @@ enum Peg {
 #[derive(Debug, Default)]
 pub(crate) struct ReverseIndex {
     relations: HashMap<Key, Resolved>,
-    pegs: HashMap<Peg, BTreeSet<Key>>,
+    pegs: Filed<Peg>,
+    /// The indexes that relations ask for: a handful, written in the program.
+    indexes: Vec<AnyIndex>,
 }
 
 impl ReverseIndex {
@@ -165,17 +204,17 @@ impl ReverseIndex {
         }
         if let Some(old) = self.relations.remove(key) {
             for peg in old.pegs() {
-                if let Some(keys) = self.pegs.get_mut(&peg) {
-                    keys.remove(key);
-                    if keys.is_empty() {
-                        self.pegs.remove(&peg);
-                    }
-                }
+                self.pegs.remove(&peg, key);
             }
         }
         if let Some(new) = relation {
+            if let Select::Term(index, _) = &new.select
+                && !self.indexes.contains(index)
+            {
+                self.indexes.push(index.clone());
+            }
             for peg in new.pegs() {
-                self.pegs.entry(peg).or_default().insert(key.clone());
+                self.pegs.insert(peg, key);
             }
             self.relations.insert(key.clone(), new);
         }
@@ -185,12 +224,17 @@ impl ReverseIndex {
     pub(crate) fn whom(&self, face: Face<'_>) -> BTreeSet<Key> {
         let mut found = BTreeSet::new();
         let mut look = |peg: Peg| {
-            let keys = self.pegs.get(&peg).into_iter().flatten();
+            let keys = self.pegs.get(&peg);
             found.extend(
                 keys.filter(|key| self.relations.get(*key).is_some_and(|relation| relation.holds_for(face)))
                     .cloned(),
             );
         };
+        let terms: Vec<(&'static str, String)> = self
+            .indexes
+            .iter()
+            .flat_map(|index| index.terms(face.object).into_iter().map(|term| (index.name(), term)))
+            .collect();
         let namespaces = [face.namespace.map(str::to_owned), None];
         // An object outside namespaces has only the second of the two.
         for namespace in &namespaces[usize::from(face.namespace.is_none())..] {
@@ -198,6 +242,9 @@ impl ReverseIndex {
             look(Peg::All(namespace.clone()));
             for (key, value) in face.labels.into_iter().flatten() {
                 look(Peg::Label(namespace.clone(), key.clone(), value.clone()));
+            }
+            for (index, term) in &terms {
+                look(Peg::Term(namespace.clone(), index, term.clone()));
             }
         }
         found
@@ -207,6 +254,10 @@ impl ReverseIndex {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    const BY_DATA: Index<ConfigMap> =
+        Index::new("data", |map| map.data.iter().flat_map(BTreeMap::keys).cloned().collect());
 
     fn key(name: &str) -> Key {
         Key::new("c".into(), Some("here"), name)
@@ -222,7 +273,12 @@ mod tests {
 
     fn whom(index: &ReverseIndex, namespace: &str, name: &str, labels: &[(&str, &str)]) -> Vec<String> {
         let labels = labels.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-        let face = Face { namespace: Some(namespace), name, labels: Some(&labels) };
+        let mut object = ConfigMap::default();
+        object.metadata.name = Some(name.to_owned());
+        object.metadata.namespace = Some(namespace.to_owned());
+        object.metadata.labels = Some(labels);
+        object.data = Some([(name.to_owned(), String::new())].into());
+        let face = crate::cache::face(&object);
         index.whom(face).into_iter().map(|key| key.name().to_owned()).collect()
     }
 
@@ -234,7 +290,10 @@ mod tests {
             ("all-here", Relation::all()),
             ("all", Relation::all().anywhere()),
             ("there", Relation::named("x").in_namespace("there")),
+            ("by-term", Relation::indexed(BY_DATA, "z")),
         ]);
+        assert_eq!(whom(&index, "here", "z", &[]), ["all", "all-here", "by-term"]);
+        assert_eq!(whom(&index, "there", "z", &[]), ["all"]);
         assert_eq!(whom(&index, "here", "x", &[]), ["all", "all-here", "by-name"]);
         assert_eq!(whom(&index, "there", "x", &[]), ["all", "there"]);
         assert_eq!(

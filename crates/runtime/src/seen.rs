@@ -2,10 +2,12 @@
 
 use crate::cache::AnyObject;
 use crate::fact::Fact;
-use crate::kind::{Kind, Object};
+use crate::health::Health;
+use crate::kind::{Cached, Kind, Object};
 use crate::plan::Outcome;
 use crate::reason::{Reason, Refusal};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::DynamicObject;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -14,6 +16,16 @@ use std::sync::Arc;
 use windlass_clock::Timestamp;
 
 /// What was observed for one object: its children, what it is related to, and when.
+///
+/// ```
+/// # use k8s_openapi::api::core::v1::Pod;
+/// # use windlass::Seen;
+/// let mut pod = Pod::default();
+/// pod.metadata.name = Some("web-0".into());
+/// let seen = Seen::nothing().with(pod).now_is("2026-01-01T00:00:00Z".parse().unwrap());
+/// assert_eq!(seen.names::<Pod>().unwrap(), ["web-0"]);
+/// assert!(seen.get::<Pod>("web-1").unwrap().is_none());
+/// ```
 #[derive(Debug, Clone)]
 pub struct Seen {
     now: Timestamp,
@@ -36,6 +48,9 @@ pub enum Unseen {
     /// The controller declared neither `owns` nor `sees` for it.
     #[error("{0} is not watched: add .owns or .sees for it to the controller")]
     Undeclared(String),
+    /// The controller watches only its metadata.
+    #[error("of {0} only metadata is watched: read PartialObjectMeta<{0}>, or watch {0} itself")]
+    MetadataOnly(String),
     /// What an object refers to is not there.
     #[error("{kind} {name} is not there")]
     Missing {
@@ -162,9 +177,12 @@ impl Seen {
         let seen = self.kinds.entry(kind.clone()).or_default();
         for object in objects {
             let uid = &object.meta().uid;
-            // A child may be related too; it is seen once.
-            if uid.is_none() || seen.iter().all(|other| other.meta().uid != *uid) {
-                seen.push(object);
+            // A child may be related too; it is seen once, and whole if it can be.
+            let same = |other: &&mut Arc<dyn AnyObject>| uid.is_some() && other.meta().uid == *uid;
+            match seen.iter_mut().find(same) {
+                None => seen.push(object),
+                Some(other) if other.is_partial() => *other = object,
+                Some(_) => {}
             }
         }
     }
@@ -180,6 +198,18 @@ impl Seen {
     /// [`Unseen`] when the controller does not watch the kind.
     pub fn get<K: Object>(&self, name: &str) -> Result<Option<Arc<K>>, Unseen> {
         let found = self.of::<K>()?.iter().find(|object| object.meta().name.as_deref() == Some(name));
+        found.map(typed).transpose()
+    }
+
+    /// The object of that name in a namespace, where objects of several namespaces are seen.
+    ///
+    /// # Errors
+    /// [`Unseen`] when the controller does not watch the kind.
+    pub fn get_in<K: Object>(&self, namespace: &str, name: &str) -> Result<Option<Arc<K>>, Unseen> {
+        let found = self.of::<K>()?.iter().find(|object| {
+            let meta = object.meta();
+            meta.namespace.as_deref() == Some(namespace) && meta.name.as_deref() == Some(name)
+        });
         found.map(typed).transpose()
     }
 
@@ -202,6 +232,18 @@ impl Seen {
         Ok(names)
     }
 
+    /// Every object of a kind that is not a type.
+    ///
+    /// # Errors
+    /// [`Unseen`] when the controller does not watch the kind.
+    pub fn list_of(&self, kind: &Kind) -> Result<Vec<Arc<DynamicObject>>, Unseen> {
+        match self.kinds.get(kind) {
+            Some(objects) => objects.iter().map(|object| as_type(object, || kind.kind.clone())).collect(),
+            None if self.undeclared_is_empty => Ok(Vec::new()),
+            None => Err(Unseen::Undeclared(kind.kind.clone())),
+        }
+    }
+
     /// An object that the object refers to.
     ///
     /// # Errors
@@ -219,6 +261,35 @@ impl Seen {
     /// What the object refers to that is not there, by kind and name.
     pub fn missing(&self) -> &[(Kind, String)] {
         &self.missing
+    }
+
+    /// How the object of that name fares; see [`crate::health`].
+    ///
+    /// # Errors
+    /// [`Unseen`] when the controller does not watch the kind.
+    pub fn health<K: Object>(&self, name: &str) -> Result<Health, Unseen> {
+        let object = self.get::<K>(name)?;
+        Ok(object.map_or_else(Health::not_found, |object| crate::health::of(&*object, self.now)))
+    }
+
+    /// As [`Seen::health`], of a kind that is not known as a type; in any namespace if none is given.
+    pub(crate) fn health_of(&self, kind: &Kind, namespace: Option<&str>, name: &str) -> Health {
+        let found = self.kinds.get(kind).into_iter().flatten().find(|object| {
+            let meta = object.meta();
+            let here =
+                namespace.is_none() || meta.namespace.is_none() || meta.namespace.as_deref() == namespace;
+            here && meta.name.as_deref() == Some(name)
+        });
+        found.map_or_else(Health::not_found, |object| {
+            if object.is_partial() {
+                return Health::unknown("only its metadata is watched");
+            }
+            let mut json = object.to_json();
+            // Objects in lists may leave these out.
+            json["apiVersion"] = kind.api_version().into();
+            json["kind"] = kind.kind.clone().into();
+            crate::health::of_json(&json, self.now)
+        })
     }
 
     /// What became of an action under a key.
@@ -266,8 +337,13 @@ impl Seen {
             .kinds
             .iter()
             .map(|(kind, objects)| {
+                let partial = objects.iter().any(|object| object.is_partial());
                 let objects: Vec<Value> = objects.iter().map(|object| object.to_json()).collect();
-                json!({ "kind": kind, "objects": objects })
+                let mut entry = json!({ "kind": kind, "objects": objects });
+                if partial {
+                    entry["metadataOnly"] = true.into();
+                }
+                entry
             })
             .collect();
         let references: Vec<Value> =
@@ -287,6 +363,39 @@ impl Seen {
         })
     }
 
+    /// An object that was seen, as JSON.
+    pub(crate) fn json_of(&self, kind: &Kind, namespace: Option<&str>, name: &str) -> Option<Value> {
+        let found = self.kinds.get(kind)?.iter().find(|object| {
+            let meta = object.meta();
+            meta.name.as_deref() == Some(name)
+                && (namespace.is_none() || meta.namespace.is_none() || meta.namespace.as_deref() == namespace)
+        });
+        found.map(|object| object.to_json())
+    }
+
+    /// What an operator's `capture` printed: the object, and what was seen for it. Kept in a file, it is a unit test.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use windlass::Seen;
+    /// let capture = r#"{"controller": "c", "object": {"metadata": {"name": "settings"}},
+    ///                   "seen": {"now": "2026-01-01T00:00:00Z", "kinds": []}}"#;
+    /// let (settings, seen) = Seen::from_capture::<ConfigMap>(capture).unwrap();
+    /// assert_eq!(settings.metadata.name.as_deref(), Some("settings"));
+    /// assert_eq!(seen.now().to_string(), "2026-01-01T00:00:00Z");
+    /// ```
+    ///
+    /// # Errors
+    /// A sentence that says what is not as it should be.
+    pub fn from_capture<K: Object>(capture: &str) -> Result<(K, Self), String> {
+        let capture: Value =
+            serde_json::from_str(capture).map_err(|error| format!("it is no JSON: {error}"))?;
+        let part = |name: &str| capture.get(name).cloned().ok_or_else(|| format!("`{name}` is missing"));
+        let object = serde_json::from_value(part("object")?)
+            .map_err(|error| format!("the object is no {}: {error}", K::kind(&())))?;
+        Ok((object, Self::from_json(&part("seen")?)?))
+    }
+
     /// What [`Seen::to_json`] wrote. Objects are read when asked for.
     ///
     /// # Errors
@@ -298,8 +407,10 @@ impl Seen {
             let kind = entry.get("kind").cloned().unwrap_or_default();
             let kind: Kind =
                 serde_json::from_value(kind).map_err(|error| format!("a `kind` is not readable: {error}"))?;
+            let partial = entry.get("metadataOnly").and_then(Value::as_bool).unwrap_or_default();
             let objects = entry.get("objects").and_then(Value::as_array).into_iter().flatten();
-            let objects = objects.map(|object| Arc::new(Captured::new(object)) as Arc<dyn AnyObject>);
+            let objects =
+                objects.map(|object| Arc::new(Captured::new(object, partial)) as Arc<dyn AnyObject>);
             seen.declare(&kind, objects.collect());
         }
         for entry in captured.get("references").and_then(Value::as_array).into_iter().flatten() {
@@ -330,25 +441,32 @@ impl Seen {
 }
 
 fn typed<K: Object>(object: &Arc<dyn AnyObject>) -> Result<Arc<K>, Unseen> {
+    as_type(object, || K::kind(&()).into_owned())
+}
+
+fn as_type<K: Cached>(object: &Arc<dyn AnyObject>, kind: impl FnOnce() -> String) -> Result<Arc<K>, Unseen> {
     match object.clone().into_any().downcast::<K>() {
         Ok(object) => Ok(object),
+        // Read as if it were whole, it would be empty.
+        Err(_) if object.is_partial() && !K::metadata_api() => Err(Unseen::MetadataOnly(kind())),
         Err(_) => serde_json::from_value(object.to_json())
             .map(Arc::new)
-            .map_err(|error| Unseen::Misfit { kind: K::kind(&()).into_owned(), why: error.to_string() }),
+            .map_err(|error| Unseen::Misfit { kind: kind(), why: error.to_string() }),
     }
 }
 
 /// An object from a capture: typed when somebody asks.
 #[derive(Debug)]
 struct Captured {
+    partial: bool,
     meta: ObjectMeta,
     json: Value,
 }
 
 impl Captured {
-    fn new(json: &Value) -> Self {
+    fn new(json: &Value, partial: bool) -> Self {
         let meta = json.get("metadata").cloned().unwrap_or_default();
-        Self { meta: serde_json::from_value(meta).unwrap_or_default(), json: json.clone() }
+        Self { partial, meta: serde_json::from_value(meta).unwrap_or_default(), json: json.clone() }
     }
 }
 
@@ -359,6 +477,14 @@ impl AnyObject for Captured {
 
     fn to_json(&self) -> Value {
         self.json.clone()
+    }
+
+    fn is_partial(&self) -> bool {
+        self.partial
+    }
+
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
     }
 
     fn into_any(self: Arc<Self>) -> Arc<dyn std::any::Any + Send + Sync> {
@@ -383,6 +509,26 @@ mod tests {
         assert!(seen.get::<ConfigMap>("a").unwrap().is_some());
         assert!(seen.get::<ConfigMap>("c").unwrap().is_none());
         assert!(seen.list::<Secret>().unwrap().is_empty(), "in a test, nothing is nothing");
+    }
+
+    #[test]
+    fn what_is_seen_by_its_metadata_is_never_read_as_if_it_were_empty() {
+        use kube::core::PartialObjectMeta;
+        type Partial = PartialObjectMeta<ConfigMap>;
+        let mut partial = Partial { metadata: config_map("a").metadata, ..Partial::default() };
+        partial.metadata.uid = Some("u".into());
+        let mut whole = config_map("a");
+        whole.metadata.uid = Some("u".into());
+        let mut seen = Seen::at(Timestamp::UNIX_EPOCH);
+        seen.declare(&Kind::of::<ConfigMap>(), vec![Arc::new(partial.clone())]);
+        for seen in [seen.clone(), Seen::from_json(&seen.to_json()).unwrap()] {
+            assert_eq!(seen.names::<ConfigMap>().unwrap(), ["a"]);
+            assert_eq!(seen.get::<Partial>("a").unwrap().unwrap().metadata, partial.metadata);
+            assert_eq!(seen.get::<ConfigMap>("a").unwrap_err(), Unseen::MetadataOnly("ConfigMap".into()));
+        }
+        seen.declare(&Kind::of::<ConfigMap>(), vec![Arc::new(whole)]);
+        assert!(seen.get::<ConfigMap>("a").unwrap().is_some(), "unless it is seen whole as well");
+        assert_eq!(seen.list::<Partial>().unwrap().len(), 1);
     }
 
     #[test]

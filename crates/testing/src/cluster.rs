@@ -41,11 +41,22 @@ pub struct TestCluster {
 
 impl TestCluster {
     /// A new one. It takes a millisecond or two, and goes when the last clone does.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime, such as `#[tokio::test]` makes.
     pub fn start() -> Self {
         Self::with(Time::driven())
     }
 
     /// A new one whose time is the machine's: for benches, demonstrations, and programs that know no other time.
+    ///
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() {
+    /// let cluster = windlass_testing::TestCluster::start_in_real_time();
+    /// assert_ne!(cluster.clock().now().to_string(), "2026-01-01T00:00:00Z");
+    /// # }
+    /// ```
     pub fn start_in_real_time() -> Self {
         Self::with(Time::real())
     }
@@ -59,6 +70,19 @@ impl TestCluster {
     /// A cluster that you have, reached by this client, in a namespace made for the test: the same test runs there. Its time
     /// is the machine's, and it has no faults on demand.
     ///
+    /// ```
+    /// # use windlass_testing::*;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # #[tokio::main]
+    /// # async fn main() -> anyhow::Result<()> {
+    /// # let cluster = TestCluster::start();
+    /// let yours = cluster.client(); // or kube::Client::try_default().await?
+    /// let here = TestCluster::reached_by(yours).await?;
+    /// assert!(here.namespace().starts_with("test-"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// When no namespace can be made.
     pub async fn reached_by(client: Client) -> anyhow::Result<Self> {
@@ -70,11 +94,36 @@ impl TestCluster {
     }
 
     /// A client with every permission.
+    ///
+    /// ```
+    /// # use windlass_testing::*;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # #[tokio::main]
+    /// # async fn main() -> anyhow::Result<()> {
+    /// # let cluster = TestCluster::start();
+    /// let maps: kube::Api<ConfigMap> = kube::Api::namespaced(cluster.client(), "default");
+    /// assert!(maps.get_opt("a").await?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn client(&self) -> Client {
         self.client.clone()
     }
 
     /// A client that the embedded API knows by this name, with every permission. On a cluster that you have, your own.
+    ///
+    /// ```
+    /// # use windlass_testing::*;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # #[tokio::main]
+    /// # async fn main() -> anyhow::Result<()> {
+    /// # let cluster = TestCluster::start();
+    /// let maps: kube::Api<ConfigMap> = kube::Api::namespaced(cluster.client_as("ann"), "default");
+    /// maps.create(&Default::default(), &config_map("a")).await?;
+    /// assert_eq!(cluster.faults().audit().count(|record| record.user == "ann"), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn client_as(&self, user: &str) -> Client {
         match &self.api {
             Some(api) => Client::new(api.service(Identity::user(user)), &*self.namespace),
@@ -88,6 +137,19 @@ impl TestCluster {
     }
 
     /// The same cluster, working in this namespace.
+    ///
+    /// ```
+    /// # use windlass_testing::*;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # #[tokio::main]
+    /// # async fn main() -> anyhow::Result<()> {
+    /// # let cluster = TestCluster::start();
+    /// cluster.create(named::<k8s_openapi::api::core::v1::Namespace>("shop")).await?;
+    /// cluster.in_namespace("shop").create(config_map("a")).await?;
+    /// assert!(cluster.find::<ConfigMap>("a").await?.is_none(), "it is not in default");
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn in_namespace(&self, namespace: &str) -> Self {
         Self { namespace: namespace.into(), ..self.clone() }
@@ -99,6 +161,14 @@ impl TestCluster {
     }
 
     /// The embedded API, for what only its owner can do; `None` on a cluster that you have.
+    ///
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() {
+    /// let api = windlass_testing::TestCluster::start().embedded().cloned().unwrap();
+    /// api.store().compact(api.store().revision()); // who watches from before must list again
+    /// # }
+    /// ```
     pub fn embedded(&self) -> Option<&windlass_apiserver::Api> {
         self.api.as_ref()
     }
@@ -131,8 +201,9 @@ impl TestCluster {
         self.time.clock()
     }
 
-    /// Lets so much time pass, with everything that falls due on the way: an hour takes milliseconds. On a cluster that you
-    /// have it takes an hour.
+    /// Lets so much time pass, with everything that falls due on the way: an hour takes as many milliseconds as there are
+    /// moments at which something is due. On a cluster that you have it takes an hour. What was set off before may still be
+    /// under way when it returns: wait for its outcome with [`TestCluster::eventually`].
     ///
     /// ```
     /// # #[tokio::main]
@@ -147,11 +218,32 @@ impl TestCluster {
     }
 
     /// Awaits something while time passes as on the wall, as [`Eventually`](crate::Eventually) does.
+    ///
+    /// ```
+    /// # use windlass_testing::*;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # #[tokio::main]
+    /// # async fn main() -> anyhow::Result<()> {
+    /// # let cluster = TestCluster::start();
+    /// let clock = cluster.clock().clone();
+    /// cluster.flow(clock.sleep(std::time::Duration::from_millis(5))).await; // would never end by itself
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn flow<F: Future>(&self, future: F) -> F::Output {
         self.time.flow(future).await
     }
 
     /// Sets the wall clock, forward or back, as an administrator or a time server would.
+    ///
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() {
+    /// let cluster = windlass_testing::TestCluster::start();
+    /// cluster.set_wall_clock("2031-05-06T00:00:00Z".parse().unwrap());
+    /// assert_eq!(cluster.clock().now().to_string(), "2031-05-06T00:00:00Z");
+    /// # }
+    /// ```
     ///
     /// # Panics
     /// When its time is the machine's.
@@ -194,6 +286,23 @@ impl TestCluster {
     // === kinds ===
 
     /// Makes these kinds known, and waits until they are served.
+    ///
+    /// ```
+    /// # use windlass_testing::*;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # #[tokio::main]
+    /// # async fn main() -> anyhow::Result<()> {
+    /// # let cluster = TestCluster::start();
+    /// # use kube::{CustomResource, CustomResourceExt};
+    /// #[derive(CustomResource, Debug, Clone, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+    /// #[kube(group = "example.dev", version = "v1", kind = "Site", namespaced)]
+    /// struct SiteSpec { image: String }
+    ///
+    /// cluster.install([Site::crd()]).await?;
+    /// cluster.create(Site::new("s", SiteSpec { image: "nginx".into() })).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// When the API refuses one, or does not serve it.

@@ -12,6 +12,18 @@ use windlass::{Kind, Object};
 impl TestCluster {
     /// Creates an object, in the namespace that it names or else in the test's.
     ///
+    /// ```
+    /// # use windlass_testing::*;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # #[tokio::main]
+    /// # async fn main() -> anyhow::Result<()> {
+    /// # let cluster = TestCluster::start();
+    /// let made = cluster.create(config_map("a")).await?;
+    /// assert_eq!(made.metadata.namespace.as_deref(), Some("default"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// When the API refuses.
     pub async fn create<K: Object>(&self, object: K) -> anyhow::Result<K> {
@@ -23,6 +35,18 @@ impl TestCluster {
 
     /// The object of that name.
     ///
+    /// ```
+    /// # use windlass_testing::*;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # #[tokio::main]
+    /// # async fn main() -> anyhow::Result<()> {
+    /// # let cluster = TestCluster::start();
+    /// cluster.create(config_map("a").data("k", "v")).await?;
+    /// assert_eq!(cluster.get::<ConfigMap>("a").await?.data.unwrap()["k"], "v");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// When there is none.
     pub async fn get<K: Object>(&self, name: &str) -> anyhow::Result<K> {
@@ -30,6 +54,17 @@ impl TestCluster {
     }
 
     /// The object of that name, if there is one.
+    ///
+    /// ```
+    /// # use windlass_testing::*;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # #[tokio::main]
+    /// # async fn main() -> anyhow::Result<()> {
+    /// # let cluster = TestCluster::start();
+    /// assert!(cluster.find::<ConfigMap>("a").await?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// When the API does not answer.
@@ -44,6 +79,18 @@ impl TestCluster {
 
     /// All of a kind.
     ///
+    /// ```
+    /// # use windlass_testing::*;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # #[tokio::main]
+    /// # async fn main() -> anyhow::Result<()> {
+    /// # let cluster = TestCluster::start();
+    /// cluster.create(config_map("a")).await?;
+    /// assert_eq!(cluster.list::<ConfigMap>().await?.len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// When the API does not answer.
     pub async fn list<K: Object>(&self) -> anyhow::Result<Vec<K>> {
@@ -54,6 +101,19 @@ impl TestCluster {
 
     /// Changes an object by a merge patch: fields that are named get these values, `null` removes.
     ///
+    /// ```
+    /// # use windlass_testing::*;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # #[tokio::main]
+    /// # async fn main() -> anyhow::Result<()> {
+    /// # let cluster = TestCluster::start();
+    /// cluster.create(config_map("a").data("k", "v")).await?;
+    /// let changed = cluster.patch::<ConfigMap>("a", serde_json::json!({"data": {"k": null, "l": "w"}})).await?;
+    /// assert_eq!(changed.data.unwrap().into_iter().collect::<Vec<_>>(), [("l".to_owned(), "w".to_owned())]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// When the API refuses.
     pub async fn patch<K: Object>(&self, name: &str, patch: Value) -> anyhow::Result<K> {
@@ -62,6 +122,21 @@ impl TestCluster {
     }
 
     /// Changes the status of an object, as the controller of its kind would.
+    ///
+    /// ```
+    /// # use windlass_testing::*;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # #[tokio::main]
+    /// # async fn main() -> anyhow::Result<()> {
+    /// # let cluster = TestCluster::start();
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// cluster.create(deployment("web", "nginx")).await?;
+    /// let status = serde_json::json!({"replicas": 1, "readyReplicas": 1});
+    /// let ready = cluster.patch_status::<Deployment>("web", status).await?;
+    /// assert_eq!(ready.status.unwrap().ready_replicas, Some(1));
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// When the API refuses.
@@ -73,6 +148,18 @@ impl TestCluster {
     }
 
     /// Applies an object as this field manager, by force.
+    ///
+    /// ```
+    /// # use windlass_testing::*;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # #[tokio::main]
+    /// # async fn main() -> anyhow::Result<()> {
+    /// # let cluster = TestCluster::start();
+    /// let applied = cluster.apply("rival", config_map("a").data("k", "theirs")).await?;
+    /// assert_eq!(applied.metadata.managed_fields.unwrap()[0].manager.as_deref(), Some("rival"));
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// When the API refuses.
@@ -86,6 +173,19 @@ impl TestCluster {
 
     /// Asks for an object to be deleted. It may stay for its finalizers.
     ///
+    /// ```
+    /// # use windlass_testing::*;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # #[tokio::main]
+    /// # async fn main() -> anyhow::Result<()> {
+    /// # let cluster = TestCluster::start();
+    /// cluster.create(config_map("a")).await?;
+    /// cluster.delete::<ConfigMap>("a").await?;
+    /// cluster.eventually::<ConfigMap>("a").is_gone().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// When there is none.
     pub async fn delete<K: Object>(&self, name: &str) -> anyhow::Result<()> {
@@ -95,6 +195,17 @@ impl TestCluster {
     }
 
     /// The events about an object, as `Reason: message`, in the order of their names.
+    ///
+    /// ```
+    /// # use windlass_testing::*;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # #[tokio::main]
+    /// # async fn main() -> anyhow::Result<()> {
+    /// # let cluster = TestCluster::start();
+    /// assert!(cluster.events::<ConfigMap>("a").await?.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// When the API does not answer.

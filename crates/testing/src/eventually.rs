@@ -11,7 +11,7 @@ use windlass::{Kind, Object};
 use windlass_clock::Clock;
 
 /// How long is waited, unless said otherwise: long enough for a busy machine, since only failures take it.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(4);
@@ -70,9 +70,20 @@ impl TestCluster {
         look: impl Fn() -> F,
         holds: impl Fn(&T) -> bool,
     ) -> anyhow::Result<T> {
+        self.until_within(PATIENCE, what, look, holds).await
+    }
+
+    /// As [`TestCluster::until`], for so long by the machine's clock.
+    pub(crate) async fn until_within<T: Serialize, F: Future<Output = anyhow::Result<T>>>(
+        &self,
+        patience: Duration,
+        what: &str,
+        look: impl Fn() -> F,
+        holds: impl Fn(&T) -> bool,
+    ) -> anyhow::Result<T> {
         let judge =
             |found: &T| if holds(found) { Vec::new() } else { vec![format!("it is not so that {what}")] };
-        self.wait(what, PATIENCE, look, judge).await
+        self.wait(what, patience, look, judge).await
     }
 
     async fn wait<T: Serialize, F: Future<Output = anyhow::Result<T>>>(

@@ -39,16 +39,31 @@ pub fn object<K: Object>(name: impl Into<String>, fields: Value) -> K {
 }
 
 /// A ConfigMap; [`Data::data`] fills it.
+///
+/// ```
+/// use windlass_testing::{Data, config_map};
+/// assert_eq!(config_map("a").data("k", "v").data.unwrap()["k"], "v");
+/// ```
 pub fn config_map(name: impl Into<String>) -> ConfigMap {
     named(name)
 }
 
 /// A Secret; [`Data::data`] fills it.
+///
+/// ```
+/// use windlass_testing::{Data, secret};
+/// assert_eq!(secret("a").data("k", "v").string_data.unwrap()["k"], "v");
+/// ```
 pub fn secret(name: impl Into<String>) -> Secret {
     named(name)
 }
 
 /// A Pod with one container, called `app`, of this image.
+///
+/// ```
+/// let pod = windlass_testing::pod("p", "nginx");
+/// assert_eq!(pod.spec.unwrap().containers[0].image.as_deref(), Some("nginx"));
+/// ```
 pub fn pod(name: impl Into<String>, image: &str) -> Pod {
     object(name, json!({"spec": {"containers": [{"name": "app", "image": image}]}}))
 }

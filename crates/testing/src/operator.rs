@@ -6,6 +6,20 @@ use tokio::task::JoinHandle;
 use windlass::{Controller, Manager, Object};
 
 /// What [`TestCluster::run`](crate::TestCluster::run) runs: a controller, or a function that adds several to a manager.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use windlass::{Controller, Manager, Plan};
+/// use windlass_testing::{Operator, TestCluster};
+///
+/// # #[tokio::main]
+/// # async fn main() {
+/// let controller = || Controller::deciding(|_: &ConfigMap, _| Ok(Plan::complete()));
+/// let cluster = TestCluster::start();
+/// let one = controller().on(cluster.manager());
+/// let the_same = (|manager: Manager| manager.controller(controller())).on(cluster.manager());
+/// # }
+/// ```
 pub trait Operator {
     /// The manager with this operator's controllers.
     fn on(self, manager: Manager) -> Manager;
@@ -24,6 +38,29 @@ impl<F: FnOnce(Manager) -> Manager> Operator for F {
 }
 
 /// An operator at work. Dropping it kills it.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+/// use windlass::{Controller, Plan, Reason, Refusal, Seen};
+/// use windlass_testing::{TestCluster, config_map, secret};
+///
+/// fn decide(_: &ConfigMap, _: &Seen) -> Result<Plan, Refusal> {
+///     Ok(Plan::complete().apply(secret("made"), Reason::new("Needed", "it is needed")))
+/// }
+///
+/// # #[tokio::main]
+/// # async fn main() -> anyhow::Result<()> {
+/// let cluster = TestCluster::start();
+/// let operator = cluster.run(Controller::deciding(decide).owns::<Secret>());
+/// cluster.create(config_map("a")).await?;
+/// cluster.eventually::<Secret>("made").is_there().await?;
+/// operator.kill().await; // as SIGKILL does; and another is started
+/// let operator = cluster.run(Controller::deciding(decide).owns::<Secret>());
+/// assert!(!operator.has_ended());
+/// operator.stop().await?; // as SIGTERM does
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "dropping it kills the operator"]
 #[derive(Debug)]
 pub struct Running {

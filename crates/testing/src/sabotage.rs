@@ -51,7 +51,8 @@ struct Shared {
 #[derive(Default)]
 struct State {
     writes: Vec<String>,
-    plan: Option<(usize, Break)>,
+    /// From which write to which, counted from one, and how.
+    plan: Option<(usize, usize, Break)>,
     after: Option<(usize, Then)>,
     dead: bool,
 }
@@ -64,8 +65,17 @@ impl Sabotage {
 
     /// Breaks the write of this number, counted from one.
     pub fn at(number: usize, how: Break) -> Self {
+        Self::between(number, number, how)
+    }
+
+    /// Breaks the first writes, so many.
+    pub fn first(count: usize, how: Break) -> Self {
+        Self::between(1, count, how)
+    }
+
+    fn between(first: usize, last: usize, how: Break) -> Self {
         let sabotage = Self::default();
-        sabotage.0.state.lock().plan = Some((number, how));
+        sabotage.0.state.lock().plan = Some((first, last, how));
         sabotage
     }
 
@@ -154,7 +164,7 @@ impl Sabotage {
         state.writes.push(format!("{} {}", request.method(), request.uri().path()));
         let number = state.writes.len();
         match (&state.plan, &state.after) {
-            (Some((at, how)), _) if *at == number => Fate::Breaks(*how),
+            (Some((first, last, how)), _) if (*first..=*last).contains(&number) => Fate::Breaks(*how),
             (_, Some((at, then))) if *at == number => Fate::Followed(then.clone()),
             _ => Fate::Passes,
         }

@@ -3,10 +3,17 @@
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use windlass_clock::{Clock, Driver};
 
 /// How finely time passes while someone waits.
 const STEP: Duration = Duration::from_millis(2);
+
+/// How long those who were woken may keep the others waiting, by the machine's clock.
+const LONGEST_STOP: Duration = Duration::from_millis(200);
+
+/// How often in a row nobody must have anything to do: what one thread hands to another is for a moment with neither.
+const QUIET: usize = 6;
 
 /// A clock, and what drives it if it does not run by itself.
 #[derive(Debug, Clone)]
@@ -35,12 +42,18 @@ impl Time {
         self.driver.as_deref()
     }
 
-    /// Lets so much time pass, with everything that falls due on the way.
+    /// Lets so much time pass, with everything that falls due on the way: at each stop, those who are woken and those whom they
+    /// set off in turn run until nobody has anything to do.
     pub(crate) async fn advance(&self, duration: Duration) {
-        match &self.driver {
-            Some(driver) => driver.run_for(duration).await,
-            None => self.clock.sleep(duration).await,
+        let Some(driver) = &self.driver else { return self.clock.sleep(duration).await };
+        let end = self.clock.moment() + duration;
+        settle().await;
+        while let Some(due) = driver.next_due().filter(|due| *due <= end) {
+            driver.advance(due - self.clock.moment());
+            settle().await;
         }
+        driver.advance(end - self.clock.moment());
+        settle().await;
     }
 
     /// Awaits something while time passes as on the wall: what backs off or times out does so in its time.
@@ -63,9 +76,37 @@ impl Time {
     }
 }
 
+/// Waits until no task of this runtime can run.
+async fn settle() {
+    let wall = Clock::real();
+    let deadline = wall.moment() + LONGEST_STOP;
+    let mut quiet = 0;
+    while quiet < QUIET && wall.moment() < deadline {
+        // Each lets everyone run once who waits in the same thread.
+        for _ in 0..16 {
+            tokio::task::yield_now().await;
+        }
+        quiet = if is_idle() { quiet + 1 } else { 0 };
+    }
+}
+
+/// Whether all threads of this runtime sleep, but for the one that asks.
+fn is_idle() -> bool {
+    let runtime = Handle::current();
+    if runtime.runtime_flavor() == RuntimeFlavor::CurrentThread {
+        return true;
+    }
+    let metrics = runtime.metrics();
+    // Odd while it is parked.
+    let awake = |worker: &usize| metrics.worker_park_unpark_count(*worker).is_multiple_of(2);
+    let allowed = usize::from(tokio::task::try_id().is_some());
+    metrics.global_queue_depth() == 0 && (0..metrics.num_workers()).filter(awake).count() <= allowed
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[tokio::test]
     async fn time_stands_still_until_someone_waits_or_advances_it() {
@@ -77,5 +118,44 @@ mod tests {
         assert_eq!(time.clock().moment() - start, Duration::from_secs(3600));
         time.flow(time.clock().sleep(Duration::from_millis(30))).await;
         assert!(time.clock().moment() - start >= Duration::from_millis(3_600_030));
+    }
+
+    /// A chain of tasks, each of which does some work and sleeps a second: no second passes before the work is done.
+    async fn nobody_is_left_behind() {
+        let time = Time::driven();
+        let (clock, done) = (time.clock().clone(), Arc::new(AtomicUsize::new(0)));
+        let count = done.clone();
+        let chain = tokio::spawn(async move {
+            for _ in 0..60 {
+                clock.sleep(Duration::from_secs(1)).await;
+                let (sender, receiver) = tokio::sync::oneshot::channel();
+                tokio::spawn(async move {
+                    (0..20_000).for_each(|number| drop(std::hint::black_box(number.to_string())));
+                    let _ = sender.send(());
+                });
+                let _ = receiver.await;
+                count.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        for minute_part in 1..=6 {
+            time.advance(Duration::from_secs(10)).await;
+            assert_eq!(done.load(Ordering::SeqCst), minute_part * 10);
+        }
+        chain.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn advancing_leaves_nobody_behind_on_one_thread() {
+        nobody_is_left_behind().await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn advancing_leaves_nobody_behind_on_several() {
+        nobody_is_left_behind().await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn advancing_leaves_nobody_behind_from_a_task() {
+        tokio::spawn(nobody_is_left_behind()).await.unwrap();
     }
 }

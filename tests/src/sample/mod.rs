@@ -32,7 +32,7 @@ fn named(name: impl Into<String>) -> ObjectMeta {
 }
 
 /// Conditions as the API describes them, in a list keyed by type.
-fn conditions_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+pub(crate) fn conditions_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({
         "type": "array",
         "x-kubernetes-list-type": "map",

@@ -40,7 +40,7 @@ pub async fn reads_its_own_writes(_: Target) -> anyhow::Result<()> {
             maps.patch(&name, &PatchParams::default(), &Patch::Merge(change)).await?
         };
         let version: u64 = written.resource_version().context("a version")?.parse()?;
-        let (key, _) = store.wrote(serde_json::to_value(&written)?, None)?;
+        let (key, _) = store.wrote(&serde_json::to_value(&written)?, None)?;
         let cached = store.get(&key).context("written and not in the cache")?;
         let seen: u64 = cached.resource_version().context("a version")?.parse()?;
         ensure!(seen >= version, "write {number} made version {version}, the cache has {seen}");

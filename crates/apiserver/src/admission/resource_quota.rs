@@ -70,6 +70,7 @@ async fn count(
                 apply: false,
             },
             warnings: Arc::default(),
+            mutations: Vec::new(),
         };
         // Judged again on the quota as it is when it is written.
         let make = |live: Option<&Value>| {

@@ -235,6 +235,7 @@ fn operation<'a>(api: &'a Inner, name: &str) -> Operation<'a> {
             apply: false,
         },
         warnings: Arc::default(),
+        mutations: Vec::new(),
     }
 }
 

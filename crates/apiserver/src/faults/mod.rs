@@ -11,7 +11,7 @@
 //!     Verdict::Refuse(status) => return answer(status),   // recorded already: no `after`
 //!     Verdict::Lose => return Err(connection_lost()),     // likewise
 //! }
-//! let answer = handle(request, decision.ceiling, decision.leash.clone()).await; // into Scope, get and watch
+//! let answer = handle(request, decision.ceiling, decision.leash.clone(), decision.mutations.clone()).await;
 //! let outcome = faults.after(&info, &decision, answer.code);
 //! clock.sleep(outcome.delay).await;
 //! match outcome.delivery {
@@ -29,7 +29,7 @@ mod rules;
 mod tests;
 
 pub use audit::{Audit, Record};
-pub use rules::{Act, Effect, Past, Pattern, Rule, Which};
+pub use rules::{Act, Effect, Mutation, Past, Pattern, Rule, Which};
 
 use crate::read::{Hold, Leash};
 use crate::status::Status;
@@ -80,6 +80,8 @@ pub struct Decision {
     pub ceiling: Option<Revision>,
     /// For a watch: what may cut it or hold it back. `ended` is left to the server.
     pub leash: Leash,
+    /// For a write: what becomes of the object on its way.
+    pub mutations: Vec<Mutation>,
     /// The rules that have something to say after it was handled.
     after: Vec<Arc<Armed>>,
 }
@@ -225,6 +227,7 @@ impl Faults {
             verdict: Verdict::Proceed,
             ceiling: None,
             leash: Leash::default(),
+            mutations: Vec::new(),
             after: Vec::new(),
         };
         let mut hold = (Hold::default(), None);
@@ -297,6 +300,7 @@ impl Faults {
             }
             Act::HoldEvents(wanted) => *hold = (*wanted, Some(armed.id)),
             Act::Before(effect) => self.carry_out(effect, request),
+            Act::Mutate(mutation) => decision.mutations.push(mutation.clone()),
             Act::DelayResponse(_) | Act::LoseResponse | Act::CutResponse | Act::After(_) => {
                 decision.after.push(armed.clone());
             }

@@ -4,6 +4,7 @@ use super::RequestInfo;
 use crate::read::Hold;
 use crate::status::Status;
 use crate::store::Revision;
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,6 +66,9 @@ pub enum Act {
     HoldEvents(Hold),
     /// Does something before the request is handled.
     Before(Effect),
+    /// Changes the object that is written, as a mutating webhook does: after its managed fields are set, before it is
+    /// validated.
+    Mutate(Mutation),
     /// Waits after the request took effect, before it is answered.
     DelayResponse(Duration),
     /// Loses the connection after the request took effect.
@@ -73,6 +77,27 @@ pub enum Act {
     CutResponse,
     /// Does something after the request took effect, before it is answered.
     After(Effect),
+}
+
+/// What becomes of an object on its way into the store.
+#[derive(Clone)]
+pub struct Mutation(Arc<dyn Fn(&mut Value) + Send + Sync>);
+
+impl Mutation {
+    /// By a function, which must not block.
+    pub fn by(change: impl Fn(&mut Value) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(change))
+    }
+
+    pub(crate) fn carry_out(&self, object: &mut Value) {
+        (self.0)(object);
+    }
+}
+
+impl std::fmt::Debug for Mutation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Mutation")
+    }
 }
 
 /// Which past is served.

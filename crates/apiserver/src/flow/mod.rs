@@ -16,6 +16,7 @@ pub(crate) mod yaml;
 mod yaml_told;
 
 use crate::api::Inner;
+use crate::faults::Mutation;
 use crate::flow::authenticate::Identity;
 use crate::query::{Strictness, WriteOptions};
 use crate::resource::Resource;
@@ -39,6 +40,8 @@ pub(crate) struct Operation<'a> {
     pub(crate) options: WriteOptions,
     /// What the client is told with the answer.
     pub(crate) warnings: Arc<Mutex<Vec<String>>>,
+    /// What faults make of the object.
+    pub(crate) mutations: Vec<Mutation>,
 }
 
 impl Operation<'_> {

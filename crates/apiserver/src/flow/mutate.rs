@@ -11,9 +11,15 @@ const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 const NAMESPACES: Named<'static> = Named { group: "", kind: "namespaces" };
 
+/// What faults make of an object, as a mutating webhook might.
+pub(crate) fn by_faults(operation: &Operation<'_>, object: &mut Value) {
+    operation.mutations.iter().for_each(|mutation| mutation.carry_out(object));
+}
+
 /// Nothing is created in a namespace that is not there, or is going, nor of a kind that is going.
 pub(crate) fn create(operation: &Operation<'_>, object: &mut Value) -> Result<(), Status> {
     namespace(operation, object)?;
+    by_faults(operation, object);
     operation.resource.rules.map_or(Ok(()), |rules| (rules.admit)(operation, object))
 }
 

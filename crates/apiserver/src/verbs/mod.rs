@@ -17,6 +17,7 @@ pub(crate) mod update;
 use crate::accept::Wanted;
 use crate::api::Inner;
 use crate::body::ApiBody;
+use crate::faults::Mutation;
 use crate::flow::Operation;
 use crate::flow::authenticate::Identity;
 use crate::flow::decode::Media;
@@ -54,6 +55,8 @@ pub(crate) struct Call<'a> {
     pub(crate) ended: CancellationToken,
     /// Who may end or hold back a watch.
     pub(crate) leash: Leash,
+    /// What faults make of an object that is written.
+    pub(crate) mutations: Vec<Mutation>,
 }
 
 /// What is sent back.
@@ -92,6 +95,7 @@ impl Call<'_> {
             subresource: self.target.subresource.clone().unwrap_or_default(),
             options,
             warnings: self.warnings.clone(),
+            mutations: self.mutations.clone(),
         }
     }
 }

@@ -4,7 +4,7 @@ use super::create::store_new;
 use super::{ATTEMPTS, Outcome, contended};
 use crate::admission::resource_quota;
 use crate::crd::lifecycle;
-use crate::flow::{Operation, admit, commit, decode, prepare, validate};
+use crate::flow::{Operation, admit, commit, decode, mutate, prepare, validate};
 use crate::kinds::{child, text};
 use crate::query::causes;
 use crate::resource::Resource;
@@ -60,6 +60,7 @@ pub(crate) async fn rewrite(
         }
         let live = decode::stored(resource, entry.value());
         let mut new = make(Some(&live))?;
+        mutate::by_faults(operation, &mut new);
         check_version(operation, &mut new, &entry)?;
         prepare::update(operation, &mut new, &live);
         validate::update(operation, &new, &live)?;

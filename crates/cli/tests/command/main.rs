@@ -20,6 +20,18 @@ fn the_version_names_the_kubernetes_that_is_spoken() {
 }
 
 #[test]
+fn an_operators_binary_is_asked_what_windlass_is_asked() {
+    // A program that says what it is told.
+    let said =
+        windlass(&["why", "--operator", "/bin/echo", "Vault", "shop/v", "-o", "json"]).output().unwrap();
+    assert_eq!(String::from_utf8(said.stdout).unwrap(), "why Vault shop/v -o json\n");
+    let said = windlass(&["plan", "--operator", "/bin/false"]).output().unwrap();
+    assert_eq!(said.status.code(), Some(1));
+    let said = windlass(&["describe"]).env_remove("WINDLASS_OPERATOR").output().unwrap();
+    assert!(String::from_utf8(said.stderr).unwrap().contains("--operator"));
+}
+
+#[test]
 fn help_says_what_each_option_does() {
     let said = windlass(&["cluster", "up", "--help"]).output().unwrap();
     let said = String::from_utf8(said.stdout).unwrap();

@@ -16,21 +16,43 @@ pub enum Verdict {
 /// Compares an intent with the live object. `live` needs no `managedFields` but those of `manager`.
 pub fn would_change(intent: &Value, live: &Value, manager: &str, door: Door) -> Verdict {
     let Some(owned) = own_entry(live, manager, door) else { return Verdict::Differs };
-    let mut intent = intent.clone();
-    if let Some(fields) = intent.as_object_mut() {
-        // These name the object; they are never managed.
-        fields.remove("apiVersion");
-        fields.remove("kind");
-        if let Some(meta) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
-            for naming in ["name", "namespace", "uid", "resourceVersion"] {
-                meta.remove(naming);
-            }
-            if meta.is_empty() {
-                fields.remove("metadata");
-            }
-        }
+    if same_object(intent, live, owned) { Verdict::Same } else { Verdict::Differs }
+}
+
+/// As [`same`], but for the fields that name the object: they are never managed.
+fn same_object(intent: &Value, live: &Value, owned: &Map<String, Value>) -> bool {
+    let (Value::Object(wanted), Value::Object(there)) = (intent, live) else { return false };
+    let naming = |field: &str| matches!(field, "name" | "namespace" | "uid" | "resourceVersion");
+    let meta = wanted.get("metadata").and_then(Value::as_object);
+    let meta_says = meta.map_or(0, |meta| meta.keys().filter(|field| !naming(field)).count());
+    let says = |field: &str| match field {
+        "apiVersion" | "kind" => false,
+        "metadata" => meta.is_none() || meta_says > 0,
+        _ => true,
+    };
+    let parts = || owned.iter().filter(|(part, _)| *part != ".");
+    if parts().count() != wanted.keys().filter(|field| says(field)).count() {
+        return false;
     }
-    if same(&intent, live, owned, 0) { Verdict::Same } else { Verdict::Differs }
+    parts().all(|(part, below)| {
+        let (Some(field), Some(below)) = (part.strip_prefix("f:"), below.as_object()) else { return false };
+        let (Some(wanted), Some(there)) = (wanted.get(field), there.get(field)) else { return false };
+        match (field, meta) {
+            ("metadata", Some(meta)) => {
+                let below_parts = || below.iter().filter(|(part, _)| *part != ".");
+                below_parts().count() == meta_says
+                    && below_parts().all(|(part, below)| {
+                        let field = part.strip_prefix("f:").filter(|field| !naming(field));
+                        let (Some(field), Some(below)) = (field, below.as_object()) else { return false };
+                        match (meta.get(field), there.get(field)) {
+                            (Some(wanted), Some(there)) => same(wanted, there, below, 2),
+                            _ => false,
+                        }
+                    })
+            }
+            _ => same(wanted, there, below, 1),
+        }
+    })
 }
 
 fn own_entry<'a>(live: &'a Value, manager: &str, door: Door) -> Option<&'a Map<String, Value>> {

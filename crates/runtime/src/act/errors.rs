@@ -58,9 +58,27 @@ pub enum ActError {
         /// When to try again.
         retry_after: Duration,
     },
-    /// An owner cannot have children in another namespace.
-    #[error("{kind} {key} is in another namespace than the object that would own it")]
+    /// An owner cannot have children in another namespace, or in none, unless the controller says so.
+    #[error(
+        "{kind} {key} is in another namespace than the object that would own it: say .owns_anywhere if you mean it"
+    )]
     Elsewhere {
+        /// Its kind.
+        kind: String,
+        /// Which.
+        key: Key,
+    },
+    /// An object of a kind that lives in namespaces is in none, and so is the object whose plan it is in.
+    #[error("{kind} {key} in the plan needs a namespace")]
+    Homeless {
+        /// Its kind.
+        kind: String,
+        /// Which.
+        key: Key,
+    },
+    /// It was made where this process does not look.
+    #[error("{kind} {key} was made and cannot be seen: it is outside of what is watched")]
+    OutOfSight {
         /// Its kind.
         kind: String,
         /// Which.
@@ -91,6 +109,8 @@ impl ActError {
             Self::Refused(_)
                 | Self::NotOurs { .. }
                 | Self::Contested { .. }
+                | Self::Homeless { .. }
+                | Self::OutOfSight { .. }
                 | Self::Elsewhere { .. }
                 | Self::Undeclared(_)
                 | Self::Nameless(_)
@@ -104,6 +124,7 @@ impl ActError {
         matches!(
             self,
             Self::Elsewhere { .. }
+                | Self::Homeless { .. }
                 | Self::Undeclared(_)
                 | Self::Nameless(_)
                 | Self::UnknownAction(_)
@@ -121,6 +142,8 @@ impl ActError {
             Self::NotOurs { .. } => "NotOurs",
             Self::Contested { .. } => "Contested",
             Self::Elsewhere { .. } => "OtherNamespace",
+            Self::Homeless { .. } => "NoNamespace",
+            Self::OutOfSight { .. } => "OutOfSight",
             Self::Undeclared(_) => "UndeclaredKind",
             Self::Nameless(_) => "NamelessObject",
             Self::UnknownAction(_) => "UnknownAction",

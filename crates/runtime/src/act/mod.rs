@@ -3,10 +3,12 @@
 //! Usable alone: a [`Hand`] needs a client, a cache and a name.
 
 mod change;
+mod claim;
 mod errors;
 mod fights;
 mod initial;
 mod ledger;
+mod lists;
 mod memory;
 mod requests;
 mod schemas;
@@ -21,13 +23,13 @@ pub use requests::Door;
 pub(crate) use schemas::Schemas;
 
 use crate::cache::{AnyObject, Cache, Origin, Stamp};
-use crate::controller::CONTROLLER_LABEL;
 use crate::key::Key;
 use crate::kind::Kind;
 use crate::plan::Generate;
 use fights::Fights;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
+use kube::core::DynamicObject;
 use memory::{Known, Memory};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -145,15 +147,25 @@ impl Hand {
         let before = live.and_then(|live| stamp_of(live.meta()));
         let place = (kind.clone(), key.clone(), door);
         if let (Some(live), Some(before)) = (live, &before) {
-            let live = live.to_json();
-            if self.is_so(kind, door, intent, &live).await {
+            if self.shared.memory.is_settled(&place, intent, before) {
                 return Ok(Done::Unchanged);
             }
-            let own = own_fields(&live, &self.manager, door);
+            let partial = live.is_partial();
+            // Contents that are not cached are read once, and what came of it is remembered.
+            let live = if partial { self.read(kind, key).await? } else { Some(live.to_json()) };
+            let live = live.unwrap_or_default();
+            let own = || own_fields(&live, &self.manager, door);
+            if self.is_so(kind, door, intent, &live).await {
+                if let (true, Some(now)) = (partial, stamp_of_json(&live)) {
+                    self.shared.memory.remember(place, intent, now, own().as_ref());
+                }
+                return Ok(Done::Unchanged);
+            }
+            let own = own();
             match self.shared.memory.of(&place, intent, before, own.as_ref()) {
                 Known::Settled => return Ok(Done::Unchanged),
-                Known::Undone => self.keep_peace(kind, key, door, intent).await?,
-                Known::Nothing => {}
+                Known::Undone if !live.is_null() => self.keep_peace(kind, key, door, intent).await?,
+                Known::Undone | Known::Nothing => {}
             }
         }
         let mut sent = intent.clone();
@@ -167,7 +179,9 @@ impl Hand {
         let answer = self.send("apply", kind, key, turn, request).await?;
         let after = self.take_in(kind, key, &answer, turn);
         if let Some(after) = &after {
-            let own = own_fields(&answer, &self.manager, door);
+            // Where the server took it as it was sent, comparing tells all there is to tell later on.
+            let as_sent = would_change(intent, &answer, &self.manager, door) == Verdict::Same;
+            let own = if as_sent { None } else { own_fields(&answer, &self.manager, door) };
             self.shared.memory.remember(place, intent, after.clone(), own.as_ref());
         }
         Ok(if after.is_some() && after == before { Done::Unchanged } else { Done::Changed })
@@ -204,40 +218,6 @@ impl Hand {
         Ok(Done::Changed)
     }
 
-    /// Changes an object by compare-and-swap, in the turn of `turn`: with the resourceVersion in it, or creating it if there
-    /// is none in it. Nothing is sent if `live` is just so.
-    ///
-    /// # Errors
-    /// [`ActError::Conflict`] when it is not as it was seen, and the others.
-    pub async fn claim(
-        &self,
-        kind: &Kind,
-        key: &Key,
-        object: &Value,
-        live: Option<&Arc<dyn AnyObject>>,
-        turn: &Key,
-    ) -> Result<Done, ActError> {
-        let seen = object.pointer("/metadata/resourceVersion").is_some();
-        let before = live.and_then(|live| stamp_of(live.meta()));
-        if live.is_some_and(|live| says_the_same(object, &live.to_json())) {
-            return Ok(Done::Unchanged);
-        }
-        let request = match seen {
-            true => requests::replace(kind, key.namespace(), key.name(), &self.manager, object),
-            false => requests::create(kind, key.namespace(), &self.manager, object),
-        };
-        let answer = match self.send("claim", kind, key, turn, request).await {
-            // What was seen is gone: not as it was seen, either. Read live before it is decided on again.
-            Err(ActError::Refused(failed)) if is_not_found(&failed.answer) => {
-                self.doubt(kind, key, turn);
-                return Err(ActError::Conflict(failed));
-            }
-            answer => answer?,
-        };
-        let after = self.take_in(kind, key, &answer, turn);
-        Ok(if after.is_some() && after == before { Done::Unchanged } else { Done::Changed })
-    }
-
     fn doubt(&self, kind: &Kind, key: &Key, turn: &Key) {
         self.shared.doubts.lock().entry(turn.clone()).or_default().insert((kind.clone(), key.clone()));
     }
@@ -268,7 +248,7 @@ impl Hand {
     pub async fn settle_doubts(&self, turn: &Key) -> Result<(), ActError> {
         let doubts = self.shared.doubts.lock().get(turn).cloned().unwrap_or_default();
         for (kind, key) in doubts {
-            let before = self.cache.erased(&kind).and_then(|store| store.stamp(&key));
+            let before = self.cache.stamp(&kind, &key);
             let request = requests::get(&kind, key.namespace(), key.name());
             let answer = match request {
                 Ok(request) => self.client.request::<Value>(request).await,
@@ -304,37 +284,27 @@ impl Hand {
         }
     }
 
+    /// The same object whole, read live if the cache has only its metadata; `None` if it is gone.
+    pub(crate) async fn whole(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        object: Arc<dyn AnyObject>,
+    ) -> Result<Option<Arc<dyn AnyObject>>, ActError> {
+        if !object.is_partial() {
+            return Ok(Some(object));
+        }
+        let read = self.read(kind, key).await?;
+        Ok(read
+            .and_then(|json| serde_json::from_value::<DynamicObject>(json).ok())
+            .map(|whole| Arc::new(whole) as _))
+    }
+
     /// Nothing more is to be decided for this object.
     pub fn forget_turn(&self, turn: &Key) {
         let mut doubts = self.shared.doubts.lock();
         if doubts.get(turn).is_none_or(BTreeSet::is_empty) {
             doubts.remove(turn);
-        }
-    }
-
-    /// The controller's children of a kind that is not cached, read live, in the turn of `turn`.
-    ///
-    /// # Errors
-    /// [`ActError`] when they could not be read.
-    pub async fn list_labelled(
-        &self,
-        kind: &Kind,
-        namespace: Option<&str>,
-        turn: &Key,
-    ) -> Result<Vec<Value>, ActError> {
-        let request = requests::list_labelled(kind, namespace, CONTROLLER_LABEL, &self.manager);
-        let answer = match request {
-            Ok(request) => self.client.request::<Value>(request).await,
-            Err(error) => Err(error),
-        };
-        match answer {
-            Ok(mut list) => match list.get_mut("items").map(Value::take) {
-                Some(Value::Array(items)) => Ok(items),
-                _ => Ok(Vec::new()),
-            },
-            // The kind itself is gone, and its objects with it.
-            Err(error) if is_not_found(&error) => Ok(Vec::new()),
-            Err(error) => Err(ActError::from_request("list", kind, turn, error)),
         }
     }
 
@@ -385,6 +355,15 @@ impl Hand {
         };
         let verdict = windlass_schema::apply::would_change(live, intent, &self.manager, &context);
         verdict == windlass_schema::apply::WouldChange::No
+    }
+
+    /// Whether the server's schema of a kind has a field, named by the fields on the way to it.
+    pub(crate) async fn knows_field(&self, kind: &Kind, path: &[&str]) -> bool {
+        let Some(version) = self.shared.schemas.of(kind).await else { return false };
+        let Some(schema) = version.schema(kind) else { return false };
+        let found =
+            path.iter().try_fold(schema, |schema, field| schema.resolved().properties.get(*field).cloned());
+        found.is_some()
     }
 
     async fn send(
@@ -450,36 +429,6 @@ pub(crate) fn stamp_of_json(object: &Value) -> Option<Stamp> {
     Some(Stamp { uid: text("uid")?.into(), version: text("resourceVersion")?.parse().ok()? })
 }
 
-/// Whether a claim wants nothing that the live object does not say already, at the version that it was made for.
-fn says_the_same(claimed: &Value, live: &Value) -> bool {
-    const OF_THE_SERVER: [&str; 5] = ["creationTimestamp", "generation", "managedFields", "selfLink", "uid"];
-    let mut live = live.clone();
-    if let Some(fields) = live.as_object_mut() {
-        fields.remove("status");
-        fields.retain(|_, value| !value.is_null());
-    }
-    if let Some(meta) = live.get_mut("metadata").and_then(Value::as_object_mut) {
-        meta.retain(|field, _| !OF_THE_SERVER.contains(&field.as_str()));
-    }
-    *claimed == live
-}
-
 fn is_not_found(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn a_claim_is_held_against_the_very_version_that_it_was_made_for() {
-        let live = json!({"kind": "ConfigMap", "metadata": {"name": "n", "uid": "u", "resourceVersion": "7",
-                          "managedFields": []}, "data": {"a": "1"}, "status": {}});
-        let claim = |version: &str, a: &str| json!({"kind": "ConfigMap", "metadata": {"name": "n", "resourceVersion": version}, "data": {"a": a}});
-        assert!(says_the_same(&claim("7", "1"), &live));
-        assert!(!says_the_same(&claim("6", "1"), &live), "the server must tell");
-        assert!(!says_the_same(&claim("7", "2"), &live));
-    }
 }

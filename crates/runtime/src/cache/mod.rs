@@ -1,27 +1,79 @@
 //! The shared cache: one watch per kind and scope however many use it, objects shared and never copied, and one's own
 //! writes readable at once.
+//!
+//! ```no_run
+//! use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+//! use kube::core::PartialObjectMeta;
+//! use tokio::task::JoinSet;
+//! use windlass::cache::{Cache, Scope};
+//! use windlass::clock::Clock;
+//!
+//! # async fn run(client: kube::Client) -> Result<(), windlass::cache::SelectorError> {
+//! let cache = Cache::new("local".into(), "shop");
+//! let maps = cache.store::<ConfigMap>();                 // held as long as the cache is
+//! let mut tasks = JoinSet::new();
+//! cache.start(&client, &Clock::real(), &mut tasks);
+//! cache.synced().await;
+//! println!("{} config maps", maps.len());
+//!
+//! // While it runs: other kinds, other scopes, or metadata alone. Closed, and its memory given back, when dropped.
+//! let secrets = cache.open::<PartialObjectMeta<Secret>>(Scope::default().labelled("tier=db")?);
+//! secrets.synced().await;
+//! println!("{} secrets, {:?}", secrets.len(), cache.stats());
+//! # Ok(()) }
+//! ```
+//!
+//! The way of an object: `wire` (lines of a watch) -> `intake` (read, trimmed, weighed) -> `overlay` (is it newer than
+//! what is known?) -> `view` (with its indexes) -> listeners.
 
+mod erased;
+mod feed;
+mod index;
+mod intake;
+#[cfg(test)]
+mod kinds_tests;
 mod object;
 mod overlay;
+#[cfg(test)]
+mod overlay_tests;
+mod scope;
+mod slots;
+mod spans;
+mod stats;
 mod store;
 #[cfg(test)]
 mod store_tests;
+mod view;
 mod watching;
+#[cfg(test)]
+mod watching_tests;
+mod weigh;
+mod wire;
+#[cfg(test)]
+mod world;
 
+pub(crate) use erased::AnyStore;
+pub use index::Index;
+pub(crate) use index::{AnyIndex, Filed};
+pub use intake::Unreadable;
 pub use object::AnyObject;
 pub(crate) use object::{face, owner_uids};
 pub use overlay::{Change, Overlay, Stale, Stamp};
-pub(crate) use store::AnyStore;
-pub use store::{Changed, Listener, Origin, Store, Unreadable};
+pub use scope::{Namespaces, Scope};
+pub use slots::Opened;
+pub use stats::Stats;
+pub use store::{Changed, Listener, Listening, Origin, Store};
+pub use windlass_schema::selector::SelectorError;
 
 use crate::key::Key;
-use crate::kind::{Kind, Object};
+use crate::kind::{Cached, Kind, Object};
+use intake::{Intake, Managers, Transforms};
 use kube::Client;
 use parking_lot::Mutex;
-use std::any::Any;
-use std::collections::BTreeMap;
+use slots::Slots;
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
 use std::sync::Arc;
-use store::Managers;
 use tokio::task::JoinSet;
 use windlass_clock::Clock;
 
@@ -33,29 +85,30 @@ pub struct Cache {
 
 struct Shared {
     cluster: Arc<str>,
-    namespace: Option<String>,
+    namespaces: Namespaces,
     managers: Managers,
-    stores: Mutex<BTreeMap<Kind, Vec<Slot>>>,
+    /// By type: its [`Transforms`].
+    transforms: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+    slots: Arc<Slots>,
 }
-
-struct Slot {
-    typed: Arc<dyn Any + Send + Sync>,
-    erased: Arc<dyn AnyStore>,
-    /// Starts the watch; taken when it is started.
-    start: Option<Start>,
-}
-
-type Start = Box<dyn FnOnce(Client, Clock, &mut JoinSet<()>) + Send>;
 
 impl Cache {
-    /// The caches of a cluster, of all namespaces or of one.
-    pub fn new(cluster: Arc<str>, namespace: Option<String>) -> Self {
+    /// The caches of a cluster, of all namespaces or of some.
+    ///
+    /// ```
+    /// use windlass::cache::{Cache, Namespaces};
+    ///
+    /// let everywhere = Cache::new("local".into(), Namespaces::All);
+    /// let in_two = Cache::new("local".into(), vec!["shop".to_string(), "bank".to_string()]);
+    /// ```
+    pub fn new(cluster: Arc<str>, namespaces: impl Into<Namespaces>) -> Self {
         Self {
             shared: Arc::new(Shared {
                 cluster,
-                namespace,
+                namespaces: namespaces.into(),
                 managers: Managers::default(),
-                stores: Mutex::new(BTreeMap::new()),
+                transforms: Mutex::default(),
+                slots: Arc::default(),
             }),
         }
     }
@@ -70,58 +123,98 @@ impl Cache {
         self.shared.managers.write().insert(manager);
     }
 
-    /// The store of a kind. Asking for it declares that it is to be watched; asking again shares it. Two Rust types for
-    /// one kind have a store and a watch each.
+    /// Changes every object of a type before it is held, from now on: fields that nobody reads need no memory. What a plan
+    /// applies must stay, or it would look as if it had to be applied again.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::Pod;
+    /// use windlass::cache::{Cache, Namespaces};
+    ///
+    /// let cache = Cache::new("local".into(), Namespaces::All);
+    /// cache.transform(|pod: &mut Pod| pod.status = None);
+    /// ```
+    pub fn transform<K: Cached>(&self, transform: impl Fn(&mut K) + Send + Sync + 'static) {
+        self.transforms::<K>().write().push(Arc::new(transform));
+    }
+
+    fn transforms<K: Cached>(&self) -> Transforms<K> {
+        let mut all = self.shared.transforms.lock();
+        let new = || Arc::new(Transforms::<K>::default()) as Arc<dyn Any + Send + Sync>;
+        let transforms = all.entry(TypeId::of::<K>()).or_insert_with(new);
+        transforms.downcast_ref::<Transforms<K>>().cloned().expect("filed under its own type")
+    }
+
+    /// The store of a kind, in the cache's namespaces. Asking for it declares that it is to be watched as long as the
+    /// cache is there; asking again shares it. Two Rust types for one kind have a store and a watch each: with
+    /// `PartialObjectMeta<K>`, it is of metadata alone.
     pub fn store<K: Object>(&self) -> Arc<Store<K>> {
-        let kind = Kind::of::<K>();
-        let scope = self.shared.namespace.clone().filter(|_| kind.namespaced);
-        let mut stores = self.shared.stores.lock();
-        let slots = stores.entry(kind).or_default();
-        if let Some(store) = slots.iter().find_map(|slot| slot.typed.clone().downcast::<Store<K>>().ok()) {
-            return store;
-        }
-        let store =
-            Arc::new(Store::<K>::new(self.shared.cluster.clone(), scope, self.shared.managers.clone()));
-        let watched = store.clone();
-        slots.push(Slot {
-            typed: store.clone(),
-            erased: store.clone(),
-            start: Some(Box::new(move |client, clock, tasks| {
-                tasks.spawn(watching::keep_watching(client, clock, watched));
-            })),
-        });
-        store
+        self.store_of(Kind::of::<K>())
     }
 
-    /// Starts the watches that were declared and do not run yet, as tasks in `tasks`: dropping those stops them.
+    /// As [`Cache::store`], for a kind that the type does not know: `kube::core::DynamicObject`, or
+    /// `kube::core::PartialObjectMeta` for metadata alone.
+    ///
+    /// ```
+    /// use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+    /// use windlass::Kind;
+    /// use windlass::cache::{Cache, Namespaces};
+    ///
+    /// let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Widget"));
+    /// let cache = Cache::new("local".into(), Namespaces::All);
+    /// let widgets = cache.store_of::<DynamicObject>(Kind::of_resource(&resource, true));
+    /// assert_eq!(widgets.kind().plural, "widgets");
+    /// ```
+    pub fn store_of<K: Cached>(&self, kind: Kind) -> Arc<Store<K>> {
+        let opened = self.open_of(kind, Scope::default());
+        self.shared.slots.keep(&opened);
+        opened.into_store()
+    }
+
+    /// Opens a kind in a scope, whether the cache runs already or not. It is closed, and its memory given back, when the
+    /// last of those who opened it drops what is returned.
+    pub fn open<K: Object>(&self, scope: Scope) -> Opened<K> {
+        self.open_of(Kind::of::<K>(), scope)
+    }
+
+    /// As [`Cache::open`], for a kind that the type does not know.
+    pub fn open_of<K: Cached>(&self, kind: Kind, scope: Scope) -> Opened<K> {
+        let scope = scope.resolve(&self.shared.namespaces, kind.namespaced);
+        Slots::open(&self.shared.slots, kind.clone(), &scope, || {
+            let (cluster, managers) = (self.shared.cluster.clone(), self.shared.managers.clone());
+            Store::new(Intake::new(kind, cluster, managers, self.transforms::<K>()), scope.clone())
+        })
+    }
+
+    /// Starts the watches that are declared, and those that will be, as a task in `tasks`: dropping that stops them. The
+    /// task ends by itself only if a watch panicked.
     pub fn start(&self, client: &Client, clock: &Clock, tasks: &mut JoinSet<()>) {
-        for slot in self.shared.stores.lock().values_mut().flatten() {
-            if let Some(start) = slot.start.take() {
-                start(client.clone(), clock.clone(), tasks);
-            }
-        }
+        tasks.spawn(self.shared.slots.clone().supervise(client.clone(), clock.clone()));
     }
 
-    /// Waits until every declared kind had its first list.
+    /// Waits until every kind that is declared by now had its first list.
     pub async fn synced(&self) {
-        let waiting: Vec<_> =
-            self.shared.stores.lock().values().flatten().map(|slot| slot.erased.subscribe_synced()).collect();
+        let waiting: Vec<_> = self.shared.slots.all().iter().map(|store| store.subscribe_synced()).collect();
         for mut synced in waiting {
-            // The sender lives in the store, which the cache holds.
+            // An error means that it was closed meanwhile: nobody waits for it.
             let _ = synced.wait_for(|synced| *synced).await;
         }
     }
 
     /// The kinds that had no first list yet.
     pub fn unsynced(&self) -> Vec<Kind> {
-        let stores = self.shared.stores.lock();
-        let waiting = stores.values().flatten().filter(|slot| !slot.erased.is_synced());
-        waiting.map(|slot| slot.erased.kind().clone()).collect()
+        let stores = self.shared.slots.all();
+        stores.iter().filter(|store| !store.is_synced()).map(|store| store.kind().clone()).collect()
     }
 
-    /// The store that acting and observing read a kind from.
-    pub(crate) fn erased(&self, kind: &Kind) -> Option<Arc<dyn AnyStore>> {
-        self.shared.stores.lock().get(kind)?.first().map(|slot| slot.erased.clone())
+    /// What is held and what became of the watches, of each kind and scope.
+    pub fn stats(&self) -> Vec<Stats> {
+        self.shared.slots.all().iter().map(|store| store.stats()).collect()
+    }
+
+    /// The stamp that an object is known with, newest first.
+    pub(crate) fn stamp(&self, kind: &Kind, key: &Key) -> Option<Stamp> {
+        let stamps = self.shared.slots.of(kind);
+        stamps.iter().filter_map(|store| store.stamp(key)).max_by_key(|stamp| stamp.version)
     }
 
     /// Tells every store of a kind that the server answered with this object.
@@ -131,23 +224,25 @@ impl Cache {
         object: &serde_json::Value,
         origin: Option<&Origin>,
     ) -> Result<(), Unreadable> {
-        self.each(kind).iter().try_for_each(|store| store.wrote(object.clone(), origin.cloned()).map(drop))
+        let mut result = Ok(());
+        for store in self.shared.slots.of(kind) {
+            // One that cannot read it does not keep the others from it.
+            result = result.and(store.wrote(object, origin.cloned()).map(drop));
+        }
+        result
     }
 
     /// Tells every store of a kind that an object is gone.
     pub(crate) fn wrote_gone(&self, kind: &Kind, key: &Key, last: &Stamp, origin: Option<&Origin>) {
-        self.each(kind).iter().for_each(|store| store.wrote_gone(key, last, origin.cloned()));
-    }
-
-    fn each(&self, kind: &Kind) -> Vec<Arc<dyn AnyStore>> {
-        let stores = self.shared.stores.lock();
-        stores.get(kind).into_iter().flatten().map(|slot| slot.erased.clone()).collect()
+        self.shared.slots.of(kind).iter().for_each(|store| store.wrote_gone(key, last, origin.cloned()));
     }
 }
 
 impl std::fmt::Debug for Cache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let stores = self.shared.stores.lock();
-        f.debug_list().entries(stores.keys().map(|kind| &kind.kind)).finish()
+        let stores = self.shared.slots.all();
+        f.debug_list()
+            .entries(stores.iter().map(|store| format!("{} {}", store.kind(), store.scope())))
+            .finish()
     }
 }

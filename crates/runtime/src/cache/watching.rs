@@ -1,18 +1,20 @@
-//! Keeps a store fed: a streamed first list, then the watch, for ever, over every interruption.
+//! Keeps a part of a store fed: a streamed first list, then the watch, for ever, over every interruption.
 //!
-//! It speaks to the client directly, one level below `kube::runtime::watcher`, for the sake of the two things which
-//! that one keeps to itself and reading one's own writes needs: the version of a list, and bookmarks. And its waiting is
-//! on our clock.
+//! It speaks to the client directly, one level below `kube::runtime::watcher`, for the sake of what that one keeps to
+//! itself: reading one's own writes needs the version of a list, and bookmarks; an object that cannot be read must not
+//! end a watch; and an event that is no news need not be read at all. And its waiting is on our clock.
 
+use super::feed::Item;
+use super::intake::{Identity, Raw};
 use super::overlay::Stale;
+use super::stats::count;
 use super::store::Store;
-use crate::kind::Object;
-use futures::{Stream, StreamExt};
+use super::wire::{Event, Lines, NextLine, Page, escape, read_event, request};
+use crate::kind::Cached;
+use futures::AsyncBufRead;
 use kube::Client;
-use kube::core::WatchEvent;
-use serde::Deserialize;
-use serde_json::Value;
-use std::pin::pin;
+use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 use windlass_clock::Clock;
 
@@ -24,10 +26,13 @@ const GRACE: Duration = Duration::from_secs(15);
 const PAGE: usize = 500;
 /// So many lists in a row from before what is known mean that the server's history was rewound, not that a replica lags.
 const STALE_LISTS_TO_BELIEVE: u32 = 8;
+/// So many times in a row the server says that it has no such kind before its objects count as gone: one that just
+/// started may not know all its kinds yet.
+const MISSES_TO_BELIEVE: u32 = 4;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// Marks the bookmark that ends a streamed list.
-const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+/// A kind that is not there yet is often on its way, and asking for it costs the server nothing.
+const LONGEST_PAUSE_FOR_KIND: Duration = Duration::from_secs(2);
 
 #[derive(Debug, thiserror::Error)]
 enum Interrupted {
@@ -37,6 +42,8 @@ enum Interrupted {
     NoStreaming,
     #[error("the list is older ({0:?}) than what is known; asking again")]
     Stale(Stale),
+    #[error("the server has no such kind")]
+    Missing,
     #[error("the server ended the watch with an error: {0}")]
     Server(String),
     #[error("the watch was silent for too long")]
@@ -45,116 +52,139 @@ enum Interrupted {
     Cut,
     #[error("the request failed")]
     Request(#[source] Box<kube::Error>),
+    #[error("the connection broke")]
+    Broken(#[source] std::io::Error),
 }
 
-/// Feeds `store` until dropped.
-pub(crate) async fn keep_watching<K: Object>(client: Client, clock: Clock, store: std::sync::Arc<Store<K>>) {
-    let watching = Watching { client, clock, store };
-    let mut streams = true;
-    let mut listed = false;
-    let mut stale_lists = 0;
-    let mut pause = FIRST_PAUSE;
+/// Feeds the part of a store that is of `namespace` until dropped.
+pub(super) async fn keep_watching<K: Cached>(
+    client: Client,
+    clock: Clock,
+    store: Arc<Store<K>>,
+    part: usize,
+    namespace: Option<Arc<str>>,
+) {
+    let watching = Watching { client, clock, store, part, namespace };
+    let mut state = State { streams: true, listed: false, stale_lists: 0, misses: 0, pause: FIRST_PAUSE };
     loop {
-        let began = watching.clock.moment();
-        let before = watching.store.progress();
-        let ended = match (listed, streams) {
-            (true, _) => watching.watch().await,
-            (false, true) => watching.list_by_streaming(&mut listed).await,
-            (false, false) => watching.list_in_pages(&mut listed).await,
-        };
-        if listed {
-            stale_lists = 0;
-        }
-        if watching.store.progress() > before || watching.clock.moment() - began > LONGEST_PAUSE {
-            pause = FIRST_PAUSE;
-        }
-        match ended {
-            // The usual end of a watch; one that ends at once, again and again, is slowed down all the same.
-            Ok(()) if watching.clock.moment() - began > FIRST_PAUSE => continue,
-            Ok(()) => {}
-            Err(Interrupted::NoStreaming) => {
-                streams = false;
-                continue;
-            }
-            Err(Interrupted::Expired) => listed = false,
-            Err(Interrupted::Stale(stale)) => {
-                stale_lists += 1;
-                if stale_lists >= STALE_LISTS_TO_BELIEVE {
-                    tracing::warn!(kind = %watching.store.kind(), ?stale, "the server's history was rewound; starting anew");
-                    watching.store.reset();
-                    stale_lists = 0;
-                }
-            }
-            Err(error) => {
-                let cause = std::error::Error::source(&error).map(ToString::to_string);
-                tracing::debug!(kind = %watching.store.kind(), cause, "watch interrupted: {error}");
-            }
-        }
-        watching.clock.sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        watching.once(&mut state).await;
     }
+}
+
+struct State {
+    /// Whether the server streams lists, as far as is known.
+    streams: bool,
+    listed: bool,
+    stale_lists: u32,
+    misses: u32,
+    pause: Duration,
 }
 
 struct Watching<K> {
     client: Client,
     clock: Clock,
-    store: std::sync::Arc<Store<K>>,
+    store: Arc<Store<K>>,
+    part: usize,
+    namespace: Option<Arc<str>>,
 }
 
-/// A page of a list, with its items unread.
-#[derive(Deserialize)]
-struct Page {
-    metadata: PageMeta,
-    #[serde(default)]
-    items: Vec<Value>,
-}
+type Body = Pin<Box<dyn AsyncBufRead + Send>>;
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct PageMeta {
-    #[serde(default)]
-    resource_version: String,
-    #[serde(default, rename = "continue")]
-    next: String,
-}
+impl<K: Cached> Watching<K> {
+    /// Lists if need be, watches until that ends, and waits before the next time.
+    async fn once(&self, state: &mut State) {
+        let began = self.clock.moment();
+        let before = self.store.progress(self.part);
+        let ended = match (state.listed, state.streams) {
+            (true, _) => self.watch().await,
+            (false, true) => self.list_by_streaming(&mut state.listed).await,
+            (false, false) => self.list_in_pages(&mut state.listed).await,
+        };
+        if state.listed {
+            state.stale_lists = 0;
+        }
+        let took = self.clock.moment() - began;
+        if self.store.progress(self.part) > before || took > LONGEST_PAUSE {
+            state.pause = FIRST_PAUSE;
+        }
+        state.misses = if matches!(ended, Err(Interrupted::Missing)) { state.misses + 1 } else { 0 };
+        let mut longest = LONGEST_PAUSE;
+        match ended {
+            // The usual end of a watch; one that ends at once, again and again, is slowed down all the same.
+            Ok(()) if took > FIRST_PAUSE => return,
+            Ok(()) => {}
+            Err(Interrupted::NoStreaming) => {
+                state.streams = false;
+                return;
+            }
+            Err(Interrupted::Expired) => state.listed = false,
+            Err(Interrupted::Stale(stale)) => {
+                state.stale_lists += 1;
+                if state.stale_lists >= STALE_LISTS_TO_BELIEVE {
+                    tracing::warn!(kind = %self.store.kind(), ?stale, "the server's history was rewound; starting anew");
+                    self.store.reset(self.part);
+                    state.stale_lists = 0;
+                }
+            }
+            Err(error) => {
+                self.interrupted(&error);
+                if matches!(error, Interrupted::Missing) {
+                    longest = LONGEST_PAUSE_FOR_KIND;
+                    if state.misses >= MISSES_TO_BELIEVE && state.listed {
+                        tracing::warn!(kind = %self.store.kind(), "the server has no such kind any more; nor have we its objects");
+                        self.store.reset(self.part);
+                        state.listed = false;
+                    }
+                }
+            }
+        }
+        self.clock.sleep(state.pause.min(longest)).await;
+        state.pause = (state.pause * 2).min(longest);
+    }
 
-impl<K: Object> Watching<K> {
+    fn interrupted(&self, error: &Interrupted) {
+        let cause = std::error::Error::source(error).map(ToString::to_string);
+        tracing::debug!(kind = %self.store.kind(), cause, "watch interrupted: {error}");
+        count(&self.store.counters.disconnects);
+        let why = cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"));
+        self.store.counters.trouble(self.namespace.as_deref(), Some(why));
+    }
+
     /// Lists by a watch that begins with what is there, and goes on watching.
     async fn list_by_streaming(&self, listed: &mut bool) -> Result<(), Interrupted> {
         let query = format!(
             "watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds={WATCH_SECONDS}"
         );
-        let events = self.events(&query).await.map_err(|error| match error {
+        let mut lines = self.lines(&query).await.map_err(|error| match error {
             // 422: the server knows the parameter and has it switched off; 400: it knows it not.
             Interrupted::Request(error) if matches!(&*error, kube::Error::Api(status) if matches!(status.code, 400 | 422)) => {
                 Interrupted::NoStreaming
             }
             other => other,
         })?;
-        let mut events = pin!(events);
-        let mut objects = Vec::new();
-        loop {
-            match self.next(&mut events).await? {
-                None => return Err(Interrupted::Cut),
-                Some(WatchEvent::Added(object) | WatchEvent::Modified(object)) => objects.push(object),
-                Some(WatchEvent::Deleted(gone)) => {
-                    let uid = gone.pointer("/metadata/uid");
-                    objects.retain(|object| object.pointer("/metadata/uid") != uid);
+        self.store.counters.forget_unreadable(self.namespace.as_deref());
+        let mut items: Vec<Item<K>> = Vec::new();
+        while self.next(&mut lines).await? {
+            match self.event(&lines) {
+                Event::Shown(identity) => {
+                    items.extend(self.store.item(self.part, &identity, Raw::Event(lines.line())));
                 }
-                Some(WatchEvent::Bookmark(mark)) => {
-                    if mark.metadata.annotations.contains_key(INITIAL_EVENTS_END) {
-                        self.take_list(objects, &mark.metadata.resource_version)?;
-                        *listed = true;
-                        return self.follow(&mut events).await;
-                    }
+                Event::Deleted(gone) => items.retain(|(_, stamp, _)| *stamp.uid != *gone.uid),
+                Event::Bookmark(version, true) => {
+                    self.take_list(items, version)?;
+                    *listed = true;
+                    return self.follow(lines).await;
                 }
-                Some(WatchEvent::Error(status)) => return Err(ended_by(&status)),
+                Event::Bookmark(..) | Event::Nonsense => {}
+                Event::Error(code, message) => return Err(ended_by(code, message)),
             }
         }
+        Err(Interrupted::Cut)
     }
 
     async fn list_in_pages(&self, listed: &mut bool) -> Result<(), Interrupted> {
-        let mut objects = Vec::new();
+        self.store.counters.forget_unreadable(self.namespace.as_deref());
+        let mut items = Vec::new();
         let mut next = String::new();
         loop {
             let mut query = format!("limit={PAGE}");
@@ -163,101 +193,95 @@ impl<K: Object> Watching<K> {
                 query.push_str(&escape(&next));
             }
             let page: Page = self.client.request(self.request(&query)?).await.map_err(failed)?;
-            objects.extend(page.items);
+            for object in &page.items {
+                items.extend(self.store.item(self.part, &Identity::of(object), Raw::Json(object)));
+            }
             next = page.metadata.next;
             if next.is_empty() {
-                self.take_list(objects, &page.metadata.resource_version)?;
+                self.take_list(items, page.metadata.resource_version.parse().unwrap_or_default())?;
                 *listed = true;
                 return self.watch().await;
             }
         }
     }
 
-    fn take_list(&self, objects: Vec<Value>, version: &str) -> Result<(), Interrupted> {
-        let version = version.parse().map_err(|_| Interrupted::Cut)?;
-        self.store.listed(objects, version).map_err(Interrupted::Stale)
+    fn take_list(&self, items: Vec<Item<K>>, version: u64) -> Result<(), Interrupted> {
+        if version == 0 {
+            return Err(Interrupted::Cut);
+        }
+        self.store.listed(self.part, items, version).map_err(Interrupted::Stale)
     }
 
     /// Watches from where the store is.
     async fn watch(&self) -> Result<(), Interrupted> {
-        let from = self.store.progress();
+        let from = self.store.progress(self.part);
         let query = format!(
             "watch=true&allowWatchBookmarks=true&resourceVersion={from}&timeoutSeconds={WATCH_SECONDS}"
         );
-        let mut events = pin!(self.events(&query).await?);
-        self.follow(&mut events).await
+        let lines = self.lines(&query).await?;
+        self.follow(lines).await
     }
 
-    async fn follow<S>(&self, events: &mut S) -> Result<(), Interrupted>
-    where
-        S: Stream<Item = kube::Result<WatchEvent<Value>>> + Unpin,
-    {
-        while let Some(event) = self.next(events).await? {
-            match event {
-                WatchEvent::Added(object) | WatchEvent::Modified(object) => self.store.shown(object),
-                WatchEvent::Deleted(object) => self.store.shown_deleted(&object),
-                WatchEvent::Bookmark(mark) => {
-                    if let Ok(version) = mark.metadata.resource_version.parse() {
-                        self.store.bookmark(version);
-                    }
-                }
-                WatchEvent::Error(status) => return Err(ended_by(&status)),
+    async fn follow(&self, mut lines: Lines<Body>) -> Result<(), Interrupted> {
+        self.store.counters.trouble(self.namespace.as_deref(), None);
+        while self.next(&mut lines).await? {
+            match self.event(&lines) {
+                Event::Shown(identity) => self.store.shown(self.part, &identity, Raw::Event(lines.line())),
+                Event::Deleted(identity) => self.store.shown_deleted(self.part, &identity),
+                Event::Bookmark(version, _) => self.store.bookmark(self.part, version),
+                Event::Nonsense => {}
+                Event::Error(code, message) => return Err(ended_by(code, message)),
             }
         }
         Ok(())
     }
 
-    async fn next<S>(&self, events: &mut S) -> Result<Option<WatchEvent<Value>>, Interrupted>
-    where
-        S: Stream<Item = kube::Result<WatchEvent<Value>>> + Unpin,
-    {
+    /// Whether there is another line.
+    async fn next(&self, lines: &mut Lines<Body>) -> Result<bool, Interrupted> {
         let limit = Duration::from_secs(WATCH_SECONDS) + GRACE;
-        match self.clock.timeout(limit, events.next()).await {
-            Ok(Some(event)) => event.map(Some).map_err(failed),
-            Ok(None) => Ok(None),
-            Err(_) => Err(Interrupted::Silent),
+        loop {
+            let next = self.clock.timeout(limit, lines.next()).await.map_err(|_| Interrupted::Silent)?;
+            match next.map_err(Interrupted::Broken)? {
+                NextLine::End => return Ok(false),
+                NextLine::Whole => return Ok(true),
+                NextLine::TooLong => {
+                    let error = std::io::Error::other("an event is longer than any object may be");
+                    self.store.pass_over("", &error);
+                }
+            }
         }
     }
 
-    async fn events(
-        &self,
-        query: &str,
-    ) -> Result<impl Stream<Item = kube::Result<WatchEvent<Value>>> + Unpin + use<K>, Interrupted> {
-        let events = self.client.request_events::<Value>(self.request(query)?).await.map_err(failed)?;
-        Ok(Box::pin(events))
+    /// The event in a line. What is none is passed over.
+    fn event<'a>(&self, lines: &'a Lines<Body>) -> Event<'a> {
+        read_event(lines.line()).unwrap_or_else(|error| {
+            self.store.pass_over("", &error);
+            Event::Nonsense
+        })
+    }
+
+    async fn lines(&self, query: &str) -> Result<Lines<Body>, Interrupted> {
+        let body = self.client.request_stream(self.request(query)?).await.map_err(failed)?;
+        Ok(Lines::new(Box::pin(body)))
     }
 
     fn request(&self, query: &str) -> Result<http::Request<Vec<u8>>, Interrupted> {
-        let path = self.store.kind().collection_path(self.store.namespace());
-        http::Request::get(format!("{path}?{query}"))
-            .body(Vec::new())
-            .map_err(|error| Interrupted::Request(Box::new(kube::Error::HttpError(error))))
+        let query = format!("{query}{}", self.store.scope().query());
+        request(self.store.kind(), self.namespace.as_deref(), &query, K::metadata_api()).map_err(failed)
     }
 }
 
 fn failed(error: kube::Error) -> Interrupted {
     match &error {
         kube::Error::Api(status) if status.code == 410 => Interrupted::Expired,
+        kube::Error::Api(status) if status.code == 404 => Interrupted::Missing,
         _ => Interrupted::Request(Box::new(error)),
     }
 }
 
-fn ended_by(status: &kube::core::Status) -> Interrupted {
-    match status.code {
+fn ended_by(code: u16, message: String) -> Interrupted {
+    match code {
         410 => Interrupted::Expired,
-        _ => Interrupted::Server(status.message.clone()),
+        _ => Interrupted::Server(message),
     }
-}
-
-/// Percent-encodes what a continue token may hold beyond the unreserved characters.
-fn escape(token: &str) -> String {
-    let mut escaped = String::with_capacity(token.len());
-    for byte in token.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            escaped.push(byte.into());
-        } else {
-            escaped.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    escaped
 }

@@ -1,18 +1,14 @@
-//! Actions at work: asked for by plans, run beside the turns by workers of their own, never two of one key at once.
+//! Actions that plans asked for: what is under way, what came of the others, and never two of one key at once.
 
 use super::outside::{Context, Failure};
-use super::running::{Running, panic_text};
-use crate::act::{ActError, chain};
+use crate::act::ActError;
 use crate::key::Key;
-use crate::kind::Object;
 use crate::plan::{Action, Outcome};
 use crate::queue::{Backoff, Priority, Queue};
-use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use windlass_clock::{Clock, Timestamp};
@@ -28,17 +24,17 @@ const UNDER_WAY: usize = 32;
 
 /// The actions of one controller.
 pub(super) struct Actions<K> {
-    known: BTreeMap<String, Do<K>>,
+    pub(super) known: BTreeMap<String, Do<K>>,
     pub(super) concurrency: usize,
-    queue: Queue<Id>,
+    pub(super) queue: Queue<Id>,
     asked: Mutex<HashMap<Key, BTreeMap<Run, Asked>>>,
-    stopped: CancellationToken,
+    pub(super) stopped: CancellationToken,
 }
 
 /// One run of an action for one object.
-type Id = (Key, Run);
+pub(super) type Id = (Key, Run);
 /// Its name and its key.
-type Run = (String, String);
+pub(super) type Run = (String, String);
 
 struct Asked {
     /// Of the object that it was asked for: one of the same name is another.
@@ -92,6 +88,22 @@ impl<K> Actions<K> {
         of_object.map(|(run, asked)| (run.clone(), asked.outcome.clone())).collect()
     }
 
+    /// Those under way or not yet forgotten, `most` at most.
+    pub(super) fn show(&self, most: usize) -> Vec<Value> {
+        let asked = self.asked.lock();
+        let runs = asked.iter().flat_map(|(key, runs)| runs.iter().map(move |(run, one)| (key, run, one)));
+        runs.take(most)
+            .map(|(key, (name, run), one)| {
+                let mut outcome = json!(one.outcome);
+                // What an action brought back is for the decision alone.
+                if let Some(Value::Object(done)) = outcome.get_mut("done") {
+                    done.remove("said");
+                }
+                json!({ "object": key.to_string(), "action": name, "key": run, "outcome": outcome })
+            })
+            .collect()
+    }
+
     /// Asks for an action, once however often it is asked.
     pub(super) fn ask(&self, key: &Key, uid: &str, action: &Action) -> Result<Answer, ActError> {
         if !self.known.contains_key(action.name()) {
@@ -143,11 +155,26 @@ impl<K> Actions<K> {
         }
     }
 
-    fn begin(&self, (key, run): &Id, now: Timestamp) -> Option<(String, Action)> {
+    pub(super) fn begin<'a>(&'a self, id: &Id, now: Timestamp) -> Option<Open<'a, K>> {
+        let (key, run) = id;
         let mut asked = self.asked.lock();
         let one = asked.get_mut(key)?.get_mut(run)?;
         one.outcome = Outcome::Running { since: now };
-        Some((one.uid.clone(), one.action.clone()))
+        Some(Open { actions: self, id: id.clone(), uid: one.uid.clone(), action: one.action.clone() })
+    }
+
+    /// It was dropped where it was, and nothing is known of it: whoever asks again has it run again.
+    fn cut_off(&self, (key, run): &Id) {
+        let mut asked = self.asked.lock();
+        if let Some(of_object) = asked.get_mut(key) {
+            of_object.remove(run);
+        }
+    }
+
+    fn runs(&self, (key, run): &Id) -> bool {
+        let asked = self.asked.lock();
+        let one = asked.get(key).and_then(|of_object| of_object.get(run));
+        one.is_some_and(|one| matches!(one.outcome, Outcome::Running { .. }))
     }
 
     fn end(&self, id: &Id, ended: End, now: Timestamp) {
@@ -160,6 +187,28 @@ impl<K> Actions<K> {
             self.queue.forget(id);
         }
         one.outcome = ended.outcome(now, one.failures);
+    }
+}
+
+/// A run that has begun. Dropped before its end, because leadership was lost, it counts as not asked for.
+pub(super) struct Open<'a, K> {
+    actions: &'a Actions<K>,
+    id: Id,
+    pub(super) uid: String,
+    pub(super) action: Action,
+}
+
+impl<K> Open<'_, K> {
+    pub(super) fn end(self, ended: End, now: Timestamp) {
+        self.actions.end(&self.id, ended, now);
+    }
+}
+
+impl<K> Drop for Open<'_, K> {
+    fn drop(&mut self) {
+        if self.actions.runs(&self.id) {
+            self.actions.cut_off(&self.id);
+        }
     }
 }
 
@@ -184,7 +233,8 @@ fn ended_at(outcome: &Outcome) -> Timestamp {
     }
 }
 
-enum End {
+/// How a run ended.
+pub(super) enum End {
     Done(Value),
     Failed(String),
     TimedOut,
@@ -203,71 +253,6 @@ impl End {
             Self::TimedOut => Outcome::TimedOut { at, times },
             Self::Overtaken(why) => Outcome::Overtaken { at, why },
         }
-    }
-}
-
-impl<K: Object> Running<K> {
-    /// Runs what was asked for until stopped; then whatever runs is dropped where it is.
-    pub(super) async fn work_on_actions(self: Arc<Self>) {
-        while let Some(taken) = self.actions.queue.next().await {
-            let id: Id = Id::clone(&taken);
-            let Some((uid, action)) = self.actions.begin(&id, self.clock.now()) else { continue };
-            let ended = tokio::select! {
-                biased;
-                () = self.actions.stopped.cancelled() => return,
-                ended = self.run_action(&id.0, &uid, &action) => ended,
-            };
-            if let End::Failed(why) = &ended {
-                tracing::warn!(controller = %self.name, object = %id.0, action = action.name(), key = action.key(), "an action failed: {why}");
-            }
-            self.actions.end(&id, ended, self.clock.now());
-            if self.primary.get(&id.0).is_none() {
-                self.actions.forget(&id.0);
-            }
-            // Given back before the turn that may ask for it again.
-            drop(taken);
-            self.queue.add(id.0, Priority::NORMAL);
-        }
-    }
-
-    async fn run_action(&self, key: &Key, uid: &str, action: &Action) -> End {
-        let Some(what) = self.actions.known.get(action.name()) else {
-            return End::Failed("there is no such action".to_owned());
-        };
-        let object = match self.live_for(key, uid, action).await {
-            Ok(object) => object,
-            Err(ended) => return ended,
-        };
-        let context =
-            Context { client: self.hand.client().clone(), clock: self.clock.clone(), key: key.clone() };
-        let run =
-            AssertUnwindSafe(async { what(object, action.args().clone(), context).await }).catch_unwind();
-        match self.clock.timeout(action.limit(), run).await {
-            Ok(Ok(Ok(said))) => End::Done(said),
-            Ok(Ok(Err(failure))) => End::Failed(failure.chain()),
-            Ok(Err(panic)) => End::Failed(format!("it panicked: {}", panic_text(&*panic))),
-            Err(_) => End::TimedOut,
-        }
-    }
-
-    /// The object as it is at this moment, if the action may still be done for it.
-    async fn live_for(&self, key: &Key, uid: &str, action: &Action) -> Result<Arc<K>, End> {
-        let live = self.hand.read(&self.kind, key).await.map_err(|error| End::Failed(chain(&error)))?;
-        let Some(live) = live else { return Err(End::Overtaken("the object is gone".to_owned())) };
-        let object: K = serde_json::from_value(live.clone())
-            .map_err(|error| End::Failed(format!("the object does not fit its type: {error}")))?;
-        let meta = object.meta();
-        if meta.uid.as_deref() != Some(uid) {
-            return Err(End::Overtaken("another object has the name now".to_owned()));
-        }
-        if let Some(why) = action.guards().iter().find_map(|guard| guard.broken(meta, &live)) {
-            return Err(End::Overtaken(why));
-        }
-        // Last, since it holds for so short a time.
-        if self.leadership.as_ref().is_some_and(|leadership| !leadership.leads()) {
-            return Err(End::Overtaken("another replica may be leading by now".to_owned()));
-        }
-        Ok(Arc::new(object))
     }
 }
 
@@ -298,9 +283,9 @@ mod tests {
         let actions = actions();
         let ask = || actions.ask(&key(), "u", &Action::new("a", "1")).unwrap();
         assert_eq!([ask(), ask()], [Answer::Queued, Answer::Known]);
-        drop(actions.begin(&id("1"), at(1)).unwrap());
+        let open = actions.begin(&id("1"), at(1)).unwrap();
         assert_eq!(ask(), Answer::Known);
-        actions.end(&id("1"), End::Failed("no".into()), at(2));
+        open.end(End::Failed("no".into()), at(2));
         assert_eq!([ask(), ask()], [Answer::Queued, Answer::Known]);
         actions.end(&id("1"), End::TimedOut, at(3));
         assert_eq!(actions.outcomes(&key(), "u")[&id("1").1].failures(), 2);
@@ -308,6 +293,16 @@ mod tests {
         actions.end(&id("1"), End::Done("well".into()), at(4));
         assert_eq!(ask(), Answer::Known, "done is done");
         assert!(matches!(actions.ask(&key(), "u", &Action::new("b", "1")), Err(ActError::UnknownAction(_))));
+    }
+
+    #[test]
+    fn one_that_was_cut_off_is_run_again_when_it_is_asked_for() {
+        let actions = actions();
+        let ask = || actions.ask(&key(), "u", &Action::new("a", "1")).unwrap();
+        ask();
+        drop(actions.begin(&id("1"), at(1)).unwrap());
+        assert!(actions.outcomes(&key(), "u").is_empty(), "nothing is known of it");
+        assert_eq!(ask(), Answer::Queued);
     }
 
     #[test]

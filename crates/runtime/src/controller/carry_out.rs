@@ -7,25 +7,28 @@ use super::turn::either;
 use crate::act::{ActError, Done, Door, keep_initial, stamp_of};
 use crate::cache::AnyObject;
 use crate::key::Key;
-use crate::kind::{Kind, Object};
+use crate::kind::{Cached, Kind};
 use crate::plan::{Action, Effect, Plan, Step};
 use crate::reason::Reason;
 use std::sync::Arc;
 
-impl<K: Object> Running<K> {
+impl<K: Cached> Running<K> {
     pub(super) async fn carry_out(&self, parent: &Parent, plan: &Plan) -> Result<Done, ActError> {
         let mut all = Done::Unchanged;
         for step in plan.steps() {
             let done = self.step(parent, step).await?;
             let effect = &step.effect;
+            all = either(all, done);
+            if done == Done::Unchanged {
+                continue;
+            }
             let what = match effect.kind() {
                 Some(kind) => format!("{} {kind} {}", effect.verb(), parent.key_of(effect)),
                 None => effect.to_string(),
             };
             let what = format!("{what}: {}", step.reason.message());
             self.say_if(done, parent, false, step.reason.clone().saying(what));
-            all = either(all, done);
-            if done == Done::Changed && matches!(effect, Effect::Claim { .. }) {
+            if matches!(effect, Effect::Claim { .. }) {
                 // What follows was decided before the claim was made.
                 break;
             }
@@ -47,10 +50,13 @@ impl<K: Object> Running<K> {
             return Err(ActError::Nameless(kind.kind.clone()));
         }
         let key = parent.key_of(effect);
-        if !parent.can_own(&key) {
+        if kind.namespaced && key.namespace().is_none() {
+            return Err(ActError::Homeless { kind: kind.kind.clone(), key });
+        }
+        if !parent.can_own(&key) && !self.anywhere.contains(kind) {
             return Err(ActError::Elsewhere { kind: kind.kind.clone(), key });
         }
-        let live = store.get(&key);
+        let mut live = store.get(&key);
         if let Some(live) = &live {
             self.check_ours(parent, kind, &key, live)?;
             if live.meta().deletion_timestamp.is_some() {
@@ -58,8 +64,11 @@ impl<K: Object> Running<K> {
                 return Ok(Done::Unchanged);
             }
         }
+        if let Some(known) = live.take_if(|_| effect.needs_contents()) {
+            live = self.hand.whole(kind, &key, known).await?;
+        }
         let turn = &parent.key;
-        match (effect, &live) {
+        let done = match (effect, &live) {
             (Effect::Apply { object, initially, .. }, live) => {
                 let mut intent = parent.mark(&key, object);
                 if let Some(live) = live.as_ref().filter(|_| !initially.is_empty()) {
@@ -81,7 +90,13 @@ impl<K: Object> Running<K> {
             (Effect::CreateOnce { .. }, Some(_)) | (Effect::Delete { .. }, None) | (Effect::Act(_), _) => {
                 Ok(Done::Unchanged)
             }
+        }?;
+        let made = done == Done::Changed && live.is_none();
+        if made && !parent.can_own(&key) && store.get(&key).is_none() {
+            // The next turn would not see it either, and make it again.
+            return Err(ActError::OutOfSight { kind: kind.kind.clone(), key });
         }
+        Ok(done)
     }
 
     /// Asks for an action. Nothing is written yet, so the turn goes on; when it has ended there is another.

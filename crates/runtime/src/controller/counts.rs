@@ -100,6 +100,11 @@ impl Counts {
         times.count += 1;
     }
 
+    /// A turn that began was cut off from outside, as when leadership is lost: it came to nothing that could be counted.
+    pub fn cut_off(&self) {
+        self.active.fetch_sub(1, Ordering::Relaxed);
+    }
+
     /// Turns by result, with the names that controller-runtime gives them.
     pub fn by_result(&self) -> [(&'static str, u64); 4] {
         [
@@ -163,6 +168,14 @@ mod tests {
         assert_eq!(counts.by_result().map(|(_, number)| number), [1, 3, 1, 1]);
         assert_eq!((counts.terminal_errors(), counts.panics(), counts.timeouts()), (1, 1, 0));
         assert_eq!(counts.active(), 0);
+    }
+
+    #[test]
+    fn a_turn_that_is_cut_off_is_over_and_nothing_else() {
+        let counts = Counts::default();
+        counts.began();
+        counts.cut_off();
+        assert_eq!((counts.active(), counts.errors(), counts.times().count), (0, 0, 0));
     }
 
     #[test]

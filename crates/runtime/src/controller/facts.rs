@@ -4,7 +4,7 @@ use super::outside::{Context, Failure};
 use super::running::{Running, panic_text};
 use crate::fact::Fact;
 use crate::key::Key;
-use crate::kind::Object;
+use crate::kind::Cached;
 use crate::queue::{Backoff, Priority, Queue};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -88,7 +88,27 @@ impl<K> Facts<K> {
     }
 }
 
-impl<K: Object> Running<K> {
+/// A poll that has begun. Dropped before its end, because leadership was lost, it is asked for again.
+struct Open<'a> {
+    queue: &'a Queue<(Key, String)>,
+    asked: Option<(Key, String)>,
+}
+
+impl Open<'_> {
+    fn end(mut self) {
+        self.asked = None;
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        if let Some(asked) = self.asked.take() {
+            self.queue.add(asked, Priority::NORMAL);
+        }
+    }
+}
+
+impl<K: Cached> Running<K> {
     /// Polls until stopped.
     pub(super) async fn work_on_facts(self: Arc<Self>) {
         while let Some(taken) = self.facts.queue.next().await {
@@ -99,6 +119,7 @@ impl<K: Object> Running<K> {
                 continue;
             };
             let Some(poller) = self.facts.pollers.get(&name) else { continue };
+            let open = Open { queue: &self.facts.queue, asked: Some((key.clone(), name.clone())) };
             let uid = object.meta().uid.clone().unwrap_or_default();
             let fact = tokio::select! {
                 biased;
@@ -108,6 +129,7 @@ impl<K: Object> Running<K> {
             if let Fact::Unknown { why } = &fact {
                 tracing::debug!(controller = %self.name, object = %key, fact = name, "not known: {why}");
             }
+            open.end();
             if self.facts.learn(&key, &uid, &name, fact) {
                 self.queue.add(key.clone(), Priority::NORMAL);
             }
@@ -130,5 +152,52 @@ impl<K: Object> Running<K> {
             Err(late) => format!("the poll was {late}"),
         };
         Fact::Unknown { why }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    fn facts() -> Facts<ConfigMap> {
+        let poll: Poll<ConfigMap> = Arc::new(|_, _| Box::pin(async { Ok(Value::Null) }));
+        let second = Duration::from_secs(1);
+        let poller = Poller { poll, every: second, within: second };
+        Facts::new([("lag".to_owned(), poller)].into(), 1, Clock::real())
+    }
+
+    fn key() -> Key {
+        Key::new("c".into(), Some("ns"), "n")
+    }
+
+    fn known(value: i32) -> Fact<Value> {
+        Fact::Known { value: value.into(), at: windlass_clock::Timestamp::UNIX_EPOCH }
+    }
+
+    #[test]
+    fn a_fact_is_about_one_object_and_not_about_the_next_of_its_name() {
+        let facts = facts();
+        assert!(
+            facts.about(&key(), "u")["lag"].known().is_none(),
+            "not asked for is unknown, and not absent"
+        );
+        assert!(facts.learn(&key(), "u", "lag", known(1)));
+        assert!(!facts.learn(&key(), "u", "lag", known(1)), "the same is no news");
+        assert_eq!(facts.about(&key(), "u")["lag"], known(1));
+        assert!(facts.about(&key(), "v")["lag"].known().is_none());
+        assert!(facts.learn(&key(), "v", "lag", known(1)), "of another object it is news");
+        facts.forget(&key());
+        assert!(facts.about(&key(), "v")["lag"].known().is_none());
+    }
+
+    #[test]
+    fn a_poll_that_was_cut_off_is_asked_for_again() {
+        let facts = facts();
+        let open = || Open { queue: &facts.queue, asked: Some((key(), "lag".to_owned())) };
+        open().end();
+        assert!(facts.queue.is_empty());
+        drop(open());
+        assert_eq!(facts.queue.len(), 1);
     }
 }

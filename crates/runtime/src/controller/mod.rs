@@ -4,9 +4,14 @@
 //! - `triggers`: from a change to the keys it concerns
 //! - `running`: the workers and their queue
 //! - `turn`: one turn for one object; `prepare`, `carry_out`, `prune` and `report` are its steps
+//! - `outside`: actions and facts, as they are declared; `actions`, `acting` and `facts` are their work
+//! - `counts`: what turns come to; `check`: whether a controller can be run
 
+mod acting;
 mod actions;
+mod asked;
 mod carry_out;
+mod check;
 mod counts;
 mod facts;
 mod outside;
@@ -18,17 +23,19 @@ mod running;
 mod triggers;
 mod turn;
 
+pub use check::ConfigError;
 pub use counts::{BOUNDS, Counts, Ended, Times};
 pub use outside::{Context, Failure};
 pub use owning::Adoption;
-pub(crate) use owning::CONTROLLER_LABEL;
+pub(crate) use owning::{CONTROLLER_LABEL, OWNER_UID_LABEL};
 pub(crate) use running::Runnable;
-pub(crate) use running::{Ground, Started};
+pub(crate) use running::{Ground, Started, panic_text};
 pub use turn::{Next, Turn, TurnError};
 
 use crate::act::Conflicts;
 use crate::cache::{AnyStore, Cache};
-use crate::kind::{Kind, Object};
+use crate::events::Events;
+use crate::kind::{Cached, Kind, Object};
 use crate::plan::Plan;
 use crate::queue::Backoff;
 use crate::reason::Refusal;
@@ -37,8 +44,7 @@ use crate::seen::Seen;
 use actions::Do;
 use facts::Poller;
 use futures::future::BoxFuture;
-use serde::Serialize;
-use serde_json::Value;
+use kube::core::DynamicObject;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::Arc;
@@ -55,14 +61,31 @@ enum Mode<K> {
 }
 
 /// Keeps the world equal to what objects of one kind declare.
+///
+/// ```
+/// # use k8s_openapi::api::core::v1::{Namespace, ResourceQuota};
+/// # use windlass::{Controller, Manager, Plan, Reason, Refusal, Seen, clock::Clock};
+/// fn decide(namespace: &Namespace, _: &Seen) -> Result<Plan, Refusal> {
+///     let mut quota = ResourceQuota::default();
+///     quota.metadata.name = Some("default".into());
+///     quota.metadata.namespace = namespace.metadata.name.clone();
+///     Ok(Plan::complete().apply(quota, Reason::new("Bounds", "no namespace is without bounds")))
+/// }
+/// # async fn run(client: kube::Client) -> windlass::Result<()> {
+/// let controller = Controller::deciding(decide).owns::<ResourceQuota>().concurrency(4);
+/// Manager::new(client, Clock::real()).controller(controller).run().await
+/// # }
+/// ```
 #[must_use = "a controller does nothing until a manager runs it"]
 pub struct Controller<K> {
     name: String,
+    kind: Kind,
     mode: Mode<K>,
     undo: Option<Decide<K>>,
     owns: Vec<Watched>,
     /// And whether objects refer to those that they see, by name.
     sees: Vec<(Watched, Relate<K>, bool)>,
+    anywhere: BTreeSet<Kind>,
     prunes: BTreeSet<Kind>,
     prunes_precious: BTreeSet<Kind>,
     concurrency: usize,
@@ -75,6 +98,7 @@ pub struct Controller<K> {
     action_concurrency: usize,
     conflicts: Conflicts,
     pause: String,
+    events: Events,
     facts: BTreeMap<String, Poller<K>>,
     fact_concurrency: usize,
 }
@@ -89,40 +113,20 @@ const TURN_WITHIN: Duration = Duration::from_secs(300);
 #[derive(Clone)]
 struct Watched {
     kind: Kind,
-    open: fn(&Cache) -> Arc<dyn AnyStore>,
+    open: Open,
 }
+
+type Open = Arc<dyn Fn(&Cache) -> Arc<dyn AnyStore> + Send + Sync>;
 
 impl Watched {
     fn new<C: Object>() -> Self {
-        Self { kind: Kind::of::<C>(), open: |cache| cache.store::<C>() }
+        Self { kind: Kind::of::<C>(), open: Arc::new(|cache| cache.store::<C>()) }
     }
-}
 
-/// A controller that cannot be run as it was described.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ConfigError {
-    /// Its name is no label value.
-    #[error("a controller cannot be named {0:?}: use lower-case letters, digits and dashes, 63 at most")]
-    Name(String),
-    /// Two controllers would write as one.
-    #[error("two controllers are named {0:?}: name one of them otherwise with .named")]
-    Twice(String),
-    /// It prunes a kind that it does not own.
-    #[error("controller {controller} prunes {kind} and does not own it: add .owns for it")]
-    PrunesUnowned {
-        /// Which controller.
-        controller: String,
-        /// Which kind.
-        kind: String,
-    },
-    /// It prunes a kind whose loss cannot be mended, and does not say that it means to.
-    #[error("controller {controller} prunes {kind}, which holds data: say .prunes_precious if you mean it")]
-    PrunesPrecious {
-        /// Which controller.
-        controller: String,
-        /// Which kind.
-        kind: String,
-    },
+    fn untyped(kind: Kind) -> Self {
+        let of = kind.clone();
+        Self { kind, open: Arc::new(move |cache| cache.store_of::<DynamicObject>(of.clone())) }
+    }
 }
 
 impl<K: Object> Controller<K> {
@@ -131,7 +135,7 @@ impl<K: Object> Controller<K> {
     where
         D: Fn(&K, &Seen) -> Result<Plan, Refusal> + Send + Sync + 'static,
     {
-        Self::new(Mode::Deciding(Arc::new(decide)))
+        Self::new(Kind::of::<K>(), Mode::Deciding(Arc::new(decide)))
     }
 
     /// A controller with full control: one async function that observes, decides and acts with the parts in its
@@ -141,16 +145,45 @@ impl<K: Object> Controller<K> {
         R: Fn(Arc<K>, Turn<K>) -> F + Send + Sync + 'static,
         F: Future<Output = Result<Next, TurnError>> + Send + 'static,
     {
-        Self::new(Mode::Reconciling(Arc::new(move |object, turn| Box::pin(reconcile(object, turn)))))
+        let reconcile: Reconcile<K> = Arc::new(move |object, turn| Box::pin(reconcile(object, turn)));
+        Self::new(Kind::of::<K>(), Mode::Reconciling(reconcile))
     }
+}
 
-    fn new(mode: Mode<K>) -> Self {
+impl Controller<DynamicObject> {
+    /// A controller of a kind that is known only when it runs, for instance from discovery: objects are JSON behind their
+    /// metadata. It owns and sees kinds that are types, or by [`Controller::owns_kind`] and [`Controller::sees_kind`] others
+    /// that are not. Conditions are kept if the server's schema has room for them.
+    ///
+    /// ```
+    /// use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+    /// use windlass::{Controller, Kind, Plan, Reason, Refusal, Seen};
+    ///
+    /// fn decide(widget: &DynamicObject, _seen: &Seen) -> Result<Plan, Refusal> {
+    ///     let size = widget.data["spec"]["size"].as_u64().unwrap_or(1);
+    ///     Ok(Plan::complete().status(serde_json::json!({ "size": size })))
+    /// }
+    /// let widgets = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Widget"));
+    /// let controller = Controller::dynamic(Kind::of_resource(&widgets, true), decide);
+    /// ```
+    pub fn dynamic<D>(kind: Kind, decide: D) -> Self
+    where
+        D: Fn(&DynamicObject, &Seen) -> Result<Plan, Refusal> + Send + Sync + 'static,
+    {
+        Self::new(kind, Mode::Deciding(Arc::new(decide)))
+    }
+}
+
+impl<K: Cached> Controller<K> {
+    fn new(kind: Kind, mode: Mode<K>) -> Self {
         Self {
-            name: K::kind(&()).to_lowercase(),
+            name: kind.kind.to_lowercase(),
+            kind,
             mode,
             undo: None,
             owns: Vec::new(),
             sees: Vec::new(),
+            anywhere: BTreeSet::new(),
             prunes: BTreeSet::new(),
             prunes_precious: BTreeSet::new(),
             concurrency: 1,
@@ -163,6 +196,7 @@ impl<K: Object> Controller<K> {
             action_concurrency: 4,
             conflicts: Conflicts::default(),
             pause: PAUSE.to_owned(),
+            events: Events::default(),
             facts: BTreeMap::new(),
             fact_concurrency: 8,
         }
@@ -176,12 +210,51 @@ impl<K: Object> Controller<K> {
     }
 
     /// Its plans make objects of this kind; they belong to the object that the plan is for, and go with it.
+    ///
+    /// Of `PartialObjectMeta<C>` only the metadata is watched and held, which takes much less memory. For decisions that do
+    /// not read what is in their children: whether one is as it should be is then read live, once for each of its versions.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+    /// use kube::core::PartialObjectMeta;
+    /// use windlass::{Controller, Plan};
+    ///
+    /// let controller = Controller::deciding(|_: &Namespace, _| Ok(Plan::complete()))
+    ///     .owns::<PartialObjectMeta<ConfigMap>>();
+    /// ```
     pub fn owns<C: Object>(mut self) -> Self {
         self.owns.push(Watched::new::<C>());
         self
     }
 
-    /// Its decisions look at objects of this kind, which others own. Watch and index follow from the relation.
+    /// As [`Controller::owns`], for a kind that is not a type.
+    pub fn owns_kind(mut self, kind: Kind) -> Self {
+        self.owns.push(Watched::untyped(kind));
+        self
+    }
+
+    /// As [`Controller::sees`], for a kind that is not a type.
+    pub fn sees_kind(
+        mut self,
+        kind: Kind,
+        relation: impl Fn(&K) -> Relation + Send + Sync + 'static,
+    ) -> Self {
+        self.sees.push((Watched::untyped(kind), Arc::new(relation), false));
+        self
+    }
+
+    /// As [`Controller::owns`], for children that may be in other namespaces than their object, or outside of namespaces,
+    /// where owners cannot be named. They carry its UID as a label instead, and since the API server does not collect them,
+    /// a finalizer holds the object until they are deleted. A child's namespace is the one in its metadata.
+    ///
+    /// An object outside of namespaces needs this for no child: everybody can name it as owner.
+    pub fn owns_anywhere<C: Object>(mut self) -> Self {
+        self.anywhere.insert(Kind::of::<C>());
+        self.owns::<C>()
+    }
+
+    /// Its decisions look at objects of this kind, which others own. Watch and index follow from the relation. Of
+    /// `PartialObjectMeta<C>`, which decisions then read as such, only the metadata is watched and held.
     pub fn sees<C: Object>(mut self, relation: impl Fn(&K) -> Relation + Send + Sync + 'static) -> Self {
         self.sees.push((Watched::new::<C>(), Arc::new(relation), false));
         self
@@ -230,87 +303,9 @@ impl<K: Object> Controller<K> {
         self
     }
 
-    /// An action that its plans may ask for by this name: an idempotent function, given the object as it is when it starts
-    /// and the plan's arguments. It runs beside the turns, which go on, and is cut off when the controller stops or no longer
-    /// leads. See [`Action`](crate::Action).
-    ///
-    /// ```
-    /// # use k8s_openapi::api::core::v1::ConfigMap;
-    /// # use windlass::{Controller, Plan};
-    /// # use std::sync::Arc;
-    /// # fn decide(_: &ConfigMap, _: &windlass::Seen) -> Result<Plan, windlass::Refusal> { Ok(Plan::complete()) }
-    /// async fn dump(database: &str) -> Result<usize, std::io::Error> {
-    ///     Ok(database.len()) // and so on
-    /// }
-    /// let controller = Controller::deciding(decide).action("backup", |map: Arc<ConfigMap>, _args, _context| async move {
-    ///     Ok(dump(map.metadata.name.as_deref().unwrap_or_default()).await?)
-    /// });
-    /// ```
-    pub fn action<A, F, T>(mut self, name: impl Into<String>, action: A) -> Self
-    where
-        A: Fn(Arc<K>, Value, Context) -> F + Send + Sync + 'static,
-        F: Future<Output = Result<T, Failure>> + Send + 'static,
-        T: Serialize,
-    {
-        let action: Do<K> = Arc::new(move |object, args, context| {
-            let done = action(object, args, context);
-            Box::pin(async move { Ok(serde_json::to_value(done.await?)?) })
-        });
-        self.actions.insert(name.into(), action);
-        self
-    }
-
-    /// How many actions run at once, over all objects; by default four.
-    pub fn action_concurrency(mut self, workers: usize) -> Self {
-        self.action_concurrency = workers.max(1);
-        self
-    }
-
-    /// A fact about the world outside the cluster, found out for each object by a function that is called so often, and may
-    /// take so long. Decisions read it by [`Seen::fact`]; when it changes, there is a turn.
-    ///
-    /// ```
-    /// # use k8s_openapi::api::core::v1::ConfigMap;
-    /// # use windlass::{Controller, Fact, Plan, Reason, Refusal, Seen};
-    /// # use std::{sync::Arc, time::Duration};
-    /// fn decide(_: &ConfigMap, seen: &Seen) -> Result<Plan, Refusal> {
-    ///     Ok(match seen.fact::<u64>("lag")? {
-    ///         Fact::Known { value, .. } => Plan::complete().status(serde_json::json!({ "lag": value })),
-    ///         Fact::Unknown { why } => Plan::waiting(Reason::new("LagUnknown", why)),
-    ///     })
-    /// }
-    /// let controller = Controller::deciding(decide).fact(
-    ///     "lag",
-    ///     |_map: Arc<ConfigMap>, _context| async { Ok(7u64) }, // asks the database, and so on
-    ///     Duration::from_secs(10),
-    ///     Duration::from_secs(2),
-    /// );
-    /// ```
-    pub fn fact<T, P, F>(
-        mut self,
-        name: impl Into<String>,
-        poll: P,
-        every: Duration,
-        within: Duration,
-    ) -> Self
-    where
-        T: Serialize,
-        P: Fn(Arc<K>, Context) -> F + Send + Sync + 'static,
-        F: Future<Output = Result<T, Failure>> + Send + 'static,
-    {
-        let poll = move |object, context| {
-            let polled = poll(object, context);
-            Box::pin(async move { Ok(serde_json::to_value(polled.await?)?) }) as BoxFuture<'static, _>
-        };
-        // At once and for ever would be a loop that does nothing else.
-        let every = every.max(Duration::from_millis(1));
-        self.facts.insert(name.into(), Poller { poll: Arc::new(poll), every, within });
-        self
-    }
-
-    /// How many polls run at once, over all objects and facts; by default eight.
-    pub fn fact_concurrency(mut self, workers: usize) -> Self {
-        self.fact_concurrency = workers.max(1);
+    /// Which events it records about its objects; by default all. The log has them in any case.
+    pub fn events(mut self, events: Events) -> Self {
+        self.events = events;
         self
     }
 
@@ -348,7 +343,7 @@ impl<K: Object> Controller<K> {
         self
     }
 
-    /// How long one turn may take; by default five minutes. One that takes longer is cut off, reported and tried again: what
+    /// How long one turn may take; by default five minutes. One that takes longer is cut off, counted and tried again: what
     /// it may have written is read live first. A decision that never returns cannot be cut off.
     pub fn turn_within(mut self, limit: Duration) -> Self {
         self.turn_within = limit;
@@ -366,27 +361,6 @@ impl<K: Object> Controller<K> {
     pub fn counts(&self) -> Arc<Counts> {
         self.counts.clone()
     }
-
-    /// Whether it can be run.
-    fn check(&self) -> Result<(), ConfigError> {
-        let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        let name = self.name.as_bytes();
-        let edges =
-            name.first().is_some_and(|byte| *byte != b'-') && name.last().is_some_and(|byte| *byte != b'-');
-        if !edges || name.len() > 63 || !name.iter().all(|byte| inner(*byte)) {
-            return Err(ConfigError::Name(self.name.clone()));
-        }
-        for kind in &self.prunes {
-            let (controller, name) = (self.name.clone(), kind.kind.clone());
-            if self.owns.iter().all(|owned| owned.kind != *kind) {
-                return Err(ConfigError::PrunesUnowned { controller, kind: name });
-            }
-            if kind.is_precious() && !self.prunes_precious.contains(kind) {
-                return Err(ConfigError::PrunesPrecious { controller, kind: name });
-            }
-        }
-        Ok(())
-    }
 }
 
 impl<K> std::fmt::Debug for Controller<K> {
@@ -400,37 +374,5 @@ impl<K> std::fmt::Debug for Controller<K> {
             .field("prunes", &self.prunes)
             .field("concurrency", &self.concurrency)
             .finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
-
-    fn controller() -> Controller<Pod> {
-        Controller::deciding(|_, _| Ok(Plan::complete()))
-    }
-
-    #[test]
-    fn a_controller_is_named_after_its_kind() {
-        assert_eq!(controller().name, "pod");
-        assert_eq!(controller().check(), Ok(()));
-    }
-
-    #[test]
-    fn a_name_that_no_label_can_hold_is_refused() {
-        for name in ["", "-a", "a-", "A", "a/b", &"x".repeat(64)] {
-            assert_eq!(controller().named(name).check(), Err(ConfigError::Name(name.into())));
-        }
-    }
-
-    #[test]
-    fn pruning_is_for_what_one_owns_and_secrets_are_asked_about_twice() {
-        assert!(matches!(controller().prunes::<ConfigMap>().check(), Err(ConfigError::PrunesUnowned { .. })));
-        assert_eq!(controller().owns::<ConfigMap>().prunes::<ConfigMap>().check(), Ok(()));
-        let careless = controller().owns::<Secret>().prunes::<Secret>();
-        assert!(matches!(careless.check(), Err(ConfigError::PrunesPrecious { .. })));
-        assert_eq!(controller().owns::<Secret>().prunes_precious::<Secret>().check(), Ok(()));
     }
 }

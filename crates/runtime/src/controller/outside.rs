@@ -1,8 +1,19 @@
-//! What actions and facts reach the world outside with, and how they say that it failed.
+//! Actions and facts of a controller: how they are declared, what they reach the world outside with, and how they say that
+//! it failed.
 
+use super::Controller;
+use super::actions::Do;
+use super::facts::Poller;
 use crate::key::Key;
+use crate::kind::Cached;
+use futures::future::BoxFuture;
 use kube::Client;
+use serde::Serialize;
+use serde_json::Value;
 use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
 use windlass_clock::Clock;
 
 /// What an action or a poller is given besides its object.
@@ -76,5 +87,91 @@ impl fmt::Display for Failure {
 impl fmt::Debug for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
+    }
+}
+
+impl<K: Cached> Controller<K> {
+    /// An action that its plans may ask for by this name: an idempotent function, given the object as it is when it starts
+    /// and the plan's arguments. It runs beside the turns, which go on, and is cut off when the controller stops or no longer
+    /// leads. See [`Action`](crate::Action).
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use windlass::{Controller, Plan};
+    /// # use std::sync::Arc;
+    /// # fn decide(_: &ConfigMap, _: &windlass::Seen) -> Result<Plan, windlass::Refusal> { Ok(Plan::complete()) }
+    /// async fn dump(database: &str) -> Result<usize, std::io::Error> {
+    ///     Ok(database.len()) // and so on
+    /// }
+    /// let controller = Controller::deciding(decide).action("backup", |map: Arc<ConfigMap>, _args, _context| async move {
+    ///     Ok(dump(map.metadata.name.as_deref().unwrap_or_default()).await?)
+    /// });
+    /// ```
+    pub fn action<A, F, T>(mut self, name: impl Into<String>, action: A) -> Self
+    where
+        A: Fn(Arc<K>, Value, Context) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<T, Failure>> + Send + 'static,
+        T: Serialize,
+    {
+        let action: Do<K> = Arc::new(move |object, args, context| {
+            let done = action(object, args, context);
+            Box::pin(async move { Ok(serde_json::to_value(done.await?)?) })
+        });
+        self.actions.insert(name.into(), action);
+        self
+    }
+
+    /// How many actions run at once, over all objects; by default four.
+    pub fn action_concurrency(mut self, workers: usize) -> Self {
+        self.action_concurrency = workers.max(1);
+        self
+    }
+
+    /// A fact about the world outside the cluster, found out for each object by a function that is called so often, and may
+    /// take so long. Decisions read it by [`Seen::fact`](crate::Seen::fact); when it changes, there is a turn.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use windlass::{Controller, Fact, Plan, Reason, Refusal, Seen};
+    /// # use std::{sync::Arc, time::Duration};
+    /// fn decide(_: &ConfigMap, seen: &Seen) -> Result<Plan, Refusal> {
+    ///     Ok(match seen.fact::<u64>("lag")? {
+    ///         Fact::Known { value, .. } => Plan::complete().status(serde_json::json!({ "lag": value })),
+    ///         Fact::Unknown { why } => Plan::waiting(Reason::new("LagUnknown", why)),
+    ///     })
+    /// }
+    /// let controller = Controller::deciding(decide).fact(
+    ///     "lag",
+    ///     |_map: Arc<ConfigMap>, _context| async { Ok(7u64) }, // asks the database, and so on
+    ///     Duration::from_secs(10),
+    ///     Duration::from_secs(2),
+    /// );
+    /// ```
+    pub fn fact<T, P, F>(
+        mut self,
+        name: impl Into<String>,
+        poll: P,
+        every: Duration,
+        within: Duration,
+    ) -> Self
+    where
+        T: Serialize,
+        P: Fn(Arc<K>, Context) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<T, Failure>> + Send + 'static,
+    {
+        let poll = move |object, context| {
+            let polled = poll(object, context);
+            Box::pin(async move { Ok(serde_json::to_value(polled.await?)?) }) as BoxFuture<'static, _>
+        };
+        // At once and for ever would be a loop that does nothing else.
+        let every = every.max(Duration::from_millis(1));
+        self.facts.insert(name.into(), Poller { poll: Arc::new(poll), every, within });
+        self
+    }
+
+    /// How many polls run at once, over all objects and facts; by default eight.
+    pub fn fact_concurrency(mut self, workers: usize) -> Self {
+        self.fact_concurrency = workers.max(1);
+        self
     }
 }

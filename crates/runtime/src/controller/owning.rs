@@ -11,11 +11,23 @@ use std::sync::Arc;
 
 /// On every child: the controller that made it. Together with the owner's UID it says whose it is.
 pub(crate) const CONTROLLER_LABEL: &str = "windlass.dev/controller";
+/// On children that cannot name their owner, being in another namespace or in none: its UID.
+pub(crate) const OWNER_UID_LABEL: &str = "windlass.dev/owner-uid";
+/// On the same: which object that is, as `Kind.group/namespace/name`.
+const OWNER_ANNOTATION: &str = "windlass.dev/owner";
 /// Before the controller's name, on the parent: the kinds of children that may be pruned, even by a later version of
 /// the controller that no longer knows them.
 const KINDS_ANNOTATION: &str = "kinds.windlass.dev/";
 
 /// What happens to an object that is there already, under a name that a plan wants.
+///
+/// ```
+/// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+/// # use windlass::{Adoption, Controller, Plan};
+/// let controller = Controller::deciding(|_: &ConfigMap, _| Ok(Plan::complete()))
+///     .owns::<Secret>()
+///     .adopts(Adoption::IfUnowned); // Secrets from before there was an operator
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Adoption {
     /// It is left alone, and the object's conditions say so.
@@ -51,9 +63,14 @@ impl Parent {
     pub(crate) fn mark_whole(&self, key: &Key, object: &Value) -> Value {
         let mut marked = self.mark(key, object);
         let others = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
-        let others = others.into_iter().flatten().filter(|owner| owner["uid"] != *self.uid);
-        if let Some(owners) = marked["metadata"]["ownerReferences"].as_array_mut() {
-            owners.extend(others.cloned());
+        let others: Vec<Value> =
+            others.into_iter().flatten().filter(|owner| owner["uid"] != *self.uid).cloned().collect();
+        if !self.can_own(key) && others.is_empty() {
+            return marked;
+        }
+        match marked["metadata"]["ownerReferences"].as_array_mut() {
+            Some(owners) if self.can_own(key) => owners.extend(others),
+            _ => marked["metadata"]["ownerReferences"] = others.into(),
         }
         marked
     }
@@ -72,6 +89,14 @@ impl Parent {
             meta["labels"] = json!({});
         }
         meta["labels"][CONTROLLER_LABEL] = (*self.controller).into();
+        if !self.can_own(key) {
+            if !meta.get("annotations").is_some_and(Value::is_object) {
+                meta["annotations"] = json!({});
+            }
+            meta["annotations"][OWNER_ANNOTATION] = self.address().into();
+            meta["labels"][OWNER_UID_LABEL] = self.uid.as_str().into();
+            return object;
+        }
         meta["ownerReferences"] = json!([{
             "apiVersion": self.kind.api_version(),
             "kind": self.kind.kind,
@@ -81,6 +106,12 @@ impl Parent {
             "blockOwnerDeletion": true,
         }]);
         object
+    }
+
+    /// Where it is found, as its children elsewhere write it down.
+    fn address(&self) -> String {
+        let Kind { kind, group, .. } = &self.kind;
+        format!("{kind}.{group}/{}/{}", self.key.namespace().unwrap_or_default(), self.key.name())
     }
 
     /// Whether the object names this parent among its owners.
@@ -97,6 +128,12 @@ impl Parent {
     pub(crate) fn made(&self, meta: &ObjectMeta) -> bool {
         let label = meta.labels.as_ref().and_then(|labels| labels.get(CONTROLLER_LABEL));
         self.owns(meta) && label.is_some_and(|label| **label == *self.controller)
+    }
+
+    /// Whether it is a child that the API server does not collect when the parent goes.
+    pub(crate) fn made_elsewhere(&self, meta: &ObjectMeta) -> bool {
+        let label = meta.labels.as_ref().and_then(|labels| labels.get(OWNER_UID_LABEL));
+        self.made(meta) && label.is_some_and(|label| *label == self.uid)
     }
 
     /// Of the children of a kind, those that a complete plan does not want.
@@ -151,6 +188,15 @@ impl Parent {
         }
         json!({ "apiVersion": self.kind.api_version(), "kind": self.kind.kind, "metadata": meta })
     }
+}
+
+/// The object of a kind that a child elsewhere says it belongs to.
+pub(crate) fn owner_elsewhere(meta: &ObjectMeta, kind: &Kind, cluster: &Arc<str>) -> Option<Key> {
+    let address = meta.annotations.as_ref()?.get(OWNER_ANNOTATION)?;
+    let mut parts = address.splitn(3, '/');
+    let (of, namespace, name) = (parts.next()?, parts.next()?, parts.next()?);
+    let same = of.split_once('.') == Some((kind.kind.as_str(), kind.group.as_str()));
+    same.then(|| Key::new(cluster.clone(), Some(namespace), name))
 }
 
 #[cfg(test)]
@@ -227,5 +273,23 @@ mod tests {
         assert_eq!(parent().remembered(&meta), kinds);
         assert_eq!(meta.finalizers.unwrap(), ["windlass.dev/ours"]);
         assert!(parent().remembered(&ObjectMeta::default()).is_empty());
+    }
+
+    #[test]
+    fn a_child_elsewhere_finds_its_parent_without_naming_it_as_owner() {
+        let plain = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "far"}});
+        let key = Key::new("c".into(), Some("other"), "far");
+        let far: ConfigMap = serde_json::from_value(parent().mark(&key, &plain)).unwrap();
+        assert_eq!(far.metadata.owner_references, None);
+        assert!(parent().owns(&far.metadata) && parent().made_elsewhere(&far.metadata));
+        assert!(!parent().made_elsewhere(&child("near").metadata));
+        let found = owner_elsewhere(&far.metadata, &Kind::of::<Secret>(), &"c".into());
+        assert_eq!(found, Some(parent().key));
+        assert_eq!(owner_elsewhere(&far.metadata, &Kind::of::<ConfigMap>(), &"c".into()), None);
+        for nonsense in ["", "x", "Secret.", "Secret./ns"] {
+            let annotations = Some([(OWNER_ANNOTATION.to_owned(), nonsense.to_owned())].into());
+            let meta = ObjectMeta { annotations, ..Default::default() };
+            assert_eq!(owner_elsewhere(&meta, &Kind::of::<Secret>(), &"c".into()), None);
+        }
     }
 }

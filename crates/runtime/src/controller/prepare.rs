@@ -2,14 +2,15 @@
 
 use super::owning::Parent;
 use super::running::Running;
+use super::turn::either;
 use crate::act::{ActError, Done, Door};
-use crate::kind::{Kind, Object};
+use crate::kind::{Cached, Kind};
 use crate::plan::{Effect, Plan};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-impl<K: Object> Running<K> {
+impl<K: Cached> Running<K> {
     /// Puts the finalizer and the kinds to remember on the parent, before anything is made that they are for.
     pub(super) async fn prepare(
         &self,
@@ -18,7 +19,7 @@ impl<K: Object> Running<K> {
         plan: &Plan,
     ) -> Result<Done, ActError> {
         let mut kinds = parent.remembered(meta);
-        if self.undo.is_some() || makes_something(plan) {
+        if self.holds() || makes_something(plan) {
             // All at once, whether this plan makes them or a later one: one write, and before the first child.
             kinds.extend(self.prunes.iter().cloned());
         }
@@ -32,7 +33,7 @@ impl<K: Object> Running<K> {
         meta: &ObjectMeta,
         kinds: &BTreeSet<Kind>,
     ) -> Result<Done, ActError> {
-        let finalizer = self.undo.is_some().then_some(self.finalizer.as_str());
+        let finalizer = self.holds().then_some(self.finalizer.as_str());
         let marked = !parent.remembered(meta).is_empty()
             || meta.finalizers.iter().flatten().any(|finalizer| *finalizer == self.finalizer);
         if finalizer.is_none() && kinds.is_empty() && !marked {
@@ -45,6 +46,31 @@ impl<K: Object> Running<K> {
             return Ok(Done::Unchanged);
         }
         self.hand.apply(&self.kind, &parent.key, Door::Main, &intent, live.as_ref(), &parent.key).await
+    }
+
+    /// Whether objects are to be held by a finalizer until all is undone: the API server does not collect children elsewhere.
+    pub(super) fn holds(&self) -> bool {
+        self.undo.is_some() || !self.anywhere.is_empty()
+    }
+
+    /// Deletes the children elsewhere, and says whether none is left. They are looked for live, since one that a stale cache
+    /// does not show would be left behind for ever.
+    pub(super) async fn collect(&self, parent: &Parent) -> Result<(Done, bool), ActError> {
+        let (mut all, mut none_left) = (Done::Unchanged, true);
+        for kind in &self.anywhere {
+            for child in self.hand.list_made_for(kind, &parent.uid, &parent.key).await? {
+                let meta = child.get("metadata").cloned().unwrap_or_default();
+                let Ok(meta) = serde_json::from_value::<ObjectMeta>(meta) else { continue };
+                if !parent.made_elsewhere(&meta) {
+                    continue;
+                }
+                none_left = false;
+                if meta.deletion_timestamp.is_none() {
+                    all = either(all, self.prune_one(parent, kind, &meta).await?);
+                }
+            }
+        }
+        Ok((all, none_left))
     }
 
     /// Takes the finalizer off, so that the object can go.

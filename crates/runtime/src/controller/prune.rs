@@ -5,7 +5,7 @@ use super::running::Running;
 use super::turn::either;
 use crate::act::{ActError, Done, stamp_of};
 use crate::key::Key;
-use crate::kind::{Kind, Object};
+use crate::kind::{Cached, Kind};
 use crate::plan::Plan;
 use crate::reason::Reason;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 /// The reason of the events about children that are no longer wanted.
 const PRUNED: &str = "Pruned";
 
-impl<K: Object> Running<K> {
+impl<K: Cached> Running<K> {
     pub(super) async fn prune(
         &self,
         parent: &Parent,
@@ -45,7 +45,8 @@ impl<K: Object> Running<K> {
 
     /// Children of a kind that this version of the controller does not know; it is not cached, so it is read live.
     async fn prune_unknown(&self, parent: &Parent, kind: &Kind) -> Result<Done, ActError> {
-        let namespace = parent.key.namespace();
+        // Those that were made elsewhere are found only where all are looked for.
+        let namespace = parent.key.namespace().filter(|_| self.anywhere.is_empty());
         let children = self.hand.list_labelled(kind, namespace, &parent.key).await?;
         let mut all = Done::Unchanged;
         for child in children {
@@ -58,7 +59,12 @@ impl<K: Object> Running<K> {
         Ok(all)
     }
 
-    async fn prune_one(&self, parent: &Parent, kind: &Kind, meta: &ObjectMeta) -> Result<Done, ActError> {
+    pub(super) async fn prune_one(
+        &self,
+        parent: &Parent,
+        kind: &Kind,
+        meta: &ObjectMeta,
+    ) -> Result<Done, ActError> {
         let key = Key::of(parent.key.cluster().clone(), meta);
         let Some(stamp) = stamp_of(meta) else { return Ok(Done::Unchanged) };
         let done = self.hand.delete(kind, &key, &stamp, &parent.key).await?;

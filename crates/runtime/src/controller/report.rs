@@ -5,13 +5,13 @@ use super::running::Running;
 use crate::act::{ActError, Done, Door, own_fields};
 use crate::cache::AnyObject;
 use crate::conditions::{REFERENCES_RESOLVED, Standing, conditions, paused, references};
-use crate::kind::{Kind, Object};
+use crate::kind::{Cached, Kind};
 use crate::plan::Plan;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-impl<K: Object> Running<K> {
+impl<K: Cached> Running<K> {
     /// Reports the plan's status and the conditions. Without a plan, what was reported before stays, with new conditions.
     pub(super) async fn report(
         &self,
@@ -21,10 +21,13 @@ impl<K: Object> Running<K> {
     ) -> Result<Done, ActError> {
         let Some(object) = self.primary.get(&parent.key) else { return Ok(Done::Unchanged) };
         let live: Arc<dyn AnyObject> = object.clone();
-        let live_json = live.to_json();
         let said = plan.and_then(Plan::reported).cloned();
+        if said.is_some() && self.room_for_conditions.get() == Some(&false) {
+            return self.apply_status(parent, &live, said).await;
+        }
+        let live_json = live.to_json();
         let before = || own_fields(&live_json, &self.name, Door::Status)?.get_mut("status").map(Value::take);
-        let mut status = said.clone().or_else(before);
+        let mut status = said.or_else(before);
         let mut stated = plan.map(Plan::stated).unwrap_or_default().to_vec();
         if let Some(missing) = self.missing_references(&object)
             && stated.iter().all(|one| one.of != REFERENCES_RESOLVED)
@@ -45,14 +48,38 @@ impl<K: Object> Running<K> {
         conditions: Vec<Condition>,
     ) -> Result<Done, ActError> {
         if let Ok(kept) = serde_json::to_value(conditions)
-            && has_conditions::<K>(live_json, status.as_ref(), &kept)
+            && self.has_conditions(live_json, status.as_ref(), &kept).await
         {
             status.get_or_insert_with(|| json!({}))["conditions"] = kept;
         }
-        let Some(status) = status.take() else { return Ok(Done::Unchanged) };
+        self.apply_status(parent, live, status.take()).await
+    }
+
+    async fn apply_status(
+        &self,
+        parent: &Parent,
+        live: &Arc<dyn AnyObject>,
+        status: Option<Value>,
+    ) -> Result<Done, ActError> {
+        let Some(status) = status else { return Ok(Done::Unchanged) };
         let mut intent = parent.intent(None, &Default::default());
         intent["status"] = status;
         self.hand.apply(&self.kind, &parent.key, Door::Status, &intent, Some(live), &parent.key).await
+    }
+
+    /// Whether the status has room for conditions: as its type tells, or, where the type is one for any kind, the server.
+    async fn has_conditions(&self, live: &Value, status: Option<&Value>, conditions: &Value) -> bool {
+        if let Some(known) = self.room_for_conditions.get() {
+            return *known;
+        }
+        match Kind::known::<K>() {
+            // It is the type that has room or not, whatever the object; so it is found out once.
+            Some(_) => match has_conditions::<K>(live, status, conditions) {
+                Some(room) => *self.room_for_conditions.get_or_init(|| room),
+                None => false,
+            },
+            None => self.hand.knows_field(&self.kind, &["status", "conditions"]).await,
+        }
     }
 
     /// Says that the object is paused, and leaves all else as it was reported.
@@ -101,17 +128,16 @@ fn own_types(status: &Value) -> Vec<String> {
 }
 
 /// Whether the type's status has room for conditions: whether they survive being read as that type.
-fn has_conditions<K: Object>(live: &Value, status: Option<&Value>, conditions: &Value) -> bool {
+fn has_conditions<K: Cached>(live: &Value, status: Option<&Value>, conditions: &Value) -> Option<bool> {
     let mut trial = live.clone();
     let mut status = status.cloned().unwrap_or_else(|| json!({}));
     if !status.is_object() || !trial.is_object() {
-        return false;
+        return None;
     }
     status["conditions"] = conditions.clone();
     trial["status"] = status;
-    let Ok(typed) = serde_json::from_value::<K>(trial) else { return false };
-    let back = typed.to_json();
-    back.pointer("/status/conditions").and_then(Value::as_array).is_some_and(|kept| !kept.is_empty())
+    let back = serde_json::from_value::<K>(trial).ok()?.to_json();
+    Some(back.pointer("/status/conditions").and_then(Value::as_array).is_some_and(|kept| !kept.is_empty()))
 }
 
 #[cfg(test)]
@@ -125,9 +151,11 @@ mod tests {
         let conditions = json!([{"type": "Ready", "status": "True", "reason": "R", "message": "m",
                                  "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
         let live = json!({"metadata": {"name": "x"}});
-        assert!(has_conditions::<Namespace>(&live, None, &conditions));
-        assert!(has_conditions::<Deployment>(&live, Some(&json!({"replicas": 1})), &conditions));
-        assert!(!has_conditions::<ConfigMap>(&live, None, &conditions));
-        assert!(!has_conditions::<Namespace>(&live, Some(&json!("text")), &conditions));
+        assert_eq!(has_conditions::<Namespace>(&live, None, &conditions), Some(true));
+        let scaled = json!({"replicas": 1});
+        assert_eq!(has_conditions::<Deployment>(&live, Some(&scaled), &conditions), Some(true));
+        assert_eq!(has_conditions::<ConfigMap>(&live, None, &conditions), Some(false));
+        let cannot_tell = has_conditions::<Namespace>(&live, Some(&json!("text")), &conditions);
+        assert_eq!(cannot_tell, None);
     }
 }

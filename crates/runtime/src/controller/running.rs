@@ -7,20 +7,27 @@ use super::turn::TurnError;
 use super::{Adoption, ConfigError, Controller, Counts, Decide, Ended, Mode, Next};
 use crate::act::{Hand, Schemas, chain};
 use crate::cache::{AnyStore, Cache, Store};
+use crate::command::{Decision, Described};
 use crate::election::Leadership;
-use crate::events::Recorder;
+use crate::events::{Events, Recorder};
+use crate::inspect::Book;
 use crate::key::Key;
-use crate::kind::{Kind, Object};
+use crate::kind::{Cached, Kind};
+use crate::metrics::{Measured, Pace};
 use crate::queue::{Priority, Queue};
 use crate::relation::ReverseIndex;
+use crate::seen::Seen;
 use futures::FutureExt;
 use kube::Client;
 use parking_lot::Mutex;
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::task::JoinSet;
+use tracing::Instrument;
 use windlass_clock::Clock;
 
 /// What a manager gives its controllers to stand on.
@@ -37,28 +44,37 @@ pub(crate) struct Ground {
 pub(crate) trait Runnable: Send {
     fn name(&self) -> &str;
     fn check(&self) -> Result<(), ConfigError>;
-    /// What its turns come to.
-    #[allow(dead_code, reason = "for whoever exports metrics")]
-    fn counts(&self) -> Arc<Counts>;
-    /// How many turns it runs at once.
-    #[allow(dead_code, reason = "for whoever exports metrics")]
-    fn concurrency(&self) -> usize;
+    /// Runs so many turns at once.
+    fn set_concurrency(&mut self, workers: usize);
+    /// Itself as data.
+    fn described(&self) -> Described;
+    /// What it would do about an object, given what was seen.
+    fn decided(&self, object: Value, seen: &Seen) -> Result<Decision, String>;
     /// Declares its watches and connects its queue; nothing runs yet.
-    fn prepare(self: Box<Self>, ground: &Ground, recorder: Recorder) -> Box<dyn Started>;
+    fn prepare(self: Box<Self>, ground: &Ground, recorder: Recorder) -> Arc<dyn Started>;
 }
 
 /// A controller that is connected.
-pub(crate) trait Started: Send {
+pub(crate) trait Started: Send + Sync {
+    /// The kind of the objects that it is about.
+    fn kind(&self) -> &Kind;
+    /// What is counted of it, now.
+    fn measured(&self) -> Measured;
+    /// Who waits, and for what.
+    fn book(&self) -> &Book;
+    /// What its actions are at, so many at most.
+    fn actions(&self, most: usize) -> Vec<Value>;
+    /// What a decision about an object would see now.
+    fn captured(&self, key: &Key) -> Option<Value>;
     /// Starts its workers.
     fn work(&self, tasks: &mut JoinSet<()>);
     /// Lets its workers end after their current turns.
     fn stop(&self);
-    /// Whose turns are awaited.
-    #[allow(dead_code, reason = "for whoever exports metrics")]
-    fn queue(&self) -> &Queue<Key>;
+    /// Queues every object there is, because others may have worked on them meanwhile.
+    fn look_at_all(&self);
 }
 
-impl<K: Object> Runnable for Controller<K> {
+impl<K: Cached> Runnable for Controller<K> {
     fn name(&self) -> &str {
         &self.name
     }
@@ -67,18 +83,22 @@ impl<K: Object> Runnable for Controller<K> {
         Self::check(self)
     }
 
-    fn counts(&self) -> Arc<Counts> {
-        Self::counts(self)
+    fn set_concurrency(&mut self, workers: usize) {
+        self.concurrency = workers.max(1);
     }
 
-    fn concurrency(&self) -> usize {
-        self.concurrency
+    fn described(&self) -> Described {
+        Self::described(self)
     }
 
-    fn prepare(self: Box<Self>, ground: &Ground, recorder: Recorder) -> Box<dyn Started> {
+    fn decided(&self, object: Value, seen: &Seen) -> Result<Decision, String> {
+        Self::decided(self, object, seen)
+    }
+
+    fn prepare(self: Box<Self>, ground: &Ground, recorder: Recorder) -> Arc<dyn Started> {
         let name: Arc<str> = self.name.as_str().into();
         let queue = Queue::new(ground.clock.clone(), self.backoff);
-        let primary = ground.cache.store::<K>();
+        let primary = ground.cache.store_of::<K>(self.kind.clone());
         let owned: BTreeMap<Kind, Arc<dyn AnyStore>> =
             self.owns.iter().map(|watched| (watched.kind.clone(), (watched.open)(&ground.cache))).collect();
         let related: Vec<Related<K>> = self
@@ -111,14 +131,15 @@ impl<K: Object> Runnable for Controller<K> {
         let (actions, facts) = (Arc::new(actions), Arc::new(facts));
         triggers::connect_outside(&primary, &actions, &facts);
         let finalizer = format!("windlass.dev/{name}");
-        Box::new(Arc::new(Running {
+        Arc::new(Arc::new(Running {
             name,
-            kind: Kind::of::<K>(),
+            kind: self.kind,
             mode: self.mode,
             undo: self.undo,
             finalizer,
             prunes: self.prunes,
             adoption: self.adoption,
+            anywhere: self.anywhere,
             concurrency: self.concurrency,
             turn_within: self.turn_within,
             at_least_every: self.at_least_every,
@@ -129,11 +150,15 @@ impl<K: Object> Runnable for Controller<K> {
             hand,
             queue,
             recorder,
+            pace: Arc::new(Pace::new(ground.clock.clone())),
+            book: Book::new(ground.clock.clone()),
             clock: ground.clock.clone(),
             actions,
             facts,
             leadership: ground.leadership.clone(),
             pause: self.pause,
+            room_for_conditions: OnceLock::new(),
+            events: self.events,
         }))
     }
 }
@@ -147,6 +172,8 @@ pub(super) struct Running<K> {
     pub(super) finalizer: String,
     pub(super) prunes: BTreeSet<Kind>,
     pub(super) adoption: Adoption,
+    /// The kinds of children that may be where they cannot name their owner.
+    pub(super) anywhere: BTreeSet<Kind>,
     concurrency: usize,
     turn_within: Duration,
     at_least_every: Option<Duration>,
@@ -157,14 +184,47 @@ pub(super) struct Running<K> {
     pub(super) hand: Hand,
     pub(super) queue: Queue<Key>,
     pub(super) recorder: Recorder,
+    pace: Arc<Pace>,
+    pub(super) book: Book,
     pub(super) clock: Clock,
     pub(super) actions: Arc<Actions<K>>,
     pub(super) facts: Arc<Facts<K>>,
     pub(super) leadership: Option<Leadership>,
     pub(super) pause: String,
+    /// Whether the status has room for conditions, once that is known.
+    pub(super) room_for_conditions: OnceLock<bool>,
+    pub(super) events: Events,
 }
 
-impl<K: Object> Started for Arc<Running<K>> {
+impl<K: Cached> Started for Arc<Running<K>> {
+    fn kind(&self) -> &Kind {
+        &self.kind
+    }
+
+    fn measured(&self) -> Measured {
+        Measured {
+            name: self.name.clone(),
+            workers: self.concurrency,
+            depth: self.queue.depth(),
+            oldest: self.queue.oldest(),
+            tally: self.queue.tally(),
+            counts: self.counts.clone(),
+            pace: self.pace.clone(),
+        }
+    }
+
+    fn book(&self) -> &Book {
+        &self.book
+    }
+
+    fn actions(&self, most: usize) -> Vec<Value> {
+        self.actions.show(most)
+    }
+
+    fn captured(&self, key: &Key) -> Option<Value> {
+        Running::captured(self, key)
+    }
+
     fn work(&self, tasks: &mut JoinSet<()>) {
         for _ in 0..self.concurrency {
             tasks.spawn(self.clone().work_until_stopped());
@@ -187,24 +247,33 @@ impl<K: Object> Started for Arc<Running<K>> {
         self.facts.stop();
     }
 
-    fn queue(&self) -> &Queue<Key> {
-        &self.queue
+    fn look_at_all(&self) {
+        for object in self.primary.list() {
+            self.queue.add(Key::of(self.primary.cluster().clone(), object.meta()), Priority::LOW);
+        }
     }
 }
 
-impl<K: Object> Running<K> {
+impl<K: Cached> Running<K> {
     async fn work_until_stopped(self: Arc<Self>) {
         while let Some(taken) = self.queue.next().await {
             let key = Key::clone(&taken);
-            self.hand.ledgers().begin(&key);
-            self.counts.began();
+            let work = self.pace.begin(taken.waited());
+            let open = OpenTurn::begin(&self, &key, taken.priority());
             let began = self.clock.moment();
-            let turn = self.guarded_turn(&key).await;
-            if self.hand.ledgers().end(&key) {
-                self.queue.add(key.clone(), taken.priority());
-            }
-            let ended = self.what_next(key, turn);
+            // At the highest level: whatever is logged, it is known whose turn it was.
+            let span = tracing::error_span!(
+                "turn",
+                controller = %self.name,
+                kind = %self.kind.kind,
+                object = %key,
+                reconcile_id = %ReconcileId::next(),
+            );
+            let turn = self.guarded_turn(&key).instrument(span.clone()).await;
+            open.end();
+            let ended = span.in_scope(|| self.what_next(key, turn));
             self.counts.ended(ended, self.clock.moment() - began);
+            work.ended();
         }
     }
 
@@ -232,27 +301,86 @@ impl<K: Object> Running<K> {
             }
             Err(error) => error,
         };
-        let (controller, kind) = (&*self.name, &self.kind.kind);
         let why = chain(&error);
+        let label = error.label();
         if error.is_terminal() {
             self.queue.forget(&key);
-            tracing::warn!(controller, kind, object = %key, "not tried again until something changes: {why}");
+            self.book.fails(&key, label, &why, None);
+            tracing::warn!("not tried again until something changes: {why}");
         } else if let Some(after) = error.retry_after() {
             self.queue.forget(&key);
             self.queue.add_at(key.clone(), self.clock.moment() + after, Priority::NORMAL);
-            tracing::warn!(controller, kind, object = %key, ?after, "trying again: {why}");
+            self.book.fails(&key, label, &why, Some(after));
+            tracing::warn!(?after, "trying again: {why}");
         } else if error.is_conflict() {
             let delay = self.queue.retry(key.clone());
-            tracing::debug!(controller, kind, object = %key, ?delay, "trying again: {why}");
+            self.book.fails(&key, label, &why, Some(delay));
+            tracing::debug!(?delay, "trying again: {why}");
         } else {
             let delay = self.queue.retry(key.clone());
-            tracing::warn!(controller, kind, object = %key, ?delay, "trying again: {why}");
+            self.book.fails(&key, label, &why, Some(delay));
+            tracing::warn!(?delay, "trying again: {why}");
         }
         error.ended()
     }
 }
 
-pub(super) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+/// A turn that runs. Cut off before its end, when leadership is lost, its object is queued again for when it is regained.
+struct OpenTurn<'a, K: Cached> {
+    running: &'a Running<K>,
+    key: Key,
+    priority: Priority,
+    ended: bool,
+}
+
+impl<'a, K: Cached> OpenTurn<'a, K> {
+    fn begin(running: &'a Running<K>, key: &Key, priority: Priority) -> Self {
+        running.hand.ledgers().begin(key);
+        running.counts.began();
+        Self { running, key: key.clone(), priority, ended: false }
+    }
+
+    fn end(mut self) {
+        self.ended = true;
+    }
+}
+
+impl<K: Cached> Drop for OpenTurn<'_, K> {
+    fn drop(&mut self) {
+        let news = self.running.hand.ledgers().end(&self.key);
+        if !self.ended {
+            self.running.counts.cut_off();
+        }
+        if news || !self.ended {
+            self.running.queue.add(self.key.clone(), self.priority);
+        }
+    }
+}
+
+/// Another one each turn, and in each process: what joins the lines of one turn.
+struct ReconcileId(u64);
+
+impl ReconcileId {
+    fn next() -> Self {
+        static NEXT: OnceLock<AtomicU64> = OnceLock::new();
+        let next = NEXT.get_or_init(|| {
+            let mut random = [0; 8];
+            // Without randomness two processes count from the same number, and their times tell them apart.
+            let _ = getrandom::fill(&mut random);
+            AtomicU64::new(u64::from_ne_bytes(random))
+        });
+        Self(next.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+impl std::fmt::Display for ReconcileId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// What a panic said.
+pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(ToString::to_string);
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }

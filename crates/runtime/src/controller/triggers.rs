@@ -3,10 +3,11 @@
 use super::Relate;
 use super::actions::Actions;
 use super::facts::Facts;
+use super::owning::owner_elsewhere;
 use crate::act::Ledgers;
 use crate::cache::{AnyObject, AnyStore, Changed, Store, face};
 use crate::key::Key;
-use crate::kind::{Kind, Object};
+use crate::kind::{Cached, Kind};
 use crate::queue::{Priority, Queue};
 use crate::relation::{Relation, Resolved, ReverseIndex};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -45,7 +46,7 @@ pub(super) struct Related<K> {
     pub(super) index: Arc<Mutex<ReverseIndex>>,
 }
 
-impl<K: Object> Related<K> {
+impl<K: Cached> Related<K> {
     /// The relation of one object.
     pub(super) fn of(&self, object: &K) -> Resolved {
         (self.relate)(object).resolve(object.meta().namespace.as_deref(), self.kind.namespaced)
@@ -53,7 +54,7 @@ impl<K: Object> Related<K> {
 }
 
 /// Listens to everything that concerns a controller.
-pub(super) fn connect<K: Object>(
+pub(super) fn connect<K: Cached>(
     doorbell: &Doorbell,
     primary: &Arc<Store<K>>,
     owned: &[Arc<dyn AnyStore>],
@@ -61,9 +62,9 @@ pub(super) fn connect<K: Object>(
 ) {
     connect_primary(doorbell, primary, related);
     for store in owned {
-        let (doorbell, cluster) = (doorbell.clone(), primary.cluster().clone());
+        let (doorbell, cluster, kind) = (doorbell.clone(), primary.cluster().clone(), primary.kind().clone());
         store.listen(Arc::new(move |changed| {
-            for key in owners::<K>(&cluster, changed) {
+            for key in owners(&kind, &cluster, changed) {
                 doorbell.ring(key, changed);
             }
         }));
@@ -75,7 +76,7 @@ pub(super) fn connect<K: Object>(
             let faces = [&changed.old, &changed.new].into_iter().flatten();
             let concerned: BTreeSet<Key> = {
                 let index = index.lock();
-                faces.flat_map(|object| index.whom(face(object.meta()))).collect()
+                faces.flat_map(|object| index.whom(face(&**object))).collect()
             };
             for key in concerned {
                 doorbell.ring(key, changed);
@@ -85,7 +86,7 @@ pub(super) fn connect<K: Object>(
 }
 
 /// Has facts about objects found out, and what is known of those that are gone forgotten.
-pub(super) fn connect_outside<K: Object>(
+pub(super) fn connect_outside<K: Cached>(
     primary: &Arc<Store<K>>,
     actions: &Arc<Actions<K>>,
     facts: &Arc<Facts<K>>,
@@ -107,7 +108,7 @@ pub(super) fn connect_outside<K: Object>(
     }));
 }
 
-fn connect_primary<K: Object>(doorbell: &Doorbell, primary: &Arc<Store<K>>, related: &Arc<Vec<Related<K>>>) {
+fn connect_primary<K: Cached>(doorbell: &Doorbell, primary: &Arc<Store<K>>, related: &Arc<Vec<Related<K>>>) {
     let (doorbell, related) = (doorbell.clone(), related.clone());
     // Weak: the store holds its listeners.
     let store = Arc::downgrade(primary);
@@ -130,16 +131,16 @@ fn connect_primary<K: Object>(doorbell: &Doorbell, primary: &Arc<Store<K>>, rela
 }
 
 /// The objects of kind `K` that own, or owned, what changed.
-fn owners<K: Object>(cluster: &Arc<str>, changed: &Changed) -> BTreeSet<Key> {
+fn owners(kind: &Kind, cluster: &Arc<str>, changed: &Changed) -> BTreeSet<Key> {
     let objects: [Option<&ObjectMeta>; 2] =
         [&changed.old, &changed.new].map(|object| object.as_deref().map(AnyObject::meta));
-    let namespaced = Kind::of::<K>().namespaced;
     let mut keys = BTreeSet::new();
     for meta in objects.into_iter().flatten() {
+        keys.extend(owner_elsewhere(meta, kind, cluster));
         for owner in meta.owner_references.iter().flatten() {
             let group = owner.api_version.rsplit_once('/').map_or("", |(group, _)| group);
-            if owner.kind == K::kind(&()) && group == K::group(&()) {
-                let namespace = meta.namespace.as_deref().filter(|_| namespaced);
+            if owner.kind == kind.kind && group == kind.group {
+                let namespace = meta.namespace.as_deref().filter(|_| kind.namespaced);
                 keys.insert(Key::new(cluster.clone(), namespace, &owner.name));
             }
         }

@@ -4,9 +4,9 @@ use super::running::Running;
 use super::{Ended, Mode, owning::Parent};
 use crate::act::{ActError, Done, Hand};
 use crate::conditions::Standing;
-use crate::events::About;
+use crate::events::{About, Events};
 use crate::key::Key;
-use crate::kind::Object;
+use crate::kind::Cached;
 use crate::plan::Plan;
 use crate::reason::{Reason, Refusal};
 use crate::seen::Seen;
@@ -20,6 +20,18 @@ use std::time::Duration;
 const PASSES: usize = 8;
 
 /// What comes after a turn that went well.
+///
+/// ```
+/// # use std::{sync::Arc, time::Duration};
+/// # use k8s_openapi::api::core::v1::ConfigMap;
+/// # use windlass::{Controller, Next};
+/// let controller = Controller::reconciling(|map: Arc<ConfigMap>, _turn| async move {
+///     match &map.data {
+///         Some(_) => Ok(Next::on_change()),
+///         None => Ok(Next::after_at_most(Duration::from_secs(60))),
+///     }
+/// });
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Next(Option<Duration>);
 
@@ -40,6 +52,13 @@ impl Next {
 }
 
 /// Why a turn ended early. It is tried again after a back-off of the object's own.
+///
+/// ```
+/// # use windlass::TurnError;
+/// let again = TurnError::custom("the database does not answer");
+/// let not_again = TurnError::terminal("the schema is not ours");
+/// assert!(!again.is_terminal() && not_again.is_terminal());
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum TurnError {
     /// Something could not be written.
@@ -66,6 +85,17 @@ impl TurnError {
     /// A reconciler's own error.
     pub fn custom(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Custom(error.into())
+    }
+
+    /// One word for it.
+    pub(super) fn label(&self) -> &'static str {
+        match self {
+            Self::Act(error) => error.label(),
+            Self::Unsettled => "Unsettled",
+            Self::Panic(_) => "Panicked",
+            Self::Timeout(_) => "TimedOut",
+            Self::Custom(_) | Self::Terminal(_) => "Failed",
+        }
     }
 
     /// A reconciler's own error that trying again does not mend: the object waits for a change.
@@ -112,6 +142,20 @@ impl TurnError {
 }
 
 /// The parts of a turn, for a reconciler that uses them by hand.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+/// # use windlass::{Controller, Next, Plan, Reason, Turn};
+/// let controller = Controller::reconciling(|_: Arc<ConfigMap>, turn: Turn<ConfigMap>| async move {
+///     // Anything may be awaited here; what follows is as if a decision had returned the plan.
+///     let mut secret = Secret::default();
+///     secret.metadata.name = Some(turn.key().name().to_owned());
+///     turn.carry_out(&Plan::complete().apply(secret, Reason::new("Mirrors", "mirrors the map"))).await?;
+///     Ok(Next::on_change())
+/// })
+/// .owns::<Secret>();
+/// ```
 #[derive(Clone)]
 pub struct Turn<K> {
     running: Arc<Running<K>>,
@@ -121,7 +165,7 @@ pub struct Turn<K> {
     wrote: Arc<AtomicBool>,
 }
 
-impl<K: Object> Turn<K> {
+impl<K: Cached> Turn<K> {
     /// Whose turn it is.
     pub fn key(&self) -> &Key {
         &self.parent.key
@@ -157,7 +201,7 @@ impl<K> std::fmt::Debug for Turn<K> {
     }
 }
 
-impl<K: Object> Running<K> {
+impl<K: Cached> Running<K> {
     /// One turn for the object under a key.
     pub(super) async fn turn(self: &Arc<Self>, key: &Key) -> Result<Next, TurnError> {
         let mut lost = None;
@@ -165,6 +209,7 @@ impl<K: Object> Running<K> {
             self.hand.settle_doubts(key).await?;
             self.hand.ledgers().look(key);
             let Some(object) = self.primary.get(key) else {
+                self.book.forget(key);
                 return Ok(Next::on_change());
             };
             match self.pass(key, object).await {
@@ -190,7 +235,7 @@ impl<K: Object> Running<K> {
         }
         let deleting = object.meta().deletion_timestamp.is_some();
         let decide = match &self.mode {
-            Mode::Reconciling(reconcile) if !deleting || self.undo.is_none() => {
+            Mode::Reconciling(reconcile) if !deleting || !self.holds() => {
                 let wrote = Arc::new(AtomicBool::new(false));
                 let turn =
                     Turn { running: self.clone(), object: object.clone(), parent, wrote: wrote.clone() };
@@ -204,7 +249,7 @@ impl<K: Object> Running<K> {
         let seen = self.observe(&object);
         let decision = decide(&object, &seen);
         if let Ok(plan) = &decision {
-            tracing::debug!(controller = %self.name, object = %key, "{plan}");
+            tracing::debug!("{plan}");
         }
         let done = self.act_and_report(&parent, &object, decision.as_ref(), false).await?;
         Ok((done, next_of(&decision, &seen)))
@@ -217,22 +262,30 @@ impl<K: Object> Running<K> {
         object: &Arc<K>,
     ) -> Result<(Done, Next), TurnError> {
         let held = object.meta().finalizers.iter().flatten().any(|finalizer| *finalizer == self.finalizer);
-        let (true, Some(undo)) = (held, &self.undo) else {
-            if held {
-                // An earlier version of this controller could undo; this one has nothing to do first.
-                self.let_go(parent, object).await?;
-            }
+        if !held {
             return Ok((Done::Unchanged, Next::on_change()));
+        }
+        let Some(undo) = &self.undo else {
+            // Nothing but the children elsewhere; or an earlier version of this controller could undo.
+            return self.collect_and_let_go(parent, object).await;
         };
         let seen = self.observe(object);
         let decision = undo(object, &seen);
         let done = self.act_and_report(parent, object, decision.as_ref(), true).await?;
         let undone = decision.as_ref().is_ok_and(Plan::is_complete) && done == Done::Unchanged;
         if undone {
-            self.let_go(parent, object).await?;
-            return Ok((Done::Unchanged, Next::on_change()));
+            return self.collect_and_let_go(parent, object).await;
         }
         Ok((done, next_of(&decision, &seen)))
+    }
+
+    async fn collect_and_let_go(&self, parent: &Parent, object: &Arc<K>) -> Result<(Done, Next), TurnError> {
+        let (done, none_left) = self.collect(parent).await?;
+        if none_left {
+            self.let_go(parent, object).await?;
+        }
+        // Otherwise the last of them rings when it is gone.
+        Ok((done, Next::on_change()))
     }
 
     fn is_paused(&self, meta: &ObjectMeta) -> bool {
@@ -272,6 +325,7 @@ impl<K: Object> Running<K> {
         let plan = match decision {
             Ok(plan) => plan,
             Err(refusal) => {
+                self.book.stands(&parent.key, Standing::Refused(refusal.reason()), None);
                 let done = self.report(parent, None, Standing::Refused(refusal.reason())).await?;
                 self.say_if(done, parent, true, refusal.reason().clone());
                 return Ok(done);
@@ -283,6 +337,7 @@ impl<K: Object> Running<K> {
                     Some(wait) => Standing::Waiting(&wait.reason),
                     None => Standing::Complete,
                 };
+                self.book.stands(&parent.key, standing, plan.due(self.clock.now()));
                 // What was just changed is decided on again at once, and that decision knows better what to report. And
                 // nobody reads the status of an object that is about to go.
                 let reported = match acted == Done::Changed || (deleting && plan.is_complete()) {
@@ -326,9 +381,11 @@ impl<K: Object> Running<K> {
     /// Records an event about the parent, if something was done: an object at rest says nothing.
     pub(super) fn say_if(&self, done: Done, parent: &Parent, warning: bool, reason: Reason) {
         if done == Done::Changed {
-            tracing::info!(controller = %self.name, kind = %self.kind, object = %parent.key, reason = reason.name(), "{}", reason.message());
-            let about = About { kind: parent.kind.clone(), key: parent.key.clone(), uid: parent.uid.clone() };
-            self.recorder.say(about, warning, reason);
+            tracing::info!(reason = reason.name(), "{}", reason.message());
+            if self.events == Events::All || (self.events == Events::Warnings && warning) {
+                let (kind, key) = (parent.kind.clone(), parent.key.clone());
+                self.recorder.say(About { kind, key, uid: parent.uid.clone() }, warning, reason);
+            }
         }
     }
 }

@@ -1,11 +1,13 @@
 //! Whether we lead, and a client that stops writing when we do not.
 
+use futures::future::{Either, Ready, ready};
 use http::{Method, Request};
 use kube::Client;
 use kube::client::Body;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use tower::BoxError;
+use std::task::{Context, Poll};
+use tower::{BoxError, Layer, Service};
 use windlass_clock::{Clock, Moment};
 
 /// Whether a candidate leads. Clones agree.
@@ -45,20 +47,56 @@ impl Leadership {
     }
 
     /// The same client, but that it starts no write while another one may lead. Reads go through.
+    ///
+    /// The client itself must not try again on its own: what it sent again later would not be asked about. Make it with
+    /// `default_retry` off in its [`kube::Config`].
     pub fn guard(&self, client: Client) -> Client {
         let namespace = client.default_namespace().to_owned();
-        let leadership = self.clone();
-        let guarded = tower::service_fn(move |request: Request<Body>| {
-            let (client, leadership) = (client.clone(), leadership.clone());
-            async move {
-                let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
-                // Asked for at the last moment: whatever made it wait, it does not start too late.
-                if !reads && !leadership.leads() {
-                    return Err(BoxError::from(NotLeading));
-                }
-                Ok(client.send(request).await?)
-            }
+        let sending = tower::service_fn(move |request: Request<Body>| {
+            let client = client.clone();
+            async move { client.send(request).await.map_err(BoxError::from) }
         });
-        Client::new(guarded, namespace)
+        Client::new(Guard(Some(self.clone())).layer(sending), namespace)
+    }
+}
+
+/// The layer of a client that starts no write while another one may lead; without an election, it does nothing.
+#[derive(Debug, Clone)]
+pub(crate) struct Guard(pub(crate) Option<Leadership>);
+
+impl<S> Layer<S> for Guard {
+    type Service = Guarded<S>;
+
+    fn layer(&self, inner: S) -> Guarded<S> {
+        Guarded { inner, leadership: self.0.clone() }
+    }
+}
+
+/// A service behind a [`Guard`].
+#[derive(Debug, Clone)]
+pub(crate) struct Guarded<S> {
+    inner: S,
+    leadership: Option<Leadership>,
+}
+
+impl<S> Service<Request<Body>> for Guarded<S>
+where
+    S: Service<Request<Body>, Error = BoxError>,
+{
+    type Response = S::Response;
+    type Error = BoxError;
+    type Future = Either<S::Future, Ready<Result<S::Response, BoxError>>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+        // Asked for at the last moment: whatever made it wait, it does not start too late.
+        match &self.leadership {
+            Some(leadership) if !reads && !leadership.leads() => Either::Right(ready(Err(NotLeading.into()))),
+            _ => Either::Left(self.inner.call(request)),
+        }
     }
 }

@@ -24,6 +24,7 @@ mod decide;
 mod guard;
 mod lease;
 
+pub(crate) use guard::Guard;
 pub use guard::{Leadership, NotLeading};
 
 use crate::act::chain;
@@ -37,7 +38,8 @@ use windlass_clock::{Clock, Moment};
 #[derive(Debug, Clone)]
 #[must_use = "an election does nothing until there is a candidate"]
 pub struct Election {
-    namespace: String,
+    /// That of the client, if it is not said.
+    namespace: Option<String>,
     name: String,
     identity: String,
     lasts: Duration,
@@ -48,8 +50,17 @@ pub struct Election {
 impl Election {
     /// The lease of this name in this namespace. One operator, one name.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        Self::within(Some(namespace.into()), name)
+    }
+
+    /// The lease of this name in the client's own namespace: that of the pod, where it runs in one.
+    pub fn here(name: impl Into<String>) -> Self {
+        Self::within(None, name)
+    }
+
+    pub(crate) fn within(namespace: Option<String>, name: impl Into<String>) -> Self {
         Self {
-            namespace: namespace.into(),
+            namespace,
             name: name.into(),
             identity: own_identity(),
             lasts: Duration::from_secs(15),
@@ -82,9 +93,11 @@ impl Election {
 
     /// Stands for election; nothing is sent yet.
     pub fn candidate(self, client: Client, clock: Clock) -> Candidate {
-        let leases = Leases::new(Api::namespaced(client, &self.namespace), &self.name, self.lasts);
+        let namespace = self.namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
+        let lease = format!("{namespace}/{}", self.name);
+        let leases = Leases::new(Api::namespaced(client, &namespace), &self.name, self.lasts);
         let leadership = Leadership::none(clock.clone());
-        Candidate { election: self, leases, clock, leadership, seen: None, told: None }
+        Candidate { election: self, lease, leases, clock, leadership, seen: None, told: None }
     }
 }
 
@@ -124,6 +137,8 @@ pub enum Lost {
 #[derive(Debug)]
 pub struct Candidate {
     election: Election,
+    /// `namespace/name`.
+    lease: String,
     leases: Leases,
     clock: Clock,
     leadership: Leadership,
@@ -136,6 +151,11 @@ impl Candidate {
     /// Whether it leads, now and later.
     pub fn leadership(&self) -> Leadership {
         self.leadership.clone()
+    }
+
+    /// Which lease: `namespace/name`.
+    pub fn lease(&self) -> &str {
+        &self.lease
     }
 
     /// The name it stands under.
@@ -212,6 +232,10 @@ impl Candidate {
         let holder = self.seen.as_ref().map(|seen| seen.holder.as_str());
         if let Some(other) = holder.filter(|holder| *holder != self.election.identity) {
             return Ok(Some(Lost::Taken { by: other.to_owned() }));
+        }
+        // Looking may have taken until now: a process that was stopped meanwhile must not write when it goes on.
+        if !self.leadership.leads() {
+            return Err("it was too late to renew".to_owned());
         }
         self.write(begun).await.map(|()| None)
     }

@@ -4,7 +4,10 @@
 //! now, each with its reason.
 
 mod action;
+mod asked;
 mod generated;
+mod healthy;
+mod intent;
 mod show;
 mod step;
 
@@ -14,12 +17,26 @@ pub use step::{Effect, Step};
 
 use crate::kind::{Kind, Object};
 use crate::reason::Reason;
+use intent::{drop_nulls, intent, strip};
 use serde::Serialize;
 use serde_json::Value;
 use std::time::Duration;
 use windlass_clock::Timestamp;
 
 /// What is to be done in one turn.
+///
+/// ```
+/// # use k8s_openapi::api::core::v1::ConfigMap;
+/// # use std::time::Duration;
+/// # use windlass::{Plan, Reason};
+/// let mut map = ConfigMap::default();
+/// map.metadata.name = Some("settings".into());
+/// let plan = Plan::complete()
+///     .apply(map, Reason::new("Configures", "the server reads it"))
+///     .wait(Reason::new("ServerStarts", "the server is not up yet"), Duration::from_secs(10))
+///     .status(serde_json::json!({ "phase": "Starting" }));
+/// assert!(!plan.is_complete() && plan.applied::<ConfigMap>("settings").is_some());
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[must_use = "a plan does nothing until it is returned to the controller"]
 pub struct Plan {
@@ -32,6 +49,13 @@ pub struct Plan {
 }
 
 /// What a plan waits for.
+///
+/// ```
+/// # use windlass::{Plan, Reason, Until};
+/// let plan = Plan::waiting(Reason::new("NoPods", "no pod is ready"));
+/// let wait = &plan.waits()[0];
+/// assert_eq!((wait.reason.name(), wait.until), ("NoPods", Until::Change));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Wait {
     /// What it waits for.
@@ -41,6 +65,12 @@ pub struct Wait {
 }
 
 /// What ends a wait.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use windlass::Until;
+/// assert_eq!(Until::from(Duration::from_secs(5)), Until::After(Duration::from_secs(5)));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Until {
@@ -65,6 +95,12 @@ impl From<Timestamp> for Until {
 }
 
 /// A condition that the plan sets, beside those that the library keeps.
+///
+/// ```
+/// # use windlass::{Plan, Reason};
+/// let plan = Plan::complete().condition("BackedUp", false, Reason::new("Never", "there is no backup"));
+/// assert_eq!((plan.stated()[0].of.as_str(), plan.stated()[0].holds), ("BackedUp", Some(false)));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Stated {
     /// The condition's type.
@@ -77,6 +113,12 @@ pub struct Stated {
 
 /// An event that the plan records, beside those of its steps. It is recorded when the turn writes something, so that
 /// an object at rest records none.
+///
+/// ```
+/// # use windlass::{Plan, Reason};
+/// let plan = Plan::complete().warning(Reason::new("Slow", "the last backup took an hour"));
+/// assert!(plan.notes()[0].warning);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Note {
     /// Whether it is a warning.
@@ -110,6 +152,19 @@ impl Plan {
     /// Makes an object be as given. Fields that it leaves out are left to others, or removed if they were ours.
     pub fn apply<K: Object>(mut self, object: K, reason: impl Into<Reason>) -> Self {
         let (kind, object) = (Kind::of::<K>(), intent(&object));
+        let effect = Effect::Apply { kind, object, initially: Vec::new() };
+        self.steps.push(Step { effect, reason: reason.into() });
+        self
+    }
+
+    /// As [`Plan::apply`], for an object of a kind that is not a type.
+    pub fn apply_of(mut self, kind: Kind, object: impl Serialize, reason: impl Into<Reason>) -> Self {
+        let mut object = serde_json::to_value(object).unwrap_or_default();
+        if let Some(fields) = object.as_object_mut() {
+            fields.insert("apiVersion".to_owned(), kind.api_version().into());
+            fields.insert("kind".to_owned(), kind.kind.clone().into());
+        }
+        strip(&mut object);
         let effect = Effect::Apply { kind, object, initially: Vec::new() };
         self.steps.push(Step { effect, reason: reason.into() });
         self
@@ -196,6 +251,19 @@ impl Plan {
         self
     }
 
+    /// As [`Plan::delete`], in another namespace than that of the object whose plan it is.
+    pub fn delete_in<K: Object>(
+        mut self,
+        namespace: impl Into<String>,
+        name: impl Into<String>,
+        reason: impl Into<Reason>,
+    ) -> Self {
+        let (kind, namespace) = (Kind::of::<K>(), Some(namespace.into()));
+        let effect = Effect::Delete { kind, namespace, name: name.into() };
+        self.steps.push(Step { effect, reason: reason.into() });
+        self
+    }
+
     /// Reports this status. A field `conditions` in it is kept by the library: see [`crate::conditions`].
     pub fn status(mut self, status: impl Serialize) -> Self {
         let mut status = serde_json::to_value(status).unwrap_or_default();
@@ -234,36 +302,6 @@ impl Plan {
         self
     }
 
-    /// Whether nothing is awaited.
-    pub fn is_complete(&self) -> bool {
-        self.waits.is_empty()
-    }
-
-    /// The steps, in order.
-    pub fn steps(&self) -> &[Step] {
-        &self.steps
-    }
-
-    /// What it waits for.
-    pub fn waits(&self) -> &[Wait] {
-        &self.waits
-    }
-
-    /// The status that it reports, as JSON.
-    pub fn reported(&self) -> Option<&Value> {
-        self.status.as_ref()
-    }
-
-    /// The conditions that it sets itself.
-    pub fn stated(&self) -> &[Stated] {
-        &self.conditions
-    }
-
-    /// The events that it records itself.
-    pub fn notes(&self) -> &[Note] {
-        &self.events
-    }
-
     /// When to look again, seen from `now`: the earliest end of a wait.
     pub fn due(&self, now: Timestamp) -> Option<Duration> {
         let waits = self.waits.iter().filter_map(|wait| match wait.until {
@@ -272,82 +310,6 @@ impl Plan {
             Until::At(time) => Some(Duration::try_from(time.duration_since(now)).unwrap_or_default()),
         });
         waits.chain(self.look_again).min()
-    }
-
-    /// The actions that it asks for.
-    pub fn actions(&self) -> impl Iterator<Item = &Action> {
-        self.steps.iter().filter_map(|step| match &step.effect {
-            Effect::Act(action) => Some(action),
-            _ => None,
-        })
-    }
-
-    /// The object that the plan applies, creates or claims under a name; for tests.
-    pub fn applied<K: Object>(&self, name: &str) -> Option<K> {
-        let kind = Kind::of::<K>();
-        self.steps.iter().find_map(|step| match &step.effect {
-            Effect::Apply { kind: of, object, .. }
-            | Effect::CreateOnce { kind: of, object, .. }
-            | Effect::Claim { kind: of, object }
-                if *of == kind && step.effect.name() == name =>
-            {
-                serde_json::from_value(object.clone()).ok()
-            }
-            _ => None,
-        })
-    }
-
-    /// Whether the plan deletes the object of that name; for tests.
-    pub fn deletes<K: Object>(&self, name: &str) -> bool {
-        let kind = Kind::of::<K>();
-        self.steps.iter().any(|step| {
-            matches!(&step.effect, Effect::Delete { .. })
-                && step.effect.kind() == Some(&kind)
-                && step.effect.name() == name
-        })
-    }
-
-    /// The reason of the step about this object; for tests.
-    pub fn reason_for<K: Object>(&self, name: &str) -> Option<&Reason> {
-        let kind = Kind::of::<K>();
-        let step =
-            self.steps.iter().find(|step| step.effect.kind() == Some(&kind) && step.effect.name() == name);
-        step.map(|step| &step.reason)
-    }
-
-    /// The status that it reports, typed; for tests.
-    pub fn reported_as<S: serde::de::DeserializeOwned>(&self) -> Option<S> {
-        serde_json::from_value(self.status.clone()?).ok()
-    }
-}
-
-/// The fields that a typed object means to set: what is `None` or left to the server is not there.
-fn intent<K: Object>(object: &K) -> Value {
-    let mut json = crate::cache::AnyObject::to_json(object);
-    drop_nulls(&mut json);
-    if let Some(meta) = json.get_mut("metadata").and_then(Value::as_object_mut) {
-        for of_the_server in
-            ["creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"]
-        {
-            meta.remove(of_the_server);
-        }
-    }
-    if let Some(fields) = json.as_object_mut() {
-        // Status has a door of its own.
-        fields.remove("status");
-    }
-    json
-}
-
-/// Removes nulls from objects: a type's `None` says nothing, where an applied null would claim the field.
-fn drop_nulls(value: &mut Value) {
-    match value {
-        Value::Object(fields) => {
-            fields.retain(|_, field| !field.is_null());
-            fields.values_mut().for_each(drop_nulls);
-        }
-        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
-        _ => {}
     }
 }
 

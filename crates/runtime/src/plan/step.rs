@@ -8,6 +8,14 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 /// One thing to do, with its reason.
+///
+/// ```
+/// # use k8s_openapi::api::core::v1::Secret;
+/// # use windlass::{Plan, Reason};
+/// let plan = Plan::complete().delete::<Secret>("old", Reason::new("Rotates", "a new one is in use"));
+/// let step = &plan.steps()[0];
+/// assert_eq!((step.effect.verb(), step.effect.name(), step.reason.name()), ("delete", "old", "Rotates"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Step {
     /// What to do.
@@ -58,6 +66,15 @@ pub enum Effect {
 }
 
 impl Effect {
+    /// Whether it cannot be carried out by the metadata alone of the object that is there.
+    pub(crate) fn needs_contents(&self) -> bool {
+        match self {
+            Self::Claim { .. } => true,
+            Self::Apply { initially, .. } => !initially.is_empty(),
+            Self::CreateOnce { .. } | Self::Act(_) | Self::Delete { .. } => false,
+        }
+    }
+
     /// The kind of the object it is about; an action is about none.
     pub fn kind(&self) -> Option<&Kind> {
         match self {

@@ -3,6 +3,14 @@
 use std::time::Duration;
 
 /// A delay that doubles with every failure in a row, up to a limit.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use windlass::queue::Backoff;
+/// let backoff = Backoff { first: Duration::from_secs(1), limit: Duration::from_secs(60) };
+/// let delays: Vec<u64> = (1..=8).map(|failures| backoff.delay(failures).as_secs()).collect();
+/// assert_eq!(delays, [1, 2, 4, 8, 16, 32, 60, 60]);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backoff {
     /// The delay after the first failure.

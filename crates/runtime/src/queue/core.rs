@@ -15,6 +15,15 @@ use std::time::Duration;
 use windlass_clock::Moment;
 
 /// How many keys are where.
+///
+/// ```
+/// # use windlass::queue::{Backoff, Priority, Queue};
+/// let queue = Queue::new(windlass::clock::Clock::real(), Backoff::default());
+/// queue.add("now", Priority::NORMAL);
+/// queue.retry("later");
+/// let depth = queue.depth();
+/// assert_eq!((depth.ready, depth.waiting), (vec![(Priority::NORMAL, 1)], 1));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Depth {
     /// Due, and waiting for a worker: highest priority first, priorities with none left out.
@@ -25,6 +34,15 @@ pub struct Depth {
     pub held: usize,
     /// With a worker.
     pub taken: usize,
+}
+
+/// What was done since the queue was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// Keys that were queued and had not been.
+    pub adds: u64,
+    /// Keys that were queued for later: after a failure, or for a time.
+    pub later: u64,
 }
 
 /// A key that was handed out, until [`Core::done`].
@@ -74,6 +92,7 @@ pub(super) struct Core<K> {
     due_times: DueTimes,
     held: usize,
     taken: usize,
+    tally: Tally,
     /// The latest moment seen: moments that callers read before they got here may be older.
     now: Moment,
 }
@@ -157,6 +176,7 @@ impl<K> Core<K> {
             due_times: DueTimes::new(),
             held: 0,
             taken: 0,
+            tally: Tally::default(),
             now: Moment::default(),
         }
     }
@@ -232,6 +252,10 @@ impl<K> Core<K> {
         }
     }
 
+    pub(super) fn tally(&self) -> Tally {
+        self.tally
+    }
+
     /// How long the first of any lane has been due.
     pub(super) fn oldest(&mut self, now: Moment) -> Option<Duration> {
         self.advance(now);
@@ -267,6 +291,7 @@ impl<K> Core<K> {
     fn queue(&mut self, slot: Slot, due: Moment, priority: Priority) {
         let now = self.now;
         let due = due.max(now);
+        self.tally.later += u64::from(due > now);
         let entry = self.entry(slot);
         let (before, place) = (entry.priority, entry.place);
         entry.priority = if place == Place::Out { priority } else { before.max(priority) };
@@ -279,6 +304,7 @@ impl<K> Core<K> {
                     entry.place = Place::Waiting;
                     self.due_times.push(slot, due);
                 }
+                self.tally.adds += 1;
             }
             Place::Waiting if due < entry.due => {
                 entry.due = due;

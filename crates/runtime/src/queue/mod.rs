@@ -21,6 +21,6 @@ mod model_tests;
 mod shell_tests;
 
 pub use backoff::Backoff;
-pub use core::Depth;
+pub use core::{Depth, Tally};
 pub use priority::Priority;
 pub use shell::{Queue, Taken};

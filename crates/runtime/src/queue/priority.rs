@@ -3,6 +3,16 @@
 /// Higher goes first. Between equals it is first come, first served.
 ///
 /// A lower priority can starve: it runs only when nothing of a higher one is ready.
+///
+/// ```
+/// # use windlass::queue::{Backoff, Priority, Queue};
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let queue = Queue::new(windlass::clock::Clock::real(), Backoff::default());
+/// queue.add("from the first list", Priority::LOW);
+/// queue.add("changed just now", Priority::NORMAL);
+/// assert_eq!(*queue.next().await.unwrap(), "changed just now");
+/// # });
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Priority(pub i8);
 

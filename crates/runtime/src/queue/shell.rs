@@ -5,7 +5,7 @@
 //! key or cancelled, it wakes another to keep time instead.
 
 use super::backoff::Backoff;
-use super::core::{Core, Depth, Handed};
+use super::core::{Core, Depth, Handed, Tally};
 use super::lanes::Slot;
 use super::priority::Priority;
 use parking_lot::Mutex;
@@ -159,6 +159,11 @@ impl<K: Clone + Eq + Hash + Send> Queue<K> {
         state.core.depth(now)
     }
 
+    /// What was done since the queue was made.
+    pub fn tally(&self) -> Tally {
+        self.0.state.lock().core.tally()
+    }
+
     /// How long the key that is next at its priority has been due, of all priorities the longest: if it grows, workers
     /// do not keep up.
     pub fn oldest(&self) -> Option<Duration> {
@@ -264,6 +269,19 @@ impl<K> Drop for Timekeeper<'_, K> {
 }
 
 /// A key that a worker has, and nobody else until this is dropped: at the end of its work, or in a panic.
+///
+/// ```
+/// # use windlass::queue::{Backoff, Priority, Queue};
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let queue = Queue::new(windlass::clock::Clock::real(), Backoff::default());
+/// queue.add("a", Priority::NORMAL);
+/// let taken = queue.next().await.unwrap();
+/// queue.add("a", Priority::NORMAL); // it changed meanwhile: nobody gets it yet
+/// assert!(futures::FutureExt::now_or_never(queue.next()).is_none());
+/// drop(taken);
+/// assert_eq!(*queue.next().await.unwrap(), "a");
+/// # });
+/// ```
 pub struct Taken<K> {
     key: K,
     slot: Slot,

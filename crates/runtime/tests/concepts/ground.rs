@@ -108,7 +108,7 @@ impl Ground {
         all.create(&PostParams::default(), &definition).await.unwrap();
     }
 
-    pub fn run<K: Object>(&self, controller: Controller<K>) -> Operator {
+    pub fn run<K: windlass::Cached>(&self, controller: Controller<K>) -> Operator {
         let manager = Manager::new(self.as_user(OPERATOR), self.clock.clone()).controller(controller);
         let stop = tokio_util::sync::CancellationToken::new();
         let stopped = stop.clone().cancelled_owned();

@@ -4,9 +4,14 @@
 
 mod action;
 mod claim;
+mod dynamic;
+mod elsewhere;
 mod fact;
 mod fields;
 mod ground;
+mod healthy;
+mod indexed;
+mod metadata;
 mod pause;
 mod references;
 mod turns;

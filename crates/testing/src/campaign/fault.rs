@@ -10,6 +10,15 @@ use windlass_apiserver::read::Hold;
 use windlass_clock::Clock;
 
 /// What befalls an operator at one of its writes.
+///
+/// ```
+/// use windlass_testing::campaign::Fault;
+/// use windlass_testing::sabotage::Break;
+///
+/// let anywhere = Fault::ALL.into_iter().filter(|fault| fault.is_by_client()).count();
+/// assert_eq!(anywhere, 5);
+/// assert_eq!(Fault::Break(Break::KillAfter).to_string(), "a crash after");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// Something that the operator's own client does to it: a crash, a lost request or answer, a conflict.

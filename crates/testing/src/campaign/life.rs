@@ -62,7 +62,7 @@ where
             let own = cluster.with_client(of_the_user.on(cluster.client()));
             (self.life)(own).await?;
             let orphans = fault.is_some_and(|(fault, _)| fault.may_orphan());
-            end(&cluster, &all, expected, orphans).await
+            self.end(&cluster, &all, expected, orphans).await
         };
         let state = tokio::select! {
             // First, so that it is in place before anyone asks for anything.
@@ -86,37 +86,43 @@ where
         };
         Ok((self.operator)(manager).run_until(std::future::pending()).await?)
     }
-}
 
-/// Waits until the operator is done, and looks at what is there.
-async fn end(
-    cluster: &TestCluster,
-    writers: &[&Sabotage],
-    expected: Option<&State>,
-    without_orphans: bool,
-) -> anyhow::Result<State> {
-    let look = || async {
-        let places: BTreeSet<Place> =
-            writers.iter().flat_map(|writer| writer.writes()).filter_map(|write| Place::of(&write)).collect();
-        let places = places.into_iter().chain(expected.into_iter().flat_map(State::places)).collect();
-        State::observe(cluster, &places, without_orphans).await
-    };
-    let Some(expected) = expected else {
-        silence(cluster, writers, LONG_SILENCE).await;
-        return look().await;
-    };
-    let as_expected =
-        cluster.until("the state is that of the undisturbed life", look, |state| state == expected);
-    if let Err(error) = as_expected.await {
-        let differences = difference::between(&expected.to_json(), &look().await?.to_json());
-        let why = error.to_string().lines().next().unwrap_or_default().to_owned();
-        bail!("{why}, which is what it should be like:\n  {}", differences.join("\n  "));
+    /// Waits until the operator is done, and looks at what is there.
+    async fn end(
+        &self,
+        cluster: &TestCluster,
+        writers: &[&Sabotage],
+        expected: Option<&State>,
+        without_orphans: bool,
+    ) -> anyhow::Result<State> {
+        let look = || async {
+            let places: BTreeSet<Place> = writers
+                .iter()
+                .flat_map(|writer| writer.writes())
+                .filter_map(|write| Place::of(&write))
+                .collect();
+            let places = places.into_iter().chain(expected.into_iter().flat_map(State::places)).collect();
+            State::observe(cluster, &places, without_orphans).await
+        };
+        let Some(expected) = expected else {
+            silence(cluster, writers, LONG_SILENCE).await;
+            return look().await;
+        };
+        let as_expected =
+            cluster.until_within(self.patience, "the state is that of the undisturbed life", look, |state| {
+                state == expected
+            });
+        if let Err(error) = as_expected.await {
+            let differences = difference::between(&expected.to_json(), &look().await?.to_json());
+            let why = error.to_string().lines().next().unwrap_or_default().to_owned();
+            bail!("{why}, which is what it should be like:\n  {}", differences.join("\n  "));
+        }
+        silence(cluster, writers, SILENCE).await;
+        let state = look().await?;
+        let differences = difference::between(&expected.to_json(), &state.to_json());
+        ensure!(state == *expected, "it did not stay that way:\n  {}", differences.join("\n  "));
+        Ok(state)
     }
-    silence(cluster, writers, SILENCE).await;
-    let state = look().await?;
-    let differences = difference::between(&expected.to_json(), &state.to_json());
-    ensure!(state == *expected, "it did not stay that way:\n  {}", differences.join("\n  "));
-    Ok(state)
 }
 
 async fn silence(cluster: &TestCluster, writers: &[&Sabotage], duration: Duration) {

@@ -43,9 +43,9 @@ mod place;
 mod state;
 
 pub use fault::Fault;
-pub use state::State;
 
 use crate::TestCluster;
+use crate::eventually::PATIENCE;
 use anyhow::{Context, ensure};
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -53,6 +53,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use life::Ended;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use windlass::Manager;
 
 /// Every fault at every write of the operator, on fresh embedded clusters. `kinds` are there before the operator starts.
@@ -75,6 +76,28 @@ where
 type World = Arc<dyn Fn() -> BoxFuture<'static, anyhow::Result<TestCluster>> + Send + Sync>;
 
 /// A campaign with choices: which faults, where, and what they may cost.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+/// use windlass::{Controller, Manager, Plan, Reason, Refusal, Seen};
+/// use windlass_testing::campaign::{Campaign, Fault};
+/// use windlass_testing::{TestCluster, config_map, secret};
+///
+/// fn decide(_: &ConfigMap, _: &Seen) -> Result<Plan, Refusal> {
+///     Ok(Plan::complete().apply(secret("made"), Reason::new("Needed", "it is needed")))
+/// }
+///
+/// # #[tokio::main]
+/// # async fn main() -> anyhow::Result<()> {
+/// let operator = |manager: Manager| {
+///     manager.namespace("default").controller(Controller::deciding(decide).owns::<Secret>())
+/// };
+/// let life = |cluster: TestCluster| async move { cluster.create(config_map("a")).await.map(drop) };
+/// let campaign = Campaign::new(operator, life).faults([Fault::EventsLate]).most_extra_changes(0);
+/// println!("{}", campaign.run().await?);
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a campaign does nothing until it is run"]
 pub struct Campaign<O, L> {
     operator: O,
@@ -83,6 +106,7 @@ pub struct Campaign<O, L> {
     faults: Vec<Fault>,
     world: World,
     at_once: usize,
+    patience: Duration,
     extra_changes: Option<usize>,
 }
 
@@ -122,6 +146,7 @@ where
             faults: Fault::ALL.to_vec(),
             world: Arc::new(|| Box::pin(async { Ok(TestCluster::start()) })),
             at_once: 6,
+            patience: PATIENCE,
             extra_changes: None,
         }
     }
@@ -152,6 +177,12 @@ where
     /// How many lives are lived at the same time.
     pub fn at_once(mut self, lives: usize) -> Self {
         self.at_once = lives.max(1);
+        self
+    }
+
+    /// For how long, by the machine's clock, the state may take to become that of the undisturbed life; by default 20 s.
+    pub fn within(mut self, patience: Duration) -> Self {
+        self.patience = patience;
         self
     }
 

@@ -1,5 +1,5 @@
 //! The state of the world in comparable form. What is taken out, and nothing else: identities, versions and times; what
-//! Secrets hold becomes "generated"; owners are named instead of numbered; the test's namespace is named alike.
+//! Secrets hold becomes "generated"; what the API gives a Service, "allocated"; owners are named instead of numbered; the test's namespace is named alike.
 
 use super::place::Place;
 use crate::TestCluster;
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Every object of some collections, normalised.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct State {
+pub(super) struct State {
     #[serde(skip)]
     places: BTreeSet<Place>,
     objects: BTreeMap<String, Vec<Value>>,
@@ -56,7 +56,7 @@ impl State {
     }
 
     /// The objects, by the path of their collection.
-    pub fn to_json(&self) -> Value {
+    pub(super) fn to_json(&self) -> Value {
         json!(self.objects)
     }
 }
@@ -100,6 +100,11 @@ fn walk(value: &mut Value, key: &str, here: &str) {
         Value::Object(fields) => {
             for name in ["uid", "resourceVersion"] {
                 fields.remove(name);
+            }
+            for name in ["clusterIP", "clusterIPs", "nodePort", "healthCheckNodePort"] {
+                if let Some(given) = fields.get_mut(name).filter(|given| **given != json!("None")) {
+                    *given = json!("{allocated}");
+                }
             }
             // A field set names an owner by its uid.
             if let Some(owner) = fields.keys().find(|name| name.starts_with(OWNER_KEY)).cloned()

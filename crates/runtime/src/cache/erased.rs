@@ -1,0 +1,98 @@
+//! A store whose type is forgotten: what observing and acting use.
+
+use super::intake::Unreadable;
+use super::object::AnyObject;
+use super::overlay::Stamp;
+use super::scope::Scope;
+use super::stats::Stats;
+use super::store::{Listener, Origin, Store};
+use crate::key::Key;
+use crate::kind::{Cached, Kind};
+use crate::relation::{Resolved, Select};
+use serde_json::Value;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// A [`Store`] whose type is forgotten.
+pub(crate) trait AnyStore: Send + Sync + std::fmt::Debug {
+    fn kind(&self) -> &Kind;
+    fn scope(&self) -> &Scope;
+    fn is_synced(&self) -> bool;
+    fn get(&self, key: &Key) -> Option<Arc<dyn AnyObject>>;
+    fn stamp(&self, key: &Key) -> Option<Stamp>;
+    fn owned_by(&self, uid: &str) -> Vec<Arc<dyn AnyObject>>;
+    fn select(&self, relation: &Resolved) -> Vec<Arc<dyn AnyObject>>;
+    fn wrote(&self, object: &Value, origin: Option<Origin>) -> Result<(Key, Stamp), Unreadable>;
+    fn wrote_gone(&self, key: &Key, last: &Stamp, origin: Option<Origin>);
+    fn listen(&self, listener: Listener);
+    fn index_labels(&self);
+    fn stats(&self) -> Stats;
+    fn subscribe_synced(&self) -> watch::Receiver<bool>;
+}
+
+fn erase<K: Cached>(object: Arc<K>) -> Arc<dyn AnyObject> {
+    object
+}
+
+impl<K: Cached> AnyStore for Store<K> {
+    fn kind(&self) -> &Kind {
+        Self::kind(self)
+    }
+
+    fn scope(&self) -> &Scope {
+        Self::scope(self)
+    }
+
+    fn is_synced(&self) -> bool {
+        *self.subscribe_synced().borrow()
+    }
+
+    fn get(&self, key: &Key) -> Option<Arc<dyn AnyObject>> {
+        Self::get(self, key).map(erase)
+    }
+
+    fn stamp(&self, key: &Key) -> Option<Stamp> {
+        Self::stamp(self, key)
+    }
+
+    fn owned_by(&self, uid: &str) -> Vec<Arc<dyn AnyObject>> {
+        Self::owned_by(self, uid).into_iter().map(erase).collect()
+    }
+
+    fn select(&self, relation: &Resolved) -> Vec<Arc<dyn AnyObject>> {
+        if let Select::Term(index, _) = &relation.select {
+            if !index.reads::<K>() {
+                let kind = self.kind();
+                tracing::error!(%kind, index = index.name(), "the index is for another type: nothing is found");
+                return Vec::new();
+            }
+            self.make_index(index);
+        }
+        let found = self.view.read().select(self.cluster(), relation);
+        found.into_iter().map(erase).collect()
+    }
+
+    fn wrote(&self, object: &Value, origin: Option<Origin>) -> Result<(Key, Stamp), Unreadable> {
+        Self::wrote(self, object, origin)
+    }
+
+    fn wrote_gone(&self, key: &Key, last: &Stamp, origin: Option<Origin>) {
+        Self::wrote_gone(self, key, last, origin);
+    }
+
+    fn listen(&self, listener: Listener) {
+        Self::listen(self, listener);
+    }
+
+    fn index_labels(&self) {
+        self.view.write().index_labels();
+    }
+
+    fn stats(&self) -> Stats {
+        Self::stats(self)
+    }
+
+    fn subscribe_synced(&self) -> watch::Receiver<bool> {
+        Self::subscribe_synced(self)
+    }
+}

@@ -1,0 +1,22 @@
+//! What every operator's binary answers besides running: what it is (`describe`), what a decision sees (`capture`), what it
+//! would do (`plan`), and what an object waits for (`why`). Here are the pure parts; the manager fetches what they need.
+
+mod describe;
+mod diff;
+mod plan;
+mod why;
+
+pub(crate) use describe::{Described, describe};
+pub(crate) use plan::plan;
+pub(crate) use why::{show as show_why, tell as tell_why};
+
+use crate::plan::Plan;
+use crate::reason::Refusal;
+
+/// A command could not be answered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Unanswered(pub String);
+
+/// What a controller would do; nothing where it does not decide purely, or has nothing to undo.
+pub(crate) type Decision = Option<Result<Plan, Refusal>>;

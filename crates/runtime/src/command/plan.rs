@@ -1,0 +1,104 @@
+//! What an operator would do, given a capture.
+
+use super::diff::changes;
+use super::{Decision, Unanswered};
+use crate::controller::Runnable;
+use crate::kind::Kind;
+use crate::plan::{Effect, Plan};
+use crate::seen::Seen;
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// Decides on a capture, as text or as JSON.
+pub(crate) fn plan(
+    captured: &str,
+    controllers: &[Box<dyn Runnable>],
+    as_json: bool,
+) -> Result<String, Unanswered> {
+    let captured: Value = serde_json::from_str(captured)
+        .map_err(|error| Unanswered(format!("no capture: it is no JSON: {error}")))?;
+    let object =
+        captured.get("object").ok_or_else(|| Unanswered("no capture: `object` is missing".into()))?;
+    let seen = captured.get("seen").ok_or_else(|| Unanswered("no capture: `seen` is missing".into()))?;
+    let seen = Seen::from_json(seen).map_err(|why| Unanswered(format!("no capture: {why}")))?;
+    let controller = find(&captured, object, controllers)?;
+    let kind = controller.described().kind;
+    let decision = controller.decided(object.clone(), &seen).map_err(Unanswered)?;
+    if as_json {
+        return Ok(format!("{:#}\n", to_json(controller.name(), &decision)));
+    }
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let place = match text("/metadata/namespace") {
+        "" => text("/metadata/name").to_owned(),
+        namespace => format!("{namespace}/{}", text("/metadata/name")),
+    };
+    let title = format!("{kind} {place}");
+    Ok(match decision {
+        None => {
+            format!("{title}: {} does not decide purely about it, so there is no plan\n", controller.name())
+        }
+        Some(Err(refusal)) => format!("{title}: refused\n  {}\n", refusal.reason()),
+        Some(Ok(plan)) => to_text(&title, &plan, &seen, text("/metadata/namespace")),
+    })
+}
+
+fn find<'a>(
+    captured: &Value,
+    object: &Value,
+    controllers: &'a [Box<dyn Runnable>],
+) -> Result<&'a dyn Runnable, Unanswered> {
+    let named = captured.get("controller").and_then(Value::as_str);
+    let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
+    let found = controllers.iter().find(|controller| match named {
+        Some(name) => controller.name() == name,
+        None => controller.described().kind.kind == kind,
+    });
+    found.map(|controller| &**controller).ok_or_else(|| {
+        let names: Vec<&str> = controllers.iter().map(|controller| controller.name()).collect();
+        let wanted = named.unwrap_or(kind);
+        Unanswered(format!(
+            "no controller is called {wanted:?}, or is for that kind: there are {}",
+            names.join(", ")
+        ))
+    })
+}
+
+fn to_json(controller: &str, decision: &Decision) -> Value {
+    match decision {
+        None => json!({ "controller": controller }),
+        Some(Ok(plan)) => json!({ "controller": controller, "complete": plan.is_complete(), "plan": plan }),
+        Some(Err(refusal)) => json!({ "controller": controller, "refusal": refusal.reason() }),
+    }
+}
+
+fn to_text(title: &str, plan: &Plan, seen: &Seen, home: &str) -> String {
+    let mut text = format!("{title}: {plan}\n");
+    for step in plan.steps() {
+        let (Some(kind), name) = (step.effect.kind(), step.effect.name()) else { continue };
+        let namespace = kind.namespaced.then(|| step.effect.namespace().unwrap_or(home));
+        let live = seen.json_of(kind, namespace, name);
+        // Writing to a text cannot fail.
+        let _ = writeln!(text, "{kind} {name}: {}", summary(&step.effect, kind, live.as_ref()));
+    }
+    text
+}
+
+fn summary(effect: &Effect, kind: &Kind, live: Option<&Value>) -> String {
+    match (effect, live) {
+        (Effect::Delete { .. }, None) | (Effect::CreateOnce { .. }, Some(_)) => "stays as it is".to_owned(),
+        (Effect::Delete { .. }, Some(_)) => "goes".to_owned(),
+        (
+            Effect::Apply { object, .. } | Effect::CreateOnce { object, .. } | Effect::Claim { object, .. },
+            live,
+        ) => {
+            let lines = changes(kind, object, live);
+            let verdict = match (live, lines.is_empty()) {
+                (None, _) => "is made",
+                (Some(_), true) => "stays as it is",
+                (Some(_), false) => "changes",
+            };
+            lines.iter().fold(verdict.to_owned(), |text, line| format!("{text}\n    {line}"))
+        }
+        (Effect::Act(_), _) => "is done".to_owned(),
+    }
+}

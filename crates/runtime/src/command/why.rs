@@ -1,0 +1,90 @@
+//! What an object waits for: from its conditions, and from what the running operator says.
+
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// As JSON. `told` is what the operator says of the object, or why it says nothing.
+pub(crate) fn tell(title: &str, object: &Value, told: &Result<Value, String>) -> Value {
+    let conditions = object.pointer("/status/conditions").cloned().unwrap_or_else(|| json!([]));
+    match told {
+        Ok(told) => json!({ "object": title, "conditions": conditions, "operator": told }),
+        Err(why) => json!({ "object": title, "conditions": conditions, "operatorSilent": why }),
+    }
+}
+
+/// For people.
+pub(crate) fn show(title: &str, object: &Value, told: &Result<Value, String>) -> String {
+    let mut text = format!("{title}\n");
+    let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
+    for condition in conditions.into_iter().flatten() {
+        let of = |name: &str| condition.get(name).and_then(Value::as_str).unwrap_or("?");
+        // Writing to a text cannot fail.
+        let _ = writeln!(
+            text,
+            "  {} is {} since {}: {}: {}",
+            of("type"),
+            of("status"),
+            of("lastTransitionTime"),
+            of("reason"),
+            of("message")
+        );
+    }
+    if conditions.is_none_or(Vec::is_empty) {
+        text.push_str("  no conditions are reported\n");
+    }
+    match told {
+        Err(why) => {
+            let _ = writeln!(text, "  the operator does not say more: {why}");
+        }
+        Ok(told) => {
+            for one in told.as_array().into_iter().flatten() {
+                let awaited = |name: &str| one.pointer(&format!("/awaited/{name}")).and_then(Value::as_str);
+                let controller = one.get("controller").and_then(Value::as_str).unwrap_or("?");
+                let Some(state) = awaited("state") else {
+                    let _ = writeln!(text, "  {controller}: nothing is awaited");
+                    continue;
+                };
+                let of = |name: &str| awaited(name).unwrap_or("?");
+                let next = match awaited("looksAgain") {
+                    Some(time) => format!("looks again at {time}, or when something changes"),
+                    None => "looks again when something changes".to_owned(),
+                };
+                let _ = writeln!(
+                    text,
+                    "  {controller}: {state} since {}: {}: {}; {next}",
+                    of("since"),
+                    of("reason"),
+                    of("message")
+                );
+            }
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_awaited_is_told_with_its_times() {
+        let object = json!({"status": {"conditions": [{"type": "Ready", "status": "False", "reason": "Starts",
+            "message": "it starts", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}});
+        let told = Ok(json!([
+            {"controller": "vault", "awaited": {"state": "waiting", "reason": "Starts", "message": "it starts",
+             "since": "2026-01-01T00:00:00Z", "looksAgain": "2026-01-01T00:01:00Z"}},
+            {"controller": "other", "awaited": null},
+        ]));
+        assert_eq!(
+            show("Vault shop/v", &object, &told),
+            "Vault shop/v\n  Ready is False since 2026-01-01T00:00:00Z: Starts: it starts\n  vault: waiting since \
+             2026-01-01T00:00:00Z: Starts: it starts; looks again at 2026-01-01T00:01:00Z, or when something changes\n  \
+             other: nothing is awaited\n"
+        );
+        let silent = show("Vault shop/v", &json!({}), &Err("not reached".into()));
+        assert_eq!(
+            silent,
+            "Vault shop/v\n  no conditions are reported\n  the operator does not say more: not reached\n"
+        );
+    }
+}

@@ -1,0 +1,78 @@
+//! Actions at work: run beside the turns by workers of their own, under their guards and in their time.
+
+use super::actions::{End, Id};
+use super::outside::Context;
+use super::running::{Running, panic_text};
+use crate::act::chain;
+use crate::key::Key;
+use crate::kind::Cached;
+use crate::plan::Action;
+use crate::queue::Priority;
+use futures::FutureExt;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+impl<K: Cached> Running<K> {
+    /// Runs what was asked for until stopped; then whatever runs is dropped where it is.
+    pub(super) async fn work_on_actions(self: Arc<Self>) {
+        while let Some(taken) = self.actions.queue.next().await {
+            let id: Id = Id::clone(&taken);
+            let Some(open) = self.actions.begin(&id, self.clock.now()) else { continue };
+            let ended = tokio::select! {
+                biased;
+                () = self.actions.stopped.cancelled() => return,
+                ended = self.run_action(&id.0, &open.uid, &open.action) => ended,
+            };
+            if let End::Failed(why) = &ended {
+                tracing::warn!(controller = %self.name, object = %id.0, action = open.action.name(), key = open.action.key(), "an action failed: {why}");
+            }
+            open.end(ended, self.clock.now());
+            if self.primary.get(&id.0).is_none() {
+                self.actions.forget(&id.0);
+            }
+            // Given back before the turn that may ask for it again.
+            drop(taken);
+            self.queue.add(id.0, Priority::NORMAL);
+        }
+    }
+
+    async fn run_action(&self, key: &Key, uid: &str, action: &Action) -> End {
+        let Some(what) = self.actions.known.get(action.name()) else {
+            return End::Failed("there is no such action".to_owned());
+        };
+        let object = match self.live_for(key, uid, action).await {
+            Ok(object) => object,
+            Err(ended) => return ended,
+        };
+        let context =
+            Context { client: self.hand.client().clone(), clock: self.clock.clone(), key: key.clone() };
+        let run =
+            AssertUnwindSafe(async { what(object, action.args().clone(), context).await }).catch_unwind();
+        match self.clock.timeout(action.limit(), run).await {
+            Ok(Ok(Ok(said))) => End::Done(said),
+            Ok(Ok(Err(failure))) => End::Failed(failure.chain()),
+            Ok(Err(panic)) => End::Failed(format!("it panicked: {}", panic_text(&*panic))),
+            Err(_) => End::TimedOut,
+        }
+    }
+
+    /// The object as it is at this moment, if the action may still be done for it.
+    async fn live_for(&self, key: &Key, uid: &str, action: &Action) -> Result<Arc<K>, End> {
+        let live = self.hand.read(&self.kind, key).await.map_err(|error| End::Failed(chain(&error)))?;
+        let Some(live) = live else { return Err(End::Overtaken("the object is gone".to_owned())) };
+        let object: K = serde_json::from_value(live.clone())
+            .map_err(|error| End::Failed(format!("the object does not fit its type: {error}")))?;
+        let meta = object.meta();
+        if meta.uid.as_deref() != Some(uid) {
+            return Err(End::Overtaken("another object has the name now".to_owned()));
+        }
+        if let Some(why) = action.guards().iter().find_map(|guard| guard.broken(meta, &live)) {
+            return Err(End::Overtaken(why));
+        }
+        // Last, since it holds for so short a time.
+        if self.leadership.as_ref().is_some_and(|leadership| !leadership.leads()) {
+            return Err(End::Overtaken("another replica may be leading by now".to_owned()));
+        }
+        Ok(Arc::new(object))
+    }
+}

@@ -1,0 +1,87 @@
+//! Whether a controller can be run as it was described.
+
+use super::Controller;
+use crate::kind::Cached;
+
+/// A controller that cannot be run as it was described.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// Its name is no label value.
+    #[error("a controller cannot be named {0:?}: use lower-case letters, digits and dashes, 63 at most")]
+    Name(String),
+    /// Two controllers would write as one.
+    #[error("two controllers are named {0:?}: name one of them otherwise with .named")]
+    Twice(String),
+    /// It prunes a kind that it does not own.
+    #[error("controller {controller} prunes {kind} and does not own it: add .owns for it")]
+    PrunesUnowned {
+        /// Which controller.
+        controller: String,
+        /// Which kind.
+        kind: String,
+    },
+    /// It prunes a kind whose loss cannot be mended, and does not say that it means to.
+    #[error("controller {controller} prunes {kind}, which holds data: say .prunes_precious if you mean it")]
+    PrunesPrecious {
+        /// Which controller.
+        controller: String,
+        /// Which kind.
+        kind: String,
+    },
+}
+
+impl<K: Cached> Controller<K> {
+    /// Whether it can be run.
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        let name = self.name.as_bytes();
+        let edges =
+            name.first().is_some_and(|byte| *byte != b'-') && name.last().is_some_and(|byte| *byte != b'-');
+        if !edges || name.len() > 63 || !name.iter().all(|byte| inner(*byte)) {
+            return Err(ConfigError::Name(self.name.clone()));
+        }
+        for kind in &self.prunes {
+            let (controller, name) = (self.name.clone(), kind.kind.clone());
+            if self.owns.iter().all(|owned| owned.kind != *kind) {
+                return Err(ConfigError::PrunesUnowned { controller, kind: name });
+            }
+            if kind.is_precious() && !self.prunes_precious.contains(kind) {
+                return Err(ConfigError::PrunesPrecious { controller, kind: name });
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Plan;
+    use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+
+    fn controller() -> Controller<Pod> {
+        Controller::deciding(|_, _| Ok(Plan::complete()))
+    }
+
+    #[test]
+    fn a_controller_is_named_after_its_kind() {
+        assert_eq!(controller().name, "pod");
+        assert_eq!(controller().check(), Ok(()));
+    }
+
+    #[test]
+    fn a_name_that_no_label_can_hold_is_refused() {
+        for name in ["", "-a", "a-", "A", "a/b", &"x".repeat(64)] {
+            assert_eq!(controller().named(name).check(), Err(ConfigError::Name(name.into())));
+        }
+    }
+
+    #[test]
+    fn pruning_is_for_what_one_owns_and_secrets_are_asked_about_twice() {
+        assert!(matches!(controller().prunes::<ConfigMap>().check(), Err(ConfigError::PrunesUnowned { .. })));
+        assert_eq!(controller().owns::<ConfigMap>().prunes::<ConfigMap>().check(), Ok(()));
+        let careless = controller().owns::<Secret>().prunes::<Secret>();
+        assert!(matches!(careless.check(), Err(ConfigError::PrunesPrecious { .. })));
+        assert_eq!(controller().owns::<Secret>().prunes_precious::<Secret>().check(), Ok(()));
+    }
+}

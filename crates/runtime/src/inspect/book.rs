@@ -1,0 +1,137 @@
+//! Who waits, for what, since when and until when: kept for people who ask, and for nothing else.
+
+use crate::conditions::Standing;
+use crate::key::Key;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::time::Duration;
+use windlass_clock::{Clock, Timestamp};
+
+/// So many objects are kept; of more, nothing is told.
+const MOST: usize = 10_000;
+
+/// The objects of one controller that are not as declared.
+#[derive(Debug)]
+pub(crate) struct Book {
+    clock: Clock,
+    entries: Mutex<HashMap<Key, Entry>>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Entry {
+    state: &'static str,
+    reason: String,
+    message: String,
+    since: Timestamp,
+    looks_again: Option<Timestamp>,
+}
+
+impl Book {
+    pub(crate) fn new(clock: Clock) -> Self {
+        Self { clock, entries: Mutex::default() }
+    }
+
+    /// A turn ended with this, and looks again after so long unless something changes before.
+    pub(crate) fn stands(&self, key: &Key, standing: Standing<'_>, due: Option<Duration>) {
+        match standing {
+            Standing::Complete => self.forget(key),
+            Standing::Waiting(reason) => self.note(key, "waiting", reason.name(), reason.message(), due),
+            Standing::Refused(reason) => self.note(key, "refused", reason.name(), reason.message(), due),
+        }
+    }
+
+    /// A turn failed, and is tried again after so long; or not until something changes.
+    pub(crate) fn fails(&self, key: &Key, label: &str, why: &str, delay: Option<Duration>) {
+        self.note(key, "failing", label, why, delay);
+    }
+
+    /// Nothing is awaited any more.
+    pub(crate) fn forget(&self, key: &Key) {
+        let mut entries = self.entries.lock();
+        if !entries.is_empty() {
+            entries.remove(key);
+        }
+    }
+
+    fn note(&self, key: &Key, state: &'static str, reason: &str, message: &str, due: Option<Duration>) {
+        let now = self.clock.now();
+        let mut entries = self.entries.lock();
+        if entries.len() >= MOST && !entries.contains_key(key) {
+            return;
+        }
+        let before = entries.get(key).filter(|entry| entry.state == state && entry.reason == reason);
+        let entry = Entry {
+            state,
+            reason: reason.to_owned(),
+            message: message.to_owned(),
+            since: before.map_or(now, |entry| entry.since),
+            looks_again: due.and_then(|due| now.checked_add(due).ok()),
+        };
+        entries.insert(key.clone(), entry);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.lock().len()
+    }
+
+    /// What is awaited for one object.
+    pub(crate) fn of(&self, key: &Key) -> Option<Value> {
+        self.entries.lock().get(key).map(|entry| entry.show(key))
+    }
+
+    /// The longest awaited, `most` at most.
+    pub(crate) fn show(&self, most: usize) -> Vec<Value> {
+        let mut entries: Vec<(Key, Entry)> =
+            self.entries.lock().iter().map(|(key, entry)| (key.clone(), entry.clone())).collect();
+        entries.sort_by(|(one, a), (other, b)| a.since.cmp(&b.since).then_with(|| one.cmp(other)));
+        entries.iter().take(most).map(|(key, entry)| entry.show(key)).collect()
+    }
+}
+
+impl Entry {
+    fn show(&self, key: &Key) -> Value {
+        json!({
+            "object": key.to_string(),
+            "state": self.state,
+            "reason": self.reason,
+            "message": self.message,
+            "since": self.since.to_string(),
+            "looksAgain": self.looks_again.map(|time| time.to_string()),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reason::Reason;
+
+    #[test]
+    fn what_is_awaited_keeps_the_time_it_was_first_awaited() {
+        let (clock, driver) = Clock::driven("2026-01-01T00:00:00Z".parse().unwrap());
+        let book = Book::new(clock);
+        let key = Key::new("c".into(), Some("ns"), "a");
+        let reason = Reason::new("Starts", "it starts");
+        book.stands(&key, Standing::Waiting(&reason), Some(Duration::from_secs(5)));
+        driver.advance(Duration::from_secs(5));
+        book.stands(&key, Standing::Waiting(&reason), Some(Duration::from_secs(5)));
+        let shown = book.of(&key).unwrap();
+        assert_eq!(shown["since"], "2026-01-01T00:00:00Z");
+        assert_eq!(shown["looksAgain"], "2026-01-01T00:00:10Z");
+        book.fails(&key, "Conflict", "another wrote", Some(Duration::from_secs(1)));
+        assert_eq!(book.show(10)[0]["since"], "2026-01-01T00:00:05Z", "that is something else");
+        book.stands(&key, Standing::Complete, None);
+        assert_eq!((book.of(&key), book.len()), (None, 0));
+    }
+
+    #[test]
+    fn a_book_has_a_last_page() {
+        let (clock, _driver) = Clock::driven(Timestamp::UNIX_EPOCH);
+        let book = Book::new(clock);
+        for number in 0..MOST + 5 {
+            book.fails(&Key::new("c".into(), None, &number.to_string()), "E", "e", None);
+        }
+        assert_eq!((book.len(), book.show(3).len()), (MOST, 3));
+    }
+}

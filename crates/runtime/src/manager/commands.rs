@@ -1,0 +1,135 @@
+//! Answers the commands of an operator's binary: fetches what they need, and prints.
+
+use super::error::{Error, Result};
+use super::{Manager, program};
+use crate::act::{Schemas, chain};
+use crate::cache::Cache;
+use crate::command::{self, Described, Unanswered};
+use crate::config::{self, Command};
+use crate::controller::Ground;
+use crate::events::Desk;
+use crate::key::Key;
+use crate::kind::Kind;
+use crate::serve::Bind;
+use serde_json::Value;
+use std::io::Read;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+/// A capture that is larger is no capture.
+const LARGEST_CAPTURE: u64 = 256 << 20;
+/// What an operator says of one object is short.
+const LARGEST_ANSWER: u64 = 1 << 20;
+const ANSWERS_WITHIN: Duration = Duration::from_secs(3);
+
+impl Manager {
+    /// The answer to a command, as it is printed; nothing when it is to run.
+    pub(super) async fn answer(&mut self) -> Result<Option<String>> {
+        Ok(Some(match self.command.clone() {
+            Command::Run => return Ok(None),
+            Command::Help => config::help(&program()),
+            Command::Describe => {
+                let described: Vec<Described> = self.controllers.iter().map(|one| one.described()).collect();
+                format!("{:#}\n", command::describe(&program(), &self.namespaces, &described))
+            }
+            Command::Plan => {
+                let mut captured = String::new();
+                let read = std::io::stdin().lock().take(LARGEST_CAPTURE).read_to_string(&mut captured);
+                read.map_err(|error| Unanswered(format!("no capture on standard input: {error}")))?;
+                command::plan(&captured, &self.controllers, self.json)?
+            }
+            Command::Capture((kind, name)) => self.capture(&kind, &name).await?,
+            Command::Why((kind, name)) => self.why(&kind, &name).await?,
+        }))
+    }
+
+    /// What is watched is listed once, and a controller of the kind asked what it would see.
+    async fn capture(&mut self, kind: &str, name: &str) -> Result<String> {
+        let (described, client) = self.asked_about(kind).await?;
+        let key = self.key_of(&described.kind, &client, name);
+        let cache = Cache::new(self.cluster.clone(), self.scope());
+        let clock = self.clock.clone();
+        let schemas = Arc::new(Schemas::new(client.clone(), clock.clone()));
+        let ground = Ground { client, cache, clock, schemas, leadership: None };
+        let place = self.controllers.iter().position(|one| one.name() == described.name);
+        let Some(controller) = place.map(|place| self.controllers.swap_remove(place)) else {
+            return Err(Unanswered(format!("no controller is for {kind}")).into());
+        };
+        // Nothing is sent: it only watches.
+        let desk = Desk::new();
+        let started = controller.prepare(&ground, desk.recorder(described.name.as_str().into()));
+        let mut watches = JoinSet::new();
+        ground.cache.start(&ground.client, &ground.clock, &mut watches);
+        let synced = ground.clock.timeout(self.sync_within, ground.cache.synced()).await;
+        synced.map_err(|_| Error::NotSynced { kinds: ground.cache.unsynced(), after: self.sync_within })?;
+        let captured = started.captured(&key);
+        watches.shutdown().await;
+        let captured = captured.ok_or_else(|| Unanswered(format!("there is no {} {key}", described.kind)))?;
+        Ok(format!("{captured:#}\n"))
+    }
+
+    async fn why(&mut self, kind: &str, name: &str) -> Result<String> {
+        let (described, client) = self.asked_about(kind).await?;
+        let kind = &described.kind;
+        let key = self.key_of(kind, &client, name);
+        let path = format!("{}/{}", kind.collection_path(key.namespace()), key.name());
+        let request = http::Request::get(path).body(Vec::new());
+        let request = request.map_err(|_| Unanswered(format!("{name:?} is no name")))?;
+        let object: Value = client
+            .request(request)
+            .await
+            .map_err(|error| Unanswered(format!("{kind} {key} cannot be read: {}", chain(&error))))?;
+        let told = match self.metrics_at {
+            Bind::Off => Err("it serves no /debug".to_owned()),
+            Bind::At(address) => {
+                let asking = ask(address, kind, &key);
+                let told = self.clock.timeout(ANSWERS_WITHIN, asking).await;
+                told.unwrap_or_else(|late| Err(late.to_string()))
+                    .map_err(|why| format!("{why} (asked {address}, see --metrics-bind-address)"))
+            }
+        };
+        let title = format!("{kind} {key}");
+        Ok(match self.json {
+            true => format!("{:#}\n", command::tell_why(&title, &object, &told)),
+            false => command::show_why(&title, &object, &told),
+        })
+    }
+
+    /// The controller of a kind that a person named, and a client.
+    async fn asked_about(&mut self, kind: &str) -> Result<(Described, kube::Client)> {
+        let all: Vec<Described> = self.controllers.iter().map(|one| one.described()).collect();
+        let kinds = all.iter().map(|one| one.kind.kind.as_str()).collect::<Vec<_>>().join(", ");
+        let found = all.into_iter().find(|one| one.kind.is_called(kind));
+        let described =
+            found.ok_or_else(|| Unanswered(format!("this operator is not for {kind}; it is for {kinds}")))?;
+        let link = self.connection.clone().link().await?;
+        Ok((described, link.client(self.inspector.requests(), None)?))
+    }
+
+    /// `shop/orders`, or `orders` in the namespace that was said, or in the client's.
+    fn key_of(&self, kind: &Kind, client: &kube::Client, name: &str) -> Key {
+        let home = self.namespaces.first().map_or(client.default_namespace(), String::as_str);
+        let (namespace, name) = name.split_once('/').unwrap_or((home, name));
+        Key::new(self.cluster.clone(), kind.namespaced.then_some(namespace), name)
+    }
+}
+
+/// Asks a running operator about an object.
+async fn ask(address: SocketAddr, kind: &Kind, key: &Key) -> Result<Value, String> {
+    // Who serves on all interfaces is reached on the nearest.
+    let host = if address.ip().is_unspecified() { IpAddr::from(Ipv4Addr::LOCALHOST) } else { address.ip() };
+    let unreached = |error: std::io::Error| format!("no operator is reached: {error}");
+    let mut stream = TcpStream::connect((host, address.port())).await.map_err(unreached)?;
+    let namespace = key.namespace().map(|namespace| format!("&namespace={namespace}")).unwrap_or_default();
+    let path = format!("/debug?kind={}{namespace}&name={}", kind.plural, key.name());
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.map_err(unreached)?;
+    let mut answer = String::new();
+    stream.take(LARGEST_ANSWER).read_to_string(&mut answer).await.map_err(unreached)?;
+    let body = answer.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
+    serde_json::from_str(body).map_err(|_| "what answers is no operator".to_owned())
+}

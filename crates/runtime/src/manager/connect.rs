@@ -1,0 +1,75 @@
+//! The clients of a manager: its requests are counted, and those of one that is elected are guarded.
+
+use super::error::{Error, Result};
+use crate::election::{Guard, Leadership};
+use crate::metrics::Requests;
+use kube::client::{Body, ClientBuilder};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use std::path::PathBuf;
+use tower::{BoxError, Layer};
+
+/// Where the clients come from.
+#[derive(Clone)]
+pub(super) enum Connection {
+    Given(Client),
+    /// This kubeconfig, or else that of the environment, or the pod that it runs in.
+    Environment(Option<PathBuf>),
+}
+
+/// A way to the cluster.
+pub(super) enum Link {
+    Given(Client),
+    Config(Box<Config>),
+}
+
+impl Connection {
+    pub(super) async fn link(self) -> Result<Link> {
+        let path = match self {
+            Self::Given(client) => return Ok(Link::Given(client)),
+            Self::Environment(path) => path,
+        };
+        let config = match path {
+            None => Config::infer().await.map_err(no_cluster),
+            Some(path) => match Kubeconfig::read_from(path) {
+                Ok(kubeconfig) => {
+                    let chosen = KubeConfigOptions::default();
+                    Config::from_custom_kubeconfig(kubeconfig, &chosen).await.map_err(no_cluster)
+                }
+                Err(error) => Err(no_cluster(error)),
+            },
+        };
+        let mut config = config?;
+        // What kube sends again by itself, after seconds or minutes, nobody would ask whether we still lead. The queue
+        // tries again anyhow.
+        config.default_retry = false;
+        Ok(Link::Config(Box::new(config)))
+    }
+}
+
+impl Link {
+    /// A client whose requests are counted, and which starts no write while another one may lead.
+    pub(super) fn client(&self, requests: &Requests, leadership: Option<&Leadership>) -> Result<Client> {
+        let guard = Guard(leadership.cloned());
+        match self {
+            Self::Given(client) => {
+                let (client, namespace) = (client.clone(), client.default_namespace().to_owned());
+                let sending = tower::service_fn(move |request: http::Request<Body>| {
+                    let client = client.clone();
+                    async move { client.send(request).await.map_err(BoxError::from) }
+                });
+                let counted = requests.layer("given").layer(sending);
+                Ok(Client::new(guard.layer(counted), namespace))
+            }
+            Self::Config(config) => {
+                let host = config.cluster_url.authority().map_or("", |authority| authority.as_str());
+                let builder = ClientBuilder::try_from((**config).clone()).map_err(no_cluster)?;
+                Ok(builder.with_layer(&requests.layer(host)).with_layer(&guard).build())
+            }
+        }
+    }
+}
+
+fn no_cluster(error: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::NoCluster(Box::new(error))
+}

@@ -1,0 +1,72 @@
+//! Why a manager did not run, or stopped.
+
+use crate::command::Unanswered;
+use crate::config::Misread;
+use crate::controller::ConfigError;
+use crate::election::Lost;
+use crate::kind::Kind;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// The result of a manager.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a manager did not run, or stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No cluster is configured: neither a kubeconfig nor the environment of a pod.
+    #[error("no cluster to talk to")]
+    NoCluster(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A flag, a variable or a line of the configuration is not understood.
+    #[error(transparent)]
+    Misread(#[from] Misread),
+    /// A command of the binary could not be answered.
+    #[error(transparent)]
+    Unanswered(#[from] Unanswered),
+    /// Workers were set for a controller that there is not.
+    #[error("there is no controller {unknown:?} to set the concurrency of: there are {}", known.join(", "))]
+    NoController {
+        /// The name that was given.
+        unknown: String,
+        /// Those that there are.
+        known: Vec<String>,
+    },
+    /// A controller cannot be run as described.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Two tasks could not be told apart.
+    #[error("two tasks are named {0:?}: name one of them otherwise")]
+    TaskTwice(String),
+    /// The server for metrics or for probes could not start.
+    #[error("cannot serve at {address}; choose another address, or 0 for none")]
+    NotServed {
+        /// Where it was to be.
+        address: SocketAddr,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Some kinds could not be listed in time: they do not exist, or must not be read.
+    #[error("not listed after {after:?}: {}", kinds.iter().map(|kind| format!("{} ({})", kind.kind, kind.api_version())).collect::<Vec<_>>().join(", "))]
+    NotSynced {
+        /// Those kinds.
+        kinds: Vec<Kind>,
+        /// How long was waited.
+        after: Duration,
+    },
+    /// A watch broke down in a way that cannot happen; the process should start anew.
+    #[error("a watch broke down; nothing more can be seen from here")]
+    Broken,
+    /// Another replica leads now, or may; the process should start anew and stand by.
+    #[error("no longer leading")]
+    NotLeading(#[source] Lost),
+    /// Turns or tasks did not end in time when the manager was stopped, and were cut off.
+    #[error("stopped, but some work did not end within {within:?} and were cut off")]
+    CutOff {
+        /// How long was waited.
+        within: Duration,
+    },
+    /// It was asked to end a second time, and ended where it was.
+    #[error("asked to end twice: ended at once")]
+    Hurried,
+}

@@ -1,0 +1,271 @@
+//! A manager from start to end: servers, caches, election, work, and the way back in order.
+
+use super::Manager;
+use super::error::{Error, Result};
+use super::tasks::{self, Given, Task};
+use crate::act::Schemas;
+use crate::cache::Cache;
+use crate::controller::{ConfigError, Ground, Started};
+use crate::election::{Candidate, Lost};
+use crate::events::Desk;
+use crate::inspect::{Elected, Inside, Inspector};
+use crate::serve::Server;
+use std::collections::BTreeSet;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// The last events are worth a moment, and not more.
+const LAST_EVENTS: Duration = Duration::from_secs(2);
+
+impl Manager {
+    /// Runs until `shutdown` is ready, then lets turns and tasks end and leaves none behind. Dropping the returned future
+    /// stops everything where it is.
+    ///
+    /// # Errors
+    /// [`Error`] when it cannot start, or did not stop cleanly.
+    pub async fn run_until(self, shutdown: impl Future<Output = ()>) -> Result<()> {
+        let mut life = self.begin().await?;
+        let end = life.live(pin!(shutdown)).await;
+        life.end(end).await
+    }
+
+    /// Connects everything; the caches begin to fill, and the pages are served.
+    async fn begin(mut self) -> Result<Life> {
+        self.set_concurrency()?;
+        self.check()?;
+        let namespaces = self.scope();
+        let Self { inspector, clock, .. } = self;
+        let link = self.connection.link().await?;
+        let requests = inspector.requests();
+        let candidate = match self.election {
+            Some(election) => Some(election.candidate(link.client(requests, None)?, clock.clone())),
+            None => None,
+        };
+        let leadership = candidate.as_ref().map(Candidate::leadership);
+        let client = link.client(requests, leadership.as_ref())?;
+        let (mut watches, mut events, mut servers) = (JoinSet::new(), JoinSet::new(), JoinSet::new());
+        let bound = Server::bind(self.metrics_at, self.health_at).await;
+        let bound = bound.map_err(|(address, source)| Error::NotServed { address, source })?;
+        inspector.serves(Server::served(&bound));
+        for server in bound {
+            servers.spawn(server.serve(inspector.clone(), clock.clone()));
+        }
+        let cache = Cache::new(self.cluster, namespaces);
+        let schemas = Arc::new(Schemas::new(client.clone(), clock.clone()));
+        let ground = Ground { client, cache, clock, schemas, leadership };
+        let desk = Desk::new();
+        let started: Vec<Arc<dyn Started>> = self
+            .controllers
+            .into_iter()
+            .map(|controller| {
+                let recorder = desk.recorder(controller.name().into());
+                controller.prepare(&ground, recorder)
+            })
+            .collect();
+        let election = candidate.as_ref().map(|candidate| Elected {
+            lease: candidate.lease().to_owned(),
+            identity: candidate.identity().to_owned(),
+            leadership: candidate.leadership(),
+        });
+        inspector.opened(Inside {
+            cache: ground.cache.clone(),
+            controllers: started.clone(),
+            election,
+            tasks: self.tasks.iter().map(|task| task.state.clone()).collect(),
+        });
+        ground.cache.start(&ground.client, &ground.clock, &mut watches);
+        events.spawn(desk.send(ground.client.clone(), ground.clock.clone()));
+        Ok(Life {
+            open: Open(inspector),
+            ground,
+            candidate,
+            leading: false,
+            stands_by_again: self.stands_by_again,
+            started,
+            tasks: self.tasks,
+            stopped: CancellationToken::new(),
+            sync_within: self.sync_within,
+            stop_within: self.stop_within,
+            workers: JoinSet::new(),
+            watches,
+            events,
+            servers,
+        })
+    }
+
+    /// What the settings say of controllers counts over what the program says.
+    fn set_concurrency(&mut self) -> Result<()> {
+        for (name, workers) in &self.concurrency {
+            match self.controllers.iter_mut().find(|controller| controller.name() == name) {
+                Some(controller) => controller.set_concurrency(*workers),
+                None => {
+                    let known = self.controllers.iter().map(|controller| controller.name().to_owned());
+                    return Err(Error::NoController { unknown: name.clone(), known: known.collect() });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> Result<()> {
+        let mut names = BTreeSet::new();
+        for controller in &self.controllers {
+            controller.check()?;
+            if !names.insert(controller.name().to_owned()) {
+                return Err(ConfigError::Twice(controller.name().to_owned()).into());
+            }
+        }
+        let mut names = BTreeSet::new();
+        match self.tasks.iter().find(|task| !names.insert(&task.name)) {
+            Some(twice) => Err(Error::TaskTwice(twice.name.clone())),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A manager that runs. Everything it started is in sets that it owns: when it is dropped, they end.
+struct Life {
+    open: Open,
+    ground: Ground,
+    candidate: Option<Candidate>,
+    /// Whether the lease was won, and is to be held until work has ended.
+    leading: bool,
+    stands_by_again: bool,
+    started: Vec<Arc<dyn Started>>,
+    tasks: Vec<Given>,
+    /// Tells tasks to end.
+    stopped: CancellationToken,
+    sync_within: Duration,
+    stop_within: Duration,
+    /// Turns, and tasks.
+    workers: JoinSet<()>,
+    watches: JoinSet<()>,
+    events: JoinSet<()>,
+    servers: JoinSet<()>,
+}
+
+impl Life {
+    /// Works until it is told to stop, or cannot go on.
+    async fn live(&mut self, mut shutdown: Pin<&mut impl Future<Output = ()>>) -> Result<()> {
+        let synced = self.ground.clock.timeout(self.sync_within, self.ground.cache.synced());
+        tokio::select! {
+            biased;
+            synced = synced => synced.map_err(|_| Error::NotSynced {
+                kinds: self.ground.cache.unsynced(),
+                after: self.sync_within,
+            })?,
+            () = &mut shutdown => return Ok(()),
+        }
+        let mut everywhere = JoinSet::new();
+        self.start_tasks(false, &mut everywhere);
+        let end = self.lead(shutdown).await;
+        self.stopped.cancel();
+        // From here on they are waited for with the rest.
+        self.workers.spawn(async move { join(&mut everywhere).await });
+        end
+    }
+
+    /// Leads, or works without an election; as often as it may.
+    async fn lead(&mut self, mut shutdown: Pin<&mut impl Future<Output = ()>>) -> Result<()> {
+        loop {
+            if let Some(candidate) = &mut self.candidate {
+                tokio::select! {
+                    biased;
+                    () = &mut shutdown => return Ok(()),
+                    _ = self.watches.join_next() => return Err(Error::Broken),
+                    () = candidate.campaign() => self.leading = true,
+                }
+            }
+            let mut workers = std::mem::take(&mut self.workers);
+            for controller in &self.started {
+                controller.work(&mut workers);
+            }
+            self.start_tasks(true, &mut workers);
+            self.workers = workers;
+            let lost = tokio::select! {
+                biased;
+                () = &mut shutdown => return Ok(()),
+                // A watch ends only by a panic; going on with a cache that stands still would be worse than stopping.
+                _ = self.watches.join_next() => return Err(Error::Broken),
+                lost = lost(self.candidate.as_mut()) => lost,
+            };
+            if !self.stands_by_again {
+                return Err(Error::NotLeading(lost));
+            }
+            tracing::warn!("standing by again: {lost}");
+            self.leading = false;
+            // Whatever they would still write is not sent.
+            self.workers.shutdown().await;
+            for controller in &self.started {
+                controller.look_at_all();
+            }
+        }
+    }
+
+    fn start_tasks(&self, leading: bool, into: &mut JoinSet<()>) {
+        for given in self.tasks.iter().filter(|given| given.leading == leading) {
+            let task = Task {
+                client: self.ground.client.clone(),
+                clock: self.ground.clock.clone(),
+                cache: self.ground.cache.clone(),
+                stopped: self.stopped.clone(),
+            };
+            into.spawn(tasks::keep(given.work.clone(), given.state.clone(), task));
+        }
+    }
+
+    /// Ends everything in order: work, pages, watches, events, lease.
+    async fn end(mut self, end: Result<()>) -> Result<()> {
+        for controller in &self.started {
+            controller.stop();
+        }
+        let (clock, within) = (self.ground.clock.clone(), self.stop_within);
+        let ended = match &end {
+            // Whatever they would still write is not sent.
+            Err(Error::NotLeading(_)) => Ok(()),
+            // The last writes of a leader need its lease, too.
+            _ => tokio::select! {
+                biased;
+                ended = clock.timeout(within, join(&mut self.workers)) => ended.map_err(|_| Error::CutOff { within }),
+                lost = lost(self.candidate.as_mut().filter(|_| self.leading)) => Err(Error::NotLeading(lost)),
+            },
+        };
+        self.workers.shutdown().await;
+        self.servers.shutdown().await;
+        drop(self.open);
+        drop(self.started);
+        // The listeners in its stores hold recorders no more once the controllers are gone.
+        drop(self.ground);
+        self.watches.shutdown().await;
+        let _ = clock.timeout(LAST_EVENTS, join(&mut self.events)).await;
+        self.events.shutdown().await;
+        if let Some(candidate) = self.candidate {
+            candidate.release().await;
+        }
+        end.and(ended)
+    }
+}
+
+/// Closes what can be looked into when the manager ends, however it does.
+struct Open(Inspector);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.closed();
+    }
+}
+
+/// Waits until the lease is lost; for ever where there is none.
+async fn lost(candidate: Option<&mut Candidate>) -> Lost {
+    match candidate {
+        Some(candidate) => candidate.hold().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn join(tasks: &mut JoinSet<()>) {
+    while tasks.join_next().await.is_some() {}
+}

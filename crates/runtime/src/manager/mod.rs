@@ -1,0 +1,311 @@
+//! Runs controllers on one cluster: caches first, then workers, until told to stop; and stops them cleanly.
+//!
+//! - `connect`: its clients
+//! - `commands`: what its binary answers besides running
+//! - `life`: from start to end
+//! - `tasks`: what runs beside the controllers
+//! - `signals`: how a process is asked to end
+
+mod commands;
+mod connect;
+mod error;
+mod life;
+mod signals;
+mod tasks;
+
+pub use error::{Error, Result};
+pub use tasks::Task;
+
+use crate::cache::Namespaces;
+use crate::command::Unanswered;
+use crate::config::{self, Asked, Command, Misread, Settings, Sources};
+use crate::controller::{Controller, Runnable};
+use crate::election::Election;
+use crate::inspect::{Inspector, TaskState};
+use crate::kind::Cached;
+use crate::logs;
+use crate::metrics::Page;
+use crate::serve::Bind;
+use connect::Connection;
+use kube::Client;
+use signals::Signals;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Duration;
+use tower::BoxError;
+use windlass_clock::Clock;
+
+/// Runs controllers on one cluster.
+#[must_use = "a manager does nothing until it is run"]
+pub struct Manager {
+    connection: Connection,
+    command: Command,
+    /// Whether commands print JSON.
+    json: bool,
+    clock: Clock,
+    cluster: Arc<str>,
+    namespaces: Vec<String>,
+    election: Option<Election>,
+    stands_by_again: bool,
+    controllers: Vec<Box<dyn Runnable>>,
+    /// Workers by controller, over what the controllers say.
+    concurrency: BTreeMap<String, usize>,
+    tasks: Vec<tasks::Given>,
+    inspector: Inspector,
+    metrics_at: Bind,
+    health_at: Bind,
+    sync_within: Duration,
+    stop_within: Duration,
+}
+
+impl Manager {
+    /// A manager on this client and this clock.
+    pub fn new(client: Client, clock: Clock) -> Self {
+        Self::on(Connection::Given(client), clock)
+    }
+
+    /// A manager as the process was told: by flags, the environment and a file, all listed by `--help`; see
+    /// [`config`](crate::config). It starts logging, and connects when it runs.
+    ///
+    /// # Errors
+    /// [`Error::Misread`] when something that was said is not understood.
+    pub fn from_env() -> Result<Self> {
+        let asked = config::read(&Sources::of_this_process(), |path| std::fs::read_to_string(path))?;
+        if asked.command == Command::Run {
+            let Settings { log_format, log_level, .. } = &asked.settings;
+            logs::init(*log_format, log_level)
+                .map_err(|what| Misread { place: "--log-level".to_owned(), what })?;
+        }
+        Ok(Self::asked(asked))
+    }
+
+    /// A manager with these settings, for a program that reads flags of its own. It connects when it runs.
+    pub fn configured(settings: Settings) -> Self {
+        Self::asked(Asked { command: Command::Run, settings })
+    }
+
+    fn asked(asked: Asked) -> Self {
+        let Asked { command, settings } = asked;
+        let mut manager = Self::on(Connection::Environment(settings.kubeconfig.clone()), Clock::real());
+        (manager.command, manager.json) = (command, settings.json);
+        manager.cluster = settings.cluster_id.as_str().into();
+        manager.namespaces = settings.namespaces.clone();
+        (manager.metrics_at, manager.health_at) = (settings.metrics, settings.health);
+        (manager.sync_within, manager.stop_within) = (settings.sync_within, settings.stop_within);
+        manager.stands_by_again = settings.stands_by_again;
+        manager.concurrency = settings.concurrency.clone();
+        if settings.leader_elect {
+            let name = settings.lease.clone().unwrap_or_else(program);
+            let election = Election::within(settings.lease_namespace.clone(), name);
+            manager.election =
+                Some(election.durations(settings.lease_lasts, settings.renew_within, settings.retry));
+        }
+        manager
+    }
+
+    fn scope(&self) -> Namespaces {
+        match self.namespaces.is_empty() {
+            true => Namespaces::All,
+            false => self.namespaces.clone().into(),
+        }
+    }
+
+    fn on(connection: Connection, clock: Clock) -> Self {
+        Self {
+            connection,
+            command: Command::Run,
+            json: false,
+            clock,
+            cluster: "local".into(),
+            namespaces: Vec::new(),
+            election: None,
+            stands_by_again: false,
+            controllers: Vec::new(),
+            concurrency: BTreeMap::new(),
+            tasks: Vec::new(),
+            inspector: Inspector::default(),
+            metrics_at: Bind::Off,
+            health_at: Bind::Off,
+            sync_within: Duration::from_secs(120),
+            stop_within: Duration::from_secs(30),
+        }
+    }
+
+    /// The cluster's id, which is in every key.
+    pub fn cluster(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.cluster = id.into();
+        self
+    }
+
+    /// Watches this namespace only; said again, this one too.
+    pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.namespaces.push(namespace.into());
+        self
+    }
+
+    /// Works only while it holds this lease. Until then it stands by with its caches full, and it gives the lease back when
+    /// it is stopped. Once it loses the lease it sends no more writes, and ends with [`Error::NotLeading`]: a new process is
+    /// sure to remember nothing. See [`Manager::stands_by_again`].
+    pub fn elected(mut self, election: Election) -> Self {
+        self.election = Some(election);
+        self
+    }
+
+    /// When it loses its lease, it cuts its work off and stands by again, with its caches full, instead of ending.
+    pub fn stands_by_again(mut self) -> Self {
+        self.stands_by_again = true;
+        self
+    }
+
+    /// Runs this beside the controllers, once the caches are full, and only on the replica that leads. It ends when it is
+    /// done; after an error or a panic it begins again, a little later each time, and nothing else is disturbed.
+    ///
+    /// ```
+    /// # use windlass::Manager;
+    /// # fn example(manager: Manager) -> Manager {
+    /// manager.task("greeter", |task| async move {
+    ///     task.stopped().await;
+    ///     Ok(())
+    /// })
+    /// # }
+    /// ```
+    pub fn task<F, W>(self, name: impl Into<String>, work: W) -> Self
+    where
+        W: Fn(Task) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<(), BoxError>> + Send + 'static,
+    {
+        self.with_task(name.into(), true, work)
+    }
+
+    /// As [`Manager::task`], on every replica, whether it leads or stands by. Its writes are not sent while it stands by.
+    pub fn task_everywhere<F, W>(self, name: impl Into<String>, work: W) -> Self
+    where
+        W: Fn(Task) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<(), BoxError>> + Send + 'static,
+    {
+        self.with_task(name.into(), false, work)
+    }
+
+    fn with_task<F, W>(mut self, name: String, leading: bool, work: W) -> Self
+    where
+        W: Fn(Task) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<(), BoxError>> + Send + 'static,
+    {
+        let state = Arc::new(TaskState::new(&name));
+        let work: tasks::Work = Arc::new(move |task| Box::pin(work(task)));
+        self.tasks.push(tasks::Given { name, work, leading, state });
+        self
+    }
+
+    /// Runs this controller too.
+    pub fn controller<K: Cached>(mut self, controller: Controller<K>) -> Self {
+        self.controllers.push(Box::new(controller));
+        self
+    }
+
+    /// Serves `/metrics` and `/debug` there while it runs. It has no lock: whoever reaches it may read it.
+    pub fn serve_metrics(mut self, at: Bind) -> Self {
+        self.metrics_at = at;
+        self
+    }
+
+    /// Serves `/healthz` and `/readyz` there while it runs.
+    pub fn serve_health(mut self, at: Bind) -> Self {
+        self.health_at = at;
+        self
+    }
+
+    /// Shows metrics of one's own on the page too.
+    ///
+    /// ```
+    /// # use windlass::{Manager, metrics::Type};
+    /// # fn example(manager: Manager) -> Manager {
+    /// manager.metrics(|page| {
+    ///     page.family("shop_open", Type::Gauge, "Whether the shop is open.").sample(&[], 1.0);
+    /// })
+    /// # }
+    /// ```
+    pub fn metrics(self, collector: impl Fn(&mut Page) + Send + Sync + 'static) -> Self {
+        self.inspector.collect(Box::new(collector));
+        self
+    }
+
+    /// A check that `/healthz` makes: when it fails for long, the process is to be started anew.
+    pub fn live_when(
+        self,
+        name: impl Into<String>,
+        check: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        self.inspector.check_live(name.into(), Box::new(check));
+        self
+    }
+
+    /// A check that `/readyz` makes, besides that every cache had its first list.
+    pub fn ready_when(
+        self,
+        name: impl Into<String>,
+        check: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        self.inspector.check_ready(name.into(), Box::new(check));
+        self
+    }
+
+    /// Looks into it while it runs: for a program that has an HTTP server of its own.
+    pub fn inspector(&self) -> Inspector {
+        self.inspector.clone()
+    }
+
+    /// How long the first lists may take.
+    pub fn sync_within(mut self, limit: Duration) -> Self {
+        self.sync_within = limit;
+        self
+    }
+
+    /// How long turns and tasks may take to end when it is stopped.
+    pub fn stop_within(mut self, limit: Duration) -> Self {
+        self.stop_within = limit;
+        self
+    }
+
+    /// Runs until the process is asked to end (Ctrl-C, or SIGTERM). Asked a second time, it ends at once. Where the command
+    /// line asks for something else (`describe`, `capture`, `plan`, `why`, `--help`), that is answered instead.
+    ///
+    /// # Errors
+    /// As [`Manager::run_until`].
+    pub async fn run(mut self) -> Result<()> {
+        if let Some(answer) = self.answer().await? {
+            return match std::io::stdout().write_all(answer.as_bytes()) {
+                // Whoever closed it has read enough.
+                Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                    Err(Unanswered(format!("the answer cannot be written: {error}")).into())
+                }
+                _ => Ok(()),
+            };
+        }
+        let signals = Signals::new();
+        let (first, second) = (signals.asked(1), signals.asked(2));
+        tokio::select! {
+            done = self.run_until(first) => done,
+            () = second => Err(Error::Hurried),
+            () = signals.listen() => Ok(()),
+        }
+    }
+}
+
+/// What this program is called.
+fn program() -> String {
+    let path = std::env::args_os().next().map(std::path::PathBuf::from);
+    let name = path.as_ref().and_then(|path| path.file_name()?.to_str());
+    name.unwrap_or("operator").to_owned()
+}
+
+impl std::fmt::Debug for Manager {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let controllers: Vec<&str> = self.controllers.iter().map(|controller| controller.name()).collect();
+        f.debug_struct("Manager")
+            .field("cluster", &self.cluster)
+            .field("controllers", &controllers)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,48 @@
+//! Relations by what is in other objects: an index of the operator's own leads there and back.
+
+use crate::ground::{Ground, Thing, map};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::ResourceExt;
+use serde_json::json;
+use windlass::cache::Index;
+use windlass::{Controller, Plan, Refusal, Relation, Seen};
+
+/// By the thing that a config map says it is for.
+const FOR: Index<ConfigMap> =
+    Index::new("for", |map| map.data.iter().filter_map(|data| data.get("for").cloned()).collect());
+
+fn decide(_: &Thing, seen: &Seen) -> Result<Plan, Refusal> {
+    let names = seen.names::<ConfigMap>()?.join(" ");
+    Ok(Plan::complete().status(json!({"phase": names})))
+}
+
+#[tokio::test]
+async fn who_is_related_by_an_index_is_seen_and_told() {
+    let ground = Ground::new().await;
+    for name in ["a", "b"] {
+        ground.thing(name, 1).await;
+    }
+    ground.here::<ConfigMap>().create(&Default::default(), &map("first", "for", "a")).await.unwrap();
+    let controller =
+        Controller::deciding(decide).sees::<ConfigMap>(|thing| Relation::indexed(FOR, thing.name_any()));
+    let _operator = ground.run(controller);
+    let sees = |thing: &'static str, names: &'static str| {
+        let ground = &ground;
+        async move {
+            ground
+                .until(&format!("{thing} sees {names:?}"), || async {
+                    let thing = ground.here::<Thing>().get(thing).await.unwrap();
+                    thing.status.and_then(|status| status.phase).as_deref() == Some(names)
+                })
+                .await;
+        }
+    };
+    sees("a", "first").await;
+    sees("b", "").await;
+    ground.here::<ConfigMap>().create(&Default::default(), &map("second", "for", "b")).await.unwrap();
+    sees("b", "second").await;
+    // From one to the other: both are told.
+    ground.merge::<ConfigMap>("first", json!({"data": {"for": "b"}})).await;
+    sees("a", "").await;
+    sees("b", "first second").await;
+}

@@ -1,0 +1,77 @@
+//! Children and others that are watched by their metadata alone.
+
+use crate::ground::{Ground, OPERATOR, Thing, Why, entry, map, of};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::core::PartialObjectMeta;
+use serde_json::json;
+use windlass::{Controller, Plan, Refusal, Relation, Seen};
+use windlass_apiserver::faults::{Act, Pattern, Which};
+
+type Partial = PartialObjectMeta<ConfigMap>;
+
+fn decide(thing: &Thing, seen: &Seen) -> Result<Plan, Refusal> {
+    let others = seen.names::<Partial>()?;
+    if thing.spec.about.is_some() {
+        seen.list::<ConfigMap>()?;
+    }
+    let child = map(of(thing, "size"), "is", thing.spec.size);
+    Ok(Plan::complete().apply(child, Why::Needed).status(json!({"phase": format!("{} seen", others.len())})))
+}
+
+fn controller() -> Controller<Thing> {
+    Controller::deciding(decide)
+        .owns::<Partial>()
+        .prunes::<ConfigMap>()
+        .sees::<Partial>(|_| Relation::labelled([("app", "seen")]))
+}
+
+#[tokio::test]
+async fn children_are_kept_as_declared_by_their_metadata_alone() {
+    let ground = Ground::new().await;
+    ground.thing("a", 1).await;
+    let operator = ground.run(controller());
+    let is = || async {
+        let child = ground.here::<ConfigMap>().get_opt("a-size").await.unwrap()?;
+        entry(&child, "is")
+    };
+    ground.until("it is made", || async { is().await.as_deref() == Some("1") }).await;
+    ground.resize("a", 2).await;
+    ground.until("it follows", || async { is().await.as_deref() == Some("2") }).await;
+    // Contents that another changes are not cached, and put right all the same.
+    ground.merge::<ConfigMap>("a-size", json!({"data": {"is": "9"}})).await;
+    ground.until("it is put right", || async { is().await.as_deref() == Some("2") }).await;
+    ground.until_silent().await;
+    operator.stop().await;
+
+    // Another operator reads what is there, and writes nothing.
+    let before = ground.writes().len();
+    let reads = Pattern::any().verbs(&["get"]).resource("configmaps").user(OPERATOR);
+    let reads = ground.api.faults().add(reads.then(Which::UpTo(0), Act::LoseRequest));
+    let operator = ground.run(controller());
+    ground.until("it looked", || async { ground.api.faults().matched(reads) == Some(1) }).await;
+    ground.until_silent().await;
+    assert_eq!(ground.writes()[before..], [] as [String; 0]);
+    assert_eq!(ground.api.faults().matched(reads), Some(1), "once for its version");
+    operator.stop().await;
+}
+
+#[tokio::test]
+async fn others_are_seen_by_their_metadata_and_not_as_if_they_were_empty() {
+    let ground = Ground::new().await;
+    ground.thing("a", 1).await;
+    let _operator = ground.run(controller());
+    ground.until_condition("a", "Ready", "True", "AsDeclared").await;
+    let mut other = map("other", "is", "any");
+    other.metadata.labels = Some([("app".to_owned(), "seen".to_owned())].into());
+    ground.here::<ConfigMap>().create(&Default::default(), &other).await.unwrap();
+    ground
+        .until("it is seen", || async {
+            let thing = ground.here::<Thing>().get("a").await.unwrap();
+            thing.status.and_then(|status| status.phase).as_deref() == Some("2 seen")
+        })
+        .await;
+    ground.merge::<Thing>("a", json!({"spec": {"about": "contents"}})).await;
+    ground.until_condition("a", "Ready", "False", "Unseen").await;
+    let message = ground.condition("a", "Ready").await.unwrap().message;
+    assert!(message.contains("only metadata is watched"), "{message}");
+}
