@@ -8,6 +8,7 @@ mod applying;
 mod bad_input;
 mod bad_objects;
 mod built_in;
+mod costs;
 mod crud;
 mod definition_watches;
 mod definitions;
@@ -82,6 +83,7 @@ pub fn behaviours() -> Vec<Behaviour> {
         keywords::behaviours(),
         applying::behaviours(),
         deleting::behaviours(),
+        costs::behaviours(),
         definition_watches::behaviours(),
         definitions::behaviours(),
         surface::behaviours(),

@@ -27,6 +27,7 @@ const KEPT: &[u64] = &[
     107, // a Service whose type changes
     125, // what a kind spells out though it is empty has no owner
     257, // an autoscaler's status read back from annotations
+    611, // an update of a Service that is gone, where its objects have another place
 ];
 
 fn main() -> ExitCode {

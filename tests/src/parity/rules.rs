@@ -24,6 +24,16 @@ const OBJECTS: &[(&str, &str, &str)] = &[
         "Secret",
         r#"{"type":"kubernetes.io/tls","stringData":{"tls.crt":"","tls.key":""}}"#,
     ),
+    (
+        "TLS with a key for a certificate",
+        "Secret",
+        r#"{"type":"kubernetes.io/tls","stringData":{"tls.crt":"-----BEGIN PRIVATE KEY-----\naGk=\n-----END PRIVATE KEY-----\n","tls.key":""}}"#,
+    ),
+    (
+        "TLS with something else for a certificate",
+        "Secret",
+        r#"{"type":"kubernetes.io/tls","stringData":{"tls.crt":"-----BEGIN A-----\naGk=\n-----END A-----\n-----BEGIN B-----\naGk=\n-----END B-----\n","tls.key":""}}"#,
+    ),
     ("basic auth without anything", "Secret", r#"{"type":"kubernetes.io/basic-auth"}"#),
     (
         "basic auth with a name",

@@ -5,6 +5,7 @@ pub(crate) mod convert;
 pub(crate) mod defaults;
 pub(crate) mod disabled;
 mod events;
+mod key_pair;
 mod pods;
 mod prepare;
 pub(crate) mod resources;

@@ -1,6 +1,6 @@
 //! The rows.
 
-use super::{checks, events, pods, prepare, services, shown, validate, warnings, workloads};
+use super::{checks, events, key_pair, pods, prepare, services, shown, validate, warnings, workloads};
 use crate::admission;
 use crate::crd;
 use crate::flow::Operation;
@@ -193,6 +193,7 @@ static TABLE: &[Rules] = &[
     Rules {
         plural: "secrets",
         selectable: &[("type", &["type"])],
+        warn: key_pair::warnings,
         default: checks::default_secret,
         prepare_update: checks::prepare_secret_update,
         validate: checks::secret,

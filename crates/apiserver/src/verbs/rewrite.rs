@@ -7,6 +7,7 @@ use crate::crd::lifecycle;
 use crate::flow::{Operation, admit, commit, decode, mutate, prepare, validate};
 use crate::kinds::{child, text};
 use crate::query::causes;
+use crate::resource::Resource;
 use crate::status::{MODIFIED, Status};
 use crate::store::{CommitError, Entry};
 use serde_json::{Value, json};
@@ -127,7 +128,7 @@ fn check_version(operation: &Operation<'_>, new: &mut Value, entry: &Entry) -> R
 
 fn wrong_uid(operation: &Operation<'_>, wanted: &str, found: &str) -> Status {
     let (resource, name) = (&operation.resource, operation.name.as_str());
-    let group = if resource.custom { format!("{}/", resource.group) } else { String::new() };
+    let kept = kept_at(resource);
     let place = match operation.namespace.as_str() {
         "" => name.to_owned(),
         namespace => format!("{namespace}/{name}"),
@@ -135,11 +136,24 @@ fn wrong_uid(operation: &Operation<'_>, wanted: &str, found: &str) -> Status {
     // A rehearsal does not get as far as the place where things are.
     let root = if operation.options.dry_run { "" } else { "/registry" };
     let why = format!(
-        "StorageError: invalid object, Code: 4, Key: {root}/{group}{}/{place}, ResourceVersion: 0, \
-         AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}",
-        resource.plural
+        "StorageError: invalid object, Code: 4, Key: {root}/{kept}/{place}, ResourceVersion: 0, \
+         AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
     );
     Status::conflict(resource.named(), name, &why)
+}
+
+/// Where the reference keeps the objects of a resource: some names are older than the API.
+fn kept_at(resource: &Resource) -> String {
+    match (resource.group.as_str(), resource.plural.as_str()) {
+        ("", "services") => "services/specs".to_owned(),
+        ("", "endpoints") => "services/endpoints".to_owned(),
+        ("", "replicationcontrollers") => "controllers".to_owned(),
+        ("", "nodes") => "minions".to_owned(),
+        ("networking.k8s.io", "ingresses") => "ingress".to_owned(),
+        (group @ ("apiextensions.k8s.io" | "apiregistration.k8s.io"), plural) => format!("{group}/{plural}"),
+        (group, plural) if resource.custom => format!("{group}/{plural}"),
+        (_, plural) => plural.to_owned(),
+    }
 }
 
 /// Does this update take away the last thing that kept a deleted object?

@@ -59,8 +59,8 @@ async fn bodies_that_stop_half_way_hold_nobody_up() {
     target.others_are_served("beside-halves").await;
     let held = target.memory().saturating_sub(before) / 1_000_000;
     println!("{held} MB for {SLOW} halves of a megabyte");
-    // What came is there, once.
-    assert!(held < 50 + HELD, "{held} MB");
+    // What came is there, in buffers that double as they grow.
+    assert!(held < 100 + HELD, "{held} MB");
     drop(halves);
     target.others_are_served("after-halves").await;
 }

@@ -42,14 +42,21 @@ impl Shape for Type {
     }
 }
 
-/// One message, which has itself as a field.
-pub struct Table(Vec<Field<Type>>);
+/// A message which has itself as a field, and one whose fields it has as its own.
+pub struct Table {
+    all: Vec<Field<Type>>,
+    part: Vec<Field<Type>>,
+}
 
 impl Messages for Table {
     type Shape = Type;
 
     fn fields(&self, message: &str) -> Option<&[Field<Type>]> {
-        (message == "All").then_some(&self.0)
+        match message {
+            "All" => Some(&self.all),
+            "Part" => Some(&self.part),
+            _ => None,
+        }
     }
 
     fn schema(&self) -> &str {
@@ -83,6 +90,18 @@ pub fn table() -> Table {
         .chain(kinds().map(|kind| Type::List(Box::new(Type::Is(kind)))))
         .chain(kinds().map(|kind| Type::Map(Box::new(Type::Is(kind)))))
         .chain([Type::Map(Box::new(Type::List(Box::new(Type::Is(Kind::Text)))))]);
-    let field = |(number, shape)| Field { number, name: format!("f{number}"), inline: number == 14, wrapped: false, shape };
-    Table((1..).zip(shapes).map(field).collect())
+    let field = |name: &str, number, shape| Field {
+        number,
+        name: format!("{name}{number}"),
+        inline: false,
+        wrapped: false,
+        shape,
+    };
+    let mut all: Vec<_> = (1..).zip(shapes).map(|(number, shape)| field("f", number, shape)).collect();
+    let inline = field("i", 100, Type::Is(Kind::Message("Part")));
+    all.push(Field { inline: true, ..inline });
+    // What is inlined cannot have itself inside.
+    let part = [Kind::Text, Kind::Message("All")].map(Type::Is);
+    let part = (1..).zip(part).map(|(number, shape)| field("p", number, shape)).collect();
+    Table { all, part }
 }

@@ -135,6 +135,13 @@ impl Expr {
         }
     }
 
+    pub(super) fn as_int(&self) -> Option<i64> {
+        match &self.kind {
+            Kind::Literal(Literal::Int(number)) => Some(*number),
+            _ => None,
+        }
+    }
+
     /// Is the variable named anywhere, where no macro hides it?
     pub(super) fn names(&self, variable: &str) -> bool {
         match &self.kind {

@@ -1,6 +1,7 @@
 //! Does an expression fit the types of its variables? What does not is complained about in the words of cel-go.
 
 use super::ast::{Call, Expr, Fold, Kind, Literal, Select, Shape};
+use super::estimate::Types;
 use super::signature::{Function, function};
 use super::types::{Known, ObjectType, Type, less_specific};
 use super::{Complaint, Complaints, escape};
@@ -12,15 +13,22 @@ const MOST_COMPLAINTS: usize = 100;
 /// The type of the expression, given those of its variables.
 pub(super) fn check(expression: &Expr, variables: &[(&str, Type)]) -> Result<Checked, Complaints> {
     let scope = variables.iter().map(|(name, found)| ((*name).to_owned(), found.clone())).collect();
-    let mut checker =
-        Checker { scope, known: Known::default(), complaints: Vec::new(), exempt: 0, broken: None };
+    let mut checker = Checker {
+        scope,
+        known: Known::default(),
+        complaints: Vec::new(),
+        exempt: 0,
+        broken: None,
+        types: Types::new(),
+    };
     let found = checker.check(expression);
     let found = checker.known.resolve(&found, true);
-    if checker.complaints.is_empty() {
-        Ok(Checked { found, broken: checker.broken })
-    } else {
-        Err(Complaints(checker.complaints))
+    if !checker.complaints.is_empty() {
+        return Err(Complaints(checker.complaints));
     }
+    let types = std::mem::take(&mut checker.types).into_iter();
+    let types = types.map(|(place, found)| (place, checker.known.resolve(&found, true))).collect();
+    Ok(Checked { found, broken: checker.broken, types })
 }
 
 /// An expression that is in order.
@@ -29,6 +37,8 @@ pub(super) struct Checked {
     pub found: Type,
     /// Why no program can be made of it all the same.
     pub broken: Option<String>,
+    /// The types of its parts.
+    pub types: Types,
 }
 
 struct Checker {
@@ -39,6 +49,7 @@ struct Checker {
     exempt: usize,
     /// Why no program can be made of what is otherwise in order.
     broken: Option<String>,
+    types: Types,
 }
 
 impl Checker {
@@ -58,6 +69,12 @@ impl Checker {
     }
 
     fn check(&mut self, expr: &Expr) -> Type {
+        let found = self.found(expr);
+        self.types.insert(std::ptr::from_ref(expr).addr(), found.clone());
+        found
+    }
+
+    fn found(&mut self, expr: &Expr) -> Type {
         match &expr.kind {
             Kind::Literal(literal) => match literal {
                 Literal::Null => Type::Null,

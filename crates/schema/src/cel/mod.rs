@@ -10,11 +10,14 @@ mod data;
 mod declared;
 mod equal;
 mod escape;
+mod estimate;
+mod estimate_calls;
 mod evaluate;
 mod lex;
 mod library;
 mod parse;
 mod signature;
+mod size;
 mod types;
 mod value;
 
@@ -24,6 +27,7 @@ pub(crate) use value::{Class, Failure};
 use crate::schema::Schema;
 use evaluate::Evaluator;
 use serde_json::Value as Json;
+use size::Bounds;
 use std::fmt::Write;
 use types::Type;
 use value::{Meter, Value};
@@ -36,6 +40,7 @@ pub(crate) const MOST_COST: u64 = 1_000_000;
 pub(crate) struct Program {
     expression: ast::Expr,
     uses_old: bool,
+    estimate: u64,
 }
 
 /// What an expression must evaluate to.
@@ -66,14 +71,23 @@ pub(crate) struct Seen<'a> {
     pub old: Option<&'a Json>,
 }
 
-/// The types that a schema declares.
+/// The types and sizes that a schema declares.
 #[derive(Debug)]
-pub(crate) struct Declared(Type);
+pub(crate) struct Declared {
+    this: Type,
+    bounds: Bounds,
+}
 
 impl Declared {
     /// What `schema` declares for `self`; none if expressions see nothing of it.
     pub(crate) fn of(schema: &Schema) -> Option<Self> {
-        declared::declare(schema, "selfType").map(Self)
+        let this = declared::declare(schema, "selfType")?;
+        Some(Self { this, bounds: Bounds::of(schema)? })
+    }
+
+    /// How often it can be there in a request, if nothing around it says how often.
+    pub(crate) fn most_often(&self) -> u64 {
+        self.bounds.most_often()
     }
 }
 
@@ -88,7 +102,7 @@ impl Program {
         let characters: Vec<char> = source.chars().collect();
         let refused = |complaints: Complaints| Refusal::Compilation(complaints.shown(&characters));
         let expression = parse::parse(&characters).map_err(refused)?;
-        let this = declared.0.clone();
+        let this = declared.this.clone();
         let old = if optional_old { Type::Optional(this.clone().into()) } else { this.clone() };
         let checked = check::check(&expression, &[("self", this), ("oldSelf", old)]).map_err(refused)?;
         let fits = match wanted {
@@ -99,8 +113,16 @@ impl Program {
         match checked.broken {
             _ if !fits => Err(Refusal::OtherType),
             Some(why) => Err(Refusal::Instantiation(why)),
-            None => Ok(Self { expression, uses_old }),
+            None => {
+                let estimate = estimate::most(&expression, &checked.types, &declared.bounds);
+                Ok(Self { expression, uses_old, estimate })
+            }
         }
+    }
+
+    /// What it costs at most, as far as that can be told before it runs.
+    pub(crate) fn estimate(&self) -> u64 {
+        self.estimate
     }
 
     /// Does it look at what was before?

@@ -1,6 +1,7 @@
 //! Are the rules of a schema rules? Each is compiled against the types that its place declares.
 
 use super::compile::{message_program, optional_old, program, text};
+use super::costs::{self, Costs};
 use super::field_path;
 use crate::cel::{Declared, as_seen};
 use crate::field::{FieldError, Path};
@@ -64,29 +65,44 @@ fn shape_of(rule: &Value, schema: Option<&Schema>, path: &Path, errors: &mut Vec
     }
 }
 
-/// Compiles every rule of a schema that is otherwise in order, and tells of those that are none.
+/// Compiles every rule of a schema that is otherwise in order, and tells of those that are none or could cost too much.
 pub fn check(schema: &Schema, path: &Path) -> Vec<FieldError> {
-    let mut checker = Checker { errors: Vec::new() };
-    checker.node(&as_seen(schema, true), path, None);
+    let mut checker = Checker { errors: Vec::new(), costs: Costs::default() };
+    let once = Place { uncorrelated: None, most_often: Some(1) };
+    checker.node(&as_seen(schema, true), path, once);
+    checker.errors.extend(checker.costs.judge(path));
     checker.errors
 }
 
 struct Checker {
     errors: Vec<FieldError>,
+    costs: Costs,
+}
+
+/// What a schema is told by those around it.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    /// The list around it whose items have no old values.
+    uncorrelated: Option<&'a Path>,
+    /// How often what it describes can be there, if they say.
+    most_often: Option<u64>,
 }
 
 impl Checker {
-    /// `uncorrelated` is the list around it whose items have no old values.
-    fn node(&mut self, schema: &Schema, path: &Path, uncorrelated: Option<&Path>) {
+    fn node(&mut self, schema: &Schema, path: &Path, place: Place<'_>) {
+        let most_often = place.most_often.zip(costs::most_inside(schema));
+        let most_often = most_often.map(|(outside, inside)| outside.saturating_mul(inside));
+        let inside = Place { most_often, ..place };
         if let Some(Additional::Schema(values)) = &schema.additional {
-            self.node(values, &path.child("additionalProperties"), uncorrelated);
+            self.node(values, &path.child("additionalProperties"), inside);
         }
         for (name, property) in &schema.properties {
-            self.node(property, &path.child("properties").key(name), uncorrelated);
+            self.node(property, &path.child("properties").key(name), inside);
         }
         if let Some(items) = &schema.items {
             let list = (schema.list_type != Some(ListType::Map)).then_some(path);
-            self.node(items, &path.child("items"), uncorrelated.or(list));
+            let uncorrelated = place.uncorrelated.or(list);
+            self.node(items, &path.child("items"), Place { uncorrelated, ..inside });
         }
         if schema.validations.is_empty() {
             return;
@@ -98,27 +114,38 @@ impl Checker {
             return self.errors.push(FieldError::internal(&path, why));
         };
         for (index, rule) in schema.validations.iter().enumerate() {
-            self.rule(rule, &declared, &path.index(index), uncorrelated);
+            self.rule(rule, &declared, &path.index(index), place);
         }
     }
 
-    fn rule(&mut self, rule: &Value, declared: &Declared, path: &Path, uncorrelated: Option<&Path>) {
+    fn rule(&mut self, rule: &Value, declared: &Declared, path: &Path, place: Place<'_>) {
         let program = program(rule, Some(declared));
+        if let Ok(program) = &program {
+            let times = place.most_often.unwrap_or_else(|| declared.most_often());
+            let cost = program.estimate().saturating_mul(times);
+            self.errors.extend(self.costs.observe("rule", &path.child("rule"), cost));
+        }
         if let Err(why) = &program {
             self.errors.push(
                 FieldError::invalid(&path.child("rule"), rule.clone(), why.as_str()).showing(in_go(rule)),
             );
         }
         // The message is looked at only if there is a rule that it could be about.
-        if program.is_ok()
-            && let Some(Err(why)) = message_program(rule, Some(declared))
-        {
-            self.errors.push(
-                FieldError::invalid(&path.child("messageExpression"), rule.clone(), why).showing(in_go(rule)),
-            );
+        let message = if program.is_ok() { message_program(rule, Some(declared)) } else { None };
+        let path_of_message = path.child("messageExpression");
+        match message {
+            Some(Err(why)) => {
+                let error = FieldError::invalid(&path_of_message, rule.clone(), why);
+                self.errors.push(error.showing(in_go(rule)));
+            }
+            Some(Ok(program)) => {
+                let error = self.costs.observe("messageExpression", &path_of_message, program.estimate());
+                self.errors.extend(error);
+            }
+            None => {}
         }
         let uses_old = program.is_ok_and(|program| program.uses_old());
-        if uses_old && let Some(list) = uncorrelated {
+        if uses_old && let Some(list) = place.uncorrelated {
             let why =
                 format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {list}");
             self.errors.push(FieldError::invalid(&path.child("rule"), text(rule, "rule"), why));

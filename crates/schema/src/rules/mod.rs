@@ -2,11 +2,13 @@
 
 mod check;
 mod compile;
+mod costs;
 mod field_path;
 mod run;
 
 pub use check::check;
 pub(crate) use check::shape;
+pub use costs::is_of_one_estimate;
 pub use field_path::{Found, Refused, find as find_field};
 
 use crate::cel::Program;
