@@ -55,6 +55,11 @@ fn same_object(intent: &Value, live: &Value, owned: &Map<String, Value>) -> bool
     })
 }
 
+/// Whether a manager applied anything through a door.
+pub(super) fn applied_before(live: &Value, manager: &str, door: Door) -> bool {
+    own_entry(live, manager, door).is_some()
+}
+
 fn own_entry<'a>(live: &'a Value, manager: &str, door: Door) -> Option<&'a Map<String, Value>> {
     let entries = live.pointer("/metadata/managedFields")?.as_array()?;
     entries.iter().find(|entry| own_entry_of(entry, manager, door))?.get("fieldsV1")?.as_object()

@@ -13,6 +13,7 @@ mod memory;
 mod requests;
 mod schemas;
 
+use change::applied_before;
 pub use change::{Verdict, own_fields, would_change};
 pub(crate) use errors::chain;
 pub use errors::{ActError, Failed};
@@ -339,6 +340,10 @@ impl Hand {
     async fn is_so(&self, kind: &Kind, door: Door, intent: &Value, live: &Value) -> bool {
         if would_change(intent, live, &self.manager, door) == Verdict::Same {
             return true;
+        }
+        if !applied_before(live, &self.manager, door) {
+            // Applying makes the fields ours, whatever their values.
+            return false;
         }
         let Some(version) = self.shared.schemas.of(kind).await else { return false };
         let Some(schema) = version.schema(kind) else { return false };
