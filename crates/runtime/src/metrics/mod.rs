@@ -19,7 +19,7 @@ use crate::cache::Stats;
 use crate::controller::{BOUNDS, Counts};
 use crate::inspect::TaskState;
 use crate::kind::Kind;
-use crate::queue::{Depth, Tally};
+use crate::queue::{Depth, Priority, Tally};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,7 +93,8 @@ fn write_queues(page: &mut Page, controllers: &[Measured]) {
         "Objects that are due and wait for a worker, by priority.",
     );
     for Measured { name, depth: found, .. } in controllers {
-        if found.ready.is_empty() {
+        // There whether something waits or not: an absent series is no zero to an alert.
+        if found.ready.iter().all(|(priority, _)| *priority != Priority::NORMAL) {
             depth.sample(&[("name", name), ("controller", name), ("priority", "0")], 0.0);
         }
         for (priority, count) in &found.ready {

@@ -152,14 +152,17 @@ async fn a_guard_is_asked_when_the_action_starts() {
     let ground = Ground::new().await;
     let log = Log::default();
     let logs = log.clone();
+    let (open, gate) = tokio::sync::watch::channel(false);
     // One at a time: the second waits while the first runs, and its object changes meanwhile.
+    let long = Duration::from_secs(60);
     let controller =
-        Controller::deciding(|thing: &Thing, seen: &Seen| backup_of_each_size(thing, seen, QUICK))
-            .action("backup", move |thing: Arc<Thing>, args, context: windlass::Context| {
+        Controller::deciding(move |thing: &Thing, seen: &Seen| backup_of_each_size(thing, seen, long))
+            .action("backup", move |thing: Arc<Thing>, args, _| {
                 logs.says(format!("{} {args}", thing.name_any()));
+                let mut gate = gate.clone();
                 async move {
                     if thing.name_any() == "first" {
-                        context.clock().sleep(Duration::from_millis(400)).await;
+                        gate.wait_for(|open| *open).await?;
                     }
                     Ok(())
                 }
@@ -171,6 +174,7 @@ async fn a_guard_is_asked_when_the_action_starts() {
     ground.thing("second", 1).await;
     ground.until_condition("second", "Ready", "False", "Awaited").await;
     ground.resize("second", 2).await;
+    open.send(true).unwrap();
     until_phase(&ground, "second", "done null").await;
     assert_eq!(log.lines(), ["first 1", "second 2"], "what was asked for size 1 was not done");
 }
