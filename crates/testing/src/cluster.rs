@@ -266,13 +266,20 @@ impl TestCluster {
 
     /// Runs a controller, or whatever a function adds to the manager, until the handle stops or kills it, or is dropped.
     ///
-    /// ```no_run
+    /// ```
+    /// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    /// # use windlass::{Controller, Manager, Plan};
     /// # use windlass_testing::TestCluster;
-    /// # fn vaults() -> windlass::Controller<k8s_openapi::api::core::v1::ConfigMap> { unimplemented!() }
-    /// # fn tenants() -> windlass::Controller<k8s_openapi::api::core::v1::Secret> { unimplemented!() }
+    /// # fn vaults() -> Controller<ConfigMap> { Controller::deciding(|_, _| Ok(Plan::complete())) }
+    /// # fn tenants() -> Controller<Secret> { Controller::deciding(|_, _| Ok(Plan::complete())) }
+    /// # #[tokio::main]
+    /// # async fn main() -> anyhow::Result<()> {
     /// # let cluster = TestCluster::start();
     /// let one = cluster.run(vaults());
-    /// let both = cluster.run(|manager: windlass::Manager| manager.controller(vaults()).controller(tenants()));
+    /// let both = cluster.run(|manager: Manager| manager.controller(vaults()).controller(tenants()));
+    /// # one.stop().await?;
+    /// # both.stop().await
+    /// # }
     /// ```
     pub fn run(&self, operator: impl Operator) -> Running {
         self.run_manager(operator.on(self.manager()))

@@ -30,6 +30,15 @@ async fn good_ones_go_on(cluster: &TestCluster, manager: Manager) -> anyhow::Res
     operator.stop().await
 }
 
+/// What the bad object's turns come to while the good ones go on.
+fn tried_with_pauses(turns: usize) -> anyhow::Result<()> {
+    ensure!(
+        (2..=20).contains(&turns),
+        "it is tried again, with pauses that grow: {turns} turns in half a minute"
+    );
+    Ok(())
+}
+
 pub async fn panics(_: Target) -> anyhow::Result<()> {
     let cluster = TestCluster::start();
     let turns = Arc::new(AtomicUsize::new(0));
@@ -43,12 +52,7 @@ pub async fn panics(_: Target) -> anyhow::Result<()> {
     };
     let controller = Controller::deciding(decide).named("mirror").owns::<Secret>();
     good_ones_go_on(&cluster, cluster.manager().controller(controller)).await?;
-    let turns = turns.load(Ordering::Relaxed);
-    ensure!(
-        (2..=20).contains(&turns),
-        "it is tried again, with pauses that grow: {turns} turns in half a minute"
-    );
-    Ok(())
+    tried_with_pauses(turns.load(Ordering::Relaxed))
 }
 
 pub async fn fails_for_ever(_: Target) -> anyhow::Result<()> {
@@ -67,12 +71,7 @@ pub async fn fails_for_ever(_: Target) -> anyhow::Result<()> {
     };
     let controller = Controller::reconciling(reconcile).named("mirror").owns::<Secret>();
     good_ones_go_on(&cluster, cluster.manager().controller(controller)).await?;
-    let turns = turns.load(Ordering::Relaxed);
-    ensure!(
-        (2..=20).contains(&turns),
-        "it is tried again, with pauses that grow: {turns} turns in half a minute"
-    );
-    Ok(())
+    tried_with_pauses(turns.load(Ordering::Relaxed))
 }
 
 pub async fn hangs(_: Target) -> anyhow::Result<()> {
