@@ -59,7 +59,7 @@ impl Embedded {
 /// When no namespace can be made.
 pub async fn cluster(target: &Target) -> anyhow::Result<TestCluster> {
     match target.extra::<Embedded>() {
-        Some(_) => Ok(TestCluster::start()),
+        Some(_) => Ok(TestCluster::api_only()),
         None => TestCluster::reached_by(target.client()).await,
     }
 }
@@ -106,4 +106,29 @@ pub fn embedded_over_tcp() -> Ground {
 /// Every ground there is.
 pub fn all() -> [Ground; 3] {
     [embedded_in_process(), embedded_over_tcp(), Ground::reference()]
+}
+
+/// The embedded cluster with its controllers, a fresh one per test, in process and with its own time.
+pub fn embedded_cluster() -> Ground {
+    const NAME: &str = "embedded";
+    Ground::new(NAME, || async {
+        let cluster = TestCluster::start();
+        Ok(Target::new(NAME, cluster.client()).with(cluster))
+    })
+}
+
+/// The reference with its controllers.
+pub fn reference_cluster() -> Ground {
+    Ground::reference_cluster()
+}
+
+/// The cluster of one test on one of the two: a fresh one, or a new namespace of the reference.
+///
+/// # Errors
+/// When no namespace can be made.
+pub async fn whole_cluster(target: &Target) -> anyhow::Result<TestCluster> {
+    match target.extra::<TestCluster>() {
+        Some(cluster) => Ok(cluster.clone()),
+        None => TestCluster::reached_by(target.client()).await,
+    }
 }

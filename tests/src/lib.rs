@@ -20,3 +20,4 @@ pub mod proxy;
 pub mod sample;
 pub mod waiting;
 pub mod well_known;
+pub mod workloads;

@@ -61,6 +61,7 @@ pub mod queue;
 mod reason;
 mod relation;
 mod seen;
+mod selector;
 mod serve;
 
 pub use command::Unanswered;
@@ -78,5 +79,6 @@ pub use plan::{
 pub use reason::{Reason, Reasoned, Refusal};
 pub use relation::Relation;
 pub use seen::{Seen, Unseen};
+pub use selector::Selector;
 pub use serve::{Bind, NoAddress};
 pub use windlass_clock as clock;

@@ -3,6 +3,7 @@
 use crate::cache::{AnyIndex, AnyObject, Filed, Index};
 use crate::key::Key;
 use crate::kind::Cached;
+use crate::selector::Selector;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Which objects of another kind matter to one object. Watch, index and observation follow from it.
@@ -36,6 +37,7 @@ enum Within {
 pub(crate) enum Select {
     Names(BTreeSet<String>),
     Labels(BTreeMap<String, String>),
+    Selector(Selector),
     /// Those with a term in an index.
     Term(AnyIndex, String),
     All,
@@ -66,6 +68,20 @@ impl Relation {
         let labels: BTreeMap<_, _> =
             labels.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
         if labels.is_empty() { Self::nothing() } else { Self::new(Select::Labels(labels)) }
+    }
+
+    /// Those that a selector selects: with an empty one, all of them.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::apps::v1::ReplicaSet;
+    /// # use windlass::{Relation, Selector};
+    /// fn pods(set: &ReplicaSet) -> Relation {
+    ///     let selector = set.spec.as_ref().and_then(|spec| Selector::of(&spec.selector).ok());
+    ///     selector.map_or_else(Relation::nothing, Relation::selected)
+    /// }
+    /// ```
+    pub fn selected(selector: Selector) -> Self {
+        if selector.is_empty() { Self::all() } else { Self::new(Select::Selector(selector)) }
     }
 
     /// Those with this term in an index.
@@ -143,7 +159,7 @@ impl Resolved {
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         let names = match &self.select {
             Select::Names(names) => Some(names),
-            Select::Labels(_) | Select::Term(..) | Select::All => None,
+            Select::Labels(_) | Select::Selector(_) | Select::Term(..) | Select::All => None,
         };
         names.into_iter().flatten().map(String::as_str)
     }
@@ -157,6 +173,7 @@ impl Resolved {
             Select::Labels(wanted) => wanted
                 .iter()
                 .all(|(key, value)| face.labels.and_then(|labels| labels.get(key)) == Some(value)),
+            Select::Selector(selector) => selector.matches(face.labels),
             Select::Term(index, term) => index.terms(face.object).contains(term),
             Select::All => true,
         }
@@ -172,6 +189,12 @@ impl Resolved {
                 .take(1)
                 .map(|(key, value)| Peg::Label(namespace(), key.clone(), value.clone()))
                 .collect(),
+            Select::Selector(selector) => match selector.one_of() {
+                Some(labels) => labels
+                    .map(|(key, value)| Peg::Label(namespace(), key.to_owned(), value.to_owned()))
+                    .collect(),
+                None => vec![Peg::All(namespace())],
+            },
             Select::Term(index, term) => vec![Peg::Term(namespace(), index.name(), term.clone())],
             Select::All => vec![Peg::All(namespace())],
         }
@@ -255,6 +278,7 @@ impl ReverseIndex {
 mod tests {
     use super::*;
     use k8s_openapi::api::core::v1::ConfigMap;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
     const BY_DATA: Index<ConfigMap> =
         Index::new("data", |map| map.data.iter().flat_map(BTreeMap::keys).cloned().collect());
@@ -305,6 +329,28 @@ mod tests {
             ["all", "all-here"],
             "every label must be there"
         );
+    }
+
+    #[test]
+    fn an_object_finds_its_way_back_by_a_selector() {
+        let selected = |operator: &str, values: &[&str]| {
+            let term = LabelSelectorRequirement {
+                key: "app".into(),
+                operator: operator.into(),
+                values: Some(values.iter().map(ToString::to_string).collect()),
+            };
+            let selector = LabelSelector { match_labels: None, match_expressions: Some(vec![term]) };
+            Relation::selected(Selector::of(&selector).unwrap())
+        };
+        let index = index(&[
+            ("either", selected("In", &["x", "y"])),
+            ("neither", selected("NotIn", &["x", "y"])),
+            ("any", Relation::selected(Selector::of(&LabelSelector::default()).unwrap())),
+        ]);
+        assert_eq!(whom(&index, "here", "o", &[("app", "y")]), ["any", "either"]);
+        assert_eq!(whom(&index, "here", "o", &[("app", "z")]), ["any", "neither"]);
+        assert_eq!(whom(&index, "here", "o", &[]), ["any", "neither"]);
+        assert!(whom(&index, "there", "o", &[("app", "y")]).is_empty());
     }
 
     #[test]

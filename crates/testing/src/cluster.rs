@@ -13,13 +13,14 @@ use windlass::Manager;
 use windlass_apiserver::faults::Faults;
 use windlass_apiserver::{Config, Identity};
 use windlass_clock::{Clock, Timestamp};
+use windlass_cluster::{Cluster, Settings};
 
 /// The name by which the API knows the operators that [`TestCluster::run`] starts; rules of [`faults`](crate::faults) can ask
 /// for it.
 pub(crate) const OPERATOR: &str = "operator";
 
-/// A cluster for one test: the embedded Kubernetes API in process, new and empty, with its own time. Clones are the same
-/// cluster.
+/// A cluster for one test, in process: the embedded Kubernetes API with its controllers, new and empty, with its own time.
+/// Clones are the same cluster.
 ///
 /// ```
 /// use windlass_testing::{Data, TestCluster, config_map};
@@ -34,6 +35,8 @@ pub(crate) const OPERATOR: &str = "operator";
 #[derive(Clone)]
 pub struct TestCluster {
     api: Option<windlass_apiserver::Api>,
+    /// What runs on the API, if anything does.
+    whole: Option<Arc<Cluster>>,
     client: Client,
     time: Time,
     namespace: Arc<str>,
@@ -45,6 +48,24 @@ impl TestCluster {
     /// # Panics
     /// Outside of a tokio runtime, such as `#[tokio::test]` makes.
     pub fn start() -> Self {
+        Self::with(Time::driven()).whole()
+    }
+
+    /// A new one that is the API alone: nothing happens in it but what the test and its operators do.
+    ///
+    /// ```
+    /// # use windlass_testing::*;
+    /// # #[tokio::main]
+    /// # async fn main() -> anyhow::Result<()> {
+    /// let cluster = TestCluster::api_only();
+    /// assert!(cluster.find::<k8s_openapi::api::core::v1::ServiceAccount>("default").await?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime, such as `#[tokio::test]` makes.
+    pub fn api_only() -> Self {
         Self::with(Time::driven())
     }
 
@@ -58,13 +79,18 @@ impl TestCluster {
     /// # }
     /// ```
     pub fn start_in_real_time() -> Self {
-        Self::with(Time::real())
+        Self::with(Time::real()).whole()
     }
 
     fn with(time: Time) -> Self {
         let api = windlass_apiserver::Api::new(Config { clock: time.clock().clone(), ..Config::default() });
         let client = Client::new(api.service(Identity::admin()), "default");
-        Self { api: Some(api), client, time, namespace: "default".into() }
+        Self { api: Some(api), whole: None, client, time, namespace: "default".into() }
+    }
+
+    fn whole(mut self) -> Self {
+        self.whole = self.api.as_ref().map(|api| Arc::new(Cluster::start(api, Settings::default())));
+        self
     }
 
     /// A cluster that you have, reached by this client, in a namespace made for the test: the same test runs there. Its time
@@ -90,7 +116,7 @@ impl TestCluster {
         let namespace = Namespace { metadata, ..Namespace::default() };
         let made = Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &namespace).await;
         let namespace = made.context("making a namespace for the test")?.name_any();
-        Ok(Self { api: None, client, time: Time::real(), namespace: namespace.into() })
+        Ok(Self { api: None, whole: None, client, time: Time::real(), namespace: namespace.into() })
     }
 
     /// A client with every permission.

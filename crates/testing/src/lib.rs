@@ -17,7 +17,7 @@
 //!
 //! # #[tokio::main]
 //! # async fn main() -> anyhow::Result<()> {
-//! let cluster = TestCluster::start();
+//! let cluster = TestCluster::api_only();
 //! let operator = cluster.run(Controller::deciding(decide).owns::<Secret>());
 //! cluster.create(config_map("a").data("k", "v")).await?;
 //! cluster.eventually::<Secret>("a").has(serde_json::json!({"metadata": {"labels": {"of": "map"}}})).await?;

@@ -9,7 +9,7 @@ use crate::faults::{Act, Pattern, RuleId, Which};
 /// use windlass_testing::{Outage, TestCluster, config_map};
 /// # #[tokio::main]
 /// # async fn main() {
-/// let cluster = TestCluster::start();
+/// let cluster = TestCluster::api_only();
 /// let outage = Outage::for_everyone(&cluster);
 /// assert!(cluster.create(config_map("a")).await.is_err());
 /// drop(outage);

@@ -28,7 +28,7 @@ pub enum Break {
 /// use windlass_testing::{TestCluster, config_map};
 /// # #[tokio::main]
 /// # async fn main() {
-/// let cluster = TestCluster::start();
+/// let cluster = TestCluster::api_only();
 /// let sabotage = Sabotage::at(1, Break::LoseAnswer);
 /// let maps: kube::Api<k8s_openapi::api::core::v1::ConfigMap> =
 ///     kube::Api::namespaced(sabotage.on(cluster.client()), "default");

@@ -40,7 +40,7 @@ fn tried_with_pauses(turns: usize) -> anyhow::Result<()> {
 }
 
 pub async fn panics(_: Target) -> anyhow::Result<()> {
-    let cluster = TestCluster::start();
+    let cluster = TestCluster::api_only();
     let turns = Arc::new(AtomicUsize::new(0));
     let counted = turns.clone();
     let decide = move |map: &ConfigMap, seen: &Seen| -> Result<Plan, Refusal> {
@@ -56,7 +56,7 @@ pub async fn panics(_: Target) -> anyhow::Result<()> {
 }
 
 pub async fn fails_for_ever(_: Target) -> anyhow::Result<()> {
-    let cluster = TestCluster::start();
+    let cluster = TestCluster::api_only();
     let turns = Arc::new(AtomicUsize::new(0));
     let counted = turns.clone();
     let reconcile = move |map: Arc<ConfigMap>, turn: Turn<ConfigMap>| {
@@ -75,7 +75,7 @@ pub async fn fails_for_ever(_: Target) -> anyhow::Result<()> {
 }
 
 pub async fn hangs(_: Target) -> anyhow::Result<()> {
-    let cluster = TestCluster::start();
+    let cluster = TestCluster::api_only();
     // One worker, which a turn without an end would hold for ever.
     let controller = Controller::reconciling(hanging).named("mirror").owns::<Secret>();
     let controller = controller.turn_within(Duration::from_secs(5));
@@ -84,7 +84,7 @@ pub async fn hangs(_: Target) -> anyhow::Result<()> {
     ensure!(counts.timeouts() >= 2, "it is cut off, and tried again: {} times", counts.timeouts());
 
     // A turn that may take for ever is cut off when the operator stops, which says so.
-    let cluster = TestCluster::start();
+    let cluster = TestCluster::api_only();
     let controller =
         Controller::reconciling(hanging).named("mirror").owns::<Secret>().turn_within(Duration::MAX);
     let manager = cluster.manager().namespace(cluster.namespace()).controller(controller);
@@ -113,7 +113,7 @@ async fn mirrored(map: &ConfigMap, turn: &Turn<ConfigMap>) -> Result<Next, TurnE
 pub async fn wall_clock_jumps(_: Target) -> anyhow::Result<()> {
     const WAIT: Duration = Duration::from_secs(600);
     for (jump, to) in [("forward", "2031-01-01T00:00:00Z"), ("back", "2021-01-01T00:00:00Z")] {
-        let cluster = TestCluster::start();
+        let cluster = TestCluster::api_only();
         let turns = Arc::new(AtomicUsize::new(0));
         let counted = turns.clone();
         let decide = move |_: &ConfigMap, _: &Seen| -> Result<Plan, Refusal> {

@@ -67,7 +67,7 @@ async fn every_fault_outside_namespaces(_: Target) -> anyhow::Result<()> {
 
 async fn silent_at_rest(_: Target) -> anyhow::Result<()> {
     const LONG_ENOUGH: Duration = Duration::from_millis(700);
-    let cluster = TestCluster::start();
+    let cluster = TestCluster::api_only();
     cluster.install(sample::crds()).await?;
     let operator = cluster.run(sample::operator);
     sample::life(cluster.clone()).await?;

@@ -14,7 +14,7 @@ const OPERATOR: &str = "operator";
 
 /// A cluster whose mirror works and has shown `before`.
 async fn at_work() -> anyhow::Result<(TestCluster, Running)> {
-    let cluster = TestCluster::start();
+    let cluster = TestCluster::api_only();
     let manager = cluster.manager().namespace(cluster.namespace()).controller(mirror::controller());
     let operator = cluster.run_manager(manager);
     cluster.create(config_map("before").data("k", "v")).await?;
@@ -58,7 +58,7 @@ pub async fn gone_for_a_minute(_: Target) -> anyhow::Result<()> {
 pub async fn every_request_slow(_: Target) -> anyhow::Result<()> {
     const SLOW: Duration = Duration::from_secs(3);
     const MAPS: usize = 5;
-    let cluster = TestCluster::start();
+    let cluster = TestCluster::api_only();
     cluster.faults().add(Pattern::any().user(OPERATOR).then(Which::Every, Act::Delay(SLOW)));
     for number in 0..MAPS {
         cluster.create(config_map(format!("map-{number}")).data("k", "v")).await?;

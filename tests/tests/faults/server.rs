@@ -49,7 +49,7 @@ pub async fn overrules_every_write(_: Target) -> anyhow::Result<()> {
 
 async fn mutated(change: impl Fn(&mut Value) + Send + Sync + 'static) -> anyhow::Result<TestCluster> {
     const MINUTE: Duration = Duration::from_secs(60);
-    let cluster = TestCluster::start();
+    let cluster = TestCluster::api_only();
     let writes = Pattern::writes().resource("secrets");
     cluster.faults().add(writes.then(Which::Every, Act::Mutate(Mutation::by(change))));
     let operator = cluster
@@ -74,7 +74,7 @@ async fn mutated(change: impl Fn(&mut Value) + Send + Sync + 'static) -> anyhow:
 }
 
 pub async fn kind_goes_and_comes(_: Target) -> anyhow::Result<()> {
-    let cluster = TestCluster::start();
+    let cluster = TestCluster::api_only();
     cluster.install(sample::crds()).await?;
     let operator = cluster.run(sample::operator);
     cluster.create(Vault::new("first", VaultSpec { shards: 1, region: None })).await?;
@@ -96,7 +96,7 @@ pub async fn kind_goes_and_comes(_: Target) -> anyhow::Result<()> {
 /// A kind that is never served: the operator says so, and ends, so that somebody hears of it.
 pub async fn kind_never_comes(_: Target) -> anyhow::Result<()> {
     const LIMIT: Duration = Duration::from_secs(30);
-    let cluster = TestCluster::start();
+    let cluster = TestCluster::api_only();
     let operator = cluster.run_manager(sample::operator(cluster.manager().sync_within(LIMIT)));
     cluster.advance(LIMIT / 2).await;
     ensure!(!operator.has_ended(), "it may still come");

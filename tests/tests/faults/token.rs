@@ -21,7 +21,7 @@ const TOKEN_LIFE: Duration = Duration::from_secs(600);
 const KEPT: Duration = Duration::from_secs(58);
 
 pub async fn token_expires(_: Target) -> anyhow::Result<()> {
-    let cluster = TestCluster::start();
+    let cluster = TestCluster::api_only();
     let api = cluster.embedded().context("embedded")?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let serving = api.serve_tls(listener)?;

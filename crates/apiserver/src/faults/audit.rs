@@ -52,7 +52,7 @@ impl Audit {
     }
 
     pub(super) fn record(&self, request: &RequestInfo<'_>, code: u16) {
-        if !request.writes() {
+        if !request.writes() || request.is_of_the_cluster() {
             return;
         }
         let record = Record {

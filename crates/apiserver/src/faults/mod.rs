@@ -63,6 +63,13 @@ pub struct RequestInfo<'a> {
 }
 
 impl RequestInfo<'_> {
+    /// Is it a part of the cluster itself that asks? Rules mean it only if they name it, and the record leaves it out: faults
+    /// and records are about those who use the cluster.
+    pub(crate) fn is_of_the_cluster(&self) -> bool {
+        matches!(self.user, "system:kube-controller-manager" | "system:kube-scheduler")
+            || self.user.starts_with("system:node:")
+    }
+
     /// Does it change something?
     pub fn writes(&self) -> bool {
         matches!(self.verb, "create" | "update" | "patch" | "delete" | "deletecollection")

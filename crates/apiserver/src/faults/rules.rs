@@ -197,6 +197,7 @@ impl Pattern {
             && equal(&self.namespace, request.namespace)
             && equal(&self.name, request.name)
             && equal(&self.user, request.user)
+            && (self.user.is_some() || !request.is_of_the_cluster())
             && self.user_agent.as_ref().is_none_or(|part| request.user_agent.contains(part.as_str()))
     }
 

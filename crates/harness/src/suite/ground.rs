@@ -1,6 +1,6 @@
 //! Where tests run: a ground opens a fresh target for each of them.
 
-use crate::reference::{self, Reference};
+use crate::reference::{self, Builder, Reference};
 use anyhow::{Context, anyhow};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -112,29 +112,31 @@ impl Ground {
     /// The reference Kubernetes: the cluster that [`KUBECONFIG_VARIABLE`] names, or a control plane that is started once,
     /// when the first test needs it.
     pub fn reference() -> Self {
-        const NAME: &str = "reference";
+        Self::of_reference("reference", Reference::builder())
+    }
+
+    /// The same with its controller manager and its scheduler: whatever is declared is made, as far as it needs no node.
+    pub fn reference_cluster() -> Self {
+        Self::of_reference("reference", Reference::builder().controllers())
+    }
+
+    fn of_reference(name: &'static str, builder: Builder) -> Self {
         let required = std::env::var_os(REQUIRE_VARIABLE).is_some();
         if let Some(path) = std::env::var_os(KUBECONFIG_VARIABLE).map(PathBuf::from) {
             let open = move || {
                 let path = path.clone();
-                async move { target(NAME, path).await }.boxed()
+                async move { target(name, path).await }.boxed()
             };
-            return Self {
-                name: NAME,
-                available: Ok(()),
-                required,
-                open: Arc::new(open),
-                close: Arc::new(|| ()),
-            };
+            return Self { name, available: Ok(()), required, open: Arc::new(open), close: Arc::new(|| ()) };
         }
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(Shared { builder, outcome: Default::default(), running: Mutex::default() });
         let opened = shared.clone();
         let open = move || {
             let shared = opened.clone();
-            async move { target(NAME, shared.kubeconfig().await?).await }.boxed()
+            async move { target(name, shared.kubeconfig().await?).await }.boxed()
         };
         Self {
-            name: NAME,
+            name,
             available: match std::env::var_os(SKIP_VARIABLE) {
                 Some(_) => Err(format!("{SKIP_VARIABLE} is set")),
                 None => reference::programs().map(|_| ()).map_err(|error| error.to_string()),
@@ -189,8 +191,8 @@ async fn target(ground: &'static str, kubeconfig: PathBuf) -> anyhow::Result<Tar
 }
 
 /// One reference for all tests of a binary, started by the first that needs it.
-#[derive(Default)]
 struct Shared {
+    builder: Builder,
     /// Held while it starts, so that the others wait for it; keeps the outcome, so that a failure is told to all at once.
     outcome: tokio::sync::OnceCell<Result<PathBuf, String>>,
     running: Mutex<Option<Reference>>,
@@ -199,8 +201,12 @@ struct Shared {
 impl Shared {
     async fn kubeconfig(&self) -> anyhow::Result<PathBuf> {
         let start = || async {
-            let started =
-                Reference::start().await.map_err(|error| format!("{:#}", anyhow::Error::from(error)))?;
+            let started = self
+                .builder
+                .clone()
+                .start()
+                .await
+                .map_err(|error| format!("{:#}", anyhow::Error::from(error)))?;
             let kubeconfig = started.kubeconfig();
             *self.running.lock() = Some(started);
             Ok(kubeconfig)

@@ -27,7 +27,7 @@ impl Hand {
             return Ok(Done::Unchanged);
         }
         let request = match seen {
-            true => requests::replace(kind, key.namespace(), key.name(), &self.manager, object),
+            true => requests::put(kind, key, "", &self.manager, object),
             false => requests::create(kind, key.namespace(), &self.manager, object),
         };
         let answer = match self.send("claim", kind, key, turn, request).await {

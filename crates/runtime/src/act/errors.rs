@@ -119,6 +119,32 @@ impl ActError {
         )
     }
 
+    /// The HTTP status of the server's answer, if there was one.
+    pub fn code(&self) -> Option<u16> {
+        match self {
+            Self::Conflict(failed) | Self::Ambiguous(failed) | Self::Busy(failed) | Self::Refused(failed) => {
+                match &failed.answer {
+                    kube::Error::Api(status) => Some(status.code),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// What the server said, if it answered.
+    pub fn message(&self) -> Option<&str> {
+        match self {
+            Self::Conflict(failed) | Self::Ambiguous(failed) | Self::Busy(failed) | Self::Refused(failed) => {
+                match &failed.answer {
+                    kube::Error::Api(status) => Some(&status.message),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
     /// Whether the plan itself is wrong: only another plan helps, so it is not tried again until something changes.
     pub fn is_mistake(&self) -> bool {
         matches!(

@@ -2,6 +2,7 @@
 //!
 //! Usable alone: a [`Hand`] needs a client, a cache and a name.
 
+mod by_hand;
 mod change;
 mod claim;
 mod errors;
@@ -13,6 +14,7 @@ mod memory;
 mod requests;
 mod schemas;
 
+pub use by_hand::Deletion;
 use change::applied_before;
 pub use change::{Verdict, own_fields, would_change};
 pub(crate) use errors::chain;
@@ -126,6 +128,11 @@ impl Hand {
         &self.shared.ledgers
     }
 
+    /// The cache that it tells of what it writes.
+    pub fn cache(&self) -> &Cache {
+        &self.cache
+    }
+
     /// The client it writes with.
     pub fn client(&self) -> &Client {
         &self.client
@@ -228,18 +235,7 @@ impl Hand {
     /// # Errors
     /// [`ActError::Conflict`] when an object of another UID has the name now, and the others.
     pub async fn delete(&self, kind: &Kind, key: &Key, last: &Stamp, turn: &Key) -> Result<Done, ActError> {
-        let request = requests::delete(kind, key.namespace(), key.name(), &last.uid);
-        match self.send("delete", kind, key, turn, request).await {
-            Ok(answer) if requests::is_gone(&answer) => {}
-            Ok(answer) => {
-                self.take_in(kind, key, &answer, turn);
-                return Ok(Done::Changed);
-            }
-            Err(ActError::Refused(failed)) if is_not_found(&failed.answer) => {}
-            Err(error) => return Err(error),
-        }
-        self.gone(kind, key, last, turn);
-        Ok(Done::Changed)
+        self.remove(kind, key, last, &Deletion::default(), turn).await
     }
 
     /// Reads live whatever is in doubt for this turn, and tells the cache.

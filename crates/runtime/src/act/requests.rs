@@ -1,5 +1,6 @@
 //! The requests that write, as bytes: apply, create, delete, and the live read that settles a doubt.
 
+use crate::key::Key;
 use crate::kind::Kind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
@@ -27,6 +28,11 @@ type Request = Result<http::Request<Vec<u8>>, kube::Error>;
 
 fn object_path(kind: &Kind, namespace: Option<&str>, name: &str) -> String {
     format!("{}/{name}", kind.collection_path(namespace))
+}
+
+fn part_path(kind: &Kind, key: &Key, subresource: &str) -> String {
+    let path = object_path(kind, key.namespace(), key.name());
+    if subresource.is_empty() { path } else { format!("{path}/{subresource}") }
 }
 
 fn body(value: &Value) -> Vec<u8> {
@@ -62,32 +68,28 @@ pub(super) fn create(kind: &Kind, namespace: Option<&str>, manager: &str, object
         .map_err(kube::Error::HttpError)
 }
 
-/// Writes all of it, if the version in it is still the live one.
-pub(super) fn replace(
-    kind: &Kind,
-    namespace: Option<&str>,
-    name: &str,
-    manager: &str,
-    object: &Value,
-) -> Request {
-    http::Request::put(format!("{}?fieldManager={manager}", object_path(kind, namespace, name)))
+/// Writes all of it, or all of a subresource, if the version in it is still the live one.
+pub(super) fn put(kind: &Kind, key: &Key, subresource: &str, manager: &str, object: &Value) -> Request {
+    http::Request::put(format!("{}?fieldManager={manager}", part_path(kind, key, subresource)))
         .header(http::header::CONTENT_TYPE, "application/json")
         .header(http::header::ACCEPT, "application/json")
         .body(body(object))
         .map_err(kube::Error::HttpError)
 }
 
-pub(super) fn delete(kind: &Kind, namespace: Option<&str>, name: &str, uid: &str) -> Request {
-    let options = json!({
-        "apiVersion": "v1",
-        "kind": "DeleteOptions",
-        "preconditions": { "uid": uid },
-        "propagationPolicy": "Background",
-    });
-    http::Request::delete(object_path(kind, namespace, name))
+pub(super) fn merge(kind: &Kind, key: &Key, subresource: &str, manager: &str, patch: &Value) -> Request {
+    http::Request::patch(format!("{}?fieldManager={manager}", part_path(kind, key, subresource)))
+        .header(http::header::CONTENT_TYPE, "application/merge-patch+json")
+        .header(http::header::ACCEPT, "application/json")
+        .body(body(patch))
+        .map_err(kube::Error::HttpError)
+}
+
+pub(super) fn delete_with(kind: &Kind, key: &Key, options: &Value) -> Request {
+    http::Request::delete(object_path(kind, key.namespace(), key.name()))
         .header(http::header::CONTENT_TYPE, "application/json")
         .header(http::header::ACCEPT, "application/json")
-        .body(body(&options))
+        .body(body(options))
         .map_err(kube::Error::HttpError)
 }
 

@@ -146,6 +146,11 @@ impl<K: Cached> View<K> {
                 let Some((key, value)) = labels.iter().next() else { return Vec::new() };
                 self.all(by_label.get(&label_place(Some(namespace), key, value)))
             }
+            (Select::Selector(selector), Some(namespace), Some(by_label)) if selector.one_of().is_some() => {
+                let places = selector.one_of().into_iter().flatten();
+                let places = places.map(|(key, value)| label_place(Some(namespace), key, value));
+                places.flat_map(|place| self.all(by_label.get(&place))).collect()
+            }
             (Select::Term(index, term), _, _) if self.has_index(index) => self.find(index, term),
             _ => {
                 let mut all: Vec<_> = self.iter().filter(|(_, held)| holds(&held.object)).collect();

@@ -4,12 +4,14 @@
 //! - `triggers`: from a change to the keys it concerns
 //! - `running`: the workers and their queue
 //! - `turn`: one turn for one object; `prepare`, `carry_out`, `prune` and `report` are its steps
+//! - `by_hand`: what a reconciler writes itself
 //! - `outside`: actions and facts, as they are declared; `actions`, `acting` and `facts` are their work
 //! - `counts`: what turns come to; `check`: whether a controller can be run
 
 mod acting;
 mod actions;
 mod asked;
+mod by_hand;
 mod carry_out;
 mod check;
 mod counts;
@@ -54,6 +56,8 @@ type Decide<K> = Arc<dyn Fn(&K, &Seen) -> Result<Plan, Refusal> + Send + Sync>;
 type Reconcile<K> = Arc<dyn Fn(Arc<K>, Turn<K>) -> BoxFuture<'static, Result<Next, TurnError>> + Send + Sync>;
 type Relate<K> = Arc<dyn Fn(&K) -> Relation + Send + Sync>;
 
+type Only<K> = Arc<dyn Fn(&K) -> bool + Send + Sync>;
+
 /// How a controller comes to its writes.
 enum Mode<K> {
     Deciding(Decide<K>),
@@ -81,6 +85,7 @@ pub struct Controller<K> {
     name: String,
     kind: Kind,
     mode: Mode<K>,
+    only: Option<Only<K>>,
     undo: Option<Decide<K>>,
     owns: Vec<Watched>,
     /// And whether objects refer to those that they see, by name.
@@ -180,6 +185,7 @@ impl<K: Cached> Controller<K> {
             name: kind.kind.to_lowercase(),
             kind,
             mode,
+            only: None,
             undo: None,
             owns: Vec::new(),
             sees: Vec::new(),
@@ -206,6 +212,19 @@ impl<K: Cached> Controller<K> {
     /// them. By default the kind in lower case.
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
+        self
+    }
+
+    /// Only objects of which this holds have turns.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # use windlass::{Controller, Plan};
+    /// let scheduler = Controller::deciding(|_: &Pod, _| Ok(Plan::complete()))
+    ///     .only(|pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_none()));
+    /// ```
+    pub fn only(mut self, holds: impl Fn(&K) -> bool + Send + Sync + 'static) -> Self {
+        self.only = Some(Arc::new(holds));
         self
     }
 

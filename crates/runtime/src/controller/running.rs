@@ -4,7 +4,7 @@ use super::actions::Actions;
 use super::facts::Facts;
 use super::triggers::{self, Doorbell, Related};
 use super::turn::TurnError;
-use super::{Adoption, ConfigError, Controller, Counts, Decide, Ended, Mode, Next};
+use super::{Adoption, ConfigError, Controller, Counts, Decide, Ended, Mode, Next, Only};
 use crate::act::{Hand, Schemas, chain};
 use crate::cache::{AnyStore, Cache, Store};
 use crate::command::{Decision, Described};
@@ -124,7 +124,7 @@ impl<K: Cached> Runnable for Controller<K> {
         .conflicts(self.conflicts);
         let doorbell =
             Doorbell { controller: name.clone(), queue: queue.clone(), ledgers: hand.ledgers().clone() };
-        triggers::connect(&doorbell, &primary, &stores, &related);
+        triggers::connect(&doorbell, &primary, self.only.as_ref(), &stores, &related);
         let clock = &ground.clock;
         let actions = Actions::new(self.actions, self.action_concurrency, clock.clone(), self.backoff);
         let facts = Facts::new(self.facts, self.fact_concurrency, clock.clone());
@@ -135,6 +135,7 @@ impl<K: Cached> Runnable for Controller<K> {
             name,
             kind: self.kind,
             mode: self.mode,
+            only: self.only,
             undo: self.undo,
             finalizer,
             prunes: self.prunes,
@@ -168,6 +169,7 @@ pub(super) struct Running<K> {
     pub(super) name: Arc<str>,
     pub(super) kind: Kind,
     pub(super) mode: Mode<K>,
+    pub(super) only: Option<Only<K>>,
     pub(super) undo: Option<Decide<K>>,
     pub(super) finalizer: String,
     pub(super) prunes: BTreeSet<Kind>,

@@ -1,9 +1,9 @@
 //! From a change in the cache to the keys that it concerns: the object itself, its owner, and whoever is related to it.
 
-use super::Relate;
 use super::actions::Actions;
 use super::facts::Facts;
 use super::owning::owner_elsewhere;
+use super::{Only, Relate};
 use crate::act::Ledgers;
 use crate::cache::{AnyObject, AnyStore, Changed, Store, face};
 use crate::key::Key;
@@ -57,10 +57,11 @@ impl<K: Cached> Related<K> {
 pub(super) fn connect<K: Cached>(
     doorbell: &Doorbell,
     primary: &Arc<Store<K>>,
+    only: Option<&Only<K>>,
     owned: &[Arc<dyn AnyStore>],
     related: &Arc<Vec<Related<K>>>,
 ) {
-    connect_primary(doorbell, primary, related);
+    connect_primary(doorbell, primary, only, related);
     for store in owned {
         let (doorbell, cluster, kind) = (doorbell.clone(), primary.cluster().clone(), primary.kind().clone());
         store.listen(Arc::new(move |changed| {
@@ -108,8 +109,13 @@ pub(super) fn connect_outside<K: Cached>(
     }));
 }
 
-fn connect_primary<K: Cached>(doorbell: &Doorbell, primary: &Arc<Store<K>>, related: &Arc<Vec<Related<K>>>) {
-    let (doorbell, related) = (doorbell.clone(), related.clone());
+fn connect_primary<K: Cached>(
+    doorbell: &Doorbell,
+    primary: &Arc<Store<K>>,
+    only: Option<&Only<K>>,
+    related: &Arc<Vec<Related<K>>>,
+) {
+    let (doorbell, only, related) = (doorbell.clone(), only.cloned(), related.clone());
     // Weak: the store holds its listeners.
     let store = Arc::downgrade(primary);
     primary.listen(Arc::new(move |changed| {
@@ -126,7 +132,15 @@ fn connect_primary<K: Cached>(doorbell: &Doorbell, primary: &Arc<Store<K>>, rela
                 index.set(&changed.key, now);
             }
         }
-        doorbell.ring(changed.key.clone(), changed);
+        // One that concerned the controller until now has a last turn, in which it is forgotten.
+        let concerns = |object: &Arc<dyn AnyObject>| match (&only, object.as_any().downcast_ref::<K>()) {
+            // A panic of the operator's code must not end the watch's task, and shows in the turn.
+            (Some(only), Some(object)) => catch_unwind(AssertUnwindSafe(|| only(object))).unwrap_or(true),
+            _ => true,
+        };
+        if [&changed.old, &changed.new].into_iter().flatten().any(concerns) {
+            doorbell.ring(changed.key.clone(), changed);
+        }
     }));
 }
 

@@ -158,11 +158,11 @@ impl TurnError {
 /// ```
 #[derive(Clone)]
 pub struct Turn<K> {
-    running: Arc<Running<K>>,
+    pub(super) running: Arc<Running<K>>,
     object: Arc<K>,
-    parent: Parent,
+    pub(super) parent: Parent,
     /// Whether something was written: then there is another pass, on what was written.
-    wrote: Arc<AtomicBool>,
+    pub(super) wrote: Arc<AtomicBool>,
 }
 
 impl<K: Cached> Turn<K> {
@@ -208,7 +208,8 @@ impl<K: Cached> Running<K> {
         for _ in 0..PASSES {
             self.hand.settle_doubts(key).await?;
             self.hand.ledgers().look(key);
-            let Some(object) = self.primary.get(key) else {
+            let concerns = |object: &Arc<K>| self.only.as_ref().is_none_or(|only| only(object));
+            let Some(object) = self.primary.get(key).filter(concerns) else {
                 self.book.forget(key);
                 return Ok(Next::on_change());
             };

@@ -144,7 +144,7 @@ where
             life,
             kinds: Vec::new(),
             faults: Fault::ALL.to_vec(),
-            world: Arc::new(|| Box::pin(async { Ok(TestCluster::start()) })),
+            world: Arc::new(|| Box::pin(async { Ok(TestCluster::api_only()) })),
             at_once: 6,
             patience: PATIENCE,
             extra_changes: None,

@@ -140,7 +140,7 @@ mod tests {
     async fn two_clusters_with_the_same_objects_are_in_the_same_state() {
         let mut states = Vec::new();
         for value in ["one", "two"] {
-            let cluster = TestCluster::start();
+            let cluster = TestCluster::api_only();
             let map = cluster.create(config_map("a").data("at", "2026-01-01T00:00:00Z")).await.unwrap();
             cluster.create(secret("s").data("password", value).owned_by(&map)).await.unwrap();
             let orphan = config_map("o").owned_by(&config_map("gone").with(|map| {

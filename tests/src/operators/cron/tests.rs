@@ -119,7 +119,7 @@ fn how_it_stands_is_said() {
 
 #[tokio::test]
 async fn in_a_cluster_six_hours_of_runs_pass_at_once() {
-    let cluster = TestCluster::start();
+    let cluster = TestCluster::api_only();
     cluster.install([CronJob::crd()]).await.unwrap();
     let operator = cluster.run(controller());
     cluster.create(cron("@hourly").set("spec.successfulJobsHistoryLimit", 2)).await.unwrap();

@@ -1,0 +1,96 @@
+//! What controllers ask about pods, and how they make them.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Pod, PodCondition, PodTemplateSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+
+/// The pod's condition of this type.
+pub(crate) fn condition<'a>(pod: &'a Pod, of: &str) -> Option<&'a PodCondition> {
+    pod.status.as_ref()?.conditions.as_ref()?.iter().find(|condition| condition.type_ == of)
+}
+
+/// `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`; empty if nobody said.
+pub(crate) fn phase(pod: &Pod) -> &str {
+    pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
+}
+
+/// Whether it ended, well or not, and will not run again.
+pub(crate) fn has_ended(pod: &Pod) -> bool {
+    matches!(phase(pod), "Succeeded" | "Failed")
+}
+
+/// Whether it is on its way out.
+pub(crate) fn is_going(pod: &Pod) -> bool {
+    pod.metadata.deletion_timestamp.is_some()
+}
+
+/// Whether it counts for those who keep a number of pods: it has not ended and nobody ended it.
+pub(crate) fn is_active(pod: &Pod) -> bool {
+    !has_ended(pod) && !is_going(pod)
+}
+
+/// Whether it can serve.
+pub(crate) fn is_ready(pod: &Pod) -> bool {
+    condition(pod, "Ready").is_some_and(|ready| ready.status == "True")
+}
+
+/// Whether it has been ready for so many seconds.
+pub(crate) fn is_available(pod: &Pod, min_ready_seconds: i32, now: Timestamp) -> bool {
+    is_ready(pod) && available_at(pod, min_ready_seconds).is_some_and(|at| at <= now)
+}
+
+/// From when on a ready pod is available, if nothing happens to it.
+pub(crate) fn available_at(pod: &Pod, min_ready_seconds: i32) -> Option<Timestamp> {
+    let since = condition(pod, "Ready").filter(|ready| ready.status == "True")?.last_transition_time.as_ref();
+    match (min_ready_seconds, since) {
+        (0, None) => Some(Timestamp::MIN),
+        (_, None) => None,
+        (seconds, Some(since)) => since.0.checked_add(jiff::SignedDuration::from_secs(seconds.into())).ok(),
+    }
+}
+
+/// A pod as a template has it, owned by one object. Without a name: it is for the caller to name it or have it named.
+pub(crate) fn from_template(
+    template: &PodTemplateSpec,
+    namespace: Option<&str>,
+    owner: OwnerReference,
+) -> Pod {
+    let written = template.metadata.clone().unwrap_or_default();
+    let metadata = ObjectMeta {
+        namespace: namespace.map(str::to_owned),
+        labels: written.labels,
+        annotations: written.annotations,
+        finalizers: written.finalizers,
+        owner_references: Some(vec![owner]),
+        ..ObjectMeta::default()
+    };
+    Pod { metadata, spec: template.spec.clone(), status: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use k8s_openapi::api::core::v1::PodStatus;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+    fn ready_since(since: &str) -> Pod {
+        let ready = PodCondition {
+            type_: "Ready".into(),
+            status: "True".into(),
+            last_transition_time: Some(Time(since.parse().unwrap())),
+            ..PodCondition::default()
+        };
+        let status = PodStatus { conditions: Some(vec![ready]), ..PodStatus::default() };
+        Pod { status: Some(status), ..Pod::default() }
+    }
+
+    #[test]
+    fn a_pod_is_available_once_it_was_ready_long_enough() {
+        let pod = ready_since("2026-01-01T00:00:00Z");
+        let at = |text: &str| text.parse().unwrap();
+        assert!(is_available(&pod, 0, at("2026-01-01T00:00:00Z")));
+        assert!(!is_available(&pod, 10, at("2026-01-01T00:00:09Z")));
+        assert!(is_available(&pod, 10, at("2026-01-01T00:00:10Z")));
+        assert!(!is_available(&Pod::default(), 0, at("2026-01-01T00:00:10Z")));
+    }
+}

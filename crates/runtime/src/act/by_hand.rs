@@ -1,0 +1,177 @@
+//! Writes that say themselves what they do: create, replace, patch, delete. For reconcilers that are not declarative, such as
+//! those of Kubernetes itself. The cache knows of them at once, as of every other write.
+
+use super::{ActError, Done, Hand, is_not_found, requests, stamp_of_json};
+use crate::cache::Stamp;
+use crate::key::Key;
+use crate::kind::Kind;
+use serde_json::{Value, json};
+
+/// The characters of generated names: no vowels, so that no words come about, and none that look like another.
+const SUFFIX: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+/// So long a generated name may be, with its suffix of five.
+const GENERATED: usize = 63;
+
+/// How an object is to be deleted. By default as its kind is: in the background, with its own grace.
+///
+/// ```
+/// # use windlass::act::Deletion;
+/// let at_once = Deletion::default().grace(0);
+/// let keep_its_children = Deletion::default().propagation("Orphan");
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Deletion {
+    grace: Option<i64>,
+    propagation: Option<String>,
+    version: bool,
+}
+
+impl Deletion {
+    /// With so many seconds to end in.
+    #[must_use]
+    pub fn grace(mut self, seconds: i64) -> Self {
+        self.grace = Some(seconds);
+        self
+    }
+
+    /// `Background`, `Foreground` or `Orphan`.
+    #[must_use]
+    pub fn propagation(mut self, policy: impl Into<String>) -> Self {
+        self.propagation = Some(policy.into());
+        self
+    }
+
+    /// Only if it is at the version at which it was seen.
+    #[must_use]
+    pub fn if_unchanged(mut self) -> Self {
+        self.version = true;
+        self
+    }
+
+    fn options(&self, last: &Stamp) -> Value {
+        let mut options =
+            json!({ "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": { "uid": &*last.uid } });
+        if self.version {
+            options["preconditions"]["resourceVersion"] = Value::from(last.version.to_string());
+        }
+        if let Some(grace) = self.grace {
+            options["gracePeriodSeconds"] = Value::from(grace);
+        }
+        options["propagationPolicy"] = Value::from(self.propagation.as_deref().unwrap_or("Background"));
+        options
+    }
+}
+
+impl Hand {
+    /// Creates an object, in the turn of `turn`, and answers it as it was stored. A name that is to be generated is
+    /// generated here: so it can be asked for, if no answer comes.
+    ///
+    /// # Errors
+    /// [`ActError::Conflict`] when there is one of that name, and the others.
+    pub async fn create_new(&self, kind: &Kind, mut object: Value, turn: &Key) -> Result<Value, ActError> {
+        let meta = |field: &str| object.pointer(&format!("/metadata/{field}")).and_then(Value::as_str);
+        let name = match (meta("name"), meta("generateName")) {
+            (Some(name), _) if !name.is_empty() => name.to_owned(),
+            (_, Some(base)) => generated(base),
+            _ => return Err(ActError::Nameless(kind.kind.clone())),
+        };
+        let namespace = meta("namespace").map(str::to_owned).filter(|_| kind.namespaced);
+        object["metadata"]["name"] = Value::from(name.as_str());
+        let key = Key::new(self.cache.cluster().clone(), namespace.as_deref(), &name);
+        let request = requests::create(kind, key.namespace(), &self.manager, &object);
+        let answer = self.send("create", kind, &key, turn, request).await?;
+        self.take_in(kind, &key, &answer, turn);
+        Ok(answer)
+    }
+
+    /// Replaces an object, or with a subresource such as `status` that part of it, if it is still at the version in `object`.
+    ///
+    /// # Errors
+    /// [`ActError::Conflict`] when it is not, and the others.
+    pub async fn replace(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        subresource: &str,
+        mut object: Value,
+        turn: &Key,
+    ) -> Result<Done, ActError> {
+        let before = stamp_of_json(&object);
+        // The cache keeps only some of it, and what is sent replaces what is stored.
+        if let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            meta.remove("managedFields");
+        }
+        let request = requests::put(kind, key, subresource, &self.manager, &object);
+        let answer = self.send("replace", kind, key, turn, request).await?;
+        let after = self.take_in(kind, key, &answer, turn);
+        Ok(if after.is_some() && after == before { Done::Unchanged } else { Done::Changed })
+    }
+
+    /// Merges a patch into an object, or into a subresource of it. A `uid` or `resourceVersion` in the patch's metadata must
+    /// be the object's.
+    ///
+    /// # Errors
+    /// [`ActError::Conflict`] when they are not, and the others.
+    pub async fn merge(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        subresource: &str,
+        patch: &Value,
+        turn: &Key,
+    ) -> Result<Done, ActError> {
+        let before = self.cache.stamp(kind, key);
+        let request = requests::merge(kind, key, subresource, &self.manager, patch);
+        let answer = self.send("patch", kind, key, turn, request).await?;
+        let after = self.take_in(kind, key, &answer, turn);
+        Ok(if after.is_some() && after == before { Done::Unchanged } else { Done::Changed })
+    }
+
+    /// Deletes exactly the object with this stamp's UID, in this way; one that is gone already is deleted.
+    ///
+    /// # Errors
+    /// [`ActError::Conflict`] when an object of another UID, or version if that matters, has the name now, and the others.
+    pub async fn remove(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        last: &Stamp,
+        how: &Deletion,
+        turn: &Key,
+    ) -> Result<Done, ActError> {
+        let request = requests::delete_with(kind, key, &how.options(last));
+        match self.send("delete", kind, key, turn, request).await {
+            Ok(answer) if requests::is_gone(&answer) => {}
+            Ok(answer) => {
+                self.take_in(kind, key, &answer, turn);
+                return Ok(Done::Changed);
+            }
+            Err(ActError::Refused(failed)) if is_not_found(&failed.answer) => {}
+            Err(error) => return Err(error),
+        }
+        self.gone(kind, key, last, turn);
+        Ok(Done::Changed)
+    }
+}
+
+/// A name that begins so, as the server would make it.
+fn generated(base: &str) -> String {
+    let mut random = [0; 5];
+    // Without randomness the name clashes, and the turn is tried again.
+    let _ = getrandom::fill(&mut random);
+    let base: String = base.chars().take(GENERATED - random.len()).collect();
+    let suffix = random.map(|byte| char::from(SUFFIX[usize::from(byte) % SUFFIX.len()]));
+    base + &String::from_iter(suffix)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_generated_name_has_five_characters_more_and_never_too_many() {
+        let name = generated("web-");
+        assert!(name.starts_with("web-") && name.len() == 9, "{name}");
+        assert_eq!(generated(&"x".repeat(80)).len(), 63);
+    }
+}

@@ -1,0 +1,24 @@
+//! What every namespace has from the start.
+
+use crate::grounds::whole_cluster;
+use anyhow::ensure;
+use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use windlass_harness::{Suite, Target};
+use windlass_testing::named;
+
+/// All of them.
+pub fn behaviours(suite: Suite) -> Suite {
+    suite.test("a namespace has an account, and has it again", has_an_account)
+}
+
+async fn has_an_account(target: Target) -> anyhow::Result<()> {
+    let cluster = whole_cluster(&target).await?;
+    let name = format!("{}-more", cluster.namespace());
+    cluster.create(named::<Namespace>(&name)).await?;
+    let there = cluster.in_namespace(&name);
+    let account = there.eventually::<ServiceAccount>("default").is_there().await?;
+    there.delete::<ServiceAccount>("default").await?;
+    let again = there.eventually::<ServiceAccount>("default").is_there().await?;
+    ensure!(account.metadata.uid != again.metadata.uid, "it is another one");
+    Ok(())
+}

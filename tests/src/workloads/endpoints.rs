@@ -1,0 +1,8 @@
+//! Behaviours of endpoints.
+
+use windlass_harness::Suite;
+
+/// All of them.
+pub fn behaviours(suite: Suite) -> Suite {
+    suite
+}

@@ -1,0 +1,15 @@
+//! What the controllers of a cluster do, written once and run on the embedded cluster and on the reference: one file per
+//! area, each behaviour a test.
+
+pub mod accounts;
+pub mod daemons;
+pub mod deployments;
+pub mod disruption;
+pub mod endpoints;
+pub mod garbage;
+pub mod jobs;
+pub mod namespaces;
+pub mod nodes;
+pub mod replicas;
+pub mod stateful;
+pub mod volumes;

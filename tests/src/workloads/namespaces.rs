@@ -1,0 +1,8 @@
+//! Behaviours of namespaces.
+
+use windlass_harness::Suite;
+
+/// All of them.
+pub fn behaviours(suite: Suite) -> Suite {
+    suite
+}
