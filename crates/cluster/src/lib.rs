@@ -11,8 +11,10 @@ mod cluster;
 mod owning;
 #[allow(dead_code, reason = "for the controllers to come")]
 mod pods;
+mod time;
 
 pub use cluster::Cluster;
+pub use time::Time;
 
 use windlass::Manager;
 

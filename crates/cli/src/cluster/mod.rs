@@ -1,5 +1,7 @@
 //! `windlass cluster`: a Kubernetes of one's own on this machine.
 
+mod advance;
+mod control;
 mod detach;
 mod down;
 mod home;
@@ -27,6 +29,8 @@ pub(crate) enum Command {
     Status(status::Options),
     /// Print the kubeconfig of a cluster that runs
     Kubeconfig(show::Options),
+    /// Let time pass in a cluster that was started with --clock
+    Advance(advance::Options),
     /// Empty a cluster that is kept in a folder; its credentials stay
     Reset(reset::Options),
 }
@@ -38,6 +42,7 @@ impl Command {
             Self::Down(options) => down::run(options),
             Self::Status(options) => status::run(options),
             Self::Kubeconfig(options) => show::run(options),
+            Self::Advance(options) => advance::run(options),
             Self::Reset(options) => reset::run(options),
         }
     }

@@ -1,5 +1,6 @@
 //! `windlass cluster up`: a cluster on this machine, until Ctrl-C.
 
+use super::control;
 use super::detach;
 use super::home::Home;
 use super::kubeconfig::Kubeconfig;
@@ -14,8 +15,8 @@ use std::process::ExitCode;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use windlass_apiserver::{Api, Config, Credentials, Serving};
-use windlass_clock::{Clock, Moment};
-use windlass_cluster::{Cluster, Settings};
+use windlass_clock::{Clock, Moment, Timestamp};
+use windlass_cluster::{Cluster, Settings, Time};
 
 /// What a process answers that was told to go at once.
 const INTERRUPTED: u8 = 130;
@@ -50,6 +51,11 @@ pub(crate) struct Options {
     /// This is the process that gave the terminal back
     #[arg(long, hide = true)]
     detached: bool,
+
+    /// For tests: a clock of its own that shows this time at the start (as 2026-01-01T00:00:00Z, or `now`), runs as others do,
+    /// and is moved by `windlass cluster advance`
+    #[arg(long, value_name = "TIME", value_parser = start_of_time)]
+    clock: Option<Timestamp>,
 
     /// The port on 127.0.0.1 to serve on; without it, a free one
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
@@ -93,7 +99,8 @@ async fn up(options: &Options, arguments: Vec<String>, begun: Moment) -> anyhow:
     let mut kubeconfig = Kubeconfig::open(&path)?;
 
     let data_dir = options.data_dir.is_some().then(|| home.folder().to_owned());
-    let api = Api::open(Config { data_dir, ..Config::default() }).await?;
+    let time = options.clock.map_or_else(Time::real, Time::driven);
+    let api = Api::open(Config { data_dir, clock: time.clock().clone(), ..Config::default() }).await?;
     let credentials = api.credentials()?.clone();
     let serving = api.serve_tls(listener).context("cannot serve")?;
     let server = format!("https://{}", serving.address());
@@ -111,6 +118,7 @@ async fn up(options: &Options, arguments: Vec<String>, begun: Moment) -> anyhow:
         kept: options.data_dir.is_some(),
         arguments: arguments.into_iter().filter(|argument| argument != "--detached").collect(),
     };
+    control::listen(home.folder(), time.clone())?;
     record.write(home.folder())?;
     if options.data_dir.is_some() {
         home.keep();
@@ -122,9 +130,9 @@ async fn up(options: &Options, arguments: Vec<String>, begun: Moment) -> anyhow:
     if options.detached {
         detach::log_to(home.folder())?;
     }
-    signals.next().await;
+    time.flow(signals.next()).await;
     Record::remove(home.folder());
-    let code = stop(cluster, serving, &api, &mut signals).await;
+    let code = time.flow(stop(cluster, serving, &api, &mut signals)).await;
     // A cluster that can come back keeps its context.
     if options.data_dir.is_none() {
         kubeconfig.forget(&server)?;
@@ -133,6 +141,14 @@ async fn up(options: &Options, arguments: Vec<String>, begun: Moment) -> anyhow:
     drop(api);
     drop(home);
     Ok(code)
+}
+
+/// When a cluster's own time begins.
+fn start_of_time(text: &str) -> anyhow::Result<Timestamp> {
+    match text {
+        "now" => Ok(Clock::real().now()),
+        text => text.parse().with_context(|| format!("{text:?} is no time; it is written as 2026-01-01T00:00:00Z")),
+    }
 }
 
 /// The controllers and nodes, at work.
