@@ -63,7 +63,13 @@ async fn in_tests(bench: &mut Bench) -> anyhow::Result<()> {
         all.push(took);
     }
     all.sort();
-    bench.record(WINDLASS, "TestCluster::start to a ready pod, p50", all[10].as_secs_f64() * 1e3, "ms", Better::Lower);
+    bench.record(
+        WINDLASS,
+        "TestCluster::start to a ready pod, p50",
+        all[10].as_secs_f64() * 1e3,
+        "ms",
+        Better::Lower,
+    );
     Ok(())
 }
 
@@ -119,7 +125,13 @@ async fn many(bench: &mut Bench, subject: &str, program: &Path, pods: usize) -> 
         .await;
     made?;
     let rate = pods as f64 / took.as_secs_f64();
-    bench.record(subject, &format!("{pods} pods: created to all ready"), took.as_secs_f64(), "s", Better::Lower);
+    bench.record(
+        subject,
+        &format!("{pods} pods: created to all ready"),
+        took.as_secs_f64(),
+        "s",
+        Better::Lower,
+    );
     bench.record(subject, "  pods per second", rate, "/s", Better::Higher);
     let usage = server.usage()?;
     bench.record(subject, "  processor time of the cluster", usage.cpu.as_secs_f64(), "s", Better::Lower);

@@ -95,7 +95,8 @@ impl Server {
         let reference = Reference::builder().durable().without_audit().controllers().start().await?;
         let kubeconfig = reference.kubeconfig().display().to_string();
         let count = nodes.to_string();
-        let arguments = ["node", "simulate", "--kubeconfig", &kubeconfig, "--count", &count].map(str::to_owned);
+        let arguments =
+            ["node", "simulate", "--kubeconfig", &kubeconfig, "--count", &count].map(str::to_owned);
         let nodes = Process::spawn("nodes", program, &arguments, &reference.folder().join("nodes.log"))?;
         let mut server = Self::of(reference).await?;
         server.nodes = Some(nodes);
