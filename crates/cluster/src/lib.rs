@@ -7,10 +7,11 @@
 
 mod accounts;
 mod cluster;
-#[allow(dead_code, reason = "for the controllers to come")]
+mod many;
 mod owning;
-#[allow(dead_code, reason = "for the controllers to come")]
+mod pace;
 mod pods;
+mod replicas;
 mod time;
 
 pub use cluster::Cluster;
@@ -27,5 +28,6 @@ pub struct Settings {
 
 /// The manager with every controller of a cluster.
 pub fn controllers(manager: Manager, settings: &Settings) -> Manager {
-    accounts::add(manager, settings)
+    let manager = accounts::add(manager, settings);
+    replicas::add(manager)
 }
