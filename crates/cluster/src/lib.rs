@@ -11,6 +11,10 @@ mod cluster;
 mod owning;
 #[allow(dead_code, reason = "for the controllers to come")]
 mod pods;
+#[allow(dead_code, reason = "for the controllers to come")]
+mod revisions;
+#[allow(dead_code, reason = "for the controllers to come")]
+mod slow_start;
 
 pub use cluster::Cluster;
 

@@ -93,6 +93,7 @@ async fn still_there<K: Object>(turn: &Turn<K>, owner: &ObjectMeta) -> Result<bo
 #[cfg(test)]
 mod tests {
     use super::*;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
     use std::collections::BTreeMap;
 
     fn object(app: &str, owner: Option<&str>, going: bool) -> ObjectMeta {
@@ -104,7 +105,7 @@ mod tests {
         ObjectMeta {
             labels: Some([("app".to_owned(), app.to_owned())].into()),
             owner_references: owner.map(|owner| vec![owner]),
-            deletion_timestamp: going.then(Default::default),
+            deletion_timestamp: going.then_some(Time(jiff::Timestamp::UNIX_EPOCH)),
             ..ObjectMeta::default()
         }
     }
