@@ -12,6 +12,10 @@ mod owning;
 mod pace;
 mod pods;
 mod replicas;
+#[allow(dead_code, reason = "for the controllers to come")]
+mod revisions;
+#[allow(dead_code, reason = "for the controllers to come")]
+mod slow_start;
 mod time;
 
 pub use cluster::Cluster;
