@@ -7,14 +7,12 @@
 
 mod accounts;
 mod cluster;
-#[allow(dead_code, reason = "for the controllers to come")]
 mod owning;
 #[allow(dead_code, reason = "for the controllers to come")]
 mod pods;
-#[allow(dead_code, reason = "for the controllers to come")]
 mod revisions;
-#[allow(dead_code, reason = "for the controllers to come")]
 mod slow_start;
+mod stateful;
 
 pub use cluster::Cluster;
 
@@ -29,5 +27,6 @@ pub struct Settings {
 
 /// The manager with every controller of a cluster.
 pub fn controllers(manager: Manager, settings: &Settings) -> Manager {
-    accounts::add(manager, settings)
+    let manager = accounts::add(manager, settings);
+    stateful::add(manager)
 }
