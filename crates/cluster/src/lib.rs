@@ -14,9 +14,9 @@ mod pods;
 mod replicas;
 #[allow(dead_code, reason = "for the controllers to come")]
 mod revisions;
-#[allow(dead_code, reason = "for the controllers to come")]
 mod slow_start;
 mod time;
+mod stateful;
 
 pub use cluster::Cluster;
 pub use time::Time;
@@ -34,4 +34,5 @@ pub struct Settings {
 pub fn controllers(manager: Manager, settings: &Settings) -> Manager {
     let manager = accounts::add(manager, settings);
     replicas::add(manager)
+    stateful::add(manager)
 }
