@@ -15,8 +15,8 @@ mod replicas;
 #[allow(dead_code, reason = "for the controllers to come")]
 mod revisions;
 mod slow_start;
-mod time;
 mod stateful;
+mod time;
 
 pub use cluster::Cluster;
 pub use time::Time;
@@ -32,7 +32,10 @@ pub struct Settings {
 
 /// The manager with every controller of a cluster.
 pub fn controllers(manager: Manager, settings: &Settings) -> Manager {
-    let manager = accounts::add(manager, settings);
-    replicas::add(manager)
-    stateful::add(manager)
+    let controllers: &[fn(Manager, &Settings) -> Manager] = &[
+        |manager, settings| accounts::add(manager, settings),
+        |manager, _| replicas::add(manager),
+        |manager, _| stateful::add(manager),
+    ];
+    controllers.iter().fold(manager, |manager, add| add(manager, settings))
 }
