@@ -12,8 +12,10 @@ mod owning;
 mod pace;
 mod pods;
 mod replicas;
+mod time;
 
 pub use cluster::Cluster;
+pub use time::Time;
 
 use windlass::Manager;
 

@@ -1,6 +1,6 @@
 //! An operator that runs in a test: stopped, killed, or gone with its handle.
 
-use crate::time::Time;
+use windlass_cluster::Time;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use windlass::{Controller, Manager, Object};
