@@ -7,6 +7,9 @@
 
 mod accounts;
 mod cluster;
+mod deployment;
+mod fenceposts;
+mod hashing;
 mod many;
 mod owning;
 mod pace;
@@ -29,5 +32,6 @@ pub struct Settings {
 /// The manager with every controller of a cluster.
 pub fn controllers(manager: Manager, settings: &Settings) -> Manager {
     let manager = accounts::add(manager, settings);
-    replicas::add(manager)
+    let manager = replicas::add(manager);
+    deployment::add(manager)
 }

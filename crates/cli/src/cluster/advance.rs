@@ -27,7 +27,8 @@ fn seconds(text: &str) -> anyhow::Result<u64> {
     let (mut total, mut number) = (0_u64, None::<u64>);
     for character in text.chars() {
         if let Some(digit) = character.to_digit(10) {
-            let grown = number.unwrap_or_default().checked_mul(10).and_then(|grown| grown.checked_add(digit.into()));
+            let grown =
+                number.unwrap_or_default().checked_mul(10).and_then(|grown| grown.checked_add(digit.into()));
             number = Some(grown.with_context(wrong)?);
             continue;
         }

@@ -28,7 +28,8 @@ pub(crate) fn listen(folder: &Path, time: Time) -> anyhow::Result<()> {
         }
         _ => {}
     }
-    let listener = UnixListener::bind(&path).with_context(|| format!("cannot listen on {}", path.display()))?;
+    let listener =
+        UnixListener::bind(&path).with_context(|| format!("cannot listen on {}", path.display()))?;
     std::fs::set_permissions(&path, Permissions::from_mode(0o600))?;
     tokio::spawn(async move {
         // One at a time: who moves the clock waits until it has moved.
@@ -50,7 +51,9 @@ pub(crate) fn listen(folder: &Path, time: Time) -> anyhow::Result<()> {
 }
 
 async fn obey(line: &str, time: &Time) -> anyhow::Result<String> {
-    let Some(("advance", seconds)) = line.trim_end().split_once(' ') else { bail!("there is no such command") };
+    let Some(("advance", seconds)) = line.trim_end().split_once(' ') else {
+        bail!("there is no such command")
+    };
     let seconds: u64 = seconds.parse().context("it is no number of seconds")?;
     if seconds > FURTHEST {
         bail!("that is too far");
@@ -65,8 +68,8 @@ async fn obey(line: &str, time: &Time) -> anyhow::Result<String> {
 /// Asks the cluster in a folder to do something, and waits for what it says.
 pub(crate) fn ask(folder: &Path, command: &str) -> anyhow::Result<String> {
     let path = folder.join(SOCKET);
-    let mut stream =
-        UnixStream::connect(&path).with_context(|| format!("cannot reach the cluster at {}", path.display()))?;
+    let mut stream = UnixStream::connect(&path)
+        .with_context(|| format!("cannot reach the cluster at {}", path.display()))?;
     stream.write_all(format!("{command}\n").as_bytes())?;
     let mut answer = String::new();
     BufReader::new(stream).read_line(&mut answer)?;

@@ -147,7 +147,9 @@ async fn up(options: &Options, arguments: Vec<String>, begun: Moment) -> anyhow:
 fn start_of_time(text: &str) -> anyhow::Result<Timestamp> {
     match text {
         "now" => Ok(Clock::real().now()),
-        text => text.parse().with_context(|| format!("{text:?} is no time; it is written as 2026-01-01T00:00:00Z")),
+        text => text
+            .parse()
+            .with_context(|| format!("{text:?} is no time; it is written as 2026-01-01T00:00:00Z")),
     }
 }
 

@@ -149,7 +149,9 @@ fn time_is_moved_where_it_is_the_clusters_own() {
     place.said(&["cluster", "up", "--detach", "--clock", "2030-01-01T00:00:00Z"]);
     let moved = place.said(&["cluster", "advance", "1h30m"]);
     assert!(moved.starts_with("it is 2030-01-01T01:30:"), "{moved}");
-    assert!(String::from_utf8(place.run(&["cluster", "advance", "soon"]).stderr).unwrap().contains("no duration"));
+    assert!(
+        String::from_utf8(place.run(&["cluster", "advance", "soon"]).stderr).unwrap().contains("no duration")
+    );
     place.said(&["cluster", "down"]);
     place.said(&["cluster", "up", "--detach", "--api-only"]);
     assert!(place.refused(&["cluster", "advance", "1s"]).contains("--clock"));
