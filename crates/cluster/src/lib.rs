@@ -7,6 +7,9 @@
 
 mod accounts;
 mod cluster;
+mod deployment;
+mod fenceposts;
+mod hashing;
 mod many;
 pub mod node;
 mod nodes;
@@ -42,6 +45,7 @@ pub fn controllers(manager: Manager, settings: &Settings) -> Manager {
         |manager, settings| accounts::add(manager, settings),
         |manager, _| nodes::add(manager),
         |manager, _| replicas::add(manager),
+        |manager, _| deployment::add(manager),
         |manager, _| stateful::add(manager),
     ];
     controllers.iter().fold(manager, |manager, add| add(manager, settings))
