@@ -65,7 +65,8 @@ async fn look(
     let known: BTreeSet<String> = nodes.list().iter().filter_map(|node| node.metadata.name.clone()).collect();
     let all = pods.list();
     let now = clock.moment();
-    let unknown: BTreeSet<&str> = all.iter().filter_map(|pod| node_of(pod)).filter(|node| !known.contains(*node)).collect();
+    let unknown: BTreeSet<&str> =
+        all.iter().filter_map(|pod| node_of(pod)).filter(|node| !known.contains(*node)).collect();
     missing.retain(|name, _| unknown.contains(name.as_str()));
     let mut gone = BTreeSet::new();
     for name in unknown {
@@ -111,7 +112,8 @@ fn collect(pods: &[Arc<Pod>], gone: &BTreeSet<String>, kept: usize) -> Vec<(Arc<
 
 async fn remove(client: &Client, clock: &Clock, pod: &Pod, why: Why) -> Result<(), kube::Error> {
     let meta = &pod.metadata;
-    let (name, namespace) = (meta.name.as_deref().unwrap_or_default(), meta.namespace.as_deref().unwrap_or_default());
+    let (name, namespace) =
+        (meta.name.as_deref().unwrap_or_default(), meta.namespace.as_deref().unwrap_or_default());
     let pods = Api::<Pod>::namespaced(client.clone(), namespace);
     if !has_ended(pod) && why != Why::EndedLongAgo {
         let now = Timestamp::from_second(clock.now().as_second()).unwrap_or_default().to_string();

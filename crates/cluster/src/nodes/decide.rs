@@ -88,14 +88,18 @@ pub(super) fn taints(node: &Node, now: Timestamp) -> Option<Vec<Taint>> {
     if spec.unschedulable == Some(true) {
         wanted.push((UNSCHEDULABLE, "NoSchedule"));
     }
-    let executes = |taint: &Taint| taint.effect == "NoExecute" && [NOT_READY, UNREACHABLE].contains(&&*taint.key);
+    let executes =
+        |taint: &Taint| taint.effect == "NoExecute" && [NOT_READY, UNREACHABLE].contains(&&*taint.key);
     let schedules = |taint: &Taint| {
         let known = taint.key == UNSCHEDULABLE || TAINTS.iter().any(|(_, _, key)| taint.key == *key);
         taint.effect == "NoSchedule" && known
     };
     let is_wanted = |taint: &Taint| wanted.contains(&(taint.key.as_str(), taint.effect.as_str()));
-    let mut after: Vec<Taint> =
-        before.iter().filter(|taint| is_wanted(taint) || !(executes(taint) || schedules(taint))).cloned().collect();
+    let mut after: Vec<Taint> = before
+        .iter()
+        .filter(|taint| is_wanted(taint) || !(executes(taint) || schedules(taint)))
+        .cloned()
+        .collect();
     let stamp = Time(Timestamp::from_second(now.as_second()).unwrap_or(now));
     for (key, effect) in &wanted {
         if !after.iter().any(|taint| taint.key == *key && taint.effect == *effect) {
@@ -116,7 +120,10 @@ mod tests {
     use serde_json::{Value, json};
 
     fn node(conditions: Value, spec: Value) -> Node {
-        serde_json::from_value(json!({"metadata": {"name": "n"}, "spec": spec, "status": {"conditions": conditions}})).unwrap()
+        serde_json::from_value(
+            json!({"metadata": {"name": "n"}, "spec": spec, "status": {"conditions": conditions}}),
+        )
+        .unwrap()
     }
 
     fn keys(taints: &[Taint]) -> Vec<(&str, &str)> {
@@ -139,7 +146,10 @@ mod tests {
         ready.status.as_mut().unwrap().conditions = Some(conditions);
         assert_eq!(silent(&ready, now), None);
         let closed = taints(&ready, now).unwrap();
-        assert_eq!(keys(&closed), [("mine", "NoExecute"), (UNREACHABLE, "NoSchedule"), (UNREACHABLE, "NoExecute")]);
+        assert_eq!(
+            keys(&closed),
+            [("mine", "NoExecute"), (UNREACHABLE, "NoSchedule"), (UNREACHABLE, "NoExecute")]
+        );
         assert!(closed[2].time_added.is_some());
     }
 

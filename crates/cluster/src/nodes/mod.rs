@@ -90,7 +90,7 @@ async fn reconcile(node: Arc<Node>, turn: Turn<Node>, heard: Heard) -> Result<Ne
         node.spec.get_or_insert_default().taints = Some(taints);
     }
     let next_pod = drive_out(&turn, &node, wall).await?;
-    let silence = (since + grace).checked_duration_since(now).filter(|left| !left.is_zero());
+    let silence = Some(grace.saturating_sub(now - since)).filter(|left| !left.is_zero());
     Ok(match silence.into_iter().chain(next_pod).min() {
         Some(after) => Next::after_at_most(after),
         None => Next::on_change(),
@@ -104,12 +104,13 @@ fn at_version(node: &Node, mut patch: Value) -> Value {
 }
 
 fn pods_of(turn: &Turn<Node>, name: &str) -> Vec<Arc<Pod>> {
-    turn.cache().store::<Pod>().indexed(BY_NODE, name)
+    turn.cache().store::<Pod>().find(BY_NODE, name)
 }
 
 /// Nobody knows how the pods of a silent node fare: none of them counts as ready.
 async fn pods_are_not_ready(turn: &Turn<Node>, name: &str) {
-    let ready: Vec<Arc<Pod>> = pods_of(turn, name).into_iter().filter(|pod| crate::pods::is_ready(pod)).collect();
+    let ready: Vec<Arc<Pod>> =
+        pods_of(turn, name).into_iter().filter(|pod| crate::pods::is_ready(pod)).collect();
     let stamp = turn.clock().now();
     let stamp = Timestamp::from_second(stamp.as_second()).unwrap_or(stamp).to_string();
     let saying = futures::stream::iter(ready).map(|pod| {
@@ -129,7 +130,9 @@ async fn pods_are_not_ready(turn: &Turn<Node>, name: &str) {
             match turn.merge(&*pod, "status", patch).await {
                 Ok(_) => turn.event_about(&*pod, true, Reason::new("NodeNotReady", "Node is not ready")),
                 // It changed just now, or is gone: whoever wrote knows more than we do.
-                Err(error) => tracing::debug!(pod = ?pod.metadata.name, "it was not said to be unready: {error}"),
+                Err(error) => {
+                    tracing::debug!(pod = ?pod.metadata.name, "it was not said to be unready: {error}")
+                }
             }
         }
     });
@@ -161,10 +164,12 @@ async fn drive_out(turn: &Turn<Node>, node: &Node, now: Timestamp) -> Result<Opt
 
 async fn evict(turn: &Turn<Node>, pod: &Pod) -> Result<(), TurnError> {
     let meta = &pod.metadata;
-    let (name, namespace) = (meta.name.as_deref().unwrap_or_default(), meta.namespace.as_deref().unwrap_or_default());
+    let (name, namespace) =
+        (meta.name.as_deref().unwrap_or_default(), meta.namespace.as_deref().unwrap_or_default());
     let stamp = turn.clock().now();
     let stamp = Timestamp::from_second(stamp.as_second()).unwrap_or(stamp).to_string();
-    let mut conditions = json!(pod.status.as_ref().and_then(|status| status.conditions.clone()).unwrap_or_default());
+    let mut conditions =
+        json!(pod.status.as_ref().and_then(|status| status.conditions.clone()).unwrap_or_default());
     if let Some(conditions) = conditions.as_array_mut() {
         conditions.retain(|condition| condition["type"] != "DisruptionTarget");
         conditions.push(json!({
