@@ -13,7 +13,7 @@ use crate::service::ApiService;
 use crate::store::{OpenError, Options, Store};
 use futures::FutureExt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -81,6 +81,26 @@ impl Api {
             "an empty store in memory takes its first objects at once"
         );
         Self(Arc::new(inner))
+    }
+
+    /// Removes what is stored in a `data_dir`, so that [`Api::open`] begins anew there; its credentials stay. No API may be
+    /// open on it.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    pub fn forget_stored(data_dir: &Path) -> io::Result<()> {
+        let (store, gone) = (data_dir.join(STORE), data_dir.join(format!("{STORE}.gone")));
+        let absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+        // In one step, so that no half of it is ever opened. What an earlier try left goes first.
+        match std::fs::remove_dir_all(&gone) {
+            Err(error) if !absent(&error) => return Err(error),
+            _ => {}
+        }
+        match std::fs::rename(&store, &gone) {
+            Err(error) if absent(&error) => return Ok(()),
+            renamed => renamed?,
+        }
+        std::fs::remove_dir_all(&gone)
     }
 
     /// The API in `data_dir`, with everything that was ever acknowledged there, or a new one; in memory without a

@@ -1,8 +1,6 @@
 //! The `windlass` command. Each subcommand has a file of its own; this one only tells them apart.
 
-mod cluster_up;
-mod home;
-mod kubeconfig;
+mod cluster;
 mod limits;
 mod operator;
 mod version;
@@ -29,7 +27,7 @@ struct Windlass {
 enum Command {
     /// Run a Kubernetes of your own on this machine
     #[command(subcommand)]
-    Cluster(Cluster),
+    Cluster(cluster::Command),
     /// Say what an operator watches, writes and needs, as JSON
     Describe(operator::Options),
     /// Save what an operator's decision about an object would see: `capture KIND NAME`
@@ -42,19 +40,12 @@ enum Command {
     Version,
 }
 
-#[derive(Debug, Subcommand)]
-enum Cluster {
-    /// Start a cluster, and run it until Ctrl-C
-    #[command(after_help = cluster_up::EXAMPLES)]
-    Up(cluster_up::Options),
-}
-
 fn main() -> ExitCode {
     let begun = Clock::real().moment();
     let asked = Windlass::parse();
     listen_to_log_variable();
     let done = match asked.command {
-        Command::Cluster(Cluster::Up(options)) => cluster_up::run(&options, begun),
+        Command::Cluster(command) => command.run(begun),
         Command::Describe(options) => operator::ask("describe", &options),
         Command::Capture(options) => operator::ask("capture", &options),
         Command::Plan(options) => operator::ask("plan", &options),

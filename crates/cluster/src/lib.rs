@@ -7,14 +7,18 @@
 
 mod accounts;
 mod cluster;
+mod many;
 mod owning;
-#[allow(dead_code, reason = "for the controllers to come")]
+mod pace;
 mod pods;
+mod replicas;
 mod revisions;
 mod slow_start;
 mod stateful;
+mod time;
 
 pub use cluster::Cluster;
+pub use time::Time;
 
 use windlass::Manager;
 
@@ -28,5 +32,6 @@ pub struct Settings {
 /// The manager with every controller of a cluster.
 pub fn controllers(manager: Manager, settings: &Settings) -> Manager {
     let manager = accounts::add(manager, settings);
+    let manager = replicas::add(manager);
     stateful::add(manager)
 }

@@ -35,7 +35,8 @@ pub(crate) fn fate(meta: &ObjectMeta, selector: &Selector, uid: &str, going: boo
     }
 }
 
-/// Those of `objects` that are ours, after what fits was taken up and what does not was let go.
+/// Those of `objects` that are ours, after what fits was taken up and what does not was let go. Those just taken up are among
+/// them, as they were before.
 ///
 /// # Errors
 /// When an object could not be taken up or let go; one that is gone is passed over.
@@ -52,8 +53,10 @@ where
     let uid = owner.uid.as_deref().unwrap_or_default();
     let going = owner.deletion_timestamp.is_some();
     let mut mine = Vec::with_capacity(objects.len());
+    let mut may_adopt = None;
     for object in objects {
-        let references = match fate(object.meta(), selector, uid, going) {
+        let fate = fate(object.meta(), selector, uid, going);
+        let references = match fate {
             Fate::Mine => {
                 mine.push(object);
                 continue;
@@ -61,7 +64,11 @@ where
             Fate::NotMine => continue,
             Fate::Adopt => {
                 // The cache may be behind: an owner that is going, or another of the same name, must not adopt.
-                if !still_there(turn, owner).await? {
+                let may = match may_adopt {
+                    Some(may) => may,
+                    None => *may_adopt.insert(still_there(turn, owner).await?),
+                };
+                if !may {
                     continue;
                 }
                 let mut references = object.meta().owner_references.clone().unwrap_or_default();
@@ -75,6 +82,7 @@ where
         };
         let patch = serde_json::json!({ "metadata": { "ownerReferences": references } });
         match turn.merge(&*object, "", patch).await {
+            Ok(_) if fate == Fate::Adopt => mine.push(object),
             Ok(_) => {}
             // Gone, or another by now: nothing to take up or let go.
             Err(TurnError::Act(error)) if matches!(error.code(), Some(404 | 422)) => {}

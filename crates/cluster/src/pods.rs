@@ -1,8 +1,11 @@
 //! What controllers ask about pods, and how they make them.
 
+use crate::owning::controller_of;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, PodCondition, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use std::sync::Arc;
+use windlass::cache::{Cache, Index};
 
 /// The pod's condition of this type.
 pub(crate) fn condition<'a>(pod: &'a Pod, of: &str) -> Option<&'a PodCondition> {
@@ -47,6 +50,31 @@ pub(crate) fn available_at(pod: &Pod, min_ready_seconds: i32) -> Option<Timestam
         (_, None) => None,
         (seconds, Some(since)) => since.0.checked_add(jiff::SignedDuration::from_secs(seconds.into())).ok(),
     }
+}
+
+/// Pods that nobody controls, by namespace: those that somebody could take up.
+const ORPHANS: Index<Pod> = Index::new("orphans", |pod| match controller_of(&pod.metadata) {
+    None => vec![pod.metadata.namespace.clone().unwrap_or_default()],
+    Some(_) => Vec::new(),
+});
+
+/// The pods that an object owns, and those of its namespace that nobody controls: all that it may have to do with, at a cost
+/// that does not grow with the pods of others.
+pub(crate) fn own_and_orphans(cache: &Cache, owner: &ObjectMeta) -> Vec<Arc<Pod>> {
+    let store = cache.store::<Pod>();
+    let mut pods = store.owned_by(owner.uid.as_deref().unwrap_or_default());
+    pods.extend(store.find(ORPHANS, owner.namespace.as_deref().unwrap_or_default()));
+    pods
+}
+
+/// How the names of an object's pods begin, before what is generated.
+pub(crate) fn prefix(owner: &str) -> String {
+    format!("{owner}-")
+}
+
+/// A time as the API stores it.
+pub(crate) fn whole_seconds(time: Timestamp) -> Timestamp {
+    Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
 
 /// A pod as a template has it, owned by one object. Without a name: it is for the caller to name it or have it named.

@@ -11,7 +11,7 @@ use kube::core::DynamicObject;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use windlass_clock::Timestamp;
 
@@ -175,13 +175,24 @@ impl Seen {
 
     pub(crate) fn declare(&mut self, kind: &Kind, objects: Vec<Arc<dyn AnyObject>>) {
         let seen = self.kinds.entry(kind.clone()).or_default();
+        if seen.is_empty() {
+            *seen = objects;
+            return;
+        }
+        // A child may be related too; it is seen once, and whole if it can be. By a map: there may be thousands of both.
+        let mut places: HashMap<String, usize> = seen
+            .iter()
+            .enumerate()
+            .filter_map(|(place, object)| Some((object.meta().uid.clone()?, place)))
+            .collect();
         for object in objects {
-            let uid = &object.meta().uid;
-            // A child may be related too; it is seen once, and whole if it can be.
-            let same = |other: &&mut Arc<dyn AnyObject>| uid.is_some() && other.meta().uid == *uid;
-            match seen.iter_mut().find(same) {
-                None => seen.push(object),
-                Some(other) if other.is_partial() => *other = object,
+            let place = object.meta().uid.as_ref().and_then(|uid| places.get(uid)).copied();
+            match place {
+                None => {
+                    places.extend(object.meta().uid.clone().map(|uid| (uid, seen.len())));
+                    seen.push(object);
+                }
+                Some(place) if seen[place].is_partial() => seen[place] = object,
                 Some(_) => {}
             }
         }

@@ -1,7 +1,6 @@
 //! The cluster of one test.
 
 use crate::operator::{Operator, Running};
-use crate::time::Time;
 use anyhow::Context;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -13,7 +12,7 @@ use windlass::Manager;
 use windlass_apiserver::faults::Faults;
 use windlass_apiserver::{Config, Identity};
 use windlass_clock::{Clock, Timestamp};
-use windlass_cluster::{Cluster, Settings};
+use windlass_cluster::{Cluster, Settings, Time};
 
 /// The name by which the API knows the operators that [`TestCluster::run`] starts; rules of [`faults`](crate::faults) can ask
 /// for it.
@@ -42,13 +41,18 @@ pub struct TestCluster {
     namespace: Arc<str>,
 }
 
+/// Driven, from the start of a year that no test can mistake for now.
+fn driven() -> Time {
+    Time::driven("2026-01-01T00:00:00Z".parse().expect("it is written as times are"))
+}
+
 impl TestCluster {
     /// A new one. It takes a millisecond or two, and goes when the last clone does.
     ///
     /// # Panics
     /// Outside of a tokio runtime, such as `#[tokio::test]` makes.
     pub fn start() -> Self {
-        Self::with(Time::driven()).whole()
+        Self::with(driven()).whole()
     }
 
     /// A new one that is the API alone: nothing happens in it but what the test and its operators do.
@@ -66,7 +70,7 @@ impl TestCluster {
     /// # Panics
     /// Outside of a tokio runtime, such as `#[tokio::test]` makes.
     pub fn api_only() -> Self {
-        Self::with(Time::driven())
+        Self::with(driven())
     }
 
     /// A new one whose time is the machine's: for benches, demonstrations, and programs that know no other time.

@@ -44,7 +44,6 @@ mod objects;
 mod operator;
 mod outage;
 pub mod sabotage;
-mod time;
 
 pub use cluster::TestCluster;
 pub use eventually::Eventually;

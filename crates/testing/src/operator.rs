@@ -1,9 +1,9 @@
 //! An operator that runs in a test: stopped, killed, or gone with its handle.
 
-use crate::time::Time;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use windlass::{Controller, Manager, Object};
+use windlass_cluster::Time;
 
 /// What [`TestCluster::run`](crate::TestCluster::run) runs: a controller, or a function that adds several to a manager.
 ///

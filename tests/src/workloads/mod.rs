@@ -2,6 +2,7 @@
 //! area, each behaviour a test.
 
 pub mod accounts;
+pub mod by_hand;
 pub mod daemons;
 pub mod deployments;
 pub mod disruption;

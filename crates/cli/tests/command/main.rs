@@ -5,6 +5,7 @@
 mod cluster_up;
 mod crowds;
 mod floods;
+mod lifecycle;
 mod process;
 mod slow;
 mod wire;

@@ -58,6 +58,11 @@ impl Cluster {
         kill(Pid::from_raw(self.child.id().try_into().unwrap()), signal).unwrap();
     }
 
+    /// Waits for the end that somebody else asked for.
+    pub(crate) fn ended(mut self) -> ExitStatus {
+        self.child.wait().unwrap()
+    }
+
     /// Sends `signal` and waits for the end.
     pub(crate) fn end(mut self, signal: Signal) -> ExitStatus {
         self.signal(signal);

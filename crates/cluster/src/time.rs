@@ -1,10 +1,10 @@
-//! The time of a test cluster: it stands still but while someone waits for something.
+//! The time of a cluster: the machine's, or one that somebody drives, which moves everything in the cluster at once.
 
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::{Handle, RuntimeFlavor};
-use windlass_clock::{Clock, Driver};
+use windlass_clock::{Clock, Driver, Timestamp};
 
 /// How finely time passes while someone waits.
 const STEP: Duration = Duration::from_millis(2);
@@ -16,35 +16,47 @@ const LONGEST_STOP: Duration = Duration::from_millis(200);
 const QUIET: usize = 6;
 
 /// A clock, and what drives it if it does not run by itself.
+///
+/// ```
+/// # use std::time::Duration;
+/// # #[tokio::main]
+/// # async fn main() {
+/// let time = windlass_cluster::Time::driven("2026-01-01T00:00:00Z".parse().unwrap());
+/// time.advance(Duration::from_secs(3600)).await;
+/// assert_eq!(time.clock().now().to_string(), "2026-01-01T01:00:00Z");
+/// # }
+/// ```
 #[derive(Debug, Clone)]
-pub(crate) struct Time {
+pub struct Time {
     clock: Clock,
     driver: Option<Arc<Driver>>,
 }
 
 impl Time {
-    /// Driven, from the start of a year that no test can mistake for now.
-    pub(crate) fn driven() -> Self {
-        let start = "2026-01-01T00:00:00Z".parse().expect("it is written as times are");
+    /// Driven, from this time on: it stands still but while it is advanced or somebody lets it flow.
+    pub fn driven(start: Timestamp) -> Self {
         let (clock, driver) = Clock::driven(start);
         Self { clock, driver: Some(Arc::new(driver)) }
     }
 
-    pub(crate) fn real() -> Self {
+    /// The machine's.
+    pub fn real() -> Self {
         Self { clock: Clock::real(), driver: None }
     }
 
-    pub(crate) fn clock(&self) -> &Clock {
+    /// The clock of everything in the cluster.
+    pub fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    pub(crate) fn driver(&self) -> Option<&Driver> {
+    /// What drives it, if it is driven.
+    pub fn driver(&self) -> Option<&Driver> {
         self.driver.as_deref()
     }
 
     /// Lets so much time pass, with everything that falls due on the way: at each stop, those who are woken and those whom they
     /// set off in turn run until nobody has anything to do.
-    pub(crate) async fn advance(&self, duration: Duration) {
+    pub async fn advance(&self, duration: Duration) {
         let Some(driver) = &self.driver else { return self.clock.sleep(duration).await };
         let end = self.clock.moment() + duration;
         settle().await;
@@ -57,7 +69,7 @@ impl Time {
     }
 
     /// Awaits something while time passes as on the wall: what backs off or times out does so in its time.
-    pub(crate) async fn flow<F: Future>(&self, future: F) -> F::Output {
+    pub async fn flow<F: Future>(&self, future: F) -> F::Output {
         let Some(driver) = &self.driver else { return future.await };
         let wall = Clock::real();
         let mut future = pin!(future);
@@ -110,7 +122,7 @@ mod tests {
 
     #[tokio::test]
     async fn time_stands_still_until_someone_waits_or_advances_it() {
-        let time = Time::driven();
+        let time = Time::driven("2026-01-01T00:00:00Z".parse().unwrap());
         let start = time.clock().moment();
         Clock::real().sleep(Duration::from_millis(20)).await;
         assert_eq!(time.clock().moment(), start);
@@ -122,7 +134,7 @@ mod tests {
 
     /// A chain of tasks, each of which does some work and sleeps a second: no second passes before the work is done.
     async fn nobody_is_left_behind() {
-        let time = Time::driven();
+        let time = Time::driven("2026-01-01T00:00:00Z".parse().unwrap());
         let (clock, done) = (time.clock().clone(), Arc::new(AtomicUsize::new(0)));
         let count = done.clone();
         let chain = tokio::spawn(async move {

@@ -52,7 +52,20 @@ impl Kubeconfig {
                 bail!("{shown} is no kubeconfig, and stays as it is: its {list} are no list");
             }
         }
-        Ok(Self { path, content, new })
+        let mut file = Self { path, content, new };
+        // One that holds nothing but our context was made by a cluster that was killed, and goes with this one.
+        file.new |= file.is_ours_alone();
+        Ok(file)
+    }
+
+    fn is_ours_alone(&self) -> bool {
+        let entries = |list: &str| self.content.get(list).and_then(Value::as_array).map_or(0, Vec::len);
+        LISTS.iter().all(|(list, _)| entries(list) == 1 && self.others(list).is_empty())
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Writes our context into it. The current context stays the user's own, if there is one.
@@ -180,6 +193,17 @@ mod tests {
         file.forget("https://127.0.0.1:1").unwrap();
         assert!(path.exists(), "a context of another cluster is not ours to remove");
         file.forget(SERVER).unwrap();
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_a_killed_cluster_left_goes_with_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config");
+        Kubeconfig::open(&path).unwrap().point_at(SERVER, &Credentials::generate().unwrap()).unwrap();
+        let mut next = Kubeconfig::open(&path).unwrap();
+        next.point_at(SERVER, &Credentials::generate().unwrap()).unwrap();
+        next.forget(SERVER).unwrap();
         assert!(!path.exists());
     }
 

@@ -1,7 +1,11 @@
 //! `windlass cluster up`: a cluster on this machine, until Ctrl-C.
 
-use crate::home::Home;
-use crate::kubeconfig::Kubeconfig;
+use super::control;
+use super::detach;
+use super::home::Home;
+use super::kubeconfig::Kubeconfig;
+use super::nodes::Nodes;
+use super::record::Record;
 use crate::limits;
 use anyhow::{Context, bail};
 use std::io::{ErrorKind, Write};
@@ -10,19 +14,22 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use windlass_apiserver::{Api, Config, Serving};
-use windlass_clock::{Clock, Moment};
+use windlass_apiserver::{Api, Config, Credentials, Serving};
+use windlass_clock::{Clock, Moment, Timestamp};
+use windlass_cluster::{Cluster, Settings, Time};
 
 /// What a process answers that was told to go at once.
 const INTERRUPTED: u8 = 130;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  windlass cluster up --api-only
-      a fresh API on a free port; it goes with Ctrl-C, and leaves nothing
-  windlass cluster up --api-only --data-dir ./cluster
+  windlass cluster up
+      a fresh cluster on a free port; it goes with Ctrl-C, and leaves nothing
+  windlass cluster up --detach
+      the same, and back to the prompt; `windlass cluster down` ends it
+  windlass cluster up --data-dir ./cluster
       the same cluster again, however it ended last time
-  windlass cluster up --api-only --port 6443 --kubeconfig ~/.kube/config
+  windlass cluster up --port 6443 --kubeconfig ~/.kube/config
       adds the context `windlass` to your own kubeconfig while it runs
 
 Set WINDLASS_LOG=debug to see more.";
@@ -32,6 +39,23 @@ pub(crate) struct Options {
     /// Only the API: no workload controllers, and no node that runs pods
     #[arg(long)]
     api_only: bool,
+
+    /// The nodes it has, such as simulate=3: three whose pods run in name only
+    #[arg(long, value_name = "SORT=NUMBER", default_value = "simulate=1", conflicts_with = "api_only")]
+    nodes: Nodes,
+
+    /// Give the terminal back when it is ready; `windlass cluster down` ends it
+    #[arg(long)]
+    detach: bool,
+
+    /// This is the process that gave the terminal back
+    #[arg(long, hide = true)]
+    detached: bool,
+
+    /// For tests: a clock of its own that shows this time at the start (as 2026-01-01T00:00:00Z, or `now`), runs as others do,
+    /// and is moved by `windlass cluster advance`
+    #[arg(long, value_name = "TIME", value_parser = start_of_time)]
+    clock: Option<Timestamp>,
 
     /// The port on 127.0.0.1 to serve on; without it, a free one
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
@@ -48,18 +72,22 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn run(options: &Options, begun: Moment) -> anyhow::Result<ExitCode> {
-    if !options.api_only {
-        bail!("there are no workload controllers and no node yet; add --api-only to run the API alone");
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if options.detach {
+        return detach::start(&arguments);
+    }
+    if options.detached {
+        detach::leave_terminal();
     }
     limits::raise_open_files();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("cannot start the threads that serve")?;
-    runtime.block_on(up(options, begun))
+    runtime.block_on(up(options, arguments, begun))
 }
 
-async fn up(options: &Options, begun: Moment) -> anyhow::Result<ExitCode> {
+async fn up(options: &Options, arguments: Vec<String>, begun: Moment) -> anyhow::Result<ExitCode> {
     // First of all, so that whatever is made from here on is also removed.
     let mut signals = Signals::listen()?;
     let listener = listen(options.port).await?;
@@ -71,11 +99,27 @@ async fn up(options: &Options, begun: Moment) -> anyhow::Result<ExitCode> {
     let mut kubeconfig = Kubeconfig::open(&path)?;
 
     let data_dir = options.data_dir.is_some().then(|| home.folder().to_owned());
-    let api = Api::open(Config { data_dir, ..Config::default() }).await?;
+    let time = options.clock.map_or_else(Time::real, Time::driven);
+    let api = Api::open(Config { data_dir, clock: time.clock().clone(), ..Config::default() }).await?;
     let credentials = api.credentials()?.clone();
     let serving = api.serve_tls(listener).context("cannot serve")?;
     let server = format!("https://{}", serving.address());
+    let cluster = match options.api_only {
+        true => None,
+        false => Some(start_cluster(options, &api, &credentials).await?),
+    };
     kubeconfig.point_at(&server, &credentials)?;
+    let record = Record {
+        pid: nix::unistd::getpid().as_raw(),
+        server: server.clone(),
+        kubeconfig: kubeconfig.path().to_owned(),
+        since: Clock::real().now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        detached: options.detached,
+        kept: options.data_dir.is_some(),
+        arguments: arguments.into_iter().filter(|argument| argument != "--detached").collect(),
+    };
+    control::listen(home.folder(), time.clone())?;
+    record.write(home.folder())?;
     if options.data_dir.is_some() {
         home.keep();
     }
@@ -83,8 +127,12 @@ async fn up(options: &Options, begun: Moment) -> anyhow::Result<ExitCode> {
     let took = (Clock::real().moment() - begun).as_millis();
     // Whoever started us may have stopped listening; the cluster runs all the same.
     let _ = writeln!(std::io::stdout(), "ready in {took} ms at {server}; {}", kubeconfig.usage());
-    signals.next().await;
-    let code = stop(serving, &api, &mut signals).await;
+    if options.detached {
+        detach::log_to(home.folder())?;
+    }
+    time.flow(signals.next()).await;
+    Record::remove(home.folder());
+    let code = time.flow(stop(cluster, serving, &api, &mut signals)).await;
     // A cluster that can come back keeps its context.
     if options.data_dir.is_none() {
         kubeconfig.forget(&server)?;
@@ -95,11 +143,36 @@ async fn up(options: &Options, begun: Moment) -> anyhow::Result<ExitCode> {
     Ok(code)
 }
 
-/// Lets requests finish, but does not wait when told a second time.
-async fn stop(serving: Serving, api: &Api, signals: &mut Signals) -> ExitCode {
-    api.end_watches();
+/// When a cluster's own time begins.
+fn start_of_time(text: &str) -> anyhow::Result<Timestamp> {
+    match text {
+        "now" => Ok(Clock::real().now()),
+        text => text
+            .parse()
+            .with_context(|| format!("{text:?} is no time; it is written as 2026-01-01T00:00:00Z")),
+    }
+}
+
+/// The controllers and nodes, at work.
+async fn start_cluster(options: &Options, api: &Api, credentials: &Credentials) -> anyhow::Result<Cluster> {
+    let settings = Settings { root_ca: Some(credentials.ca_certificate().to_owned()) };
+    let _ = options.nodes;
+    Ok(Cluster::start(api, settings))
+}
+
+/// Lets controllers and requests finish, but does not wait when told a second time.
+async fn stop(cluster: Option<Cluster>, serving: Serving, api: &Api, signals: &mut Signals) -> ExitCode {
+    let ended = async {
+        if let Some(cluster) = &cluster
+            && let Err(error) = cluster.stop().await
+        {
+            tracing::warn!("the controllers did not end well: {error}");
+        }
+        api.end_watches();
+        serving.stop().await;
+    };
     tokio::select! {
-        () = serving.stop() => ExitCode::SUCCESS,
+        () = ended => ExitCode::SUCCESS,
         () = signals.next() => ExitCode::from(INTERRUPTED),
     }
 }

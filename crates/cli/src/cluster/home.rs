@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const PREFIX: &str = "windlass-cluster-";
 
 /// Held locked while a cluster runs.
-const LOCK: &str = "lock";
+pub(crate) const LOCK: &str = "lock";
 
 /// A folder that no other cluster uses while this one does.
 #[derive(Debug)]
@@ -49,16 +49,9 @@ impl Home {
 
     /// A new folder that goes when this value is dropped; what killed processes left goes too.
     pub(crate) fn temporary() -> anyhow::Result<Self> {
-        let above = match std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from) {
-            Some(above) if above.is_dir() => Some(above),
-            _ => None,
-        };
         let mut builder = tempfile::Builder::new();
         builder.prefix(PREFIX).permissions(fs::Permissions::from_mode(0o700));
-        let made = match &above {
-            Some(above) => builder.tempdir_in(above),
-            None => builder.tempdir(),
-        };
+        let made = builder.tempdir_in(above_temporary());
         let made = made.context("cannot make a temporary folder; name one with --data-dir")?;
         // It gets its name when it is locked: one without a lock is one that is being made.
         let unlocked = made.path().join("lock.new");
@@ -83,19 +76,32 @@ impl Home {
 
     /// Removes the temporary folders beside this one that nobody holds.
     fn sweep(&self) {
-        let (Some(above), Ok(own)) = (self.folder.parent(), fs::metadata(&self.folder)) else { return };
-        for entry in fs::read_dir(above).into_iter().flatten().flatten() {
-            let ours = entry.file_name().to_string_lossy().starts_with(PREFIX)
-                && entry.metadata().is_ok_and(|found| found.is_dir() && found.uid() == own.uid());
-            if !ours || entry.path() == self.folder {
-                continue;
-            }
-            let Ok(lock) = File::open(entry.path().join(LOCK)) else { continue };
+        for folder in temporary_folders().into_iter().filter(|folder| *folder != self.folder) {
+            let Ok(lock) = File::open(folder.join(LOCK)) else { continue };
             if lock.try_lock().is_ok() {
-                let _ = fs::remove_dir_all(entry.path());
+                let _ = fs::remove_dir_all(folder);
             }
         }
     }
+}
+
+/// Where temporary folders are.
+fn above_temporary() -> PathBuf {
+    match std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from) {
+        Some(above) if above.is_dir() => above,
+        _ => std::env::temp_dir(),
+    }
+}
+
+/// The temporary folders of this user's clusters, whether they run or not.
+pub(crate) fn temporary_folders() -> Vec<PathBuf> {
+    let user = nix::unistd::geteuid().as_raw();
+    let entries = fs::read_dir(above_temporary()).into_iter().flatten().flatten();
+    let ours = entries.filter(|entry| {
+        entry.file_name().to_string_lossy().starts_with(PREFIX)
+            && entry.metadata().is_ok_and(|found| found.is_dir() && found.uid() == user)
+    });
+    ours.map(|entry| entry.path()).collect()
 }
 
 impl Drop for Home {

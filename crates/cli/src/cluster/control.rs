@@ -1,0 +1,81 @@
+//! The door of a cluster that runs for the commands of its own user: a socket in its folder.
+
+use anyhow::{Context, bail};
+use std::fs::Permissions;
+use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixListener;
+use windlass_clock::Clock;
+use windlass_cluster::Time;
+
+/// Its name in the folder.
+const SOCKET: &str = "control";
+/// Longer lines are nobody's commands.
+const LONGEST: u64 = 128;
+/// The longest that time can be moved at once: a hundred years.
+const FURTHEST: u64 = 100 * 366 * 86_400;
+
+/// Answers commands until the cluster ends.
+pub(crate) fn listen(folder: &Path, time: Time) -> anyhow::Result<()> {
+    let path = folder.join(SOCKET);
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            return Err(error).with_context(|| format!("cannot remove {}", path.display()));
+        }
+        _ => {}
+    }
+    let listener =
+        UnixListener::bind(&path).with_context(|| format!("cannot listen on {}", path.display()))?;
+    std::fs::set_permissions(&path, Permissions::from_mode(0o600))?;
+    tokio::spawn(async move {
+        // One at a time: who moves the clock waits until it has moved.
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut line = String::new();
+            let (reader, mut writer) = stream.split();
+            let mut reader = tokio::io::BufReader::new(reader.take(LONGEST));
+            let read = reader.read_line(&mut line);
+            if let Ok(Ok(_)) = Clock::real().timeout(Duration::from_secs(5), read).await {
+                let answer = match obey(&line, &time).await {
+                    Ok(answer) => format!("ok {answer}\n"),
+                    Err(error) => format!("error {error:#}\n"),
+                };
+                let _ = writer.write_all(answer.as_bytes()).await;
+            }
+        }
+    });
+    Ok(())
+}
+
+async fn obey(line: &str, time: &Time) -> anyhow::Result<String> {
+    let Some(("advance", seconds)) = line.trim_end().split_once(' ') else {
+        bail!("there is no such command")
+    };
+    let seconds: u64 = seconds.parse().context("it is no number of seconds")?;
+    if seconds > FURTHEST {
+        bail!("that is too far");
+    }
+    if time.driver().is_none() {
+        bail!("the cluster keeps the machine's time; start it with --clock to move it");
+    }
+    time.advance(Duration::from_secs(seconds)).await;
+    Ok(time.clock().now().to_string())
+}
+
+/// Asks the cluster in a folder to do something, and waits for what it says.
+pub(crate) fn ask(folder: &Path, command: &str) -> anyhow::Result<String> {
+    let path = folder.join(SOCKET);
+    let mut stream = UnixStream::connect(&path)
+        .with_context(|| format!("cannot reach the cluster at {}", path.display()))?;
+    stream.write_all(format!("{command}\n").as_bytes())?;
+    let mut answer = String::new();
+    BufReader::new(stream).read_line(&mut answer)?;
+    match answer.trim_end().split_once(' ') {
+        Some(("ok", said)) => Ok(said.to_owned()),
+        Some(("error", why)) => bail!("{why}"),
+        _ => bail!("the cluster ended before it answered"),
+    }
+}

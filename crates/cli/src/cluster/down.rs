@@ -1,0 +1,57 @@
+//! `windlass cluster down`: stop a cluster that runs, wherever it was started.
+
+use super::Which;
+use super::record::{self, Found};
+use anyhow::{Context, bail};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::process::ExitCode;
+use std::time::Duration;
+use windlass_clock::Clock;
+
+/// So long a cluster may take to finish what it is at.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    which: Which,
+
+    /// All of your clusters that run without a folder
+    #[arg(long, conflicts_with = "data_dir")]
+    all: bool,
+}
+
+pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
+    let found = match options.all {
+        true => record::temporary(),
+        false => vec![record::running(&options.which)?],
+    };
+    for found in &found {
+        stop(found)?;
+        println!("stopped {}", found.record.server);
+    }
+    if found.is_empty() {
+        println!("no cluster of yours runs without a folder");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Asks a cluster to end, and waits until it has.
+pub(crate) fn stop(found: &Found) -> anyhow::Result<()> {
+    let pid = found.record.pid;
+    // The lock says that the process which wrote this number still runs.
+    kill(Pid::from_raw(pid), Signal::SIGTERM).with_context(|| format!("cannot stop process {pid}"))?;
+    let clock = Clock::real();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    runtime.block_on(async {
+        let until = clock.moment() + PATIENCE;
+        while record::is_held(&found.folder) {
+            if clock.moment() > until {
+                bail!("process {pid} was asked to end and still runs after {PATIENCE:?}");
+            }
+            clock.sleep(Duration::from_millis(10)).await;
+        }
+        Ok(())
+    })
+}

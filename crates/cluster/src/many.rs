@@ -1,0 +1,105 @@
+//! Making and ending many pods in one turn: concurrently, but never more at once than the API should bear, and with a slow start,
+//! so that what cannot work is tried a few times and not a thousand times.
+
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::Pod;
+use std::sync::Arc;
+use windlass::act::Deletion;
+use windlass::{Object, Reason, Turn, TurnError};
+
+/// So many requests are under way at once.
+const AT_ONCE: usize = 16;
+
+/// The first error of many, and what people hear of it.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    /// The reason of the event, and of a condition if there is one.
+    pub(crate) reason: &'static str,
+    /// What the API said.
+    pub(crate) message: String,
+    /// The error itself.
+    pub(crate) error: TurnError,
+}
+
+/// Makes so many pods, the first `make(0)`, and tells of each. Each round is twice the last; one in which something fails is
+/// the last. Whether any was made; in a namespace that goes, none is, and it is no error.
+pub(crate) async fn create<K: Object>(
+    turn: &Turn<K>,
+    count: usize,
+    make: impl Fn(usize) -> Pod,
+) -> Result<bool, Failed> {
+    let (mut begun, mut round, mut made) = (0, 1, false);
+    let mut failed = None;
+    while begun < count && failed.is_none() {
+        let end = count.min(begun + round);
+        let mut results = futures::stream::iter(begun..end)
+            .map(|index| {
+                let pod = make(index);
+                async move { turn.create(&pod).await }
+            })
+            .buffer_unordered(AT_ONCE);
+        while let Some(result) = results.next().await {
+            match result {
+                Ok(pod) => {
+                    made = true;
+                    let name = pod.metadata.name.unwrap_or_default();
+                    turn.event(Reason::new("SuccessfulCreate", format!("Created pod: {name}")));
+                }
+                Err(error) if namespace_goes(&error) => return Ok(made),
+                Err(error) => {
+                    let message = message(&error);
+                    turn.warning(Reason::new("FailedCreate", format!("Error creating: {message}")));
+                    failed.get_or_insert(Failed { reason: "FailedCreate", message, error });
+                }
+            }
+        }
+        (begun, round) = (end, round * 2);
+    }
+    failed.map_or(Ok(made), Err)
+}
+
+/// Ends these pods and tells of each. Whether any was ended.
+pub(crate) async fn delete<K: Object>(
+    turn: &Turn<K>,
+    pods: Vec<Arc<Pod>>,
+    how: &Deletion,
+) -> Result<bool, Failed> {
+    let mut failed = None;
+    let mut ended = false;
+    let mut results = futures::stream::iter(pods)
+        .map(|pod| async move {
+            let result = turn.delete(&*pod, how).await;
+            (pod, result)
+        })
+        .buffer_unordered(AT_ONCE);
+    while let Some((pod, result)) = results.next().await {
+        match result {
+            Ok(_) => {
+                ended = true;
+                let name = pod.metadata.name.as_deref().unwrap_or_default();
+                turn.event(Reason::new("SuccessfulDelete", format!("Deleted pod: {name}")));
+            }
+            Err(error) => {
+                let message = message(&error);
+                turn.warning(Reason::new("FailedDelete", format!("Error deleting: {message}")));
+                failed.get_or_insert(Failed { reason: "FailedDelete", message, error });
+            }
+        }
+    }
+    failed.map_or(Ok(ended), Err)
+}
+
+/// What the API said, or else what happened.
+pub(crate) fn message(error: &TurnError) -> String {
+    let said = match error {
+        TurnError::Act(error) => error.message(),
+        _ => None,
+    };
+    said.map_or_else(|| error.to_string(), str::to_owned)
+}
+
+/// Whether the API refuses because the namespace is on its way out: there is nothing to be done, and nothing to tell.
+pub(crate) fn namespace_goes(error: &TurnError) -> bool {
+    matches!(error, TurnError::Act(error) if error.code() == Some(403)
+        && error.message().is_some_and(|message| message.contains("because it is being terminated")))
+}
