@@ -7,6 +7,7 @@
 
 mod accounts;
 mod cluster;
+mod jobs;
 mod many;
 mod owning;
 mod pace;
@@ -33,5 +34,6 @@ pub struct Settings {
 pub fn controllers(manager: Manager, settings: &Settings) -> Manager {
     let manager = accounts::add(manager, settings);
     let manager = replicas::add(manager);
-    stateful::add(manager)
+    let manager = stateful::add(manager);
+    jobs::add(manager)
 }
