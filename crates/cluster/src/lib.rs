@@ -8,6 +8,9 @@
 mod accounts;
 mod cluster;
 mod jobs;
+mod deployment;
+mod fenceposts;
+mod hashing;
 mod many;
 mod owning;
 mod pace;
@@ -36,4 +39,11 @@ pub fn controllers(manager: Manager, settings: &Settings) -> Manager {
     let manager = replicas::add(manager);
     let manager = stateful::add(manager);
     jobs::add(manager)
+    let controllers: &[fn(Manager, &Settings) -> Manager] = &[
+        |manager, settings| accounts::add(manager, settings),
+        |manager, _| replicas::add(manager),
+        |manager, _| deployment::add(manager),
+        |manager, _| stateful::add(manager),
+    ];
+    controllers.iter().fold(manager, |manager, add| add(manager, settings))
 }
