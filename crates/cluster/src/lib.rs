@@ -7,10 +7,10 @@
 
 mod accounts;
 mod cluster;
-mod jobs;
 mod deployment;
 mod fenceposts;
 mod hashing;
+mod jobs;
 mod many;
 mod owning;
 mod pace;
@@ -35,15 +35,12 @@ pub struct Settings {
 
 /// The manager with every controller of a cluster.
 pub fn controllers(manager: Manager, settings: &Settings) -> Manager {
-    let manager = accounts::add(manager, settings);
-    let manager = replicas::add(manager);
-    let manager = stateful::add(manager);
-    jobs::add(manager)
     let controllers: &[fn(Manager, &Settings) -> Manager] = &[
         |manager, settings| accounts::add(manager, settings),
         |manager, _| replicas::add(manager),
         |manager, _| deployment::add(manager),
         |manager, _| stateful::add(manager),
+        |manager, _| jobs::add(manager),
     ];
     controllers.iter().fold(manager, |manager, add| add(manager, settings))
 }
