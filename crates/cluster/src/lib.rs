@@ -10,6 +10,7 @@ mod cluster;
 mod deployment;
 mod fenceposts;
 mod hashing;
+mod jobs;
 mod many;
 pub mod node;
 mod nodes;
@@ -18,7 +19,6 @@ mod pace;
 mod pods;
 mod quantity;
 mod replicas;
-#[allow(dead_code, reason = "for the controllers to come")]
 mod revisions;
 mod scheduler;
 mod slow_start;
@@ -47,6 +47,7 @@ pub fn controllers(manager: Manager, settings: &Settings) -> Manager {
         |manager, _| replicas::add(manager),
         |manager, _| deployment::add(manager),
         |manager, _| stateful::add(manager),
+        |manager, _| jobs::add(manager),
     ];
     controllers.iter().fold(manager, |manager, add| add(manager, settings))
 }
