@@ -155,8 +155,8 @@ fn start_of_time(text: &str) -> anyhow::Result<Timestamp> {
 
 /// The controllers and nodes, at work.
 async fn start_cluster(options: &Options, api: &Api, credentials: &Credentials) -> anyhow::Result<Cluster> {
-    let settings = Settings { root_ca: Some(credentials.ca_certificate().to_owned()) };
-    let _ = options.nodes;
+    let root_ca = Some(credentials.ca_certificate().to_owned());
+    let settings = Settings { root_ca, simulated_nodes: options.nodes.simulate, ..Settings::default() };
     Ok(Cluster::start(api, settings))
 }
 
