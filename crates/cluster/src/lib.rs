@@ -6,17 +6,25 @@
 //! on the embedded API and beside a real kube-apiserver alike.
 
 mod accounts;
+mod catalog;
 mod cluster;
+mod disruption;
+mod events;
+mod garbage;
 mod many;
+mod namespaces;
 mod owning;
 mod pace;
 mod pods;
+mod quota;
 mod replicas;
 #[allow(dead_code, reason = "for the controllers to come")]
 mod revisions;
+mod roles;
 #[allow(dead_code, reason = "for the controllers to come")]
 mod slow_start;
 mod time;
+mod wire;
 
 pub use cluster::Cluster;
 pub use time::Time;
@@ -33,5 +41,11 @@ pub struct Settings {
 /// The manager with every controller of a cluster.
 pub fn controllers(manager: Manager, settings: &Settings) -> Manager {
     let manager = accounts::add(manager, settings);
+    let manager = garbage::add(manager);
+    let manager = namespaces::add(manager);
+    let manager = disruption::add(manager);
+    let manager = quota::add(manager);
+    let manager = events::add(manager);
+    let manager = roles::add(manager);
     replicas::add(manager)
 }

@@ -8,6 +8,7 @@ mod custom;
 mod discovery;
 mod durable;
 mod encodings;
+mod evictions;
 mod faults;
 mod forms;
 mod hostile;
