@@ -8,21 +8,28 @@
 mod accounts;
 mod catalog;
 mod cluster;
+mod deployment;
 mod disruption;
 mod events;
+mod fenceposts;
 mod garbage;
+mod hashing;
+mod jobs;
 mod many;
 mod namespaces;
+pub mod node;
+mod nodes;
 mod owning;
 mod pace;
 mod pods;
+mod quantity;
 mod quota;
 mod replicas;
-#[allow(dead_code, reason = "for the controllers to come")]
 mod revisions;
 mod roles;
-#[allow(dead_code, reason = "for the controllers to come")]
+mod scheduler;
 mod slow_start;
+mod stateful;
 mod time;
 mod wire;
 
@@ -36,16 +43,25 @@ use windlass::Manager;
 pub struct Settings {
     /// The certificate of the authority that signed the API's, in PEM: every namespace has it in `kube-root-ca.crt`.
     pub root_ca: Option<String>,
+    /// How many simulated nodes the cluster has. Without any, it has no scheduler either.
+    pub simulated_nodes: usize,
 }
 
 /// The manager with every controller of a cluster.
 pub fn controllers(manager: Manager, settings: &Settings) -> Manager {
-    let manager = accounts::add(manager, settings);
-    let manager = garbage::add(manager);
-    let manager = namespaces::add(manager);
-    let manager = disruption::add(manager);
-    let manager = quota::add(manager);
-    let manager = events::add(manager);
-    let manager = roles::add(manager);
-    replicas::add(manager)
+    let controllers: &[fn(Manager, &Settings) -> Manager] = &[
+        |manager, settings| accounts::add(manager, settings),
+        |manager, _| garbage::add(manager),
+        |manager, _| namespaces::add(manager),
+        |manager, _| disruption::add(manager),
+        |manager, _| quota::add(manager),
+        |manager, _| events::add(manager),
+        |manager, _| roles::add(manager),
+        |manager, _| nodes::add(manager),
+        |manager, _| replicas::add(manager),
+        |manager, _| deployment::add(manager),
+        |manager, _| stateful::add(manager),
+        |manager, _| jobs::add(manager),
+    ];
+    controllers.iter().fold(manager, |manager, add| add(manager, settings))
 }

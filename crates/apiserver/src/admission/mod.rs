@@ -14,7 +14,7 @@ mod runtime_class;
 mod service_account;
 mod tally;
 
-pub use tally::{Tally, compare_quantities};
+pub use tally::Tally;
 
 use crate::flow::Operation;
 use crate::kinds::text;

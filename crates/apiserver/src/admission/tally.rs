@@ -4,7 +4,6 @@ use super::resource_quota::{PLAIN, in_scope, is_of, usage};
 use crate::kinds::resources::{Amounts, amounts};
 use crate::typed::Amount;
 use serde_json::{Map, Value, json};
-use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 /// What objects use of one quota.
@@ -66,11 +65,6 @@ impl Tally {
     }
 }
 
-/// Which of two quantities is more, such as `1` and `1500m`; none if one of them is no quantity.
-pub fn compare_quantities(one: &str, other: &str) -> Option<Ordering> {
-    Amount::read(one)?.partial_cmp(&Amount::read(other)?)
-}
-
 /// Group and plural of the kind whose objects count under a name.
 fn kind_of(name: &str) -> Option<(String, String)> {
     let core = |plural: &str| Some((String::new(), plural.to_owned()));
@@ -115,7 +109,5 @@ mod tests {
         tally.add("", "pods", &json!({"status": {"qosClass": "Burstable"}}));
         tally.add("", "pods", &json!({"status": {"qosClass": "BestEffort", "phase": "Failed"}}));
         assert_eq!(json!(tally.used()), json!({"pods": "1"}));
-        assert_eq!(compare_quantities("1Gi", "1G"), Some(Ordering::Greater));
-        assert_eq!(compare_quantities("1", "much"), None);
     }
 }

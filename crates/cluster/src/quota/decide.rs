@@ -1,5 +1,6 @@
 //! Whether the status of a quota is to be written, and when.
 
+use crate::quantity::thousandths;
 use k8s_openapi::api::core::v1::{ResourceQuota, ResourceQuotaStatus};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use std::collections::BTreeMap;
@@ -20,11 +21,10 @@ pub(super) enum Verdict {
 }
 
 /// What to do about a quota of which so much is used. `unchanged` says for how long it has been at this very version, while
-/// less was counted; an amount that cannot be compared counts as less.
+/// less was counted.
 pub(super) fn verdict(
     quota: &ResourceQuota,
     used: BTreeMap<String, Quantity>,
-    is_less: impl Fn(&Quantity, &Quantity) -> bool,
     unchanged: Option<Duration>,
 ) -> Verdict {
     let before = quota.status.clone().unwrap_or_default();
@@ -40,6 +40,14 @@ pub(super) fn verdict(
     Verdict::Write(ResourceQuotaStatus { hard, used: Some(used) })
 }
 
+/// What cannot be compared counts as less.
+fn is_less(one: &Quantity, other: &Quantity) -> bool {
+    match (thousandths(one), thousandths(other)) {
+        (Some(one), Some(other)) => one < other,
+        _ => true,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -49,12 +57,8 @@ mod tests {
         [("pods".to_owned(), Quantity(pods.to_owned()))].into()
     }
 
-    fn is_less(one: &Quantity, other: &Quantity) -> bool {
-        one.0.parse::<u32>().unwrap() < other.0.parse::<u32>().unwrap()
-    }
-
     fn judge(quota: &ResourceQuota, pods: &str, unchanged: Option<u64>) -> Verdict {
-        verdict(quota, used(pods), is_less, unchanged.map(Duration::from_millis))
+        verdict(quota, used(pods), unchanged.map(Duration::from_millis))
     }
 
     #[test]

@@ -12,7 +12,6 @@ use k8s_openapi::api::core::v1::ResourceQuota;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::Client;
 use serde_json::json;
-use std::cmp::Ordering;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 use watched::Watched;
@@ -82,10 +81,7 @@ async fn count(
         .into_iter()
         .map(|(name, amount)| (name, Quantity(amount.as_str().unwrap_or_default().to_owned())));
     let version = quota.metadata.resource_version.as_deref().unwrap_or_default();
-    let is_less = |one: &Quantity, other: &Quantity| {
-        windlass_apiserver::compare_quantities(&one.0, &other.0).is_none_or(Ordering::is_lt)
-    };
-    match verdict(&quota, used.collect(), is_less, watched.unchanged(key, version)) {
+    match verdict(&quota, used.collect(), watched.unchanged(key, version)) {
         Verdict::Settled => {
             watched.forget_version(key);
             Ok(None)
