@@ -45,6 +45,8 @@ pub struct Settings {
     pub root_ca: Option<String>,
     /// How many simulated nodes the cluster has. Without any, it has no scheduler either.
     pub simulated_nodes: usize,
+    /// Leaves the controllers out: whoever tests them runs them otherwise.
+    pub without_controllers: bool,
 }
 
 /// The manager with every controller of a cluster.
