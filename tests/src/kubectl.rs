@@ -25,8 +25,16 @@ fn folder() -> PathBuf {
 /// # Errors
 /// When the lists cannot be read.
 pub fn commands() -> anyhow::Result<Vec<String>> {
+    commands_in("")
+}
+
+/// Those in a folder beside the others.
+///
+/// # Errors
+/// When the lists cannot be read.
+pub fn commands_in(part: &str) -> anyhow::Result<Vec<String>> {
     let mut lists: Vec<PathBuf> = Vec::new();
-    for entry in std::fs::read_dir(folder())? {
+    for entry in std::fs::read_dir(folder().join(part))? {
         lists.push(entry?.path());
     }
     lists.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));

@@ -9,12 +9,15 @@ mod accounts;
 mod cluster;
 mod deployment;
 mod fenceposts;
-mod hashing;
 mod many;
 mod owning;
 mod pace;
 mod pods;
 mod replicas;
+#[allow(dead_code, reason = "for the controllers to come")]
+mod revisions;
+mod slow_start;
+mod stateful;
 mod time;
 
 pub use cluster::Cluster;
@@ -31,7 +34,11 @@ pub struct Settings {
 
 /// The manager with every controller of a cluster.
 pub fn controllers(manager: Manager, settings: &Settings) -> Manager {
-    let manager = accounts::add(manager, settings);
-    let manager = replicas::add(manager);
-    deployment::add(manager)
+    let controllers: &[fn(Manager, &Settings) -> Manager] = &[
+        |manager, settings| accounts::add(manager, settings),
+        |manager, _| replicas::add(manager),
+        |manager, _| deployment::add(manager),
+        |manager, _| stateful::add(manager),
+    ];
+    controllers.iter().fold(manager, |manager, add| add(manager, settings))
 }

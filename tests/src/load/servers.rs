@@ -15,6 +15,8 @@ const READY_WITHIN: Duration = Duration::from_secs(30);
 /// A running server; it ends when dropped.
 #[derive(Debug)]
 pub struct Server {
+    /// The nodes, where they are a process of their own.
+    nodes: Option<Process>,
     kind: Kind,
     config: kube::Config,
 }
@@ -32,11 +34,23 @@ impl Server {
     /// # Errors
     /// When it does not become ready.
     pub async fn windlass(program: &Path, durable: bool) -> anyhow::Result<Self> {
+        Self::up(program, &["--api-only"], durable).await
+    }
+
+    /// `windlass cluster up` with so many simulated nodes, in a folder.
+    ///
+    /// # Errors
+    /// When it does not become ready.
+    pub async fn windlass_cluster(program: &Path, nodes: usize) -> anyhow::Result<Self> {
+        Self::up(program, &["--nodes", &format!("simulate={nodes}")], true).await
+    }
+
+    async fn up(program: &Path, options: &[&str], durable: bool) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
         let kubeconfig = folder.path().join("kubeconfig");
-        let mut arguments: Vec<String> =
-            ["cluster", "up", "--api-only", "--kubeconfig"].map(str::to_owned).to_vec();
+        let mut arguments: Vec<String> = ["cluster", "up", "--kubeconfig"].map(str::to_owned).to_vec();
         arguments.push(kubeconfig.display().to_string());
+        arguments.extend(options.iter().map(ToString::to_string));
         if durable {
             arguments.extend(["--data-dir".to_owned(), folder.path().join("data").display().to_string()]);
         }
@@ -53,7 +67,7 @@ impl Server {
         }
         let config = config_from(&kubeconfig).await?;
         Connection::open(&config).await?.ask(&Ask::get("/readyz")).await?;
-        Ok(Self { kind: Kind::Windlass { process, folder }, config })
+        Ok(Self { nodes: None, kind: Kind::Windlass { process, folder }, config })
     }
 
     /// The reference, which syncs every write to disk.
@@ -72,9 +86,26 @@ impl Server {
         Self::of(Reference::builder().durable().start().await?).await
     }
 
+    /// The reference with its controller manager and scheduler, as [`Server::reference`] has it, and simulated nodes of ours:
+    /// the process that plays them is not among those that are counted.
+    ///
+    /// # Errors
+    /// When it does not become ready.
+    pub async fn reference_cluster(program: &Path, nodes: usize) -> anyhow::Result<Self> {
+        let reference = Reference::builder().durable().without_audit().controllers().start().await?;
+        let kubeconfig = reference.kubeconfig().display().to_string();
+        let count = nodes.to_string();
+        let arguments =
+            ["node", "simulate", "--kubeconfig", &kubeconfig, "--count", &count].map(str::to_owned);
+        let nodes = Process::spawn("nodes", program, &arguments, &reference.folder().join("nodes.log"))?;
+        let mut server = Self::of(reference).await?;
+        server.nodes = Some(nodes);
+        Ok(server)
+    }
+
     async fn of(reference: Reference) -> anyhow::Result<Self> {
         let config = config_from(&reference.kubeconfig()).await?;
-        Ok(Self { kind: Kind::Reference(reference), config })
+        Ok(Self { nodes: None, kind: Kind::Reference(reference), config })
     }
 
     /// What a client needs.

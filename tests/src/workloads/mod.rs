@@ -11,6 +11,7 @@ pub mod garbage;
 pub mod jobs;
 pub mod namespaces;
 pub mod nodes;
+pub mod playing;
 pub mod record;
 pub mod replicas;
 pub mod stateful;

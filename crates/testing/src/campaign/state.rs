@@ -1,5 +1,6 @@
 //! The state of the world in comparable form. What is taken out, and nothing else: identities, versions and times; what
-//! Secrets hold becomes "generated"; what the API gives a Service, "allocated"; owners are named instead of numbered; the test's namespace is named alike.
+//! Secrets hold becomes "generated", and so does the end of generated names; what the API gives a Service, and the addresses of
+//! pods, "allocated"; owners are named instead of numbered; the test's namespace is named alike.
 
 use super::place::Place;
 use crate::TestCluster;
@@ -38,10 +39,12 @@ impl State {
             known.extend(uids);
             found.insert(place.moved(here, HERE), items);
         }
+        let names = Names { here, generated: found.values().flatten().filter_map(generated).collect() };
         let mut objects = BTreeMap::new();
         for (place, mut items) in found.clone() {
             items.retain(|item| !without_orphans || !is_orphan(item, &known));
-            items.iter_mut().for_each(|item| normalise(item, here));
+            items.iter_mut().for_each(|item| normalise(item, &names));
+            items.sort_by_cached_key(ToString::to_string);
             // A collection that nothing is left in is as good as one that nobody wrote to.
             if !items.is_empty() {
                 objects.insert(place.path(), items);
@@ -83,8 +86,23 @@ fn is_orphan(item: &Value, known: &BTreeSet<String>) -> bool {
     !owners.is_empty() && owners.iter().all(|owner| !known.contains(*owner))
 }
 
-fn normalise(object: &mut Value, here: &str) {
-    walk(object, "", here);
+/// What is called differently in each life.
+struct Names<'a> {
+    /// The namespace of the test.
+    here: &'a str,
+    /// Generated names, and what they are called instead.
+    generated: BTreeMap<String, String>,
+}
+
+/// The name of an object if it was generated, and what it is called instead.
+fn generated(object: &Value) -> Option<(String, String)> {
+    let meta = |field: &str| object["metadata"][field].as_str();
+    let (base, name) = (meta("generateName")?, meta("name")?);
+    name.starts_with(base).then(|| (name.to_owned(), format!("{base}{{generated}}")))
+}
+
+fn normalise(object: &mut Value, names: &Names<'_>) {
+    walk(object, "", names);
     // Secrets in a list do not say that they are; nothing else has both.
     if object.get("type").is_some()
         && let Some(data) = object.get_mut("data").and_then(Value::as_object_mut)
@@ -93,15 +111,27 @@ fn normalise(object: &mut Value, here: &str) {
     }
 }
 
+/// What the API or a node gives, first come, first served.
+const ALLOCATED: [&str; 8] = [
+    "clusterIP",
+    "clusterIPs",
+    "nodePort",
+    "healthCheckNodePort",
+    "nodeName",
+    "podIP",
+    "podIPs",
+    "addresses",
+];
+
 const OWNER_KEY: &str = "k:{\"uid\":";
 
-fn walk(value: &mut Value, key: &str, here: &str) {
+fn walk(value: &mut Value, key: &str, names: &Names<'_>) {
     match value {
         Value::Object(fields) => {
             for name in ["uid", "resourceVersion"] {
                 fields.remove(name);
             }
-            for name in ["clusterIP", "clusterIPs", "nodePort", "healthCheckNodePort"] {
+            for name in ALLOCATED {
                 if let Some(given) = fields.get_mut(name).filter(|given| **given != json!("None")) {
                     *given = json!("{allocated}");
                 }
@@ -112,15 +142,16 @@ fn walk(value: &mut Value, key: &str, here: &str) {
             {
                 fields.insert("k:{owner}".into(), field);
             }
-            fields.iter_mut().for_each(|(name, field)| walk(field, name, here));
+            fields.iter_mut().for_each(|(name, field)| walk(field, name, names));
         }
         Value::Array(items) => {
-            items.iter_mut().for_each(|item| walk(item, key, here));
-            if key == "managedFields" || key == "ownerReferences" {
+            items.iter_mut().for_each(|item| walk(item, key, names));
+            if matches!(key, "managedFields" | "ownerReferences" | "endpoints") {
                 items.sort_by_key(ToString::to_string);
             }
         }
-        Value::String(text) if text == here && here != "default" => *text = HERE.to_owned(),
+        Value::String(text) if text == names.here && names.here != "default" => *text = HERE.to_owned(),
+        Value::String(text) if names.generated.contains_key(text) => text.clone_from(&names.generated[text]),
         Value::String(text) if is_time(text) => *text = "{time}".to_owned(),
         _ => {}
     }

@@ -1,0 +1,221 @@
+//! StatefulSets: pods with names, in order, each with volumes of its own.
+
+mod decide;
+mod identity;
+mod retention;
+mod status;
+#[cfg(test)]
+mod tests;
+
+use crate::{owning, revisions, slow_start};
+use decide::{Observed, Step, Version, decide};
+use identity::{Set, revision};
+use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use windlass::act::Deletion;
+use windlass::{Controller, Key, Manager, Next, Reason, Relation, Selector, Turn, TurnError};
+
+pub(crate) fn add(manager: Manager) -> Manager {
+    let controller = Controller::reconciling(reconcile)
+        .named("statefulset-controller")
+        .owns::<Pod>()
+        .owns::<ControllerRevision>()
+        .sees::<Pod>(selected)
+        .sees::<ControllerRevision>(selected)
+        .sees::<PersistentVolumeClaim>(claimed)
+        .concurrency(4);
+    manager.controller(controller)
+}
+
+fn selector(set: &StatefulSet) -> Option<Selector> {
+    Selector::of(&set.spec.as_ref()?.selector).ok()
+}
+
+fn selected(set: &StatefulSet) -> Relation {
+    selector(set).map_or_else(Relation::nothing, Relation::selected)
+}
+
+/// The claims of a set carry the labels that it selects by.
+fn claimed(set: &StatefulSet) -> Relation {
+    let labels = set.spec.as_ref().and_then(|spec| spec.selector.match_labels.clone());
+    Relation::labelled(labels.unwrap_or_default())
+}
+
+async fn reconcile(set: Arc<StatefulSet>, turn: Turn<StatefulSet>) -> Result<Next, TurnError> {
+    let (Some(known), Some(selector)) = (Set::of(&set), selector(&set)) else {
+        return Ok(Next::on_change());
+    };
+    let seen = turn.seen();
+    let found = seen.list::<ControllerRevision>().map_err(TurnError::terminal)?;
+    let history = revisions::claim(&turn, &set.metadata, &selector, found).await?;
+    let mut found = seen.list::<Pod>().map_err(TurnError::terminal)?;
+    found.retain(|pod| known.ordinal(pod).is_some());
+    let mine = owning::claim(&turn, &set.metadata, &selector, found).await?;
+    let mut pods: Vec<(i64, Arc<Pod>)> =
+        mine.into_iter().filter_map(|pod| Some((known.ordinal(&pod)?, pod))).collect();
+    pods.sort_by_key(|(ordinal, _)| *ordinal);
+
+    let old = set.status.as_ref();
+    let collisions = old.and_then(|status| status.collision_count).unwrap_or_default();
+    let (update, collisions) =
+        revisions::settle(&turn, &set.metadata, &known.spec.template, &history, collisions).await?;
+    let current = old.and_then(|status| status.current_revision.as_deref());
+    let current =
+        history.iter().find(|revision| revision.metadata.name.as_deref() == current).unwrap_or(&update);
+    let (current, update) = (version(current)?, version(&update)?);
+
+    let store = turn.cache().store::<PersistentVolumeClaim>();
+    let cluster = turn.cache().cluster().clone();
+    let claim = |name: &str| store.get(&Key::new(cluster.clone(), set.metadata.namespace.as_deref(), name));
+    let observed = Observed {
+        set: &known,
+        owner: &turn.owner_reference(),
+        pods: &pods,
+        claim: &claim,
+        current: &current,
+        update: &update,
+        current_replicas: old.and_then(|status| status.current_replicas).unwrap_or_default().into(),
+        now: seen.now(),
+    };
+    let phases = decide(&observed);
+    let acted = act(&turn, &known, phases).await;
+    if !matches!(acted, Ok(true)) {
+        // After what was done, the next pass tells of it.
+        let names = (current.name.as_str(), update.name.as_str());
+        let status = status::status(&known, old, &pods, names, collisions, seen.now());
+        if old != Some(&status) {
+            turn.replace_status(&StatefulSet { status: Some(status), ..(*set).clone() }).await?;
+        }
+    }
+    acted?;
+
+    let mut live: BTreeSet<&str> = pods.iter().filter_map(|(_, pod)| revision(pod)).collect();
+    live.extend([current.name.as_str(), update.name.as_str()]);
+    let limit = known.spec.revision_history_limit.unwrap_or(10);
+    revisions::truncate(&turn, &history, &live, limit).await?;
+
+    let waits = status::next_available(&known, &pods, seen.now());
+    let wait = waits.and_then(|at| Duration::try_from(at.duration_since(seen.now())).ok());
+    Ok(wait.map_or_else(Next::on_change, Next::after_at_most))
+}
+
+fn version(revision: &ControllerRevision) -> Result<Version, TurnError> {
+    let name = revision.metadata.name.clone().unwrap_or_default();
+    match revisions::template(revision) {
+        Some(template) => Ok(Version { name, template }),
+        None => Err(TurnError::terminal(format!("the revision {name} holds no template of pods"))),
+    }
+}
+
+/// Carries the phases out, one after the other. True if there was anything to do.
+async fn act(turn: &Turn<StatefulSet>, set: &Set<'_>, phases: Vec<Vec<Step>>) -> Result<bool, TurnError> {
+    let any = !phases.is_empty();
+    for steps in phases {
+        if set.ordered {
+            for step in steps {
+                carry_out(turn, set, step).await?;
+            }
+        } else {
+            slow_start::each(steps, |step| carry_out(turn, set, step)).await?;
+        }
+    }
+    Ok(any)
+}
+
+async fn carry_out(turn: &Turn<StatefulSet>, set: &Set<'_>, step: Step) -> Result<(), TurnError> {
+    match step {
+        Step::Create(claims, pod) => {
+            furnish(turn, set, claims, &pod).await?;
+            let made = turn.create(&*pod).await.map(drop);
+            // Whoever has the name: the next turn sees who it is.
+            if matches!(&made, Err(TurnError::Act(error)) if error.code() == Some(409)) {
+                return made;
+            }
+            tell(turn, set, "Create", &pod, made)
+        }
+        Step::Furnish(claims, pod) => furnish(turn, set, claims, &pod).await,
+        Step::Mend(pod) => {
+            let mended = turn.replace(&*pod).await.map(drop);
+            tell(turn, set, "Update", &pod, mended)
+        }
+        Step::Own(claim, owners) => {
+            let version = claim.metadata.resource_version.clone();
+            let patch = json!({ "metadata": { "ownerReferences": owners, "resourceVersion": version } });
+            turn.merge(&*claim, "", patch).await.map(drop)
+        }
+        Step::Contested(claim) => {
+            let message = format!(
+                "PersistentVolumeClaim {claim} has a conflicting OwnerReference that acts as a managing controller, the \
+                 retention policy is ignored for this claim"
+            );
+            turn.warning(Reason::new("ConflictingController", message));
+            Ok(())
+        }
+        Step::Delete(pod) => {
+            let deleted = turn.delete(&*pod, &Deletion::default()).await.map(drop);
+            tell(turn, set, "Delete", &pod, deleted)
+        }
+    }
+}
+
+async fn furnish(
+    turn: &Turn<StatefulSet>,
+    set: &Set<'_>,
+    claims: Vec<PersistentVolumeClaim>,
+    pod: &Pod,
+) -> Result<(), TurnError> {
+    for claim in claims {
+        let name = claim.metadata.name.as_deref().unwrap_or_default();
+        let of = pod.metadata.name.as_deref().unwrap_or_default();
+        match turn.create(&claim).await {
+            Ok(_) => {
+                let message = format!("Create Claim {name} Pod {of} in StatefulSet {} success", set.name);
+                turn.event(Reason::new("SuccessfulCreate", message));
+            }
+            // It is there, and the cache does not know yet.
+            Err(TurnError::Act(error)) if error.code() == Some(409) => {}
+            Err(error) => {
+                let why = why(&error);
+                let message = format!(
+                    "Create Claim {name} for Pod {of} in StatefulSet {} failed error: {why}",
+                    set.name
+                );
+                turn.warning(Reason::new("FailedCreate", message));
+                return Err(error);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Records what came of a write.
+fn tell(
+    turn: &Turn<StatefulSet>,
+    set: &Set<'_>,
+    verb: &str,
+    pod: &Pod,
+    outcome: Result<(), TurnError>,
+) -> Result<(), TurnError> {
+    let pod = pod.metadata.name.as_deref().unwrap_or_default();
+    let what = format!("{verb} Pod {pod} in StatefulSet {}", set.name);
+    match &outcome {
+        Ok(()) => turn.event(Reason::new(format!("Successful{verb}"), format!("{what} successful"))),
+        Err(error) => {
+            let message = format!("{what} failed error: {}", why(error));
+            turn.warning(Reason::new(format!("Failed{verb}"), message));
+        }
+    }
+    outcome
+}
+
+/// What the server said, if it said something.
+fn why(error: &TurnError) -> String {
+    match error {
+        TurnError::Act(act) => act.message().map_or_else(|| error.to_string(), str::to_owned),
+        _ => error.to_string(),
+    }
+}
