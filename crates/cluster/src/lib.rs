@@ -8,6 +8,7 @@
 mod accounts;
 mod cluster;
 mod deployment;
+mod endpoints;
 mod fenceposts;
 mod many;
 mod owning;
@@ -38,6 +39,7 @@ pub fn controllers(manager: Manager, settings: &Settings) -> Manager {
         |manager, settings| accounts::add(manager, settings),
         |manager, _| replicas::add(manager),
         |manager, _| deployment::add(manager),
+        |manager, _| endpoints::add(manager),
         |manager, _| stateful::add(manager),
     ];
     controllers.iter().fold(manager, |manager, add| add(manager, settings))
