@@ -10,13 +10,17 @@ mod cluster;
 mod deployment;
 mod endpoints;
 mod fenceposts;
+mod jobs;
 mod many;
+pub mod node;
+mod nodes;
 mod owning;
 mod pace;
 mod pods;
+mod quantity;
 mod replicas;
-#[allow(dead_code, reason = "for the controllers to come")]
 mod revisions;
+mod scheduler;
 mod slow_start;
 mod stateful;
 mod time;
@@ -31,16 +35,20 @@ use windlass::Manager;
 pub struct Settings {
     /// The certificate of the authority that signed the API's, in PEM: every namespace has it in `kube-root-ca.crt`.
     pub root_ca: Option<String>,
+    /// How many simulated nodes the cluster has. Without any, it has no scheduler either.
+    pub simulated_nodes: usize,
 }
 
 /// The manager with every controller of a cluster.
 pub fn controllers(manager: Manager, settings: &Settings) -> Manager {
     let controllers: &[fn(Manager, &Settings) -> Manager] = &[
         |manager, settings| accounts::add(manager, settings),
+        |manager, _| nodes::add(manager),
         |manager, _| replicas::add(manager),
         |manager, _| deployment::add(manager),
         |manager, _| endpoints::add(manager),
         |manager, _| stateful::add(manager),
+        |manager, _| jobs::add(manager),
     ];
     controllers.iter().fold(manager, |manager, add| add(manager, settings))
 }

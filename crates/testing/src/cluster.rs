@@ -18,7 +18,8 @@ use windlass_cluster::{Cluster, Settings, Time};
 /// for it.
 pub(crate) const OPERATOR: &str = "operator";
 
-/// A cluster for one test, in process: the embedded Kubernetes API with its controllers, new and empty, with its own time.
+/// A cluster for one test, in process: the embedded Kubernetes API with its controllers, its scheduler and a simulated node,
+/// new and empty, with its own time.
 /// Clones are the same cluster.
 ///
 /// ```
@@ -93,7 +94,10 @@ impl TestCluster {
     }
 
     fn whole(mut self) -> Self {
-        self.whole = self.api.as_ref().map(|api| Arc::new(Cluster::start(api, Settings::default())));
+        self.whole = self
+            .api
+            .as_ref()
+            .map(|api| Arc::new(Cluster::start(api, Settings { simulated_nodes: 1, ..Settings::default() })));
         self
     }
 

@@ -1,5 +1,6 @@
 //! What each verb does with the steps of [`crate::flow`].
 
+pub(crate) mod binding;
 pub(crate) mod create;
 pub(crate) mod delete;
 pub(crate) mod delete_options;

@@ -4,6 +4,7 @@
 
 mod accounts;
 mod bad_input;
+mod bindings;
 mod custom;
 mod discovery;
 mod durable;
