@@ -14,6 +14,8 @@ mod events;
 mod fenceposts;
 mod garbage;
 mod hashing;
+mod endpoints;
+mod fenceposts;
 mod jobs;
 mod many;
 mod namespaces;
@@ -62,6 +64,7 @@ pub fn controllers(manager: Manager, settings: &Settings) -> Manager {
         |manager, _| nodes::add(manager),
         |manager, _| replicas::add(manager),
         |manager, _| deployment::add(manager),
+        |manager, _| endpoints::add(manager),
         |manager, _| stateful::add(manager),
         |manager, _| jobs::add(manager),
     ];
