@@ -14,7 +14,6 @@ mod endpoints;
 mod events;
 mod fenceposts;
 mod garbage;
-mod hashing;
 mod jobs;
 mod many;
 mod namespaces;
