@@ -15,6 +15,8 @@ pub fn behaviours(suite: Suite) -> Suite {
     suite
         .test("a pod is scheduled, runs, is ready, and goes when it is deleted", runs_and_goes)
         .test("a pod that fits nowhere says why, and is scheduled once there is room", waits_for_room)
+        .test("a node is never given more than it has, however many pods come at once", is_never_overfilled)
+        .test("a pod is given to a node by hand, once", is_bound_by_hand)
         .test("pods go where labels and taints let them", goes_where_it_may)
         .test("pods that keep apart are on different nodes", keeps_apart)
         .test("pods are spread as strictly as they ask", is_spread)
@@ -143,6 +145,68 @@ async fn waits_for_room(target: Target) -> anyhow::Result<()> {
     cluster.eventually::<Pod>("second").tells("FailedScheduling").await?;
     cluster.delete::<Pod>("first").await?;
     cluster.eventually::<Pod>("second").has_condition("Ready", true).await?;
+    own.leave().await
+}
+
+async fn is_never_overfilled(target: Target) -> anyhow::Result<()> {
+    const PODS: usize = 24;
+    let cluster = whole_cluster(&target).await?;
+    let mut own = Own::new(&cluster);
+    own.join("a", |options| options.capacity("cpu", "10")).await?;
+    for number in 0..PODS {
+        let name = format!("web-{number}");
+        cluster.create(pod(&name, json!({}), own.here(json!({"containers": asks("1")})))).await?;
+    }
+    let is = |pod: &Pod, of: &str, status: &str| {
+        let conditions =
+            pod.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+        conditions.iter().any(|condition| condition.type_ == of && condition.status == status)
+    };
+    let count = |pods: &[Pod], of: &str, status: &str| pods.iter().filter(|pod| is(pod, of, status)).count();
+    let settled =
+        |pods: &Vec<Pod>| count(pods, "Ready", "True") + count(pods, "PodScheduled", "False") == PODS;
+    let pods = cluster.until("each runs or waits", || cluster.list::<Pod>(), settled).await?;
+    ensure!(count(&pods, "Ready", "True") == 10, "{} run", count(&pods, "Ready", "True"));
+    own.leave().await
+}
+
+async fn is_bound_by_hand(target: Target) -> anyhow::Result<()> {
+    let cluster = whole_cluster(&target).await?;
+    let mut own = Own::new(&cluster);
+    let node = own.join("a", |options| options.label("topology.kubernetes.io/zone", "here")).await?;
+    cluster.create(pod("web", json!({}), json!({"schedulerName": "nobody"}))).await?;
+    let bind = |name: &str, binding: Value| {
+        let path = format!("/api/v1/namespaces/{}/pods/{name}/binding", cluster.namespace());
+        let request = http::Request::post(path)
+            .header("content-type", "application/json")
+            .body(binding.to_string().into_bytes());
+        let client = cluster.client();
+        async move { anyhow::Ok(client.request::<Value>(request?).await) }
+    };
+    let binding = |name: &str, node: &str| {
+        let target = json!({"kind": "Node", "name": node});
+        json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target})
+    };
+    let refused = |outcome: Result<Value, kube::Error>| match outcome {
+        Err(kube::Error::Api(status)) => Ok((status.code, status.message.clone())),
+        other => Err(anyhow::anyhow!("it is refused, and not {other:?}")),
+    };
+    let other = refused(bind("web", binding("db", &node)).await?)?;
+    ensure!(other == (400, "name in URL does not match name in Binding object".to_owned()), "{other:?}");
+    let no_node = refused(bind("web", binding("web", "")).await?)?;
+    ensure!(no_node == (500, "target.name: Required value".to_owned()), "{no_node:?}");
+    let absent = refused(bind("db", binding("db", &node)).await?)?;
+    ensure!(absent == (404, "pods \"db\" not found".to_owned()), "{absent:?}");
+    let done = bind("web", binding("web", &node)).await??;
+    ensure!(done["kind"] == "Status" && done["status"] == "Success" && done["code"] == 201, "{done}");
+    let running = cluster.eventually::<Pod>("web").has_condition("Ready", true).await?;
+    let zone = running.metadata.labels.as_ref().and_then(|labels| labels.get("topology.kubernetes.io/zone"));
+    ensure!(node_of(&running) == node && zone.map(String::as_str) == Some("here"), "{:?}", running.metadata);
+    let again = refused(bind("web", binding("web", "elsewhere")).await?)?;
+    let message = format!(
+        "Operation cannot be fulfilled on pods/binding \"web\": pod web is already assigned to node {node:?}"
+    );
+    ensure!(again == (409, message), "{again:?}");
     own.leave().await
 }
 
