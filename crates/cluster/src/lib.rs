@@ -10,10 +10,10 @@ mod catalog;
 mod cluster;
 mod deployment;
 mod disruption;
+mod endpoints;
 mod events;
 mod fenceposts;
 mod garbage;
-mod hashing;
 mod jobs;
 mod many;
 mod namespaces;
@@ -62,6 +62,7 @@ pub fn controllers(manager: Manager, settings: &Settings) -> Manager {
         |manager, _| nodes::add(manager),
         |manager, _| replicas::add(manager),
         |manager, _| deployment::add(manager),
+        |manager, _| endpoints::add(manager),
         |manager, _| stateful::add(manager),
         |manager, _| jobs::add(manager),
     ];
