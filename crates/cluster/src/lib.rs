@@ -7,6 +7,7 @@
 
 mod accounts;
 mod cluster;
+mod daemons;
 mod deployment;
 mod endpoints;
 mod fenceposts;
@@ -47,6 +48,7 @@ pub fn controllers(manager: Manager, settings: &Settings) -> Manager {
         |manager, _| replicas::add(manager),
         |manager, _| deployment::add(manager),
         |manager, _| endpoints::add(manager),
+        |manager, _| daemons::add(manager),
         |manager, _| stateful::add(manager),
         |manager, _| jobs::add(manager),
     ];
