@@ -1,6 +1,7 @@
 //! The embedded API as a ground for tests: in process, and over TCP.
 
 use anyhow::Context;
+use k8s_openapi::api::core::v1::ServiceAccount;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use windlass_apiserver::{Api, Config, Identity, Serving};
@@ -171,13 +172,16 @@ impl Drop for Joined {
     }
 }
 
-/// The cluster of one test on one of the two: a fresh one, or a new namespace of the reference.
+/// The cluster of one test on one of the two: a fresh one, or a new namespace of the reference. Pods can be made in it.
 ///
 /// # Errors
 /// When no namespace can be made.
 pub async fn whole_cluster(target: &Target) -> anyhow::Result<TestCluster> {
-    match target.extra::<TestCluster>() {
-        Some(cluster) => Ok(cluster.clone()),
-        None => TestCluster::reached_by(target.client()).await,
-    }
+    let cluster = match target.extra::<TestCluster>() {
+        Some(cluster) => cluster.clone(),
+        None => TestCluster::reached_by(target.client()).await?,
+    };
+    // No pod is let in before there is an account for it to run under.
+    cluster.eventually::<ServiceAccount>("default").is_there().await?;
+    Ok(cluster)
 }

@@ -34,16 +34,18 @@ impl Cluster {
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn start(api: &Api, settings: Settings) -> Self {
-        let manager = Manager::new(client(api, CONTROLLERS), api.clock().clone());
-        let manager = controllers(manager, &settings);
         let stop = Arc::new(Notify::new());
-        let stopped = stop.clone();
-        let task = tokio::spawn(async move {
-            let ended = manager.run_until(async move { stopped.notified().await }).await;
-            if let Err(error) = &ended {
-                tracing::error!("the controllers of the cluster ended: {error}");
-            }
-            ended
+        let task = (!settings.without_controllers).then(|| {
+            let manager = Manager::new(client(api, CONTROLLERS), api.clock().clone());
+            let manager = controllers(manager, &settings);
+            let stopped = stop.clone();
+            tokio::spawn(async move {
+                let ended = manager.run_until(async move { stopped.notified().await }).await;
+                if let Err(error) = &ended {
+                    tracing::error!("the controllers of the cluster ended: {error}");
+                }
+                ended
+            })
         });
         let mut others = JoinSet::new();
         if settings.simulated_nodes > 0 {
@@ -54,7 +56,7 @@ impl Cluster {
             let client = client(api, &format!("system:node:{name}"));
             others.spawn(keep_node(client, api.clock().clone(), Options::named(name)));
         }
-        Self { stop, others: Mutex::new(others), task: Mutex::new(Some(task)) }
+        Self { stop, others: Mutex::new(others), task: Mutex::new(task) }
     }
 
     /// Lets them finish what they are at, and waits until nothing of them runs.

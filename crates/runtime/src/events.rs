@@ -92,6 +92,12 @@ impl Recorder {
         self.say(about, warning, reason.into());
     }
 
+    /// The same about an object of any kind.
+    pub fn about(&self, kind: &Kind, key: &Key, uid: &str, warning: bool, reason: impl Into<Reason>) {
+        let about = About { kind: kind.clone(), key: key.clone(), uid: uid.to_owned() };
+        self.say(about, warning, reason.into());
+    }
+
     /// Says something about an object; if too much waits to be sent, it is dropped.
     pub(crate) fn say(&self, about: About, warning: bool, reason: Reason) {
         let said = Said { controller: self.controller.clone(), about, warning, reason };

@@ -74,6 +74,26 @@ impl TestCluster {
         Self::with(driven())
     }
 
+    /// A new one with a scheduler and a node, and without the controllers that make pods: for whoever tests such controllers.
+    ///
+    /// ```
+    /// # use windlass_testing::*;
+    /// # #[tokio::main]
+    /// # async fn main() -> anyhow::Result<()> {
+    /// let cluster = TestCluster::without_controllers();
+    /// cluster.create(pod("p", "nginx")).await?;
+    /// cluster.eventually::<k8s_openapi::api::core::v1::Pod>("p").has_condition("Ready", true).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime, such as `#[tokio::test]` makes.
+    pub fn without_controllers() -> Self {
+        let settings = Settings { simulated_nodes: 1, without_controllers: true, ..Settings::default() };
+        Self::with(driven()).running(settings)
+    }
+
     /// A new one whose time is the machine's: for benches, demonstrations, and programs that know no other time.
     ///
     /// ```
@@ -93,11 +113,12 @@ impl TestCluster {
         Self { api: Some(api), whole: None, client, time, namespace: "default".into() }
     }
 
-    fn whole(mut self) -> Self {
-        self.whole = self
-            .api
-            .as_ref()
-            .map(|api| Arc::new(Cluster::start(api, Settings { simulated_nodes: 1, ..Settings::default() })));
+    fn whole(self) -> Self {
+        self.running(Settings { simulated_nodes: 1, ..Settings::default() })
+    }
+
+    fn running(mut self, settings: Settings) -> Self {
+        self.whole = self.api.as_ref().map(|api| Arc::new(Cluster::start(api, settings)));
         self
     }
 

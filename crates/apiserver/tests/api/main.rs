@@ -9,6 +9,7 @@ mod custom;
 mod discovery;
 mod durable;
 mod encodings;
+mod evictions;
 mod faults;
 mod forms;
 mod hostile;
