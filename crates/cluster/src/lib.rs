@@ -8,6 +8,7 @@
 mod accounts;
 mod catalog;
 mod cluster;
+mod daemons;
 mod deployment;
 mod disruption;
 mod endpoints;
@@ -63,6 +64,7 @@ pub fn controllers(manager: Manager, settings: &Settings) -> Manager {
         |manager, _| replicas::add(manager),
         |manager, _| deployment::add(manager),
         |manager, _| endpoints::add(manager),
+        |manager, _| daemons::add(manager),
         |manager, _| stateful::add(manager),
         |manager, _| jobs::add(manager),
     ];
