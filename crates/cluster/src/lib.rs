@@ -7,6 +7,7 @@
 
 mod accounts;
 mod cluster;
+mod cron;
 mod deployment;
 mod fenceposts;
 mod hashing;
@@ -41,6 +42,7 @@ pub fn controllers(manager: Manager, settings: &Settings) -> Manager {
         |manager, _| deployment::add(manager),
         |manager, _| stateful::add(manager),
         |manager, _| jobs::add(manager),
+        |manager, _| cron::add(manager),
     ];
     controllers.iter().fold(manager, |manager, add| add(manager, settings))
 }
