@@ -8,7 +8,7 @@ use super::sets::{
 use super::status::{
     self, PROGRESSING, condition, counted, is_complete, new_condition, of_rollout, reasons, until_deadline,
 };
-use crate::hashing;
+use crate::revisions;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{DeploymentStatus, ReplicaSet, ReplicaSetSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -106,7 +106,9 @@ fn recreate(
 /// The set of a new template.
 fn make(asked: &Asked<'_>, old: &[Arc<ReplicaSet>], owner: OwnerReference) -> Step {
     let told = asked.deployment.status.as_ref();
-    let hash = hashing::of(&asked.spec.template, told.and_then(|told| told.collision_count));
+    let collisions = told.and_then(|told| told.collision_count).unwrap_or_default();
+    let written = serde_json::to_value(&asked.spec.template).unwrap_or_default();
+    let hash = revisions::hash(&written, collisions);
     let mut template = asked.spec.template.clone();
     let labels = template.metadata.get_or_insert_default().labels.get_or_insert_default();
     labels.insert(HASH_LABEL.to_owned(), hash.clone());

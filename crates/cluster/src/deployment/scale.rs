@@ -1,12 +1,18 @@
 //! The sizes of a Deployment's sets: in a rollout step by step, and when the Deployment itself is scaled in proportion.
 
-use super::sets::{Asked, MOST, available, by_age, name, noted, size, status};
+use super::sets::{Asked, MOST, by_age, name, noted, size, status};
 use k8s_openapi::api::apps::v1::{DeploymentStatus, ReplicaSet};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
 /// A set and the size it is to have.
 pub(super) type Sizes = Vec<(Arc<ReplicaSet>, i32)>;
+
+/// How many pods of a set can be counted on: what its status says, but never more than it is to have. A set that was just made
+/// smaller may not have told yet, and its pods must not be spent twice.
+fn available(set: &ReplicaSet) -> i32 {
+    super::sets::available(set).min(size(set))
+}
 
 fn total<'a>(sets: impl IntoIterator<Item = &'a Arc<ReplicaSet>>) -> i32 {
     sets.into_iter().map(|set| size(set)).sum()

@@ -1,7 +1,7 @@
 //! Rollouts as the decision sees them, without a cluster.
 
 use super::decide::{Step, step};
-use super::scale::in_proportion;
+use super::scale::{in_proportion, shrink_old};
 use super::sets::{Asked, DESIRED, HASH_LABEL, MOST, REVISION, annotation, size, sized};
 use super::status::{PROGRESSING, condition, reasons};
 use jiff::Timestamp;
@@ -235,6 +235,25 @@ fn a_paused_one_is_scaled_but_not_rolled_out() {
     world.pods_follow(6, |_| true);
     world.roll_out(6);
     assert_eq!(world.sizes(), [0, 6]);
+}
+
+#[test]
+fn pods_that_a_smaller_set_has_not_told_of_yet_are_not_spent_twice() {
+    let deployment = deployment(6, "a");
+    let asked = Asked::by(&deployment).unwrap();
+    let set = |name: &str, count: i32, available: i32| {
+        let set: ReplicaSet = serde_json::from_value(json!({
+            "metadata": { "name": name, "uid": name },
+            "spec": { "selector": {} },
+            "status": { "replicas": available, "availableReplicas": available },
+        }))
+        .unwrap();
+        Arc::new(sized(&set, &asked, count))
+    };
+    // It became smaller by one, and its status still tells of six.
+    let (old, new) = (set("old", 5, 6), set("new", 3, 1));
+    let sizes = shrink_old(&asked, &new, std::slice::from_ref(&old));
+    assert_eq!(sizes.iter().map(|(_, size)| *size).collect::<Vec<_>>(), [4], "five stay available");
 }
 
 #[test]

@@ -134,7 +134,10 @@ pub(super) fn is_gone(answer: &Value) -> bool {
         return true;
     }
     let meta = |field: &str| answer.pointer(&format!("/metadata/{field}"));
-    let held = meta("finalizers").and_then(Value::as_array).is_some_and(|finalizers| !finalizers.is_empty());
+    let some = |list: Option<&Value>| list.and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+    // Namespaces have finalizers of two sorts.
+    let namespace = answer.get("kind").and_then(Value::as_str) == Some("Namespace");
+    let held = some(meta("finalizers")) || (namespace && some(answer.pointer("/spec/finalizers")));
     let lingers = meta("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or_default() > 0;
     meta("deletionTimestamp").is_some() && !held && !lingers
 }
@@ -154,6 +157,11 @@ mod tests {
         assert!(is_gone(&deleting(json!([]), 0)));
         assert!(!is_gone(&deleting(json!(["a/b"]), 0)));
         assert!(!is_gone(&deleting(json!([]), 30)));
+        let mut namespace = deleting(json!([]), 0);
+        namespace["spec"] = json!({"finalizers": ["kubernetes"]});
+        assert!(is_gone(&namespace));
+        namespace["kind"] = json!("Namespace");
+        assert!(!is_gone(&namespace));
         assert!(!is_gone(&json!({"kind": "X", "metadata": {}})));
     }
 }

@@ -94,7 +94,7 @@ impl<K: Cached> Store<K> {
             changes
         };
         for change in changes {
-            self.tell(change, None, false);
+            self.tell(change, None, true);
         }
     }
 

@@ -66,6 +66,10 @@ impl<K: Cached> View<K> {
         self.all(self.by_owner.get(uid))
     }
 
+    pub(super) fn count_owned_by(&self, uid: &str) -> usize {
+        self.by_owner.count(uid)
+    }
+
     fn all<'a>(&'a self, keys: impl Iterator<Item = &'a Key>) -> Vec<Arc<K>> {
         keys.filter_map(|key| self.get(key)).map(|held| held.object.clone()).collect()
     }
