@@ -9,6 +9,7 @@ mod accounts;
 mod catalog;
 mod cluster;
 mod daemons;
+mod cron;
 mod deployment;
 mod disruption;
 mod endpoints;
@@ -67,6 +68,7 @@ pub fn controllers(manager: Manager, settings: &Settings) -> Manager {
         |manager, _| daemons::add(manager),
         |manager, _| stateful::add(manager),
         |manager, _| jobs::add(manager),
+        |manager, _| cron::add(manager),
     ];
     controllers.iter().fold(manager, |manager, add| add(manager, settings))
 }
