@@ -9,7 +9,6 @@ use super::store::{Listener, Origin, Store};
 use crate::key::Key;
 use crate::kind::{Cached, Kind};
 use crate::relation::{Resolved, Select};
-use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -22,7 +21,7 @@ pub(crate) trait AnyStore: Send + Sync + std::fmt::Debug {
     fn stamp(&self, key: &Key) -> Option<Stamp>;
     fn owned_by(&self, uid: &str) -> Vec<Arc<dyn AnyObject>>;
     fn select(&self, relation: &Resolved) -> Vec<Arc<dyn AnyObject>>;
-    fn wrote(&self, object: &Value, origin: Option<Origin>) -> Result<(Key, Stamp), Unreadable>;
+    fn wrote(&self, text: &[u8], origin: Option<Origin>) -> Result<(Key, Stamp), Unreadable>;
     fn wrote_gone(&self, key: &Key, last: &Stamp, origin: Option<Origin>);
     fn listen(&self, listener: Listener);
     fn index_labels(&self);
@@ -72,8 +71,8 @@ impl<K: Cached> AnyStore for Store<K> {
         found.into_iter().map(erase).collect()
     }
 
-    fn wrote(&self, object: &Value, origin: Option<Origin>) -> Result<(Key, Stamp), Unreadable> {
-        Self::wrote(self, object, origin)
+    fn wrote(&self, text: &[u8], origin: Option<Origin>) -> Result<(Key, Stamp), Unreadable> {
+        Self::wrote_text(self, text, origin)
     }
 
     fn wrote_gone(&self, key: &Key, last: &Stamp, origin: Option<Origin>) {
