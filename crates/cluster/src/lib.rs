@@ -8,8 +8,8 @@
 mod accounts;
 mod catalog;
 mod cluster;
-mod daemons;
 mod cron;
+mod daemons;
 mod deployment;
 mod disruption;
 mod endpoints;
