@@ -17,7 +17,7 @@ mod state;
 mod volumes;
 mod waiting;
 
-pub(crate) use selecting::covers;
+pub(crate) use selecting::{allow, covers};
 
 use binding::Written;
 use decide::{Verdict, decide};
