@@ -15,28 +15,29 @@ const LONGEST: Duration = Duration::from_millis(200);
 /// So many are remembered before those are forgotten whose rest is over.
 const REMEMBERED: usize = 1024;
 
-/// When each object with many pods had its last turn. Only a hint for speed: forgotten, a turn comes early.
+/// Until when each object with many pods rests. Only a hint for speed: forgotten, a turn comes early.
 #[derive(Debug, Default)]
 pub(crate) struct Pace(Mutex<HashMap<Key, Moment>>);
 
 impl Pace {
-    /// How long the object, of so many pods, should still rest; `None`, and a new rest begins, if its turn is due.
-    pub(crate) fn rest(&self, key: &Key, pods: usize, now: Moment) -> Option<Duration> {
+    /// How long the object should still rest: asked before anything is looked at.
+    pub(crate) fn rests(&self, key: &Key, now: Moment) -> Option<Duration> {
+        let until = *self.0.lock().get(key)?;
+        (until > now).then(|| until - now)
+    }
+
+    /// A turn over so many pods begins; the object rests after it.
+    pub(crate) fn begin(&self, key: &Key, pods: usize, now: Moment) {
+        let mut all = self.0.lock();
         if pods < FEW {
-            return None;
+            all.remove(key);
+            return;
+        }
+        if all.len() >= REMEMBERED {
+            all.retain(|_, until| *until > now);
         }
         let rest = LONGEST.min(PER_POD * u32::try_from(pods).unwrap_or(u32::MAX));
-        let mut last = self.0.lock();
-        if let Some(last) = last.get(key)
-            && now - *last < rest
-        {
-            return Some(rest - (now - *last));
-        }
-        if last.len() >= REMEMBERED {
-            last.retain(|_, last| now - *last < LONGEST);
-        }
-        last.insert(key.clone(), now);
-        None
+        all.insert(key.clone(), now + rest);
     }
 }
 
@@ -49,12 +50,16 @@ mod tests {
         let pace = Pace::default();
         let key = Key::new("c".into(), Some("ns"), "web");
         let mut now = Moment::default();
-        assert_eq!(pace.rest(&key, 10, now), None);
-        assert_eq!(pace.rest(&key, 10, now), None, "few are never made to wait");
-        assert_eq!(pace.rest(&key, 10_000, now), None);
+        pace.begin(&key, 10, now);
+        assert_eq!(pace.rests(&key, now), None, "few are never made to wait");
+        pace.begin(&key, 10_000, now);
         now += Duration::from_millis(30);
-        assert_eq!(pace.rest(&key, 10_000, now), Some(Duration::from_millis(70)));
+        assert_eq!(pace.rests(&key, now), Some(Duration::from_millis(70)));
         now += Duration::from_millis(70);
-        assert_eq!(pace.rest(&key, 10_000, now), None);
+        assert_eq!(pace.rests(&key, now), None);
+        pace.begin(&key, 1_000_000, now);
+        assert_eq!(pace.rests(&key, now), Some(LONGEST));
+        pace.begin(&key, 10, now);
+        assert_eq!(pace.rests(&key, now), None);
     }
 }

@@ -22,6 +22,7 @@ pub fn behaviours(suite: Suite) -> Suite {
         .test("a pod is available once it was ready long enough", min_ready)
         .test("a failed pod is replaced and not counted", replaces_failed)
         .test("a replica set that may not make pods says so, and makes them once it may", cannot_create)
+        .test("a replica set of hundreds of pods comes up, is counted and goes", hundreds)
         .test("a replication controller keeps its number too", replication_controller)
 }
 
@@ -213,6 +214,23 @@ async fn cannot_create(target: Target) -> anyhow::Result<()> {
         })
         .await?;
     cluster.delete::<PriorityClass>(&class).await
+}
+
+async fn hundreds(target: Target) -> anyhow::Result<()> {
+    let cluster = whole_cluster(&target).await?;
+    cluster.create(set("web", "web", 300)).await?;
+    let web = || cluster.eventually::<ReplicaSet>("web");
+    web().has(json!({ "status": { "replicas": 300, "fullyLabeledReplicas": 300 } })).await?;
+    let pods = so_many(&cluster, "web", 300).await?;
+    for pod in &pods[..20] {
+        fares(&cluster, pod, true).await?;
+    }
+    web().has(json!({ "status": { "readyReplicas": 20, "availableReplicas": 20 } })).await?;
+    cluster.patch::<ReplicaSet>("web", json!({ "spec": { "replicas": 20 } })).await?;
+    let left = so_many(&cluster, "web", 20).await?;
+    ensure!(left.iter().all(is_ready), "the ready ones stay");
+    web().has(json!({ "status": { "replicas": 20, "observedGeneration": 2 } })).await?;
+    Ok(())
 }
 
 async fn replication_controller(target: Target) -> anyhow::Result<()> {

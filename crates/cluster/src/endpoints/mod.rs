@@ -70,11 +70,13 @@ fn slices_of<K: Object>(object: &K, manager: &str) -> Relation {
 }
 
 async fn show_slices(service: Arc<Service>, turn: Turn<Service>, pace: Arc<Pace>) -> Result<Next, TurnError> {
-    let seen = turn.seen();
-    let pods = seen.list::<Pod>().map_err(TurnError::terminal)?;
-    if let Some(rest) = pace.rest(turn.key(), pods.len(), turn.clock().moment()) {
+    let moment = turn.clock().moment();
+    if let Some(rest) = pace.rests(turn.key(), moment) {
         return Ok(Next::after_at_most(rest));
     }
+    let seen = turn.seen();
+    let pods = seen.list::<Pod>().map_err(TurnError::terminal)?;
+    pace.begin(turn.key(), pods.len(), moment);
     let there = seen.list::<EndpointSlice>().map_err(TurnError::terminal)?;
     let nodes = turn.cache().store::<Node>();
     let cluster = turn.cache().cluster().clone();
@@ -113,11 +115,13 @@ async fn show_endpoints(
     turn: Turn<Service>,
     pace: Arc<Pace>,
 ) -> Result<Next, TurnError> {
-    let seen = turn.seen();
-    let pods = seen.list::<Pod>().map_err(TurnError::terminal)?;
-    if let Some(rest) = pace.rest(turn.key(), pods.len(), turn.clock().moment()) {
+    let moment = turn.clock().moment();
+    if let Some(rest) = pace.rests(turn.key(), moment) {
         return Ok(Next::after_at_most(rest));
     }
+    let seen = turn.seen();
+    let pods = seen.list::<Pod>().map_err(TurnError::terminal)?;
+    pace.begin(turn.key(), pods.len(), moment);
     let there = seen.get::<Endpoints>(turn.key().name()).map_err(TurnError::terminal)?;
     match object::wanted(&service, &pods, there.as_deref()) {
         None => {}

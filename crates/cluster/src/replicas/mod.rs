@@ -37,12 +37,12 @@ fn controller<K: Replicated>() -> Controller<K> {
 
 async fn reconcile<K: Replicated>(set: Arc<K>, turn: Turn<K>, pace: Arc<Pace>) -> Result<Next, TurnError> {
     let before = set.told();
-    let size = set.wanted().max(before.replicas.max(0).unsigned_abs() as usize);
-    if let Some(rest) = pace.rest(turn.key(), size, turn.clock().moment()) {
+    if let Some(rest) = pace.rests(turn.key(), turn.clock().moment()) {
         return Ok(Next::after_at_most(rest));
     }
     let Some(selector) = set.selector() else { return Ok(Next::on_change()) };
     let found = pods::own_and_orphans(turn.cache(), set.meta());
+    pace.begin(turn.key(), found.len(), turn.clock().moment());
     let mine = claim(&turn, set.meta(), &selector, found).await?;
     let active = mine.iter().filter(|pod| pods::is_active(pod)).count();
     let done = match step(&*set, active) {
