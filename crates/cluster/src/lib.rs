@@ -33,6 +33,7 @@ mod scheduler;
 mod slow_start;
 mod stateful;
 mod time;
+mod volumes;
 mod wire;
 
 pub use cluster::Cluster;
@@ -69,6 +70,7 @@ pub fn controllers(manager: Manager, settings: &Settings) -> Manager {
         |manager, _| stateful::add(manager),
         |manager, _| jobs::add(manager),
         |manager, _| cron::add(manager),
+        |manager, _| volumes::add(manager),
     ];
     controllers.iter().fold(manager, |manager, add| add(manager, settings))
 }

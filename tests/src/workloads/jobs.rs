@@ -299,7 +299,12 @@ async fn per_index(target: Target) -> anyhow::Result<()> {
 
 async fn replacement(target: Target) -> anyhow::Result<()> {
     let cluster = whole_cluster(&target).await?;
-    cluster.create(job(&json!({ "podReplacementPolicy": "Failed" }))).await?;
+    let mut made = job(&json!({ "podReplacementPolicy": "Failed" }));
+    // On a node that nobody keeps: without one, the pod would be ended for the test.
+    if let Some(pod) = made.spec.as_mut().and_then(|spec| spec.template.spec.as_mut()) {
+        pod.node_name = Some("elsewhere".to_owned());
+    }
+    cluster.create(made).await?;
     let pods = working(&cluster, 1).await?;
     // It stays, since it has a finalizer, and nobody ends its container.
     cluster.delete::<Pod>(name(&pods[0])).await?;

@@ -1,8 +1,224 @@
-//! Behaviours of volumes.
+//! Behaviours of claims and volumes.
 
-use windlass_harness::Suite;
+use super::playing::spec;
+use crate::grounds::whole_cluster;
+use anyhow::{Context, ensure};
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod, ServiceAccount};
+use k8s_openapi::api::storage::v1::StorageClass;
+use serde_json::{Value, json};
+use windlass_harness::{Suite, Target};
+use windlass_testing::{TestCluster, object};
 
 /// All of them.
 pub fn behaviours(suite: Suite) -> Suite {
     suite
+        .test("a claim gets the smallest volume that fits, and a free volume is available", smallest)
+        .test("a claim and a volume that name each other are bound", by_name)
+        .test("a claim without a volume says what it waits for", waits)
+        .test("a volume whose claim is gone is released, and a claim whose volume is gone is lost", released)
+        .test("a claim that a pod uses and a volume that a claim has stay", protected)
+        .test("a claim of the default class gets a volume on the node of its pod", provisioned)
+}
+
+/// A name that no other test has: volumes are in no namespace.
+fn unique(cluster: &TestCluster, name: &str) -> String {
+    format!("{}-{name}", cluster.namespace())
+}
+
+async fn volume(cluster: &TestCluster, name: &str, size: &str, more: &Value) -> anyhow::Result<String> {
+    let name = unique(cluster, name);
+    let mut spec = json!({
+        "capacity": { "storage": size },
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": unique(cluster, "class"),
+        "hostPath": { "path": "/nowhere" },
+    });
+    for (field, value) in more.as_object().into_iter().flatten() {
+        spec[field] = value.clone();
+    }
+    let volume: PersistentVolume = object(name.as_str(), json!({ "spec": spec }));
+    cluster.create(volume).await?;
+    Ok(name)
+}
+
+fn claim(cluster: &TestCluster, name: &str, size: &str, more: &Value) -> PersistentVolumeClaim {
+    let mut spec = json!({
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": unique(cluster, "class"),
+        "resources": { "requests": { "storage": size } },
+    });
+    for (field, value) in more.as_object().into_iter().flatten() {
+        spec[field] = value.clone();
+    }
+    object(name, json!({ "spec": spec }))
+}
+
+async fn phase(cluster: &TestCluster, volume: &str, phase: &str) -> anyhow::Result<PersistentVolume> {
+    cluster.eventually::<PersistentVolume>(volume).has(json!({ "status": { "phase": phase } })).await
+}
+
+async fn bound(cluster: &TestCluster, claim: &str, volume: &str) -> anyhow::Result<PersistentVolumeClaim> {
+    let wanted = json!({ "spec": { "volumeName": volume }, "status": { "phase": "Bound" } });
+    let claim = cluster.eventually::<PersistentVolumeClaim>(claim).has(wanted).await?;
+    let of_it = json!({
+        "spec": { "claimRef": { "name": claim.metadata.name, "uid": claim.metadata.uid } },
+        "status": { "phase": "Bound" },
+    });
+    cluster.eventually::<PersistentVolume>(volume).has(of_it).await?;
+    Ok(claim)
+}
+
+async fn smallest(target: Target) -> anyhow::Result<()> {
+    let cluster = whole_cluster(&target).await?;
+    let small = volume(&cluster, "small", "1Gi", &json!({})).await?;
+    let large = volume(&cluster, "large", "9Gi", &json!({})).await?;
+    let medium = volume(&cluster, "medium", "5Gi", &json!({})).await?;
+    for name in [&small, &large, &medium] {
+        phase(&cluster, name, "Available").await?;
+    }
+    cluster.create(claim(&cluster, "data", "3Gi", &json!({}))).await?;
+    let claim = bound(&cluster, "data", &medium).await?;
+    let annotations = claim.metadata.annotations.unwrap_or_default();
+    ensure!(annotations["pv.kubernetes.io/bind-completed"] == "yes", "{annotations:?}");
+    ensure!(annotations["pv.kubernetes.io/bound-by-controller"] == "yes", "{annotations:?}");
+    let status = claim.status.context("it has a status")?;
+    ensure!(status.capacity.is_some_and(|capacity| capacity["storage"].0 == "5Gi"));
+    ensure!(status.access_modes == Some(vec!["ReadWriteOnce".to_owned()]));
+    phase(&cluster, &small, "Available").await?;
+    phase(&cluster, &large, "Available").await?;
+    Ok(())
+}
+
+async fn by_name(target: Target) -> anyhow::Result<()> {
+    let cluster = whole_cluster(&target).await?;
+    let asked = volume(&cluster, "asked", "9Gi", &json!({})).await?;
+    let aside = json!({ "claimRef": { "name": "second", "namespace": cluster.namespace() } });
+    let aside = volume(&cluster, "aside", "9Gi", &aside).await?;
+    volume(&cluster, "tempting", "1Gi", &json!({})).await?;
+    cluster.create(claim(&cluster, "first", "1Gi", &json!({ "volumeName": asked }))).await?;
+    bound(&cluster, "first", &asked).await?;
+    cluster.create(claim(&cluster, "second", "1Gi", &json!({}))).await?;
+    bound(&cluster, "second", &aside).await?;
+    let small = volume(&cluster, "too-small", "1Gi", &json!({})).await?;
+    cluster.create(claim(&cluster, "third", "2Gi", &json!({ "volumeName": small }))).await?;
+    let told = cluster.eventually::<PersistentVolumeClaim>("third").tells("VolumeMismatch").await?;
+    ensure!(
+        told == format!("Cannot bind to requested volume {small:?}: requested PV is too small"),
+        "{told}"
+    );
+    Ok(())
+}
+
+async fn waits(target: Target) -> anyhow::Result<()> {
+    let cluster = whole_cluster(&target).await?;
+    let tells = |claim: &'static str, reason: &'static str| {
+        let cluster = cluster.clone();
+        async move { cluster.eventually::<PersistentVolumeClaim>(claim).tells(reason).await }
+    };
+    cluster.create(claim(&cluster, "classless", "1Gi", &json!({ "storageClassName": "" }))).await?;
+    let told = tells("classless", "FailedBinding").await?;
+    ensure!(told == "no persistent volumes available for this claim and no storage class is set", "{told}");
+    cluster.create(claim(&cluster, "unknown", "1Gi", &json!({}))).await?;
+    let told = tells("unknown", "ProvisioningFailed").await?;
+    ensure!(
+        told == format!("storageclass.storage.k8s.io {:?} not found", unique(&cluster, "class")),
+        "{told}"
+    );
+    let name = unique(&cluster, "later");
+    let later = json!({ "provisioner": "example.com/disks", "volumeBindingMode": "WaitForFirstConsumer" });
+    cluster.create(object::<StorageClass>(name.as_str(), later)).await?;
+    cluster.create(claim(&cluster, "later", "1Gi", &json!({ "storageClassName": name }))).await?;
+    let told = tells("later", "WaitForFirstConsumer").await?;
+    ensure!(told == "waiting for first consumer to be created before binding", "{told}");
+    let pending = json!({ "status": { "phase": "Pending" } });
+    cluster.eventually::<PersistentVolumeClaim>("later").has(pending).await?;
+    Ok(())
+}
+
+async fn released(target: Target) -> anyhow::Result<()> {
+    let cluster = whole_cluster(&target).await?;
+    let kept = volume(&cluster, "kept", "1Gi", &json!({})).await?;
+    cluster.create(claim(&cluster, "data", "1Gi", &json!({}))).await?;
+    bound(&cluster, "data", &kept).await?;
+    cluster.delete::<PersistentVolumeClaim>("data").await?;
+    cluster.eventually::<PersistentVolumeClaim>("data").is_gone().await?;
+    phase(&cluster, &kept, "Released").await?;
+    // Another claim of the name is another claim.
+    cluster.create(claim(&cluster, "data", "1Gi", &json!({}))).await?;
+    let told = cluster.eventually::<PersistentVolumeClaim>("data").tells("ProvisioningFailed").await?;
+    ensure!(told.contains("not found"), "{told}");
+    // Until somebody says that it may be used again.
+    cluster.patch::<PersistentVolume>(&kept, json!({ "spec": { "claimRef": null } })).await?;
+    bound(&cluster, "data", &kept).await?;
+    let volume: kube::Api<PersistentVolume> = kube::Api::all(cluster.client());
+    volume.delete(&kept, &kube::api::DeleteParams::default()).await?;
+    // It stays while the claim has it; by force it goes, and the claim is lost.
+    let force = json!({ "metadata": { "finalizers": null } });
+    cluster.patch::<PersistentVolume>(&kept, force).await?;
+    cluster.eventually::<PersistentVolumeClaim>("data").has(json!({ "status": { "phase": "Lost" } })).await?;
+    cluster.eventually::<PersistentVolumeClaim>("data").tells("ClaimLost").await?;
+    Ok(())
+}
+
+async fn protected(target: Target) -> anyhow::Result<()> {
+    let cluster = whole_cluster(&target).await?;
+    cluster.eventually::<ServiceAccount>("default").is_there().await?;
+    let used = volume(&cluster, "used", "1Gi", &json!({})).await?;
+    cluster.create(claim(&cluster, "data", "1Gi", &json!({}))).await?;
+    bound(&cluster, "data", &used).await?;
+    let mut pod = spec();
+    // On a node that nobody keeps: the pod is just there.
+    pod["nodeName"] = "elsewhere".into();
+    pod["volumes"] = json!([{ "name": "data", "persistentVolumeClaim": { "claimName": "data" } }]);
+    let pod: Pod = object("user", json!({ "spec": pod }));
+    cluster.create(pod).await?;
+    cluster.delete::<PersistentVolumeClaim>("data").await?;
+    cluster.delete::<PersistentVolume>(&used).await?;
+    // What is made later is seen to, so these were looked at and stay.
+    volume(&cluster, "later", "1Gi", &json!({})).await?;
+    cluster.create(claim(&cluster, "later", "1Gi", &json!({}))).await?;
+    let done = json!({ "status": { "phase": "Bound" } });
+    cluster.eventually::<PersistentVolumeClaim>("later").has(done).await?;
+    let stays = cluster.get::<PersistentVolumeClaim>("data").await?;
+    ensure!(stays.metadata.deletion_timestamp.is_some());
+    cluster.get::<PersistentVolume>(&used).await?;
+    let pods: kube::Api<Pod> = kube::Api::namespaced(cluster.client(), cluster.namespace());
+    pods.delete("user", &kube::api::DeleteParams::default().grace_period(0)).await?;
+    cluster.eventually::<PersistentVolumeClaim>("data").is_gone().await?;
+    cluster.eventually::<PersistentVolume>(&used).is_gone().await
+}
+
+async fn provisioned(target: Target) -> anyhow::Result<()> {
+    let cluster = whole_cluster(&target).await?;
+    if cluster.embedded().is_none() {
+        // The reference makes no volumes on demand by itself.
+        return Ok(());
+    }
+    cluster.eventually::<ServiceAccount>("default").is_there().await?;
+    let class = cluster.eventually::<StorageClass>("standard").is_there().await?;
+    ensure!(class.provisioner == "windlass.dev/local", "{class:?}");
+    // The class is there by default.
+    cluster.create(claim(&cluster, "data", "1Gi", &json!({ "storageClassName": null }))).await?;
+    cluster.eventually::<PersistentVolumeClaim>("data").tells("WaitForFirstConsumer").await?;
+    let selected = json!({ "metadata": { "annotations": { "volume.kubernetes.io/selected-node": "n1" } } });
+    let claim = cluster.patch::<PersistentVolumeClaim>("data", selected).await?;
+    let name = format!("pvc-{}", claim.metadata.uid.clone().unwrap_or_default());
+    bound(&cluster, "data", &name).await?;
+    cluster.eventually::<PersistentVolumeClaim>("data").tells("ProvisioningSucceeded").await?;
+    let made = cluster.get::<PersistentVolume>(&name).await?;
+    let spec = made.spec.context("it has a spec")?;
+    ensure!(spec.host_path.is_some_and(|host| host.path.starts_with("/var/lib/windlass/volumes/")));
+    ensure!(spec.persistent_volume_reclaim_policy.as_deref() == Some("Delete"));
+    let affinity = serde_json::to_value(spec.node_affinity)?;
+    let values = affinity.pointer("/required/nodeSelectorTerms/0/matchExpressions/0/values");
+    ensure!(values == Some(&json!(["n1"])), "{affinity}");
+
+    // It grows, and goes with its claim.
+    let larger = json!({ "spec": { "resources": { "requests": { "storage": "2Gi" } } } });
+    cluster.patch::<PersistentVolumeClaim>("data", larger).await?;
+    let grown = json!({ "status": { "capacity": { "storage": "2Gi" } } });
+    cluster.eventually::<PersistentVolumeClaim>("data").has(grown).await?;
+    cluster.delete::<PersistentVolumeClaim>("data").await?;
+    cluster.eventually::<PersistentVolumeClaim>("data").is_gone().await?;
+    cluster.eventually::<PersistentVolume>(&name).is_gone().await
 }

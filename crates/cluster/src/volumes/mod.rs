@@ -1,0 +1,195 @@
+//! Claims and volumes: which belong together, volumes made on demand, and what becomes of them afterwards.
+//!
+//! A volume that is made on demand is a folder of the node that the scheduler selected for the claim, under
+//! `/var/lib/windlass/volumes`. The class `standard`, which claims have that name none, does so.
+
+mod decide;
+mod matching;
+mod protection;
+mod provision;
+#[cfg(test)]
+mod tests;
+
+use decide::{Around, Fate, Step, annotation, claim_ref, claim_steps, fate};
+use k8s_openapi::api::core::v1::{
+    Node, PersistentVolume, PersistentVolumeClaim, PersistentVolumeStatus, Pod,
+};
+use k8s_openapi::api::storage::v1::StorageClass;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use matching::{class_of, class_of_volume};
+use std::sync::Arc;
+use windlass::act::Deletion;
+use windlass::cache::Index;
+use windlass::{Controller, Key, Kind, Manager, Next, Reason, Relation, Turn, TurnError};
+
+/// Volumes by their names and by their classes.
+const VOLUMES: Index<PersistentVolume> = Index::new("name or class", |volume| {
+    vec![name_term(volume.metadata.name.as_deref().unwrap_or_default()), class_term(class_of_volume(volume))]
+});
+
+fn name_term(name: &str) -> String {
+    format!("name {name}")
+}
+
+fn class_term(class: &str) -> String {
+    format!("class {class}")
+}
+
+pub(crate) fn add(manager: Manager) -> Manager {
+    let claims = Controller::reconciling(claim)
+        .named("persistentvolume-controller")
+        .sees::<PersistentVolume>(|claim| Relation::indexed(VOLUMES, term(claim)))
+        .sees::<StorageClass>(|claim| class_of(claim).map_or_else(Relation::all, Relation::named))
+        .sees::<Node>(|claim: &PersistentVolumeClaim| {
+            let node =
+                annotation(&claim.metadata, decide::SELECTED).filter(|_| volume_name(claim).is_empty());
+            node.map_or_else(Relation::nothing, Relation::named)
+        })
+        .concurrency(2);
+    let volumes = Controller::reconciling(volume)
+        .named("persistentvolume-binder")
+        .sees::<PersistentVolumeClaim>(|volume: &PersistentVolume| {
+            let reference =
+                claim_ref(volume).and_then(|claim| Some((claim.namespace.clone()?, claim.name.clone()?)));
+            reference.map_or_else(Relation::nothing, |(namespace, name)| {
+                Relation::named(name).in_namespace(namespace)
+            })
+        })
+        .concurrency(2);
+    provision::add(protection::add(manager.controller(claims).controller(volumes)))
+}
+
+fn volume_name(claim: &PersistentVolumeClaim) -> &str {
+    claim.spec.as_ref().and_then(|spec| spec.volume_name.as_deref()).unwrap_or_default()
+}
+
+/// The volumes that a claim has to do with: the one that it names, or those of its class.
+fn term(claim: &PersistentVolumeClaim) -> String {
+    match volume_name(claim) {
+        "" => class_term(class_of(claim).unwrap_or_default()),
+        name => name_term(name),
+    }
+}
+
+async fn claim(
+    claim: Arc<PersistentVolumeClaim>,
+    turn: Turn<PersistentVolumeClaim>,
+) -> Result<Next, TurnError> {
+    if claim.metadata.deletion_timestamp.is_some() && volume_name(&claim).is_empty() {
+        return Ok(Next::on_change());
+    }
+    let cache = turn.cache();
+    let volumes = cache.store::<PersistentVolume>().find(VOLUMES, &term(&claim));
+    let seen = turn.seen();
+    let classes = seen.list::<StorageClass>().map_err(TurnError::terminal)?;
+    let named = class_of(&claim);
+    let class = classes.iter().find(|class| named.is_some() && class.metadata.name.as_deref() == named);
+    let mut defaults: Vec<_> = classes
+        .iter()
+        .filter(|class| annotation(&class.metadata, provision::DEFAULT) == Some("true"))
+        .collect();
+    defaults.sort_by_key(|class| class.metadata.creation_timestamp.as_ref().map(|time| time.0));
+    let nodes = seen.list::<Node>().map_err(TurnError::terminal)?;
+    let waiting = waiting_pods(&claim, &turn);
+    let around = Around {
+        volumes: &volumes,
+        class: class.map(|class| &**class),
+        default_class: defaults.last().and_then(|class| class.metadata.name.as_deref()),
+        node: nodes.first().map(|node| &**node),
+        waiting_pods: &waiting,
+    };
+    for step in claim_steps(&claim, &around) {
+        match step {
+            Step::Volume(volume, patch) => drop(turn.merge(&*volume, "", patch).await?),
+            Step::Claim(patch) => drop(turn.merge(&*claim, "", patch).await?),
+            Step::Status(status) => {
+                let told = PersistentVolumeClaim { status: Some(*status), ..(*claim).clone() };
+                turn.replace_status(&told).await?;
+            }
+            Step::Provision => provision(&turn, &claim, around.class).await?,
+            Step::Tell(true, reason, message) => turn.warning(Reason::new(reason, message)),
+            Step::Tell(false, reason, message) => turn.event(Reason::new(reason, message)),
+        }
+    }
+    Ok(Next::on_change())
+}
+
+/// The pods that use a claim and have no node yet.
+fn waiting_pods(claim: &PersistentVolumeClaim, turn: &Turn<PersistentVolumeClaim>) -> Vec<String> {
+    let name = claim.metadata.name.as_deref().unwrap_or_default();
+    let pods = turn.cache().store::<Pod>().find(protection::BY_CLAIM, name);
+    let waits = |pod: &&Arc<Pod>| {
+        pod.metadata.namespace == claim.metadata.namespace
+            && pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_none())
+    };
+    pods.iter().filter(waits).filter_map(|pod| pod.metadata.name.clone()).collect()
+}
+
+async fn provision(
+    turn: &Turn<PersistentVolumeClaim>,
+    claim: &PersistentVolumeClaim,
+    class: Option<&StorageClass>,
+) -> Result<(), TurnError> {
+    let Some(volume) = class.and_then(|class| provision::volume(claim, class)) else { return Ok(()) };
+    match turn.create(&volume).await {
+        Ok(made) => {
+            let name = made.metadata.name.unwrap_or_default();
+            let message = format!("Successfully provisioned volume {name}");
+            turn.event(Reason::new("ProvisioningSucceeded", message));
+            Ok(())
+        }
+        // It is there, and the cache does not show it yet.
+        Err(TurnError::Act(error)) if error.code() == Some(409) => Ok(()),
+        Err(error) => {
+            let why = crate::many::message(&error);
+            turn.warning(Reason::new("ProvisioningFailed", format!("failed to provision volume: {why}")));
+            Err(error)
+        }
+    }
+}
+
+async fn volume(volume: Arc<PersistentVolume>, turn: Turn<PersistentVolume>) -> Result<Next, TurnError> {
+    let claim = claim_of(&volume, &turn).await?;
+    match fate(&volume, claim.as_deref()) {
+        Fate::Leave => {}
+        Fate::Delete => drop(turn.delete(&*volume, &Deletion::default()).await?),
+        Fate::Unbind(patch) => drop(turn.merge(&*volume, "", patch).await?),
+        Fate::Phase(phase, message) => {
+            let old = volume.status.clone().unwrap_or_default();
+            if old.phase.as_deref() != Some(phase) {
+                if phase == "Failed" {
+                    turn.warning(Reason::new("VolumeFailedDelete", message.clone()));
+                }
+                let status = PersistentVolumeStatus {
+                    phase: Some(phase.to_owned()),
+                    message: Some(message).filter(|message| !message.is_empty()),
+                    reason: None,
+                    last_phase_transition_time: Some(Time(turn.clock().now())),
+                };
+                turn.replace_status(&PersistentVolume { status: Some(status), ..(*volume).clone() }).await?;
+            }
+        }
+    }
+    Ok(Next::on_change())
+}
+
+/// The claim that a volume names. The cache may be behind: a volume is not let go for that.
+async fn claim_of(
+    volume: &PersistentVolume,
+    turn: &Turn<PersistentVolume>,
+) -> Result<Option<Arc<PersistentVolumeClaim>>, TurnError> {
+    let Some(reference) =
+        claim_ref(volume).filter(|claim| claim.uid.as_ref().is_some_and(|uid| !uid.is_empty()))
+    else {
+        return Ok(None);
+    };
+    let cluster = turn.cache().cluster().clone();
+    let key =
+        Key::new(cluster, reference.namespace.as_deref(), reference.name.as_deref().unwrap_or_default());
+    let cached = turn.cache().store::<PersistentVolumeClaim>().get(&key);
+    if let Some(claim) = cached.filter(|claim| claim.metadata.uid == reference.uid) {
+        return Ok(Some(claim));
+    }
+    let live = turn.hand().read(&Kind::of::<PersistentVolumeClaim>(), &key).await?;
+    Ok(live.and_then(|json| serde_json::from_value(json).ok()).map(Arc::new))
+}
