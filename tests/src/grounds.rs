@@ -1,6 +1,7 @@
 //! The embedded API as a ground for tests: in process, and over TCP.
 
 use anyhow::Context;
+use k8s_openapi::api::core::v1::ServiceAccount;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use windlass_apiserver::{Api, Config, Identity, Serving};
@@ -117,18 +118,70 @@ pub fn embedded_cluster() -> Ground {
     })
 }
 
-/// The reference with its controllers.
+/// The reference with its controllers, its scheduler, and our simulated node joined to it.
 pub fn reference_cluster() -> Ground {
-    Ground::reference_cluster()
+    Ground::reference_cluster().beside(|target| {
+        let kubeconfig = target.kubeconfig().context("the reference has a kubeconfig")?.to_owned();
+        Joined::start(kubeconfig)
+    })
 }
 
-/// The cluster of one test on one of the two: a fresh one, or a new namespace of the reference.
+/// A simulated node on a thread of its own: the tests of one suite come and go with their runtimes.
+struct Joined {
+    stop: Option<tokio::sync::oneshot::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Joined {
+    fn start(kubeconfig: PathBuf) -> anyhow::Result<Self> {
+        let (stop, stopped) = tokio::sync::oneshot::channel();
+        let (ready, joined) = std::sync::mpsc::sync_channel(1);
+        let thread = std::thread::Builder::new().name("simulated node".to_owned()).spawn(move || {
+            let node = async {
+                let config = kube::config::Kubeconfig::read_from(kubeconfig)?;
+                let config = kube::Config::from_custom_kubeconfig(config, &Default::default()).await?;
+                let client = kube::Client::try_from(config)?;
+                let options = windlass_cluster::node::Options::named("node-1");
+                let clock = windlass_clock::Clock::real();
+                anyhow::Ok(windlass_cluster::node::Simulated::join(client, clock, options).await?)
+            };
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let Ok(runtime) = runtime else { return };
+            runtime.block_on(async {
+                let node = node.await;
+                let is_there = node.is_ok();
+                let _ = ready.send(node.as_ref().map(drop).map_err(|error| format!("{error:#}")));
+                if is_there {
+                    let _ = stopped.await;
+                }
+            });
+        })?;
+        let outcome = joined.recv().context("the thread of the simulated node ended")?;
+        outcome.map_err(anyhow::Error::msg)?;
+        Ok(Self { stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+impl Drop for Joined {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // It panicked: the tests that needed the node say so.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The cluster of one test on one of the two: a fresh one, or a new namespace of the reference. Pods can be made in it.
 ///
 /// # Errors
 /// When no namespace can be made.
 pub async fn whole_cluster(target: &Target) -> anyhow::Result<TestCluster> {
-    match target.extra::<TestCluster>() {
-        Some(cluster) => Ok(cluster.clone()),
-        None => TestCluster::reached_by(target.client()).await,
-    }
+    let cluster = match target.extra::<TestCluster>() {
+        Some(cluster) => cluster.clone(),
+        None => TestCluster::reached_by(target.client()).await?,
+    };
+    // No pod is let in before there is an account for it to run under.
+    cluster.eventually::<ServiceAccount>("default").is_there().await?;
+    Ok(cluster)
 }

@@ -34,6 +34,7 @@ mod table;
 mod typed;
 mod verbs;
 
+pub use admission::Tally;
 pub use api::{Api, Config};
 pub use body::ApiBody;
 pub use credentials::Credentials;

@@ -315,6 +315,8 @@ async fn dispatch(verb: &str, call: &Call<'_>) -> Result<Answer, Status> {
         "get" => verbs::read::get(call).await,
         "list" | "watch" => verbs::read::list_or_watch(call).await,
         "create" => match question(&call.resource, call.target.subresource.as_deref()) {
+            Some(Question::Eviction) => verbs::eviction::create(call).await,
+            Some(Question::Binding) => verbs::binding::create(call).await,
             Some(Question::TokenRequest) => verbs::token_request::create(call).await,
             Some(Question::TokenReview) => verbs::token_review::create(call).await,
             Some(Question::SelfSubjectReview) => verbs::self_review::create(call).await,
@@ -402,6 +404,8 @@ fn is_object(resource: &Resource, subresource: Option<&str>) -> bool {
 
 /// What is posted to be answered, not stored.
 enum Question {
+    Eviction,
+    Binding,
     TokenRequest,
     SelfSubjectReview,
     TokenReview,
@@ -410,6 +414,8 @@ enum Question {
 
 fn question(resource: &Resource, subresource: Option<&str>) -> Option<Question> {
     match (resource.group.as_str(), resource.plural.as_str(), subresource) {
+        ("", "pods", Some("eviction")) => Some(Question::Eviction),
+        ("", "pods", Some("binding")) | ("", "bindings", None) => Some(Question::Binding),
         ("", "serviceaccounts", Some("token")) => Some(Question::TokenRequest),
         ("authentication.k8s.io", "selfsubjectreviews", None) => Some(Question::SelfSubjectReview),
         ("authentication.k8s.io", "tokenreviews", None) => Some(Question::TokenReview),

@@ -1,20 +1,30 @@
-//! A cluster that runs: the controllers at work on an embedded API.
+//! A cluster that runs: the controllers, the scheduler and simulated nodes at work on an embedded API.
 
-use crate::{Settings, controllers};
+use crate::node::{Options, Simulated};
+use crate::{Settings, controllers, scheduler};
 use kube::Client;
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Notify;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use windlass::Manager;
 use windlass_apiserver::{Api, Identity};
+use windlass_clock::Clock;
 
 /// Who the controllers are to the API.
 const CONTROLLERS: &str = "system:kube-controller-manager";
+/// Who the scheduler is.
+const SCHEDULER: &str = "system:kube-scheduler";
+/// How long a node that could not join waits before it tries again.
+const JOIN_AGAIN: Duration = Duration::from_secs(1);
 
-/// The controllers of a cluster at work on an embedded API. Dropping it ends them where they are.
+/// The controllers, the scheduler and the simulated nodes of a cluster at work on an embedded API. Dropping it ends them where
+/// they are.
 pub struct Cluster {
     stop: Arc<Notify>,
+    /// The scheduler and the nodes: what they are at can be cut off at any time.
+    others: Mutex<JoinSet<()>>,
     task: Mutex<Option<JoinHandle<windlass::Result<()>>>>,
 }
 
@@ -24,18 +34,29 @@ impl Cluster {
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn start(api: &Api, settings: Settings) -> Self {
-        let manager = Manager::new(client(api, CONTROLLERS), api.clock().clone());
-        let manager = controllers(manager, &settings);
         let stop = Arc::new(Notify::new());
-        let stopped = stop.clone();
-        let task = tokio::spawn(async move {
-            let ended = manager.run_until(async move { stopped.notified().await }).await;
-            if let Err(error) = &ended {
-                tracing::error!("the controllers of the cluster ended: {error}");
-            }
-            ended
+        let task = (!settings.without_controllers).then(|| {
+            let manager = Manager::new(client(api, CONTROLLERS), api.clock().clone());
+            let manager = controllers(manager, &settings);
+            let stopped = stop.clone();
+            tokio::spawn(async move {
+                let ended = manager.run_until(async move { stopped.notified().await }).await;
+                if let Err(error) = &ended {
+                    tracing::error!("the controllers of the cluster ended: {error}");
+                }
+                ended
+            })
         });
-        Self { stop, task: Mutex::new(Some(task)) }
+        let mut others = JoinSet::new();
+        if settings.simulated_nodes > 0 {
+            others.spawn(scheduler::run(client(api, SCHEDULER), api.clock().clone()));
+        }
+        for number in 1..=settings.simulated_nodes {
+            let name = format!("node-{number}");
+            let client = client(api, &format!("system:node:{name}"));
+            others.spawn(keep_node(client, api.clock().clone(), Options::named(name)));
+        }
+        Self { stop, others: Mutex::new(others), task: Mutex::new(task) }
     }
 
     /// Lets them finish what they are at, and waits until nothing of them runs.
@@ -43,6 +64,8 @@ impl Cluster {
     /// # Errors
     /// What they ended with.
     pub async fn stop(&self) -> windlass::Result<()> {
+        let mut others = std::mem::take(&mut *self.others.lock());
+        others.shutdown().await;
         self.stop.notify_one();
         let task = self.task.lock().take();
         match task {
@@ -63,6 +86,17 @@ impl Drop for Cluster {
 impl std::fmt::Debug for Cluster {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Cluster").finish_non_exhaustive()
+    }
+}
+
+/// Joins a node, and keeps it.
+async fn keep_node(client: Client, clock: Clock, options: Options) {
+    loop {
+        match Simulated::join(client.clone(), clock.clone(), options.clone()).await {
+            Ok(_node) => std::future::pending().await,
+            Err(error) => tracing::warn!("{error}"),
+        }
+        clock.sleep(JOIN_AGAIN).await;
     }
 }
 

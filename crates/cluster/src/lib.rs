@@ -6,17 +6,32 @@
 //! on the embedded API and beside a real kube-apiserver alike.
 
 mod accounts;
+mod catalog;
 mod cluster;
+mod deployment;
+mod disruption;
+mod endpoints;
+mod events;
+mod fenceposts;
+mod garbage;
+mod jobs;
 mod many;
+mod namespaces;
+pub mod node;
+mod nodes;
 mod owning;
 mod pace;
 mod pods;
+mod quantity;
+mod quota;
 mod replicas;
-#[allow(dead_code, reason = "for the controllers to come")]
 mod revisions;
+mod roles;
+mod scheduler;
 mod slow_start;
 mod stateful;
 mod time;
+mod wire;
 
 pub use cluster::Cluster;
 pub use time::Time;
@@ -28,14 +43,28 @@ use windlass::Manager;
 pub struct Settings {
     /// The certificate of the authority that signed the API's, in PEM: every namespace has it in `kube-root-ca.crt`.
     pub root_ca: Option<String>,
+    /// How many simulated nodes the cluster has. Without any, it has no scheduler either.
+    pub simulated_nodes: usize,
+    /// Leaves the controllers out: whoever tests them runs them otherwise.
+    pub without_controllers: bool,
 }
 
 /// The manager with every controller of a cluster.
 pub fn controllers(manager: Manager, settings: &Settings) -> Manager {
     let controllers: &[fn(Manager, &Settings) -> Manager] = &[
         |manager, settings| accounts::add(manager, settings),
+        |manager, _| garbage::add(manager),
+        |manager, _| namespaces::add(manager),
+        |manager, _| disruption::add(manager),
+        |manager, _| quota::add(manager),
+        |manager, _| events::add(manager),
+        |manager, _| roles::add(manager),
+        |manager, _| nodes::add(manager),
         |manager, _| replicas::add(manager),
+        |manager, _| deployment::add(manager),
+        |manager, _| endpoints::add(manager),
         |manager, _| stateful::add(manager),
+        |manager, _| jobs::add(manager),
     ];
     controllers.iter().fold(manager, |manager, add| add(manager, settings))
 }

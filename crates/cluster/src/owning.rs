@@ -50,6 +50,24 @@ where
     K: Object,
     C: Object,
 {
+    claim_with(turn, owner, selector, objects, None).await
+}
+
+/// As [`claim`]; what is taken up gets this finalizer too.
+///
+/// # Errors
+/// As for [`claim`].
+pub(crate) async fn claim_with<K, C>(
+    turn: &Turn<K>,
+    owner: &ObjectMeta,
+    selector: &Selector,
+    objects: Vec<Arc<C>>,
+    finalizer: Option<&str>,
+) -> Result<Vec<Arc<C>>, TurnError>
+where
+    K: Object,
+    C: Object,
+{
     let uid = owner.uid.as_deref().unwrap_or_default();
     let going = owner.deletion_timestamp.is_some();
     let mut mine = Vec::with_capacity(objects.len());
@@ -80,7 +98,14 @@ where
                 all.filter(|reference| reference.uid != uid).cloned().collect()
             }
         };
-        let patch = serde_json::json!({ "metadata": { "ownerReferences": references } });
+        let mut patch = serde_json::json!({ "metadata": { "ownerReferences": references } });
+        if let Some(finalizer) = finalizer.filter(|_| fate == Fate::Adopt) {
+            let mut finalizers = object.meta().finalizers.clone().unwrap_or_default();
+            if !finalizers.iter().any(|there| there == finalizer) {
+                finalizers.push(finalizer.to_owned());
+            }
+            patch["metadata"]["finalizers"] = finalizers.into();
+        }
         match turn.merge(&*object, "", patch).await {
             Ok(_) if fate == Fate::Adopt => mine.push(object),
             Ok(_) => {}

@@ -1,7 +1,7 @@
 //! Events: what a controller did and why, told to people. Best effort, bounded, aggregated; never in the way of a turn.
 
 use crate::key::Key;
-use crate::kind::Kind;
+use crate::kind::{Kind, Object};
 use crate::reason::Reason;
 use kube::Client;
 use serde_json::{Value, json};
@@ -64,6 +64,40 @@ pub(crate) struct About {
 }
 
 impl Recorder {
+    /// A recorder for a program that is no manager, and what sends for it: to be polled as long as events are to be sent.
+    ///
+    /// ```
+    /// # use windlass::{Reason, Recorder, clock::Clock};
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # fn example(client: kube::Client, pod: &Pod) {
+    /// let (recorder, sending) = Recorder::standalone(client, Clock::real(), "kubelet");
+    /// tokio::spawn(sending);
+    /// recorder.tell(pod, false, Reason::new("Started", "Started container web"));
+    /// # }
+    /// ```
+    pub fn standalone(
+        client: Client,
+        clock: Clock,
+        component: &str,
+    ) -> (Self, impl Future<Output = ()> + Send + 'static) {
+        let desk = Desk::new();
+        let recorder = desk.recorder(component.into());
+        (recorder, desk.send(client, clock))
+    }
+
+    /// Says something about an object, as a warning or not; if too much waits to be sent, it is dropped.
+    pub fn tell<C: Object>(&self, object: &C, warning: bool, reason: impl Into<Reason>) {
+        let uid = object.meta().uid.clone().unwrap_or_default();
+        let about = About { kind: Kind::of::<C>(), key: Key::of("".into(), object.meta()), uid };
+        self.say(about, warning, reason.into());
+    }
+
+    /// The same about an object of any kind.
+    pub fn about(&self, kind: &Kind, key: &Key, uid: &str, warning: bool, reason: impl Into<Reason>) {
+        let about = About { kind: kind.clone(), key: key.clone(), uid: uid.to_owned() };
+        self.say(about, warning, reason.into());
+    }
+
     /// Says something about an object; if too much waits to be sent, it is dropped.
     pub(crate) fn say(&self, about: About, warning: bool, reason: Reason) {
         let said = Said { controller: self.controller.clone(), about, warning, reason };

@@ -18,7 +18,8 @@ use windlass_cluster::{Cluster, Settings, Time};
 /// for it.
 pub(crate) const OPERATOR: &str = "operator";
 
-/// A cluster for one test, in process: the embedded Kubernetes API with its controllers, new and empty, with its own time.
+/// A cluster for one test, in process: the embedded Kubernetes API with its controllers, its scheduler and a simulated node,
+/// new and empty, with its own time.
 /// Clones are the same cluster.
 ///
 /// ```
@@ -73,6 +74,26 @@ impl TestCluster {
         Self::with(driven())
     }
 
+    /// A new one with a scheduler and a node, and without the controllers that make pods: for whoever tests such controllers.
+    ///
+    /// ```
+    /// # use windlass_testing::*;
+    /// # #[tokio::main]
+    /// # async fn main() -> anyhow::Result<()> {
+    /// let cluster = TestCluster::without_controllers();
+    /// cluster.create(pod("p", "nginx")).await?;
+    /// cluster.eventually::<k8s_openapi::api::core::v1::Pod>("p").has_condition("Ready", true).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime, such as `#[tokio::test]` makes.
+    pub fn without_controllers() -> Self {
+        let settings = Settings { simulated_nodes: 1, without_controllers: true, ..Settings::default() };
+        Self::with(driven()).running(settings)
+    }
+
     /// A new one whose time is the machine's: for benches, demonstrations, and programs that know no other time.
     ///
     /// ```
@@ -92,8 +113,12 @@ impl TestCluster {
         Self { api: Some(api), whole: None, client, time, namespace: "default".into() }
     }
 
-    fn whole(mut self) -> Self {
-        self.whole = self.api.as_ref().map(|api| Arc::new(Cluster::start(api, Settings::default())));
+    fn whole(self) -> Self {
+        self.running(Settings { simulated_nodes: 1, ..Settings::default() })
+    }
+
+    fn running(mut self, settings: Settings) -> Self {
+        self.whole = self.api.as_ref().map(|api| Arc::new(Cluster::start(api, settings)));
         self
     }
 

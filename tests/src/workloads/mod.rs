@@ -12,6 +12,7 @@ pub mod jobs;
 pub mod namespaces;
 pub mod nodes;
 pub mod playing;
+pub mod record;
 pub mod replicas;
 pub mod stateful;
 pub mod volumes;

@@ -12,6 +12,9 @@ mod priority;
 pub(crate) mod resource_quota;
 mod runtime_class;
 mod service_account;
+mod tally;
+
+pub use tally::Tally;
 
 use crate::flow::Operation;
 use crate::kinds::text;

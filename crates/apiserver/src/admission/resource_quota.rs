@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Kinds whose objects are counted under their plural too.
-const PLAIN: [&str; 7] = [
+pub(super) const PLAIN: [&str; 7] = [
     "pods",
     "services",
     "replicationcontrollers",
@@ -160,7 +160,7 @@ fn added(
 }
 
 /// Would objects of the kind count under this name, if they had some of it?
-fn is_of(group: &str, plural: &str, name: &str) -> bool {
+pub(super) fn is_of(group: &str, plural: &str, name: &str) -> bool {
     match (group, plural) {
         ("", "pods") => {
             let bare =
@@ -172,7 +172,7 @@ fn is_of(group: &str, plural: &str, name: &str) -> bool {
 }
 
 /// What an object uses.
-fn usage(group: &str, plural: &str, object: &Value) -> Amounts {
+pub(super) fn usage(group: &str, plural: &str, object: &Value) -> Amounts {
     let one = Amount::whole(1);
     let full = if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") };
     let mut usage = Amounts::from([(format!("count/{full}"), one)]);
@@ -270,7 +270,7 @@ fn missing(pod: &Value, asked: &[&str]) -> Option<String> {
 }
 
 /// Is the object one of those that the quota is about?
-fn in_scope(quota: &Value, group: &str, plural: &str, object: &Value) -> bool {
+pub(super) fn in_scope(quota: &Value, group: &str, plural: &str, object: &Value) -> bool {
     let list = |pointer: &str| quota.pointer(pointer).and_then(Value::as_array).cloned().unwrap_or_default();
     let plain =
         list("/spec/scopes").into_iter().map(|scope| json!({"scopeName": scope, "operator": "Exists"}));

@@ -10,10 +10,15 @@ use crate::query::{Strictness, WriteOptions};
 use crate::read::ListOptions;
 use crate::resource::Resource;
 use crate::status::{Named, Status};
-use crate::store::{CommitError, Entry};
+use crate::store::{CommitError, Entry, Key};
+use futures::FutureExt;
+use futures::future::try_join_all;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use windlass_clock::Timestamp;
+
+/// Deletions of one request that wait for the disk at once.
+const AT_ONCE: usize = 64;
 
 pub(crate) async fn delete(call: &Call<'_>) -> Result<Answer, Status> {
     let options = DeleteOptions::read(&call.query, &call.content_type, &call.body)?;
@@ -35,18 +40,27 @@ pub(crate) async fn delete_collection(call: &Call<'_>) -> Result<Answer, Status>
     let list = ListOptions::parse(call.query.pairs())?;
     let scope = scope(call, &list)?;
     let page = crate::read::page(&call.api.store, &scope, &list).await?;
-    for item in &page.items {
-        let mut operation = call.operation(write_options(&options));
-        operation.namespace = item.key().namespace.to_string();
-        match delete_one(&operation, &item.key().name, &options).await {
-            Err(status) if status.reason == "NotFound" => {}
-            Err(status) => return Err(status),
-            Ok(_) => {}
+    // Each waits until it is durable: together they wait once.
+    for some in page.items.chunks(AT_ONCE) {
+        let mut deletions = Vec::with_capacity(some.len());
+        for item in some {
+            deletions.push(delete_listed(call, item.key().clone(), options.clone()).boxed());
         }
+        try_join_all(deletions).await?;
     }
     let (view, media) = encoded(call);
     let list = view.list(&crate::read::metadata(&scope, &page, &view), &page.items);
     Ok(Answer::pieces(200, list, media))
+}
+
+/// Deletes one of many; one that is gone by now is deleted.
+async fn delete_listed(call: &Call<'_>, key: Key, options: DeleteOptions) -> Result<(), Status> {
+    let mut operation = call.operation(write_options(&options));
+    operation.namespace = key.namespace.to_string();
+    match delete_one(&operation, &key.name, &options).await {
+        Err(status) if status.reason == "NotFound" => Ok(()),
+        done => done.map(drop),
+    }
 }
 
 fn write_options(options: &DeleteOptions) -> WriteOptions {

@@ -37,6 +37,11 @@ impl DeleteOptions {
     /// Reads the body if there is one, and the query if there is none.
     pub(crate) fn read(query: &Query, content_type: &str, body: &[u8]) -> Result<Self, Status> {
         let options = if body.is_empty() { from_query(query)? } else { from_body(content_type, body)? };
+        Self::of(&options)
+    }
+
+    /// Reads options that are part of something else.
+    pub(crate) fn of(options: &Value) -> Result<Self, Status> {
         let dry_run: Vec<&str> = options
             .get("dryRun")
             .and_then(Value::as_array)

@@ -1,8 +1,10 @@
 //! What each verb does with the steps of [`crate::flow`].
 
+pub(crate) mod binding;
 pub(crate) mod create;
 pub(crate) mod delete;
 pub(crate) mod delete_options;
+pub(crate) mod eviction;
 pub(crate) mod patch;
 pub(crate) mod read;
 pub(crate) mod review;

@@ -127,6 +127,11 @@ fn check_version(operation: &Operation<'_>, new: &mut Value, entry: &Entry) -> R
 }
 
 fn wrong_uid(operation: &Operation<'_>, wanted: &str, found: &str) -> Status {
+    wrong_precondition(operation, "UID", wanted, found)
+}
+
+/// 409 for a write that asked for another object, or another version of it: `what` is `UID` or `ResourceVersion`.
+pub(super) fn wrong_precondition(operation: &Operation<'_>, what: &str, wanted: &str, found: &str) -> Status {
     let (resource, name) = (&operation.resource, operation.name.as_str());
     let kept = kept_at(resource);
     let place = match operation.namespace.as_str() {
@@ -137,7 +142,7 @@ fn wrong_uid(operation: &Operation<'_>, wanted: &str, found: &str) -> Status {
     let root = if operation.options.dry_run { "" } else { "/registry" };
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: {root}/{kept}/{place}, ResourceVersion: 0, \
-         AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+         AdditionalErrorMsg: Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}"
     );
     Status::conflict(resource.named(), name, &why)
 }

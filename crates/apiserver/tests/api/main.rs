@@ -4,10 +4,12 @@
 
 mod accounts;
 mod bad_input;
+mod bindings;
 mod custom;
 mod discovery;
 mod durable;
 mod encodings;
+mod evictions;
 mod faults;
 mod forms;
 mod hostile;

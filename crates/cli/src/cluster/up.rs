@@ -106,7 +106,7 @@ async fn up(options: &Options, arguments: Vec<String>, begun: Moment) -> anyhow:
     let server = format!("https://{}", serving.address());
     let cluster = match options.api_only {
         true => None,
-        false => Some(start_cluster(options, &api, &credentials).await?),
+        false => Some(start_cluster(options, &api, &credentials)),
     };
     kubeconfig.point_at(&server, &credentials)?;
     let record = Record {
@@ -154,10 +154,13 @@ fn start_of_time(text: &str) -> anyhow::Result<Timestamp> {
 }
 
 /// The controllers and nodes, at work.
-async fn start_cluster(options: &Options, api: &Api, credentials: &Credentials) -> anyhow::Result<Cluster> {
-    let settings = Settings { root_ca: Some(credentials.ca_certificate().to_owned()) };
-    let _ = options.nodes;
-    Ok(Cluster::start(api, settings))
+fn start_cluster(options: &Options, api: &Api, credentials: &Credentials) -> Cluster {
+    let settings = Settings {
+        root_ca: Some(credentials.ca_certificate().to_owned()),
+        simulated_nodes: options.nodes.simulate,
+        ..Settings::default()
+    };
+    Cluster::start(api, settings)
 }
 
 /// Lets controllers and requests finish, but does not wait when told a second time.

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use windlass::act::Deletion;
+use windlass::cache::{Cache, Index};
 use windlass::{Key, Kind, Object, Selector, Turn, TurnError};
 
 /// The label of a revision, and of the pods made from it.
@@ -124,6 +125,20 @@ pub(crate) fn superfluous(
     let idle: Vec<_> = sorted.iter().filter(|revision| !used(revision)).collect();
     let excess = idle.len().saturating_sub(limit);
     idle.into_iter().take(excess).cloned().collect()
+}
+
+/// By namespace, those that nobody controls.
+const ORPHANS: Index<ControllerRevision> = Index::new("orphans", |revision| {
+    let nobodys = owning::controller_of(&revision.metadata).is_none();
+    revision.metadata.namespace.iter().filter(|_| nobodys).cloned().collect()
+});
+
+/// The revisions that an object owns, and those of its namespace that nobody controls.
+pub(crate) fn own_and_orphans(cache: &Cache, owner: &ObjectMeta) -> Vec<Arc<ControllerRevision>> {
+    let store = cache.store::<ControllerRevision>();
+    let mut revisions = store.owned_by(owner.uid.as_deref().unwrap_or_default());
+    revisions.extend(store.find(ORPHANS, owner.namespace.as_deref().unwrap_or_default()));
+    revisions
 }
 
 /// Those of `found` that belong to the owner, sorted, after those of nobody that fit were taken up.

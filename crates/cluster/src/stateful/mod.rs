@@ -7,7 +7,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-use crate::{owning, revisions, slow_start};
+use crate::{many, owning, pods, revisions, slow_start};
 use decide::{Observed, Step, Version, decide};
 use identity::{Set, revision};
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
@@ -49,10 +49,10 @@ async fn reconcile(set: Arc<StatefulSet>, turn: Turn<StatefulSet>) -> Result<Nex
     let (Some(known), Some(selector)) = (Set::of(&set), selector(&set)) else {
         return Ok(Next::on_change());
     };
-    let seen = turn.seen();
-    let found = seen.list::<ControllerRevision>().map_err(TurnError::terminal)?;
+    let now = turn.clock().now();
+    let found = revisions::own_and_orphans(turn.cache(), &set.metadata);
     let history = revisions::claim(&turn, &set.metadata, &selector, found).await?;
-    let mut found = seen.list::<Pod>().map_err(TurnError::terminal)?;
+    let mut found = pods::own_and_orphans(turn.cache(), &set.metadata);
     found.retain(|pod| known.ordinal(pod).is_some());
     let mine = owning::claim(&turn, &set.metadata, &selector, found).await?;
     let mut pods: Vec<(i64, Arc<Pod>)> =
@@ -79,14 +79,14 @@ async fn reconcile(set: Arc<StatefulSet>, turn: Turn<StatefulSet>) -> Result<Nex
         current: &current,
         update: &update,
         current_replicas: old.and_then(|status| status.current_replicas).unwrap_or_default().into(),
-        now: seen.now(),
+        now,
     };
     let phases = decide(&observed);
     let acted = act(&turn, &known, phases).await;
     if !matches!(acted, Ok(true)) {
         // After what was done, the next pass tells of it.
         let names = (current.name.as_str(), update.name.as_str());
-        let status = status::status(&known, old, &pods, names, collisions, seen.now());
+        let status = status::status(&known, old, &pods, names, collisions, now);
         if old != Some(&status) {
             turn.replace_status(&StatefulSet { status: Some(status), ..(*set).clone() }).await?;
         }
@@ -98,8 +98,8 @@ async fn reconcile(set: Arc<StatefulSet>, turn: Turn<StatefulSet>) -> Result<Nex
     let limit = known.spec.revision_history_limit.unwrap_or(10);
     revisions::truncate(&turn, &history, &live, limit).await?;
 
-    let waits = status::next_available(&known, &pods, seen.now());
-    let wait = waits.and_then(|at| Duration::try_from(at.duration_since(seen.now())).ok());
+    let waits = status::next_available(&known, &pods, now);
+    let wait = waits.and_then(|at| Duration::try_from(at.duration_since(now)).ok());
     Ok(wait.map_or_else(Next::on_change, Next::after_at_most))
 }
 
@@ -179,7 +179,7 @@ async fn furnish(
             // It is there, and the cache does not know yet.
             Err(TurnError::Act(error)) if error.code() == Some(409) => {}
             Err(error) => {
-                let why = why(&error);
+                let why = many::message(&error);
                 let message = format!(
                     "Create Claim {name} for Pod {of} in StatefulSet {} failed error: {why}",
                     set.name
@@ -205,17 +205,9 @@ fn tell(
     match &outcome {
         Ok(()) => turn.event(Reason::new(format!("Successful{verb}"), format!("{what} successful"))),
         Err(error) => {
-            let message = format!("{what} failed error: {}", why(error));
+            let message = format!("{what} failed error: {}", many::message(error));
             turn.warning(Reason::new(format!("Failed{verb}"), message));
         }
     }
     outcome
-}
-
-/// What the server said, if it said something.
-fn why(error: &TurnError) -> String {
-    match error {
-        TurnError::Act(act) => act.message().map_or_else(|| error.to_string(), str::to_owned),
-        _ => error.to_string(),
-    }
 }

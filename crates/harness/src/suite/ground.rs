@@ -120,6 +120,37 @@ impl Ground {
         Self::of_reference("reference", Reference::builder().controllers())
     }
 
+    /// The same ground with something that runs beside it: started with the first target that is opened, and dropped when the
+    /// ground is closed, before it.
+    #[must_use]
+    pub fn beside<T, F>(self, start: F) -> Self
+    where
+        T: Send + 'static,
+        F: Fn(&Target) -> anyhow::Result<T> + Send + Sync + 'static,
+    {
+        let running: Arc<Mutex<Option<T>>> = Arc::default();
+        let (started, start) = (running.clone(), Arc::new(start));
+        let (open, close) = (self.open.clone(), self.close.clone());
+        let open = move || {
+            let (open, started, start) = (open.clone(), started.clone(), start.clone());
+            async move {
+                let target = open().await?;
+                let mut running = started.lock();
+                if running.is_none() {
+                    *running = Some(start(&target)?);
+                }
+                drop(running);
+                Ok(target)
+            }
+            .boxed()
+        };
+        let close = move || {
+            drop(running.lock().take());
+            close();
+        };
+        Self { open: Arc::new(open), close: Arc::new(close), ..self }
+    }
+
     fn of_reference(name: &'static str, builder: Builder) -> Self {
         let required = std::env::var_os(REQUIRE_VARIABLE).is_some();
         if let Some(path) = std::env::var_os(KUBECONFIG_VARIABLE).map(PathBuf::from) {

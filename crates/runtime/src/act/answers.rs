@@ -46,9 +46,11 @@ impl Answer {
         let Head { kind, metadata } = serde_json::from_slice(&text).map_err(kube::Error::SerdeError)?;
         let version = metadata.resource_version.as_deref().and_then(|version| version.parse().ok());
         let stamp = metadata.uid.zip(version).map(|(uid, version)| Stamp { uid: Arc::from(&*uid), version });
-        let held = metadata.finalizers.is_some_and(|finalizers| !finalizers.is_empty());
+        let deleting = metadata.deletion_timestamp.is_some();
+        let held = metadata.finalizers.is_some_and(|finalizers| !finalizers.is_empty())
+            || (deleting && kind == "Namespace" && has_finalizers_of_its_own(&text));
         let lingers = metadata.deletion_grace_period_seconds.unwrap_or_default() > 0;
-        let gone = kind == "Status" || (metadata.deletion_timestamp.is_some() && !held && !lingers);
+        let gone = kind == "Status" || (deleting && !held && !lingers);
         Ok(Self { stamp, gone, text, object: OnceLock::new() })
     }
 
@@ -76,6 +78,13 @@ impl Hand {
         }
         Answer::read(text.into())
     }
+}
+
+/// Namespaces have finalizers of two sorts.
+fn has_finalizers_of_its_own(namespace: &[u8]) -> bool {
+    let namespace: Value = serde_json::from_slice(namespace).unwrap_or_default();
+    let finalizers = namespace.pointer("/spec/finalizers").and_then(Value::as_array);
+    finalizers.is_some_and(|finalizers| !finalizers.is_empty())
 }
 
 /// Why the server did not do it, and after how long to ask again: a server that is busy may say that in a header alone.
@@ -139,6 +148,11 @@ mod tests {
         assert!(is_gone(deleting(Value::Null, 0)));
         assert!(!is_gone(deleting(json!(["a/b"]), 0)));
         assert!(!is_gone(deleting(json!([]), 30)));
+        let mut namespace = deleting(json!([]), 0);
+        namespace["spec"] = json!({"finalizers": ["kubernetes"]});
+        assert!(is_gone(namespace.clone()));
+        namespace["kind"] = json!("Namespace");
+        assert!(!is_gone(namespace));
         assert!(!is_gone(json!({"kind": "X", "metadata": {}})));
     }
 

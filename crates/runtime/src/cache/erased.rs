@@ -5,7 +5,7 @@ use super::object::AnyObject;
 use super::overlay::Stamp;
 use super::scope::Scope;
 use super::stats::Stats;
-use super::store::{Listener, Origin, Store};
+use super::store::{Listener, Listening, Origin, Store};
 use crate::key::Key;
 use crate::kind::{Cached, Kind};
 use crate::relation::{Resolved, Select};
@@ -19,11 +19,14 @@ pub(crate) trait AnyStore: Send + Sync + std::fmt::Debug {
     fn is_synced(&self) -> bool;
     fn get(&self, key: &Key) -> Option<Arc<dyn AnyObject>>;
     fn stamp(&self, key: &Key) -> Option<Stamp>;
+    fn list(&self) -> Vec<Arc<dyn AnyObject>>;
     fn owned_by(&self, uid: &str) -> Vec<Arc<dyn AnyObject>>;
+    fn count_owned_by(&self, uid: &str) -> usize;
     fn select(&self, relation: &Resolved) -> Vec<Arc<dyn AnyObject>>;
     fn wrote(&self, text: &[u8], origin: Option<Origin>) -> Result<(Key, Stamp), Unreadable>;
     fn wrote_gone(&self, key: &Key, last: &Stamp, origin: Option<Origin>);
     fn listen(&self, listener: Listener);
+    fn listen_while(&self, listener: Listener) -> Listening;
     fn index_labels(&self);
     fn stats(&self) -> Stats;
     fn subscribe_synced(&self) -> watch::Receiver<bool>;
@@ -54,6 +57,14 @@ impl<K: Cached> AnyStore for Store<K> {
         Self::stamp(self, key)
     }
 
+    fn list(&self) -> Vec<Arc<dyn AnyObject>> {
+        Self::list(self).into_iter().map(erase).collect()
+    }
+
+    fn count_owned_by(&self, uid: &str) -> usize {
+        self.view.read().count_owned_by(uid)
+    }
+
     fn owned_by(&self, uid: &str) -> Vec<Arc<dyn AnyObject>> {
         Self::owned_by(self, uid).into_iter().map(erase).collect()
     }
@@ -81,6 +92,10 @@ impl<K: Cached> AnyStore for Store<K> {
 
     fn listen(&self, listener: Listener) {
         Self::listen(self, listener);
+    }
+
+    fn listen_while(&self, listener: Listener) -> Listening {
+        Self::listen_while(self, listener)
     }
 
     fn index_labels(&self) {

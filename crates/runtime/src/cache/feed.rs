@@ -121,7 +121,7 @@ impl<K: Cached> Store<K> {
             (changes, seen)
         };
         for (change, seen) in changes.into_iter().zip(seen) {
-            self.tell(change.name, seen, None, false);
+            self.tell(change.name, seen, None, true);
         }
     }
 

@@ -168,6 +168,19 @@ impl<P: Eq + Hash> Filed<P> {
         self.places.is_empty()
     }
 
+    /// How many are under a property.
+    pub(crate) fn count<Q>(&self, place: &Q) -> usize
+    where
+        P: std::borrow::Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        match self.places.get(place) {
+            None => 0,
+            Some(Keys::One(_)) => 1,
+            Some(Keys::Many(many)) => many.len(),
+        }
+    }
+
     /// Those under a property, in order.
     pub(crate) fn get<Q>(&self, place: &Q) -> impl Iterator<Item = &Key> + use<'_, P, Q>
     where

@@ -26,6 +26,7 @@
 //! The way of an object: `wire` (lines of a watch) -> `intake` (read, trimmed, weighed) -> `overlay` (is it newer than
 //! what is known?) -> `view` (with its indexes) -> listeners.
 
+mod any;
 mod erased;
 mod feed;
 mod fold;
@@ -54,6 +55,7 @@ mod wire;
 #[cfg(test)]
 mod world;
 
+pub use any::AnyOpened;
 pub(crate) use erased::AnyStore;
 pub use index::Index;
 pub(crate) use index::{AnyIndex, Filed};

@@ -1,5 +1,6 @@
 //! Which stores are open, who holds them open, and the one task that keeps their watches running.
 
+use super::any::AnyOpened;
 use super::erased::AnyStore;
 use super::scope::Scope;
 use super::store::Store;
@@ -40,11 +41,15 @@ impl<K> Opened<K> {
     pub(super) fn into_store(self) -> Arc<Store<K>> {
         self.store
     }
+
+    pub(super) fn into_parts(self) -> (Arc<Store<K>>, Arc<Lease>) {
+        (self.store, self.lease)
+    }
 }
 
 /// All who hold a store open share one; when it goes, the store is closed.
 #[derive(Debug)]
-struct Lease {
+pub(super) struct Lease {
     slots: Weak<Slots>,
     kind: Kind,
     id: u64,
@@ -137,6 +142,20 @@ impl Slots {
         drop(inner);
         self.opened.notify_one();
         Opened { store, lease }
+    }
+
+    /// A store of this kind and scope that is open, of whatever type: of several the one that holds most.
+    pub(super) fn find(&self, kind: &Kind, scope: &Scope) -> Option<AnyOpened> {
+        let inner = self.inner.lock();
+        let slots = inner.by_kind.get(kind).into_iter().flatten();
+        let slots = slots.filter(|slot| slot.erased.scope() == scope);
+        let mut found: Vec<AnyOpened> = slots
+            .filter_map(|slot| Some(AnyOpened { store: slot.erased.clone(), _lease: slot.lease.upgrade()? }))
+            .collect();
+        // A lease must not be dropped while we hold the lock: it would close its store.
+        drop(inner);
+        found.sort_by_key(|opened| opened.store.stats().metadata_only);
+        found.into_iter().next()
     }
 
     /// Holds a store open as long as the cache is there.

@@ -35,7 +35,8 @@ pub struct Changed {
     pub new: Option<Arc<dyn AnyObject>>,
     /// Who did it, if it was one of our own writes.
     pub origin: Option<Origin>,
-    /// Whether it came with the first list, when everything is new to us and nothing is urgent.
+    /// Whether it came with the first list, when everything is new to us and nothing is urgent; or, where nothing is held now,
+    /// was forgotten with all the rest, and may be there still.
     pub initial: bool,
 }
 

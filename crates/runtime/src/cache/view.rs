@@ -99,6 +99,10 @@ impl<K: Cached> View<K> {
         found
     }
 
+    pub(super) fn count_owned_by(&self, uid: &str) -> usize {
+        self.by_owner.count(&self.hasher.hash_one(uid))
+    }
+
     fn all<'a>(&'a self, keys: impl Iterator<Item = &'a Key>) -> Vec<Arc<K>> {
         let held: Vec<&Held<K>> = keys.filter_map(|key| self.held(key)).collect();
         let many = held.len() > MANY;

@@ -7,7 +7,7 @@ use crate::act::Schemas;
 use crate::cache::Cache;
 use crate::controller::{ConfigError, Ground, Started};
 use crate::election::{Candidate, Lost};
-use crate::events::Desk;
+use crate::events::{Desk, Recorder};
 use crate::inspect::{Elected, Inside, Inspector};
 use crate::serve::Server;
 use std::collections::BTreeSet;
@@ -77,6 +77,11 @@ impl Manager {
             election,
             tasks: self.tasks.iter().map(|task| task.state.clone()).collect(),
         });
+        let tasks = self.tasks.into_iter().map(|task| {
+            let recorder = desk.recorder(task.name.as_str().into());
+            (task, recorder)
+        });
+        let tasks = tasks.collect();
         ground.cache.start(&ground.client, &ground.clock, &mut watches);
         events.spawn(desk.send(ground.client.clone(), ground.clock.clone()));
         Ok(Life {
@@ -86,7 +91,7 @@ impl Manager {
             leading: false,
             stands_by_again: self.stands_by_again,
             started,
-            tasks: self.tasks,
+            tasks,
             stopped: CancellationToken::new(),
             sync_within: self.sync_within,
             stop_within: self.stop_within,
@@ -136,7 +141,8 @@ struct Life {
     leading: bool,
     stands_by_again: bool,
     started: Vec<Arc<dyn Started>>,
-    tasks: Vec<Given>,
+    /// With who records events for them.
+    tasks: Vec<(Given, Recorder)>,
     /// Tells tasks to end.
     stopped: CancellationToken,
     sync_within: Duration,
@@ -207,11 +213,12 @@ impl Life {
     }
 
     fn start_tasks(&self, leading: bool, into: &mut JoinSet<()>) {
-        for given in self.tasks.iter().filter(|given| given.leading == leading) {
+        for (given, recorder) in self.tasks.iter().filter(|(given, _)| given.leading == leading) {
             let task = Task {
                 client: self.ground.client.clone(),
                 clock: self.ground.clock.clone(),
                 cache: self.ground.cache.clone(),
+                recorder: recorder.clone(),
                 stopped: self.stopped.clone(),
             };
             into.spawn(tasks::keep(given.work.clone(), given.state.clone(), task));
@@ -238,6 +245,7 @@ impl Life {
         self.servers.shutdown().await;
         drop(self.open);
         drop(self.started);
+        drop(self.tasks);
         // The listeners in its stores hold recorders no more once the controllers are gone.
         drop(self.ground);
         self.watches.shutdown().await;

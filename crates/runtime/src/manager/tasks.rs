@@ -21,6 +21,7 @@ pub struct Task {
     pub(super) client: Client,
     pub(super) clock: Clock,
     pub(super) cache: crate::cache::Cache,
+    pub(super) recorder: crate::events::Recorder,
     pub(super) stopped: CancellationToken,
 }
 
@@ -38,6 +39,16 @@ impl Task {
     /// The kinds that the manager's controllers watch; all of them had their first list before any task began.
     pub fn watched(&self) -> Vec<Kind> {
         self.cache.stats().into_iter().map(|stats| stats.kind).collect()
+    }
+
+    /// What is watched; a task may open more.
+    pub fn cache(&self) -> &crate::cache::Cache {
+        &self.cache
+    }
+
+    /// Records events in the task's name.
+    pub fn recorder(&self) -> &crate::events::Recorder {
+        &self.recorder
     }
 
     /// Is ready when the task is to end. One that does not end in time is cut off.

@@ -1,0 +1,89 @@
+//! PodDisruptionBudgets: how many of the pods that one selects may be evicted now. Evictions themselves are for the API to grant.
+
+mod decide;
+mod scale;
+
+use decide::{asks_owners, failed, judge, shown};
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetStatus};
+use scale::{Kinds, Wanted, wanted};
+use std::sync::Arc;
+use std::time::Duration;
+use windlass::{Controller, Manager, Next, Reason, Relation, Selector, Turn, TurnError};
+
+pub(crate) fn add(manager: Manager) -> Manager {
+    let kinds = Kinds::default();
+    let controller = Controller::reconciling(move |budget, turn| reconcile(budget, turn, kinds.clone()))
+        .named("disruption-controller")
+        .sees::<Pod>(pods_of)
+        .concurrency(4);
+    manager.caching(scale::watch).controller(controller)
+}
+
+/// Without a selector, none; with an empty one, all.
+fn pods_of(budget: &PodDisruptionBudget) -> Relation {
+    let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+    let selector = selector.and_then(|selector| Selector::of(selector).ok());
+    selector.map_or_else(Relation::nothing, Relation::selected)
+}
+
+async fn reconcile(
+    budget: Arc<PodDisruptionBudget>,
+    turn: Turn<PodDisruptionBudget>,
+    kinds: Kinds,
+) -> Result<Next, TurnError> {
+    let pods = turn.seen().list::<Pod>().map_err(TurnError::terminal)?;
+    let now = turn.clock().now();
+    if pods.is_empty() {
+        turn.event(Reason::new("NoPods", "No matching pods found"));
+    }
+    let wanted = match asks_owners(&budget) {
+        true => wanted(turn.hand().client(), turn.cache(), &kinds, &pods).await,
+        false => Ok(Wanted::default()),
+    };
+    let wanted = match wanted {
+        Ok(wanted) => wanted,
+        Err(why) => {
+            let said = format!("Failed to calculate the number of expected pods: {why}");
+            turn.warning(Reason::new("CalculateExpectedPodCountFailed", said));
+            write(&budget, &turn, failed(&budget, &why, now)).await?;
+            return Err(TurnError::custom(why));
+        }
+    };
+    if wanted.unmanaged {
+        let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref()).map(shown);
+        let said = format!(
+            "Pods selected by this PodDisruptionBudget (selector: {}) were found to be unmanaged. As a result, the status of \
+             the PDB cannot be calculated correctly, which may result in undefined behavior. To account for these pods please \
+             set \".spec.minAvailable\" field of the PDB to an integer value.",
+            selector.unwrap_or_default()
+        );
+        turn.warning(Reason::new("UnmanagedPods", said));
+    }
+    let judged = judge(&budget, &pods, wanted.pods, now);
+    for pod in &judged.not_deleted {
+        let namespace = budget.metadata.namespace.as_deref().unwrap_or_default();
+        let said =
+            format!("Pod was expected by PDB {namespace}/{} to be deleted but it wasn't", turn.key().name());
+        turn.event_about(&**pod, true, Reason::new("NotDeleted", said));
+    }
+    write(&budget, &turn, judged.status).await?;
+    Ok(match judged.again {
+        None => Next::on_change(),
+        Some(again) => {
+            let pause = Duration::try_from(again.duration_since(now)).unwrap_or_default();
+            Next::after_at_most(pause + Duration::from_millis(1))
+        }
+    })
+}
+
+async fn write(
+    budget: &PodDisruptionBudget,
+    turn: &Turn<PodDisruptionBudget>,
+    status: PodDisruptionBudgetStatus,
+) -> Result<(), TurnError> {
+    if budget.status.as_ref() != Some(&status) {
+        turn.replace_status(&PodDisruptionBudget { status: Some(status), ..budget.clone() }).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,37 @@
+//! Jobs that ended and said how long they are to be kept: then they are deleted, with their pods.
+
+use super::decide::ended;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::batch::v1::Job;
+use std::sync::Arc;
+use std::time::Duration;
+use windlass::act::Deletion;
+use windlass::{Controller, Manager, Next, Turn, TurnError};
+
+pub(super) fn add(manager: Manager) -> Manager {
+    let controller = Controller::reconciling(reconcile)
+        .named("ttl-after-finished-controller")
+        .only(|job: &Job| goes_at(job).is_some())
+        .concurrency(2);
+    manager.controller(controller)
+}
+
+/// When a Job is to be deleted: nobody knows for one that has not ended or does not say.
+fn goes_at(job: &Job) -> Option<Timestamp> {
+    let kept = job.spec.as_ref()?.ttl_seconds_after_finished?;
+    let ended = ended(job)?.last_transition_time.as_ref()?.0;
+    job.metadata.deletion_timestamp.is_none().then_some(())?;
+    ended.checked_add(SignedDuration::from_secs(kept.into())).ok()
+}
+
+async fn reconcile(job: Arc<Job>, turn: Turn<Job>) -> Result<Next, TurnError> {
+    let Some(at) = goes_at(&job) else { return Ok(Next::on_change()) };
+    match Duration::try_from(at.duration_since(turn.clock().now())) {
+        Ok(wait) if !wait.is_zero() => Ok(Next::after_at_most(wait)),
+        _ => {
+            // If it changed meanwhile, it may be to stay.
+            turn.delete(&*job, &Deletion::default().propagation("Foreground").if_unchanged()).await?;
+            Ok(Next::on_change())
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The addresses of nodes and pods. They are reachable by nobody: all that matters is that no two are the same.
+//!
+//! Nodes have addresses in 10.127.0.0/16. Each has a range of 16,384 for its pods in 10.128.0.0/9, which it names in its
+//! `spec.podCIDR`, so that those who join later take another.
+
+use std::collections::{HashMap, HashSet};
+
+/// So many ranges there are.
+pub(super) const RANGES: u32 = 512;
+/// So many addresses has each.
+const SIZE: u32 = 1 << 14;
+
+/// One node's range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Range(u32);
+
+impl Range {
+    /// The first range that is nobody's. Without any left, they are shared.
+    pub(super) fn free<'a>(taken: impl Iterator<Item = &'a str>) -> Self {
+        let taken: HashSet<u32> = taken.filter_map(Self::parse).map(|range| range.0).collect();
+        Self((0..RANGES).find(|number| !taken.contains(number)).unwrap_or(0))
+    }
+
+    /// From what a node says of itself, if it is one of ours.
+    pub(super) fn parse(cidr: &str) -> Option<Self> {
+        (0..RANGES).map(Self).find(|range| range.cidr() == cidr)
+    }
+
+    pub(super) fn cidr(self) -> String {
+        format!("{}/18", text(self.at(0)))
+    }
+
+    /// The address of the node itself.
+    pub(super) fn host(self) -> String {
+        format!("10.127.{}.{}", self.0 / 250, self.0 % 250 + 1)
+    }
+
+    fn at(self, offset: u32) -> u32 {
+        (10 << 24) + (128 << 16) + self.0 * SIZE + offset
+    }
+}
+
+fn text(address: u32) -> String {
+    std::net::Ipv4Addr::from(address).to_string()
+}
+
+/// Which pod has which address of a node's range.
+#[derive(Debug)]
+pub(super) struct Addresses {
+    range: Range,
+    by_pod: HashMap<String, u32>,
+    used: HashSet<u32>,
+    next: u32,
+}
+
+impl Addresses {
+    pub(super) fn new(range: Range) -> Self {
+        Self { range, by_pod: HashMap::new(), used: HashSet::new(), next: 0 }
+    }
+
+    /// A pod has this address already.
+    pub(super) fn keep(&mut self, uid: &str, address: &str) {
+        let Ok(address) = address.parse::<std::net::Ipv4Addr>() else { return };
+        let offset = u32::from(address).wrapping_sub(self.range.at(0));
+        if offset < SIZE && self.used.insert(offset) {
+            self.by_pod.insert(uid.to_owned(), offset);
+        }
+    }
+
+    /// The address of a pod: the one it was given, or one that is free.
+    pub(super) fn of(&mut self, uid: &str) -> Option<String> {
+        if let Some(offset) = self.by_pod.get(uid) {
+            return Some(text(self.range.at(*offset)));
+        }
+        // The ends of each 256 look like networks and broadcasts.
+        let usable = |offset: &u32| !matches!(offset % 256, 0 | 255);
+        let from = self.next;
+        let free =
+            (from..SIZE).chain(0..from).find(|offset| usable(offset) && !self.used.contains(offset))?;
+        self.next = free + 1;
+        self.used.insert(free);
+        self.by_pod.insert(uid.to_owned(), free);
+        Some(text(self.range.at(free)))
+    }
+
+    /// A pod is gone.
+    pub(super) fn release(&mut self, uid: &str) {
+        if let Some(offset) = self.by_pod.remove(uid) {
+            self.used.remove(&offset);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_node_has_a_range_and_each_pod_an_address_in_it() {
+        let first = Range::free([].into_iter());
+        assert_eq!((first.cidr().as_str(), first.host().as_str()), ("10.128.0.0/18", "10.127.0.1"));
+        let second = Range::free(["10.128.0.0/18", "192.0.2.0/24"].into_iter());
+        assert_eq!(second.cidr(), "10.128.64.0/18");
+        let mut addresses = Addresses::new(second);
+        addresses.keep("old", "10.128.64.1");
+        addresses.keep("elsewhere", "10.128.0.7");
+        assert_eq!(addresses.of("a").as_deref(), Some("10.128.64.2"));
+        assert_eq!(addresses.of("a").as_deref(), Some("10.128.64.2"), "it keeps it");
+        assert_eq!(addresses.of("old").as_deref(), Some("10.128.64.1"));
+    }
+
+    #[test]
+    fn a_range_is_used_up_and_given_back() {
+        let mut addresses = Addresses::new(Range(0));
+        let all: HashSet<String> = (0..).map_while(|number| addresses.of(&number.to_string())).collect();
+        assert_eq!(all.len(), 64 * 254);
+        addresses.release("7");
+        assert!(addresses.of("new").is_some() && addresses.of("one more").is_none());
+    }
+}

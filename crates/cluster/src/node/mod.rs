@@ -1,0 +1,153 @@
+//! The simulated node: an API client that registers as a Node, keeps its Lease, and reports the pods that are given to it as a
+//! kubelet does. Nothing runs: a pod's life is what its annotations, or the node's [`Stage`]s, say it is.
+//!
+//! Without any, a container starts at once, is ready at once, and runs until it is asked to stop, which it then does at once
+//! (exit code 143); containers that initialize end well at once; and a container of a Job's pod ends well after a second.
+//!
+//! | annotation | what it says |
+//! |---|---|
+//! | `simulate.windlass.dev/start-after` | from when the node sees the pod until its containers start |
+//! | `simulate.windlass.dev/ready-after` | from a container's start until it is ready |
+//! | `simulate.windlass.dev/exit-after` | from a container's start until it exits |
+//! | `simulate.windlass.dev/exit-code` | with which code; said alone, it exits after a second |
+//! | `simulate.windlass.dev/stop-after` | from when containers are asked to stop until they do; after the pod's grace they are killed (137) |
+//! | `simulate.windlass.dev/fail-image` | `"true"`: the image cannot be had (ErrImagePull, then ImagePullBackOff) |
+//!
+//! Times are as `500ms`, `2s` or `1m30s`, or `never`; what is reported has whole seconds, and so have delays that count from
+//! it. With `.CONTAINER` after it, an annotation is about that container alone; about one that initializes, it has to be.
+//! Probes are not made: they would pass.
+//!
+//! What is remembered is in the pods' own status: a node that starts again under its name goes on where it was.
+//! Nodes have addresses in 10.127.0.0/16 and pods in 10.128.0.0/9, which nobody reaches.
+
+mod addresses;
+mod conditions;
+mod containers;
+mod decide;
+mod options;
+mod register;
+mod script;
+mod stages;
+mod work;
+
+pub use options::Options;
+pub use stages::{Stage, StageError};
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::Client;
+use kube::api::{Api, DeleteParams};
+use register::Heartbeat;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use windlass::Recorder;
+use windlass::cache::{Cache, Namespaces, Opened, Scope};
+use windlass_clock::Clock;
+use work::Kubelet;
+
+/// How often a Lease is renewed.
+const BEAT: Duration = Duration::from_secs(10);
+/// How often a node reports that nothing changed, in beats: every five minutes.
+const REPORT_EVERY: u32 = 30;
+
+/// A simulated node that has joined a cluster. Dropped, it falls silent, as a machine does that loses its power.
+pub struct Simulated {
+    name: String,
+    client: Client,
+    kubelet: Arc<Kubelet>,
+    tasks: JoinSet<()>,
+}
+
+impl std::fmt::Debug for Simulated {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Simulated").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// A node could not join.
+#[derive(Debug, thiserror::Error)]
+#[error("node {name} cannot join the cluster")]
+pub struct JoinError {
+    name: String,
+    #[source]
+    source: kube::Error,
+}
+
+impl Simulated {
+    /// Joins a cluster: registers, renews its Lease from now on, and works on the pods that are given to it.
+    ///
+    /// # Errors
+    /// [`JoinError`] when the API does not take it.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub async fn join(client: Client, clock: Clock, options: Options) -> Result<Self, JoinError> {
+        let failed = |source| JoinError { name: options.name.clone(), source };
+        let registered = register::register(&client, &clock, &options).await.map_err(failed)?;
+        let mut heartbeat = Heartbeat::new(&options.name, &registered.uid);
+        heartbeat.beat(&client, &clock).await.map_err(failed)?;
+        let mut tasks = JoinSet::new();
+        let cache = Cache::new("".into(), Namespaces::All);
+        cache.transform(|pod: &mut Pod| work::lighten(pod));
+        let scope = |field: &str| Scope::default().with_fields(&format!("{field}={}", options.name));
+        let own = scope("metadata.name").expect("a node's name can be selected by");
+        let given = scope("spec.nodeName").expect("a node's name can be selected by");
+        let (node, pods) = (cache.open::<Node>(own), cache.open::<Pod>(given));
+        let (recorder, sending) = Recorder::standalone(client.clone(), clock.clone(), "kubelet");
+        tasks.spawn(sending);
+        let (name, stages) = (options.name.clone(), options.stages);
+        let kubelet = Kubelet::new(client.clone(), clock.clone(), pods, registered.range, stages, recorder);
+        // After the kubelet listens: it hears of every pod.
+        cache.start(&client, &clock, &mut tasks);
+        Kubelet::start(&kubelet, &mut tasks);
+        tasks.spawn(keep_alive(client.clone(), clock, node, heartbeat, cache));
+        Ok(Self { name, client, kubelet, tasks })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Ends its work and takes its Node away, so that nobody waits for it; its pods are then collected.
+    ///
+    /// # Errors
+    /// When the API does not let its Node go.
+    pub async fn leave(mut self) -> Result<(), kube::Error> {
+        self.kubelet.stop();
+        self.tasks.shutdown().await;
+        let nodes = Api::<Node>::all(self.client.clone());
+        match nodes.delete(&self.name, &DeleteParams::default()).await {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Renews the Lease and, seldom or when somebody says otherwise, reports how the node fares. Once its Node was deleted it says
+/// no more, as a kubelet.
+async fn keep_alive(
+    client: Client,
+    clock: Clock,
+    node: Opened<Node>,
+    mut heartbeat: Heartbeat,
+    cache: Cache,
+) {
+    // The watches end with the cache.
+    let _cache = cache;
+    let mut beats = 0_u32;
+    loop {
+        clock.sleep(BEAT).await;
+        beats += 1;
+        if let Err(error) = heartbeat.beat(&client, &clock).await {
+            tracing::debug!("the lease of a simulated node was not renewed: {error}");
+        }
+        let Some(known) = node.list().pop() else { continue };
+        if (beats.is_multiple_of(REPORT_EVERY) || !register::is_as_said(&known))
+            && let Err(error) = register::report(&client, &clock, &known).await
+        {
+            tracing::debug!("a simulated node could not report: {error}");
+        }
+    }
+}

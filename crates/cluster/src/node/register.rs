@@ -1,0 +1,247 @@
+//! The node as the API knows it: its Node, its Lease, and what it says of itself now and then.
+
+use super::addresses::Range;
+use super::options::Options;
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::api::core::v1::{
+    DaemonEndpoint, Node, NodeAddress, NodeCondition, NodeDaemonEndpoints, NodeSpec, NodeStatus,
+    NodeSystemInfo,
+};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, OwnerReference, Time};
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
+use kube::{Client, ResourceExt};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use windlass_clock::Clock;
+
+/// Where Leases of nodes are.
+const LEASES: &str = "kube-node-lease";
+/// Who writes.
+const MANAGER: &str = "kubelet";
+/// How long a Lease holds.
+const LEASE_SECONDS: i32 = 40;
+
+/// What was found when the node joined.
+#[derive(Debug, Clone)]
+pub(super) struct Registered {
+    pub(super) range: Range,
+    pub(super) uid: String,
+}
+
+/// Makes the Node, or takes up the one that is there.
+pub(super) async fn register(
+    client: &Client,
+    clock: &Clock,
+    options: &Options,
+) -> Result<Registered, kube::Error> {
+    let nodes = Api::<Node>::all(client.clone());
+    let version = client.apiserver_version().await.map(|info| info.git_version).unwrap_or_default();
+    let there = nodes.list_metadata(&ListParams::default().limit(1)).await?;
+    let all =
+        if there.items.is_empty() { Vec::new() } else { nodes.list(&ListParams::default()).await?.items };
+    let cidr = |node: &Node| node.spec.as_ref().and_then(|spec| spec.pod_cidr.clone());
+    let own = all.iter().find(|node| node.name_any() == options.name);
+    let taken: Vec<String> = all.iter().filter_map(cidr).collect();
+    let range = own
+        .and_then(|node| Range::parse(&cidr(node)?))
+        .unwrap_or_else(|| Range::free(taken.iter().map(String::as_str)));
+    let wanted = node(options, range, &version, clock.now());
+    if own.is_none() {
+        match nodes.create(&PostParams::default(), &wanted).await {
+            Ok(made) => return Ok(Registered { range, uid: made.metadata.uid.unwrap_or_default() }),
+            // It was made meanwhile: it is taken up.
+            Err(kube::Error::Api(status)) if status.code == 409 => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let labels = json!({ "metadata": { "labels": wanted.metadata.labels } });
+    let taken_up = nodes.patch(&options.name, &params(), &Patch::Merge(labels)).await?;
+    let status = json!({ "status": wanted.status });
+    nodes.patch_status(&options.name, &params(), &Patch::Strategic(status)).await?;
+    Ok(Registered { range, uid: taken_up.metadata.uid.unwrap_or_default() })
+}
+
+fn params() -> PatchParams {
+    PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() }
+}
+
+fn node(options: &Options, range: Range, version: &str, now: Timestamp) -> Node {
+    let architecture = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    let mut labels: BTreeMap<String, String> = [
+        ("kubernetes.io/hostname", options.name.as_str()),
+        ("kubernetes.io/os", "linux"),
+        ("kubernetes.io/arch", architecture),
+        ("beta.kubernetes.io/os", "linux"),
+        ("beta.kubernetes.io/arch", architecture),
+    ]
+    .into_iter()
+    .map(|(key, value)| (key.to_owned(), value.to_owned()))
+    .collect();
+    labels.extend(options.labels.clone());
+    let managed = "volumes.kubernetes.io/controller-managed-attach-detach".to_owned();
+    let metadata = ObjectMeta {
+        name: Some(options.name.clone()),
+        labels: Some(labels),
+        annotations: Some([(managed, "true".to_owned())].into()),
+        ..ObjectMeta::default()
+    };
+    let spec = NodeSpec {
+        pod_cidr: Some(range.cidr()),
+        pod_cidrs: Some(vec![range.cidr()]),
+        taints: (!options.taints.is_empty()).then(|| options.taints.clone()),
+        provider_id: Some(format!("windlass://{}", options.name)),
+        ..NodeSpec::default()
+    };
+    let amounts: BTreeMap<String, Quantity> =
+        options.capacity.iter().map(|(name, amount)| (name.clone(), Quantity(amount.clone()))).collect();
+    let address = |type_: &str, address: String| NodeAddress { type_: type_.to_owned(), address };
+    let status = NodeStatus {
+        capacity: Some(amounts.clone()),
+        allocatable: Some(amounts),
+        addresses: Some(vec![address("InternalIP", range.host()), address("Hostname", options.name.clone())]),
+        daemon_endpoints: Some(NodeDaemonEndpoints {
+            kubelet_endpoint: Some(DaemonEndpoint { port: 10250 }),
+        }),
+        node_info: Some(NodeSystemInfo {
+            architecture: architecture.to_owned(),
+            operating_system: "linux".to_owned(),
+            os_image: "Windlass simulated node".to_owned(),
+            kernel_version: "simulated".to_owned(),
+            container_runtime_version: format!("simulated://{}", env!("CARGO_PKG_VERSION")),
+            kubelet_version: version.to_owned(),
+            ..NodeSystemInfo::default()
+        }),
+        conditions: Some(conditions(None, now)),
+        ..NodeStatus::default()
+    };
+    Node { metadata, spec: Some(spec), status: Some(status) }
+}
+
+/// What a healthy node says: type, status, reason and message.
+const SAID: [(&str, &str, &str, &str); 4] = [
+    ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+];
+
+/// The conditions of a healthy node, beside what is reported already.
+fn conditions(reported: Option<&Node>, now: Timestamp) -> Vec<NodeCondition> {
+    let stamp = Time(Timestamp::from_second(now.as_second()).unwrap_or(now));
+    let before = |of: &str| {
+        reported?.status.as_ref()?.conditions.as_ref()?.iter().find(|condition| condition.type_ == of)
+    };
+    SAID.iter()
+        .map(|(of, status, reason, message)| {
+            let since = before(of).filter(|before| before.status == *status);
+            let since = since.and_then(|before| before.last_transition_time.clone());
+            NodeCondition {
+                type_: (*of).to_owned(),
+                status: (*status).to_owned(),
+                reason: Some((*reason).to_owned()),
+                message: Some((*message).to_owned()),
+                last_heartbeat_time: Some(stamp.clone()),
+                last_transition_time: since.or_else(|| Some(stamp.clone())),
+            }
+        })
+        .collect()
+}
+
+/// Whether the API says of the node what it would say itself.
+pub(super) fn is_as_said(node: &Node) -> bool {
+    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    SAID.iter().all(|(of, status, ..)| {
+        conditions.iter().any(|condition| condition.type_ == *of && condition.status == *status)
+    })
+}
+
+/// Says again how the node fares.
+pub(super) async fn report(client: &Client, clock: &Clock, node: &Node) -> Result<(), kube::Error> {
+    let status = json!({ "status": { "conditions": conditions(Some(node), clock.now()) } });
+    let nodes = Api::<Node>::all(client.clone());
+    nodes.patch_status(&node.name_any(), &params(), &Patch::Strategic(status)).await.map(drop)
+}
+
+/// The node's Lease, renewed by whoever holds this.
+#[derive(Debug)]
+pub(super) struct Heartbeat {
+    name: String,
+    uid: String,
+    last: Option<Lease>,
+}
+
+impl Heartbeat {
+    pub(super) fn new(name: &str, uid: &str) -> Self {
+        Self { name: name.to_owned(), uid: uid.to_owned(), last: None }
+    }
+
+    /// Renews the Lease, or makes it. After a failure the next beat begins from what is there.
+    pub(super) async fn beat(&mut self, client: &Client, clock: &Clock) -> Result<(), kube::Error> {
+        let leases = Api::<Lease>::namespaced(client.clone(), LEASES);
+        let last = match self.last.take() {
+            Some(last) => Some(last),
+            None => leases.get_opt(&self.name).await?,
+        };
+        let renewed = match last {
+            Some(mut lease) => {
+                lease.spec = Some(self.spec(clock.now()));
+                leases.replace(&self.name, &PostParams::default(), &lease).await?
+            }
+            None => leases.create(&PostParams::default(), &self.lease(clock.now())).await?,
+        };
+        self.last = Some(renewed);
+        Ok(())
+    }
+
+    fn spec(&self, now: Timestamp) -> LeaseSpec {
+        LeaseSpec {
+            holder_identity: Some(self.name.clone()),
+            lease_duration_seconds: Some(LEASE_SECONDS),
+            renew_time: Some(MicroTime(now)),
+            ..LeaseSpec::default()
+        }
+    }
+
+    fn lease(&self, now: Timestamp) -> Lease {
+        let owner = OwnerReference {
+            api_version: "v1".to_owned(),
+            kind: "Node".to_owned(),
+            name: self.name.clone(),
+            uid: self.uid.clone(),
+            ..OwnerReference::default()
+        };
+        let metadata = ObjectMeta {
+            name: Some(self.name.clone()),
+            namespace: Some(LEASES.to_owned()),
+            owner_references: Some(vec![owner]),
+            ..ObjectMeta::default()
+        };
+        Lease { metadata, spec: Some(self.spec(now)) }
+    }
+}
+
+/// The status of a pod as a kubelet sends it: what it says itself, and nothing of what others do.
+pub(super) fn patch(uid: Option<&str>, status: &k8s_openapi::api::core::v1::PodStatus) -> Value {
+    let mut status = json!(status);
+    if let Some(conditions) = status.get_mut("conditions").and_then(Value::as_array_mut) {
+        let ours = |condition: &Value| {
+            condition["type"].as_str().is_some_and(|of| super::conditions::OURS.contains(&of))
+        };
+        conditions.retain(ours);
+        for condition in conditions {
+            // What is not said any more must go, and a merge keeps what is not named.
+            for field in ["reason", "message"] {
+                if condition.get(field).is_none() {
+                    condition[field] = Value::Null;
+                }
+            }
+        }
+    }
+    json!({ "metadata": { "uid": uid }, "status": status })
+}

@@ -1,0 +1,182 @@
+//! What the scheduler writes: bindings, conditions of pods that fit nowhere, and what it tells people.
+
+use super::Scheduler;
+use super::facts::PodFacts;
+use super::preempt::Room;
+use super::volumes::{SELECTED, selected};
+use k8s_openapi::api::core::v1::Pod;
+use kube::Error;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use windlass::{Key, Reason};
+
+/// How long a pod waits for its volumes to be made before it is tried again.
+const VOLUMES_WITHIN: Duration = Duration::from_secs(600);
+
+/// What became of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Written {
+    Done,
+    /// There is nothing more to be done about it: the pod is gone, or is somewhere already.
+    Moot,
+    Failed,
+}
+
+impl Scheduler {
+    /// Gives a pod to a node.
+    pub(super) async fn bind(&self, pod: &Pod, facts: &PodFacts, node: &str) -> Written {
+        if !facts.claims.is_empty() && !self.have_volumes(facts, node).await {
+            return Written::Failed;
+        }
+        let name = facts.key.name();
+        let binding = json!({
+            "apiVersion": "v1", "kind": "Binding",
+            "metadata": { "name": name, "namespace": facts.namespace, "uid": facts.uid },
+            "target": { "apiVersion": "v1", "kind": "Node", "name": node },
+        });
+        let to = format!("{}/binding", path(&facts.key));
+        match self.send(http::Method::POST, &to, "application/json", &binding).await {
+            Ok(_) => {
+                let message = format!("Successfully assigned {}/{name} to {node}", facts.namespace);
+                self.recorder.tell(pod, false, Reason::new("Scheduled", message));
+                Written::Done
+            }
+            // Gone, or given to a node by somebody else: the watch tells, and what was assumed is then corrected.
+            Err(Error::Api(status)) if matches!(status.code, 404 | 409) => {
+                self.known.lock().state.give_up(&facts.key);
+                Written::Moot
+            }
+            Err(error) => {
+                let message = format!("binding rejected: {error}");
+                self.recorder.tell(pod, true, Reason::new("FailedScheduling", message));
+                Written::Failed
+            }
+        }
+    }
+
+    /// Tells the claims of a pod of its node, and waits until they have their volumes.
+    async fn have_volumes(&self, facts: &PodFacts, node: &str) -> bool {
+        for claim in self.volumes.to_tell(facts) {
+            if selected(&claim).is_some_and(|told| told == node) {
+                continue;
+            }
+            let patch =
+                json!({ "metadata": { "uid": claim.metadata.uid, "annotations": { SELECTED: node } } });
+            let name = claim.metadata.name.as_deref().unwrap_or_default();
+            let path = format!("/api/v1/namespaces/{}/persistentvolumeclaims/{name}", facts.namespace);
+            if self.send(http::Method::PATCH, &path, "application/merge-patch+json", &patch).await.is_err() {
+                return false;
+            }
+        }
+        let changed = Arc::new(Notify::new());
+        let rings = changed.clone();
+        let _listening = self.volumes.claims.listen_while(Arc::new(move |_| rings.notify_one()));
+        let bound = async {
+            while !self.volumes.are_bound(facts) {
+                changed.notified().await;
+            }
+        };
+        self.clock.timeout(VOLUMES_WITHIN, bound).await.is_ok()
+    }
+
+    /// Says of a pod that it fits nowhere, and asks others to make room for it where that helps.
+    pub(super) async fn refuse(&self, pod: &Pod, message: String, room: Option<Room>) {
+        self.recorder.tell(pod, true, Reason::new("FailedScheduling", message.clone()));
+        let node = room.as_ref().map(|room| room.node.as_str());
+        if let Some(room) = &room {
+            for victim in &room.victims {
+                self.preempt(pod, victim).await;
+            }
+        }
+        let status = pod.status.as_ref();
+        let before = crate::pods::condition(pod, "PodScheduled");
+        let nominated = status.and_then(|status| status.nominated_node_name.as_deref());
+        let said = before.is_some_and(|before| {
+            before.status == "False"
+                && before.reason.as_deref() == Some("Unschedulable")
+                && before.message.as_deref() == Some(&message)
+        });
+        if said && nominated == node {
+            return;
+        }
+        let since = before.filter(|before| before.status == "False");
+        let since = since.and_then(|before| before.last_transition_time.clone());
+        let now = self.clock.now();
+        let now = windlass_clock::Timestamp::from_second(now.as_second()).unwrap_or(now).to_string();
+        let mut patch = json!({
+            "metadata": { "uid": pod.metadata.uid },
+            "status": { "conditions": [{
+                "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message,
+                "observedGeneration": pod.metadata.generation,
+                "lastTransitionTime": since.map_or_else(|| Value::from(now), |since| json!(since)),
+            }] },
+        });
+        if nominated != node && node.is_some() {
+            patch["status"]["nominatedNodeName"] = json!(node);
+        }
+        let key = Key::of("".into(), &pod.metadata);
+        let path = format!("{}/status", path(&key));
+        match self.send(http::Method::PATCH, &path, "application/strategic-merge-patch+json", &patch).await {
+            Ok(answer) => drop(self.pods.wrote(&answer, None)),
+            Err(error) => tracing::debug!(pod = %key, "that it fits nowhere was not said: {error}"),
+        }
+    }
+
+    /// Ends a pod for the sake of a more important one.
+    async fn preempt(&self, by: &Pod, victim: &PodFacts) {
+        let now = self.clock.now();
+        let now = windlass_clock::Timestamp::from_second(now.as_second()).unwrap_or(now).to_string();
+        let name = by.metadata.name.as_deref().unwrap_or_default();
+        let message = format!("{}: preempting to accommodate a higher priority pod", super::NAME);
+        let patch = json!({
+            "metadata": { "uid": victim.uid },
+            "status": { "conditions": [{
+                "type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler",
+                "message": message, "lastTransitionTime": now,
+            }] },
+        });
+        let place = path(&victim.key);
+        let marked = format!("{place}/status");
+        let sent =
+            self.send(http::Method::PATCH, &marked, "application/strategic-merge-patch+json", &patch).await;
+        if let Err(Error::Api(status)) = &sent
+            && matches!(status.code, 404 | 409)
+        {
+            return;
+        }
+        let options = json!({
+            "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": { "uid": victim.uid },
+        });
+        if let Err(error) = self.send(http::Method::DELETE, &place, "application/json", &options).await {
+            tracing::debug!(pod = %victim.key, "it was not ended to make room: {error}");
+            return;
+        }
+        if let Some(pod) = self.pods.get(&victim.key) {
+            let by_uid = by.metadata.uid.as_deref().unwrap_or_default();
+            let message = format!("Preempted by pod {by_uid} on node {}", victim.node);
+            tracing::debug!(pod = %victim.key, by = name, "ended to make room");
+            self.recorder.tell(&*pod, false, Reason::new("Preempted", message));
+        }
+    }
+
+    async fn send(
+        &self,
+        method: http::Method,
+        path: &str,
+        media: &str,
+        body: &Value,
+    ) -> Result<Value, Error> {
+        let request = http::Request::builder()
+            .method(method)
+            .uri(format!("{path}?fieldManager=kube-scheduler"))
+            .header(http::header::CONTENT_TYPE, media)
+            .body(body.to_string().into_bytes());
+        self.client.request::<Value>(request.map_err(Error::HttpError)?).await
+    }
+}
+
+fn path(key: &Key) -> String {
+    format!("/api/v1/namespaces/{}/pods/{}", key.namespace().unwrap_or_default(), key.name())
+}

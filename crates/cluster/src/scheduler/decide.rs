@@ -1,0 +1,233 @@
+//! Where a pod goes, or why nowhere. Pure.
+
+use super::facts::{NodeFacts, PodFacts};
+use super::filter::{Question, Refused};
+use super::score::best;
+use super::state::State;
+use super::volumes::Volumes;
+use std::collections::BTreeMap;
+
+/// What becomes of a pod that waits.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    /// It goes there.
+    Goes(String),
+    /// It fits nowhere: the message for its condition, and the nodes where it would if others went.
+    Nowhere { message: String, curable: Vec<String> },
+}
+
+/// Looks for a node.
+pub(super) fn decide(pod: &PodFacts, state: &State, volumes: &Volumes) -> Verdict {
+    let count = state.node_count();
+    if count == 0 {
+        return Verdict::Nowhere {
+            message: "no nodes available to schedule pods".to_owned(),
+            curable: Vec::new(),
+        };
+    }
+    if let Err(why) = volumes.check(pod) {
+        let message = format!("0/{count} nodes are available: {why}. {}", unhelpful(count));
+        return Verdict::Nowhere { message, curable: Vec::new() };
+    }
+    let question = Question::of(pod, state, volumes);
+    let mut fitting: Vec<&NodeFacts> = Vec::new();
+    let mut refused: Vec<(&str, Refused)> = Vec::new();
+    for node in state.nodes.values().filter(|node| node.known) {
+        match question.ask(node) {
+            Ok(()) => fitting.push(node),
+            Err(why) => refused.push((&node.name, why)),
+        }
+    }
+    if let Some(node) = best(&question, &fitting) {
+        return Verdict::Goes(node.name.clone());
+    }
+    let curable = refused.iter().filter(|(_, why)| why.curable).map(|(name, _)| (*name).to_owned()).collect();
+    Verdict::Nowhere { message: message(count, refused.iter().map(|(_, why)| why)), curable }
+}
+
+fn unhelpful(count: usize) -> String {
+    format!(
+        "no new claims to deallocate, preemption: 0/{count} nodes are available: {count} Preemption is not helpful for \
+         scheduling."
+    )
+}
+
+/// As Kubernetes says it: how many nodes were refused for each reason, and that nobody's going would help.
+fn message<'r>(count: usize, refused: impl Iterator<Item = &'r Refused>) -> String {
+    let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+    let (mut curable, mut hopeless) = (0, 0);
+    for why in refused {
+        why.reasons.iter().for_each(|reason| *reasons.entry(reason).or_insert(0) += 1);
+        *(if why.curable { &mut curable } else { &mut hopeless }) += 1;
+    }
+    let mut reasons: Vec<String> =
+        reasons.iter().map(|(reason, times)| format!("{times} {reason}")).collect();
+    reasons.sort();
+    let mut others = Vec::new();
+    if curable > 0 {
+        others.push(format!("{curable} No preemption victims found for incoming pod"));
+    }
+    if hopeless > 0 {
+        others.push(format!("{hopeless} Preemption is not helpful for scheduling"));
+    }
+    others.sort();
+    format!(
+        "0/{count} nodes are available: {}. no new claims to deallocate, preemption: 0/{count} nodes are available: {}.",
+        reasons.join(", "),
+        others.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use k8s_openapi::api::core::v1::{Node, Pod};
+    use serde_json::{Value, json};
+    use std::sync::Arc;
+    use windlass::Key;
+    use windlass::cache::{Cache, Namespaces};
+
+    fn volumes() -> Volumes {
+        Volumes::of(&Cache::new("".into(), Namespaces::All))
+    }
+
+    fn facts(name: &str, labels: Value, spec: Value) -> Arc<PodFacts> {
+        let key = Key::new("".into(), Some("default"), name);
+        let pod = json!({"metadata": {"name": name, "namespace": "default", "uid": name, "labels": labels}, "spec": spec});
+        Arc::new(PodFacts::of(&key, &serde_json::from_value::<Pod>(pod).unwrap()).unwrap())
+    }
+
+    fn asks(cpu: &str, more: Value) -> Value {
+        let mut spec = json!({"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]});
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        spec
+    }
+
+    /// Nodes with four CPUs, in zones a and b in turn.
+    fn nodes(count: usize) -> State {
+        let mut state = State::default();
+        for number in 0..count {
+            let name = format!("n{number}");
+            let zone = if number.is_multiple_of(2) { "a" } else { "b" };
+            let node: Node = serde_json::from_value(json!({
+                "metadata": {"name": name, "labels": {"zone": zone, "kubernetes.io/hostname": name}},
+                "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}},
+            }))
+            .unwrap();
+            state.node(&name, Some(&node));
+        }
+        state
+    }
+
+    fn goes(pod: &PodFacts, state: &State) -> Option<String> {
+        match decide(pod, state, &volumes()) {
+            Verdict::Goes(node) => Some(node),
+            Verdict::Nowhere { .. } => None,
+        }
+    }
+
+    #[test]
+    fn nodes_are_filled_evenly_and_never_beyond_what_they_have() {
+        let mut state = nodes(3);
+        let mut placed = BTreeMap::new();
+        for number in 0..20 {
+            let pod = facts(&format!("p{number}"), json!({}), asks("1", json!({})));
+            if let Some(node) = goes(&pod, &state) {
+                state.assume(&pod, &node);
+                *placed.entry(node).or_insert(0) += 1;
+            }
+        }
+        assert_eq!(
+            placed,
+            [("n0", 4), ("n1", 4), ("n2", 4)].map(|(name, count)| (name.to_owned(), count)).into()
+        );
+    }
+
+    #[test]
+    fn why_it_fits_nowhere_is_said_as_kubernetes_does() {
+        let mut state = nodes(2);
+        state.nodes.get_mut("n1").unwrap().unschedulable = true;
+        let verdict = decide(&facts("p", json!({}), asks("3", json!({}))), &state, &volumes());
+        assert!(matches!(verdict, Verdict::Goes(node) if node == "n0"));
+        state.assume(&facts("first", json!({}), asks("2", json!({}))), "n0");
+        let Verdict::Nowhere { message, curable } =
+            decide(&facts("p", json!({}), asks("3", json!({}))), &state, &volumes())
+        else {
+            panic!("there is no room")
+        };
+        assert_eq!(
+            message,
+            "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable. no new claims to deallocate, preemption: \
+             0/2 nodes are available: 1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling."
+        );
+        assert_eq!(curable, ["n0"]);
+    }
+
+    #[test]
+    fn pods_keep_away_from_their_like_and_near_to_others() {
+        let mut state = nodes(4);
+        let term = |app: &str, key: &str| json!([{"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}}]);
+        let apart = |key: &str| json!({"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": term("db", key)}}});
+        let db = |name: &str| facts(name, json!({"app": "db"}), asks("1", apart("zone")));
+        let first = goes(&db("db-0"), &state).unwrap();
+        state.assume(&db("db-0"), &first);
+        let second = goes(&db("db-1"), &state).unwrap();
+        state.assume(&db("db-1"), &second);
+        let zone = |node: &str| state.nodes[node].labels["zone"].clone();
+        assert_ne!(zone(&first), zone(&second));
+        assert_eq!(goes(&db("db-2"), &state), None, "both zones have one");
+        let near = json!({"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": term("db", "kubernetes.io/hostname")}}});
+        let web = facts("web", json!({"app": "web"}), asks("1", near.clone()));
+        assert!([&first, &second].contains(&&goes(&web, &state).unwrap()));
+        let alone = facts(
+            "cache",
+            json!({"app": "cache"}),
+            asks(
+                "1",
+                json!({"affinity": {"podAffinity":
+            {"requiredDuringSchedulingIgnoredDuringExecution": term("cache", "zone")}}}),
+            ),
+        );
+        assert!(goes(&alone, &state).is_some(), "the first of its like may go anywhere");
+    }
+
+    #[test]
+    fn those_who_keep_others_away_are_respected() {
+        let mut state = nodes(1);
+        let term = json!([{"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}]);
+        let spec = json!({"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": term}}});
+        state.assume(&facts("hermit", json!({"app": "hermit"}), asks("1", spec)), "n0");
+        assert_eq!(goes(&facts("web", json!({"app": "web"}), asks("1", json!({}))), &state), None);
+        assert!(goes(&facts("db", json!({"app": "db"}), asks("1", json!({}))), &state).is_some());
+    }
+
+    #[test]
+    fn pods_are_spread_as_strictly_as_they_ask() {
+        let mut state = nodes(4);
+        let spread = json!({"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone",
+            "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": "web"}}}]});
+        let mut zones: BTreeMap<String, usize> = BTreeMap::new();
+        for number in 0..6 {
+            let pod = facts(&format!("w{number}"), json!({"app": "web"}), asks("1", spread.clone()));
+            let node = goes(&pod, &state).unwrap();
+            *zones.entry(state.nodes[&node].labels["zone"].clone()).or_insert(0) += 1;
+            let counts: Vec<usize> =
+                ["a", "b"].iter().map(|zone| zones.get(*zone).copied().unwrap_or(0)).collect();
+            assert!(counts[0].abs_diff(counts[1]) <= 1, "{zones:?}");
+            state.assume(&pod, &node);
+        }
+    }
+
+    #[test]
+    fn ports_of_a_node_are_given_once() {
+        let mut state = nodes(2);
+        let spec =
+            || json!({"containers": [{"name": "c", "ports": [{"containerPort": 80, "hostPort": 80}]}]});
+        for number in 0..2 {
+            let pod = facts(&format!("p{number}"), json!({}), spec());
+            let node = goes(&pod, &state).unwrap();
+            state.assume(&pod, &node);
+        }
+        assert_eq!(goes(&facts("p2", json!({}), spec()), &state), None);
+    }
+}

@@ -1,0 +1,277 @@
+//! The scheduler: gives every pod that waits for one a node that has room for it and that it may go to.
+//!
+//! It is no controller of single objects: what one pod gets, another cannot have. So one loop decides about pods one after the
+//! other, the most important first, on sums that are kept change by change (`state`); what it decided is assumed to be so at
+//! once, and written by many requests at a time. `decide` and all it asks is pure.
+
+mod binding;
+mod decide;
+mod facts;
+mod filter;
+mod near;
+mod preempt;
+mod score;
+mod selecting;
+mod spread;
+mod state;
+mod volumes;
+mod waiting;
+
+pub(crate) use selecting::covers;
+
+use binding::Written;
+use decide::{Verdict, decide};
+use facts::{NAME, PodFacts, waits};
+use k8s_openapi::api::core::v1::{Container, Namespace, Node, Pod};
+use kube::Client;
+use parking_lot::Mutex;
+use state::{News, State};
+use std::sync::Arc;
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::JoinSet;
+use volumes::Volumes;
+use waiting::Waiting;
+use windlass::cache::{AnyObject, Cache, Changed, Namespaces, Store};
+use windlass::{Key, Recorder};
+use windlass_clock::Clock;
+
+/// So many pods are given to their nodes at once.
+const WRITES: usize = 32;
+
+/// A scheduler at work.
+struct Scheduler {
+    client: Client,
+    clock: Clock,
+    pods: Arc<Store<Pod>>,
+    volumes: Volumes,
+    recorder: Recorder,
+    known: Mutex<Known>,
+    /// There is something to do.
+    woken: Notify,
+    writes: Arc<Semaphore>,
+}
+
+#[derive(Default)]
+struct Known {
+    state: State,
+    waiting: Waiting,
+    /// The most that happened since somebody looked.
+    news: Option<News>,
+}
+
+/// Schedules until it is dropped.
+pub(crate) async fn run(client: Client, clock: Clock) {
+    let cache = Cache::new("".into(), Namespaces::All);
+    cache.transform(lighten);
+    cache.transform(|node: &mut Node| node.metadata.managed_fields = None);
+    let mut tasks = JoinSet::new();
+    let (recorder, sending) = Recorder::standalone(client.clone(), clock.clone(), NAME);
+    tasks.spawn(sending);
+    let scheduler = Arc::new(Scheduler {
+        client: client.clone(),
+        clock: clock.clone(),
+        pods: cache.store(),
+        volumes: Volumes::of(&cache),
+        recorder,
+        known: Mutex::default(),
+        woken: Notify::new(),
+        writes: Arc::new(Semaphore::new(WRITES)),
+    });
+    scheduler.listen(&cache);
+    cache.start(&client, &clock, &mut tasks);
+    cache.synced().await;
+    scheduler.schedule(&mut tasks).await;
+}
+
+impl Scheduler {
+    fn listen(self: &Arc<Self>, cache: &Cache) {
+        let weak = Arc::downgrade(self);
+        self.pods.listen(Arc::new(move |changed| {
+            if let Some(scheduler) = weak.upgrade() {
+                scheduler.pod_changed(changed);
+            }
+        }));
+        let weak = Arc::downgrade(self);
+        cache.store::<Node>().listen(Arc::new(move |changed| {
+            if let Some(scheduler) = weak.upgrade() {
+                let mut known = scheduler.known.lock();
+                let news = known.state.node(changed.key.name(), of::<Node>(changed.new.as_ref()));
+                scheduler.tell(&mut known, news);
+            }
+        }));
+        let weak = Arc::downgrade(self);
+        cache.store::<Namespace>().listen(Arc::new(move |changed| {
+            if let Some(scheduler) = weak.upgrade() {
+                let mut known = scheduler.known.lock();
+                let name = changed.key.name().to_owned();
+                match &changed.new {
+                    Some(new) => {
+                        known.state.namespaces.insert(name, new.meta().labels.clone().unwrap_or_default());
+                    }
+                    None => drop(known.state.namespaces.remove(&name)),
+                }
+            }
+        }));
+        let weak = Arc::downgrade(self);
+        // A claim that came, or got its volume, may be what a pod waits for.
+        self.volumes.claims.listen(Arc::new(move |_| {
+            if let Some(scheduler) = weak.upgrade() {
+                let mut known = scheduler.known.lock();
+                scheduler.tell(&mut known, News::Room);
+            }
+        }));
+    }
+
+    fn pod_changed(&self, changed: &Changed) {
+        let pod = of::<Pod>(changed.new.as_ref());
+        let now = self.clock.moment();
+        let mut known = self.known.lock();
+        let news = known.state.pod(&changed.key, pod);
+        match pod.filter(|pod| waits(pod)) {
+            Some(pod) if !known.state.is_placed(&changed.key) => {
+                let spec = pod.spec.as_ref();
+                let priority = spec.and_then(|spec| spec.priority).unwrap_or(0);
+                // What only tells what we said ourselves is no reason to try again.
+                let before = of::<Pod>(changed.old.as_ref()).filter(|before| before.spec == pod.spec);
+                let same = before.is_some_and(|before| before.metadata.labels == pod.metadata.labels);
+                if !same {
+                    let company = spec.is_some_and(|spec| spec.affinity.is_some());
+                    known.waiting.add(&changed.key, priority, company, now);
+                    self.woken.notify_one();
+                }
+            }
+            Some(_) => {}
+            None => known.waiting.remove(&changed.key),
+        }
+        self.tell(&mut known, news);
+    }
+
+    fn tell(&self, known: &mut Known, news: News) {
+        if news != News::None && known.waiting.listens() {
+            known.news = known.news.max(Some(news));
+            self.woken.notify_one();
+        }
+    }
+
+    async fn schedule(self: &Arc<Self>, tasks: &mut JoinSet<()>) {
+        loop {
+            while tasks.try_join_next().is_some() {}
+            let now = self.clock.moment();
+            let next = {
+                let mut known = self.known.lock();
+                if let Some(news) = known.news.take() {
+                    known.waiting.hear(news, now);
+                }
+                known.waiting.next(now)
+            };
+            match next {
+                Ok(key) => {
+                    // Waiting for room to write bounds what is assumed and not yet so.
+                    let Ok(permit) = self.writes.clone().acquire_owned().await else { return };
+                    if let Some(work) = self.try_one(&key) {
+                        let scheduler = self.clone();
+                        tasks.spawn(async move {
+                            let _permit = permit;
+                            scheduler.carry_out(work).await;
+                        });
+                    }
+                    tokio::task::coop::consume_budget().await;
+                }
+                Err(due) => {
+                    let sleep = async {
+                        match due {
+                            Some(due) => self.clock.sleep_until(due).await,
+                            None => std::future::pending().await,
+                        }
+                    };
+                    tokio::select! {
+                        () = self.woken.notified() => {}
+                        () = sleep => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// Decides about one pod.
+    fn try_one(&self, key: &Key) -> Option<Work> {
+        let mut known = self.known.lock();
+        let Some(pod) = self.pods.get(key).filter(|pod| waits(pod)) else {
+            known.waiting.remove(key);
+            return None;
+        };
+        let Some(facts) = PodFacts::of(key, &pod).map(Arc::new) else {
+            known.waiting.remove(key);
+            return None;
+        };
+        match decide(&facts, &known.state, &self.volumes) {
+            Verdict::Goes(node) => {
+                known.state.assume(&facts, &node);
+                known.waiting.remove(key);
+                Some(Work::Bind { pod, facts, node })
+            }
+            Verdict::Nowhere { message, curable } => {
+                let made = preempt::choose(&facts, &known.state, &self.volumes, &curable);
+                if let Some(room) = &made {
+                    known.state.nominated.insert(key.clone(), (room.node.clone(), facts.clone()));
+                }
+                known.waiting.put_aside(key, self.clock.moment());
+                Some(Work::Refuse { pod, message, room: made })
+            }
+        }
+    }
+
+    async fn carry_out(&self, work: Work) {
+        match work {
+            Work::Bind { pod, facts, node } => match self.bind(&pod, &facts, &node).await {
+                Written::Done | Written::Moot => {}
+                Written::Failed => {
+                    let mut known = self.known.lock();
+                    known.state.give_up(&facts.key);
+                    if self.pods.get(&facts.key).is_some_and(|pod| waits(&pod)) {
+                        let now = self.clock.moment();
+                        known.waiting.add(&facts.key, facts.priority, facts.affinity.is_some(), now);
+                        known.waiting.failed(&facts.key, now);
+                        self.woken.notify_one();
+                    }
+                }
+            },
+            Work::Refuse { pod, message, room } => self.refuse(&pod, message, room).await,
+        }
+    }
+}
+
+/// What is to be written about a pod.
+enum Work {
+    Bind { pod: Arc<Pod>, facts: Arc<PodFacts>, node: String },
+    Refuse { pod: Arc<Pod>, message: String, room: Option<preempt::Room> },
+}
+
+fn of<K: 'static>(object: Option<&Arc<dyn AnyObject>>) -> Option<&K> {
+    object.and_then(|object| object.as_any().downcast_ref::<K>())
+}
+
+/// Lets go of what a scheduler never looks at.
+fn lighten(pod: &mut Pod) {
+    pod.metadata.managed_fields = None;
+    if let Some(status) = &mut pod.status {
+        status.container_statuses = None;
+        status.init_container_statuses = None;
+    }
+    let Some(spec) = &mut pod.spec else { return };
+    spec.security_context = None;
+    for volume in spec.volumes.iter_mut().flatten() {
+        volume.projected = None;
+    }
+    let light = |container: &mut Container| {
+        *container = Container {
+            name: std::mem::take(&mut container.name),
+            resources: container.resources.take(),
+            ports: container.ports.take(),
+            restart_policy: container.restart_policy.take(),
+            ..Container::default()
+        };
+    };
+    spec.containers.iter_mut().for_each(light);
+    spec.init_containers.iter_mut().flatten().for_each(light);
+}

@@ -1,0 +1,141 @@
+//! The crash test of the cluster's own controllers: crashed before and after each of their writes, with requests and answers
+//! lost and the past shown, they end where an undisturbed cluster ends. The scheduler and the node go on meanwhile.
+
+use anyhow::ensure;
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Service};
+use serde_json::json;
+use std::process::ExitCode;
+use std::time::Duration;
+use windlass::Manager;
+use windlass_cluster::Settings;
+use windlass_harness::{Suite, Target};
+use windlass_testing::campaign::Campaign;
+use windlass_testing::{TestCluster, config_map, named, object};
+use windlass_tests::grounds::embedded_in_process;
+
+fn main() -> ExitCode {
+    Suite::on([embedded_in_process()])
+        .limit(Duration::from_secs(900))
+        .test("every fault in the life of a deployment", |_: Target| every_fault(deployment))
+        .test("every fault in the life of a stateful set with claims", |_: Target| every_fault(stateful_set))
+        .test("every fault in the life of a job", |_: Target| every_fault(job))
+        .test("every fault in the life of a daemon set behind a service", |_: Target| every_fault(daemon_set))
+        .test("every fault in the life of a namespace", |_: Target| every_fault(namespace))
+        .run()
+}
+
+fn controllers(manager: Manager) -> Manager {
+    windlass_cluster::controllers(manager, &Settings::default())
+}
+
+async fn every_fault<L, F>(life: L) -> anyhow::Result<()>
+where
+    L: Fn(TestCluster) -> F + Send + Sync + 'static,
+    F: Future<Output = anyhow::Result<()>> + Send + 'static,
+{
+    let report = Campaign::new(controllers, life)
+        .on(|| async { Ok(TestCluster::without_controllers()) })
+        .run()
+        .await?;
+    ensure!(report.writes > 5, "they write more than that");
+    println!("{report}");
+    Ok(())
+}
+
+fn template(app: &str, image: &str) -> serde_json::Value {
+    json!({
+        "metadata": { "labels": { "app": app } },
+        "spec": { "terminationGracePeriodSeconds": 0, "containers": [{ "name": "main", "image": image }] },
+    })
+}
+
+async fn no_pods(cluster: &TestCluster) -> anyhow::Result<()> {
+    cluster.until("there are no pods", || cluster.list::<Pod>(), Vec::is_empty).await.map(drop)
+}
+
+async fn deployment(cluster: TestCluster) -> anyhow::Result<()> {
+    let spec = json!({ "spec": {
+        "replicas": 2,
+        "selector": { "matchLabels": { "app": "web" } },
+        "template": template("web", "web:1"),
+    } });
+    let settled = |replicas: i32| {
+        json!({ "status": {
+            "replicas": replicas, "updatedReplicas": replicas, "readyReplicas": replicas, "availableReplicas": replicas,
+        } })
+    };
+    cluster.create(object::<Deployment>("web", spec)).await?;
+    cluster.eventually::<Deployment>("web").has(settled(2)).await?;
+    let changed = json!({ "spec": { "replicas": 3, "template": template("web", "web:2") } });
+    cluster.patch::<Deployment>("web", changed).await?;
+    cluster.eventually::<Deployment>("web").has(settled(3)).await?;
+    cluster.delete::<Deployment>("web").await?;
+    no_pods(&cluster).await
+}
+
+async fn stateful_set(cluster: TestCluster) -> anyhow::Result<()> {
+    let claim = json!({
+        "metadata": { "name": "data" },
+        "spec": { "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "1Gi" } } },
+    });
+    let spec = json!({ "spec": {
+        "replicas": 2,
+        "serviceName": "db",
+        "selector": { "matchLabels": { "app": "db" } },
+        "template": template("db", "db:1"),
+        "volumeClaimTemplates": [claim],
+        "persistentVolumeClaimRetentionPolicy": { "whenDeleted": "Delete", "whenScaled": "Retain" },
+    } });
+    let settled = |replicas: i32| json!({ "status": { "replicas": replicas, "updatedReplicas": replicas, "readyReplicas": replicas } });
+    cluster.create(object::<StatefulSet>("db", spec)).await?;
+    cluster.eventually::<StatefulSet>("db").has(settled(2)).await?;
+    let changed = json!({ "spec": { "replicas": 1, "template": template("db", "db:2") } });
+    cluster.patch::<StatefulSet>("db", changed).await?;
+    cluster.eventually::<StatefulSet>("db").has(settled(1)).await?;
+    Ok(())
+}
+
+async fn job(cluster: TestCluster) -> anyhow::Result<()> {
+    let spec = json!({ "spec": {
+        "completions": 3,
+        "parallelism": 2,
+        "template": { "spec": {
+            "restartPolicy": "Never", "containers": [{ "name": "main", "image": "work:1" }],
+        } },
+    } });
+    cluster.create(object::<Job>("work", spec)).await?;
+    cluster.eventually::<Job>("work").has(json!({ "status": { "succeeded": 3 } })).await?;
+    cluster.eventually::<Job>("work").has_condition("Complete", true).await?;
+    Ok(())
+}
+
+async fn daemon_set(cluster: TestCluster) -> anyhow::Result<()> {
+    let spec = json!({ "spec": {
+        "selector": { "matchLabels": { "app": "agent" } },
+        "template": template("agent", "agent:1"),
+    } });
+    cluster.create(object::<DaemonSet>("agent", spec)).await?;
+    let service = json!({ "spec": { "selector": { "app": "agent" }, "ports": [{ "port": 80 }] } });
+    cluster.create(object::<Service>("agent", service)).await?;
+    cluster.eventually::<DaemonSet>("agent").has(json!({ "status": { "numberReady": 1 } })).await?;
+    cluster.delete::<DaemonSet>("agent").await?;
+    no_pods(&cluster).await
+}
+
+async fn namespace(cluster: TestCluster) -> anyhow::Result<()> {
+    cluster.create(named::<Namespace>("shop")).await?;
+    let shop = cluster.in_namespace("shop");
+    shop.create(config_map("settings")).await?;
+    let owner = shop.get::<ConfigMap>("settings").await?;
+    let child = json!({ "metadata": { "ownerReferences": [{
+        "apiVersion": "v1", "kind": "ConfigMap", "name": "settings", "uid": owner.metadata.uid,
+    }] } });
+    shop.create(object::<ConfigMap>("child", child)).await?;
+    shop.delete::<ConfigMap>("settings").await?;
+    shop.eventually::<ConfigMap>("child").is_gone().await?;
+    cluster.delete::<Namespace>("shop").await?;
+    cluster.eventually::<Namespace>("shop").is_gone().await?;
+    Ok(())
+}
