@@ -8,6 +8,8 @@
 mod accounts;
 mod catalog;
 mod cluster;
+mod cron;
+mod daemons;
 mod deployment;
 mod disruption;
 mod endpoints;
@@ -63,8 +65,10 @@ pub fn controllers(manager: Manager, settings: &Settings) -> Manager {
         |manager, _| replicas::add(manager),
         |manager, _| deployment::add(manager),
         |manager, _| endpoints::add(manager),
+        |manager, _| daemons::add(manager),
         |manager, _| stateful::add(manager),
         |manager, _| jobs::add(manager),
+        |manager, _| cron::add(manager),
     ];
     controllers.iter().fold(manager, |manager, add| add(manager, settings))
 }

@@ -46,12 +46,17 @@ impl Answer {
         let Head { kind, metadata } = serde_json::from_slice(&text).map_err(kube::Error::SerdeError)?;
         let version = metadata.resource_version.as_deref().and_then(|version| version.parse().ok());
         let stamp = metadata.uid.zip(version).map(|(uid, version)| Stamp { uid: Arc::from(&*uid), version });
-        let deleting = metadata.deletion_timestamp.is_some();
-        let held = metadata.finalizers.is_some_and(|finalizers| !finalizers.is_empty())
-            || (deleting && kind == "Namespace" && has_finalizers_of_its_own(&text));
+        let held = metadata.finalizers.is_some_and(|finalizers| !finalizers.is_empty());
         let lingers = metadata.deletion_grace_period_seconds.unwrap_or_default() > 0;
-        let gone = kind == "Status" || (deleting && !held && !lingers);
-        Ok(Self { stamp, gone, text, object: OnceLock::new() })
+        let gone = kind == "Status" || (metadata.deletion_timestamp.is_some() && !held && !lingers);
+        let namespace = kind == "Namespace";
+        let mut answer = Self { stamp, gone, text, object: OnceLock::new() };
+        if gone && namespace {
+            // Namespaces have finalizers of two sorts.
+            let others = answer.object().pointer("/spec/finalizers").and_then(Value::as_array);
+            answer.gone = others.is_none_or(Vec::is_empty);
+        }
+        Ok(answer)
     }
 
     /// The whole of it.
@@ -78,13 +83,6 @@ impl Hand {
         }
         Answer::read(text.into())
     }
-}
-
-/// Namespaces have finalizers of two sorts.
-fn has_finalizers_of_its_own(namespace: &[u8]) -> bool {
-    let namespace: Value = serde_json::from_slice(namespace).unwrap_or_default();
-    let finalizers = namespace.pointer("/spec/finalizers").and_then(Value::as_array);
-    finalizers.is_some_and(|finalizers| !finalizers.is_empty())
 }
 
 /// Why the server did not do it, and after how long to ask again: a server that is busy may say that in a header alone.
