@@ -40,8 +40,7 @@ impl Program {
         command.args([
             "build",
             "--quiet",
-            "--profile",
-            "bench",
+            "--release",
             "--package",
             "windlass-tests",
             "--example",
