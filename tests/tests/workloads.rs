@@ -17,6 +17,7 @@ fn main() -> ExitCode {
         w::daemons::behaviours,
         w::stateful::behaviours,
         w::jobs::behaviours,
+        w::crons::behaviours,
         w::endpoints::behaviours,
         w::volumes::behaviours,
         w::disruption::behaviours,

@@ -8,6 +8,7 @@
 mod accounts;
 mod catalog;
 mod cluster;
+mod cron;
 mod daemons;
 mod deployment;
 mod disruption;
@@ -67,6 +68,7 @@ pub fn controllers(manager: Manager, settings: &Settings) -> Manager {
         |manager, _| daemons::add(manager),
         |manager, _| stateful::add(manager),
         |manager, _| jobs::add(manager),
+        |manager, _| cron::add(manager),
     ];
     controllers.iter().fold(manager, |manager, add| add(manager, settings))
 }

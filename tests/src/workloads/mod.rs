@@ -3,6 +3,7 @@
 
 pub mod accounts;
 pub mod by_hand;
+pub mod crons;
 pub mod daemons;
 pub mod deployments;
 pub mod disruption;

@@ -77,7 +77,7 @@ pub(super) fn holds<'a>(status: &'a JobStatus, of: &str) -> Option<&'a JobCondit
 }
 
 /// The condition with which a Job ended.
-pub(super) fn ended(job: &Job) -> Option<&JobCondition> {
+pub(crate) fn ended(job: &Job) -> Option<&JobCondition> {
     let status = job.status.as_ref()?;
     holds(status, "Complete").or_else(|| holds(status, "Failed"))
 }

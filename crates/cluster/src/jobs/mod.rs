@@ -13,7 +13,8 @@ mod tracked;
 mod ttl;
 
 use crate::{many, owning, pods, slow_start};
-use decide::{Plan, TRACKING, View, decide, ended};
+pub(crate) use decide::ended;
+use decide::{Plan, TRACKING, View, decide};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use std::sync::Arc;
