@@ -63,6 +63,8 @@ async fn main() -> anyhow::Result<()> {
     if SUBJECTS.into_iter().any(named) {
         programs.retain(|(subject, _)| named(subject));
     }
+    bench.note("windlass: on one thread and with mimalloc, as its guides have it; the others as their own examples are");
+    bench.note("the texts of the resources are alike, and windlass holds what is alike once");
     let reference = windlass_harness::reference::programs();
     if let Err(error) = &reference {
         bench.note(&format!("{error}"));

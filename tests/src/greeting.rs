@@ -7,6 +7,7 @@ use kube::{Config, CustomResource};
 use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use windlass_clock::Clock;
 
@@ -59,19 +60,21 @@ impl Greeting {
     }
 }
 
-static DELAYS: Mutex<Vec<Duration>> = Mutex::new(Vec::new());
+/// By when it was asked for.
+static DELAYS: Mutex<BTreeMap<i64, Duration>> = Mutex::new(BTreeMap::new());
 
-/// Notes how long ago this greeting was asked for, if a turn for it has just begun.
+/// Notes how long ago this greeting was asked for, if the first turn for it has just begun. One that is decided about again,
+/// on what its own turn wrote, began before.
 pub fn note_delay(greeting: &Greeting) {
     let Some(sent) = greeting.spec.sent.filter(|_| !greeting.is_said()) else { return };
     let now = Clock::real().now().as_nanosecond();
     let delay = u64::try_from(now - i128::from(sent)).unwrap_or(0);
-    DELAYS.lock().push(Duration::from_nanos(delay));
+    DELAYS.lock().entry(sent).or_insert(Duration::from_nanos(delay));
 }
 
 /// Prints what was noted, as one line of JSON.
 pub fn print_delays() {
-    let mut all = std::mem::take(&mut *DELAYS.lock());
+    let mut all: Vec<Duration> = std::mem::take(&mut *DELAYS.lock()).into_values().collect();
     all.sort_unstable();
     let mut told = serde_json::json!({ "delays": all.len() });
     for (name, rank) in [("p50_ms", 50), ("p99_ms", 99)] {
@@ -82,12 +85,12 @@ pub fn print_delays() {
     println!("{told}");
 }
 
-/// A client for the cluster of `KUBECONFIG`, by whose name its requests are found again.
+/// The way to the cluster of `KUBECONFIG`, with the name by which its requests are found again.
 ///
 /// # Errors
 /// When there is no such cluster.
-pub async fn client(name: &'static str) -> anyhow::Result<kube::Client> {
+pub async fn config(name: &'static str) -> anyhow::Result<Config> {
     let mut config = Config::infer().await?;
     config.headers.push((http::header::USER_AGENT, http::HeaderValue::from_static(name)));
-    Ok(kube::Client::try_from(config)?)
+    Ok(config)
 }

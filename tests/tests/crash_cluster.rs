@@ -11,7 +11,8 @@ use std::time::Duration;
 use windlass::Manager;
 use windlass_cluster::Settings;
 use windlass_harness::{Suite, Target};
-use windlass_testing::campaign::Campaign;
+use windlass_testing::campaign::{Campaign, Fault};
+use windlass_testing::sabotage::Break;
 use windlass_testing::{TestCluster, config_map, named, object};
 use windlass_tests::grounds::embedded_in_process;
 
@@ -36,6 +37,7 @@ where
     F: Future<Output = anyhow::Result<()>> + Send + 'static,
 {
     let report = Campaign::new(controllers, life)
+        .faults([Fault::Break(Break::KillAfter), Fault::Break(Break::LoseAnswer)])
         .on(|| async { Ok(TestCluster::without_controllers()) })
         .run()
         .await?;

@@ -1,7 +1,7 @@
 //! The real kubectl on the embedded cluster and on the reference with a simulated node: the same commands, the same output.
 
 use anyhow::{Context, ensure};
-use k8s_openapi::api::core::v1::{Node, ServiceAccount};
+use k8s_openapi::api::core::v1::{Namespace, Node, ServiceAccount};
 use kube::ResourceExt;
 use kube::api::{Api, ListParams};
 use regex::Regex;
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use windlass_harness::{Suite, Target, reference};
-use windlass_testing::TestCluster;
+use windlass_testing::{TestCluster, named};
 use windlass_tests::grounds::{reference_cluster, whole_cluster};
 use windlass_tests::kubectl::{Kubectl, commands_in};
 
@@ -80,7 +80,9 @@ async fn prints_the_same(target: Target) -> anyhow::Result<()> {
     let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let serving = cluster.embedded().context("it is embedded")?.serve_tcp(listener)?;
     let place = vec!["--kubeconfig=/dev/null".to_owned(), format!("--server=http://{}", serving.address())];
-    let ours = Scene::of(cluster, place).await?;
+    // On the reference the namespace is the test's own, too.
+    cluster.create(named::<Namespace>("shop")).await?;
+    let ours = Scene::of(cluster.in_namespace("shop"), place).await?;
     let kubeconfig = target.kubeconfig().context("the reference has a kubeconfig")?;
     let place = vec![format!("--kubeconfig={}", kubeconfig.display())];
     let theirs = Scene::of(whole_cluster(&target).await?, place).await?;

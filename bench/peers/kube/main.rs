@@ -9,7 +9,7 @@ use kube::runtime::watcher;
 use kube::{Client, Resource, ResourceExt};
 use std::sync::Arc;
 use std::time::Duration;
-use windlass_tests::greeting::{Greeting, WORKERS, client, note_delay, print_delays};
+use windlass_tests::greeting::{Greeting, WORKERS, config, note_delay, print_delays};
 
 async fn reconcile(greeting: Arc<Greeting>, client: Arc<Client>) -> Result<Action, kube::Error> {
     note_delay(&greeting);
@@ -31,7 +31,7 @@ async fn reconcile(greeting: Arc<Greeting>, client: Arc<Client>) -> Result<Actio
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let client = client("bench-kube").await?;
+    let client = Client::try_from(config("bench-kube").await?)?;
     Controller::new(Api::<Greeting>::all(client.clone()), watcher::Config::default())
         .owns(Api::<ConfigMap>::all(client.clone()), watcher::Config::default())
         .with_config(Config::default().concurrency(WORKERS))

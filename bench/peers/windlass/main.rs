@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 use windlass::{Controller, Events, Manager, Plan, Reasoned, Refusal, Seen};
 use windlass_clock::Clock;
-use windlass_tests::greeting::{Greeting, WORKERS, client, note_delay, print_delays};
+use windlass_tests::greeting::{Greeting, WORKERS, config, note_delay, print_delays};
 
 #[derive(Debug)]
 enum Why {
@@ -17,10 +17,12 @@ fn decide(greeting: &Greeting, _seen: &Seen) -> Result<Plan, Refusal> {
     Ok(Plan::complete().apply(greeting.child(), Why::Says).status(greeting.said()))
 }
 
-#[tokio::main]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
-    let client = client("bench-windlass").await?;
-    Manager::new(client, Clock::real())
+    Manager::connecting(config("bench-windlass").await?, Clock::real())
         .controller(
             Controller::deciding(decide)
                 .owns::<ConfigMap>()

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod limits;
+mod node;
 mod operator;
 mod version;
 
@@ -28,6 +29,9 @@ enum Command {
     /// Run a Kubernetes of your own on this machine
     #[command(subcommand)]
     Cluster(cluster::Command),
+    /// Join nodes to a cluster
+    #[command(subcommand)]
+    Node(node::Command),
     /// Say what an operator watches, writes and needs, as JSON
     Describe(operator::Options),
     /// Save what an operator's decision about an object would see: `capture KIND NAME`
@@ -46,6 +50,7 @@ fn main() -> ExitCode {
     listen_to_log_variable();
     let done = match asked.command {
         Command::Cluster(command) => command.run(begun),
+        Command::Node(command) => command.run(),
         Command::Describe(options) => operator::ask("describe", &options),
         Command::Capture(options) => operator::ask("capture", &options),
         Command::Plan(options) => operator::ask("plan", &options),

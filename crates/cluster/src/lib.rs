@@ -9,6 +9,7 @@ mod accounts;
 mod catalog;
 mod cluster;
 mod cron;
+mod daemons;
 mod deployment;
 mod disruption;
 mod endpoints;
@@ -65,6 +66,7 @@ pub fn controllers(manager: Manager, settings: &Settings) -> Manager {
         |manager, _| replicas::add(manager),
         |manager, _| deployment::add(manager),
         |manager, _| endpoints::add(manager),
+        |manager, _| daemons::add(manager),
         |manager, _| stateful::add(manager),
         |manager, _| jobs::add(manager),
         |manager, _| cron::add(manager),

@@ -13,16 +13,20 @@ use std::sync::Arc;
 /// assert_eq!(key.to_string(), "shop/db");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key {
+pub struct Key(Arc<Names>);
+
+/// Held once for all who speak of the object: caches, indexes and queues have a pointer each.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Names {
     cluster: Arc<str>,
     namespace: Option<Arc<str>>,
-    name: Arc<str>,
+    name: Box<str>,
 }
 
 impl Key {
     /// The object called `name`, in `namespace` if its kind has namespaces.
     pub fn new(cluster: Arc<str>, namespace: Option<&str>, name: &str) -> Self {
-        Self { cluster, namespace: namespace.map(Arc::from), name: Arc::from(name) }
+        Self::sharing(cluster, namespace.map(Arc::from), name)
     }
 
     /// The object that carries this metadata; one without a name has the empty name, which no server stores.
@@ -30,32 +34,38 @@ impl Key {
         Self::new(cluster, meta.namespace.as_deref(), meta.name.as_deref().unwrap_or_default())
     }
 
+    /// Another object of the same cluster; of the same namespace too, they share it.
+    pub(crate) fn beside(&self, namespace: Option<&str>, name: &str) -> Self {
+        let shared = self.0.namespace.clone().filter(|shared| Some(&**shared) == namespace);
+        Self::sharing(self.0.cluster.clone(), shared.or_else(|| namespace.map(Arc::from)), name)
+    }
+
     /// The same of parts that are shared already.
-    pub(crate) fn sharing(cluster: Arc<str>, namespace: Option<Arc<str>>, name: Arc<str>) -> Self {
-        Self { cluster, namespace, name }
+    pub(crate) fn sharing(cluster: Arc<str>, namespace: Option<Arc<str>>, name: &str) -> Self {
+        Self(Arc::new(Names { cluster, namespace, name: name.into() }))
     }
 
     /// The cluster's id, as given to the [`Manager`](crate::Manager).
     pub fn cluster(&self) -> &Arc<str> {
-        &self.cluster
+        &self.0.cluster
     }
 
     /// The namespace, if it is in one.
     pub fn namespace(&self) -> Option<&str> {
-        self.namespace.as_deref()
+        self.0.namespace.as_deref()
     }
 
     /// The name.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.0.name
     }
 }
 
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.namespace {
-            Some(namespace) => write!(f, "{namespace}/{}", self.name),
-            None => f.write_str(&self.name),
+        match &self.0.namespace {
+            Some(namespace) => write!(f, "{namespace}/{}", self.0.name),
+            None => f.write_str(&self.0.name),
         }
     }
 }

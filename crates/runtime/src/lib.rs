@@ -42,6 +42,7 @@
 
 pub mod act;
 pub mod cache;
+mod client;
 mod command;
 pub mod conditions;
 pub mod config;

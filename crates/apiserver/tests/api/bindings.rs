@@ -53,7 +53,7 @@ async fn what_cannot_be_bound_is_refused_as_the_reference_does() {
     let target = json!({"target": {"kind": "Pod"}});
     client.post(&path, binding("a", target)).await.refused(
         500,
-        "[target.kind: Unsupported value: \"Pod\": supported values: \"<empty>\", \"Node\", target.name: Required value]",
+        "[target.kind: Unsupported value: \"Pod\": supported values: \"Node\", \"<empty>\", target.name: Required value]",
     );
     client
         .post(&format!("{PODS}/none/binding"), binding("none", json!({})))

@@ -6,6 +6,7 @@ mod cluster_up;
 mod crowds;
 mod floods;
 mod lifecycle;
+mod node_simulate;
 mod process;
 mod slow;
 mod wire;

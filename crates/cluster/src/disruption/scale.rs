@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::Client;
 use parking_lot::Mutex;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use windlass::cache::Cache;
 use windlass::{Key, Object};
@@ -41,13 +41,13 @@ pub(super) async fn wanted(
 ) -> Result<Wanted, String> {
     let mut wanted = Wanted::default();
     // By the UID of who was asked in the end; and who was met on the way.
-    let (mut scales, mut met) = (BTreeMap::new(), BTreeMap::new());
+    let (mut scales, mut met) = (BTreeMap::new(), BTreeSet::new());
     for pod in pods {
         let Some(owner) = controller_of(&pod.metadata) else {
             wanted.unmanaged = true;
             continue;
         };
-        if met.insert(owner.uid.clone(), ()).is_some() {
+        if !met.insert(owner.uid.as_str()) {
             continue;
         }
         let namespace = pod.metadata.namespace.as_deref();

@@ -29,6 +29,8 @@ pub(super) struct Item {
     pub(super) kind: Arc<Kind>,
     pub(super) key: Key,
     pub(super) uid: Arc<str>,
+    /// Whether its end was seen. What is merely not found may be there: a kind is not watched while the server does not name it.
+    pub(super) gone: bool,
 }
 
 /// The watched objects of a kind.
@@ -198,13 +200,13 @@ impl Graph {
     }
 
     pub(super) fn add(&self, kind: &Arc<Kind>, meta: &ObjectMeta) {
-        self.add_after(kind, meta, Duration::ZERO);
+        self.add_after(kind, meta, false, Duration::ZERO);
     }
 
-    fn add_after(&self, kind: &Arc<Kind>, meta: &ObjectMeta, pause: Duration) {
+    fn add_after(&self, kind: &Arc<Kind>, meta: &ObjectMeta, gone: bool, pause: Duration) {
         let key = Key::of(self.cache.cluster().clone(), meta);
         let uid = meta.uid.as_deref().unwrap_or_default().into();
-        let item = Item { kind: kind.clone(), key, uid };
+        let item = Item { kind: kind.clone(), key, uid, gone };
         self.queue.add_at(item, self.clock.moment() + pause, Priority::NORMAL);
     }
 
@@ -232,7 +234,8 @@ impl Graph {
 
     /// Hears of every change of every object: quick, and mostly nothing is to be done.
     fn changed(&self, kind: &Arc<Kind>, changed: &Changed) {
-        if DEFINING.contains(&kind.group.as_str()) {
+        // Every server has API services from the start: their first list is no news.
+        if DEFINING.contains(&kind.group.as_str()) && !(changed.initial && kind.plural == "apiservices") {
             self.defined.notify_one();
         }
         // With the first lists everything is looked at once they are all there; and what was forgotten may be there still.
@@ -262,8 +265,7 @@ impl Graph {
 
     fn gone(&self, kind: &Arc<Kind>, old: &ObjectMeta) {
         if self.count_dependents(old.uid.as_deref().unwrap_or_default()) > 0 {
-            // It is not found any more: that is what its dependents are looked at for.
-            self.add(kind, old);
+            self.add_after(kind, old, true, Duration::ZERO);
         }
         self.unblock(old, None);
     }
@@ -282,7 +284,7 @@ impl Graph {
             };
             // Of thousands that go, not each is worth a look.
             let pause = if self.count_dependents(&owner.uid) == 0 { Duration::ZERO } else { GOING };
-            self.add_after(&monitor.kind, object.meta(), pause);
+            self.add_after(&monitor.kind, object.meta(), false, pause);
         }
     }
 }

@@ -23,10 +23,11 @@ pub(super) enum Then {
 
 impl Graph {
     pub(super) async fn work(&self, item: &Item) -> kube::Result<Then> {
-        let Some(object) = self.find(item) else {
+        if item.gone {
             self.let_go(item);
             return Ok(Then::Done);
-        };
+        }
+        let Some(object) = self.find(item) else { return Ok(Then::Done) };
         let meta = object.meta();
         match doing(meta) {
             Doing::Goes => Ok(Then::Done),

@@ -19,8 +19,8 @@ pub(super) struct Step {
     pub(super) gone: bool,
     /// When something falls due without anybody's doing.
     pub(super) wake: Option<Timestamp>,
-    /// What there is to tell, by container.
-    pub(super) told: Vec<(String, Told)>,
+    /// What there is to tell.
+    pub(super) told: Vec<Told>,
     /// Whether its containers were just asked to stop.
     pub(super) stops: bool,
 }
@@ -186,7 +186,7 @@ impl Life<'_> {
         let asked = Asked { container, play, restarts, pod: &pod, uid: &uid, since, now, stamp };
         let became = asked.live(last);
         self.wake_at(became.wake);
-        self.step.told.extend(became.told.into_iter().map(|told| (container.name.clone(), told)));
+        self.step.told.extend(became.told);
         became.status
     }
 
@@ -197,7 +197,7 @@ impl Life<'_> {
         let takes = self.script.stop_after.unwrap_or(std::time::Duration::MAX);
         let asked = deadline.checked_sub(grace).unwrap_or(deadline);
         let due = later(asked, takes.min(grace));
-        let running = self.containers(status).any(|status| runs(status));
+        let running = self.containers(status).any(runs);
         if running && due > self.now {
             self.wake_at(Some(due));
             self.step.stops = true;
@@ -260,5 +260,125 @@ fn finish(status: &mut ContainerStatus, code: i32, now: Timestamp) {
             ..ContainerStateTerminated::default()
         };
         status.state = Some(ContainerState { terminated: Some(unknown), ..ContainerState::default() });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use k8s_openapi::api::core::v1::PodStatus;
+    use serde_json::{Value, json};
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(1_767_225_600 + second).unwrap()
+    }
+
+    fn pod(annotations: &[(&str, &str)], spec: Value) -> Pod {
+        let mut whole = json!({"containers": [{"name": "main", "image": "i"}]});
+        whole.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+        let annotations: serde_json::Map<String, Value> = annotations
+            .iter()
+            .map(|(key, value)| (format!("{}{key}", super::super::script::PREFIX), json!(value)))
+            .collect();
+        let meta =
+            json!({"name": "p", "namespace": "d", "uid": "u", "generation": 1, "annotations": annotations});
+        serde_json::from_value(json!({"metadata": meta, "spec": whole})).unwrap()
+    }
+
+    /// Lets a pod live until then, as often as there is news. Answers how many reports that took, and when it wakes.
+    fn live(pod: &mut Pod, second: i64) -> (usize, Option<Timestamp>, bool) {
+        let (script, _) = Script::of(pod, &[]);
+        let address = || Some("10.128.0.1".to_owned());
+        let place = Place { host: "10.127.0.1", address: &address };
+        for reports in 0..10 {
+            let step = decide(pod, &script, &place, at(second));
+            match step.status {
+                Some(status) => pod.status = Some(status),
+                None => return (reports, step.wake, step.gone),
+            }
+            if step.gone {
+                return (reports + 1, None, true);
+            }
+        }
+        panic!("it never comes to rest: {:?}", pod.status);
+    }
+
+    fn phase(pod: &Pod) -> &str {
+        pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
+    }
+
+    fn holds(pod: &Pod, of: &str) -> bool {
+        let conditions = pod.status.as_ref().and_then(|status: &PodStatus| status.conditions.as_deref());
+        conditions
+            .unwrap_or_default()
+            .iter()
+            .any(|condition| condition.type_ == of && condition.status == "True")
+    }
+
+    #[test]
+    fn without_delays_one_report_says_it_all() {
+        let mut pod = pod(
+            &[],
+            json!({"initContainers": [{"name": "first"}, {"name": "side", "restartPolicy": "Always"}]}),
+        );
+        assert_eq!(live(&mut pod, 0), (1, None, false));
+        assert!(phase(&pod) == "Running" && holds(&pod, "Ready") && holds(&pod, "Initialized"));
+        assert_eq!(live(&mut pod, 1000), (0, None, false), "nothing more happens");
+    }
+
+    #[test]
+    fn each_delay_is_one_more_report() {
+        let mut pod = pod(&[("start-after", "2s"), ("ready-after", "3s")], json!({}));
+        assert_eq!(live(&mut pod, 0), (1, Some(at(2)), false));
+        assert!(phase(&pod) == "Pending" && !holds(&pod, "PodReadyToStartContainers"));
+        assert_eq!(live(&mut pod, 2), (1, Some(at(5)), false));
+        assert!(phase(&pod) == "Running" && !holds(&pod, "Ready"));
+        assert_eq!(live(&mut pod, 5), (1, None, false));
+        assert!(holds(&pod, "Ready"));
+    }
+
+    #[test]
+    fn containers_that_fail_to_initialize_keep_the_others_waiting_or_end_it() {
+        for (policy, expected) in [("Never", "Failed"), ("OnFailure", "Pending")] {
+            let spec = json!({"restartPolicy": policy, "initContainers": [{"name": "init"}]});
+            let mut pod = pod(&[("exit-code.init", "1")], spec);
+            live(&mut pod, 0);
+            assert_eq!(phase(&pod), expected, "{policy}");
+            assert!(!holds(&pod, "Initialized"));
+        }
+    }
+
+    #[test]
+    fn a_pod_that_is_deleted_ends_first_and_goes_then() {
+        let mut pod = pod(&[("stop-after", "4s")], json!({}));
+        live(&mut pod, 0);
+        pod.metadata.deletion_timestamp = Some(Time(at(40)));
+        pod.metadata.deletion_grace_period_seconds = Some(30);
+        assert_eq!(live(&mut pod, 10), (0, Some(at(14)), false), "asked at 10, it takes until 14");
+        assert_eq!(live(&mut pod, 14), (1, None, true));
+        assert!(phase(&pod) == "Failed" && !holds(&pod, "Ready"));
+        let code = pod.status.clone().and_then(|status| exit_code(&status.container_statuses?[0]));
+        assert_eq!(code, Some(STOPPED));
+        pod.metadata.deletion_grace_period_seconds = Some(0);
+        assert_eq!(live(&mut pod, 15), (0, None, false), "what holds it is for others to take away");
+    }
+
+    #[test]
+    fn grace_ends_what_does_not_stop_and_deadlines_what_runs_too_long() {
+        let mut stubborn = pod(&[("stop-after", "never")], json!({}));
+        live(&mut stubborn, 0);
+        stubborn.metadata.deletion_timestamp = Some(Time(at(40)));
+        stubborn.metadata.deletion_grace_period_seconds = Some(30);
+        assert_eq!(live(&mut stubborn, 10).1, Some(at(40)));
+        assert_eq!(live(&mut stubborn, 40), (1, None, true));
+        let code = stubborn.status.clone().and_then(|status| exit_code(&status.container_statuses?[0]));
+        assert_eq!(code, Some(KILLED));
+        let mut long = pod(&[], json!({"activeDeadlineSeconds": 60, "restartPolicy": "Never"}));
+        assert_eq!(live(&mut long, 0).1, Some(at(60)));
+        live(&mut long, 60);
+        assert_eq!(
+            (phase(&long), long.status.clone().unwrap().reason.as_deref()),
+            ("Failed", Some("DeadlineExceeded"))
+        );
     }
 }

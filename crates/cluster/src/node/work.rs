@@ -181,9 +181,9 @@ impl Kubelet {
     }
 
     fn tell(&self, pod: &Pod, step: &Step) {
-        for (container, told) in &step.told {
+        for told in &step.told {
             let (warning, reason, message) = match told {
-                Told::Started => (false, "Started", format!("Started container {container}")),
+                Told::Started => (false, "Started", "Container started".to_owned()),
                 Told::BackOff(message) => (true, "BackOff", message.clone()),
                 Told::NoImage(message) => (true, "Failed", message.clone()),
             };

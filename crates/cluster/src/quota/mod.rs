@@ -13,8 +13,9 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::Client;
 use serde_json::json;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::task::JoinSet;
-use watched::Watched;
+use watched::{Watched, Watching};
 use windlass::cache::{Opened, Scope};
 use windlass::clock::Moment;
 use windlass::{Key, Kind, Manager, Task};
@@ -22,6 +23,8 @@ use windlass_apiserver::Tally;
 
 /// Quotas that are counted at once.
 const WORKERS: usize = 5;
+/// When a quota is looked at again that counts a kind which is not served, or cannot be listed.
+const LATER: Duration = Duration::from_secs(60);
 
 pub(crate) fn add(manager: Manager) -> Manager {
     manager.task("resourcequota-controller", |task| async move { Ok(keep_counting(task).await?) })
@@ -74,7 +77,11 @@ async fn count(
         return Ok(None);
     };
     let mut tally = Tally::new(&json!({ "spec": quota.spec }));
-    watched.watch(client, key, tally.kinds()).await?;
+    let watching = watched.watch(client, key, tally.kinds()).await?;
+    if watching == Watching::NotYet {
+        return Ok(Some(watched.moment() + LATER));
+    }
+    let later = (watching == Watching::Some).then(|| watched.moment() + LATER);
     watched.count(&mut tally, key.namespace().unwrap_or_default());
     let used = tally
         .used()
@@ -84,7 +91,7 @@ async fn count(
     match verdict(&quota, used.collect(), watched.unchanged(key, version)) {
         Verdict::Settled => {
             watched.forget_version(key);
-            Ok(None)
+            Ok(later)
         }
         Verdict::Wait(pause) => Ok(Some(watched.moment() + pause)),
         Verdict::Write(status) => {
@@ -95,7 +102,7 @@ async fn count(
             });
             match crate::wire::put(client, &Kind::of::<ResourceQuota>(), key, "status", &object).await {
                 Err(error) if crate::wire::code(&error) == Some(404) => Ok(None),
-                done => done.map(|()| None),
+                done => done.map(|()| later),
             }
         }
     }

@@ -16,6 +16,19 @@ use windlass::queue::{Backoff, Priority, Queue, Taken};
 use windlass::{Key, Task};
 use windlass_apiserver::Tally;
 
+/// So long the first list of a kind may take; then the quota waits for it without holding up the others.
+const FIRST_LISTS: Duration = Duration::from_secs(10);
+
+/// Whether what a quota counts is known.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Watching {
+    All,
+    /// But for kinds that are not served.
+    Some,
+    /// Not all of it was listed: nothing can be said.
+    NotYet,
+}
+
 /// Group and plural.
 type Name = (String, String);
 
@@ -116,13 +129,13 @@ impl Watched {
         drop(dropped);
     }
 
-    /// Watches these kinds, for a quota. A kind that is not served has no objects.
+    /// Watches these kinds, for a quota; says what came of it. A kind that is not served has no objects.
     pub(super) async fn watch(
         self: &Arc<Self>,
         client: &Client,
         quota: &Key,
         kinds: BTreeSet<Name>,
-    ) -> kube::Result<()> {
+    ) -> kube::Result<Watching> {
         let (missing, dropped): (Vec<Name>, _) = {
             let mut inner = self.inner.lock();
             inner.wants.insert(quota.clone(), kinds.clone());
@@ -134,8 +147,12 @@ impl Watched {
             true => Catalog::default(),
             false => Catalog::discover(client).await?,
         };
+        let mut watching = Watching::All;
         for name in missing {
-            let Some(objects) = self.open(&name, &catalog) else { continue };
+            let Some(objects) = self.open(&name, &catalog) else {
+                watching = Watching::Some;
+                continue;
+            };
             let watched: Weak<Self> = Arc::downgrade(self);
             let listening = objects.listen_while(Arc::new(move |changed| {
                 if let Some(watched) = watched.upgrade() {
@@ -146,10 +163,11 @@ impl Watched {
             self.inner.lock().monitors.insert(name, monitor);
         }
         let monitors: Vec<Arc<Monitor>> = self.inner.lock().monitors.values().cloned().collect();
-        for monitor in monitors {
-            monitor.objects.synced().await;
-        }
-        Ok(())
+        let synced = futures::future::join_all(monitors.iter().map(|monitor| monitor.objects.synced()));
+        Ok(match self.clock.timeout(FIRST_LISTS, synced).await {
+            Ok(_) => watching,
+            Err(_) => Watching::NotYet,
+        })
     }
 
     /// Whole objects where what is in them counts, metadata where it does not.

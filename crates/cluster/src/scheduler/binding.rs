@@ -9,7 +9,7 @@ use kube::Error;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OwnedSemaphorePermit};
 use windlass::{Key, Reason};
 
 /// How long a pod waits for its volumes to be made before it is tried again.
@@ -26,10 +26,23 @@ pub(super) enum Written {
 
 impl Scheduler {
     /// Gives a pod to a node.
-    pub(super) async fn bind(&self, pod: &Pod, facts: &PodFacts, node: &str) -> Written {
-        if !facts.claims.is_empty() && !self.have_volumes(facts, node).await {
-            return Written::Failed;
+    pub(super) async fn bind(
+        &self,
+        pod: &Pod,
+        facts: &PodFacts,
+        node: &str,
+        permit: OwnedSemaphorePermit,
+    ) -> Written {
+        let mut permit = Some(permit);
+        if !facts.claims.is_empty() {
+            // Volumes may take long: nobody else is to wait for them.
+            drop(permit.take());
+            if !self.have_volumes(facts, node).await {
+                return Written::Failed;
+            }
+            permit = self.writes.clone().acquire_owned().await.ok();
         }
+        let _permit = permit;
         let name = facts.key.name();
         let binding = json!({
             "apiVersion": "v1", "kind": "Binding",

@@ -17,7 +17,7 @@ mod state;
 mod volumes;
 mod waiting;
 
-pub(crate) use selecting::covers;
+pub(crate) use selecting::{allow, covers};
 
 use binding::Written;
 use decide::{Verdict, decide};
@@ -27,7 +27,7 @@ use kube::Client;
 use parking_lot::Mutex;
 use state::{News, State};
 use std::sync::Arc;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use volumes::Volumes;
 use waiting::Waiting;
@@ -170,10 +170,7 @@ impl Scheduler {
                     let Ok(permit) = self.writes.clone().acquire_owned().await else { return };
                     if let Some(work) = self.try_one(&key) {
                         let scheduler = self.clone();
-                        tasks.spawn(async move {
-                            let _permit = permit;
-                            scheduler.carry_out(work).await;
-                        });
+                        tasks.spawn(async move { scheduler.carry_out(work, permit).await });
                     }
                     tokio::task::coop::consume_budget().await;
                 }
@@ -221,9 +218,9 @@ impl Scheduler {
         }
     }
 
-    async fn carry_out(&self, work: Work) {
+    async fn carry_out(&self, work: Work, permit: OwnedSemaphorePermit) {
         match work {
-            Work::Bind { pod, facts, node } => match self.bind(&pod, &facts, &node).await {
+            Work::Bind { pod, facts, node } => match self.bind(&pod, &facts, &node, permit).await {
                 Written::Done | Written::Moot => {}
                 Written::Failed => {
                     let mut known = self.known.lock();

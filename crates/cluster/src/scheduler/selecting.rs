@@ -2,7 +2,7 @@
 
 use super::facts::{NodeFacts, PodFacts};
 use k8s_openapi::api::core::v1::{
-    NodeSelectorRequirement, NodeSelectorTerm, PodAffinityTerm, Taint, Toleration,
+    NodeAffinity, NodeSelectorRequirement, NodeSelectorTerm, PodAffinityTerm, Taint, Toleration,
 };
 use std::collections::BTreeMap;
 use windlass::Selector;
@@ -12,27 +12,38 @@ pub(super) type Namespaces = BTreeMap<String, BTreeMap<String, String>>;
 
 /// Whether a pod's selector and its required affinity allow a node.
 pub(super) fn allows(pod: &PodFacts, node: &NodeFacts) -> bool {
-    if pod.selector.iter().any(|(key, value)| node.labels.get(key) != Some(value)) {
+    allow(&pod.selector, pod.node_affinity(), &node.name, &node.labels)
+}
+
+/// Whether a selector and the required affinity allow a node of this name with these labels.
+pub(crate) fn allow(
+    selector: &BTreeMap<String, String>,
+    affinity: Option<&NodeAffinity>,
+    name: &str,
+    labels: &BTreeMap<String, String>,
+) -> bool {
+    if selector.iter().any(|(key, value)| labels.get(key) != Some(value)) {
         return false;
     }
-    let required = pod
-        .node_affinity()
-        .and_then(|affinity| affinity.required_during_scheduling_ignored_during_execution.as_ref());
-    required.is_none_or(|required| required.node_selector_terms.iter().any(|term| fits(term, node)))
+    let required =
+        affinity.and_then(|affinity| affinity.required_during_scheduling_ignored_during_execution.as_ref());
+    required
+        .is_none_or(|required| required.node_selector_terms.iter().any(|term| fits_one(term, name, labels)))
 }
 
 /// Whether a term selects a node: all that it says holds. One that says nothing selects none.
 pub(super) fn fits(term: &NodeSelectorTerm, node: &NodeFacts) -> bool {
+    fits_one(term, &node.name, &node.labels)
+}
+
+fn fits_one(term: &NodeSelectorTerm, name: &str, labels: &BTreeMap<String, String>) -> bool {
     let expressions = term.match_expressions.as_deref().unwrap_or_default();
     let fields = term.match_fields.as_deref().unwrap_or_default();
     if expressions.is_empty() && fields.is_empty() {
         return false;
     }
-    let label =
-        |wanted: &NodeSelectorRequirement| holds(wanted, node.labels.get(&wanted.key).map(String::as_str));
-    let field = |wanted: &NodeSelectorRequirement| {
-        wanted.key == "metadata.name" && holds(wanted, Some(node.name.as_str()))
-    };
+    let label = |wanted: &NodeSelectorRequirement| holds(wanted, labels.get(&wanted.key).map(String::as_str));
+    let field = |wanted: &NodeSelectorRequirement| wanted.key == "metadata.name" && holds(wanted, Some(name));
     expressions.iter().all(label) && fields.iter().all(field)
 }
 

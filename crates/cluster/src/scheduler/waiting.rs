@@ -43,6 +43,8 @@ pub(super) struct Waiting {
     all: HashMap<Key, Entry>,
     ready: BTreeSet<(Reverse<i32>, u64, Key)>,
     timed: BTreeSet<(Moment, Key)>,
+    /// Those who are aside or being tried: a few among thousands, and the only ones to whom news matters.
+    listening: BTreeSet<Key>,
     serial: u64,
 }
 
@@ -75,6 +77,7 @@ impl Waiting {
         if self.all.contains_key(key) {
             self.unfile(key);
             self.all.remove(key);
+            self.listening.remove(key);
         }
     }
 
@@ -88,6 +91,7 @@ impl Waiting {
             Some((_, _, key)) => {
                 if let Some(entry) = self.all.get_mut(&key) {
                     (entry.place, entry.tried, entry.missed) = (Place::Taken, now, false);
+                    self.listening.insert(key.clone());
                 }
                 Ok(key)
             }
@@ -123,7 +127,8 @@ impl Waiting {
         }
         let matters = |entry: &Entry| news == News::Room || entry.wants_company;
         let mut back = Vec::new();
-        for (key, entry) in &mut self.all {
+        for key in &self.listening {
+            let Some(entry) = self.all.get_mut(key) else { continue };
             match entry.place {
                 Place::Aside(_) if matters(entry) => back.push(key.clone()),
                 Place::Taken if matters(entry) => entry.missed = true,
@@ -135,7 +140,7 @@ impl Waiting {
 
     /// Whether any pod is aside or being tried: whom news could matter to.
     pub(super) fn listens(&self) -> bool {
-        self.all.len() > self.ready.len()
+        !self.listening.is_empty()
     }
 
     fn resume(&mut self, key: &Key, now: Moment) {
@@ -143,6 +148,7 @@ impl Waiting {
         let Some(entry) = self.all.get_mut(key) else { return };
         let pause = FIRST_PAUSE.saturating_mul(1 << entry.tries.saturating_sub(1).min(8)).min(LONGEST_PAUSE);
         let due = entry.tried + pause;
+        self.listening.remove(key);
         if entry.tries == 0 || due <= now {
             self.make_ready(key);
         } else {
@@ -154,6 +160,7 @@ impl Waiting {
     fn make_ready(&mut self, key: &Key) {
         let Some(entry) = self.all.get_mut(key) else { return };
         self.serial += 1;
+        self.listening.remove(key);
         entry.place = Place::Ready(entry.priority, self.serial);
         self.ready.insert((Reverse(entry.priority), self.serial, key.clone()));
     }

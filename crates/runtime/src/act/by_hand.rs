@@ -81,7 +81,7 @@ impl Hand {
         let request = requests::create(kind, key.namespace(), &self.manager, &object);
         let answer = self.send("create", kind, &key, turn, request).await?;
         self.take_in(kind, &key, &answer, turn);
-        Ok(answer)
+        Ok(answer.into_object())
     }
 
     /// Replaces an object, or with a subresource such as `status` that part of it, if it is still at the version in `object`.
@@ -141,7 +141,7 @@ impl Hand {
     ) -> Result<Done, ActError> {
         let request = requests::delete_with(kind, key, &how.options(last));
         match self.send("delete", kind, key, turn, request).await {
-            Ok(answer) if requests::is_gone(&answer) => {}
+            Ok(answer) if answer.gone => {}
             Ok(answer) => {
                 self.take_in(kind, key, &answer, turn);
                 return Ok(Done::Changed);

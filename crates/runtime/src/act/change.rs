@@ -2,6 +2,7 @@
 //! before and how the server takes the type apart: lists by key, sets by value, and what is one piece.
 
 use super::requests::Door;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value};
 
 /// The answer.
@@ -15,13 +16,52 @@ pub enum Verdict {
 
 /// Compares an intent with the live object. `live` needs no `managedFields` but those of `manager`.
 pub fn would_change(intent: &Value, live: &Value, manager: &str, door: Door) -> Verdict {
-    let Some(owned) = own_entry(live, manager, door) else { return Verdict::Differs };
-    if same_object(intent, live, owned) { Verdict::Same } else { Verdict::Differs }
+    match compare(intent, live, manager, door) {
+        Found::Same => Verdict::Same,
+        Found::Unclear | Found::Other => Verdict::Differs,
+    }
+}
+
+/// What a comparison came to. The last is the strongest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Found {
+    /// Everything is as intended, and nothing more is ours.
+    Same,
+    /// A schema may know that it is only written differently.
+    Unclear,
+    /// A text or a truth that is ours by itself is another: no schema makes that the same.
+    Other,
+}
+
+impl Found {
+    fn same_if(same: bool) -> Self {
+        if same { Self::Same } else { Self::Unclear }
+    }
+
+    /// The strongest of all; nothing is stronger than the last.
+    fn strongest(all: impl Iterator<Item = Self>) -> Self {
+        let mut strongest = Self::Same;
+        for one in all {
+            strongest = strongest.max(one);
+            if strongest == Self::Other {
+                break;
+            }
+        }
+        strongest
+    }
+}
+
+/// As [`would_change`], and how sure it is.
+pub(super) fn compare(intent: &Value, live: &Value, manager: &str, door: Door) -> Found {
+    match own_entry(live, manager, door) {
+        Some(owned) => compare_objects(intent, live, owned),
+        None => Found::Unclear,
+    }
 }
 
 /// As [`same`], but for the fields that name the object: they are never managed.
-fn same_object(intent: &Value, live: &Value, owned: &Map<String, Value>) -> bool {
-    let (Value::Object(wanted), Value::Object(there)) = (intent, live) else { return false };
+fn compare_objects(intent: &Value, live: &Value, owned: &Map<String, Value>) -> Found {
+    let (Value::Object(wanted), Value::Object(there)) = (intent, live) else { return Found::Unclear };
     let naming = |field: &str| matches!(field, "name" | "namespace" | "uid" | "resourceVersion");
     let meta = wanted.get("metadata").and_then(Value::as_object);
     let meta_says = meta.map_or(0, |meta| meta.keys().filter(|field| !naming(field)).count());
@@ -32,26 +72,44 @@ fn same_object(intent: &Value, live: &Value, owned: &Map<String, Value>) -> bool
     };
     let parts = || owned.iter().filter(|(part, _)| *part != ".");
     if parts().count() != wanted.keys().filter(|field| says(field)).count() {
-        return false;
+        return Found::Unclear;
     }
-    parts().all(|(part, below)| {
-        let (Some(field), Some(below)) = (part.strip_prefix("f:"), below.as_object()) else { return false };
-        let (Some(wanted), Some(there)) = (wanted.get(field), there.get(field)) else { return false };
+    let fields = parts().map(|(part, below)| {
+        let (Some(field), Some(below)) = (part.strip_prefix("f:"), below.as_object()) else {
+            return Found::Unclear;
+        };
+        let (Some(wanted), Some(there)) = (wanted.get(field), there.get(field)) else {
+            return Found::Unclear;
+        };
         match (field, meta) {
             ("metadata", Some(meta)) => {
                 let below_parts = || below.iter().filter(|(part, _)| *part != ".");
-                below_parts().count() == meta_says
-                    && below_parts().all(|(part, below)| {
-                        let field = part.strip_prefix("f:").filter(|field| !naming(field));
-                        let (Some(field), Some(below)) = (field, below.as_object()) else { return false };
-                        match (meta.get(field), there.get(field)) {
-                            (Some(wanted), Some(there)) => same(wanted, there, below, 2),
-                            _ => false,
-                        }
-                    })
+                if below_parts().count() != meta_says {
+                    return Found::Unclear;
+                }
+                Found::strongest(below_parts().map(|(part, below)| {
+                    let field = part.strip_prefix("f:").filter(|field| !naming(field));
+                    let (Some(field), Some(below)) = (field, below.as_object()) else {
+                        return Found::Unclear;
+                    };
+                    match (meta.get(field), there.get(field)) {
+                        (Some(wanted), Some(there)) => same(wanted, there, below, 2),
+                        _ => Found::Unclear,
+                    }
+                }))
             }
             _ => same(wanted, there, below, 1),
         }
+    });
+    Found::strongest(fields)
+}
+
+/// As [`applied_before`], by metadata alone.
+pub(super) fn applied_by(meta: &ObjectMeta, manager: &str, door: Door) -> bool {
+    meta.managed_fields.iter().flatten().any(|entry| {
+        entry.manager.as_deref() == Some(manager)
+            && entry.operation.as_deref() == Some("Apply")
+            && entry.subresource.as_deref().unwrap_or_default() == door.subresource()
     })
 }
 
@@ -128,43 +186,46 @@ fn extract(live: &Value, owned: &Map<String, Value>, depth: usize) -> Option<Val
 const MAX_DEPTH: usize = 128;
 
 /// Whether `intent` owns exactly the fields in `owned`, and `live` has its values there.
-fn same(intent: &Value, live: &Value, owned: &Map<String, Value>, depth: usize) -> bool {
+fn same(intent: &Value, live: &Value, owned: &Map<String, Value>, depth: usize) -> Found {
     if depth > MAX_DEPTH {
-        return false;
+        return Found::Unclear;
     }
     let parts = owned.iter().filter(|(part, _)| *part != ".");
     if parts.clone().next().is_none() {
-        // One piece, or an empty map or list that is owned as such.
-        return intent == live || (is_empty(intent) && is_empty(live));
+        return match (intent, live) {
+            (Value::String(wanted), Value::String(there)) if wanted != there => Found::Other,
+            (Value::Bool(wanted), Value::Bool(there)) if wanted != there => Found::Other,
+            // One piece, or an empty map or list that is owned as such.
+            _ => Found::same_if(intent == live || (is_empty(intent) && is_empty(live))),
+        };
     }
     match (intent, live) {
         (Value::Object(wanted), Value::Object(there)) => {
-            let as_many = parts.clone().count() == wanted.len();
-            as_many
-                && parts.clone().all(|(part, below)| {
-                    let Some(field) = part.strip_prefix("f:") else { return false };
-                    let (Some(wanted), Some(there)) = (wanted.get(field), there.get(field)) else {
-                        return false;
-                    };
-                    below.as_object().is_some_and(|below| same(wanted, there, below, depth + 1))
-                })
+            if parts.clone().count() != wanted.len() {
+                return Found::Unclear;
+            }
+            Found::strongest(parts.map(|(part, below)| {
+                let field = part.strip_prefix("f:");
+                let found =
+                    field.and_then(|field| Some((wanted.get(field)?, there.get(field)?, below.as_object()?)));
+                found.map_or(Found::Unclear, |(wanted, there, below)| same(wanted, there, below, depth + 1))
+            }))
         }
         (Value::Array(wanted), Value::Array(there)) => {
-            let as_many = parts.clone().count() == wanted.len();
-            as_many
-                && in_same_order(
-                    wanted,
-                    there,
-                    &parts.clone().map(|(part, _)| part.as_str()).collect::<Vec<_>>(),
-                )
-                && parts.clone().all(|(part, below)| {
-                    let (Some(wanted), Some(there)) = (item(wanted, part), item(there, part)) else {
-                        return false;
-                    };
-                    below.as_object().is_some_and(|below| same(wanted, there, below, depth + 1))
-                })
+            let found = parts.clone().map(|(part, below)| {
+                Some((position(wanted, part)?, position(there, part)?, below.as_object()?))
+            });
+            let Some(mut found) = found.collect::<Option<Vec<_>>>() else { return Found::Unclear };
+            // Those that are ours must stand in the same order in both.
+            found.sort_unstable_by_key(|(wanted, there, _)| (*wanted, *there));
+            if found.len() != wanted.len() || !found.is_sorted_by_key(|(_, there, _)| *there) {
+                return Found::Unclear;
+            }
+            Found::strongest(
+                found.into_iter().map(|(at, of, below)| same(&wanted[at], &there[of], below, depth + 1)),
+            )
         }
-        _ => false,
+        _ => Found::Unclear,
     }
 }
 
@@ -181,7 +242,7 @@ pub(super) fn item<'a>(items: &'a [Value], part: &str) -> Option<&'a Value> {
     position(items, part).map(|position| &items[position])
 }
 
-fn position(items: &[Value], part: &str) -> Option<usize> {
+pub(super) fn position(items: &[Value], part: &str) -> Option<usize> {
     if let Some(keys) = part.strip_prefix("k:") {
         let keys: Map<String, Value> = serde_json::from_str(keys).ok()?;
         // An item that leaves a key out means its default, which only a schema tells: then it counts as different.
@@ -189,14 +250,6 @@ fn position(items: &[Value], part: &str) -> Option<usize> {
     }
     let value: Value = serde_json::from_str(part.strip_prefix("v:")?).ok()?;
     items.iter().position(|item| *item == value)
-}
-
-/// Whether the items that are ours stand in the same order in both.
-fn in_same_order(wanted: &[Value], there: &[Value], parts: &[&str]) -> bool {
-    let mut places: Vec<_> =
-        parts.iter().filter_map(|part| Some((position(wanted, part)?, position(there, part)?))).collect();
-    places.sort_unstable();
-    places.len() == parts.len() && places.is_sorted_by_key(|(_, there)| *there)
 }
 
 #[cfg(test)]
@@ -231,6 +284,28 @@ mod tests {
         assert_eq!(verdict(more, &live), Verdict::Differs, "a field that is not ours yet");
         let less = json!({"metadata": {"name": "n", "labels": {"l": "1"}}});
         assert_eq!(verdict(less, &live), Verdict::Differs, "a field to give up");
+    }
+
+    #[test]
+    fn a_text_that_is_another_is_told_apart_from_what_may_be_written_differently() {
+        let live = live(
+            json!({"f:spec": {"f:text": {}, "f:on": {}, "f:count": {}, "f:list": {}}}),
+            json!({"spec": {"text": "a", "on": true, "count": 1, "list": ["b"]}}),
+        );
+        let found = |text: &str, on: bool, count: Value, list: Value| {
+            let intent = json!({"spec": {"text": text, "on": on, "count": count, "list": list}});
+            compare(&intent, &live, "us", Door::Main)
+        };
+        assert_eq!(found("a", true, json!(1), json!(["b"])), Found::Same);
+        assert_eq!(found("c", true, json!(1), json!(["b"])), Found::Other);
+        assert_eq!(found("a", false, json!(1), json!(["b"])), Found::Other);
+        assert_eq!(found("a", true, json!("1"), json!(["b"])), Found::Unclear, "a number or a text");
+        assert_eq!(
+            found("a", true, json!(1), json!(["c"])),
+            Found::Unclear,
+            "one piece may have defaults in it"
+        );
+        assert_eq!(found("c", true, json!("1"), json!(["b"])), Found::Other, "whatever else is unclear");
     }
 
     #[test]

@@ -158,6 +158,15 @@ impl ActError {
         )
     }
 
+    /// How long the server asks to be left alone, if it is busy and says so.
+    pub fn busy_for(&self) -> Option<Duration> {
+        let (Self::Busy(failed) | Self::Ambiguous(failed)) = self else { return None };
+        let kube::Error::Api(status) = &failed.answer else { return None };
+        let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+        // Whatever it says, it is not left alone for ever.
+        (seconds > 0).then(|| Duration::from_secs(seconds.into()).min(LONGEST_TRUCE))
+    }
+
     /// Its name as a condition's reason and a metric's label.
     pub fn label(&self) -> &'static str {
         match self {
@@ -271,5 +280,22 @@ mod tests {
             assert_eq!(meaning(&api(code)), Meaning::Ambiguous, "{code} may have been done");
         }
         assert_eq!(meaning(&kube::Error::Service("cut off".into())), Meaning::Ambiguous);
+    }
+
+    #[test]
+    fn a_busy_server_is_left_alone_as_long_as_it_asks_for_and_not_for_ever() {
+        let answered = |code: u16, retry_after_seconds: u32| {
+            let status =
+                serde_json::json!({"code": code, "details": {"retryAfterSeconds": retry_after_seconds}});
+            let status: kube::core::Status = serde_json::from_value(status).unwrap();
+            let kind = Kind::of::<k8s_openapi::api::core::v1::ConfigMap>();
+            let key = Key::new("c".into(), None, "n");
+            ActError::from_request("apply", &kind, &key, kube::Error::Api(status.boxed())).busy_for()
+        };
+        assert_eq!(answered(429, 3), Some(Duration::from_secs(3)));
+        assert_eq!(answered(503, 3), Some(Duration::from_secs(3)));
+        assert_eq!(answered(429, 0), None);
+        assert_eq!(answered(422, 3), None, "a refusal is no business");
+        assert_eq!(answered(429, u32::MAX), Some(LONGEST_TRUCE));
     }
 }

@@ -42,6 +42,9 @@ impl Fights {
 
     pub(super) fn forget(&self, kind: &Kind, key: &Key) {
         let mut fights = self.0.lock();
+        if fights.is_empty() {
+            return;
+        }
         for door in [Door::Main, Door::Status] {
             fights.remove(&(kind.clone(), key.clone(), door));
         }

@@ -8,25 +8,30 @@ use crate::kind::Kind;
 use parking_lot::Mutex;
 use serde_json::Value;
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hasher};
+use std::hash::{BuildHasher, DefaultHasher, Hasher, RandomState};
 use std::io;
+use std::num::NonZero;
 
-/// The intents that were sent, by hash, and the object that came of each. By kind first: its names are held once, and not
-/// for each of ten thousand objects.
+/// The intents that were sent, and the object that came of each. Of all of it only hashes: there is one for each of many
+/// thousand objects, and what is forgotten or mistaken for another is compared, or applied once more.
 #[derive(Debug, Default)]
-pub(super) struct Memory(Mutex<HashMap<Kind, OfKind>>);
-
-type OfKind = HashMap<(Key, Door), Applied>;
+pub(super) struct Memory {
+    hasher: RandomState,
+    applied: Mutex<HashMap<Place, Applied>>,
+}
 
 /// A door of an object.
-type Place = (Kind, Key, Door);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Place(u64);
 
 #[derive(Debug)]
 struct Applied {
-    intent: u64,
-    left: Stamp,
+    /// The intent, and the UID of the object that it was for.
+    what: u64,
+    /// The version that came of it.
+    left: u64,
     /// The values of our fields as the server answered them.
-    own: Option<u64>,
+    own: Option<NonZero<u64>>,
 }
 
 /// What is known about an intent.
@@ -40,51 +45,78 @@ pub(super) enum Known {
     Undone,
 }
 
+/// What is to be applied, as it is written.
+pub(super) struct Intent {
+    pub(super) text: Vec<u8>,
+    hash: u64,
+}
+
+impl Intent {
+    pub(super) fn of(intent: &Value) -> Self {
+        let text = intent.to_string().into_bytes();
+        let mut hasher = DefaultHasher::new();
+        hasher.write(&text);
+        Self { text, hash: hasher.finish() }
+    }
+}
+
 impl Memory {
-    fn look<T>(&self, (kind, key, door): &Place, look: impl FnOnce(&Applied) -> T) -> Option<T> {
-        self.0.lock().get(kind)?.get(&(key.clone(), *door)).map(look)
+    pub(super) fn place(&self, kind: &Kind, key: &Key, door: Door) -> Place {
+        Place(self.hasher.hash_one((&kind.group, &kind.plural, key, door)))
+    }
+
+    fn what(&self, intent: &Intent, on: &Stamp) -> u64 {
+        self.hasher.hash_one((intent.hash, &on.uid))
     }
 
     /// What is known about an intent, for an object with this stamp on which our fields have these values.
-    pub(super) fn of(&self, place: &Place, intent: &Value, now: &Stamp, own: Option<&Value>) -> Known {
-        let known = self.look(place, |applied| {
-            if applied.intent != hash_of(intent) || applied.left.uid != now.uid {
-                return Known::Nothing;
-            }
-            let same = applied.left == *now || (applied.own.is_some() && applied.own == own.map(hash_of));
-            if same { Known::Settled } else { Known::Undone }
-        });
-        known.unwrap_or(Known::Nothing)
+    pub(super) fn of(&self, place: Place, intent: &Intent, now: &Stamp, own: Option<&Value>) -> Known {
+        let applied = self.applied.lock();
+        let Some(applied) = applied.get(&place) else { return Known::Nothing };
+        if applied.what != self.what(intent, now) {
+            return Known::Nothing;
+        }
+        let same = applied.left == now.version || (applied.own.is_some() && applied.own == own.map(hash_of));
+        if same { Known::Settled } else { Known::Undone }
     }
 
     /// Whether an intent was applied and the object is the very one that came of it, without a look at its contents.
-    pub(super) fn is_settled(&self, place: &Place, intent: &Value, now: &Stamp) -> bool {
-        self.look(place, |applied| applied.left == *now && applied.intent == hash_of(intent))
-            .unwrap_or_default()
+    pub(super) fn is_settled(&self, place: Place, intent: &Intent, now: &Stamp) -> bool {
+        self.applied
+            .lock()
+            .get(&place)
+            .is_some_and(|applied| applied.left == now.version && applied.what == self.what(intent, now))
     }
 
-    pub(super) fn remember(&self, place: Place, intent: &Value, left: Stamp, own: Option<&Value>) {
-        let applied = Applied { intent: hash_of(intent), left, own: own.map(hash_of) };
-        let (kind, key, door) = place;
-        self.0.lock().entry(kind).or_default().insert((key, door), applied);
+    pub(super) fn remember(&self, place: Place, intent: &Intent, left: &Stamp, own: Option<&Value>) {
+        let applied = Applied { what: self.what(intent, left), left: left.version, own: own.map(hash_of) };
+        self.applied.lock().insert(place, applied);
     }
 
     /// The object is gone, and what was applied to it says nothing about its successor.
     pub(super) fn forget(&self, kind: &Kind, key: &Key) {
-        let mut known = self.0.lock();
-        let Some(of_kind) = known.get_mut(kind) else { return };
+        let mut applied = self.applied.lock();
         for door in [Door::Main, Door::Status] {
-            of_kind.remove(&(key.clone(), door));
+            applied.remove(&self.place(kind, key, door));
         }
+        // Memory that a crowd needed is given back when it has gone.
+        if applied.len() * 4 < applied.capacity() {
+            applied.shrink_to_fit();
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.applied.lock().len()
     }
 }
 
 /// Of the canonical text: maps are sorted.
-fn hash_of(intent: &Value) -> u64 {
+fn hash_of(value: &Value) -> NonZero<u64> {
     let mut hashing = Hashing(DefaultHasher::new());
     // Writing to it cannot fail, nor can a value be anything but JSON.
-    let _ = serde_json::to_writer(&mut hashing, intent);
-    hashing.0.finish()
+    let _ = serde_json::to_writer(&mut hashing, value);
+    NonZero::new(hashing.0.finish()).unwrap_or(NonZero::<u64>::MAX)
 }
 
 /// Hashes what is written to it, so that no text is made for it.
@@ -110,23 +142,28 @@ mod tests {
     #[test]
     fn what_a_server_made_of_an_intent_settles_until_our_fields_change() {
         let memory = Memory::default();
-        let place = (Kind::of::<ConfigMap>(), Key::new("c".into(), Some("ns"), "n"), Door::Main);
+        let (kind, key) = (Kind::of::<ConfigMap>(), Key::new("c".into(), Some("ns"), "n"));
+        let place = memory.place(&kind, &key, Door::Main);
         let stamp = |version| Stamp { uid: "u".into(), version };
-        let (intent, made) = (json!({"a": 1}), json!({"a": 2}));
-        assert_eq!(memory.of(&place, &intent, &stamp(1), None), Known::Nothing);
-        memory.remember(place.clone(), &intent, stamp(2), Some(&made));
-        assert_eq!(memory.of(&place, &intent, &stamp(2), None), Known::Settled, "the very version");
+        let (intent, made) = (Intent::of(&json!({"a": 1})), json!({"a": 2}));
+        assert_eq!(memory.of(place, &intent, &stamp(1), None), Known::Nothing);
+        memory.remember(place, &intent, &stamp(2), Some(&made));
+        assert_eq!(memory.of(place, &intent, &stamp(2), None), Known::Settled, "the very version");
         assert_eq!(
-            memory.of(&place, &intent, &stamp(3), Some(&made)),
+            memory.of(place, &intent, &stamp(3), Some(&made)),
             Known::Settled,
             "others changed theirs"
         );
-        assert_eq!(memory.of(&place, &intent, &stamp(3), Some(&json!({"a": 3}))), Known::Undone);
+        assert_eq!(memory.of(place, &intent, &stamp(3), Some(&json!({"a": 3}))), Known::Undone);
         assert!(
-            memory.is_settled(&place, &intent, &stamp(2)) && !memory.is_settled(&place, &intent, &stamp(3))
+            memory.is_settled(place, &intent, &stamp(2)) && !memory.is_settled(place, &intent, &stamp(3))
         );
-        assert_eq!(memory.of(&place, &json!({"a": 9}), &stamp(2), None), Known::Nothing);
+        assert_eq!(memory.of(place, &Intent::of(&json!({"a": 9})), &stamp(2), None), Known::Nothing);
         let another = Stamp { uid: "v".into(), version: 2 };
-        assert_eq!(memory.of(&place, &intent, &another, Some(&made)), Known::Nothing);
+        assert_eq!(memory.of(place, &intent, &another, Some(&made)), Known::Nothing);
+        assert!(!memory.is_settled(place, &intent, &another));
+        assert!(!memory.is_settled(memory.place(&kind, &key, Door::Status), &intent, &stamp(2)));
+        memory.forget(&kind, &key);
+        assert_eq!(memory.len(), 0);
     }
 }

@@ -2,11 +2,13 @@
 //!
 //! Usable alone: a [`Hand`] needs a client, a cache and a name.
 
+mod answers;
 mod by_hand;
 mod change;
 mod claim;
 mod errors;
 mod fights;
+mod glance;
 mod initial;
 mod ledger;
 mod lists;
@@ -14,8 +16,9 @@ mod memory;
 mod requests;
 mod schemas;
 
+use answers::{Answer, Doubt};
 pub use by_hand::Deletion;
-use change::applied_before;
+use change::{Found, compare};
 pub use change::{Verdict, own_fields, would_change};
 pub(crate) use errors::chain;
 pub use errors::{ActError, Failed};
@@ -25,7 +28,8 @@ pub(crate) use ledger::Ledgers;
 pub use requests::Door;
 pub(crate) use schemas::Schemas;
 
-use crate::cache::{AnyObject, Cache, Origin, Stamp};
+use crate::cache::{AnyObject, Cache, Listener, Origin, Stamp};
+use crate::client::Way;
 use crate::key::Key;
 use crate::kind::Kind;
 use crate::plan::Generate;
@@ -33,7 +37,7 @@ use fights::Fights;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
 use kube::core::DynamicObject;
-use memory::{Known, Memory};
+use memory::{Intent, Known, Memory};
 use parking_lot::Mutex;
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
@@ -64,6 +68,8 @@ pub enum Conflicts {
 pub struct Hand {
     conflicts: Conflicts,
     client: Client,
+    /// The same as the client's, but shorter.
+    way: Way,
     cache: Cache,
     manager: Arc<str>,
     clock: Clock,
@@ -79,6 +85,13 @@ struct Shared {
     doubts: Mutex<HashMap<Key, BTreeSet<(Kind, Key)>>>,
 }
 
+impl Shared {
+    fn forget(&self, kind: &Kind, key: &Key) {
+        self.memory.forget(kind, key);
+        self.fights.forget(kind, key);
+    }
+}
+
 impl std::fmt::Debug for Hand {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Hand").field("manager", &self.manager).finish_non_exhaustive()
@@ -89,13 +102,15 @@ impl Hand {
     /// A hand that writes as the field manager `manager`, whose entries the cache keeps from now on.
     pub fn new(client: Client, cache: Cache, manager: Arc<str>, clock: Clock) -> Self {
         let schemas = Arc::new(Schemas::new(client.clone(), clock.clone()));
-        Self::sharing(schemas, client, cache, manager, clock)
+        let way = Way::of(&client);
+        Self::sharing(schemas, client, way, cache, manager, clock)
     }
 
     /// The same, with schemas that others use too.
     pub(crate) fn sharing(
         schemas: Arc<Schemas>,
         client: Client,
+        way: Way,
         cache: Cache,
         manager: Arc<str>,
         clock: Clock,
@@ -108,7 +123,7 @@ impl Hand {
             ledgers: Arc::default(),
             doubts: Mutex::default(),
         };
-        Self { conflicts: Conflicts::default(), client, cache, manager, clock, shared: Arc::new(shared) }
+        Self { conflicts: Conflicts::default(), client, way, cache, manager, clock, shared: Arc::new(shared) }
     }
 
     /// The same, with another way with conflicts.
@@ -121,6 +136,17 @@ impl Hand {
     /// The field manager it writes as.
     pub fn manager(&self) -> &Arc<str> {
         &self.manager
+    }
+
+    /// Lets go of what is remembered about objects of a kind when they are gone, whoever deleted them.
+    pub(crate) fn forgetting(&self, kind: Kind) -> Listener {
+        // Not the hand itself: it holds the cache that holds its listeners.
+        let shared = self.shared.clone();
+        Arc::new(move |changed| {
+            if changed.new.is_none() {
+                shared.forget(&kind, &changed.key);
+            }
+        })
     }
 
     /// What its turns wrote, and what was heard meanwhile.
@@ -153,46 +179,64 @@ impl Hand {
         turn: &Key,
     ) -> Result<Done, ActError> {
         let before = live.and_then(|live| stamp_of(live.meta()));
-        let place = (kind.clone(), key.clone(), door);
+        let place = self.shared.memory.place(kind, key, door);
+        let written = Intent::of(intent);
         if let (Some(live), Some(before)) = (live, &before) {
-            if self.shared.memory.is_settled(&place, intent, before) {
+            if self.shared.memory.is_settled(place, &written, before) {
                 return Ok(Done::Unchanged);
             }
-            let partial = live.is_partial();
-            // Contents that are not cached are read once, and what came of it is remembered.
-            let live = if partial { self.read(kind, key).await? } else { Some(live.to_json()) };
-            let live = live.unwrap_or_default();
-            let own = || own_fields(&live, &self.manager, door);
-            if self.is_so(kind, door, intent, &live).await {
-                if let (true, Some(now)) = (partial, stamp_of_json(&live)) {
-                    self.shared.memory.remember(place, intent, now, own().as_ref());
+            let (so, own, there) = self.look(kind, key, door, intent, live).await?;
+            if so {
+                if let (true, Some(now)) = (live.is_partial(), there) {
+                    self.shared.memory.remember(place, &written, &now, own.as_ref());
                 }
                 return Ok(Done::Unchanged);
             }
-            let own = own();
-            match self.shared.memory.of(&place, intent, before, own.as_ref()) {
+            match self.shared.memory.of(place, &written, before, own.as_ref()) {
                 Known::Settled => return Ok(Done::Unchanged),
-                Known::Undone if !live.is_null() => self.keep_peace(kind, key, door, intent).await?,
+                Known::Undone if there.is_some() => self.keep_peace(kind, key, door, intent).await?,
                 Known::Undone | Known::Nothing => {}
             }
         }
-        let mut sent = intent.clone();
-        if let (Some(meta), Some(before)) = (sent.get_mut("metadata").and_then(Value::as_object_mut), &before)
-        {
-            // Without it, applying to an object that was deleted meanwhile would bring a ghost of it back.
-            meta.insert("uid".to_owned(), Value::from(&*before.uid));
-        }
+        let Intent { text, .. } = &written;
+        let sent = match &before {
+            Some(before) => requests::for_uid(intent, text.clone(), &before.uid),
+            None => text.clone(),
+        };
         let force = door == Door::Status || self.conflicts == Conflicts::Force;
-        let request = requests::apply(kind, key.namespace(), key.name(), door, &self.manager, force, &sent);
+        let request = requests::apply(kind, key.namespace(), key.name(), door, &self.manager, force, sent);
         let answer = self.send("apply", kind, key, turn, request).await?;
         let after = self.take_in(kind, key, &answer, turn);
         if let Some(after) = &after {
             // Where the server took it as it was sent, comparing tells all there is to tell later on.
-            let as_sent = would_change(intent, &answer, &self.manager, door) == Verdict::Same;
-            let own = if as_sent { None } else { own_fields(&answer, &self.manager, door) };
-            self.shared.memory.remember(place, intent, after.clone(), own.as_ref());
+            let as_sent = glance::as_sent(intent, &answer.text, &self.manager, door)
+                || would_change(intent, answer.object(), &self.manager, door) == Verdict::Same;
+            let own = if as_sent { None } else { own_fields(answer.object(), &self.manager, door) };
+            self.shared.memory.remember(place, &written, after, own.as_ref());
         }
         Ok(if after.is_some() && after == before { Done::Unchanged } else { Done::Changed })
+    }
+
+    /// Whether the object is as intended, what of it is ours, and the stamp that it was looked at with, if it is there.
+    async fn look(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        door: Door,
+        intent: &Value,
+        live: &Arc<dyn AnyObject>,
+    ) -> Result<(bool, Option<Value>, Option<Stamp>), ActError> {
+        let live = if live.is_partial() {
+            // Contents that are not cached are read once, and what came of it is remembered.
+            self.read(kind, key).await?.unwrap_or_default()
+        } else if change::applied_by(live.meta(), &self.manager, door) {
+            live.to_json()
+        } else {
+            // Applying makes the fields ours, whatever their values.
+            return Ok((false, None, stamp_of(live.meta())));
+        };
+        let so = self.is_so(kind, door, intent, &live).await;
+        Ok((so, own_fields(&live, &self.manager, door), stamp_of_json(&live)))
     }
 
     /// What was applied was undone by another: whether to apply it again, or leave it for a while.
@@ -243,16 +287,15 @@ impl Hand {
     /// # Errors
     /// [`ActError`] when a read failed; the doubt remains.
     pub async fn settle_doubts(&self, turn: &Key) -> Result<(), ActError> {
-        let doubts = self.shared.doubts.lock().get(turn).cloned().unwrap_or_default();
+        let doubts = match self.shared.doubts.lock().get(turn) {
+            Some(doubts) => doubts.clone(),
+            None => return Ok(()),
+        };
         for (kind, key) in doubts {
             let before = self.cache.stamp(&kind, &key);
-            let request = requests::get(&kind, key.namespace(), key.name());
-            let answer = match request {
-                Ok(request) => self.client.request::<Value>(request).await,
-                Err(error) => Err(error),
-            };
+            let answer = self.ask(requests::get(&kind, key.namespace(), key.name())).await;
             match (answer, before) {
-                (Ok(object), _) => drop(self.take_in(&kind, &key, &object, turn)),
+                (Ok(answer), _) => drop(self.take_in(&kind, &key, &answer, turn)),
                 (Err(error), Some(before)) if is_not_found(&error) => self.gone(&kind, &key, &before, turn),
                 (Err(error), None) if is_not_found(&error) => {}
                 (Err(error), _) => return Err(ActError::from_request("read", &kind, &key, error)),
@@ -270,12 +313,8 @@ impl Hand {
     /// # Errors
     /// [`ActError`] when it could not be read.
     pub async fn read(&self, kind: &Kind, key: &Key) -> Result<Option<Value>, ActError> {
-        let answer = match requests::get(kind, key.namespace(), key.name()) {
-            Ok(request) => self.client.request::<Value>(request).await,
-            Err(error) => Err(error),
-        };
-        match answer {
-            Ok(object) => Ok(Some(object)),
+        match self.ask(requests::get(kind, key.namespace(), key.name())).await {
+            Ok(answer) => Ok(Some(answer.into_object())),
             Err(error) if is_not_found(&error) => Ok(None),
             Err(error) => Err(ActError::from_request("read", kind, key, error)),
         }
@@ -334,11 +373,12 @@ impl Hand {
     /// Whether applying would certainly change nothing. First by what the manager's own entry tells, which needs no
     /// schema; where that does not do, by the server's schema, which knows what is only written differently.
     async fn is_so(&self, kind: &Kind, door: Door, intent: &Value, live: &Value) -> bool {
-        if would_change(intent, live, &self.manager, door) == Verdict::Same {
-            return true;
+        match compare(intent, live, &self.manager, door) {
+            Found::Same => return true,
+            Found::Other => return false,
+            Found::Unclear => {}
         }
-        if !applied_before(live, &self.manager, door) {
-            // Applying makes the fields ours, whatever their values.
+        if !change::applied_before(live, &self.manager, door) {
             return false;
         }
         let Some(version) = self.shared.schemas.of(kind).await else { return false };
@@ -374,34 +414,28 @@ impl Hand {
         key: &Key,
         turn: &Key,
         request: Result<http::Request<Vec<u8>>, kube::Error>,
-    ) -> Result<Value, ActError> {
-        // In doubt until the answer is in: a turn that is dropped half-way leaves the doubt behind.
-        self.doubt(kind, key, turn);
-        let answer = match request {
-            Ok(request) => self.client.request::<Value>(request).await,
-            Err(error) => Err(error),
-        };
+    ) -> Result<Answer, ActError> {
+        let mut doubt = Doubt { hand: self, kind, key, turn, clear: false };
+        let answer = self.ask(request).await;
         let answer = answer.map_err(|error| ActError::from_request(verb, kind, key, error));
         tracing::debug!(controller = %self.manager, object = %key, ok = answer.is_ok(), "sent: {verb} {kind}");
-        let clear = match &answer {
+        doubt.clear = match &answer {
             Ok(_) => true,
             // A conflict means that what was seen is old: reading live beats waiting for the watch.
             Err(error) => !matches!(error, ActError::Ambiguous(_) | ActError::Conflict(_)),
         };
-        if clear && let Some(doubts) = self.shared.doubts.lock().get_mut(turn) {
-            doubts.remove(&(kind.clone(), key.clone()));
-        }
+        drop(doubt);
         answer
     }
 
-    fn take_in(&self, kind: &Kind, key: &Key, answer: &Value, turn: &Key) -> Option<Stamp> {
-        let stamp = stamp_of_json(answer)?;
-        if requests::is_gone(answer) {
+    fn take_in(&self, kind: &Kind, key: &Key, answer: &Answer, turn: &Key) -> Option<Stamp> {
+        let stamp = answer.stamp.clone()?;
+        if answer.gone {
             self.gone(kind, key, &stamp, turn);
             return None;
         }
         self.shared.ledgers.wrote(turn, &stamp.uid, Some(stamp.version));
-        if let Err(error) = self.cache.wrote(kind, answer, Some(&self.origin(turn))) {
+        if let Err(error) = self.cache.wrote(kind, &answer.text, Some(&self.origin(turn))) {
             tracing::warn!(controller = %self.manager, object = %key, "{}", chain(&error));
         }
         Some(stamp)
@@ -409,8 +443,7 @@ impl Hand {
 
     fn gone(&self, kind: &Kind, key: &Key, last: &Stamp, turn: &Key) {
         self.shared.ledgers.wrote(turn, &last.uid, None);
-        self.shared.memory.forget(kind, key);
-        self.shared.fights.forget(kind, key);
+        self.shared.forget(kind, key);
         self.cache.wrote_gone(kind, key, last, Some(&self.origin(turn)));
     }
 

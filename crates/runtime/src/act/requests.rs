@@ -1,5 +1,6 @@
 //! The requests that write, as bytes: apply, create, delete, and the live read that settles a doubt.
 
+use crate::cache::member;
 use crate::key::Key;
 use crate::kind::Kind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -39,6 +40,23 @@ fn body(value: &Value) -> Vec<u8> {
     value.to_string().into_bytes()
 }
 
+/// The same intent for exactly the object of this UID: without it, applying to one that was deleted meanwhile would bring a
+/// ghost of it back.
+pub(super) fn for_uid(intent: &Value, text: Vec<u8>, uid: &str) -> Vec<u8> {
+    let says_uid = intent.pointer("/metadata/uid").is_some();
+    let metadata = member(&text, 0, "metadata").filter(|found| !says_uid && text[found.value.start] == b'{');
+    let Some(metadata) = metadata else {
+        let mut sent = intent.clone();
+        if let Some(metadata) = sent.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.insert("uid".to_owned(), uid.into());
+        }
+        return body(&sent);
+    };
+    let (before, after) = text.split_at(metadata.value.start + 1);
+    let comma = if after.first() == Some(&b'}') { "" } else { "," };
+    [before, b"\"uid\":", Value::from(uid).to_string().as_bytes(), comma.as_bytes(), after].concat()
+}
+
 pub(super) fn apply(
     kind: &Kind,
     namespace: Option<&str>,
@@ -46,7 +64,7 @@ pub(super) fn apply(
     door: Door,
     manager: &str,
     force: bool,
-    intent: &Value,
+    intent: Vec<u8>,
 ) -> Request {
     let path = object_path(kind, namespace, name);
     let door = match door {
@@ -56,7 +74,7 @@ pub(super) fn apply(
     http::Request::patch(format!("{path}{door}?fieldManager={manager}&force={force}"))
         .header(http::header::CONTENT_TYPE, "application/apply-patch+yaml")
         .header(http::header::ACCEPT, "application/json")
-        .body(body(intent))
+        .body(intent)
         .map_err(kube::Error::HttpError)
 }
 
@@ -128,40 +146,26 @@ pub(super) fn list_labelled(kind: &Kind, namespace: Option<&str>, label: &str, v
         .map_err(kube::Error::HttpError)
 }
 
-/// Whether an answer to a write says that the object is no more: the last finalizer is gone, or nothing held it.
-pub(super) fn is_gone(answer: &Value) -> bool {
-    if answer.get("kind").and_then(Value::as_str) == Some("Status") {
-        return true;
-    }
-    let meta = |field: &str| answer.pointer(&format!("/metadata/{field}"));
-    let some = |list: Option<&Value>| list.and_then(Value::as_array).is_some_and(|list| !list.is_empty());
-    // Namespaces have finalizers of two sorts.
-    let namespace = answer.get("kind").and_then(Value::as_str) == Some("Namespace");
-    let held = some(meta("finalizers")) || (namespace && some(answer.pointer("/spec/finalizers")));
-    let lingers = meta("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or_default() > 0;
-    meta("deletionTimestamp").is_some() && !held && !lingers
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_says_whether_the_object_lives_on() {
-        assert!(is_gone(&json!({"kind": "Status", "status": "Success"})));
-        let deleting = |finalizers: Value, grace: i64| {
-            json!({"kind": "X", "metadata": {
-                "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": finalizers, "deletionGracePeriodSeconds": grace,
-            }})
-        };
-        assert!(is_gone(&deleting(json!([]), 0)));
-        assert!(!is_gone(&deleting(json!(["a/b"]), 0)));
-        assert!(!is_gone(&deleting(json!([]), 30)));
-        let mut namespace = deleting(json!([]), 0);
-        namespace["spec"] = json!({"finalizers": ["kubernetes"]});
-        assert!(is_gone(&namespace));
-        namespace["kind"] = json!("Namespace");
-        assert!(!is_gone(&namespace));
-        assert!(!is_gone(&json!({"kind": "X", "metadata": {}})));
+    fn an_intent_names_the_object_that_it_is_for() {
+        for intent in [
+            json!({"data": {"metadata": {}}, "metadata": {"name": "n"}}),
+            json!({"kind": "X", "metadata": {}}),
+            json!({"metadata": {"name": "n", "uid": "older"}}),
+        ] {
+            let mut wanted = intent.clone();
+            wanted["metadata"]["uid"] = "u\"1".into();
+            let sent = for_uid(&intent, intent.to_string().into_bytes(), "u\"1");
+            assert_eq!(serde_json::from_slice::<Value>(&sent).unwrap(), wanted);
+        }
+        let without = json!({"data": 1});
+        assert_eq!(
+            for_uid(&without, without.to_string().into_bytes(), "u"),
+            without.to_string().into_bytes()
+        );
     }
 }

@@ -1,9 +1,11 @@
 //! What the watch of one part says, and how a store takes it in.
 
-use super::intake::{Held, Identity, Raw};
+use super::intake::{Identity, Raw};
 use super::overlay::{Stale, Stamp};
+use super::shelf::Held;
 use super::stats::count;
 use super::store::Store;
+use super::view::{Changes, Seen};
 use crate::key::Key;
 use crate::kind::Cached;
 
@@ -19,12 +21,16 @@ impl<K: Cached> Store<K> {
     pub(super) fn shown(&self, part: usize, identity: &Identity<'_>, raw: Raw<'_>) {
         count(&self.counters.events);
         let Some((key, stamp)) = self.identify(identity) else { return };
-        if !self.view.read().parts[part].overlay.is_news(&key, &stamp) {
+        let (news, others) = {
+            let view = self.view.read();
+            (view.parts[part].overlay.is_news(&key, &stamp), view.len())
+        };
+        if !news {
             // Mostly the echo of our own write: its answer has been read already.
             self.view.write().parts[part].overlay.passed(stamp.version);
             return;
         }
-        match self.intake.read(&key, raw) {
+        match self.intake.read(&key, raw, others) {
             Ok(held) => {
                 self.counters.readable(&key);
                 self.change(None, |view| view.parts[part].overlay.shown(key, stamp, held));
@@ -48,8 +54,14 @@ impl<K: Cached> Store<K> {
         self.view.write().parts[part].overlay.bookmark(version);
     }
 
-    /// Reads what a list shows. What is held already at that version is not read again.
-    pub(super) fn item(&self, part: usize, identity: &Identity<'_>, raw: Raw<'_>) -> Option<Item<K>> {
+    /// Reads what a list shows after so many others. What is held already at that version is not read again.
+    pub(super) fn item(
+        &self,
+        part: usize,
+        identity: &Identity<'_>,
+        raw: Raw<'_>,
+        others: usize,
+    ) -> Option<Item<K>> {
         let (key, stamp) = self.identify(identity)?;
         {
             let view = self.view.read();
@@ -58,7 +70,7 @@ impl<K: Cached> Store<K> {
                 return Some((key, stamp, held.clone()));
             }
         }
-        match self.intake.read(&key, raw) {
+        match self.intake.read(&key, raw, others) {
             Ok(held) => Some((key, stamp, held)),
             Err(error) => {
                 self.pass_over(&key.to_string(), &error);
@@ -68,33 +80,48 @@ impl<K: Cached> Store<K> {
     }
 
     pub(super) fn listed(&self, part: usize, items: Vec<Item<K>>, version: u64) -> Result<(), Stale> {
-        let (changes, initial, complete) = {
+        let (changes, mut followed) = {
             let mut view = self.view.write();
             let changes = view.parts[part].overlay.listed(items, version)?;
-            changes.iter().for_each(|change| view.follow(change));
             let initial = !std::mem::replace(&mut view.parts[part].listed, true);
-            (changes, initial, view.parts.iter().all(|part| part.listed))
+            // Until the first list is in nobody counts on the indexes. Later on they change with the objects.
+            let followed = (!initial).then(|| view.follow_all(&changes).into_iter());
+            (changes, followed)
         };
         count(&self.counters.lists);
-        if complete {
-            self.synced.send_replace(true);
-        }
+        let initial = followed.is_none();
         for change in changes {
-            self.tell(change, None, initial);
+            // One after the other: all of them, read at once, would take many times what is held.
+            let seen =
+                followed.as_mut().and_then(Iterator::next).unwrap_or_else(|| self.follow_late(&change));
+            self.tell(change.name, seen, None, initial);
+        }
+        if self.view.read().parts.iter().all(|part| part.listed) {
+            self.synced.send_replace(true);
         }
         Ok(())
     }
 
+    fn follow_late(&self, change: &Changes<K>) -> Seen<K> {
+        let mut view = self.view.write();
+        let seen = view.objects(change);
+        // What was written meanwhile has its place already.
+        if view.is_current(change) {
+            view.follow(&change.name, &seen);
+        }
+        seen
+    }
+
     /// Forgets everything: the server's history was rewound, or the kind itself is gone.
     pub(super) fn reset(&self, part: usize) {
-        let changes = {
+        let (changes, seen) = {
             let mut view = self.view.write();
             let changes = view.parts[part].overlay.reset();
-            changes.iter().for_each(|change| view.follow(change));
-            changes
+            let seen = view.follow_all(&changes);
+            (changes, seen)
         };
-        for change in changes {
-            self.tell(change, None, true);
+        for (change, seen) in changes.into_iter().zip(seen) {
+            self.tell(change.name, seen, None, true);
         }
     }
 

@@ -1,17 +1,14 @@
 //! From what the server sent to what is held: identified, read, trimmed and weighed.
 
-use super::object::fold_fields;
 use super::overlay::Stamp;
-use super::spans::{Member, elements, member};
-use super::weigh::weigh;
+use super::shelf::{FEW, Held, Shelf};
+use super::spans::{elements, member, members};
 use crate::key::Key;
 use crate::kind::{Cached, Kind};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntry, ObjectMeta};
-use kube::core::{DynamicObject, TypeMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use parking_lot::{Mutex, RwLock};
 use serde::Deserialize;
 use serde_json::Value;
-use std::any::Any;
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
@@ -74,6 +71,39 @@ pub(super) struct Identity<'a> {
 }
 
 impl<'a> Identity<'a> {
+    /// That of the object in a text; empty where there is none.
+    pub(super) fn in_text(text: &'a [u8]) -> Self {
+        #[derive(Deserialize)]
+        struct Object<'a> {
+            #[serde(borrow, default)]
+            metadata: Identity<'a>,
+        }
+        Self::at_a_glance(text, 0).unwrap_or_else(|| {
+            serde_json::from_slice::<Object<'a>>(text).map(|object| object.metadata).unwrap_or_default()
+        })
+    }
+
+    /// That of the object which begins at `at`, if it is written plainly: without a look at the rest of it.
+    pub(super) fn at_a_glance(text: &'a [u8], at: usize) -> Option<Self> {
+        let metadata = member(text, at, "metadata")?.value.start;
+        let mut identity = Self::default();
+        for (name, value) in members(text, metadata) {
+            let field = match &text[name] {
+                b"\"namespace\"" => &mut identity.namespace,
+                b"\"name\"" => &mut identity.name,
+                b"\"uid\"" => &mut identity.uid,
+                b"\"resourceVersion\"" => &mut identity.resource_version,
+                _ => continue,
+            };
+            let plain = text.get(value.start + 1..value.end - 1).filter(|_| text[value.start] == b'"')?;
+            if plain.contains(&b'\\') {
+                return None;
+            }
+            *field = Cow::Borrowed(std::str::from_utf8(plain).ok()?);
+        }
+        Some(identity)
+    }
+
     /// That of an object which is read already.
     pub(super) fn of(object: &'a Value) -> Self {
         let text = |field: &str| {
@@ -94,26 +124,16 @@ impl<'a> Identity<'a> {
 pub(super) enum Raw<'a> {
     /// In the `object` of an event.
     Event(&'a [u8]),
+    /// By itself.
+    Text(&'a [u8]),
     /// Read, but for its type.
     Json(&'a Value),
-}
-
-/// An object that is held, and about how many bytes it takes.
-#[derive(Debug)]
-pub(super) struct Held<K> {
-    pub(super) object: Arc<K>,
-    pub(super) bytes: u32,
-}
-
-impl<K> Clone for Held<K> {
-    fn clone(&self) -> Self {
-        Self { object: self.object.clone(), bytes: self.bytes }
-    }
 }
 
 /// Reads the objects of one kind.
 pub(super) struct Intake<K> {
     pub(super) kind: Kind,
+    pub(super) shelf: Arc<Shelf<K>>,
     pub(super) cluster: Arc<str>,
     managers: Managers,
     transforms: Transforms<K>,
@@ -129,7 +149,8 @@ impl<K> fmt::Debug for Intake<K> {
 
 impl<K: Cached> Intake<K> {
     pub(super) fn new(kind: Kind, cluster: Arc<str>, managers: Managers, transforms: Transforms<K>) -> Self {
-        Self { kind, cluster, managers, transforms, namespaces: Mutex::default() }
+        let shelf = Arc::new(Shelf::new(kind.clone()));
+        Self { kind, shelf, cluster, managers, transforms, namespaces: Mutex::default() }
     }
 
     /// Which object it is, and how new.
@@ -141,7 +162,7 @@ impl<K: Cached> Intake<K> {
             return Err(Unreadable::Stamp { kind: self.kind.kind.clone(), name: name.to_owned() });
         };
         let namespace = (!identity.namespace.is_empty()).then(|| self.namespace(&identity.namespace));
-        let key = Key::sharing(self.cluster.clone(), namespace, Arc::from(&*identity.name));
+        let key = Key::sharing(self.cluster.clone(), namespace, &identity.name);
         Ok((key, Stamp { uid: Arc::from(&*identity.uid), version }))
     }
 
@@ -159,122 +180,125 @@ impl<K: Cached> Intake<K> {
         namespace
     }
 
-    /// The object, as it is to be held.
-    pub(super) fn read(&self, key: &Key, raw: Raw<'_>) -> Result<Held<K>, Unreadable> {
+    /// The object, as it is to be held beside so many others.
+    pub(super) fn read(&self, key: &Key, raw: Raw<'_>, others: usize) -> Result<Held<K>, Unreadable> {
         let (kind, name) = (|| self.kind.kind.clone(), || key.to_string());
-        let mut object =
-            self.decode(raw).map_err(|source| Unreadable::Type { kind: kind(), name: name(), source })?;
+        let text = self.lean(raw);
+        let mut object = self.shelf.read(&text).map_err(|source| Unreadable::Type {
+            kind: kind(),
+            name: name(),
+            source,
+        })?;
         self.trim(object.meta_mut());
-        for transform in self.transforms.read().iter() {
+        let transforms = self.transforms.read();
+        for transform in transforms.iter() {
             catch_unwind(AssertUnwindSafe(|| transform(&mut object)))
                 .map_err(|_| Unreadable::Transform { kind: kind(), name: name() })?;
         }
-        if let Some(dynamic) = (&mut object as &mut dyn Any).downcast_mut::<DynamicObject>()
-            && dynamic.types.is_none()
-        {
-            // In lists of built-in kinds it is said only once.
-            dynamic.types = Some(TypeMeta { api_version: self.kind.api_version(), kind: kind() });
+        if others < FEW || !transforms.is_empty() {
+            return Ok(Held::whole(object));
         }
-        let bytes = weigh(&object);
-        Ok(Held { object: Arc::new(object), bytes })
+        Ok(self.shelf.fold(object, &text))
     }
 
-    fn decode(&self, raw: Raw<'_>) -> Result<K, serde_json::Error> {
-        if let Raw::Event(line) = raw
-            && let Some(fields) = managed_fields(line)
-        {
-            let lean = [&line[..fields.whole.start], &line[fields.whole.end..]].concat();
-            let mut object: K = decode(Raw::Event(&lean))?;
-            object.meta_mut().managed_fields = self.own_entries(&line[fields.value]);
-            return Ok(object);
-        }
-        decode(raw)
+    /// The text of the object, without what nobody reads.
+    fn lean<'a>(&self, raw: Raw<'a>) -> Cow<'a, [u8]> {
+        let text = match raw {
+            Raw::Json(value) => return self.lean_text(value.to_string().as_bytes()).into_owned().into(),
+            Raw::Text(text) => text,
+            Raw::Event(line) => match member(line, 0, "object") {
+                Some(object) => &line[object.value],
+                // What cannot be found cannot be read either.
+                None => line,
+            },
+        };
+        self.lean_text(text)
     }
 
-    /// Of managedFields, as text, those of our own controllers.
-    fn own_entries(&self, entries: &[u8]) -> Option<Vec<ManagedFieldsEntry>> {
+    /// Of managedFields those of our own controllers, as texts; as trees of maps they take ten times the memory. And of
+    /// metadata alone, nothing else.
+    fn lean_text<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
+        let Some(metadata) = member(text, 0, "metadata").map(|metadata| metadata.value) else {
+            return text.into();
+        };
+        let (start, end) = match K::metadata_api() {
+            true => (metadata.start, metadata.end),
+            false => (0, text.len()),
+        };
+        let mut lean = Vec::with_capacity(end - start + 16);
         if K::metadata_api() {
-            return None;
+            lean.extend_from_slice(b"{\"metadata\":");
         }
-        let managers = self.managers.read();
-        let own = elements(entries).filter_map(|entry| {
-            let entry = &entries[entry];
-            let value = |name: &str| member(entry, 0, name).map(|member| &entry[member.value]);
-            let text =
-                |name: &str| value(name).and_then(|value| serde_json::from_slice::<String>(value).ok());
-            let manager = text("manager").filter(|manager| managers.contains(manager.as_str()))?;
-            let fields = value("fieldsV1").and_then(|fields| std::str::from_utf8(fields).ok());
-            Some(ManagedFieldsEntry {
-                manager: Some(manager),
-                operation: text("operation"),
-                api_version: text("apiVersion"),
-                subresource: text("subresource"),
-                fields_v1: fields.map(|fields| FieldsV1(fields.into())),
-                ..ManagedFieldsEntry::default()
-            })
-        });
-        Some(own.collect())
+        match member(text, metadata.start, "managedFields") {
+            Some(fields) => {
+                let before = lean.len() + (fields.value.start - start);
+                lean.extend_from_slice(&text[start..fields.value.start]);
+                match self.put_own_entries(&text[fields.value.clone()], &mut lean) {
+                    true => lean.extend_from_slice(&text[fields.value.end..end]),
+                    false => {
+                        lean.truncate(before - (fields.value.start - fields.whole.start));
+                        lean.extend_from_slice(&text[fields.whole.end..end]);
+                    }
+                }
+            }
+            None if !K::metadata_api() => return text.into(),
+            None => lean.extend_from_slice(&text[start..end]),
+        }
+        if K::metadata_api() {
+            lean.push(b'}');
+        }
+        lean.into()
     }
 
-    /// Keeps the managedFields of our own controllers, which say whether an apply would change anything, and no others.
-    fn trim(&self, meta: &mut ObjectMeta) {
+    /// Of managedFields, those of our own controllers: what they manage, as text, and none of when. Whether there are any.
+    fn put_own_entries(&self, entries: &[u8], lean: &mut Vec<u8>) -> bool {
         if K::metadata_api() {
             // Without the values they say nothing.
-            meta.managed_fields = None;
+            return false;
         }
+        let managers = self.managers.read();
+        let mut before = b'[';
+        for entry in elements(entries).map(|entry| &entries[entry]) {
+            let value = |name: &str| member(entry, 0, name).map(|member| &entry[member.value]);
+            let Some(manager) = value("manager") else { continue };
+            if !serde_json::from_slice::<Cow<'_, str>>(manager).is_ok_and(|name| managers.contains(&*name)) {
+                continue;
+            }
+            lean.push(before);
+            before = b',';
+            lean.extend_from_slice(b"{\"manager\":");
+            lean.extend_from_slice(manager);
+            for name in ["operation", "apiVersion", "subresource"] {
+                if let Some(value) = value(name) {
+                    lean.extend_from_slice(b",\"");
+                    lean.extend_from_slice(name.as_bytes());
+                    lean.extend_from_slice(b"\":");
+                    lean.extend_from_slice(value);
+                }
+            }
+            if let Some(fields) = value("fieldsV1").and_then(|fields| std::str::from_utf8(fields).ok()) {
+                lean.extend_from_slice(b",\"fieldsV1\":");
+                // Writing to memory cannot fail, nor can a text be anything but JSON.
+                let _ = serde_json::to_writer(&mut *lean, fields);
+            }
+            lean.push(b'}');
+        }
+        let any = before == b',';
+        if any {
+            lean.push(b']');
+        }
+        any
+    }
+
+    /// Where the text was not as it usually is: the same of what was read.
+    fn trim(&self, meta: &mut ObjectMeta) {
         if let Some(entries) = &mut meta.managed_fields {
             let managers = self.managers.read();
             entries
                 .retain(|entry| entry.manager.as_deref().is_some_and(|manager| managers.contains(manager)));
         }
-        if meta.managed_fields.as_ref().is_some_and(Vec::is_empty) {
+        if K::metadata_api() || meta.managed_fields.as_ref().is_some_and(Vec::is_empty) {
             meta.managed_fields = None;
         }
-        // Lists are read with room for four; most have one.
-        meta.managed_fields.iter_mut().for_each(Vec::shrink_to_fit);
-        meta.owner_references.iter_mut().for_each(Vec::shrink_to_fit);
-        meta.finalizers.iter_mut().for_each(Vec::shrink_to_fit);
-        fold_fields(meta);
     }
-}
-
-/// The managedFields in an event.
-fn managed_fields(line: &[u8]) -> Option<Member> {
-    let object = member(line, 0, "object")?;
-    let metadata = member(line, object.value.start, "metadata")?;
-    member(line, metadata.value.start, "managedFields")
-}
-
-fn decode<K: Cached>(raw: Raw<'_>) -> Result<K, serde_json::Error> {
-    if K::metadata_api() { metadata_of(raw) } else { whole(raw) }
-}
-
-fn whole<K: Cached>(raw: Raw<'_>) -> Result<K, serde_json::Error> {
-    #[derive(Deserialize)]
-    struct Event<K> {
-        object: K,
-    }
-    match raw {
-        Raw::Event(line) => serde_json::from_slice::<Event<K>>(line).map(|event| event.object),
-        Raw::Json(value) => K::deserialize(value),
-    }
-}
-
-/// Without `apiVersion` and `kind`, which say only that it is metadata.
-fn metadata_of<K: Cached>(raw: Raw<'_>) -> Result<K, serde_json::Error> {
-    #[derive(Deserialize)]
-    struct Partial {
-        metadata: ObjectMeta,
-    }
-    #[derive(Deserialize)]
-    struct Event {
-        object: Partial,
-    }
-    let partial = match raw {
-        Raw::Event(line) => serde_json::from_slice::<Event>(line)?.object,
-        Raw::Json(value) => Partial::deserialize(value)?,
-    };
-    let mut object: K = serde_json::from_str("{}")?;
-    *object.meta_mut() = partial.metadata;
-    Ok(object)
 }

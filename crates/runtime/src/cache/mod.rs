@@ -29,6 +29,7 @@
 mod any;
 mod erased;
 mod feed;
+mod fold;
 mod index;
 mod intake;
 #[cfg(test)]
@@ -38,6 +39,7 @@ mod overlay;
 #[cfg(test)]
 mod overlay_tests;
 mod scope;
+mod shelf;
 mod slots;
 mod spans;
 mod stats;
@@ -63,6 +65,7 @@ pub(crate) use object::{face, owner_uids};
 pub use overlay::{Change, Overlay, Stale, Stamp};
 pub use scope::{Namespaces, Scope};
 pub use slots::Opened;
+pub(crate) use spans::{elements, member, members};
 pub use stats::Stats;
 pub use store::{Changed, Listener, Listening, Origin, Store};
 pub use windlass_schema::selector::SelectorError;
@@ -219,17 +222,12 @@ impl Cache {
         stamps.iter().filter_map(|store| store.stamp(key)).max_by_key(|stamp| stamp.version)
     }
 
-    /// Tells every store of a kind that the server answered with this object.
-    pub(crate) fn wrote(
-        &self,
-        kind: &Kind,
-        object: &serde_json::Value,
-        origin: Option<&Origin>,
-    ) -> Result<(), Unreadable> {
+    /// Tells every store of a kind that the server answered with the object in a text.
+    pub(crate) fn wrote(&self, kind: &Kind, text: &[u8], origin: Option<&Origin>) -> Result<(), Unreadable> {
         let mut result = Ok(());
         for store in self.shared.slots.of(kind) {
             // One that cannot read it does not keep the others from it.
-            result = result.and(store.wrote(object, origin.cloned()).map(drop));
+            result = result.and(store.wrote(text, origin.cloned()).map(drop));
         }
         result
     }

@@ -119,6 +119,12 @@ impl Scope {
         query
     }
 
+    /// Whether the server would select the object in a text.
+    pub(super) fn selects_text(&self, text: &[u8]) -> bool {
+        (self.labels.is_empty() && self.fields.is_empty())
+            || serde_json::from_slice(text).is_ok_and(|object| self.selects(&object))
+    }
+
     /// Whether the server would select this object.
     pub(super) fn selects(&self, object: &Value) -> bool {
         let label = |name: &str| object.get("metadata")?.get("labels")?.get(name)?.as_str();

@@ -7,14 +7,14 @@ use std::ops::Range;
 
 /// A member of a JSON object, in the text that it is part of.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Member {
-    pub(super) value: Range<usize>,
+pub(crate) struct Member {
+    pub(crate) value: Range<usize>,
     /// What can be taken out, and leaves an object: with the comma after it, or before it.
-    pub(super) whole: Range<usize>,
+    pub(crate) whole: Range<usize>,
 }
 
 /// The member of this name of the object that begins at `at`, whose name is written without escapes.
-pub(super) fn member(text: &[u8], at: usize, name: &str) -> Option<Member> {
+pub(crate) fn member(text: &[u8], at: usize, name: &str) -> Option<Member> {
     if text.get(at) != Some(&b'{') {
         return None;
     }
@@ -50,8 +50,31 @@ pub(super) fn member(text: &[u8], at: usize, name: &str) -> Option<Member> {
     }
 }
 
+/// The names, in quotes, and the values of the object that begins at `at`.
+pub(crate) fn members(text: &[u8], at: usize) -> impl Iterator<Item = (Range<usize>, Range<usize>)> + '_ {
+    let mut here = if text.get(at) == Some(&b'{') { at + 1 } else { text.len() };
+    std::iter::from_fn(move || {
+        here = skip_space(text, here);
+        if text.get(here) == Some(&b',') {
+            here = skip_space(text, here + 1);
+        }
+        if text.get(here) != Some(&b'"') {
+            return None;
+        }
+        let name = here..string_end(text, here)?;
+        let colon = skip_space(text, name.end);
+        if text.get(colon) != Some(&b':') {
+            return None;
+        }
+        let start = skip_space(text, colon + 1);
+        let value = start..value_end(text, start)?;
+        here = value.end;
+        Some((name, value))
+    })
+}
+
 /// The elements of an array that is the whole text.
-pub(super) fn elements(text: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
+pub(crate) fn elements(text: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut here = if text.first() == Some(&b'[') { 1 } else { text.len() };
     std::iter::from_fn(move || {
         loop {
@@ -70,19 +93,32 @@ pub(super) fn elements(text: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
 }
 
 fn skip_space(text: &[u8], at: usize) -> usize {
-    let space = text.iter().skip(at).take_while(|byte| byte.is_ascii_whitespace()).count();
-    at + space
+    let space = text.get(at..).unwrap_or_default().iter().take_while(|byte| byte.is_ascii_whitespace());
+    at + space.count()
 }
 
 fn string_end(text: &[u8], at: usize) -> Option<usize> {
     let mut here = at + 1;
     loop {
+        while let Some(eight) = text.get(here..).and_then(|rest| rest.first_chunk()) {
+            if has_quote_or_escape(u64::from_ne_bytes(*eight)) {
+                break;
+            }
+            here += 8;
+        }
         match text.get(here)? {
             b'\\' => here += 2,
             b'"' => return Some(here + 1),
             _ => here += 1,
         }
     }
+}
+
+/// Eight bytes at once: texts are long, and what ends them is rare.
+fn has_quote_or_escape(eight: u64) -> bool {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    let has_zero = |bytes: u64| bytes.wrapping_sub(ONES) & !bytes & (ONES << 7) != 0;
+    has_zero(eight ^ (ONES * b'"' as u64)) || has_zero(eight ^ (ONES * b'\\' as u64))
 }
 
 fn value_end(text: &[u8], at: usize) -> Option<usize> {
@@ -161,6 +197,19 @@ mod tests {
             let read: Vec<Value> =
                 elements(text.as_bytes()).map(|one| serde_json::from_str(&text[one]).unwrap()).collect();
             prop_assert_eq!(read, all);
+        }
+
+        #[test]
+        fn members_are_told_apart_as_if_they_had_been_read(
+            fields in prop::collection::btree_map(r#"[a"\\\\é]{0,3}"#, json(), 0..5), pretty: bool,
+        ) {
+            let object = json!(fields);
+            let text = if pretty { serde_json::to_string_pretty(&object) } else { serde_json::to_string(&object) };
+            let text = text.unwrap();
+            let read = members(text.as_bytes(), 0).map(|(name, value)| {
+                (serde_json::from_str::<String>(&text[name]).unwrap(), serde_json::from_str::<Value>(&text[value]).unwrap())
+            });
+            prop_assert_eq!(read.collect::<std::collections::BTreeMap<_, _>>(), fields);
         }
 
         #[test]

@@ -1,12 +1,12 @@
 //! The cached objects of one kind and scope: reads share, writes merge, listeners hear of changes.
 
 use super::index::Index;
-use super::intake::{Held, Identity, Intake, Raw, Unreadable};
+use super::intake::{Identity, Intake, Raw, Unreadable};
 use super::object::AnyObject;
 use super::overlay::Stamp;
 use super::scope::Scope;
 use super::stats::{Counters, Stats};
-use super::view::{Changes, View};
+use super::view::{Changes, Seen, View};
 use crate::key::Key;
 use crate::kind::{Cached, Kind};
 use parking_lot::RwLock;
@@ -83,7 +83,7 @@ impl Drop for Listening {
 
 impl<K: Cached> Store<K> {
     pub(super) fn new(intake: Intake<K>, scope: Scope) -> Self {
-        let view = View::new(scope.parts());
+        let view = View::new(scope.parts(), intake.shelf.clone());
         let empty = view.parts.is_empty();
         Self {
             intake,
@@ -113,12 +113,17 @@ impl<K: Cached> Store<K> {
 
     /// The object under a key.
     pub fn get(&self, key: &Key) -> Option<Arc<K>> {
-        self.view.read().get(key).map(|held| held.object.clone())
+        self.view.read().get(key)
     }
 
     /// Everything it holds, in no particular order.
     pub fn list(&self) -> Vec<Arc<K>> {
-        self.view.read().iter().map(|(_, held)| held.object.clone()).collect()
+        self.view.read().list()
+    }
+
+    /// The keys of everything it holds, in no particular order.
+    pub fn keys(&self) -> Vec<Key> {
+        self.view.read().iter().map(|(key, _)| key.clone()).collect()
     }
 
     /// How many objects it holds.
@@ -190,7 +195,7 @@ impl<K: Cached> Store<K> {
     pub fn stats(&self) -> Stats {
         let (objects, bytes, parts) = {
             let view = self.view.read();
-            (view.len(), view.bytes, view.parts.len())
+            (view.len(), view.bytes(), view.parts.len())
         };
         let counted = self.counters.stats(self.kind(), &self.scope, parts);
         Stats { objects, bytes, metadata_only: K::metadata_api(), synced: *self.synced.borrow(), ..counted }
@@ -202,20 +207,25 @@ impl<K: Cached> Store<K> {
     /// # Errors
     /// [`Unreadable`] when it does not fit its type.
     pub fn wrote(&self, object: &Value, origin: Option<Origin>) -> Result<(Key, Stamp), Unreadable> {
-        let (key, stamp) = self.intake.identify(&Identity::of(object))?;
-        let (part, news) = {
+        self.wrote_text(object.to_string().as_bytes(), origin)
+    }
+
+    /// As [`Store::wrote`], of an object that is there as text.
+    pub(super) fn wrote_text(&self, text: &[u8], origin: Option<Origin>) -> Result<(Key, Stamp), Unreadable> {
+        let (key, stamp) = self.intake.identify(&Identity::in_text(text))?;
+        let (part, news, others) = {
             let view = self.view.read();
             let Some(part) = view.part_of(&key) else { return Ok((key, stamp)) };
-            (part, view.parts[part].overlay.is_news(&key, &stamp))
+            (part, view.parts[part].overlay.is_news(&key, &stamp), view.len())
         };
         if !news {
             return Ok((key, stamp));
         }
-        if !self.scope.selects(object) {
+        if !self.scope.selects_text(text) {
             self.change(origin, |view| view.parts[part].overlay.wrote_out(key.clone(), &stamp));
             return Ok((key, stamp));
         }
-        match self.intake.read(&key, Raw::Json(object)) {
+        match self.intake.read(&key, Raw::Text(text), others) {
             Ok(held) => {
                 self.change(origin, |view| view.parts[part].overlay.wrote(key.clone(), stamp.clone(), held));
                 Ok((key, stamp))
@@ -249,21 +259,22 @@ impl<K: Cached> Store<K> {
     ) {
         let change = {
             let mut view = self.view.write();
-            let change = change(&mut view);
-            change.iter().for_each(|change| view.follow(change));
-            change
+            change(&mut view).map(|change| {
+                let seen = view.objects(&change);
+                view.follow(&change.name, &seen);
+                (change.name, seen)
+            })
         };
-        if let Some(change) = change {
-            self.tell(change, origin, false);
+        if let Some((key, seen)) = change {
+            self.tell(key, seen, origin, false);
         }
     }
 
-    pub(super) fn tell(&self, change: Changes<K>, origin: Option<Origin>, initial: bool) {
+    pub(super) fn tell(&self, key: Key, seen: Seen<K>, origin: Option<Origin>, initial: bool) {
         let listeners: Vec<Listener> =
             self.listeners.all.read().iter().map(|(_, listener)| listener.clone()).collect();
-        let erase = |held: Option<Held<K>>| held.map(|held| held.object as Arc<dyn AnyObject>);
-        let changed =
-            Changed { key: change.name, old: erase(change.old), new: erase(change.new), origin, initial };
+        let erase = |object: Option<Arc<K>>| object.map(|object| object as Arc<dyn AnyObject>);
+        let changed = Changed { key, old: erase(seen.old), new: erase(seen.new), origin, initial };
         for listener in listeners {
             listener(&changed);
         }

@@ -35,7 +35,7 @@ trait Fed {
 impl Fed for Store<ConfigMap> {
     fn lists(&self, objects: Vec<Value>, version: u64) -> Result<(), Stale> {
         let items =
-            objects.iter().filter_map(|object| self.item(0, &Identity::of(object), Raw::Json(object)));
+            objects.iter().filter_map(|object| self.item(0, &Identity::of(object), Raw::Json(object), 0));
         self.listed(0, items.collect(), version)
     }
 
@@ -265,4 +265,78 @@ fn of_metadata_alone_nothing_else_is_held() {
     assert_eq!(store.owned_by("x").len(), 1);
     let json = AnyStore::get(&store, &key("a")).unwrap().to_json();
     assert_eq!((json["kind"].as_str(), json.get("data")), (Some("ConfigMap"), None));
+}
+
+#[test]
+fn a_crowd_is_held_folded_and_read_as_it_was() {
+    const MANY: u64 = 1000;
+    let crowd =
+        |version: u64| (0..MANY).map(move |number| object(&format!("n{number:04}"), version + number, "x"));
+    let (store, few) = (store(), store());
+    let items = crowd(10).enumerate();
+    let items = items
+        .filter_map(|(before, object)| store.item(0, &Identity::of(&object), Raw::Json(&object), before));
+    store.listed(0, items.collect(), 10 + MANY).unwrap();
+    few.lists(crowd(10).collect(), 10 + MANY).unwrap();
+    assert_eq!(store.len(), few.len());
+    assert!(store.stats().bytes * 2 < few.stats().bytes, "{:?}", store.stats());
+    for name in ["n0000", "n0500", "n0999"] {
+        assert_eq!(store.get(&key(name)), few.get(&key(name)));
+        let json = |store| AnyStore::get(store, &key(name)).unwrap().to_json();
+        assert_eq!(json(&store), json(&few), "{name}");
+    }
+    let read = store.get(&key("n0500")).unwrap();
+    assert!(Arc::ptr_eq(&read, &store.get(&key("n0500")).unwrap()), "what was just read is not read again");
+    store.shows(object("n0500", 5000, "y"));
+    assert_eq!(store.owned_by("y").len(), 1);
+    assert_eq!(version(&store, "n0500").as_deref(), Some("5000"));
+    // Read by the crowd, they are whole from then on.
+    let all = store.owned_by("x");
+    assert_eq!(all.len() as u64, MANY - 1);
+    assert!(all.iter().zip(store.owned_by("x")).all(|(one, again)| Arc::ptr_eq(one, &again)));
+    assert!(store.stats().bytes * 2 > few.stats().bytes);
+    store.lists(Vec::new(), 6000).unwrap();
+    assert!(store.is_empty() && store.owned_by("x").is_empty());
+}
+
+#[test]
+fn metadata_alone_and_objects_without_a_type_are_folded_too() {
+    fn held<K: crate::Cached>(object: &Value, others: usize) -> Value {
+        let managers = Managers::default();
+        managers.write().insert("us".into());
+        let intake = Intake::new(Kind::of::<ConfigMap>(), "c".into(), managers, Transforms::<K>::default());
+        let store = Store::new(intake, Scope::default());
+        let item = store.item(0, &Identity::of(object), Raw::Json(object), others).unwrap();
+        store.listed(0, vec![item], 5).unwrap();
+        // What was read last is there without being read again: push it out.
+        for number in 0..2000 {
+            let mut another = object.clone();
+            another["metadata"]["name"] = format!("another-{number}").into();
+            store.item(0, &Identity::of(&another), Raw::Json(&another), others);
+        }
+        AnyStore::get(&store, &key("a")).unwrap().to_json()
+    }
+    let mut object = object("a", 3, "x");
+    object["data"] = json!({"text": "\"quoted\" <and> \u{e9}\n", "more": "x".repeat(500)});
+    assert_eq!(held::<ConfigMap>(&object, 9999), held::<ConfigMap>(&object, 0));
+    type Partial = PartialObjectMeta<ConfigMap>;
+    assert_eq!(held::<Partial>(&object, 9999), held::<Partial>(&object, 0));
+    // In lists of built-in kinds its kind is said only once.
+    object.as_object_mut().unwrap().remove("kind");
+    object.as_object_mut().unwrap().remove("apiVersion");
+    type Untyped = kube::core::DynamicObject;
+    assert_eq!(held::<Untyped>(&object, 9999), held::<Untyped>(&object, 0));
+    assert_eq!(held::<Untyped>(&object, 9999)["kind"], "ConfigMap");
+}
+
+#[test]
+fn what_is_changed_before_it_is_held_is_held_as_it_was_changed() {
+    let transforms = Transforms::<ConfigMap>::default();
+    transforms.write().push(Arc::new(|map: &mut ConfigMap| map.immutable = Some(true)));
+    let intake = Intake::new(Kind::of::<ConfigMap>(), "c".into(), Managers::default(), transforms);
+    let store = Store::new(intake, Scope::default());
+    let object = object("a", 3, "x");
+    let item = store.item(0, &Identity::of(&object), Raw::Json(&object), 1_000_000).unwrap();
+    store.listed(0, vec![item], 5).unwrap();
+    assert_eq!(store.get(&key("a")).unwrap().immutable, Some(true));
 }

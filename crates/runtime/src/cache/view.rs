@@ -1,13 +1,14 @@
 //! The objects of one kind with their indexes, in one place that is locked as a whole.
 
 use super::index::{AnyIndex, Filed};
-use super::intake::Held;
 use super::object::{face, owner_uids};
 use super::overlay::{Change, Overlay};
+use super::shelf::{Held, Shelf};
 use crate::key::Key;
 use crate::kind::Cached;
 use crate::relation::{Resolved, Select};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 /// What is watched on its own, with versions of its own: a namespace, or all of them.
@@ -18,28 +19,40 @@ pub(super) struct Part<K> {
     pub(super) listed: bool,
 }
 
+/// More at once are many: whoever reads so many reads them again.
+const MANY: usize = 32;
+
 #[derive(Debug)]
 pub(super) struct View<K> {
+    shelf: Arc<Shelf<K>>,
     pub(super) parts: Vec<Part<K>>,
-    by_owner: Filed<Box<str>>,
+    /// By the hash of the owner's UID, which takes a third of the memory; what is found is asked whether it is so.
+    by_owner: Filed<u64>,
+    hasher: RandomState,
     by_label: Option<Filed<String>>,
     by_term: Vec<(AnyIndex, Filed<String>)>,
-    pub(super) bytes: u64,
 }
 
 pub(super) type Changes<K> = Change<Key, Held<K>>;
 
+/// The two sides of a change, read.
+pub(super) struct Seen<K> {
+    pub(super) old: Option<Arc<K>>,
+    pub(super) new: Option<Arc<K>>,
+}
+
 impl<K: Cached> View<K> {
-    pub(super) fn new(parts: Vec<Option<Arc<str>>>) -> Self {
+    pub(super) fn new(parts: Vec<Option<Arc<str>>>, shelf: Arc<Shelf<K>>) -> Self {
         let parts = parts.into_iter();
         Self {
+            shelf,
             parts: parts
                 .map(|namespace| Part { namespace, overlay: Overlay::default(), listed: false })
                 .collect(),
             by_owner: Filed::default(),
+            hasher: RandomState::new(),
             by_label: None,
             by_term: Vec::new(),
-            bytes: 0,
         }
     }
 
@@ -50,12 +63,30 @@ impl<K: Cached> View<K> {
             .position(|part| part.namespace.is_none() || part.namespace.as_deref() == key.namespace())
     }
 
-    pub(super) fn get(&self, key: &Key) -> Option<&Held<K>> {
+    fn held(&self, key: &Key) -> Option<&Held<K>> {
         self.parts[self.part_of(key)?].overlay.get(key)
+    }
+
+    pub(super) fn get(&self, key: &Key) -> Option<Arc<K>> {
+        self.shelf.object(self.held(key)?)
+    }
+
+    pub(super) fn list(&self) -> Vec<Arc<K>> {
+        self.iter().filter_map(|(_, held)| self.shelf.object_of_many(held)).collect()
+    }
+
+    /// About how many bytes all of them take.
+    pub(super) fn bytes(&self) -> u64 {
+        self.iter().map(|(_, held)| held.bytes()).sum()
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Key, &Held<K>)> {
         self.parts.iter().flat_map(|part| part.overlay.iter())
+    }
+
+    /// One after the other, read for this once.
+    fn each(&self) -> impl Iterator<Item = (&Key, Arc<K>)> {
+        self.iter().filter_map(|(key, held)| Some((key, self.shelf.object(held)?)))
     }
 
     pub(super) fn len(&self) -> usize {
@@ -63,54 +94,80 @@ impl<K: Cached> View<K> {
     }
 
     pub(super) fn owned_by(&self, uid: &str) -> Vec<Arc<K>> {
-        self.all(self.by_owner.get(uid))
+        let mut found = self.all(self.by_owner.get(&self.hasher.hash_one(uid)));
+        found.retain(|object| owner_uids(object.meta()).any(|owner| owner == uid));
+        found
     }
 
     pub(super) fn count_owned_by(&self, uid: &str) -> usize {
-        self.by_owner.count(uid)
+        self.by_owner.count(&self.hasher.hash_one(uid))
     }
 
     fn all<'a>(&'a self, keys: impl Iterator<Item = &'a Key>) -> Vec<Arc<K>> {
-        keys.filter_map(|key| self.get(key)).map(|held| held.object.clone()).collect()
+        let held: Vec<&Held<K>> = keys.filter_map(|key| self.held(key)).collect();
+        let many = held.len() > MANY;
+        let object = |held| if many { self.shelf.object_of_many(held) } else { self.shelf.object(held) };
+        held.into_iter().filter_map(object).collect()
     }
 
-    /// Makes indexes and weight follow a change.
-    pub(super) fn follow(&mut self, change: &Changes<K>) {
-        let key = &change.name;
-        if let Some(old) = &change.old {
-            self.bytes = self.bytes.saturating_sub(old.bytes.into());
-            let meta = old.object.meta();
+    /// What an object was before a change, and what it is now.
+    pub(super) fn objects(&self, change: &Changes<K>) -> Seen<K> {
+        let object = |held: &Option<Held<K>>| held.as_ref().and_then(|held| self.shelf.object(held));
+        Seen { old: object(&change.old), new: object(&change.new) }
+    }
+
+    /// Whether the object is still as it was after a change.
+    pub(super) fn is_current(&self, change: &Changes<K>) -> bool {
+        match (self.held(&change.name), &change.new) {
+            (Some(held), Some(new)) => held.is(new),
+            (held, new) => held.is_none() == new.is_none(),
+        }
+    }
+
+    /// Makes indexes follow a change.
+    pub(super) fn follow(&mut self, key: &Key, seen: &Seen<K>) {
+        if let Some(old) = &seen.old {
+            let meta = old.meta();
             for uid in owner_uids(meta) {
-                self.by_owner.remove(uid, key);
+                self.by_owner.remove(&self.hasher.hash_one(uid), key);
             }
             if let Some(by_label) = &mut self.by_label {
                 label_places(meta).for_each(|place| by_label.remove(&place, key));
             }
             for (index, by_term) in &mut self.by_term {
-                index.terms(&*old.object).iter().for_each(|term| by_term.remove(term, key));
+                index.terms(&**old).iter().for_each(|term| by_term.remove(term, key));
             }
         }
-        if let Some(new) = &change.new {
-            self.bytes += u64::from(new.bytes);
-            let meta = new.object.meta();
+        if let Some(new) = &seen.new {
+            let meta = new.meta();
             for uid in owner_uids(meta) {
-                self.by_owner.insert(uid.into(), key);
+                self.by_owner.insert(self.hasher.hash_one(uid), key);
             }
             if let Some(by_label) = &mut self.by_label {
                 label_places(meta).for_each(|place| by_label.insert(place, key));
             }
             for (index, by_term) in &mut self.by_term {
-                index.terms(&*new.object).into_iter().for_each(|term| by_term.insert(term, key));
+                index.terms(&**new).into_iter().for_each(|term| by_term.insert(term, key));
             }
         }
+    }
+
+    /// Makes indexes follow changes, all at once.
+    pub(super) fn follow_all(&mut self, changes: &[Changes<K>]) -> Vec<Seen<K>> {
+        let follow = |change: &Changes<K>| {
+            let seen = self.objects(change);
+            self.follow(&change.name, &seen);
+            seen
+        };
+        changes.iter().map(follow).collect()
     }
 
     /// Files everything by its labels too, from now on and what is there already.
     pub(super) fn index_labels(&mut self) {
         if self.by_label.is_none() {
             let mut by_label = Filed::default();
-            for (key, held) in self.iter() {
-                label_places(held.object.meta()).for_each(|place| by_label.insert(place, key));
+            for (key, object) in self.each() {
+                label_places(object.meta()).for_each(|place| by_label.insert(place, key));
             }
             self.by_label = Some(by_label);
         }
@@ -124,8 +181,8 @@ impl<K: Cached> View<K> {
     pub(super) fn index(&mut self, index: &AnyIndex) {
         if !self.has_index(index) {
             let mut by_term = Filed::default();
-            for (key, held) in self.iter() {
-                index.terms(&*held.object).into_iter().for_each(|term| by_term.insert(term, key));
+            for (key, object) in self.each() {
+                index.terms(&*object).into_iter().for_each(|term| by_term.insert(term, key));
             }
             self.by_term.push((index.clone(), by_term));
         }
@@ -144,7 +201,7 @@ impl<K: Cached> View<K> {
             (Select::Names(names), _, _) if names.is_empty() => Vec::new(),
             (Select::Names(names), Some(_), _) => {
                 let keys = names.iter().map(|name| Key::new(cluster.clone(), namespace, name));
-                keys.filter_map(|key| self.get(&key).map(|held| held.object.clone())).collect()
+                keys.filter_map(|key| self.get(&key)).collect()
             }
             (Select::Labels(labels), Some(namespace), Some(by_label)) => {
                 let Some((key, value)) = labels.iter().next() else { return Vec::new() };
@@ -157,9 +214,12 @@ impl<K: Cached> View<K> {
             }
             (Select::Term(index, term), _, _) if self.has_index(index) => self.find(index, term),
             _ => {
-                let mut all: Vec<_> = self.iter().filter(|(_, held)| holds(&held.object)).collect();
+                let near = |key: &Key| namespace.is_none() || namespace == key.namespace();
+                let all = self.iter().filter(|(key, _)| near(key));
+                let all = all.filter_map(|(key, held)| Some((key, self.shelf.object_of_many(held)?)));
+                let mut all: Vec<_> = all.filter(|(_, object)| holds(object)).collect();
                 all.sort_by_key(|(key, _)| *key);
-                return all.into_iter().map(|(_, held)| held.object.clone()).collect();
+                return all.into_iter().map(|(_, object)| object).collect();
             }
         };
         found.retain(holds);

@@ -167,7 +167,8 @@ impl<K: Cached> Watching<K> {
         while self.next(&mut lines).await? {
             match self.event(&lines) {
                 Event::Shown(identity) => {
-                    items.extend(self.store.item(self.part, &identity, Raw::Event(lines.line())));
+                    let (event, others) = (Raw::Event(lines.line()), items.len());
+                    items.extend(self.store.item(self.part, &identity, event, others));
                 }
                 Event::Deleted(gone) => items.retain(|(_, stamp, _)| *stamp.uid != *gone.uid),
                 Event::Bookmark(version, true) => {
@@ -194,7 +195,8 @@ impl<K: Cached> Watching<K> {
             }
             let page: Page = self.client.request(self.request(&query)?).await.map_err(failed)?;
             for object in &page.items {
-                items.extend(self.store.item(self.part, &Identity::of(object), Raw::Json(object)));
+                let (identity, others) = (Identity::of(object), items.len());
+                items.extend(self.store.item(self.part, &identity, Raw::Json(object), others));
             }
             next = page.metadata.next;
             if next.is_empty() {

@@ -4,7 +4,7 @@ use serde::ser::{self, Serialize};
 use std::fmt;
 
 /// Beside each object: its place in the table, its key, its stamp, and its place among its owners.
-const BESIDE: usize = 320;
+pub(super) const BESIDE: usize = 320;
 /// A node of a `BTreeMap` has room for eleven texts with their values, however few it holds.
 const MAP_NODE: usize = 550;
 /// What grows by insertion fills its nodes to about this.

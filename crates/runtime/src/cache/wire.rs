@@ -35,6 +35,9 @@ pub(super) enum Event<'a> {
 /// # Errors
 /// When it is no event.
 pub(super) fn read_event(line: &[u8]) -> Result<Event<'_>, serde_json::Error> {
+    if let Some(event) = usual_event(line) {
+        return Ok(event);
+    }
     #[derive(Deserialize)]
     struct Line<'a> {
         #[serde(rename = "type", borrow)]
@@ -61,6 +64,18 @@ pub(super) fn read_event(line: &[u8]) -> Result<Event<'_>, serde_json::Error> {
         }
         other => Err(serde::de::Error::custom(format_args!("no watch has events of type {other:?}"))),
     }
+}
+
+/// An event about an object, written as servers do: with its type first. Only what it is about is looked at; whether the rest
+/// is an object at all turns out if that is news.
+fn usual_event(line: &[u8]) -> Option<Event<'_>> {
+    const TYPE: &[u8] = b"{\"type\":\"";
+    const OBJECT: &[u8] = b"\",\"object\":";
+    let rest = line.strip_prefix(TYPE)?;
+    let kind = ["ADDED", "MODIFIED", "DELETED"].into_iter().find(|kind| rest.starts_with(kind.as_bytes()))?;
+    let object = rest[kind.len()..].strip_prefix(OBJECT)?;
+    let identity = Identity::at_a_glance(line, line.len() - object.len())?;
+    Some(if kind == "DELETED" { Event::Deleted(identity) } else { Event::Shown(identity) })
 }
 
 fn ends_list(line: &[u8]) -> bool {

@@ -51,7 +51,7 @@ impl Parent {
     pub(crate) fn key_of(&self, effect: &Effect) -> Key {
         let namespaced = effect.kind().is_some_and(|kind| kind.namespaced);
         let namespace = effect.namespace().or(self.key.namespace()).filter(|_| namespaced);
-        Key::new(self.key.cluster().clone(), namespace, effect.name())
+        self.key.beside(namespace, effect.name())
     }
 
     /// Whether a child there can name this parent: owners are in the same namespace, or in none.

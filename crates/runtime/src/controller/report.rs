@@ -10,6 +10,7 @@ use crate::plan::Plan;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 impl<K: Cached> Running<K> {
     /// Reports the plan's status and the conditions. Without a plan, what was reported before stays, with new conditions.
@@ -47,10 +48,12 @@ impl<K: Cached> Running<K> {
         status: &mut Option<Value>,
         conditions: Vec<Condition>,
     ) -> Result<Done, ActError> {
-        if let Ok(kept) = serde_json::to_value(conditions)
-            && self.has_conditions(live_json, status.as_ref(), &kept).await
-        {
-            status.get_or_insert_with(|| json!({}))["conditions"] = kept;
+        if let Ok(kept) = serde_json::to_value(conditions) {
+            let room = self.has_conditions(live_json, status.as_ref(), &kept).await;
+            self.no_conditions.store(!room, Ordering::Relaxed);
+            if room {
+                status.get_or_insert_with(|| json!({}))["conditions"] = kept;
+            }
         }
         self.apply_status(parent, live, status.take()).await
     }

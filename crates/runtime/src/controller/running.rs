@@ -7,6 +7,7 @@ use super::turn::TurnError;
 use super::{Adoption, ConfigError, Controller, Counts, Decide, Ended, Mode, Next, Only};
 use crate::act::{Hand, Schemas, chain};
 use crate::cache::{AnyStore, Cache, Store};
+use crate::client::Way;
 use crate::command::{Decision, Described};
 use crate::election::Leadership;
 use crate::events::{Events, Recorder};
@@ -23,7 +24,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -33,6 +34,8 @@ use windlass_clock::Clock;
 /// What a manager gives its controllers to stand on.
 pub(crate) struct Ground {
     pub(crate) client: Client,
+    /// The client's way, by itself.
+    pub(crate) way: Way,
     pub(crate) cache: Cache,
     pub(crate) clock: Clock,
     pub(crate) schemas: Arc<Schemas>,
@@ -117,6 +120,7 @@ impl<K: Cached> Runnable for Controller<K> {
         let hand = Hand::sharing(
             ground.schemas.clone(),
             ground.client.clone(),
+            ground.way.clone(),
             ground.cache.clone(),
             name.clone(),
             ground.clock.clone(),
@@ -125,6 +129,7 @@ impl<K: Cached> Runnable for Controller<K> {
         let doorbell =
             Doorbell { controller: name.clone(), queue: queue.clone(), ledgers: hand.ledgers().clone() };
         triggers::connect(&doorbell, &primary, self.only.as_ref(), &stores, &related);
+        triggers::forget_what_is_gone(&hand, &primary, &stores);
         let clock = &ground.clock;
         let actions = Actions::new(self.actions, self.action_concurrency, clock.clone(), self.backoff);
         let facts = Facts::new(self.facts, self.fact_concurrency, clock.clone());
@@ -159,6 +164,7 @@ impl<K: Cached> Runnable for Controller<K> {
             leadership: ground.leadership.clone(),
             pause: self.pause,
             room_for_conditions: OnceLock::new(),
+            no_conditions: AtomicBool::new(false),
             events: self.events,
         }))
     }
@@ -195,6 +201,8 @@ pub(super) struct Running<K> {
     pub(super) pause: String,
     /// Whether the status has room for conditions, once that is known.
     pub(super) room_for_conditions: OnceLock<bool>,
+    /// Whether there was none when a status was last to be written.
+    pub(super) no_conditions: AtomicBool,
     pub(super) events: Events,
 }
 
@@ -250,8 +258,8 @@ impl<K: Cached> Started for Arc<Running<K>> {
     }
 
     fn look_at_all(&self) {
-        for object in self.primary.list() {
-            self.queue.add(Key::of(self.primary.cluster().clone(), object.meta()), Priority::LOW);
+        for key in self.primary.keys() {
+            self.queue.add(key, Priority::LOW);
         }
     }
 }
@@ -319,7 +327,7 @@ impl<K: Cached> Running<K> {
             self.book.fails(&key, label, &why, Some(delay));
             tracing::debug!(?delay, "trying again: {why}");
         } else {
-            let delay = self.queue.retry(key.clone());
+            let delay = self.queue.retry_after(key.clone(), error.busy_for().unwrap_or_default());
             self.book.fails(&key, label, &why, Some(delay));
             tracing::warn!(?delay, "trying again: {why}");
         }

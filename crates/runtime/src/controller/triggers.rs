@@ -4,7 +4,7 @@ use super::actions::Actions;
 use super::facts::Facts;
 use super::owning::owner_elsewhere;
 use super::{Only, Relate};
-use crate::act::Ledgers;
+use crate::act::{Hand, Ledgers};
 use crate::cache::{AnyObject, AnyStore, Changed, Store, face};
 use crate::key::Key;
 use crate::kind::{Cached, Kind};
@@ -84,6 +84,16 @@ pub(super) fn connect<K: Cached>(
             }
         }));
     }
+}
+
+/// Has what is remembered of objects forgotten when they are gone, whoever deleted them.
+pub(super) fn forget_what_is_gone<K: Cached>(
+    hand: &Hand,
+    primary: &Arc<Store<K>>,
+    owned: &[Arc<dyn AnyStore>],
+) {
+    primary.listen(hand.forgetting(primary.kind().clone()));
+    owned.iter().for_each(|store| store.listen(hand.forgetting(store.kind().clone())));
 }
 
 /// Has facts about objects found out, and what is known of those that are gone forgotten.

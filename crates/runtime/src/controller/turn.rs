@@ -124,6 +124,14 @@ impl TurnError {
         }
     }
 
+    /// How long the server asks to be left alone, if it is busy and says so.
+    pub(super) fn busy_for(&self) -> Option<Duration> {
+        match self {
+            Self::Act(error) => error.busy_for(),
+            _ => None,
+        }
+    }
+
     /// Whether a claim came too late.
     fn is_lost_claim(&self) -> bool {
         matches!(self, Self::Act(ActError::Conflict(failed)) if failed.verb == "claim")
@@ -310,8 +318,12 @@ impl<K: Cached> Running<K> {
             seen.declare(&related.kind, found);
         }
         let key = Key::of(self.primary.cluster().clone(), object.meta());
-        seen.actions_were(self.actions.names().cloned(), self.actions.outcomes(&key, uid));
-        seen.facts_are(self.facts.about(&key, uid));
+        if !self.actions.is_empty() {
+            seen.actions_were(self.actions.names().cloned(), self.actions.outcomes(&key, uid));
+        }
+        if !self.facts.is_empty() {
+            seen.facts_are(self.facts.about(&key, uid));
+        }
         seen
     }
 
@@ -326,9 +338,11 @@ impl<K: Cached> Running<K> {
         let plan = match decision {
             Ok(plan) => plan,
             Err(refusal) => {
-                self.book.stands(&parent.key, Standing::Refused(refusal.reason()), None);
-                let done = self.report(parent, None, Standing::Refused(refusal.reason())).await?;
-                self.say_if(done, parent, true, refusal.reason().clone());
+                let reason = refusal.reason();
+                let news = self.book.is_news(&parent.key, reason.name(), reason.message());
+                self.book.stands(&parent.key, Standing::Refused(reason), None);
+                let done = self.report(parent, None, Standing::Refused(reason)).await?;
+                self.say_if(self.told(done, news), parent, true, reason.clone());
                 return Ok(done);
             }
         };
@@ -355,8 +369,9 @@ impl<K: Cached> Running<K> {
                 if error.is_terminal() {
                     let reason = Reason::new(error.label(), crate::act::chain(&error));
                     // The first error is the one to tell; if reporting fails too, the retry reports again.
+                    let news = self.book.is_news(&parent.key, reason.name(), reason.message());
                     let told = self.report(parent, None, Standing::Refused(&reason)).await;
-                    self.say_if(told.unwrap_or(Done::Unchanged), parent, true, reason);
+                    self.say_if(self.told(told.unwrap_or(Done::Unchanged), news), parent, true, reason);
                 }
                 Err(error.into())
             }
@@ -377,6 +392,12 @@ impl<K: Cached> Running<K> {
         let carried_out = self.carry_out(parent, plan).await?;
         let pruned = self.prune(parent, object.meta(), plan).await?;
         Ok(either(prepared, either(carried_out, pruned)))
+    }
+
+    /// Whether there is something to tell: what was written into the conditions, or news where there is no room for any.
+    fn told(&self, written: Done, news: bool) -> Done {
+        let told_nowhere = news && self.no_conditions.load(Ordering::Relaxed);
+        if told_nowhere { Done::Changed } else { written }
     }
 
     /// Records an event about the parent, if something was done: an object at rest says nothing.

@@ -11,6 +11,10 @@ use windlass_clock::{Clock, Timestamp};
 /// So many objects are kept; of more, nothing is told.
 const MOST: usize = 10_000;
 
+const WAITING: &str = "waiting";
+const REFUSED: &str = "refused";
+const FAILING: &str = "failing";
+
 /// The objects of one controller that are not as declared.
 #[derive(Debug)]
 pub(crate) struct Book {
@@ -36,14 +40,25 @@ impl Book {
     pub(crate) fn stands(&self, key: &Key, standing: Standing<'_>, due: Option<Duration>) {
         match standing {
             Standing::Complete => self.forget(key),
-            Standing::Waiting(reason) => self.note(key, "waiting", reason.name(), reason.message(), due),
-            Standing::Refused(reason) => self.note(key, "refused", reason.name(), reason.message(), due),
+            Standing::Waiting(reason) => self.note(key, WAITING, reason.name(), reason.message(), due),
+            Standing::Refused(reason) => self.note(key, REFUSED, reason.name(), reason.message(), due),
+        }
+    }
+
+    /// Whether it would be news that an object is refused, or fails, for this reason. What is no longer kept is none.
+    pub(crate) fn is_news(&self, key: &Key, reason: &str, message: &str) -> bool {
+        let entries = self.entries.lock();
+        match entries.get(key) {
+            Some(entry) => {
+                entry.state == WAITING || (entry.reason.as_str(), entry.message.as_str()) != (reason, message)
+            }
+            None => entries.len() < MOST,
         }
     }
 
     /// A turn failed, and is tried again after so long; or not until something changes.
     pub(crate) fn fails(&self, key: &Key, label: &str, why: &str, delay: Option<Duration>) {
-        self.note(key, "failing", label, why, delay);
+        self.note(key, FAILING, label, why, delay);
     }
 
     /// Nothing is awaited any more.
@@ -126,6 +141,20 @@ mod tests {
     }
 
     #[test]
+    fn what_was_noted_is_no_news() {
+        let (clock, _driver) = Clock::driven(Timestamp::UNIX_EPOCH);
+        let book = Book::new(clock);
+        let key = Key::new("c".into(), Some("ns"), "a");
+        assert!(book.is_news(&key, "Unclear", "what?"));
+        book.stands(&key, Standing::Refused(&Reason::new("Unclear", "what?")), None);
+        assert!(!book.is_news(&key, "Unclear", "what?") && book.is_news(&key, "Unclear", "who?"));
+        book.stands(&key, Standing::Waiting(&Reason::new("Unclear", "what?")), None);
+        assert!(book.is_news(&key, "Unclear", "what?"), "it was something else meanwhile");
+        book.stands(&key, Standing::Complete, None);
+        assert!(book.is_news(&key, "Unclear", "what?"));
+    }
+
+    #[test]
     fn a_book_has_a_last_page() {
         let (clock, _driver) = Clock::driven(Timestamp::UNIX_EPOCH);
         let book = Book::new(clock);
@@ -133,5 +162,6 @@ mod tests {
             book.fails(&Key::new("c".into(), None, &number.to_string()), "E", "e", None);
         }
         assert_eq!((book.len(), book.show(3).len()), (MOST, 3));
+        assert!(!book.is_news(&Key::new("c".into(), None, "beyond"), "E", "e"), "it would be news for ever");
     }
 }

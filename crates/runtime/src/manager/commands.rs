@@ -4,6 +4,7 @@ use super::error::{Error, Result};
 use super::{Manager, program};
 use crate::act::{Schemas, chain};
 use crate::cache::Cache;
+use crate::client::Way;
 use crate::command::{self, Described, Unanswered};
 use crate::config::{self, Command};
 use crate::controller::Ground;
@@ -54,7 +55,8 @@ impl Manager {
         let cache = Cache::new(self.cluster.clone(), self.scope());
         let clock = self.clock.clone();
         let schemas = Arc::new(Schemas::new(client.clone(), clock.clone()));
-        let ground = Ground { client, cache, clock, schemas, leadership: None };
+        let way = Way::of(&client);
+        let ground = Ground { client, way, cache, clock, schemas, leadership: None };
         let place = self.controllers.iter().position(|one| one.name() == described.name);
         let Some(controller) = place.map(|place| self.controllers.swap_remove(place)) else {
             return Err(Unanswered(format!("no controller is for {kind}")).into());
@@ -107,7 +109,7 @@ impl Manager {
         let described =
             found.ok_or_else(|| Unanswered(format!("this operator is not for {kind}; it is for {kinds}")))?;
         let link = self.connection.clone().link().await?;
-        Ok((described, link.client(self.inspector.requests(), None)?))
+        Ok((described, link.client(self.inspector.requests(), None, &self.clock)?.0))
     }
 
     /// `shop/orders`, or `orders` in the namespace that was said, or in the client's.

@@ -1,6 +1,7 @@
 //! The clients of a manager: its requests are counted, and those of one that is elected are guarded.
 
 use super::error::{Error, Result};
+use crate::client::{self, Way};
 use crate::election::{Guard, Leadership};
 use crate::metrics::Requests;
 use kube::client::{Body, ClientBuilder};
@@ -8,11 +9,13 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use std::path::PathBuf;
 use tower::{BoxError, Layer};
+use windlass_clock::Clock;
 
 /// Where the clients come from.
 #[derive(Clone)]
 pub(super) enum Connection {
     Given(Client),
+    Configured(Box<Config>),
     /// This kubeconfig, or else that of the environment, or the pod that it runs in.
     Environment(Option<PathBuf>),
 }
@@ -27,6 +30,7 @@ impl Connection {
     pub(super) async fn link(self) -> Result<Link> {
         let path = match self {
             Self::Given(client) => return Ok(Link::Given(client)),
+            Self::Configured(config) => return Ok(Link::of(*config)),
             Self::Environment(path) => path,
         };
         let config = match path {
@@ -39,17 +43,25 @@ impl Connection {
                 Err(error) => Err(no_cluster(error)),
             },
         };
-        let mut config = config?;
-        // What kube sends again by itself, after seconds or minutes, nobody would ask whether we still lead. The queue
-        // tries again anyhow.
-        config.default_retry = false;
-        Ok(Link::Config(Box::new(config)))
+        Ok(Link::of(config?))
     }
 }
 
 impl Link {
-    /// A client whose requests are counted, and which starts no write while another one may lead.
-    pub(super) fn client(&self, requests: &Requests, leadership: Option<&Leadership>) -> Result<Client> {
+    fn of(mut config: Config) -> Self {
+        // What kube sends again by itself, after seconds or minutes, nobody would ask whether we still lead. The queue
+        // tries again anyhow.
+        config.default_retry = false;
+        Self::Config(Box::new(config))
+    }
+
+    /// A client whose requests are counted, and which starts no write while another one may lead; and its way by itself.
+    pub(super) fn client(
+        &self,
+        requests: &Requests,
+        leadership: Option<&Leadership>,
+        clock: &Clock,
+    ) -> Result<(Client, Way)> {
         let guard = Guard(leadership.cloned());
         match self {
             Self::Given(client) => {
@@ -59,12 +71,20 @@ impl Link {
                     async move { client.send(request).await.map_err(BoxError::from) }
                 });
                 let counted = requests.layer("given").layer(sending);
-                Ok(Client::new(guard.layer(counted), namespace))
+                let client = Client::new(guard.layer(counted), namespace);
+                Ok((client.clone(), Way::of(&client)))
             }
             Self::Config(config) => {
                 let host = config.cluster_url.authority().map_or("", |authority| authority.as_str());
+                let counting = requests.layer(host);
+                if client::goes_straight(config) {
+                    let straight = client::straight(config, clock).map_err(no_cluster)?;
+                    let service = guard.layer(counting.layer(straight));
+                    return Ok((Client::new(service.clone(), &config.default_namespace), Way::by(service)));
+                }
                 let builder = ClientBuilder::try_from((**config).clone()).map_err(no_cluster)?;
-                Ok(builder.with_layer(&requests.layer(host)).with_layer(&guard).build())
+                let client = builder.with_layer(&counting).with_layer(&guard).build();
+                Ok((client.clone(), Way::of(&client)))
             }
         }
     }

@@ -41,11 +41,11 @@ impl Manager {
         let link = self.connection.link().await?;
         let requests = inspector.requests();
         let candidate = match self.election {
-            Some(election) => Some(election.candidate(link.client(requests, None)?, clock.clone())),
+            Some(election) => Some(election.candidate(link.client(requests, None, &clock)?.0, clock.clone())),
             None => None,
         };
         let leadership = candidate.as_ref().map(Candidate::leadership);
-        let client = link.client(requests, leadership.as_ref())?;
+        let (client, way) = link.client(requests, leadership.as_ref(), &clock)?;
         let (mut watches, mut events, mut servers) = (JoinSet::new(), JoinSet::new(), JoinSet::new());
         let bound = Server::bind(self.metrics_at, self.health_at).await;
         let bound = bound.map_err(|(address, source)| Error::NotServed { address, source })?;
@@ -56,7 +56,7 @@ impl Manager {
         let cache = Cache::new(self.cluster, namespaces);
         self.caching.into_iter().for_each(|with| with(&cache));
         let schemas = Arc::new(Schemas::new(client.clone(), clock.clone()));
-        let ground = Ground { client, cache, clock, schemas, leadership };
+        let ground = Ground { client, way, cache, clock, schemas, leadership };
         let desk = Desk::new();
         let started: Vec<Arc<dyn Started>> = self
             .controllers

@@ -68,6 +68,22 @@ impl Manager {
         Self::on(Connection::Given(client), clock)
     }
 
+    /// A manager on the cluster of this config and on this clock, for a program that finds its cluster by itself. It connects
+    /// when it runs.
+    ///
+    /// ```no_run
+    /// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+    /// use windlass::{Manager, clock::Clock};
+    ///
+    /// let mut config = kube::Config::infer().await?;
+    /// config.accept_invalid_certs = false;
+    /// Manager::connecting(config, Clock::real()).run().await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn connecting(config: kube::Config, clock: Clock) -> Self {
+        Self::on(Connection::Configured(Box::new(config)), clock)
+    }
+
     /// A manager as the process was told: by flags, the environment and a file, all listed by `--help`; see
     /// [`config`](crate::config). It starts logging, and connects when it runs.
     ///

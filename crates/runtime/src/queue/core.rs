@@ -106,8 +106,9 @@ impl<K: Eq + Hash> Core<K> {
         self.queue(slot, due, priority);
     }
 
-    /// Queues `key` for after its back-off, which grows. It keeps the priority it was taken with.
-    pub(super) fn retry(&mut self, key: K, now: Moment) -> Duration {
+    /// Queues `key` for after its back-off, which grows, or later if it must wait so long at least. It keeps the priority it
+    /// was taken with.
+    pub(super) fn retry(&mut self, key: K, at_least: Duration, now: Moment) -> Duration {
         self.advance(now);
         let slot = self.slot_of(key);
         let entry = self.entry(slot);
@@ -118,7 +119,7 @@ impl<K: Eq + Hash> Core<K> {
             (None, Place::Out) => Priority::NORMAL,
             (None, _) => entry.priority,
         };
-        let delay = self.backoff.delay(failures);
+        let delay = self.backoff.delay(failures).max(at_least);
         self.queue(slot, self.now + delay, priority);
         delay
     }

@@ -158,7 +158,7 @@ proptest! {
                     model.add(name, Moment::default(), Priority::NORMAL);
                 }
                 Step::Retry { name } => {
-                    prop_assert_eq!(core.retry(name, model.now), model.retry(name));
+                    prop_assert_eq!(core.retry(name, Duration::ZERO, model.now), model.retry(name));
                 }
                 Step::Forget { name } => {
                     core.forget(&name);

@@ -94,7 +94,12 @@ impl<K: Clone + Eq + Hash + Send> Queue<K> {
     /// Queues `key` for after its back-off, which doubles each time until [`Queue::forget`], and returns how long that
     /// is. It keeps the priority it was taken with. After [`Queue::shutdown`] nothing is queued.
     pub fn retry(&self, key: K) -> Duration {
-        self.0.change(|core, now| core.retry(key, now)).unwrap_or_default()
+        self.retry_after(key, Duration::ZERO)
+    }
+
+    /// As [`Queue::retry`], and not before `at_least` has passed: as long as a server asks to be left alone.
+    pub fn retry_after(&self, key: K, at_least: Duration) -> Duration {
+        self.0.change(|core, now| core.retry(key, at_least, now)).unwrap_or_default()
     }
 
     /// Resets the back-off of `key`: it succeeded, or is gone. Until then a key that failed takes memory.

@@ -76,6 +76,8 @@ async fn retries_come_after_a_delay_that_doubles_until_forgotten() {
     }
     queue.forget(&1);
     assert_eq!(queue.retry(1), 5 * MS);
+    assert_eq!(queue.retry_after(1, 700 * MS), 700 * MS, "as the server asks");
+    assert_eq!(queue.retry_after(1, MS), 20 * MS, "no sooner than its back-off");
 }
 
 #[tokio::test]

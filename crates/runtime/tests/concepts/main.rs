@@ -14,4 +14,5 @@ mod indexed;
 mod metadata;
 mod pause;
 mod references;
+mod told;
 mod turns;

@@ -1,0 +1,20 @@
+//! `windlass node`: nodes that join a cluster, ours or any other.
+
+mod simulate;
+
+use std::process::ExitCode;
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    /// Join nodes to a cluster whose pods run in name only
+    #[command(after_help = simulate::EXAMPLES)]
+    Simulate(simulate::Options),
+}
+
+impl Command {
+    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        match self {
+            Self::Simulate(options) => simulate::run(options),
+        }
+    }
+}

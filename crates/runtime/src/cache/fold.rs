@@ -1,0 +1,255 @@
+//! Objects of one kind resemble each other: a text held as its difference from a few others of its kind.
+//!
+//! In comes a text, out come pieces: copied from the pattern (the first texts that did not resemble it yet), copied from
+//! the text itself, or said anew. A pattern only grows, so that what was folded by it before is unfolded by it later.
+
+/// What positions within a pattern and within a text are written with.
+type Place = u16;
+
+/// A pattern grows no longer than this: enough for the shapes that a kind comes in.
+const LONGEST_PATTERN: usize = 32 << 10;
+/// Longer texts are not folded, nor learnt from beyond a quarter of it: what they hold is rarely what they have in common.
+pub(super) const LONGEST_TEXT: usize = 32 << 10;
+const LONGEST_LESSON: usize = LONGEST_TEXT / 4;
+/// What is folded to more than a part in so many is not like the pattern.
+const ALIKE: usize = 4;
+/// A shorter piece is said anew: to say where it is takes as long.
+const SHORTEST_COPY: usize = 6;
+const TABLE: usize = 1 << 12;
+
+const ANEW: usize = 0;
+const FROM_PATTERN: usize = 1;
+const FROM_TEXT: usize = 2;
+
+/// What texts are folded by.
+pub(super) struct Pattern {
+    text: Vec<u8>,
+    /// By hash, where in the pattern such a piece begins, plus one.
+    places: Vec<Place>,
+    /// The same for the text that is being folded.
+    own_places: Vec<Place>,
+}
+
+impl Default for Pattern {
+    fn default() -> Self {
+        Self { text: Vec::new(), places: vec![0; TABLE * 4], own_places: vec![0; TABLE] }
+    }
+}
+
+impl std::fmt::Debug for Pattern {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Pattern of {} bytes", self.text.len())
+    }
+}
+
+impl Pattern {
+    /// Folds a text, and learns from one that is like nothing before. `None` for one that is too long.
+    pub(super) fn fold(&mut self, text: &[u8]) -> Option<Box<[u8]>> {
+        if text.len() > LONGEST_TEXT {
+            return None;
+        }
+        let folded = self.difference(text);
+        if folded.len() * ALIKE > text.len() && self.learn(text) {
+            return Some(self.difference(text).into());
+        }
+        Some(folded.into())
+    }
+
+    /// The text that was folded; `None` for what this pattern never folded.
+    pub(super) fn unfold(&self, folded: &[u8]) -> Option<Vec<u8>> {
+        let mut text = Vec::with_capacity(folded.len() * ALIKE);
+        let mut rest = folded;
+        while !rest.is_empty() {
+            let said = take_number(&mut rest)?;
+            let (how, length) = (said & 3, said >> 2);
+            if length > LONGEST_TEXT - text.len().min(LONGEST_TEXT) {
+                return None;
+            }
+            if how == ANEW {
+                text.extend_from_slice(rest.get(..length)?);
+                rest = &rest[length..];
+                continue;
+            }
+            let (place, after) = rest.split_first_chunk::<{ size_of::<Place>() }>()?;
+            rest = after;
+            let start = usize::from(Place::from_le_bytes(*place));
+            match how {
+                FROM_PATTERN => text.extend_from_slice(self.text.get(start..start + length)?),
+                FROM_TEXT if start < text.len() => {
+                    // It may reach into what it writes itself: then it repeats.
+                    let (mut from, end) = (start, text.len() + length);
+                    while text.len() < end {
+                        let piece = (end - text.len()).min(text.len() - from);
+                        text.extend_from_within(from..from + piece);
+                        from += piece;
+                    }
+                }
+                _ => return None,
+            }
+        }
+        Some(text)
+    }
+
+    fn learn(&mut self, text: &[u8]) -> bool {
+        let room = LONGEST_PATTERN - self.text.len();
+        let lesson = &text[..text.len().min(LONGEST_LESSON)];
+        if lesson.len() > room {
+            return false;
+        }
+        let start = self.text.len();
+        self.text.extend_from_slice(lesson);
+        self.text.shrink_to_fit();
+        for at in start..self.text.len() {
+            if let Some(hash) = hash(&self.text[at..]) {
+                let slot = slot(hash, self.places.len());
+                self.places[slot] = at as Place + 1;
+            }
+        }
+        true
+    }
+
+    fn difference(&mut self, text: &[u8]) -> Vec<u8> {
+        self.own_places.fill(0);
+        let mut out = Vec::with_capacity(text.len() / 2);
+        let (mut at, mut said) = (0, 0);
+        while let Some(hash) = text.get(at..).and_then(hash) {
+            let place = |place: Place| usize::from(place).checked_sub(1);
+            let in_pattern = place(self.places[slot(hash, self.places.len())]);
+            let own = slot(hash, self.own_places.len());
+            let in_text = place(std::mem::replace(&mut self.own_places[own], at as Place + 1));
+            let rest = &text[at..];
+            let from_pattern =
+                in_pattern.map(|start| (common(&self.text[start..], rest), FROM_PATTERN, start));
+            let from_text = in_text.map(|start| (common(&text[start..], rest), FROM_TEXT, start));
+            match from_pattern.into_iter().chain(from_text).max_by_key(|(length, ..)| *length) {
+                Some((length, how, start)) if length >= SHORTEST_COPY => {
+                    say_anew(&mut out, &text[said..at]);
+                    put_number(&mut out, length << 2 | how);
+                    out.extend_from_slice(&(start as Place).to_le_bytes());
+                    at += length;
+                    said = at;
+                }
+                _ => at += 1,
+            }
+        }
+        say_anew(&mut out, &text[said..]);
+        out
+    }
+}
+
+fn say_anew(out: &mut Vec<u8>, piece: &[u8]) {
+    if !piece.is_empty() {
+        put_number(out, piece.len() << 2 | ANEW);
+        out.extend_from_slice(piece);
+    }
+}
+
+/// Seven bits at a time, the lowest first.
+fn put_number(out: &mut Vec<u8>, mut number: usize) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+fn take_number(rest: &mut &[u8]) -> Option<usize> {
+    let mut number = 0usize;
+    for shift in [0, 7, 14, 21] {
+        let (byte, after) = rest.split_first()?;
+        *rest = after;
+        number |= usize::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+/// Of the first bytes of a text, as many as the shortest copy has.
+fn hash(text: &[u8]) -> Option<u32> {
+    let bytes = u64::from_le_bytes(*text.first_chunk()?) << 16;
+    Some((bytes.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as u32)
+}
+
+/// Tables have a power of two of slots.
+fn slot(hash: u32, slots: usize) -> usize {
+    (hash >> (32 - slots.trailing_zeros())) as usize
+}
+
+fn common(one: &[u8], other: &[u8]) -> usize {
+    let mut length = 0;
+    for (a, b) in one.chunks_exact(8).zip(other.chunks_exact(8)) {
+        if a != b {
+            break;
+        }
+        length += 8;
+    }
+    length + one[length..].iter().zip(&other[length..]).take_while(|(a, b)| a == b).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn greeting(number: usize) -> String {
+        format!(
+            r#"{{"apiVersion":"example.com/v1","kind":"Greeting","metadata":{{"name":"greeting-{number}","uid":"{:032x}"}},"spec":{{"text":"hello"}}}}"#,
+            number.wrapping_mul(0x1234_5678_9abc_def1)
+        )
+    }
+
+    #[test]
+    fn what_resembles_others_takes_a_fraction_and_comes_back_as_it_was() {
+        let mut pattern = Pattern::default();
+        for number in 0..1000 {
+            let text = greeting(number);
+            let folded = pattern.fold(text.as_bytes()).unwrap();
+            assert!(folded.len() * 3 < text.len(), "{number}: {} of {}", folded.len(), text.len());
+            assert_eq!(pattern.unfold(&folded).unwrap(), text.as_bytes());
+        }
+        assert!(pattern.text.len() < 1000, "one of them was enough: {}", pattern.text.len());
+    }
+
+    #[test]
+    fn what_was_folded_first_is_unfolded_after_the_pattern_grew_and_the_pattern_is_bounded() {
+        let mut pattern = Pattern::default();
+        let unlike = |seed: u64| -> Vec<u8> {
+            let mut state = seed;
+            std::iter::repeat_with(|| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (state >> 56) as u8
+            })
+            .take(1500)
+            .collect()
+        };
+        let folded: Vec<_> = (0..100).map(|seed| pattern.fold(&unlike(seed)).unwrap()).collect();
+        for (seed, folded) in folded.iter().enumerate() {
+            assert_eq!(pattern.unfold(folded).unwrap(), unlike(seed as u64));
+        }
+        assert!(pattern.text.len() <= LONGEST_PATTERN);
+        assert!(pattern.fold(&vec![b'x'; LONGEST_TEXT]).unwrap().len() < 32);
+        assert_eq!(pattern.fold(&vec![b'x'; LONGEST_TEXT + 1]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_folded_comes_back(
+            texts in prop::collection::vec(prop::collection::vec(prop::sample::select(b"abc".to_vec()), 0..300), 1..8),
+        ) {
+            let mut pattern = Pattern::default();
+            let folded: Vec<_> = texts.iter().map(|text| pattern.fold(text).unwrap()).collect();
+            for (text, folded) in texts.iter().zip(folded) {
+                prop_assert_eq!(&pattern.unfold(&folded).unwrap(), text);
+            }
+        }
+
+        #[test]
+        fn nonsense_is_no_panic(folded in prop::collection::vec(any::<u8>(), 0..40)) {
+            let mut pattern = Pattern::default();
+            pattern.fold(greeting(1).as_bytes());
+            let _ = pattern.unfold(&folded);
+        }
+    }
+}
