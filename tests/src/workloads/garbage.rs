@@ -157,7 +157,7 @@ async fn unknown_kind(target: Target) -> anyhow::Result<()> {
     let cluster = whole_cluster(&target).await?;
     let never = json!({ "apiVersion": "nobody.example.com/v1", "kind": "Knows", "name": "it", "uid": "3b1f6f8e-0000-4000-8000-000000000001" });
     let a = map(&cluster, "a", &[]).await?;
-    cluster.create(owned_by("child", &[never.clone()])).await?;
+    cluster.create(owned_by("child", std::slice::from_ref(&never))).await?;
     cluster.create(owned_by("of-two", &[never, reference(&a, true)])).await?;
     delete(&cluster, "a", PropagationPolicy::Background).await?;
     a_while(&cluster).await;
@@ -278,7 +278,7 @@ async fn new_kind(target: Target) -> anyhow::Result<()> {
     // Named in another version than the one that is preferred.
     let reference =
         json!({ "apiVersion": format!("{group}/v1beta1"), "kind": "Widget", "name": "owner", "uid": uid });
-    cluster.create(owned_by("child", &[reference.clone()])).await?;
+    cluster.create(owned_by("child", std::slice::from_ref(&reference))).await?;
     let mut widget = make("small");
     widget.metadata.owner_references = Some(vec![serde_json::from_value(reference)?]);
     widgets.create(&Default::default(), &widget).await?;
