@@ -86,6 +86,10 @@ impl Home {
 }
 
 /// Where temporary folders are.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "nothing is made there but by tempfile; this is where others are looked for"
+)]
 fn above_temporary() -> PathBuf {
     match std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from) {
         Some(above) if above.is_dir() => above,
