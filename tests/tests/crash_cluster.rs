@@ -5,6 +5,7 @@ use anyhow::ensure;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Service};
+use k8s_openapi::api::storage::v1::StorageClass;
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -37,7 +38,7 @@ where
     F: Future<Output = anyhow::Result<()>> + Send + 'static,
 {
     let report = Campaign::new(controllers, life)
-        .faults([Fault::Break(Break::KillAfter), Fault::Break(Break::LoseAnswer)])
+        .faults(faults())
         .on(|| async { Ok(TestCluster::without_controllers()) })
         .run()
         .await?;
@@ -91,6 +92,8 @@ async fn stateful_set(cluster: TestCluster) -> anyhow::Result<()> {
         "persistentVolumeClaimRetentionPolicy": { "whenDeleted": "Delete", "whenScaled": "Retain" },
     } });
     let settled = |replicas: i32| json!({ "status": { "replicas": replicas, "updatedReplicas": replicas, "readyReplicas": replicas } });
+    // Claims that are made before it is there name no class.
+    cluster.eventually::<StorageClass>("standard").is_there().await?;
     cluster.create(object::<StatefulSet>("db", spec)).await?;
     cluster.eventually::<StatefulSet>("db").has(settled(2)).await?;
     let changed = json!({ "spec": { "replicas": 1, "template": template("db", "db:2") } });
@@ -140,4 +143,12 @@ async fn namespace(cluster: TestCluster) -> anyhow::Result<()> {
     cluster.delete::<Namespace>("shop").await?;
     cluster.eventually::<Namespace>("shop").is_gone().await?;
     Ok(())
+}
+
+/// Two of them tell most; `WINDLASS_EVERY_FAULT` asks for all, which takes minutes.
+fn faults() -> Vec<Fault> {
+    match std::env::var_os("WINDLASS_EVERY_FAULT") {
+        Some(_) => Fault::ALL.to_vec(),
+        None => vec![Fault::Break(Break::KillAfter), Fault::Break(Break::LoseAnswer)],
+    }
 }

@@ -1,6 +1,7 @@
 //! The state of the world in comparable form. What is taken out, and nothing else: identities, versions and times; what
 //! Secrets hold becomes "generated", and so does the end of generated names; what the API gives a Service, and the addresses of
-//! pods, "allocated"; owners are named instead of numbered; the test's namespace is named alike.
+//! pods, "allocated"; who updated which fields is left out, and who applied them is not; owners are named instead of numbered;
+//! the test's namespace is named alike.
 
 use super::place::Place;
 use crate::TestCluster;
@@ -124,6 +125,7 @@ const ALLOCATED: [&str; 8] = [
 ];
 
 const OWNER_KEY: &str = "k:{\"uid\":";
+const ADDRESS_KEY: &str = "k:{\"ip\":";
 
 fn walk(value: &mut Value, key: &str, names: &Names<'_>) {
     match value {
@@ -136,15 +138,21 @@ fn walk(value: &mut Value, key: &str, names: &Names<'_>) {
                     *given = json!("{allocated}");
                 }
             }
-            // A field set names an owner by its uid.
-            if let Some(owner) = fields.keys().find(|name| name.starts_with(OWNER_KEY)).cloned()
-                && let Some(field) = fields.remove(&owner)
-            {
-                fields.insert("k:{owner}".into(), field);
+            // A field set names an owner by its uid, and an address by itself.
+            for (key, stands) in [(OWNER_KEY, "k:{owner}"), (ADDRESS_KEY, "k:{address}")] {
+                if let Some(name) = fields.keys().find(|name| name.starts_with(key)).cloned()
+                    && let Some(field) = fields.remove(&name)
+                {
+                    fields.insert(stands.into(), field);
+                }
             }
             fields.iter_mut().for_each(|(name, field)| walk(field, name, names));
         }
         Value::Array(items) => {
+            if key == "managedFields" {
+                // What is applied goes by who holds it; what is updated leaves entries that tell of the way, not of the end.
+                items.retain(|entry| entry["operation"] == "Apply");
+            }
             items.iter_mut().for_each(|item| walk(item, key, names));
             if matches!(key, "managedFields" | "ownerReferences" | "endpoints") {
                 items.sort_by_key(ToString::to_string);
@@ -153,8 +161,35 @@ fn walk(value: &mut Value, key: &str, names: &Names<'_>) {
         Value::String(text) if text == names.here && names.here != "default" => *text = HERE.to_owned(),
         Value::String(text) if names.generated.contains_key(text) => text.clone_from(&names.generated[text]),
         Value::String(text) if is_time(text) => *text = "{time}".to_owned(),
+        Value::String(text) if text.starts_with(TOKEN_VOLUME) => {
+            *text = format!("{TOKEN_VOLUME}{{generated}}");
+        }
+        Value::String(text) => *text = without_uids(text),
         _ => {}
     }
+}
+
+/// What the API calls the volume of a pod's token.
+const TOKEN_VOLUME: &str = "kube-api-access-";
+
+/// A text in which `{uid}` stands for every UID: names and labels are made of them.
+fn without_uids(text: &str) -> String {
+    /// `8-4-4-4-12` hexadecimal digits.
+    const DASHES: [usize; 4] = [8, 13, 18, 23];
+    const LENGTH: usize = 36;
+    let is_uid = |part: &[u8]| {
+        part.iter().enumerate().all(|(at, byte)| match DASHES.contains(&at) {
+            true => *byte == b'-',
+            false => byte.is_ascii_hexdigit(),
+        })
+    };
+    let (mut rest, mut clean) = (text, String::new());
+    while let Some(at) = rest.as_bytes().windows(LENGTH).position(is_uid) {
+        clean.push_str(&rest[..at]);
+        clean.push_str("{uid}");
+        rest = &rest[at + LENGTH..];
+    }
+    clean + rest
 }
 
 /// `2026-01-01T00:00:00Z`, with or without fractions.
@@ -166,6 +201,14 @@ fn is_time(text: &str) -> bool {
 mod tests {
     use super::*;
     use crate::objects::{Building, Data, config_map, secret};
+
+    #[test]
+    fn uids_are_taken_out_of_names() {
+        let uid = "8deef2f0-1d67-4ab8-9340-9742f603a2df";
+        assert_eq!(without_uids(&format!("pvc-{uid}/{uid}.")), "pvc-{uid}/{uid}.");
+        assert_eq!(without_uids("8deef2f0-1d67-4ab8-9340"), "8deef2f0-1d67-4ab8-9340");
+        assert_eq!(without_uids("größe"), "größe");
+    }
 
     #[tokio::test]
     async fn two_clusters_with_the_same_objects_are_in_the_same_state() {
