@@ -32,6 +32,20 @@ pub(crate) const OPERATOR: &str = "operator";
 /// # Ok(())
 /// # }
 /// ```
+///
+/// Whatever is declared is made, on a simulated node:
+///
+/// ```
+/// use k8s_openapi::api::apps::v1::Deployment;
+/// use windlass_testing::{TestCluster, deployment};
+/// # #[tokio::main]
+/// # async fn main() -> anyhow::Result<()> {
+/// let cluster = TestCluster::start();
+/// cluster.create(deployment("web", "nginx")).await?;
+/// cluster.eventually::<Deployment>("web").has_condition("Available", true).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct TestCluster {
     api: Option<windlass_apiserver::Api>,

@@ -1,5 +1,5 @@
-//! The state of the world in comparable form. What is taken out, and nothing else: identities, versions and times; what
-//! Secrets hold becomes "generated", and so does the end of generated names; what the API gives a Service, and the addresses of
+//! The state of the world in comparable form. What is taken out, and nothing else: identities, versions, generations and times;
+//! what Secrets hold becomes "generated", and so does the end of generated names; what the API gives a Service, and the addresses of
 //! pods, "allocated"; who updated which fields is left out, and who applied them is not; owners are named instead of numbered;
 //! the test's namespace is named alike.
 
@@ -103,12 +103,36 @@ fn generated(object: &Value) -> Option<(String, String)> {
 }
 
 fn normalise(object: &mut Value, names: &Names<'_>) {
+    // How often it was changed tells of the way, too; whether its status is about the last change tells of the end.
+    if let Some(generation) = object.pointer("/metadata/generation").and_then(Value::as_i64) {
+        object["metadata"]["generation"] = json!(GENERATION);
+        observe(object, generation);
+    }
     walk(object, "", names);
     // Secrets in a list do not say that they are; nothing else has both.
     if object.get("type").is_some()
         && let Some(data) = object.get_mut("data").and_then(Value::as_object_mut)
     {
         data.values_mut().for_each(|value| *value = json!("generated"));
+    }
+}
+
+/// Stands for an object's generation.
+const GENERATION: &str = "{generation}";
+
+/// Lets whatever observed this generation say so without its number.
+fn observe(value: &mut Value, generation: i64) {
+    match value {
+        Value::Object(fields) => {
+            if let Some(observed) =
+                fields.get_mut("observedGeneration").filter(|seen| **seen == json!(generation))
+            {
+                *observed = json!(GENERATION);
+            }
+            fields.values_mut().for_each(|field| observe(field, generation));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| observe(item, generation)),
+        _ => {}
     }
 }
 
