@@ -1,14 +1,13 @@
 //! Making and ending many pods in one turn: concurrently, but never more at once than the API should bear, and with a slow start,
 //! so that what cannot work is tried a few times and not a thousand times.
 
+use crate::slow_start::{self, AT_ONCE};
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use windlass::act::Deletion;
 use windlass::{Object, Reason, Turn, TurnError};
-
-/// So many requests are under way at once.
-const AT_ONCE: usize = 16;
 
 /// The first error of many, and what people hear of it.
 #[derive(Debug)]
@@ -21,41 +20,35 @@ pub(crate) struct Failed {
     pub(crate) error: TurnError,
 }
 
-/// Makes so many pods, the first `make(0)`, and tells of each. Each round is twice the last; one in which something fails is
-/// the last. Whether any was made; in a namespace that goes, none is, and it is no error.
+/// Makes so many pods, the first `make(0)`, with a slow start, and tells of each. Whether any was made; in a namespace that goes,
+/// none is, and it is no error.
 pub(crate) async fn create<K: Object>(
     turn: &Turn<K>,
     count: usize,
     make: impl Fn(usize) -> Pod,
 ) -> Result<bool, Failed> {
-    let (mut begun, mut round, mut made) = (0, 1, false);
-    let mut failed = None;
-    while begun < count && failed.is_none() {
-        let end = count.min(begun + round);
-        let mut results = futures::stream::iter(begun..end)
-            .map(|index| {
-                let pod = make(index);
-                async move { turn.create(&pod).await }
-            })
-            .buffer_unordered(AT_ONCE);
-        while let Some(result) = results.next().await {
-            match result {
-                Ok(pod) => {
-                    made = true;
-                    let name = pod.metadata.name.unwrap_or_default();
-                    turn.event(Reason::new("SuccessfulCreate", format!("Created pod: {name}")));
+    let any = AtomicBool::new(false);
+    let create = |index| {
+        let (pod, any) = (make(index), &any);
+        async move {
+            let made = turn.create(&pod).await.inspect_err(|error| {
+                if !namespace_goes(error) {
+                    let said = format!("Error creating: {}", message(error));
+                    turn.warning(Reason::new("FailedCreate", said));
                 }
-                Err(error) if namespace_goes(&error) => return Ok(made),
-                Err(error) => {
-                    let message = message(&error);
-                    turn.warning(Reason::new("FailedCreate", format!("Error creating: {message}")));
-                    failed.get_or_insert(Failed { reason: "FailedCreate", message, error });
-                }
-            }
+            })?;
+            any.store(true, Ordering::Relaxed);
+            let name = made.metadata.name.unwrap_or_default();
+            turn.event(Reason::new("SuccessfulCreate", format!("Created pod: {name}")));
+            Ok(())
         }
-        (begun, round) = (end, round * 2);
+    };
+    match slow_start::each(0..count, create).await {
+        Err(error) if !namespace_goes(&error) => {
+            Err(Failed { reason: "FailedCreate", message: message(&error), error })
+        }
+        _ => Ok(any.into_inner()),
     }
-    failed.map_or(Ok(made), Err)
 }
 
 /// Ends these pods and tells of each. Whether any was ended.

@@ -6,7 +6,7 @@ use std::future::Future;
 use windlass::TurnError;
 
 /// So many at once, at most.
-const AT_ONCE: usize = 16;
+pub(crate) const AT_ONCE: usize = 16;
 /// The largest batch.
 const LARGEST: usize = 512;
 
