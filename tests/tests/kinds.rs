@@ -4,6 +4,8 @@
 //! `WINDLASS_KIND` runs those whose title contains it, and shows both objects whole.
 
 use anyhow::{Context, ensure};
+use k8s_openapi::api::core::v1::Endpoints;
+use kube::Api;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -18,6 +20,7 @@ use windlass_tests::from_the_start;
 use windlass_tests::full::{self, Step};
 use windlass_tests::grounds::Embedded;
 use windlass_tests::minimal::{self, Minimal};
+use windlass_tests::waiting::until;
 
 /// Kinds that do not come back equal yet; each is explained in docs/parity.md.
 const UNEQUAL: &[&str] = &[];
@@ -47,6 +50,10 @@ fn main() -> ExitCode {
 async fn from_the_start(target: Target) -> anyhow::Result<()> {
     let embedded = Embedded::in_process();
     let ours = from_the_start::all(&Server::new("embedded", embedded.client())).await?;
+    // The reference makes this one last, a while after it is ready.
+    let endpoints: Api<Endpoints> = Api::default_namespaced(target.client());
+    until("the API has its endpoints", || async { Ok(endpoints.get_opt("kubernetes").await?.is_some()) })
+        .await?;
     let theirs = from_the_start::all(&Server::new("reference", target.client())).await?;
     let mut differences = Vec::new();
     for name in ours.keys().chain(theirs.keys()).collect::<BTreeSet<_>>() {

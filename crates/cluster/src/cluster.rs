@@ -2,7 +2,8 @@
 
 use crate::node::{Options, Simulated};
 use crate::{Settings, controllers, scheduler};
-use kube::Client;
+use k8s_openapi::api::core::v1::{Node, ServiceAccount};
+use kube::{Api as KubeApi, Client};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,9 +20,13 @@ const SCHEDULER: &str = "system:kube-scheduler";
 /// How long a node that could not join waits before it tries again.
 const JOIN_AGAIN: Duration = Duration::from_secs(1);
 
+/// So long a cluster may take to settle: only one that cannot takes it.
+const SETTLED_WITHIN: Duration = Duration::from_secs(30);
+
 /// The controllers, the scheduler and the simulated nodes of a cluster at work on an embedded API. Dropping it ends them where
 /// they are.
 pub struct Cluster {
+    nodes: usize,
     stop: Arc<Notify>,
     /// The scheduler and the nodes: what they are at can be cut off at any time.
     others: Mutex<JoinSet<()>>,
@@ -56,7 +61,30 @@ impl Cluster {
             let client = client(api, &format!("system:node:{name}"));
             others.spawn(keep_node(client, api.clock().clone(), Options::named(name)));
         }
-        Self { stop, others: Mutex::new(others), task: Mutex::new(task) }
+        Self { nodes: settings.simulated_nodes, stop, others: Mutex::new(others), task: Mutex::new(task) }
+    }
+
+    /// Waits until pods can be made and can run: there is an account for them, and every node is ready.
+    ///
+    /// # Errors
+    /// [`SettleError`] says what the API says, or that it took too long.
+    pub async fn settled(&self, api: &Api) -> Result<(), SettleError> {
+        let client = client(api, CONTROLLERS);
+        let wall = Clock::real();
+        let deadline = wall.moment() + SETTLED_WITHIN;
+        let accounts: KubeApi<ServiceAccount> = KubeApi::default_namespaced(client.clone());
+        let nodes: KubeApi<Node> = KubeApi::all(client);
+        loop {
+            let ready =
+                nodes.list(&Default::default()).await?.items.iter().filter(|node| is_ready(node)).count();
+            if ready >= self.nodes && accounts.get_opt("default").await?.is_some() {
+                return Ok(());
+            }
+            if wall.moment() > deadline {
+                return Err(SettleError::Late { ready, nodes: self.nodes });
+            }
+            wall.sleep(Duration::from_millis(1)).await;
+        }
     }
 
     /// Lets them finish what they are at, and waits until nothing of them runs.
@@ -87,6 +115,27 @@ impl std::fmt::Debug for Cluster {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Cluster").finish_non_exhaustive()
     }
+}
+
+/// A cluster did not settle.
+#[derive(Debug, thiserror::Error)]
+pub enum SettleError {
+    /// The API refused.
+    #[error("cannot look at nodes and accounts")]
+    Api(#[from] kube::Error),
+    /// It took too long.
+    #[error("{ready} of {nodes} nodes are ready, or pods have no account, after {SETTLED_WITHIN:?}")]
+    Late {
+        /// So many nodes were ready.
+        ready: usize,
+        /// So many there should be.
+        nodes: usize,
+    },
+}
+
+fn is_ready(node: &Node) -> bool {
+    let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 /// Joins a node, and keeps it.

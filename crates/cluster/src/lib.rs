@@ -36,7 +36,7 @@ mod time;
 mod volumes;
 mod wire;
 
-pub use cluster::Cluster;
+pub use cluster::{Cluster, SettleError};
 pub use time::Time;
 
 use windlass::Manager;

@@ -95,8 +95,7 @@ impl TestCluster {
     /// # #[tokio::main]
     /// # async fn main() -> anyhow::Result<()> {
     /// let cluster = TestCluster::without_controllers();
-    /// cluster.create(pod("p", "nginx")).await?;
-    /// cluster.eventually::<k8s_openapi::api::core::v1::Pod>("p").has_condition("Ready", true).await?;
+    /// cluster.eventually::<k8s_openapi::api::core::v1::Node>("node-1").has_condition("Ready", true).await?;
     /// # Ok(())
     /// # }
     /// ```
@@ -222,6 +221,11 @@ impl TestCluster {
     #[must_use]
     pub fn in_namespace(&self, namespace: &str) -> Self {
         Self { namespace: namespace.into(), ..self.clone() }
+    }
+
+    /// Whether its controllers run here.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.whole.is_some()
     }
 
     /// The same cluster with another client.

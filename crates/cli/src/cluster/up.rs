@@ -108,6 +108,9 @@ async fn up(options: &Options, arguments: Vec<String>, begun: Moment) -> anyhow:
         true => None,
         false => Some(start_cluster(options, &api, &credentials)),
     };
+    if let Some(cluster) = &cluster {
+        time.flow(cluster.settled(&api)).await.context("the cluster does not settle")?;
+    }
     kubeconfig.point_at(&server, &credentials)?;
     let record = Record {
         pid: nix::unistd::getpid().as_raw(),
