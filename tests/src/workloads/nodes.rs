@@ -238,7 +238,8 @@ async fn goes_where_it_may(target: Target) -> anyhow::Result<()> {
         .has_condition_because("PodScheduled", "Unschedulable")
         .await?;
     let said = serde_json::to_string(&waiting.status)?;
-    ensure!(said.contains("2 node(s) had untolerated taint(s)"), "{said}");
+    // On the reference there may be nodes of other tests.
+    ensure!(said.contains(" node(s) had untolerated taint(s)"), "{said}");
     own.leave().await
 }
 
