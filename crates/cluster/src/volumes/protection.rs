@@ -2,8 +2,10 @@
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{Api, ListParams};
 use serde_json::json;
 use std::sync::Arc;
+use std::time::Duration;
 use windlass::cache::Index;
 use windlass::{Controller, Manager, Next, Object, Relation, Turn, TurnError};
 
@@ -39,13 +41,33 @@ async fn claim(
     claim: Arc<PersistentVolumeClaim>,
     turn: Turn<PersistentVolumeClaim>,
 ) -> Result<Next, TurnError> {
+    let name = turn.key().name();
     let pods = turn.seen().list::<Pod>().map_err(TurnError::terminal)?;
-    // One without a node does not use it yet, and never will.
-    let used = |pod: &Arc<Pod>| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
-    if !pods.iter().any(used) {
-        let_go(&turn, &*claim, CLAIM).await?;
+    if pods.iter().any(|pod| uses(pod, name)) {
+        return Ok(Next::on_change());
     }
-    Ok(Next::on_change())
+    // The cache of pods may be behind that of claims, and what is let go is lost: the API itself is asked.
+    let namespace = turn.key().namespace().unwrap_or_default();
+    let live: Api<Pod> = Api::namespaced(turn.hand().client().clone(), namespace);
+    let live = live.list(&ListParams::default()).await.map_err(TurnError::custom)?;
+    if !live.items.iter().any(|pod| uses(pod, name)) {
+        let_go(&turn, &*claim, CLAIM).await?;
+        return Ok(Next::on_change());
+    }
+    Ok(Next::after_at_most(LOOK_AGAIN))
+}
+
+/// How soon a claim is looked at again whose pod only the API knows of.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// Whether a pod uses the claim of this name. One without a node does not use it yet, and never will.
+fn uses(pod: &Pod, claim: &str) -> bool {
+    pod.spec.as_ref().is_some_and(|spec| {
+        spec.node_name.is_some()
+            && spec.volumes.iter().flatten().any(|volume| {
+                volume.persistent_volume_claim.as_ref().is_some_and(|named| named.claim_name == claim)
+            })
+    })
 }
 
 async fn volume(volume: Arc<PersistentVolume>, turn: Turn<PersistentVolume>) -> Result<Next, TurnError> {
