@@ -1,6 +1,6 @@
 //! A cluster that runs: the controllers, the scheduler and simulated nodes at work on an embedded API.
 
-use crate::node::{Options, Simulated};
+use crate::node::{Options, Simulated, is_ready};
 use crate::{Settings, controllers, scheduler};
 use k8s_openapi::api::core::v1::{Node, ServiceAccount};
 use kube::{Api as KubeApi, Client};
@@ -53,9 +53,8 @@ impl Cluster {
             })
         });
         let mut others = JoinSet::new();
-        if settings.simulated_nodes > 0 {
-            others.spawn(scheduler::run(client(api, SCHEDULER), api.clock().clone()));
-        }
+        // Without nodes, too: others may join.
+        others.spawn(scheduler::run(client(api, SCHEDULER), api.clock().clone()));
         for number in 1..=settings.simulated_nodes {
             let name = format!("node-{number}");
             let client = client(api, &format!("system:node:{name}"));
@@ -131,11 +130,6 @@ pub enum SettleError {
         /// So many there should be.
         nodes: usize,
     },
-}
-
-fn is_ready(node: &Node) -> bool {
-    let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 /// Joins a node, and keeps it.

@@ -46,7 +46,7 @@ use windlass::Manager;
 pub struct Settings {
     /// The certificate of the authority that signed the API's, in PEM: every namespace has it in `kube-root-ca.crt`.
     pub root_ca: Option<String>,
-    /// How many simulated nodes the cluster has. Without any, it has no scheduler either.
+    /// How many simulated nodes the cluster has.
     pub simulated_nodes: usize,
     /// Leaves the controllers out: whoever tests them runs them otherwise.
     pub without_controllers: bool,

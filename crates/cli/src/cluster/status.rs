@@ -10,6 +10,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 use windlass_clock::Clock;
+use windlass_cluster::node::is_ready;
 
 /// So long a cluster may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -87,10 +88,7 @@ async fn count(found: &Found) -> anyhow::Result<(usize, usize, usize, usize)> {
     let client = kube::Client::try_from(kube::Config::from_custom_kubeconfig(file, &ours).await?)?;
     let nodes = Api::<Node>::all(client.clone()).list(&ListParams::default()).await?.items;
     let pods = Api::<Pod>::all(client).list(&ListParams::default()).await?.items;
-    let ready = nodes.iter().filter(|node| {
-        let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
-        conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
-    });
+    let ready = nodes.iter().filter(|node| is_ready(node));
     let running = pods
         .iter()
         .filter(|pod| pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running"));

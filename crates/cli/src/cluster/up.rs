@@ -104,14 +104,21 @@ async fn up(options: &Options, arguments: Vec<String>, begun: Moment) -> anyhow:
     let credentials = api.credentials()?.clone();
     let serving = api.serve_tls(listener).context("cannot serve")?;
     let server = format!("https://{}", serving.address());
-    let cluster = match options.api_only {
-        true => None,
-        false => Some(start_cluster(options, &api, &credentials)),
-    };
-    if let Some(cluster) = &cluster {
-        time.flow(cluster.settled(&api)).await.context("the cluster does not settle")?;
-    }
     kubeconfig.point_at(&server, &credentials)?;
+    let cluster = (!options.api_only).then(|| start_cluster(options, &api, &credentials));
+    if let Some(cluster) = &cluster {
+        let settled = tokio::select! {
+            settled = time.flow(cluster.settled(&api)) => settled.context("the cluster does not settle").map(|()| true),
+            () = signals.next() => Ok(false),
+        };
+        if !matches!(settled, Ok(true)) {
+            // Nothing was promised yet, so nothing is finished, and nothing stays.
+            kubeconfig.forget(&server)?;
+        }
+        if !settled? {
+            return Ok(ExitCode::from(INTERRUPTED));
+        }
+    }
     let record = Record {
         pid: nix::unistd::getpid().as_raw(),
         server: server.clone(),

@@ -64,6 +64,12 @@ impl std::fmt::Debug for Simulated {
     }
 }
 
+/// Whether a node says that pods can run on it.
+pub fn is_ready(node: &Node) -> bool {
+    let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+}
+
 /// A node could not join.
 #[derive(Debug, thiserror::Error)]
 #[error("node {name} cannot join the cluster")]
