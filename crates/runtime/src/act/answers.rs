@@ -1,7 +1,7 @@
 //! What the server answers, and the doubt until it does.
 
 use super::Hand;
-use crate::cache::{Stamp, members};
+use crate::cache::{Stamp, members, value_of};
 use crate::key::Key;
 use crate::kind::Kind;
 use bytes::Bytes;
@@ -78,18 +78,11 @@ impl Answer {
 /// The stamp of an object that is not being deleted, at a glance: as nearly all that are answered. `None` where it takes a
 /// closer look.
 fn living(text: &[u8]) -> Option<Stamp> {
-    let (mut kind, mut stamp) = (None, None);
-    for (name, value) in members(text, 0) {
-        match &text[name] {
-            b"\"kind\"" => kind = Some(&text[value]).filter(|kind| *kind != b"\"Status\""),
-            b"\"metadata\"" => stamp = Some(stamp_in(text, value.start)?),
-            _ => continue,
-        }
-        if kind.is_some() && stamp.is_some() {
-            return stamp;
-        }
+    let kind = value_of(text, 0, "kind")?;
+    if text[kind..].starts_with(b"\"Status\"") {
+        return None;
     }
-    None
+    stamp_in(text, value_of(text, 0, "metadata")?)
 }
 
 /// The stamp in the metadata that begin at `metadata`, unless they say that the object is being deleted.

@@ -21,8 +21,8 @@ struct Glance<'a> {
     answer: &'a [u8],
 }
 
-/// The members of an object in an answer: their names, and where their values begin.
-type Fields<'a> = Vec<(Cow<'a, str>, usize)>;
+/// The members of an object in an answer: their names as they are written, and where their values begin.
+type Fields<'a> = Vec<(&'a [u8], usize)>;
 
 impl<'a> Glance<'a> {
     fn at_object(&self, intent: &Value, manager: &str, door: Door) -> Option<bool> {
@@ -33,11 +33,11 @@ impl<'a> Glance<'a> {
         let wanted = intent.as_object()?;
         let wanted_meta = wanted.get("metadata")?.as_object()?;
         let meta_says = wanted_meta.keys().filter(|field| !naming(field)).count();
-        let named =
+        let unsaid =
             |field: &str| matches!(field, "apiVersion" | "kind") || (field == "metadata" && meta_says == 0);
-        let mut left = wanted.keys().filter(|field| !named(field)).count();
+        let mut left = wanted.keys().filter(|field| !unsaid(field)).count();
         for (part, below) in self.parts(owned) {
-            let field = part.strip_prefix("f:")?;
+            let field = named(part)?;
             left = left.checked_sub(1)?;
             if field != "metadata" {
                 if !self.same(wanted.get(field)?, value(&fields, field)?, below, 1)? {
@@ -47,7 +47,7 @@ impl<'a> Glance<'a> {
             }
             let mut left = meta_says;
             for (part, below) in self.parts(below) {
-                let field = part.strip_prefix("f:").filter(|field| !naming(field))?;
+                let field = named(part).filter(|field| !naming(field))?;
                 left = left.checked_sub(1)?;
                 if !self.same(wanted_meta.get(field)?, value(&meta, field)?, below, 2)? {
                     return Some(false);
@@ -81,14 +81,14 @@ impl<'a> Glance<'a> {
         }
         let mut parts = self.parts(owned).peekable();
         if parts.peek().is_none() {
-            return self.is(wanted, there);
+            return Some(self.is(wanted, there));
         }
         match wanted {
             Value::Object(wanted) => {
                 let fields = self.fields(there);
                 let mut left = wanted.len();
                 for (part, below) in parts {
-                    let field = part.strip_prefix("f:")?;
+                    let field = named(part)?;
                     left = left.checked_sub(1)?;
                     if !self.same(wanted.get(field)?, value(&fields, field)?, below, depth + 1)? {
                         return Some(false);
@@ -105,17 +105,17 @@ impl<'a> Glance<'a> {
         &self,
         wanted: &[Value],
         there: usize,
-        parts: impl Iterator<Item = (Cow<'a, str>, usize)>,
+        parts: impl Iterator<Item = (&'a [u8], usize)>,
         depth: usize,
     ) -> Option<bool> {
         let mut places = Vec::with_capacity(wanted.len());
         for (part, below) in parts {
+            let part: String = serde_json::from_slice(&[b"\"", part, b"\""].concat()).ok()?;
             let keys: Map<String, Value> = serde_json::from_str(part.strip_prefix("k:")?).ok()?;
             let fits = |item: &usize| {
                 let fields = self.fields(*item);
-                keys.iter().all(|(key, wanted)| {
-                    value(&fields, key).and_then(|there| self.is(wanted, there)).unwrap_or_default()
-                })
+                keys.iter()
+                    .all(|(key, wanted)| value(&fields, key).is_some_and(|there| self.is(wanted, there)))
             };
             let (at, item) = self.items(there).enumerate().find(|(_, item)| fits(item))?;
             let wanted_at = position(wanted, &part)?;
@@ -129,10 +129,16 @@ impl<'a> Glance<'a> {
     }
 
     /// Whether just this value begins there.
-    fn is(&self, wanted: &Value, there: usize) -> Option<bool> {
+    fn is(&self, wanted: &Value, there: usize) -> bool {
         match wanted {
-            Value::String(wanted) => Some(self.is_text(wanted, there)),
-            _ => Some(self.read::<Value>(there)? == *wanted),
+            Value::String(wanted) => self.is_text(wanted, there),
+            Value::Object(wanted) if self.answer.get(there) == Some(&b'{') => {
+                let fields = self.fields(there);
+                let is_there =
+                    |name: &str, wanted| value(&fields, name).is_some_and(|at| self.is(wanted, at));
+                fields.len() == wanted.len() && wanted.iter().all(|(name, wanted)| is_there(name, wanted))
+            }
+            _ => self.read::<Value>(there).is_some_and(|there| there == *wanted),
         }
     }
 
@@ -152,25 +158,19 @@ impl<'a> Glance<'a> {
     }
 
     fn fields(&self, object: usize) -> Fields<'a> {
-        self.members(object).collect()
+        let mut fields = Vec::with_capacity(8);
+        fields.extend(self.members(object));
+        fields
     }
 
-    /// The parts of a set of fields, and where what is below each begins.
-    fn parts(&self, owned: usize) -> impl Iterator<Item = (Cow<'a, str>, usize)> {
-        self.members(owned).filter(|(name, _)| name != ".")
+    /// The parts of a set of fields, as they are written, and where what is below each begins.
+    fn parts(&self, owned: usize) -> impl Iterator<Item = (&'a [u8], usize)> {
+        self.members(owned).filter(|(name, _)| *name != b".")
     }
 
-    fn members(&self, object: usize) -> impl Iterator<Item = (Cow<'a, str>, usize)> {
+    fn members(&self, object: usize) -> impl Iterator<Item = (&'a [u8], usize)> {
         let answer = self.answer;
-        members(answer, object).map(move |(name, value)| {
-            let plain = Some(&answer[name.start + 1..name.end - 1]).filter(|name| !name.contains(&b'\\'));
-            let name = match plain.and_then(|plain| std::str::from_utf8(plain).ok()) {
-                Some(plain) => Cow::Borrowed(plain),
-                // What cannot be read has a name that nothing fits.
-                None => Cow::Owned(serde_json::from_slice(&answer[name]).unwrap_or_default()),
-            };
-            (name, value.start)
-        })
+        members(answer, object).map(move |(name, value)| (&answer[name.start + 1..name.end - 1], value.start))
     }
 
     /// The items of an array, where they begin in the answer.
@@ -180,9 +180,16 @@ impl<'a> Glance<'a> {
     }
 }
 
-/// Where the value of a field begins.
+/// The field that a part of a set is; none if its name is written with escapes.
+fn named(part: &[u8]) -> Option<&str> {
+    let field = part.strip_prefix(b"f:").filter(|field| !field.contains(&b'\\'))?;
+    std::str::from_utf8(field).ok()
+}
+
+/// Where the value of a field begins; one whose name is written with escapes is not found.
 fn value(fields: &Fields<'_>, name: &str) -> Option<usize> {
-    fields.iter().find(|(field, _)| field == name).map(|(_, value)| *value)
+    let found = fields.iter().find(|(field, _)| *field == name.as_bytes());
+    found.filter(|(field, _)| !field.contains(&b'\\')).map(|(_, value)| *value)
 }
 
 #[cfg(test)]
