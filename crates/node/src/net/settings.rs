@@ -38,6 +38,11 @@ impl Settings {
         self.folder.join("socket")
     }
 
+    /// Where the network process asks the node for connections on the host's side.
+    pub(crate) fn host_socket(&self) -> PathBuf {
+        self.folder.join("host")
+    }
+
     /// The bridge's address: the pods' way to everything else.
     pub fn gateway(&self) -> Ipv4Addr {
         self.pods.at(1).unwrap_or(self.pods.first())

@@ -16,6 +16,7 @@ const POD_LINK: &str = "eth0";
 #[derive(Debug)]
 pub(super) struct Links {
     netlink: Netlink,
+    loopback: u32,
     bridge: u32,
     prefix: u8,
     gateway: Ipv4Addr,
@@ -38,7 +39,7 @@ impl Links {
         fs::write("/proc/sys/net/ipv4/ip_forward", "1")?;
         // Names are answered at port 53, and Services at any.
         fs::write("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0")?;
-        Ok(Self { netlink, bridge, prefix, gateway })
+        Ok(Self { netlink, loopback, bridge, prefix, gateway })
     }
 
     /// Puts one end of a new pair into the pod's namespace. One that was there before is replaced.
@@ -47,6 +48,11 @@ impl Links {
         let inside = Inside { name: POD_LINK, hardware: hardware(address), namespace };
         self.netlink.add_pair(&name(address), self.bridge, &inside)?;
         Ok(Joined { link: POD_LINK.into(), address, prefix: self.prefix, gateway: self.gateway })
+    }
+
+    /// Makes one address this namespace's own.
+    pub(super) fn own(&mut self, address: Ipv4Addr) -> io::Result<()> {
+        self.netlink.add_local_range(address, 32, self.loopback)
     }
 
     /// Removes the pod's pair, if it is there: it is gone when its namespace is.
