@@ -12,3 +12,13 @@ pub mod logs;
 pub mod net;
 pub mod server;
 pub mod shim;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// Runs the hidden subcommand that these arguments name, if they name one; they begin after the program's own name. A program that
+/// runs pods calls it first of all, before it has a second thread: namespaces cannot be entered by one thread of several.
+pub fn hidden(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
+    let subcommand = arguments.into_iter().next()?;
+    shim::hidden(&subcommand)
+}
