@@ -42,6 +42,6 @@ pub use discovery::VERSION as KUBERNETES_VERSION;
 pub use flow::authenticate::Identity;
 pub use pieces::Pieces;
 pub use resource::Resource;
-pub use serve::Serving;
+pub use serve::{Serving, Subject, subject_of};
 pub use service::ApiService;
 pub use status::Status;

@@ -8,6 +8,7 @@
 //! - one **shim** per pod, process 1 of the pod's own namespaces: it starts, reaps and signals containers and writes their logs.
 //!   It outlives the node, and ending it ends everything in the pod.
 
+mod fds;
 pub mod logs;
 pub mod net;
 pub mod server;
@@ -16,9 +17,16 @@ pub mod shim;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Runs the hidden subcommand that these arguments name, if they name one; they begin after the program's own name. A program that
-/// runs pods calls it first of all, before it has a second thread: namespaces cannot be entered by one thread of several.
-pub fn hidden(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
-    let subcommand = arguments.into_iter().next()?;
-    shim::hidden(&subcommand)
+/// Runs the hidden subcommand that these arguments (without the program's name) ask for, if they ask for one. A program that hosts a
+/// node calls this first of all, before it has a second thread:
+/// namespaces cannot be entered by one thread of several.
+pub fn hidden(arguments: &[OsString]) -> Option<ExitCode> {
+    let (subcommand, arguments) = arguments.split_first()?;
+    match subcommand.to_str()? {
+        "pod-network" => Some(net::main(arguments)),
+        "pod-shim" => Some(shim::launch()),
+        "pod-shim-inside" => Some(shim::serve()),
+        "pod-container" => Some(shim::enter()),
+        _ => None,
+    }
 }
