@@ -8,7 +8,21 @@
 //! - one **shim** per pod, process 1 of the pod's own namespaces: it starts, reaps and signals containers and writes their logs.
 //!   It outlives the node, and ending it ends everything in the pod.
 
+mod fds;
 pub mod logs;
 pub mod net;
 pub mod server;
 pub mod shim;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// Runs the hidden subcommand that these arguments (without the program's name) ask for, if they ask for one. A program that hosts a
+/// node calls this first of all, before it has a second thread.
+pub fn hidden(arguments: &[OsString]) -> Option<ExitCode> {
+    let (subcommand, arguments) = arguments.split_first()?;
+    match subcommand.to_str()? {
+        "pod-network" => Some(net::main(arguments)),
+        _ => None,
+    }
+}
