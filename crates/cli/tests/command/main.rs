@@ -5,6 +5,8 @@
 mod cluster_up;
 mod crowds;
 mod floods;
+mod killed;
+mod leftovers;
 mod lifecycle;
 mod node_simulate;
 mod process;
