@@ -11,18 +11,29 @@
 mod fds;
 pub mod logs;
 pub mod net;
+mod node;
+mod pods;
+mod probes;
+mod quantity;
 pub mod server;
 pub mod shim;
+mod volumes;
+
+pub use node::{JoinError, Node, Options};
+pub use pods::identity::ImageUser;
+pub use pods::image::{Image, Images, Root as ImageRoot};
+pub use pods::programs::Programs;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Runs the hidden subcommand that these arguments (without the program's name) ask for, if they ask for one. A program that hosts a
-/// node calls this first of all, before it has a second thread.
-pub fn hidden(arguments: &[OsString]) -> Option<ExitCode> {
-    let (subcommand, arguments) = arguments.split_first()?;
-    match subcommand.to_str()? {
-        "pod-network" => Some(net::main(arguments)),
-        _ => None,
+/// Runs the hidden subcommand that these arguments name, if they name one; they begin after the program's own name. A program that
+/// runs pods calls it first of all, before it has a second thread: namespaces cannot be entered by one thread of several.
+pub fn hidden(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
+    let mut arguments = arguments.into_iter();
+    let subcommand = arguments.next()?;
+    if subcommand == "pod-network" {
+        return Some(net::main(&arguments.collect::<Vec<_>>()));
     }
+    shim::hidden(&subcommand)
 }
