@@ -19,7 +19,7 @@ pub mod server;
 pub mod shim;
 mod volumes;
 
-pub use node::{JoinError, Node, Options};
+pub use node::{JoinError, Node, Options, end_processes};
 pub use pods::identity::ImageUser;
 pub use pods::image::{Image, Images, Root as ImageRoot};
 pub use pods::programs::Programs;

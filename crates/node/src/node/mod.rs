@@ -1,5 +1,6 @@
 //! The process node: an API client that registers as a Node, keeps its Lease, and runs the pods that are given to it.
 
+mod backend;
 mod machine;
 mod network;
 mod register;
@@ -8,7 +9,9 @@ use crate::net::{NetError, Network, Settings};
 use crate::pods::identity::Runner;
 use crate::pods::image::Images;
 use crate::pods::site::Site;
-use crate::shim::Program;
+use crate::server::{self, ApiGuard, KeyAndCertificate, Serving};
+use crate::shim::{Program, Shim};
+use backend::Asked;
 use k8s_openapi::api::core::v1::{Node as ApiNode, Pod, Service, Taint};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Client;
@@ -18,6 +21,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use windlass::Recorder;
 use windlass::cache::{Cache, Namespaces, Opened, Scope};
@@ -45,6 +49,9 @@ pub struct Options {
     pub labels: BTreeMap<String, String>,
     /// Taints from the start.
     pub taints: Vec<Taint>,
+    /// The certificates of the authority whose clients may ask it for logs and the like, as PEM; empty where tokens alone are
+    /// believed.
+    pub client_ca: String,
     /// What images are.
     pub images: Arc<dyn Images>,
 }
@@ -64,6 +71,9 @@ pub enum JoinError {
     /// Its network cannot be made.
     #[error("node {0} has no network")]
     Network(String, #[source] NetError),
+    /// Nobody could ask it for logs.
+    #[error("node {0} cannot serve")]
+    Serve(String, #[source] std::io::Error),
     /// Its folder cannot be made.
     #[error("node {0} has no folder")]
     Folder(String, #[source] std::io::Error),
@@ -76,6 +86,7 @@ pub struct Node {
     client: Client,
     site: Arc<Site>,
     tasks: JoinSet<()>,
+    serving: Option<Serving>,
 }
 
 impl std::fmt::Debug for Node {
@@ -97,11 +108,14 @@ impl Node {
         let name = options.name.clone();
         make_root(&options.root).map_err(|error| JoinError::Folder(name.clone(), error))?;
         let failed = |error| JoinError::Api(options.name.clone(), error);
+        let listener = TcpListener::bind((ADDRESS, 0)).await;
+        let listener = listener.map_err(|error| JoinError::Serve(name.clone(), error))?;
+        let port = listener.local_addr().map_err(|error| JoinError::Serve(name.clone(), error))?.port();
         let capacity = machine::capacity(&options.root);
         let saying = Saying {
             name: name.clone(),
             address: ADDRESS.to_owned(),
-            port: None,
+            port: Some(port),
             labels: options.labels,
             taints: options.taints,
             capacity: capacity.clone(),
@@ -143,10 +157,12 @@ impl Node {
         if let Some(api) = options.api {
             tasks.spawn(network::serve_host(network, clock.clone(), api));
         }
+        let serving = serve(listener, &site, options.client_ca);
+        let serving = serving.map_err(|error| JoinError::Serve(name.clone(), error))?;
         tasks.spawn(crate::pods::keep(site.clone()));
         cache.start(&client, &clock, &mut tasks);
         tasks.spawn(keep_alive(client.clone(), clock, own, heartbeat, cache));
-        Ok(Self { name, client, site, tasks })
+        Ok(Self { name, client, site, tasks, serving: Some(serving) })
     }
 
     /// Its name.
@@ -159,7 +175,7 @@ impl Node {
     /// # Errors
     /// When the API does not let its Node go.
     pub async fn leave(mut self) -> Result<(), kube::Error> {
-        self.tasks.shutdown().await;
+        self.fall_silent().await;
         crate::pods::end_all(&self.site).await;
         let nodes = Api::<ApiNode>::all(self.client.clone());
         match nodes.delete(&self.name, &DeleteParams::default()).await {
@@ -168,6 +184,48 @@ impl Node {
             Err(error) => Err(error),
         }
     }
+}
+
+impl Node {
+    /// Ends its work and all its processes, as a machine that is switched off. What its pods wrote stays, and those that are to
+    /// run again do so with the next node of its name and folder.
+    pub async fn switch_off(mut self) {
+        self.fall_silent().await;
+        end_processes(&self.site.root).await;
+    }
+
+    async fn fall_silent(&mut self) {
+        if let Some(serving) = self.serving.take() {
+            serving.stop().await;
+        }
+        self.tasks.shutdown().await;
+    }
+}
+
+/// Ends all processes of the node that had this folder, whatever became of the node itself.
+pub async fn end_processes(root: &std::path::Path) {
+    let pods = std::fs::read_dir(root.join("pods")).into_iter().flatten().flatten();
+    for pod in pods {
+        if let Some(shim) = Shim::find(&pod.path()).await
+            && let Err(error) = shim.end().await
+        {
+            tracing::warn!("what is left of a pod does not end: {error}");
+        }
+    }
+    if let Some(network) = Network::find(&root.join("network")).await
+        && let Err(error) = network.end().await
+    {
+        tracing::warn!("the node's network does not end: {error}");
+    }
+}
+
+/// Serves whoever may ask about the node's pods.
+fn serve(listener: TcpListener, site: &Arc<Site>, client_ca: String) -> std::io::Result<Serving> {
+    let identity = KeyAndCertificate::self_signed(&site.node, &[ADDRESS.to_owned(), "localhost".to_owned()])?;
+    let guard = Arc::new(ApiGuard::new(site.client.clone(), site.node.clone()));
+    let config = server::Config { identity, client_ca, guard, clock: site.clock.clone() };
+    let asked = Asked { site: site.clone(), since: site.clock.now(), used: Default::default() };
+    server::serve(listener, config, Arc::new(asked))
 }
 
 /// The node's folder, which is nobody else's: Secrets are in it.

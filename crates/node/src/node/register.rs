@@ -124,6 +124,7 @@ fn node(saying: &Saying, pods: Range, version: &str, now: Timestamp) -> Node {
         daemon_endpoints: saying.port.map(|port| NodeDaemonEndpoints {
             kubelet_endpoint: Some(DaemonEndpoint { port: i32::from(port) }),
         }),
+        declared_features: Some(vec![crate::server::WEBSOCKETS.to_owned()]),
         node_info: Some(machine::info(version)),
         conditions: Some(conditions(None, now)),
         ..NodeStatus::default()

@@ -368,10 +368,8 @@ impl Worker {
             let states = shim.states().await.ok();
             if let Err(error) = shim.end().await {
                 tracing::warn!(pod = %self.key, "the pod's processes do not end: {error}");
-                let again = super::backoff::later(self.now(), FAULT);
                 self.tell_pod(pod, true, "FailedKillPod", format!("error killing pod: {error}"));
                 self.site.clock.sleep(Duration::from_secs(1)).await;
-                let _ = again;
                 return;
             }
             if let Some(states) = states {

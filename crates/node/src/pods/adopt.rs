@@ -40,6 +40,9 @@ pub(super) async fn adopt(worker: &mut Worker, pod: &Pod) {
     } else {
         left
     };
+    if states.iter().any(|state| matches!(state.phase, Phase::Running { .. })) {
+        worker.tell_of_loss(pod);
+    }
     worker.note(pod, dead(states, now));
 }
 

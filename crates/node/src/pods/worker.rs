@@ -353,11 +353,12 @@ impl Worker {
         for run in self.known.runs.values_mut() {
             run.states = adopt::dead(std::mem::take(&mut run.states), now);
         }
-        self.site.recorder.tell(
-            pod,
-            false,
-            Reason::new("SandboxChanged", "Pod sandbox changed, it will be killed and re-created."),
-        );
+        self.tell_of_loss(pod);
+    }
+
+    pub(super) fn tell_of_loss(&self, pod: &Pod) {
+        let message = "Pod sandbox changed, it will be killed and re-created.";
+        self.site.recorder.tell(pod, false, Reason::new("SandboxChanged", message));
     }
 
     pub(super) fn run_of(&mut self, name: &str) -> &mut Run {

@@ -101,33 +101,52 @@ impl Summary {
         let mut text = String::new();
         let node = &self.node;
         let pods = || self.pods.iter();
-        let containers = || pods().flat_map(|pod| pod.containers.iter().map(move |container| (pod, container)));
-        let of_pod = |pod: &PodStats| {
-            format!("namespace={:?},pod={:?}", pod.pod_ref.namespace, pod.pod_ref.name)
-        };
+        let containers =
+            || pods().flat_map(|pod| pod.containers.iter().map(move |container| (pod, container)));
+        let of_pod =
+            |pod: &PodStats| format!("namespace={:?},pod={:?}", pod.pod_ref.namespace, pod.pod_ref.name);
         let of_container = |pod: &PodStats, container: &ContainerStats| {
             format!("container={:?},{}", container.name, of_pod(pod))
         };
-        family(&mut text, CONTAINER_CPU, containers().map(|(pod, container)| {
-            (of_container(pod, container), seconds(container.cpu.usage_core_nano_seconds), Some(container.cpu.time))
-        }));
-        family(&mut text, CONTAINER_MEMORY, containers().map(|(pod, container)| {
-            let memory = container.memory;
-            (of_container(pod, container), memory.working_set_bytes.to_string(), Some(memory.time))
-        }));
-        family(&mut text, CONTAINER_START, containers().map(|(pod, container)| {
-            (of_container(pod, container), started(container.start_time), None)
-        }));
+        family(
+            &mut text,
+            CONTAINER_CPU,
+            containers().map(|(pod, container)| {
+                (
+                    of_container(pod, container),
+                    seconds(container.cpu.usage_core_nano_seconds),
+                    Some(container.cpu.time),
+                )
+            }),
+        );
+        family(
+            &mut text,
+            CONTAINER_MEMORY,
+            containers().map(|(pod, container)| {
+                let memory = container.memory;
+                (of_container(pod, container), memory.working_set_bytes.to_string(), Some(memory.time))
+            }),
+        );
+        family(
+            &mut text,
+            CONTAINER_START,
+            containers()
+                .map(|(pod, container)| (of_container(pod, container), started(container.start_time), None)),
+        );
         let cpu = (String::new(), seconds(node.cpu.usage_core_nano_seconds), Some(node.cpu.time));
         family(&mut text, NODE_CPU, [cpu].into_iter());
         let memory = (String::new(), node.memory.working_set_bytes.to_string(), Some(node.memory.time));
         family(&mut text, NODE_MEMORY, [memory].into_iter());
-        family(&mut text, POD_CPU, pods().map(|pod| {
-            (of_pod(pod), seconds(pod.cpu.usage_core_nano_seconds), Some(pod.cpu.time))
-        }));
-        family(&mut text, POD_MEMORY, pods().map(|pod| {
-            (of_pod(pod), pod.memory.working_set_bytes.to_string(), Some(pod.memory.time))
-        }));
+        family(
+            &mut text,
+            POD_CPU,
+            pods().map(|pod| (of_pod(pod), seconds(pod.cpu.usage_core_nano_seconds), Some(pod.cpu.time))),
+        );
+        family(
+            &mut text,
+            POD_MEMORY,
+            pods().map(|pod| (of_pod(pod), pod.memory.working_set_bytes.to_string(), Some(pod.memory.time))),
+        );
         family(&mut text, SCRAPE_ERROR, [(String::new(), "0".to_owned(), None)].into_iter());
         text
     }
@@ -151,8 +170,11 @@ const NODE_MEMORY: Family = ("node_memory_working_set_bytes", "Working set of th
 const POD_CPU: Family =
     ("pod_cpu_usage_seconds_total", "Time of processors that the pod has used, in core-seconds", "counter");
 const POD_MEMORY: Family = ("pod_memory_working_set_bytes", "Working set of the pod, in bytes", "gauge");
-const SCRAPE_ERROR: Family =
-    ("resource_scrape_error", "1 if there was an error while the figures were collected, 0 otherwise", "gauge");
+const SCRAPE_ERROR: Family = (
+    "resource_scrape_error",
+    "1 if there was an error while the figures were collected, 0 otherwise",
+    "gauge",
+);
 
 fn family(
     text: &mut String,
@@ -188,7 +210,10 @@ mod tests {
         let container = ContainerStats { name: "web".into(), start_time: time, cpu, memory };
         let pod_ref = PodName { name: "a".into(), namespace: "n".into(), uid: "u".into() };
         let pod = PodStats { pod_ref, start_time: time, containers: vec![container], cpu, memory };
-        Summary { node: NodeStats { node_name: "one".into(), start_time: time, cpu, memory }, pods: vec![pod] }
+        Summary {
+            node: NodeStats { node_name: "one".into(), start_time: time, cpu, memory },
+            pods: vec![pod],
+        }
     }
 
     #[test]

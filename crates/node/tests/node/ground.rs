@@ -1,7 +1,7 @@
 //! A cluster with one process node, and what tests ask of it.
 
 use anyhow::{Context, bail};
-use futures::future::BoxFuture;
+use futures::future::LocalBoxFuture;
 use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use kube::{Client, ResourceExt};
@@ -11,13 +11,13 @@ use std::time::Duration;
 use windlass_apiserver::{Config, Identity};
 use windlass_clock::Clock;
 use windlass_cluster::{Cluster, Settings};
-use windlass_node::shim::Program;
+use windlass_node::shim::{Exec, Program, Shim};
 use windlass_node::{Node, Options, Programs};
 
 /// So long anything may take on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
-pub(crate) type Test = fn(&Ground) -> BoxFuture<'_, anyhow::Result<()>>;
+pub(crate) type Test = fn(&Ground) -> LocalBoxFuture<'_, anyhow::Result<()>>;
 
 /// A cluster with one process node.
 pub(crate) struct Ground {
@@ -49,7 +49,7 @@ impl Ground {
         self.folder.path().join("node")
     }
 
-    async fn join(&self) -> anyhow::Result<()> {
+    pub(crate) async fn join(&self) -> anyhow::Result<()> {
         let options = Options {
             name: "process-1".to_owned(),
             root: self.root(),
@@ -57,6 +57,7 @@ impl Ground {
             api: None,
             labels: Default::default(),
             taints: Vec::new(),
+            client_ca: self.api.credentials()?.ca_certificate().to_owned(),
             images: std::sync::Arc::new(Programs),
         };
         let node = Node::join(self.client.clone(), Clock::real(), options).await?;
@@ -64,10 +65,35 @@ impl Ground {
         Ok(())
     }
 
-    /// The node falls silent, and another takes its place.
-    pub(crate) async fn restart_node(&self) -> anyhow::Result<()> {
+    /// The node falls silent.
+    pub(crate) fn stop_node(&self) {
         drop(self.node.lock().take());
-        self.join().await
+    }
+
+    /// Waits until something holds.
+    pub(crate) async fn eventually(
+        &self,
+        what: &str,
+        holds: impl AsyncFn() -> anyhow::Result<bool>,
+    ) -> anyhow::Result<()> {
+        let clock = Clock::real();
+        let due = clock.moment() + LIMIT;
+        while !holds().await? {
+            anyhow::ensure!(clock.moment() < due, "in vain: {what}");
+            clock.sleep(Duration::from_millis(20)).await;
+        }
+        Ok(())
+    }
+
+    /// Runs a script in a container.
+    pub(crate) async fn exec(&self, pod: &str, container: &str, script: &str) -> anyhow::Result<()> {
+        let uid = self.pods().get(pod).await?.uid().context("it has a UID")?;
+        let shim = Shim::find(&self.root().join("pods").join(uid)).await.context("it has a shim")?;
+        let command = ["sh", "-c", script].map(str::to_owned).to_vec();
+        let running = shim.exec(container, Exec { command, ..Exec::default() }).await?;
+        let code = running.control.wait().await?;
+        anyhow::ensure!(code == 0, "{script:?} ended with {code}");
+        Ok(())
     }
 
     pub(crate) async fn end(self) -> anyhow::Result<()> {

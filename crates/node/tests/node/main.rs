@@ -2,15 +2,19 @@
 
 mod ground;
 mod lives;
+mod places;
 
+use futures::FutureExt;
 use libtest_mimic::{Arguments, Failed, Trial};
+use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     if let Some(code) = windlass_node::hidden(std::env::args_os().skip(1)) {
         return code;
     }
-    let trials = lives::ALL.iter().map(|(name, test)| Trial::test(*name, || run(*test))).collect();
+    let trials =
+        lives::ALL.iter().chain(places::ALL).map(|(name, test)| Trial::test(*name, || run(*test))).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
@@ -19,9 +23,10 @@ fn run(test: ground::Test) -> Result<(), Failed> {
     runtime
         .block_on(async {
             let ground = ground::Ground::start().await?;
-            let outcome = test(&ground).await;
+            // A test that panics leaves nothing running either.
+            let outcome = AssertUnwindSafe(test(&ground)).catch_unwind().await;
             let ended = ground.end().await;
-            outcome.and(ended)
+            outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic)).and(ended)
         })
         .map_err(|error| format!("{error:?}").into())
 }
