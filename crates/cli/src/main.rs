@@ -48,6 +48,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    // What a node starts is this very program; it enters namespaces, which only one with a single thread can.
+    if let Some(code) = windlass_node::hidden(std::env::args_os().skip(1)) {
+        return code;
+    }
     let begun = Clock::real().moment();
     let asked = Windlass::parse();
     listen_to_log_variable();

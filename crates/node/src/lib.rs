@@ -11,19 +11,28 @@
 mod fds;
 pub mod logs;
 pub mod net;
+mod node;
+mod pods;
+mod probes;
+mod quantity;
 pub mod server;
 pub mod shim;
+mod volumes;
+
+pub use node::{JoinError, Node, Options, end_processes};
+pub use pods::identity::ImageUser;
+pub use pods::image::{Image, Images, Root as ImageRoot};
+pub use pods::programs::Programs;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Runs the hidden subcommand that these arguments (without the program's name) ask for, if they ask for one. A program that hosts a
-/// node calls this first of all, before it has a second thread:
-/// namespaces cannot be entered by one thread of several.
-pub fn hidden(arguments: &[OsString]) -> Option<ExitCode> {
-    let (subcommand, arguments) = arguments.split_first()?;
-    match subcommand.to_str()? {
-        "pod-network" => Some(net::main(arguments)),
+/// Runs the hidden subcommand that these arguments (without the program's name) ask for, if they ask for one. A
+/// program that hosts a node calls this first of all, before it has a second thread: namespaces cannot be entered by one thread of several.
+pub fn hidden(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
+    let mut arguments = arguments.into_iter();
+    match arguments.next()?.to_str()? {
+        "pod-network" => Some(net::main(&arguments.collect::<Vec<_>>())),
         "pod-shim" => Some(shim::launch()),
         "pod-shim-inside" => Some(shim::serve()),
         "pod-container" => Some(shim::enter()),

@@ -79,6 +79,7 @@ impl Home {
         for folder in temporary_folders().into_iter().filter(|folder| *folder != self.folder) {
             let Ok(lock) = File::open(folder.join(LOCK)) else { continue };
             if lock.try_lock().is_ok() {
+                super::processes::end_left(&folder);
                 let _ = fs::remove_dir_all(folder);
             }
         }

@@ -7,6 +7,7 @@ mod down;
 mod home;
 mod kubeconfig;
 mod nodes;
+mod processes;
 mod record;
 mod reset;
 mod show;

@@ -5,6 +5,7 @@ use super::detach;
 use super::home::Home;
 use super::kubeconfig::Kubeconfig;
 use super::nodes::Nodes;
+use super::processes;
 use super::record::Record;
 use crate::limits;
 use anyhow::{Context, bail};
@@ -31,6 +32,8 @@ Examples:
       the same cluster again, however it ended last time
   windlass cluster up --port 6443 --kubeconfig ~/.kube/config
       adds the context `windlass` to your own kubeconfig while it runs
+  windlass cluster up --nodes process=1
+      pods are real programs of this machine: memcached, busybox, redis and so on
 
 Set WINDLASS_LOG=debug to see more.";
 
@@ -40,7 +43,8 @@ pub(crate) struct Options {
     #[arg(long)]
     api_only: bool,
 
-    /// The nodes it has, such as simulate=3: three whose pods run in name only
+    /// The nodes it has, such as simulate=3: three whose pods run in name only; or process=1: one whose pods are processes of
+    /// this machine
     #[arg(long, value_name = "SORT=NUMBER", default_value = "simulate=1", conflicts_with = "api_only")]
     nodes: Nodes,
 
@@ -106,6 +110,7 @@ async fn up(options: &Options, arguments: Vec<String>, begun: Moment) -> anyhow:
     let server = format!("https://{}", serving.address());
     kubeconfig.point_at(&server, &credentials)?;
     let cluster = (!options.api_only).then(|| start_cluster(options, &api, &credentials));
+    let mut processes = Vec::new();
     if let Some(cluster) = &cluster {
         let settled = tokio::select! {
             settled = time.flow(cluster.settled(&api)) => settled.context("the cluster does not settle").map(|()| true),
@@ -117,6 +122,15 @@ async fn up(options: &Options, arguments: Vec<String>, begun: Moment) -> anyhow:
         }
         if !settled? {
             return Ok(ExitCode::from(INTERRUPTED));
+        }
+        let joined =
+            processes::join(options.nodes.process, &api, &credentials, home.folder(), serving.address());
+        match time.flow(joined).await {
+            Ok(joined) => processes = joined,
+            Err(error) => {
+                kubeconfig.forget(&server)?;
+                return Err(error);
+            }
         }
     }
     let record = Record {
@@ -142,6 +156,7 @@ async fn up(options: &Options, arguments: Vec<String>, begun: Moment) -> anyhow:
     }
     time.flow(signals.next()).await;
     Record::remove(home.folder());
+    time.flow(processes::end(processes, options.data_dir.is_some())).await;
     let code = time.flow(stop(cluster, serving, &api, &mut signals)).await;
     // A cluster that can come back keeps its own kubeconfig, beside its data. The user's file is left as it was.
     if options.data_dir.is_none() || !kubeconfig.is_in(home.folder()) {

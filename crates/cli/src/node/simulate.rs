@@ -1,8 +1,7 @@
 //! `windlass node simulate`: joins simulated nodes to a cluster until it is told to end, and takes them away again.
 
+use super::connect;
 use anyhow::{Context, bail};
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
@@ -58,7 +57,7 @@ pub(crate) struct Options {
     stages: Option<PathBuf>,
 }
 
-fn pair(text: &str) -> anyhow::Result<(String, String)> {
+pub(super) fn pair(text: &str) -> anyhow::Result<(String, String)> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => bail!("{text:?} has no name and value; it is written as name=value"),
@@ -85,7 +84,7 @@ fn read(path: &Path) -> anyhow::Result<Vec<Stage>> {
 async fn simulate(options: &Options, stages: Vec<Stage>) -> anyhow::Result<ExitCode> {
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for Ctrl-C")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
-    let client = connect(options).await?;
+    let (client, _) = connect::to(&options.kubeconfig, options.context.as_deref()).await?;
     let mut nodes = Vec::new();
     for number in 1..=options.count {
         let name =
@@ -118,18 +117,6 @@ async fn simulate(options: &Options, stages: Vec<Stage>) -> anyhow::Result<ExitC
         _ = interrupt.recv() => Ok(ExitCode::FAILURE),
         _ = terminate.recv() => Ok(ExitCode::FAILURE),
     }
-}
-
-async fn connect(options: &Options) -> anyhow::Result<Client> {
-    let path = &options.kubeconfig;
-    let kubeconfig = Kubeconfig::read_from(path).with_context(|| format!("cannot use {}", path.display()))?;
-    let chosen = KubeConfigOptions { context: options.context.clone(), ..KubeConfigOptions::default() };
-    let config = Config::from_custom_kubeconfig(kubeconfig, &chosen).await;
-    let config = config.with_context(|| format!("cannot use {}", path.display()))?;
-    let server = config.cluster_url.to_string();
-    let client = Client::try_from(config).with_context(|| format!("cannot connect to {server}"))?;
-    client.apiserver_version().await.with_context(|| format!("no Kubernetes answers at {server}"))?;
-    Ok(client)
 }
 
 /// Takes all nodes away, and says which could not be.

@@ -17,6 +17,18 @@ pub struct Sandbox {
     pub user_namespace_of: Option<i32>,
     /// Its network; none for a pod on the host's network.
     pub network: Option<Attachment>,
+    /// Volumes that are memory.
+    #[serde(default)]
+    pub memory: Vec<Memory>,
+}
+
+/// A volume that is memory: mounted over a folder of the host, and seen only in the pod.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memory {
+    /// The folder.
+    pub path: PathBuf,
+    /// How many bytes it may hold; none for half of the machine's memory.
+    pub limit: Option<u64>,
 }
 
 /// How a pod is joined to the node's network. The shim makes a network namespace, and asks the network process over its socket

@@ -39,6 +39,7 @@ impl Ground {
             hostname: "lighthouse".into(),
             user_namespace_of: None,
             network: None,
+            memory: Vec::new(),
         }
     }
 

@@ -23,7 +23,7 @@ const AGAIN: &str = "WINDLASS_TEST_AS_NOBODY";
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
-    if let Some(code) = windlass_node::hidden(&arguments) {
+    if let Some(code) = windlass_node::hidden(arguments.clone()) {
         return code;
     }
     let mut trials = [life::tests(), faults::tests(), view::tests(), streams::tests(), limits::tests()]

@@ -3,6 +3,7 @@
 use super::super::client::SOCKET;
 use super::super::protocol::{Launch, Launched};
 use super::super::record::{FILE, Record};
+use super::super::spec::Memory;
 use super::requests::listen;
 use super::{because, say, told};
 use nix::mount::{MsFlags, mount};
@@ -49,6 +50,7 @@ fn set_up() -> io::Result<Option<(Launch, File, UnixListener)>> {
     let record = Record::own().map_err(because("learn the shim's own pid"))?;
     std::fs::write(folder.join(FILE), serde_json::to_vec(&record)?)?;
     mounts(folder)?;
+    launch.sandbox.memory.iter().try_for_each(memory)?;
     nix::unistd::sethostname(&launch.sandbox.hostname).map_err(because("set the host name"))?;
     if let Some(network) = &launch.sandbox.network {
         crate::net::join(&network.socket, &launch.sandbox.uid)
@@ -74,6 +76,18 @@ fn mounts(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(&shared)?;
     mount(Some("shm"), &shared, Some("tmpfs"), quiet, Some("mode=1777,size=64m"))
         .map_err(because("mount shared memory"))
+}
+
+/// A volume that is memory: it is there as long as the pod's namespaces are.
+fn memory(volume: &Memory) -> io::Result<()> {
+    let quiet = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+    let options = match volume.limit {
+        Some(limit) => format!("mode=0777,size={limit}"),
+        None => "mode=0777".to_owned(),
+    };
+    DirBuilder::new().recursive(true).mode(0o700).create(&volume.path)?;
+    mount(Some("tmpfs"), &volume.path, Some("tmpfs"), quiet, Some(options.as_str()))
+        .map_err(because("mount a volume of memory"))
 }
 
 /// Binds by a short name from within the folder: the path of a socket must be short, that of a folder need not.

@@ -1,0 +1,84 @@
+//! The nodes of a cluster that run pods as processes of this machine.
+
+use anyhow::Context;
+use kube::Client;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use windlass_apiserver::{Api, Credentials, Identity};
+use windlass_clock::Clock;
+use windlass_node::shim::Program;
+use windlass_node::{Node, Options, Programs};
+
+/// How the names of nodes begin, and of their folders.
+const PREFIX: &str = "process-";
+
+/// Joins so many nodes, each with a folder in that of the cluster.
+pub(super) async fn join(
+    count: usize,
+    api: &Api,
+    credentials: &Credentials,
+    home: &Path,
+    server: SocketAddr,
+) -> anyhow::Result<Vec<Node>> {
+    let mut nodes = Vec::new();
+    for number in 1..=count {
+        let name = format!("{PREFIX}{number}");
+        let groups = vec!["system:masters".to_owned(), "system:authenticated".to_owned()];
+        let identity = Identity { user: format!("system:node:{name}"), groups, ..Identity::default() };
+        let root = std::path::absolute(home.join(&name)).context("cannot use the cluster's folder")?;
+        let options = Options {
+            name,
+            root,
+            program: Program::current().context("cannot find this program")?,
+            api: Some(server.to_string()),
+            labels: Default::default(),
+            taints: Vec::new(),
+            client_ca: credentials.ca_certificate().to_owned(),
+            images: Arc::new(Programs),
+        };
+        // Programs know no time but the machine's.
+        match Node::join(Client::new(api.service(identity), "default"), Clock::real(), options).await {
+            Ok(node) => nodes.push(node),
+            Err(error) => {
+                end(nodes, false).await;
+                return Err(error.into());
+            }
+        }
+    }
+    Ok(nodes)
+}
+
+/// Ends nodes; with their pods, unless the cluster comes back.
+pub(super) async fn end(nodes: Vec<Node>, kept: bool) {
+    for node in nodes {
+        if kept {
+            // As a machine that is switched off: what its pods wrote is there when it comes back.
+            node.switch_off().await;
+        } else if let Err(error) = node.leave().await {
+            tracing::warn!("a node did not end well: {error}");
+        }
+    }
+}
+
+/// Ends what the nodes of a cluster that was killed left running. On a thread of its own: it waits.
+pub(super) fn end_left(home: &Path) {
+    let entries = std::fs::read_dir(home).into_iter().flatten().flatten();
+    let ours = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX));
+    let nodes: Vec<PathBuf> = ours.map(|entry| entry.path()).collect();
+    if nodes.is_empty() {
+        return;
+    }
+    let ended = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async {
+            for node in nodes {
+                windlass_node::end_processes(&node).await;
+            }
+        });
+        std::io::Result::Ok(())
+    });
+    if !matches!(ended.join(), Ok(Ok(()))) {
+        tracing::warn!(folder = %home.display(), "what a killed cluster left running could not be ended");
+    }
+}

@@ -1,0 +1,249 @@
+//! The node as the API knows it: its Node, its Lease, and what it says of itself now and then.
+
+use super::machine;
+use crate::net::Range;
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::api::core::v1::{
+    DaemonEndpoint, Node, NodeAddress, NodeCondition, NodeDaemonEndpoints, NodeSpec, NodeStatus, Taint,
+};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, OwnerReference, Time};
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
+use kube::{Client, ResourceExt};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use windlass_clock::Clock;
+
+/// Where Leases of nodes are.
+const LEASES: &str = "kube-node-lease";
+/// Who writes.
+const MANAGER: &str = "kubelet";
+/// How long a Lease holds.
+const LEASE_SECONDS: i32 = 40;
+
+/// What a node says of itself.
+#[derive(Debug, Clone)]
+pub(super) struct Saying {
+    pub(super) name: String,
+    pub(super) address: String,
+    /// Where it is asked for logs and the like.
+    pub(super) port: Option<u16>,
+    pub(super) labels: BTreeMap<String, String>,
+    pub(super) taints: Vec<Taint>,
+    pub(super) capacity: BTreeMap<String, Quantity>,
+}
+
+/// What was found when the node joined.
+#[derive(Debug, Clone)]
+pub(super) struct Registered {
+    pub(super) uid: String,
+    pub(super) pods: Range,
+}
+
+/// The range of pods' addresses of the node of this number.
+fn range(number: u8) -> Range {
+    Range::new(Ipv4Addr::new(10, 244, number, 0), 24).expect("24 is below 32")
+}
+
+/// The range that a node has, or the first that is nobody's; without any left, they are shared.
+fn choose(own: Option<&str>, taken: &[String]) -> Range {
+    let own = own.and_then(|own| own.parse().ok());
+    own.unwrap_or_else(|| {
+        (0..=u8::MAX).map(range).find(|range| !taken.contains(&range.to_string())).unwrap_or_else(|| range(0))
+    })
+}
+
+/// Makes the Node, or takes up the one that is there.
+pub(super) async fn register(
+    client: &Client,
+    clock: &Clock,
+    saying: &Saying,
+) -> Result<Registered, kube::Error> {
+    let nodes = Api::<Node>::all(client.clone());
+    let version = client.apiserver_version().await.map(|info| info.git_version).unwrap_or_default();
+    let all = nodes.list(&ListParams::default()).await?.items;
+    let cidr = |node: &Node| node.spec.as_ref().and_then(|spec| spec.pod_cidr.clone());
+    let own = all.iter().find(|node| node.name_any() == saying.name);
+    let taken: Vec<String> = all.iter().filter_map(cidr).collect();
+    let pods = choose(own.and_then(cidr).as_deref(), &taken);
+    let wanted = node(saying, pods, &version, clock.now());
+    if own.is_none() {
+        match nodes.create(&PostParams::default(), &wanted).await {
+            Ok(made) => return Ok(Registered { uid: made.metadata.uid.unwrap_or_default(), pods }),
+            // It was made meanwhile: it is taken up.
+            Err(kube::Error::Api(status)) if status.code == 409 => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let labels = json!({ "metadata": { "labels": wanted.metadata.labels } });
+    let taken_up = nodes.patch(&saying.name, &params(), &Patch::Merge(labels)).await?;
+    let status = json!({ "status": wanted.status });
+    nodes.patch_status(&saying.name, &params(), &Patch::Strategic(status)).await?;
+    Ok(Registered { uid: taken_up.metadata.uid.unwrap_or_default(), pods })
+}
+
+fn params() -> PatchParams {
+    PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() }
+}
+
+fn node(saying: &Saying, pods: Range, version: &str, now: Timestamp) -> Node {
+    let architecture = machine::architecture();
+    let mut labels: BTreeMap<String, String> = [
+        ("kubernetes.io/hostname", saying.name.as_str()),
+        ("kubernetes.io/os", "linux"),
+        ("kubernetes.io/arch", architecture),
+        ("beta.kubernetes.io/os", "linux"),
+        ("beta.kubernetes.io/arch", architecture),
+    ]
+    .into_iter()
+    .map(|(key, value)| (key.to_owned(), value.to_owned()))
+    .collect();
+    labels.extend(saying.labels.clone());
+    let managed = "volumes.kubernetes.io/controller-managed-attach-detach".to_owned();
+    let metadata = ObjectMeta {
+        name: Some(saying.name.clone()),
+        labels: Some(labels),
+        annotations: Some([(managed, "true".to_owned())].into()),
+        ..ObjectMeta::default()
+    };
+    let spec = NodeSpec {
+        pod_cidr: Some(pods.to_string()),
+        pod_cidrs: Some(vec![pods.to_string()]),
+        taints: (!saying.taints.is_empty()).then(|| saying.taints.clone()),
+        provider_id: Some(format!("windlass://{}", saying.name)),
+        ..NodeSpec::default()
+    };
+    let address =
+        |type_: &str, address: &str| NodeAddress { type_: type_.to_owned(), address: address.to_owned() };
+    let status = NodeStatus {
+        capacity: Some(saying.capacity.clone()),
+        allocatable: Some(saying.capacity.clone()),
+        addresses: Some(vec![address("InternalIP", &saying.address), address("Hostname", &saying.name)]),
+        daemon_endpoints: saying.port.map(|port| NodeDaemonEndpoints {
+            kubelet_endpoint: Some(DaemonEndpoint { port: i32::from(port) }),
+        }),
+        declared_features: Some(vec![crate::server::WEBSOCKETS.to_owned()]),
+        node_info: Some(machine::info(version)),
+        conditions: Some(conditions(None, now)),
+        ..NodeStatus::default()
+    };
+    Node { metadata, spec: Some(spec), status: Some(status) }
+}
+
+/// What a healthy node says: type, status, reason and message.
+const SAID: [(&str, &str, &str, &str); 4] = [
+    ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+];
+
+/// The conditions of a healthy node, beside what is reported already.
+fn conditions(reported: Option<&Node>, now: Timestamp) -> Vec<NodeCondition> {
+    let stamp = Time(Timestamp::from_second(now.as_second()).unwrap_or(now));
+    let before = |of: &str| {
+        reported?.status.as_ref()?.conditions.as_ref()?.iter().find(|condition| condition.type_ == of)
+    };
+    SAID.iter()
+        .map(|(of, status, reason, message)| {
+            let since = before(of).filter(|before| before.status == *status);
+            let since = since.and_then(|before| before.last_transition_time.clone());
+            NodeCondition {
+                type_: (*of).to_owned(),
+                status: (*status).to_owned(),
+                reason: Some((*reason).to_owned()),
+                message: Some((*message).to_owned()),
+                last_heartbeat_time: Some(stamp.clone()),
+                last_transition_time: since.or_else(|| Some(stamp.clone())),
+            }
+        })
+        .collect()
+}
+
+/// Whether the API says of the node what it would say itself.
+pub(super) fn is_as_said(node: &Node) -> bool {
+    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    SAID.iter().all(|(of, status, ..)| {
+        conditions.iter().any(|condition| condition.type_ == *of && condition.status == *status)
+    })
+}
+
+/// Says again how the node fares.
+pub(super) async fn report(client: &Client, clock: &Clock, node: &Node) -> Result<(), kube::Error> {
+    let status = json!({ "status": { "conditions": conditions(Some(node), clock.now()) } });
+    let nodes = Api::<Node>::all(client.clone());
+    nodes.patch_status(&node.name_any(), &params(), &Patch::Strategic(status)).await.map(drop)
+}
+
+/// The node's Lease, renewed by whoever holds this.
+#[derive(Debug)]
+pub(super) struct Heartbeat {
+    name: String,
+    uid: String,
+    last: Option<Lease>,
+}
+
+impl Heartbeat {
+    pub(super) fn new(name: &str, uid: &str) -> Self {
+        Self { name: name.to_owned(), uid: uid.to_owned(), last: None }
+    }
+
+    /// Renews the Lease, or makes it. After a failure the next beat begins from what is there.
+    pub(super) async fn beat(&mut self, client: &Client, clock: &Clock) -> Result<(), kube::Error> {
+        let leases = Api::<Lease>::namespaced(client.clone(), LEASES);
+        let last = match self.last.take() {
+            Some(last) => Some(last),
+            None => leases.get_opt(&self.name).await?,
+        };
+        let renewed = match last {
+            Some(mut lease) => {
+                lease.spec = Some(self.spec(clock.now()));
+                leases.replace(&self.name, &PostParams::default(), &lease).await?
+            }
+            None => leases.create(&PostParams::default(), &self.lease(clock.now())).await?,
+        };
+        self.last = Some(renewed);
+        Ok(())
+    }
+
+    fn spec(&self, now: Timestamp) -> LeaseSpec {
+        LeaseSpec {
+            holder_identity: Some(self.name.clone()),
+            lease_duration_seconds: Some(LEASE_SECONDS),
+            renew_time: Some(MicroTime(now)),
+            ..LeaseSpec::default()
+        }
+    }
+
+    fn lease(&self, now: Timestamp) -> Lease {
+        let owner = OwnerReference {
+            api_version: "v1".to_owned(),
+            kind: "Node".to_owned(),
+            name: self.name.clone(),
+            uid: self.uid.clone(),
+            ..OwnerReference::default()
+        };
+        let metadata = ObjectMeta {
+            name: Some(self.name.clone()),
+            namespace: Some(LEASES.to_owned()),
+            owner_references: Some(vec![owner]),
+            ..ObjectMeta::default()
+        };
+        Lease { metadata, spec: Some(self.spec(now)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_node_has_a_range_of_its_own() {
+        let taken = ["10.244.0.0/24".to_owned(), "10.128.0.0/18".to_owned()];
+        assert_eq!(choose(None, &taken).to_string(), "10.244.1.0/24");
+        assert_eq!(choose(Some("10.9.0.0/24"), &taken).to_string(), "10.9.0.0/24", "somebody gave it one");
+        assert_eq!(choose(Some("nonsense"), &[]).to_string(), "10.244.0.0/24");
+    }
+}

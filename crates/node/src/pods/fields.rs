@@ -1,0 +1,175 @@
+//! The downward API: what a container may be told of its own pod, by field and by resource. Pure.
+
+use crate::quantity::{thousandths, units};
+use k8s_openapi::api::core::v1::{Container, Pod, ResourceFieldSelector};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use std::collections::BTreeMap;
+
+/// What a pod is told of where it runs.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Place {
+    /// The node's name.
+    pub(crate) node: String,
+    /// The node's address.
+    pub(crate) host_ip: String,
+    /// The pod's own address, once it has one.
+    pub(crate) pod_ip: Option<String>,
+    /// What the node has to give: what a container may use that has no limit.
+    pub(crate) allocatable: BTreeMap<String, Quantity>,
+}
+
+/// The value of a field of the pod, as text. An error says why there is none.
+pub(crate) fn field(pod: &Pod, place: &Place, path: &str) -> Result<String, String> {
+    let meta = &pod.metadata;
+    let spec = pod.spec.as_ref();
+    if let Some((of, key)) = path.strip_suffix("']").and_then(|path| path.split_once("['")) {
+        let map = match of {
+            "metadata.annotations" => meta.annotations.as_ref(),
+            "metadata.labels" => meta.labels.as_ref(),
+            _ => return Err(format!("fieldPath {path:?} does not support subscript")),
+        };
+        return Ok(map.and_then(|map| map.get(key)).cloned().unwrap_or_default());
+    }
+    let text = |value: &Option<String>| Ok(value.clone().unwrap_or_default());
+    match path {
+        "metadata.name" => text(&meta.name),
+        "metadata.namespace" => text(&meta.namespace),
+        "metadata.uid" => text(&meta.uid),
+        "metadata.labels" => Ok(lines(meta.labels.as_ref())),
+        "metadata.annotations" => Ok(lines(meta.annotations.as_ref())),
+        "spec.nodeName" => Ok(place.node.clone()),
+        "spec.serviceAccountName" => {
+            Ok(spec.and_then(|s| s.service_account_name.clone()).unwrap_or_default())
+        }
+        "status.hostIP" | "status.hostIPs" => Ok(place.host_ip.clone()),
+        "status.podIP" | "status.podIPs" => Ok(place.pod_ip.clone().unwrap_or_default()),
+        _ => Err(format!("unsupported fieldPath: {path}")),
+    }
+}
+
+/// A map as files show it: sorted, each value in quotes.
+fn lines(map: Option<&BTreeMap<String, String>>) -> String {
+    let lines: Vec<String> =
+        map.into_iter().flatten().map(|(key, value)| format!("{key}={}", quoted(value))).collect();
+    lines.join("\n")
+}
+
+/// As Go quotes a text.
+fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            '\r' => out.push_str("\\r"),
+            c if (c as u32) < 0x20 || c == '\u{7f}' => out.push_str(&format!("\\x{:02x}", c as u32)),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// An amount of a container's resources, in the divisor's units and rounded up. Limits that are not set are what the node has.
+pub(crate) fn resource(
+    pod: &Pod,
+    own: Option<&Container>,
+    selector: &ResourceFieldSelector,
+    place: &Place,
+) -> Result<String, String> {
+    let named = selector.container_name.as_deref().filter(|name| !name.is_empty());
+    let container = match named {
+        Some(name) => {
+            let spec = pod.spec.as_ref();
+            let init = spec.into_iter().flat_map(|spec| spec.init_containers.iter().flatten());
+            let all = spec.into_iter().flat_map(|spec| &spec.containers).chain(init);
+            all.into_iter().find(|container| container.name == name)
+        }
+        None => own,
+    };
+    let container = container.ok_or_else(|| format!("container {} not found", named.unwrap_or_default()))?;
+    let (side, name) = selector
+        .resource
+        .split_once('.')
+        .filter(|(side, name)| {
+            matches!(*side, "limits" | "requests")
+                && (matches!(*name, "cpu" | "memory" | "ephemeral-storage") || name.starts_with("hugepages-"))
+        })
+        .ok_or_else(|| format!("unsupported container resource : {}", selector.resource))?;
+    let resources = container.resources.as_ref();
+    let limit =
+        resources.and_then(|all| all.limits.as_ref()?.get(name)).or_else(|| place.allocatable.get(name));
+    let amount = match side {
+        "limits" => limit,
+        _ => resources.and_then(|all| all.requests.as_ref()?.get(name)),
+    };
+    let read = |quantity: &Quantity| if name == "cpu" { thousandths(quantity) } else { units(quantity) };
+    let one = Quantity("1".to_owned());
+    let divisor = selector.divisor.as_ref().and_then(read).filter(|divisor| *divisor > 0);
+    let divisor = divisor.or_else(|| read(&one)).unwrap_or(1);
+    let amount = amount.and_then(read).unwrap_or(0);
+    Ok((amount / divisor + i128::from(amount % divisor > 0)).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn pod() -> Pod {
+        serde_json::from_value(json!({
+            "metadata": {"name": "p", "namespace": "n", "uid": "u", "labels": {"b": "2", "a": "x\"y\n"}},
+            "spec": {"serviceAccountName": "sa", "containers": [
+                {"name": "c", "resources": {"limits": {"cpu": "1500m"}, "requests": {"memory": "100Mi"}}},
+            ]},
+        }))
+        .unwrap()
+    }
+
+    fn place() -> Place {
+        let allocatable = [("memory".to_owned(), Quantity("1Gi".to_owned()))].into();
+        Place {
+            node: "node-1".into(),
+            host_ip: "192.0.2.1".into(),
+            pod_ip: Some("10.244.0.2".into()),
+            allocatable,
+        }
+    }
+
+    #[test]
+    fn fields_are_told_as_text() {
+        for (path, expected) in [
+            ("metadata.name", "p"),
+            ("metadata.labels['b']", "2"),
+            ("metadata.labels['absent']", ""),
+            ("metadata.labels", "a=\"x\\\"y\\n\"\nb=\"2\""),
+            ("spec.nodeName", "node-1"),
+            ("spec.serviceAccountName", "sa"),
+            ("status.podIP", "10.244.0.2"),
+            ("status.hostIP", "192.0.2.1"),
+        ] {
+            assert_eq!(field(&pod(), &place(), path).as_deref(), Ok(expected), "{path}");
+        }
+        assert_eq!(field(&pod(), &place(), "spec.x").unwrap_err(), "unsupported fieldPath: spec.x");
+    }
+
+    #[test]
+    fn resources_are_told_in_units_rounded_up() {
+        let pod = pod();
+        let own = pod.spec.as_ref().map(|spec| &spec.containers[0]);
+        let ask = |resource_name: &str, divisor: &str| {
+            let selector: ResourceFieldSelector =
+                serde_json::from_value(json!({"resource": resource_name, "divisor": divisor})).unwrap();
+            resource(&pod, own, &selector, &place())
+        };
+        assert_eq!(ask("limits.cpu", "0").as_deref(), Ok("2"));
+        assert_eq!(ask("limits.cpu", "1m").as_deref(), Ok("1500"));
+        assert_eq!(ask("requests.memory", "1Mi").as_deref(), Ok("100"));
+        assert_eq!(ask("limits.memory", "1Mi").as_deref(), Ok("1024"), "what the node has");
+        assert_eq!(ask("requests.cpu", "1").as_deref(), Ok("0"));
+        assert!(ask("limits.disks", "1").unwrap_err().contains("unsupported container resource"));
+    }
+}

@@ -1,0 +1,82 @@
+//! What all pods of a node share: its API, its place, its network and its folders.
+
+use super::fields::Place;
+use super::identity::Runner;
+use super::image::Images;
+use crate::net::Network;
+use crate::shim::Program;
+use k8s_openapi::api::core::v1::{Pod, Service};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use kube::Client;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use windlass::Recorder;
+use windlass::cache::{Cache, Opened};
+use windlass_clock::Clock;
+
+/// What names of the cluster end in.
+pub(crate) const DOMAIN: &str = "cluster.local";
+
+/// What all pods of a node share.
+pub(crate) struct Site {
+    pub(crate) client: Client,
+    pub(crate) clock: Clock,
+    /// The node's name.
+    pub(crate) node: String,
+    /// The node's address.
+    pub(crate) host_ip: String,
+    pub(crate) allocatable: BTreeMap<String, Quantity>,
+    /// How to run ourselves as something else.
+    pub(crate) program: Program,
+    /// The node's folder.
+    pub(crate) root: PathBuf,
+    /// None where this machine cannot have one: then all pods are on the machine's own.
+    pub(crate) network: Option<Network>,
+    pub(crate) images: Arc<dyn Images>,
+    pub(crate) recorder: Recorder,
+    pub(crate) cache: Cache,
+    pub(crate) pods: Opened<Pod>,
+    pub(crate) services: Opened<Service>,
+    pub(crate) runner: Runner,
+}
+
+impl Site {
+    /// The folder of a pod.
+    pub(crate) fn folder(&self, uid: &str) -> PathBuf {
+        self.root.join("pods").join(uid)
+    }
+
+    /// Where logs of all pods are.
+    pub(crate) fn logs(&self) -> PathBuf {
+        self.root.join("logs")
+    }
+
+    /// The folder of a pod's logs.
+    pub(crate) fn logs_of(&self, pod: &Pod) -> PathBuf {
+        let text = |part: &Option<String>| part.clone().unwrap_or_default();
+        let meta = &pod.metadata;
+        self.logs().join(format!("{}_{}_{}", text(&meta.namespace), text(&meta.name), text(&meta.uid)))
+    }
+
+    /// Where a pod runs, as it is told.
+    pub(crate) fn place(&self, pod_ip: Option<String>) -> Place {
+        Place {
+            node: self.node.clone(),
+            host_ip: self.host_ip.clone(),
+            pod_ip,
+            allocatable: self.allocatable.clone(),
+        }
+    }
+
+    /// Whether a pod is on the machine's own network: because it asks for that, or because there is no other.
+    pub(crate) fn on_host_network(&self, pod: &Pod) -> bool {
+        self.network.is_none() || pod.spec.as_ref().and_then(|spec| spec.host_network) == Some(true)
+    }
+}
+
+impl std::fmt::Debug for Site {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Site").field("node", &self.node).finish_non_exhaustive()
+    }
+}

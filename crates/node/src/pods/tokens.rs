@@ -1,0 +1,127 @@
+//! Tokens of service accounts for pods: asked for when a volume wants one, and again long before it expires.
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::authentication::v1::TokenRequest;
+use k8s_openapi::api::core::v1::{Pod, ServiceAccountTokenProjection};
+use kube::Client;
+use serde_json::json;
+use std::collections::HashMap;
+use windlass_clock::Clock;
+
+/// Without a word about it, a token lives for an hour.
+const LIFE: i64 = 3600;
+/// A long life is no reason to keep a token for longer than a day.
+const LONGEST: SignedDuration = SignedDuration::from_hours(24);
+/// One that could not be renewed is asked for again after so long, as long as the old one serves.
+const AGAIN: SignedDuration = SignedDuration::from_secs(30);
+
+/// The tokens of one pod.
+#[derive(Default)]
+pub(crate) struct Tokens(HashMap<Wanted, Token>);
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Wanted {
+    audience: String,
+    seconds: i64,
+}
+
+struct Token {
+    text: String,
+    renew: Timestamp,
+}
+
+/// What they say is nobody's business.
+impl std::fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Tokens({})", self.0.len())
+    }
+}
+
+fn wanted(projection: &ServiceAccountTokenProjection) -> Wanted {
+    let audience = projection.audience.clone().unwrap_or_default();
+    Wanted { audience, seconds: projection.expiration_seconds.unwrap_or(LIFE) }
+}
+
+/// From when on a token is renewed: after four fifths of its life, or a day.
+fn renewal(now: Timestamp, expires: Timestamp) -> Timestamp {
+    let life = expires.duration_since(now);
+    now.checked_add((life / 5 * 4).min(LONGEST)).unwrap_or(now)
+}
+
+impl Tokens {
+    /// The token for a projection, if it was had.
+    pub(crate) fn get(&self, projection: &ServiceAccountTokenProjection) -> Option<String> {
+        self.0.get(&wanted(projection)).map(|token| token.text.clone())
+    }
+
+    /// When the next is to be renewed.
+    pub(crate) fn due(&self) -> Option<Timestamp> {
+        self.0.values().map(|token| token.renew).min()
+    }
+
+    /// Gets those that are missing or due. An error says why a missing one cannot be had.
+    pub(crate) async fn refresh(
+        &mut self,
+        client: &Client,
+        clock: &Clock,
+        pod: &Pod,
+        projections: &[ServiceAccountTokenProjection],
+    ) -> Result<(), String> {
+        for projection in projections {
+            let wanted = wanted(projection);
+            let now = clock.now();
+            if self.0.get(&wanted).is_some_and(|token| token.renew > now) {
+                continue;
+            }
+            match request(client, pod, &wanted).await {
+                Ok((text, expires)) => {
+                    self.0.insert(wanted, Token { text, renew: renewal(now, expires) });
+                }
+                Err(error) => match self.0.get_mut(&wanted) {
+                    // It still serves for a while.
+                    Some(token) => token.renew = now.checked_add(AGAIN).unwrap_or(now),
+                    None => return Err(format!("failed to fetch token: {error}")),
+                },
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn request(client: &Client, pod: &Pod, wanted: &Wanted) -> Result<(String, Timestamp), String> {
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+    let account =
+        pod.spec.as_ref().and_then(|spec| spec.service_account_name.as_deref()).unwrap_or("default");
+    let audiences: Vec<&str> =
+        Some(wanted.audience.as_str()).into_iter().filter(|audience| !audience.is_empty()).collect();
+    let body = json!({
+        "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+        "spec": {
+            "audiences": audiences,
+            "expirationSeconds": wanted.seconds,
+            "boundObjectRef": { "apiVersion": "v1", "kind": "Pod", "name": pod.metadata.name, "uid": pod.metadata.uid },
+        },
+    });
+    let request =
+        http::Request::post(format!("/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"))
+            .header(http::header::CONTENT_TYPE, "application/json")
+            .body(body.to_string().into_bytes())
+            .map_err(|error| error.to_string())?;
+    let answer = client.request::<TokenRequest>(request).await.map_err(|error| error.to_string())?;
+    let status = answer.status.ok_or("the API answered without a token")?;
+    let expires = status.expiration_timestamp.ok_or("the API gave a token without an end")?;
+    Ok((status.token.ok_or("the API answered without a token")?, expires.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_renewed_after_four_fifths_of_its_life_or_a_day() {
+        let at = |seconds: i64| Timestamp::from_second(1_767_225_600 + seconds).unwrap();
+        assert_eq!(renewal(at(0), at(3600)), at(2880));
+        assert_eq!(renewal(at(0), at(1_000_000)), at(86_400));
+        assert_eq!(renewal(at(0), at(-5)), at(-4), "one that is over is renewed at once");
+    }
+}

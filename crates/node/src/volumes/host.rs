@@ -1,0 +1,98 @@
+//! Folders and files of the machine that pods ask for by path, checked or made as the type says.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+/// Checks a path of the machine, and makes it where the type says so. An error is told as a kubelet tells it.
+pub(crate) fn check(path: &Path, kind: Option<&str>) -> Result<(), String> {
+    let shown = path.display();
+    let found = fs::metadata(path);
+    let is = |test: fn(&fs::FileType) -> bool| found.as_ref().is_ok_and(|found| test(&found.file_type()));
+    let must = |holds: bool, what: &str| {
+        if holds { Ok(()) } else { Err(format!("hostPath type check failed: {shown} is not {what}")) }
+    };
+    match kind.unwrap_or_default() {
+        // Nothing is checked, and what is absent becomes a folder, as runtimes do it.
+        "" if found.is_err() => make_folder(path).map_err(|error| format!("cannot make {shown}: {error}")),
+        "" => Ok(()),
+        "Directory" => must(is(fs::FileType::is_dir), "a directory"),
+        "File" => must(is(fs::FileType::is_file), "a file"),
+        "Socket" => must(is(FileTypeExt::is_socket), "a socket file"),
+        "CharDevice" => must(is(FileTypeExt::is_char_device), "a character device"),
+        "BlockDevice" => must(is(FileTypeExt::is_block_device), "a block device"),
+        "DirectoryOrCreate" => {
+            if found.is_err() {
+                make_folder(path).map_err(|error| format!("cannot make {shown}: {error}"))?;
+                return Ok(());
+            }
+            must(is(fs::FileType::is_dir), "a directory")
+        }
+        "FileOrCreate" => {
+            if found.is_err() {
+                let made = fs::OpenOptions::new().write(true).create_new(true).mode(0o644).open(path);
+                return made.map(drop).map_err(|error| format!("cannot make {shown}: {error}"));
+            }
+            must(is(fs::FileType::is_file), "a file")
+        }
+        other => Err(format!("hostPath type {other:?} is not known")),
+    }
+}
+
+/// Makes a folder that all may enter, with what it is in.
+pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o755).create(path)
+}
+
+/// Lets a group own what is in a folder, as `fsGroup` asks. Bounded by what is there.
+pub(crate) fn give_to_group(folder: &Path, group: u32) -> io::Result<()> {
+    let mut rest = vec![folder.to_owned()];
+    while let Some(path) = rest.pop() {
+        let found = fs::symlink_metadata(&path)?;
+        std::os::unix::fs::lchown(&path, None, Some(group))?;
+        if found.is_symlink() {
+            continue;
+        }
+        let mode = found.permissions().mode();
+        let wanted = if found.is_dir() { mode | 0o2770 } else { mode | 0o660 };
+        fs::set_permissions(&path, fs::Permissions::from_mode(wanted))?;
+        if found.is_dir() {
+            for entry in fs::read_dir(&path)? {
+                rest.push(entry?.path());
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_as_the_type_says() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("file"), "").unwrap();
+        assert!(check(folder.path(), Some("Directory")).is_ok() && check(&at("file"), Some("File")).is_ok());
+        for (name, kind, why) in [
+            ("file", "Directory", "is not a directory"),
+            ("absent", "File", "is not a file"),
+            ("file", "Socket", "is not a socket file"),
+            ("file", "BlockDevice", "is not a block device"),
+            ("file", "DirectoryOrCreate", "is not a directory"),
+        ] {
+            let refused = check(&at(name), Some(kind)).unwrap_err();
+            assert!(
+                refused.starts_with("hostPath type check failed: ") && refused.ends_with(why),
+                "{refused}"
+            );
+        }
+        assert!(check(Path::new("/dev/null"), Some("CharDevice")).is_ok());
+        check(&at("a/b"), Some("DirectoryOrCreate")).unwrap();
+        check(&at("new"), Some("FileOrCreate")).unwrap();
+        check(&at("loose"), None).unwrap();
+        assert!(at("a/b").is_dir() && at("new").is_file() && at("loose").is_dir());
+    }
+}
