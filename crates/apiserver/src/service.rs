@@ -4,10 +4,12 @@ use crate::accept::Endpoint;
 use crate::answers::{failure, plain, success, warned};
 use crate::api::Inner;
 use crate::body::ApiBody;
+use crate::connect::{Connecting, connects};
 use crate::crd::conversion;
 use crate::faults::{Delivery, RequestInfo, Verdict};
 use crate::flow::authenticate::Identity;
 use crate::flow::authorize;
+use crate::metrics::{Measuring, is_metrics};
 use crate::path::{self, Route, Target};
 use crate::query::{self, Query};
 use crate::read::Leash;
@@ -154,6 +156,16 @@ impl ApiService {
         };
         if misplaced {
             return Ok(not_found(resource.custom));
+        }
+        if is_metrics(&resource) {
+            let (api, ended) = (&self.api, self.ended.clone());
+            return Ok(Measuring { api, target: &target, query: &query, ended }.answer(&parts).await);
+        }
+        if let Some(what) = connects(&resource, &target) {
+            let (api, ended) = (&self.api, self.ended.clone());
+            return Ok(Connecting { api, target: &target, query: &query, ended }
+                .answer(what, parts, body)
+                .await);
         }
         match self.call(resource, target, query, &parts, body) {
             Ok((verb, call)) => self.carry_out(verb, &call).await,
@@ -384,7 +396,7 @@ fn verb(
     Ok(verb)
 }
 
-/// Is there an answer to it here? Subresources that lead to a node, and kinds that are but questions, have none yet.
+/// Is there an answer to it here? Those that lead to a node were found before.
 fn is_answered(resource: &Resource, subresource: Option<&str>) -> bool {
     question(resource, subresource).is_some() || is_object(resource, subresource)
 }

@@ -18,11 +18,15 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Runs the hidden subcommand that these arguments (without the program's name) ask for, if they ask for one. A program that hosts a
-/// node calls this first of all, before it has a second thread.
+/// node calls this first of all, before it has a second thread:
+/// namespaces cannot be entered by one thread of several.
 pub fn hidden(arguments: &[OsString]) -> Option<ExitCode> {
     let (subcommand, arguments) = arguments.split_first()?;
     match subcommand.to_str()? {
         "pod-network" => Some(net::main(arguments)),
+        "pod-shim" => Some(shim::launch()),
+        "pod-shim-inside" => Some(shim::serve()),
+        "pod-container" => Some(shim::enter()),
         _ => None,
     }
 }

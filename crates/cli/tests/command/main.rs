@@ -5,6 +5,7 @@
 mod cluster_up;
 mod crowds;
 mod floods;
+mod generate;
 mod killed;
 mod leftovers;
 mod lifecycle;

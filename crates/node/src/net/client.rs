@@ -2,9 +2,11 @@
 
 use super::process::{Begun, started};
 use super::protocol::{Hello, Reply, Request, read, write};
-use super::{NetError, Settings, Table};
+use super::{NetError, Settings, Table, host};
 use crate::fds;
 use crate::shim::Program;
+use parking_lot::Mutex;
+use std::collections::HashSet;
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -33,6 +35,8 @@ pub struct Network(Arc<Inner>);
 struct Inner {
     socket: PathBuf,
     hello: Hello,
+    /// Endpoints of Services on the host's side, as published last.
+    on_host: Mutex<Arc<HashSet<SocketAddrV4>>>,
     clock: Clock,
 }
 
@@ -71,7 +75,9 @@ impl Network {
     pub async fn find(folder: &Path) -> Option<Self> {
         let (socket, clock) = (folder.join("socket"), Clock::real());
         match ask(&clock, &socket, &Request::Hello).await {
-            Ok((Reply::Hello(hello), _)) => Some(Self(Arc::new(Inner { socket, hello, clock }))),
+            Ok((Reply::Hello(hello), _)) => {
+                Some(Self(Arc::new(Inner { socket, hello, on_host: Mutex::default(), clock })))
+            }
             _ => None,
         }
     }
@@ -137,6 +143,10 @@ impl Network {
     /// # Errors
     /// The network does not answer.
     pub async fn publish(&self, table: &Table) -> Result<(), NetError> {
+        let backends =
+            table.services.iter().flat_map(|service| &service.ports).flat_map(|port| &port.backends);
+        let outside = backends.filter(|backend| !self.settings().pods.contains(*backend.ip()));
+        *self.0.on_host.lock() = Arc::new(outside.copied().collect());
         self.done(&Request::Publish { table: table.clone() }).await
     }
 
@@ -154,6 +164,16 @@ impl Network {
             }
             (other, _) => Err(other.unexpected()),
         }
+    }
+
+    /// Makes the connections that the network cannot: to the API at `api` (a host and a port, as this process reaches it) for those who
+    /// ask `kubernetes.default`, and to endpoints of published Services that are no pods of this node. Runs until it is dropped;
+    /// connections that were made outlive it.
+    ///
+    /// # Errors
+    /// It cannot listen in the network's folder.
+    pub async fn serve_host(&self, api: &str) -> Result<(), NetError> {
+        Ok(host::serve(&self.settings().host_socket(), api, || self.0.on_host.lock().clone()).await?)
     }
 
     /// Ends the network and waits until its process is gone. Pods that still run lose their interfaces.

@@ -9,17 +9,23 @@
 //! hidden or reached, and all of it is gone when the process is.
 
 mod client;
+mod dns;
 mod error;
+mod expose;
+mod host;
 mod join;
 mod netlink;
 mod process;
 mod protocol;
+mod proxy;
 mod range;
+mod relay;
 mod settings;
 mod table;
 
 pub use client::Network;
 pub use error::NetError;
+pub use expose::expose;
 pub use join::{join, loopback};
 pub use process::main;
 pub use range::{NoRange, Range};

@@ -38,6 +38,11 @@ impl Settings {
         self.folder.join("socket")
     }
 
+    /// Where the network process asks the node for connections on the host's side.
+    pub(crate) fn host_socket(&self) -> PathBuf {
+        self.folder.join("host")
+    }
+
     /// The bridge's address: the pods' way to everything else.
     pub fn gateway(&self) -> Ipv4Addr {
         self.pods.at(1).unwrap_or(self.pods.first())
@@ -65,10 +70,9 @@ impl Settings {
             Some(format!(
                 "{dns}, where names are asked for, is not one of the Services' addresses {services}"
             ))
-        } else if let Some(strange) = [pods, services].into_iter().find(|range| !range.first().is_private()) {
-            Some(format!("{strange} is not private: it would hide addresses of others"))
         } else {
-            None
+            let strange = [pods, services].into_iter().find(|range| !range.first().is_private());
+            strange.map(|strange| format!("{strange} is not private: it would hide addresses of others"))
         }
     }
 }

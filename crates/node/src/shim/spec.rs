@@ -54,6 +54,12 @@ pub struct Container {
     pub terminal: bool,
     /// Whether its standard input stays open for who attaches; otherwise it is empty.
     pub stdin: bool,
+    /// Whether its standard input ends when the first who attached leaves.
+    #[serde(default)]
+    pub stdin_once: bool,
+    /// With which rights it runs.
+    #[serde(default)]
+    pub privileges: Privileges,
     /// Where its log is written, in the format of the CRI; rotated by the shim.
     pub log: PathBuf,
     /// The most memory it may hold, in bytes; above it is killed, and reported as such.
@@ -103,6 +109,52 @@ pub struct Identity {
     pub groups: Vec<u32>,
 }
 
+/// With which rights a container runs, beside those of its user.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Privileges {
+    /// Whether no program it runs may gain rights (`allowPrivilegeEscalation: false`).
+    pub no_new: bool,
+    /// Capabilities beyond the usual, without `CAP_`; `ALL` means all.
+    pub add: Vec<String>,
+    /// Capabilities of the usual that it does without; `ALL` means all.
+    pub drop: Vec<String>,
+}
+
+/// A program to run in a container that is there.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exec {
+    /// The program, and its arguments.
+    pub command: Vec<String>,
+    /// Whether its streams are a terminal.
+    pub terminal: bool,
+    /// Whether it is given a standard input; otherwise it is empty.
+    pub stdin: bool,
+    /// How large its terminal is at first.
+    pub size: Option<Size>,
+}
+
+/// How large a terminal is, in characters.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Size {
+    /// Its width.
+    pub columns: u16,
+    /// Its height.
+    pub rows: u16,
+}
+
+/// What a container holds, and what it has used.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// The container's name.
+    pub name: String,
+    /// Processor time since its start, in nanoseconds; counted in hundredths of a second.
+    pub cpu_nanoseconds: u64,
+    /// Memory it holds now, in bytes; what several of its processes share is counted once.
+    pub memory_bytes: u64,
+    /// How many processes it has.
+    pub processes: u32,
+}
+
 /// Where a container is in its life, as its shim saw it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContainerState {
@@ -144,4 +196,14 @@ pub enum Phase {
         /// What to tell the user.
         message: String,
     },
+}
+
+impl Phase {
+    /// The exit code, of one that ended or never ran.
+    pub fn code(&self) -> Option<i32> {
+        match self {
+            Self::Running { .. } => None,
+            Self::Exited { code, .. } | Self::Failed { code, .. } => Some(*code),
+        }
+    }
 }

@@ -39,6 +39,7 @@ impl Ground {
         let mut child = Command::new(std::env::current_exe()?)
             .args(["pod", &users, uid])
             .arg(self.network.socket())
+            .arg(self.settings.resolv_conf("shop"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
@@ -47,6 +48,14 @@ impl Ground {
         let mut pod = Pod { child, asks, answers, address };
         let first = pod.read()?;
         ensure!(first == json!({"ok": address.to_string()}), "it begins with {first}");
+        Ok(pod)
+    }
+
+    /// A pod that says its name at this port, by connections and by datagrams.
+    pub async fn listening(&self, uid: &str, port: u16) -> Result<Pod> {
+        let mut pod = self.pod(uid).await?;
+        pod.ask(json!({"do": "listen", "port": port, "name": uid}))?;
+        pod.ask(json!({"do": "listen-udp", "port": port, "name": uid}))?;
         Ok(pod)
     }
 
@@ -68,6 +77,16 @@ pub struct Pod {
 }
 
 impl Pod {
+    /// Says something at an address or name, and hears what is answered.
+    pub fn say(&mut self, to: &str, text: &str) -> Result<String> {
+        self.ask(json!({"do": "say", "to": to, "text": text}))
+    }
+
+    /// The same in a datagram.
+    pub fn say_udp(&mut self, to: &str, text: &str) -> Result<String> {
+        self.ask(json!({"do": "say-udp", "to": to, "text": text}))
+    }
+
     /// Asks it for something: what it answers, or why it could not.
     pub fn ask(&mut self, request: Value) -> Result<String> {
         writeln!(self.asks, "{request}")?;

@@ -4,7 +4,9 @@
 
 mod basics;
 mod ground;
+mod latency;
 mod pod;
+mod services;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::ffi::OsString;
@@ -25,6 +27,8 @@ fn main() -> ExitCode {
         return pod::main(&arguments[1..]);
     }
     let mut trials = basics::trials();
+    trials.extend(services::trials());
+    trials.extend(latency::trials());
     if nix::unistd::geteuid().is_root() && std::env::var_os(AS_USER).is_none() {
         trials.push(Trial::test("as_an_ordinary_user", as_an_ordinary_user));
     }

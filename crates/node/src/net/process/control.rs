@@ -2,7 +2,10 @@
 
 use super::addresses::Addresses;
 use super::links::Links;
+use crate::net::dns::{Dns, Names};
 use crate::net::protocol::{Hello, Reply, Request, read, write};
+use crate::net::proxy::{self, Proxy};
+use crate::net::{Settings, Table};
 use parking_lot::Mutex;
 use std::fs;
 use std::io;
@@ -17,6 +20,8 @@ use windlass_clock::Clock;
 
 /// How long a connection that was asked for may take: all there is lies on this machine.
 const CONNECTING: Duration = Duration::from_secs(10);
+/// How long a pod's interface may take to carry packets; a few milliseconds.
+const RUNNING: Duration = Duration::from_secs(3);
 /// How long whoever connects may take to say what they want.
 const ASKING: Duration = Duration::from_secs(30);
 
@@ -24,6 +29,8 @@ const ASKING: Duration = Duration::from_secs(30);
 pub(super) struct Control {
     hello: Hello,
     state: Mutex<State>,
+    dns: Arc<Dns>,
+    proxy: Proxy,
     end: Notify,
     clock: Clock,
 }
@@ -34,13 +41,15 @@ struct State {
 }
 
 impl Control {
-    /// Takes up what an earlier process lent.
-    pub(super) fn open(hello: Hello, links: Links) -> io::Result<Arc<Self>> {
+    /// Takes up what an earlier process lent, and begins to answer for names.
+    pub(super) async fn open(hello: Hello, links: Links) -> io::Result<Arc<Self>> {
         let range = hello.settings.pods;
         let written = fs::read(hello.settings.folder.join("addresses.json"));
         let recovered = written.ok().and_then(|text| Addresses::recovered(&text, range));
         let addresses = recovered.unwrap_or_else(|| Addresses::new(range));
         Ok(Arc::new(Self {
+            dns: Dns::serve(&hello.settings).await?,
+            proxy: Proxy::new(&hello.settings),
             state: Mutex::new(State { links, addresses }),
             end: Notify::new(),
             clock: Clock::real(),
@@ -82,6 +91,11 @@ impl Control {
         let ends = asked.0 == Request::End;
         let (reply, descriptor) = match asked {
             (Request::Connect { to }, _) => self.connect(to).await,
+            (Request::Await { uid }, _) => (self.running(&uid).await.unwrap_or_else(Reply::Refused), None),
+            (Request::Publish { table }, _) => {
+                self.publish(table).await;
+                (Reply::Done, None)
+            }
             (request, descriptor) => {
                 (self.carry_out(request, descriptor).unwrap_or_else(Reply::Refused), None)
             }
@@ -100,6 +114,42 @@ impl Control {
             Ok(Err(error)) => (Reply::NotConnected(error.raw_os_error()), None),
             Err(_) => (Reply::NotConnected(None), None),
         }
+    }
+
+    /// Waits until packets of the pod arrive. One that never does is not held up for ever: its own probes will tell.
+    async fn running(&self, uid: &str) -> Result<Reply, String> {
+        let due = self.clock.moment() + RUNNING;
+        loop {
+            let seen = {
+                let mut state = self.state.lock();
+                let address = state.addresses.of(uid).ok_or("the pod was lent no address")?;
+                state
+                    .links
+                    .is_running(address)
+                    .map_err(|error| format!("the pod's interface is gone: {error}"))?
+            };
+            if seen || self.clock.moment() >= due {
+                return Ok(Reply::Done);
+            }
+            self.clock.sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    /// Services first: who hears a name must find somebody there.
+    async fn publish(&self, table: Table) {
+        for address in proxy::outside(&table, self.settings()) {
+            if let Err(error) = self.state.lock().links.own(address) {
+                eprintln!("cannot make {address} this network's own: {error}");
+            }
+        }
+        for wrong in self.proxy.replace(&table).await {
+            eprintln!("{wrong}");
+        }
+        self.dns.know(Names::new(self.settings(), table));
+    }
+
+    fn settings(&self) -> &Settings {
+        &self.hello.settings
     }
 
     fn carry_out(&self, request: Request, descriptor: Option<OwnedFd>) -> Result<Reply, String> {
@@ -135,9 +185,10 @@ impl Control {
                 let joined = state.links.add(address, namespace.as_fd());
                 Reply::Joined(joined.map_err(|error| format!("cannot make the pod's interface: {error}"))?)
             }
-            Request::Publish { table: _ } => Reply::Done,
             Request::Lent => Reply::Lent(state.addresses.all()),
-            Request::Connect { .. } | Request::End => Reply::Done,
+            Request::Await { .. } | Request::Publish { .. } | Request::Connect { .. } | Request::End => {
+                Reply::Done
+            }
         })
     }
 

@@ -93,8 +93,9 @@ fn run(arguments: &[OsString], begun: &dyn Fn(&Begun)) -> Result<(), Ended> {
         .build()
         .map_err(Ended::because("cannot wait for requests"))?;
     runtime.block_on(async {
-        let control =
-            control::Control::open(hello, links).map_err(Ended::because("cannot take up the network"))?;
+        let control = control::Control::open(hello, links)
+            .await
+            .map_err(Ended::because("cannot take up the network"))?;
         let listener = listen(&settings.socket()).map_err(Ended::because("cannot listen for requests"))?;
         begun(&Begun::Ready);
         control.serve(listener).await;
