@@ -376,7 +376,7 @@ async fn lets_go(target: Target) -> anyhow::Result<()> {
 
 async fn expires(target: Target) -> anyhow::Result<()> {
     let cluster = whole_cluster(&target).await?;
-    let seconds = if cluster.embedded().is_some() { 86400 } else { 2 };
+    let seconds = if cluster.embedded().is_some() { 600 } else { 2 };
     cluster.create(job(&json!({ "ttlSecondsAfterFinished": seconds }))).await?;
     let pods = working(&cluster, 1).await?;
     ended(&cluster, name(&pods[0]), 0).await?;
