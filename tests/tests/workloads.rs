@@ -22,6 +22,8 @@ fn main() -> ExitCode {
         w::volumes::behaviours,
         w::disruption::behaviours,
         w::nodes::behaviours,
+        w::scheduling::behaviours,
+        w::trouble::behaviours,
     ];
     areas.iter().fold(suite.limit(Duration::from_secs(120)), |suite, area| area(suite)).run()
 }

@@ -18,10 +18,17 @@ struct State {
     moment: Moment,
     wall: Timestamp,
     /// Who sleeps, by due moment; the number tells sleepers of one moment apart, in the order they lay down.
-    sleepers: BTreeMap<(Moment, u64), Waker>,
+    sleepers: BTreeMap<(Moment, u64), Sleeper>,
     next_number: u64,
     /// Sleepers that were woken and have not run since.
     waking: usize,
+}
+
+#[derive(Debug)]
+struct Sleeper {
+    waker: Waker,
+    /// The moment that must not pass without it: when it is due, or later if it is patient.
+    stop: Moment,
 }
 
 impl Driven {
@@ -57,11 +64,19 @@ impl Driven {
             state.waking += woken.len();
             woken
         };
-        woken.into_values().for_each(Waker::wake);
+        woken.into_values().for_each(|sleeper| sleeper.waker.wake());
     }
 
+    /// The earliest moment at which time must stop for somebody. Those who are due no sooner cannot make it earlier.
     fn next_due(&self) -> Option<Moment> {
-        self.0.lock().sleepers.keys().map(|(due, _)| *due).find(|due| *due != Moment::NEVER)
+        let mut earliest = Moment::NEVER;
+        for ((due, _), sleeper) in &self.0.lock().sleepers {
+            if *due >= earliest {
+                break;
+            }
+            earliest = earliest.min(sleeper.stop);
+        }
+        (earliest != Moment::NEVER).then_some(earliest)
     }
 }
 
@@ -69,13 +84,15 @@ impl Driven {
 pub(crate) struct Sleep {
     clock: Arc<Driven>,
     due: Moment,
+    stop: Moment,
     /// Its number among the sleepers, once it lay down.
     number: Option<u64>,
 }
 
 impl Sleep {
-    pub(crate) fn new(clock: Arc<Driven>, due: Moment) -> Self {
-        Self { clock, due, number: None }
+    /// Wakes from `due` on, whenever time stops there; at `stop` it must.
+    pub(crate) fn new(clock: Arc<Driven>, due: Moment, stop: Moment) -> Self {
+        Self { clock, due, stop: stop.max(due), number: None }
     }
 
     /// Leaves the sleepers; if it was woken already, it counts as having run.
@@ -102,7 +119,8 @@ impl Future for Sleep {
             state.next_number += 1;
             state.next_number
         });
-        state.sleepers.insert((self.due, number), context.waker().clone());
+        let sleeper = Sleeper { waker: context.waker().clone(), stop: self.stop };
+        state.sleepers.insert((self.due, number), sleeper);
         Poll::Pending
     }
 }
@@ -176,7 +194,7 @@ impl Driver {
         self.0.0.lock().wall = wall;
     }
 
-    /// The earliest moment that someone sleeps until.
+    /// The earliest moment that someone sleeps until; of those who [are patient](crate::Clock::sleep_between), the latest.
     pub fn next_due(&self) -> Option<Moment> {
         self.0.next_due()
     }

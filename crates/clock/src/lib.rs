@@ -101,7 +101,36 @@ impl Clock {
     pub async fn sleep_until(&self, due: Moment) {
         match &self.0 {
             Source::Real => real::sleep_until(due).await,
-            Source::Driven(driven) => driven::Sleep::new(driven.clone(), due).await,
+            Source::Driven(driven) => driven::Sleep::new(driven.clone(), due, due).await,
+        }
+    }
+
+    /// Waits for `at_least`, and on a driven clock for up to `at_most` when nothing else happens sooner: for what recurs often
+    /// and could as well come later. A day that a test lets pass then stops for it at `at_most` only.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use windlass_clock::Clock;
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let (clock, driver) = Clock::driven("2026-01-01T00:00:00Z".parse().unwrap());
+    /// let (short, long) = (Duration::from_secs(10), Duration::from_secs(40));
+    /// let sleeping = tokio::spawn({
+    ///     let clock = clock.clone();
+    ///     async move { clock.sleep_between(short, long).await }
+    /// });
+    /// driver.run_for(Duration::from_secs(5)).await;
+    /// assert_eq!(driver.next_due().map(|due| due - clock.moment()), Some(Duration::from_secs(35)));
+    /// driver.advance(Duration::from_secs(5)); // for whatever reason: it wakes
+    /// sleeping.await.unwrap();
+    /// # });
+    /// ```
+    pub async fn sleep_between(&self, at_least: Duration, at_most: Duration) {
+        let now = self.moment();
+        match &self.0 {
+            Source::Real => real::sleep_until(now + at_least).await,
+            Source::Driven(driven) => {
+                driven::Sleep::new(driven.clone(), now + at_least, now + at_most).await;
+            }
         }
     }
 

@@ -46,7 +46,8 @@ pub(crate) fn is_available(pod: &Pod, min_ready_seconds: i32, now: Timestamp) ->
 pub(crate) fn available_at(pod: &Pod, min_ready_seconds: i32) -> Option<Timestamp> {
     let since = condition(pod, "Ready").filter(|ready| ready.status == "True")?.last_transition_time.as_ref();
     match (min_ready_seconds, since) {
-        (0, None) => Some(Timestamp::MIN),
+        // Whatever the clock was then: it may have been set back since.
+        (0, _) => Some(Timestamp::MIN),
         (_, None) => None,
         (seconds, Some(since)) => since.0.checked_add(jiff::SignedDuration::from_secs(seconds.into())).ok(),
     }
@@ -65,6 +66,30 @@ pub(crate) fn own_and_orphans(cache: &Cache, owner: &ObjectMeta) -> Vec<Arc<Pod>
     let mut pods = store.owned_by(owner.uid.as_deref().unwrap_or_default());
     pods.extend(store.find(ORPHANS, owner.namespace.as_deref().unwrap_or_default()));
     pods
+}
+
+/// A claim that a volume of a pod stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Claimed {
+    pub(crate) name: String,
+    /// Whether it is made for the pod, from a template in it, and goes with it.
+    pub(crate) ephemeral: bool,
+}
+
+/// The claims that a pod's volumes name, or that are made for it.
+pub(crate) fn claims(pod: &Pod) -> impl Iterator<Item = Claimed> {
+    let name = pod.metadata.name.as_deref().unwrap_or_default();
+    let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
+    volumes.filter_map(move |volume| match (&volume.persistent_volume_claim, &volume.ephemeral) {
+        (Some(claim), _) => Some(Claimed { name: claim.claim_name.clone(), ephemeral: false }),
+        (None, Some(_)) => Some(Claimed { name: ephemeral_claim(name, &volume.name), ephemeral: true }),
+        (None, None) => None,
+    })
+}
+
+/// What the claim of a pod's ephemeral volume is called.
+pub(crate) fn ephemeral_claim(pod: &str, volume: &str) -> String {
+    format!("{pod}-{volume}")
 }
 
 /// How the names of an object's pods begin, before what is generated.
@@ -120,5 +145,6 @@ mod tests {
         assert!(!is_available(&pod, 10, at("2026-01-01T00:00:09Z")));
         assert!(is_available(&pod, 10, at("2026-01-01T00:00:10Z")));
         assert!(!is_available(&Pod::default(), 0, at("2026-01-01T00:00:10Z")));
+        assert!(is_available(&pod, 0, at("2025-01-01T00:00:00Z")), "a clock that was set back is no matter");
     }
 }

@@ -1,5 +1,6 @@
 //! The cluster of one test.
 
+use crate::eventually::PATIENCE;
 use crate::operator::{Operator, Running};
 use anyhow::Context;
 use k8s_openapi::api::core::v1::Namespace;
@@ -54,6 +55,8 @@ pub struct TestCluster {
     client: Client,
     time: Time,
     namespace: Arc<str>,
+    /// How long waits may take, by the machine's clock.
+    pub(crate) patience: Duration,
 }
 
 /// Driven, from the start of a year that no test can mistake for now.
@@ -123,7 +126,7 @@ impl TestCluster {
     fn with(time: Time) -> Self {
         let api = windlass_apiserver::Api::new(Config { clock: time.clock().clone(), ..Config::default() });
         let client = Client::new(api.service(Identity::admin()), "default");
-        Self { api: Some(api), whole: None, client, time, namespace: "default".into() }
+        Self { api: Some(api), whole: None, client, time, namespace: "default".into(), patience: PATIENCE }
     }
 
     fn whole(self) -> Self {
@@ -158,7 +161,8 @@ impl TestCluster {
         let namespace = Namespace { metadata, ..Namespace::default() };
         let made = Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &namespace).await;
         let namespace = made.context("making a namespace for the test")?.name_any();
-        Ok(Self { api: None, whole: None, client, time: Time::real(), namespace: namespace.into() })
+        let (time, namespace) = (Time::real(), namespace.into());
+        Ok(Self { api: None, whole: None, client, time, namespace, patience: PATIENCE })
     }
 
     /// A client with every permission.
@@ -221,6 +225,24 @@ impl TestCluster {
     #[must_use]
     pub fn in_namespace(&self, namespace: &str) -> Self {
         Self { namespace: namespace.into(), ..self.clone() }
+    }
+
+    /// The same cluster, whose waits may take so long by the machine's clock instead of 20 s: for slow clusters and machines that
+    /// have much else to do.
+    ///
+    /// ```
+    /// # use windlass_testing::*;
+    /// # use std::time::Duration;
+    /// # #[tokio::main]
+    /// # async fn main() -> anyhow::Result<()> {
+    /// let cluster = TestCluster::start().patient(Duration::from_secs(120));
+    /// cluster.eventually::<k8s_openapi::api::core::v1::Node>("node-1").is_there().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn patient(&self, patience: Duration) -> Self {
+        Self { patience, ..self.clone() }
     }
 
     /// The same cluster with another client.

@@ -47,7 +47,12 @@ pub struct Eventually<K> {
 impl TestCluster {
     /// Waits until the object of this name is as it should be.
     pub fn eventually<K: Object>(&self, name: &str) -> Eventually<K> {
-        Eventually { cluster: self.clone(), name: name.to_owned(), patience: PATIENCE, kind: PhantomData }
+        Eventually {
+            cluster: self.clone(),
+            name: name.to_owned(),
+            patience: self.patience,
+            kind: PhantomData,
+        }
     }
 
     /// Looks, again and again, until `holds` of what was found. `what` completes the sentence "it is not so that ...".
@@ -70,7 +75,7 @@ impl TestCluster {
         look: impl Fn() -> F,
         holds: impl Fn(&T) -> bool,
     ) -> anyhow::Result<T> {
-        self.until_within(PATIENCE, what, look, holds).await
+        self.until_within(self.patience, what, look, holds).await
     }
 
     /// As [`TestCluster::until`], for so long by the machine's clock.

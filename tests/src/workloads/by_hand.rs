@@ -1,21 +1,25 @@
-//! Pods that no node takes: the test itself says how they fare, so that every moment can be looked at.
+//! Pods that no node takes, since they ask for a scheduler that nobody is: the test itself says how they fare, as a kubelet
+//! would, so that every moment can be looked at.
 
-use anyhow::Context;
 use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
 use kube::ResourceExt;
 use serde_json::{Value, json};
 use windlass_testing::{TestCluster, object};
 
-/// A template of pods with this label `app`, for no node that there is.
-pub fn template(app: &str, image: &str) -> Value {
+/// What such a pod is.
+pub fn spec() -> Value {
     json!({
-        "metadata": { "labels": { "app": app } },
-        "spec": {
-            "nodeSelector": { "windlass.dev/by-hand": "yes" },
-            "terminationGracePeriodSeconds": 0,
-            "containers": [{ "name": "app", "image": image }],
-        },
+        "schedulerName": "nobody",
+        "terminationGracePeriodSeconds": 0,
+        "containers": [{ "name": "app", "image": "nginx" }],
     })
+}
+
+/// A template of such pods with this label `app`.
+pub fn template(app: &str, image: &str) -> Value {
+    let mut spec = spec();
+    spec["containers"][0]["image"] = image.into();
+    json!({ "metadata": { "labels": { "app": app } }, "spec": spec })
 }
 
 /// A pod on its own, as those of [`template`]; its namespace has the account that it needs.
@@ -52,21 +56,74 @@ pub async fn so_many(cluster: &TestCluster, app: &str, count: usize) -> anyhow::
     cluster.until(&what, || pods(cluster, app), |pods| pods.len() == count).await
 }
 
+/// The names of all pods that are there and not on their way out, in order.
+///
+/// # Errors
+/// When they cannot be listed.
+pub async fn names(cluster: &TestCluster) -> anyhow::Result<Vec<String>> {
+    let pods = cluster.list::<Pod>().await?.into_iter();
+    let staying = pods.filter(|pod| pod.metadata.deletion_timestamp.is_none());
+    let mut names: Vec<String> = staying.map(|pod| pod.name_any()).collect();
+    names.sort();
+    Ok(names)
+}
+
 /// Says that a pod runs and is ready, or not.
 ///
 /// # Errors
 /// When the API refuses.
 pub async fn fares(cluster: &TestCluster, pod: &Pod, ready: bool) -> anyhow::Result<Pod> {
-    let now = cluster.clock().now();
-    let now = k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(
-        jiff::Timestamp::from_second(now.as_second()).context("a time of now")?,
-    );
-    let status = if ready { "True" } else { "False" };
+    let now = now(cluster);
+    let running = json!({ "running": { "startedAt": now } });
+    says(cluster, &pod.name_any(), "Running", ready, &running).await
+}
+
+/// Says that the pod of this name, once it is there, runs and is ready.
+///
+/// # Errors
+/// When it is not there in time.
+pub async fn ready(cluster: &TestCluster, name: &str) -> anyhow::Result<Pod> {
+    let pod = cluster.eventually::<Pod>(name).is_there().await?;
+    fares(cluster, &pod, true).await
+}
+
+/// Says that the container of the pod of this name, once it is there, ended with this code.
+///
+/// # Errors
+/// When it is not there in time.
+pub async fn ended(cluster: &TestCluster, name: &str, code: i32) -> anyhow::Result<Pod> {
+    cluster.eventually::<Pod>(name).is_there().await?;
+    let now = now(cluster);
+    let terminated = json!({ "terminated": { "exitCode": code, "startedAt": now, "finishedAt": now } });
+    let phase = if code == 0 { "Succeeded" } else { "Failed" };
+    says(cluster, name, phase, false, &terminated).await
+}
+
+async fn says(
+    cluster: &TestCluster,
+    name: &str,
+    phase: &str,
+    ready: bool,
+    state: &Value,
+) -> anyhow::Result<Pod> {
+    let now = now(cluster);
+    let runs = phase == "Running";
     let status = json!({
-        "phase": "Running",
-        "conditions": [{ "type": "Ready", "status": status, "lastTransitionTime": now }],
+        "phase": phase,
+        "startTime": now,
+        "conditions": [{
+            "type": "Ready", "status": if ready { "True" } else { "False" }, "lastTransitionTime": now,
+        }],
+        "containerStatuses": [{
+            "name": "app", "image": "nginx", "imageID": "", "restartCount": 0,
+            "ready": ready, "started": runs, "state": state,
+        }],
     });
-    cluster.patch_status::<Pod>(&pod.name_any(), status).await
+    cluster.patch_status::<Pod>(name, status).await
+}
+
+fn now(cluster: &TestCluster) -> String {
+    cluster.clock().now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// Says of all pods that count that they are ready.

@@ -1,6 +1,6 @@
 //! Behaviours of CronJobs: when they begin Jobs, and which they keep.
 
-use super::playing::{ended, spec};
+use super::by_hand::{ended, spec};
 use crate::grounds::whole_cluster;
 use anyhow::{Context, ensure};
 use k8s_openapi::api::batch::v1::{CronJob, Job};

@@ -46,7 +46,7 @@ async fn pod(cluster: &TestCluster, name: &str, node: &str, ip: &str, ready: boo
     let port = json!([{ "name": "web", "containerPort": 8080 }]);
     let made: Pod = object(name, by_hand::template(app, "nginx"));
     // Nobody schedules it: it says itself where it is.
-    let made = made.set("spec.nodeName", node).set("spec.nodeSelector", Value::Null);
+    let made = made.set("spec.nodeName", node);
     let made = made.set("spec.containers.0.ports", port);
     cluster.create(made.set("spec.hostname", name).set("spec.subdomain", app)).await?;
     let ready = if ready { "True" } else { "False" };

@@ -1,6 +1,6 @@
 //! Behaviours of Jobs: how they count, wait, give up and end.
 
-use super::playing::{ended, spec};
+use super::by_hand::{ended, spec};
 use crate::grounds::whole_cluster;
 use anyhow::{Context, ensure};
 use k8s_openapi::api::batch::v1::Job;
@@ -235,7 +235,7 @@ async fn failure_policy(target: Target) -> anyhow::Result<()> {
     let cluster = whole_cluster(&target).await?;
     let rules = json!([
         { "action": "Ignore", "onExitCodes": { "operator": "In", "values": [3] } },
-        { "action": "FailJob", "onExitCodes": { "containerName": "main", "operator": "In", "values": [42] } },
+        { "action": "FailJob", "onExitCodes": { "containerName": "app", "operator": "In", "values": [42] } },
     ]);
     let fields = json!({ "backoffLimit": 0, "parallelism": 2, "completions": 2, "podFailurePolicy": { "rules": rules } });
     cluster.create(job(&fields)).await?;
@@ -251,7 +251,7 @@ async fn failure_policy(target: Target) -> anyhow::Result<()> {
     let conditions = job.status.and_then(|status| status.conditions).unwrap_or_default();
     let message = conditions[0].message.clone().unwrap_or_default();
     let wanted = format!(
-        "Container main for pod {}/{} failed with exit code 42 matching FailJob rule at index 1",
+        "Container app for pod {}/{} failed with exit code 42 matching FailJob rule at index 1",
         cluster.namespace(),
         name(&pods[1])
     );
@@ -376,7 +376,7 @@ async fn lets_go(target: Target) -> anyhow::Result<()> {
 
 async fn expires(target: Target) -> anyhow::Result<()> {
     let cluster = whole_cluster(&target).await?;
-    let seconds = if cluster.embedded().is_some() { 86400 } else { 2 };
+    let seconds = if cluster.embedded().is_some() { 600 } else { 2 };
     cluster.create(job(&json!({ "ttlSecondsAfterFinished": seconds }))).await?;
     let pods = working(&cluster, 1).await?;
     ended(&cluster, name(&pods[0]), 0).await?;

@@ -1,6 +1,6 @@
 //! Behaviours of StatefulSets: order, names, revisions and claims.
 
-use super::playing::{ended, names, ready, template};
+use super::by_hand::{ended, names, ready, template};
 use crate::grounds::whole_cluster;
 use anyhow::{Context, ensure};
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
@@ -28,7 +28,7 @@ fn set(fields: &Value) -> StatefulSet {
     let mut spec = json!({
         "serviceName": "db",
         "selector": { "matchLabels": { "app": "db" } },
-        "template": template("db"),
+        "template": template("db", "db:1"),
     });
     for (field, value) in fields.as_object().into_iter().flatten() {
         spec[field] = value.clone();
@@ -67,8 +67,8 @@ async fn in_order(target: Target) -> anyhow::Result<()> {
     let status = up.status.context("it has a status")?;
     ensure!(status.current_revision == status.update_revision, "{status:?}");
     // The name has the hash of the template, which is the same everywhere.
-    ensure!(labels["controller-revision-hash"] == "db-5769666f6b", "{labels:?}");
-    ensure!(status.current_revision.as_deref() == Some("db-5769666f6b"), "{status:?}");
+    ensure!(labels["controller-revision-hash"] == "db-648ddb86cb", "{labels:?}");
+    ensure!(status.current_revision.as_deref() == Some("db-648ddb86cb"), "{status:?}");
     let told = cluster.eventually::<StatefulSet>("db").tells("SuccessfulCreate").await?;
     ensure!(told == "Create Pod db-0 in StatefulSet db successful", "{told}");
 
@@ -112,7 +112,7 @@ async fn rolls(target: Target) -> anyhow::Result<()> {
     let first = up.status.and_then(|status| status.current_revision).context("it has a revision")?;
 
     cluster.patch::<StatefulSet>("db", json!({ "spec": { "template": image("2") } })).await?;
-    let updated = |pod: &Pod| image_of(pod) == Some("registry.example/main:2");
+    let updated = |pod: &Pod| image_of(pod) == Some("db:2");
     cluster.eventually::<Pod>("db-1").is("is of the new image", updated).await?;
     ready(&cluster, "db-1").await?;
     let counts = json!({
@@ -139,7 +139,7 @@ async fn rolls(target: Target) -> anyhow::Result<()> {
     cluster.eventually::<ControllerRevision>(&first).has(json!({ "revision": 3 })).await?;
     let revisions = cluster.list::<ControllerRevision>().await?;
     ensure!(revisions.len() == 2, "no third one is made: {revisions:?}");
-    let back = |pod: &Pod| image_of(pod) == Some("registry.example/main:1");
+    let back = |pod: &Pod| image_of(pod) == Some("db:1");
     cluster.eventually::<Pod>("db-1").is("is of the old image", back).await?;
 
     // Of what nobody uses, none is kept.
@@ -153,7 +153,7 @@ async fn rolls(target: Target) -> anyhow::Result<()> {
 }
 
 fn image(tag: &str) -> Value {
-    json!({ "spec": { "containers": [{ "name": "main", "image": format!("registry.example/main:{tag}") }] } })
+    json!({ "spec": { "containers": [{ "name": "app", "image": format!("db:{tag}") }] } })
 }
 
 fn image_of(pod: &Pod) -> Option<&str> {
@@ -174,7 +174,7 @@ async fn on_delete(target: Target) -> anyhow::Result<()> {
     let still = cluster.get::<Pod>("db-0").await?;
     ensure!(still.metadata.uid == old.metadata.uid, "it is still the old one");
     cluster.delete::<Pod>("db-0").await?;
-    let updated = |pod: &Pod| image_of(pod) == Some("registry.example/main:2");
+    let updated = |pod: &Pod| image_of(pod) == Some("db:2");
     cluster.eventually::<Pod>("db-0").is("is of the new image", updated).await?;
     Ok(())
 }

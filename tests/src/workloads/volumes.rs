@@ -1,6 +1,6 @@
 //! Behaviours of claims and volumes.
 
-use super::playing::spec;
+use super::by_hand::spec;
 use crate::grounds::whole_cluster;
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod, ServiceAccount};
@@ -18,6 +18,11 @@ pub fn behaviours(suite: Suite) -> Suite {
         .test("a volume whose claim is gone is released, and a claim whose volume is gone is lost", released)
         .test("a claim that a pod uses and a volume that a claim has stay", protected)
         .test("a claim of the default class gets a volume on the node of its pod", provisioned)
+        .test(
+            "a pod that is the first to use a claim is scheduled, gets its volume, and runs",
+            first_consumer,
+        )
+        .test("an ephemeral volume has a claim that its pod owns, and goes with it", ephemeral)
 }
 
 /// A name that no other test has: volumes are in no namespace.
@@ -221,4 +226,97 @@ async fn provisioned(target: Target) -> anyhow::Result<()> {
     cluster.delete::<PersistentVolumeClaim>("data").await?;
     cluster.eventually::<PersistentVolumeClaim>("data").is_gone().await?;
     cluster.eventually::<PersistentVolume>(&name).is_gone().await
+}
+
+/// A pod of the simulated node with this volume.
+fn mounting(name: &str, volume: &Value) -> Pod {
+    let container = json!({
+        "name": "app", "image": "nginx", "volumeMounts": [{ "name": "data", "mountPath": "/data" }],
+    });
+    let mut whole = json!({ "name": "data" });
+    for (field, value) in volume.as_object().into_iter().flatten() {
+        whole[field] = value.clone();
+    }
+    let spec = json!({ "terminationGracePeriodSeconds": 0, "containers": [container], "volumes": [whole] });
+    object(name, json!({ "spec": spec }))
+}
+
+async fn first_consumer(target: Target) -> anyhow::Result<()> {
+    let cluster = whole_cluster(&target).await?;
+    if cluster.embedded().is_none() {
+        // The reference makes no volumes on demand by itself.
+        return Ok(());
+    }
+    cluster.eventually::<StorageClass>("standard").is_there().await?;
+    cluster.create(claim(&cluster, "data", "1Gi", &json!({ "storageClassName": null }))).await?;
+    cluster.eventually::<PersistentVolumeClaim>("data").tells("WaitForFirstConsumer").await?;
+    cluster.create(mounting("user", &json!({ "persistentVolumeClaim": { "claimName": "data" } }))).await?;
+    let running = cluster.eventually::<Pod>("user").has_condition("Ready", true).await?;
+    let node = running.spec.and_then(|spec| spec.node_name).context("it has a node")?;
+    let bound = cluster.get::<PersistentVolumeClaim>("data").await?;
+    ensure!(bound.status.and_then(|status| status.phase).as_deref() == Some("Bound"), "before the pod ran");
+    let volume = bound.spec.and_then(|spec| spec.volume_name).context("it has a volume")?;
+    let made = cluster.get::<PersistentVolume>(&volume).await?;
+    let affinity = serde_json::to_value(made.spec.and_then(|spec| spec.node_affinity))?;
+    let values = affinity.pointer("/required/nodeSelectorTerms/0/matchExpressions/0/values");
+    ensure!(values == Some(&json!([node])), "the volume is where the pod is: {affinity}");
+    // Another pod goes where the volume is; the claim stays while one of them uses it.
+    cluster.create(mounting("other", &json!({ "persistentVolumeClaim": { "claimName": "data" } }))).await?;
+    let other = cluster.eventually::<Pod>("other").has_condition("Ready", true).await?;
+    ensure!(other.spec.and_then(|spec| spec.node_name) == Some(node));
+    cluster.delete::<PersistentVolumeClaim>("data").await?;
+    cluster.delete::<Pod>("user").await?;
+    cluster.eventually::<Pod>("user").is_gone().await?;
+    ensure!(cluster.find::<PersistentVolumeClaim>("data").await?.is_some(), "it is in use");
+    cluster.delete::<Pod>("other").await?;
+    cluster.eventually::<PersistentVolumeClaim>("data").is_gone().await?;
+    cluster.eventually::<PersistentVolume>(&volume).is_gone().await
+}
+
+async fn ephemeral(target: Target) -> anyhow::Result<()> {
+    let cluster = whole_cluster(&target).await?;
+    let class = match cluster.embedded() {
+        // Made on demand there, by hand on the reference.
+        Some(_) => {
+            cluster.eventually::<StorageClass>("standard").is_there().await?;
+            Value::Null
+        }
+        None => {
+            volume(&cluster, "static", "1Gi", &json!({})).await?;
+            unique(&cluster, "class").into()
+        }
+    };
+    let template = json!({
+        "metadata": { "labels": { "of": "scratch" } },
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": class,
+            "resources": { "requests": { "storage": "1Gi" } },
+        },
+    });
+    let scratch = json!({ "ephemeral": { "volumeClaimTemplate": template } });
+    let pod = cluster.create(mounting("web", &scratch)).await?;
+    let made = cluster.eventually::<PersistentVolumeClaim>("web-data").is_there().await?;
+    let owner = made.metadata.owner_references.unwrap_or_default().pop().context("the claim has an owner")?;
+    ensure!((owner.kind.as_str(), owner.controller) == ("Pod", Some(true)), "{owner:?}");
+    ensure!(Some(owner.uid) == pod.metadata.uid && owner.block_owner_deletion == Some(true));
+    ensure!(made.metadata.labels.unwrap_or_default().get("of").map(String::as_str) == Some("scratch"));
+    cluster.eventually::<Pod>("web").has_condition("Ready", true).await?;
+    let bound = json!({ "status": { "phase": "Bound" } });
+    cluster.eventually::<PersistentVolumeClaim>("web-data").has(bound).await?;
+    cluster.delete::<Pod>("web").await?;
+    cluster.eventually::<PersistentVolumeClaim>("web-data").is_gone().await?;
+
+    // A claim of that name that is somebody else's is not taken.
+    cluster.create(claim(&cluster, "late-data", "1Gi", &json!({}))).await?;
+    cluster.create(mounting("late", &scratch)).await?;
+    let told = cluster.eventually::<Pod>("late").tells("FailedBinding").await?;
+    let here = cluster.namespace();
+    let why = format!("PVC {here}/late-data was not created for pod {here}/late (pod is not owner)");
+    ensure!(told == format!("ephemeral volume data: {why}"), "{told}");
+    cluster.eventually::<Pod>("late").has_condition_because("PodScheduled", "Unschedulable").await?;
+    cluster.delete::<PersistentVolumeClaim>("late-data").await?;
+    let own = |claim: &PersistentVolumeClaim| claim.metadata.owner_references.is_some();
+    cluster.eventually::<PersistentVolumeClaim>("late-data").is("made for the pod", own).await?;
+    Ok(())
 }

@@ -1,5 +1,6 @@
 //! What scheduling needs to know of pods and nodes, worked out once.
 
+use crate::pods::Claimed;
 use crate::quantity::{thousandths, units};
 use k8s_openapi::api::core::v1::{
     Affinity, Container, Node, NodeAffinity, Pod, PodAffinityTerm, PodSpec, Taint, Toleration,
@@ -75,7 +76,7 @@ pub(super) struct PodFacts {
     pub(super) affinity: Option<Affinity>,
     pub(super) tolerations: Vec<Toleration>,
     pub(super) spread: Vec<TopologySpreadConstraint>,
-    pub(super) claims: Vec<String>,
+    pub(super) claims: Vec<Claimed>,
     pub(super) never_preempts: bool,
     pub(super) going: bool,
     pub(super) generation: Option<i64>,
@@ -103,7 +104,7 @@ impl PodFacts {
             affinity: spec.affinity.clone(),
             tolerations: spec.tolerations.clone().unwrap_or_default(),
             spread: spec.topology_spread_constraints.clone().unwrap_or_default(),
-            claims: claims(pod),
+            claims: crate::pods::claims(pod).collect(),
             never_preempts: spec.preemption_policy.as_deref() == Some("Never"),
             going: pod.metadata.deletion_timestamp.is_some(),
             generation: pod.metadata.generation,
@@ -191,19 +192,6 @@ fn ports(spec: &PodSpec) -> Vec<Port> {
             let address =
                 port.host_ip.clone().filter(|ip| !ip.is_empty()).unwrap_or_else(|| "0.0.0.0".to_owned());
             Some((protocol, address, number))
-        })
-        .collect()
-}
-
-/// The claims that a pod's volumes name, or that are made for it.
-fn claims(pod: &Pod) -> Vec<String> {
-    let name = pod.metadata.name.as_deref().unwrap_or_default();
-    let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
-    volumes
-        .filter_map(|volume| match (&volume.persistent_volume_claim, &volume.ephemeral) {
-            (Some(claim), _) => Some(claim.claim_name.clone()),
-            (None, Some(_)) => Some(format!("{name}-{}", volume.name)),
-            (None, None) => None,
         })
         .collect()
 }

@@ -5,6 +5,7 @@
 //! once, and written by many requests at a time. `decide` and all it asks is pure.
 
 mod binding;
+mod budgets;
 mod decide;
 mod facts;
 mod filter;
@@ -23,6 +24,7 @@ use binding::Written;
 use decide::{Verdict, decide};
 use facts::{NAME, PodFacts, waits};
 use k8s_openapi::api::core::v1::{Container, Namespace, Node, Pod};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::Client;
 use parking_lot::Mutex;
 use state::{News, State};
@@ -44,6 +46,7 @@ struct Scheduler {
     clock: Clock,
     pods: Arc<Store<Pod>>,
     volumes: Volumes,
+    budgets: Arc<Store<PodDisruptionBudget>>,
     recorder: Recorder,
     known: Mutex<Known>,
     /// There is something to do.
@@ -72,6 +75,7 @@ pub(crate) async fn run(client: Client, clock: Clock) {
         clock: clock.clone(),
         pods: cache.store(),
         volumes: Volumes::of(&cache),
+        budgets: cache.store(),
         recorder,
         known: Mutex::default(),
         woken: Notify::new(),
@@ -208,7 +212,8 @@ impl Scheduler {
                 Some(Work::Bind { pod, facts, node })
             }
             Verdict::Nowhere { message, curable } => {
-                let made = preempt::choose(&facts, &known.state, &self.volumes, &curable);
+                let budgets = self.budgets.list();
+                let made = preempt::choose(&facts, &known.state, &self.volumes, &budgets, &curable);
                 if let Some(room) = &made {
                     known.state.nominated.insert(key.clone(), (room.node.clone(), facts.clone()));
                 }

@@ -2,6 +2,8 @@
 
 use super::facts::{NodeFacts, PodFacts};
 use super::selecting::fits;
+use crate::owning::controller_of;
+use crate::pods::Claimed;
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
 use std::sync::Arc;
@@ -26,12 +28,21 @@ impl Volumes {
 
     /// Whether a pod's claims are such that it can be scheduled at all.
     pub(super) fn check(&self, pod: &PodFacts) -> Result<(), String> {
-        for name in &pod.claims {
-            let Some(claim) = self.claim(pod, name) else {
-                return Err(format!("persistentvolumeclaim {name:?} not found"));
+        for claimed in &pod.claims {
+            let name = &claimed.name;
+            let Some(claim) = self.claim(pod, claimed) else {
+                return Err(match claimed.ephemeral {
+                    true => format!(
+                        "waiting for ephemeral volume controller to create the persistentvolumeclaim {name:?}"
+                    ),
+                    false => format!("persistentvolumeclaim {name:?} not found"),
+                });
             };
             if claim.metadata.deletion_timestamp.is_some() {
                 return Err(format!("persistentvolumeclaim {name:?} is being deleted"));
+            }
+            if claimed.ephemeral && controller_of(&claim.metadata).is_none_or(|owner| owner.uid != pod.uid) {
+                return Err(crate::volumes::not_made_for(name, &pod.namespace, pod.key.name()));
             }
             if !is_bound(&claim) && !self.waits_for_a_node(&claim) {
                 return Err("pod has unbound immediate PersistentVolumeClaims".to_owned());
@@ -76,8 +87,8 @@ impl Volumes {
         pod.claims.iter().all(|name| self.claim(pod, name).is_some_and(|claim| is_bound(&claim)))
     }
 
-    fn claim(&self, pod: &PodFacts, name: &str) -> Option<Arc<PersistentVolumeClaim>> {
-        self.claims.get(&Key::new(self.claims.cluster().clone(), Some(&pod.namespace), name))
+    fn claim(&self, pod: &PodFacts, claimed: &Claimed) -> Option<Arc<PersistentVolumeClaim>> {
+        self.claims.get(&Key::new(self.claims.cluster().clone(), Some(&pod.namespace), &*claimed.name))
     }
 
     fn waits_for_a_node(&self, claim: &PersistentVolumeClaim) -> bool {

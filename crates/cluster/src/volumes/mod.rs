@@ -4,11 +4,14 @@
 //! `/var/lib/windlass/volumes`. The class `standard`, which claims have that name none, does so.
 
 mod decide;
+mod ephemeral;
 mod matching;
 mod protection;
 mod provision;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use ephemeral::not_made_for;
 
 use decide::{Around, Fate, Step, annotation, claim_ref, claim_steps, fate};
 use k8s_openapi::api::core::v1::{
@@ -56,7 +59,8 @@ pub(crate) fn add(manager: Manager) -> Manager {
             })
         })
         .concurrency(2);
-    provision::add(protection::add(manager.controller(claims).controller(volumes)))
+    let manager = manager.controller(claims).controller(volumes);
+    provision::add(protection::add(ephemeral::add(manager)))
 }
 
 fn volume_name(claim: &PersistentVolumeClaim) -> &str {

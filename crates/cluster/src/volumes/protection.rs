@@ -1,5 +1,6 @@
 //! What is in use is not lost: a claim that a pod uses and a volume that a claim has stay, by a finalizer, until they are let go.
 
+use crate::pods::claims;
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, ListParams};
@@ -13,10 +14,8 @@ const CLAIM: &str = "kubernetes.io/pvc-protection";
 const VOLUME: &str = "kubernetes.io/pv-protection";
 
 /// Pods by the claims that they name.
-pub(super) const BY_CLAIM: Index<Pod> = Index::new("claims", |pod| {
-    let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
-    volumes.filter_map(|volume| Some(volume.persistent_volume_claim.as_ref()?.claim_name.clone())).collect()
-});
+pub(super) const BY_CLAIM: Index<Pod> =
+    Index::new("claims", |pod| claims(pod).map(|claimed| claimed.name).collect());
 
 pub(super) fn add(manager: Manager) -> Manager {
     let claims = Controller::reconciling(claim)
@@ -62,12 +61,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Whether a pod uses the claim of this name. One without a node does not use it yet, and never will.
 fn uses(pod: &Pod, claim: &str) -> bool {
-    pod.spec.as_ref().is_some_and(|spec| {
-        spec.node_name.is_some()
-            && spec.volumes.iter().flatten().any(|volume| {
-                volume.persistent_volume_claim.as_ref().is_some_and(|named| named.claim_name == claim)
-            })
-    })
+    pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some())
+        && claims(pod).any(|claimed| claimed.name == claim)
 }
 
 async fn volume(volume: Arc<PersistentVolume>, turn: Turn<PersistentVolume>) -> Result<Next, TurnError> {

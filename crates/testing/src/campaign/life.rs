@@ -59,7 +59,7 @@ where
         };
         let all = [&sabotage, &after_a_crash, &of_the_user];
         let user = async {
-            let own = cluster.with_client(of_the_user.on(cluster.client()));
+            let own = cluster.with_client(of_the_user.on(cluster.client())).patient(self.patience);
             (self.life)(own).await?;
             let orphans = fault.is_some_and(|(fault, _)| fault.may_orphan());
             self.end(&cluster, &all, expected, orphans).await

@@ -180,7 +180,8 @@ where
         self
     }
 
-    /// For how long, by the machine's clock, the state may take to become that of the undisturbed life; by default 20 s.
+    /// For how long, by the machine's clock, the state may take to become that of the undisturbed life, and each wait in a life to
+    /// end; by default 20 s.
     pub fn within(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
