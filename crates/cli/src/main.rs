@@ -1,6 +1,7 @@
 //! The `windlass` command. Each subcommand has a file of its own; this one only tells them apart.
 
 mod cluster;
+mod generate;
 mod limits;
 mod node;
 mod operator;
@@ -40,13 +41,16 @@ enum Command {
     Plan(operator::Options),
     /// Say what an object waits for, since when, and when it is looked at again: `why KIND NAME`
     Why(operator::Options),
+    /// Write an operator's manifests: its kinds, its permissions, its Deployment
+    Generate(generate::Options),
     /// Show the version of windlass, and of the Kubernetes that it speaks
     Version,
 }
 
 fn main() -> ExitCode {
     // What a node starts is this very program; it enters namespaces, which only one with a single thread can.
-    if let Some(code) = windlass_node::hidden(std::env::args_os().skip(1)) {
+    let arguments: Vec<std::ffi::OsString> = std::env::args_os().skip(1).collect();
+    if let Some(code) = windlass_node::hidden(&arguments) {
         return code;
     }
     let begun = Clock::real().moment();
@@ -59,6 +63,7 @@ fn main() -> ExitCode {
         Command::Capture(options) => operator::ask("capture", &options),
         Command::Plan(options) => operator::ask("plan", &options),
         Command::Why(options) => operator::ask("why", &options),
+        Command::Generate(options) => options.run(),
         Command::Version => version::run(),
     };
     match done {

@@ -27,13 +27,16 @@ pub use pods::programs::Programs;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Runs the hidden subcommand that these arguments name, if they name one; they begin after the program's own name. A program that
-/// runs pods calls it first of all, before it has a second thread: namespaces cannot be entered by one thread of several.
-pub fn hidden(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
-    let mut arguments = arguments.into_iter();
-    let subcommand = arguments.next()?;
-    if subcommand == "pod-network" {
-        return Some(net::main(&arguments.collect::<Vec<_>>()));
+/// Runs the hidden subcommand that these arguments (without the program's name) ask for, if they ask for one. A program that hosts a
+/// node calls this first of all, before it has a second thread:
+/// namespaces cannot be entered by one thread of several.
+pub fn hidden(arguments: &[OsString]) -> Option<ExitCode> {
+    let (subcommand, arguments) = arguments.split_first()?;
+    match subcommand.to_str()? {
+        "pod-network" => Some(net::main(arguments)),
+        "pod-shim" => Some(shim::launch()),
+        "pod-shim-inside" => Some(shim::serve()),
+        "pod-container" => Some(shim::enter()),
+        _ => None,
     }
-    shim::hidden(&subcommand)
 }

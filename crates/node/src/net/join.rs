@@ -7,7 +7,7 @@ use crate::fds;
 use std::fs::{self, File};
 use std::io;
 use std::net::Ipv4Addr;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
@@ -23,9 +23,16 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// The network process does not answer or refuses, or the kernel refuses a step.
 pub fn join(socket: &Path, uid: &str) -> Result<Ipv4Addr, NetError> {
     loopback().map_err(step("set up loopback"))?;
-    let joined = ask(socket, uid)?;
+    let namespace = File::open("/proc/thread-self/ns/net")?;
+    let joined = match ask(socket, &Request::Join { uid: uid.into() }, Some(namespace.as_fd()))? {
+        Reply::Joined(joined) => joined,
+        other => return Err(other.unexpected()),
+    };
     set_up(&joined).map_err(step("set up the pod's interface"))?;
-    Ok(joined.address)
+    match ask(socket, &Request::Await { uid: uid.into() }, None)? {
+        Reply::Done => Ok(joined.address),
+        other => Err(other.unexpected()),
+    }
 }
 
 /// Sets up loopback, and lets every process listen on every port: all that a pod without a network needs.
@@ -38,18 +45,13 @@ pub fn loopback() -> io::Result<()> {
     fs::write("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0")
 }
 
-fn ask(socket: &Path, uid: &str) -> Result<Joined, NetError> {
-    let namespace = File::open("/proc/thread-self/ns/net")?;
+fn ask(socket: &Path, request: &Request, descriptor: Option<BorrowedFd<'_>>) -> Result<Reply, NetError> {
     let mut stream = fds::through_folder(socket, |path| UnixStream::connect(path))?;
     stream.set_read_timeout(Some(LIMIT))?;
     stream.set_write_timeout(Some(LIMIT))?;
-    let request = serde_json::to_vec(&Request::Join { uid: uid.into() }).map_err(io::Error::from)?;
-    fds::send_blocking(&mut stream, &request, Some(namespace.as_fd()))?;
+    fds::send_blocking(&mut stream, &serde_json::to_vec(request).map_err(io::Error::from)?, descriptor)?;
     let frame = fds::receive_blocking(&mut stream)?.ok_or(io::Error::from(io::ErrorKind::UnexpectedEof))?;
-    match serde_json::from_slice(&frame.body).map_err(io::Error::from)? {
-        Reply::Joined(joined) => Ok(joined),
-        other => Err(other.unexpected()),
-    }
+    Ok(serde_json::from_slice(&frame.body).map_err(io::Error::from)?)
 }
 
 fn set_up(joined: &Joined) -> io::Result<()> {

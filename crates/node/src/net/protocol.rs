@@ -19,6 +19,8 @@ pub(crate) enum Request {
     Release { uid: String },
     /// Put an interface for this pod into the namespace that comes along.
     Join { uid: String },
+    /// The pod has set its end up: wait until packets arrive.
+    Await { uid: String },
     /// These are the Services now.
     Publish { table: Table },
     /// A connection, as a descriptor.

@@ -70,10 +70,9 @@ impl Settings {
             Some(format!(
                 "{dns}, where names are asked for, is not one of the Services' addresses {services}"
             ))
-        } else if let Some(strange) = [pods, services].into_iter().find(|range| !range.first().is_private()) {
-            Some(format!("{strange} is not private: it would hide addresses of others"))
         } else {
-            None
+            let strange = [pods, services].into_iter().find(|range| !range.first().is_private());
+            strange.map(|strange| format!("{strange} is not private: it would hide addresses of others"))
         }
     }
 }

@@ -25,15 +25,5 @@ pub use spec::{
     Size, Usage,
 };
 
-use std::ffi::OsStr;
-use std::process::ExitCode;
-
-/// Runs one of the shim's hidden subcommands, where this is one.
-pub(crate) fn hidden(subcommand: &OsStr) -> Option<ExitCode> {
-    match subcommand.to_str()? {
-        "pod-shim" => Some(pod::launch()),
-        "pod-shim-inside" => Some(pod::serve()),
-        "pod-container" => Some(stage::enter()),
-        _ => None,
-    }
-}
+pub(crate) use pod::{launch, serve};
+pub(crate) use stage::enter;

@@ -28,6 +28,7 @@ pub fn trials() -> Vec<Trial> {
         one("round_trip_by_service", "round-trips", true),
         one("connection_direct", "connections", false),
         one("connection_by_service", "connections", true),
+        Trial::bench("join_to_first_connection", |test| if test { Ok(None) } else { Ok(Some(joins()?)) }),
     ]
 }
 
@@ -54,6 +55,32 @@ async fn measure(what: &str, service: bool) -> Result<(u64, u64)> {
     ground.end().await?;
     let (avg, variance) = measured.split_once(' ').context("two numbers")?;
     Ok((avg.parse()?, variance.parse()?))
+}
+
+/// A pod's process with its namespaces, joined, and its first connection to a neighbour.
+fn joins() -> Result<Measurement, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| error.to_string())?;
+    let measured = runtime.block_on(async {
+        let ground = Ground::new().await?;
+        let clock = Clock::real();
+        let mut taken = Vec::new();
+        let one = ground.listening("one", 80).await?;
+        for number in 0..20 {
+            let before = clock.moment();
+            let mut pod = ground.pod(&number.to_string()).await?;
+            pod.say(&format!("{}:80", one.address), "hi")?;
+            taken.push((clock.moment() - before).as_nanos() as u64);
+        }
+        drop(one);
+        ground.end().await?;
+        anyhow::Ok(taken)
+    });
+    let taken = measured.map_err(|error| format!("{error:#}"))?;
+    let avg = taken.iter().sum::<u64>() / taken.len() as u64;
+    Ok(Measurement { avg, variance: taken.iter().map(|time| time.abs_diff(avg)).max().unwrap_or_default() })
 }
 
 /// One byte there and back, on a connection that stays.

@@ -5,6 +5,8 @@
 mod faults;
 mod ground;
 mod life;
+mod limits;
+mod streams;
 mod view;
 
 use ground::Ground;
@@ -20,11 +22,15 @@ const NOBODY: u32 = 65534;
 const AGAIN: &str = "WINDLASS_TEST_AS_NOBODY";
 
 fn main() -> ExitCode {
-    if let Some(code) = windlass_node::hidden(std::env::args_os().skip(1)) {
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    if let Some(code) = windlass_node::hidden(&arguments) {
         return code;
     }
-    let mut trials =
-        [life::tests(), faults::tests(), view::tests()].concat().into_iter().map(trial).collect::<Vec<_>>();
+    let mut trials = [life::tests(), faults::tests(), view::tests(), streams::tests(), limits::tests()]
+        .concat()
+        .into_iter()
+        .map(trial)
+        .collect::<Vec<_>>();
     if ground::is_root() && std::env::var_os(AGAIN).is_none() {
         trials.push(Trial::test("all of it as a user who is not root", as_nobody));
     }

@@ -2,7 +2,7 @@
 
 use nix::libc;
 
-/// Sets what the first call makes exclusive: it fails if the thing is there.
+/// Makes a thing, and fails if it is there.
 pub(super) const CREATE: i32 = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
 
 const HEADER: usize = 16;
@@ -99,6 +99,13 @@ pub(super) fn outcome(bytes: &[u8], number: u32) -> Option<Result<(), i32>> {
         0 => Some(Ok(())),
         error => Some(Err(error.wrapping_neg())),
     }
+}
+
+/// The flags of the link that request `number` was about: none where these bytes are about something else.
+pub(super) fn flags_of_link(bytes: &[u8], number: u32) -> Option<u32> {
+    let field = |at: usize| bytes.get(at..at + 4)?.try_into().ok().map(u32::from_ne_bytes);
+    let kind = u16::from_ne_bytes(bytes.get(4..6)?.try_into().ok()?);
+    if field(8)? == number && kind == libc::RTM_NEWLINK { field(HEADER + 8) } else { None }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 mod message;
 
-use message::{CREATE, Message, outcome};
+use message::{CREATE, Message, flags_of_link, outcome};
 use nix::libc;
 use nix::net::if_::if_nametoindex;
 use nix::sys::socket::{
@@ -37,10 +37,10 @@ impl Netlink {
         Ok(Self { socket, number: 0 })
     }
 
-    /// Makes a bridge with this hardware address, up. Of its own it would take the lowest of its ports', and change it.
+    /// Makes a bridge with this hardware address, down. Of its own it would take the lowest of its ports', and change it.
     pub(crate) fn add_bridge(&mut self, name: &str, hardware: [u8; 6]) -> io::Result<()> {
         let mut message = Message::new(libc::RTM_NEWLINK, CREATE);
-        message.link(0, libc::IFF_UP);
+        message.link(0, 0);
         message.text(libc::IFLA_IFNAME, name);
         message.attribute(libc::IFLA_ADDRESS, &hardware);
         let info = message.nest(libc::IFLA_LINKINFO);
@@ -49,8 +49,8 @@ impl Netlink {
         self.ask(message)
     }
 
-    /// Makes a pair of links: `name` here, up and a port of `bridge`, and `inside.name` in the namespace `inside.namespace`.
-    pub(crate) fn add_pair(&mut self, name: &str, bridge: u32, inside: &Inside<'_>) -> io::Result<()> {
+    /// Makes a pair of links: `name` here, up and a port of `bridge`, and the other end where it says.
+    pub(crate) fn add_pair(&mut self, name: &str, bridge: u32, other: &OtherEnd<'_>) -> io::Result<()> {
         let mut message = Message::new(libc::RTM_NEWLINK, CREATE);
         message.link(0, libc::IFF_UP);
         message.text(libc::IFLA_IFNAME, name);
@@ -60,9 +60,11 @@ impl Netlink {
         let data = message.nest(libc::IFLA_INFO_DATA);
         let peer = message.nest(VETH_INFO_PEER);
         message.link(0, 0);
-        message.text(libc::IFLA_IFNAME, inside.name);
-        message.attribute(libc::IFLA_ADDRESS, &inside.hardware);
-        message.attribute(libc::IFLA_NET_NS_FD, &inside.namespace.as_raw_fd().to_ne_bytes());
+        message.text(libc::IFLA_IFNAME, other.name);
+        message.attribute(libc::IFLA_ADDRESS, &other.hardware);
+        if let Some(namespace) = other.namespace {
+            message.attribute(libc::IFLA_NET_NS_FD, &namespace.as_raw_fd().to_ne_bytes());
+        }
         message.close(peer);
         message.close(data);
         message.close(info);
@@ -74,6 +76,14 @@ impl Netlink {
         let mut message = Message::new(libc::RTM_NEWLINK, 0);
         message.link(index, libc::IFF_UP);
         self.ask(message)
+    }
+
+    /// Whether a link carries packets: the kernel takes a moment to notice that both ends of a pair are up.
+    pub(crate) fn is_running(&mut self, index: u32) -> io::Result<bool> {
+        let mut message = Message::new(libc::RTM_GETLINK, 0);
+        message.link(index, 0);
+        let flags = self.ask_flags(message)?.unwrap_or_default();
+        Ok(flags & libc::IFF_RUNNING.cast_unsigned() != 0)
     }
 
     /// Removes a link, and the other end of it with it.
@@ -118,29 +128,35 @@ impl Netlink {
     }
 
     fn ask(&mut self, message: Message) -> io::Result<()> {
+        self.ask_flags(message).map(|_| ())
+    }
+
+    /// Asks, and hears the flags of the link that was asked about, if one was.
+    fn ask_flags(&mut self, message: Message) -> io::Result<Option<u32>> {
         self.number = self.number.wrapping_add(1);
         let bytes = message.bytes(self.number);
         let to_the_kernel = NetlinkAddr::new(0, 0);
         retrying(|| sendto(self.socket.as_raw_fd(), &bytes, &to_the_kernel, MsgFlags::empty()))?;
-        let mut answer = [0; 4096];
+        let (mut answer, mut flags) = ([0; 8192], None);
         loop {
             let length = retrying(|| recv(self.socket.as_raw_fd(), &mut answer, MsgFlags::empty()))?;
             if let Some(outcome) = outcome(&answer[..length], self.number) {
-                return outcome.map_err(io::Error::from_raw_os_error);
+                return outcome.map(|()| flags).map_err(io::Error::from_raw_os_error);
             }
+            flags = flags_of_link(&answer[..length], self.number).or(flags);
         }
     }
 }
 
-/// The end of a pair that lies in another namespace.
+/// The other end of a pair.
 #[derive(Debug)]
-pub(crate) struct Inside<'a> {
-    /// What it is called there.
+pub(crate) struct OtherEnd<'a> {
+    /// What it is called where it lies.
     pub(crate) name: &'a str,
     /// Its hardware address.
     pub(crate) hardware: [u8; 6],
-    /// The namespace.
-    pub(crate) namespace: BorrowedFd<'a>,
+    /// In which namespace; none for the same.
+    pub(crate) namespace: Option<BorrowedFd<'a>>,
 }
 
 /// The number of a link of the current namespace; none where there is no such link.

@@ -20,6 +20,8 @@ use windlass_clock::Clock;
 
 /// How long a connection that was asked for may take: all there is lies on this machine.
 const CONNECTING: Duration = Duration::from_secs(10);
+/// How long a pod's interface may take to carry packets; a few milliseconds.
+const RUNNING: Duration = Duration::from_secs(3);
 /// How long whoever connects may take to say what they want.
 const ASKING: Duration = Duration::from_secs(30);
 
@@ -89,6 +91,7 @@ impl Control {
         let ends = asked.0 == Request::End;
         let (reply, descriptor) = match asked {
             (Request::Connect { to }, _) => self.connect(to).await,
+            (Request::Await { uid }, _) => (self.running(&uid).await.unwrap_or_else(Reply::Refused), None),
             (Request::Publish { table }, _) => {
                 self.publish(table).await;
                 (Reply::Done, None)
@@ -110,6 +113,25 @@ impl Control {
             Ok(Ok(stream)) => (Reply::Done, Some(stream)),
             Ok(Err(error)) => (Reply::NotConnected(error.raw_os_error()), None),
             Err(_) => (Reply::NotConnected(None), None),
+        }
+    }
+
+    /// Waits until packets of the pod arrive. One that never does is not held up for ever: its own probes will tell.
+    async fn running(&self, uid: &str) -> Result<Reply, String> {
+        let due = self.clock.moment() + RUNNING;
+        loop {
+            let seen = {
+                let mut state = self.state.lock();
+                let address = state.addresses.of(uid).ok_or("the pod was lent no address")?;
+                state
+                    .links
+                    .is_running(address)
+                    .map_err(|error| format!("the pod's interface is gone: {error}"))?
+            };
+            if seen || self.clock.moment() >= due {
+                return Ok(Reply::Done);
+            }
+            self.clock.sleep(Duration::from_millis(1)).await;
         }
     }
 
@@ -164,7 +186,9 @@ impl Control {
                 Reply::Joined(joined.map_err(|error| format!("cannot make the pod's interface: {error}"))?)
             }
             Request::Lent => Reply::Lent(state.addresses.all()),
-            Request::Publish { .. } | Request::Connect { .. } | Request::End => Reply::Done,
+            Request::Await { .. } | Request::Publish { .. } | Request::Connect { .. } | Request::End => {
+                Reply::Done
+            }
         })
     }
 

@@ -1,7 +1,7 @@
 //! The bridge, and a pair of links for each pod.
 
 use crate::net::Settings;
-use crate::net::netlink::{Inside, Netlink, index_of};
+use crate::net::netlink::{Netlink, OtherEnd, index_of};
 use crate::net::protocol::Joined;
 use std::fs;
 use std::io;
@@ -9,6 +9,10 @@ use std::net::Ipv4Addr;
 use std::os::fd::BorrowedFd;
 
 const BRIDGE: &str = "windlass0";
+/// A pair that keeps the bridge running while there are no pods, and its other end.
+const KEEPER: [&str; 2] = ["windlass1", "windlass2"];
+/// How many times the kernel is asked whether the keeper runs, a millisecond apart.
+const TIMES: u32 = 1000;
 /// What every pod calls its link.
 const POD_LINK: &str = "eth0";
 
@@ -31,6 +35,7 @@ impl Links {
         netlink.up(loopback)?;
         netlink.add_bridge(BRIDGE, hardware(gateway))?;
         let bridge = index_of(BRIDGE).ok_or(io::ErrorKind::NotFound)?;
+        keep_running(&mut netlink, bridge)?;
         netlink.add_address(bridge, gateway, prefix)?;
         netlink.add_local_range(settings.services.first(), settings.services.prefix(), loopback)?;
         // Whoever asks for anything else is told so at once, and does not wait for an answer that never comes. To tell,
@@ -45,9 +50,15 @@ impl Links {
     /// Puts one end of a new pair into the pod's namespace. One that was there before is replaced.
     pub(super) fn add(&mut self, address: Ipv4Addr, namespace: BorrowedFd<'_>) -> io::Result<Joined> {
         self.remove(address)?;
-        let inside = Inside { name: POD_LINK, hardware: hardware(address), namespace };
+        let inside = OtherEnd { name: POD_LINK, hardware: hardware(address), namespace: Some(namespace) };
         self.netlink.add_pair(&name(address), self.bridge, &inside)?;
         Ok(Joined { link: POD_LINK.into(), address, prefix: self.prefix, gateway: self.gateway })
+    }
+
+    /// Whether packets of the pod arrive: once it has set its end up, the kernel takes a moment.
+    pub(super) fn is_running(&mut self, address: Ipv4Addr) -> io::Result<bool> {
+        let index = index_of(&name(address)).ok_or(io::ErrorKind::NotFound)?;
+        self.netlink.is_running(index)
     }
 
     /// Makes one address this namespace's own.
@@ -63,6 +74,26 @@ impl Links {
             other => other,
         }
     }
+}
+
+/// A bridge is set up with one port that always runs. Otherwise it would stop with its last pod, and the kernel lets up to a second
+/// pass before it notices that it runs again: a second in which the first pod reaches nobody.
+fn keep_running(netlink: &mut Netlink, bridge: u32) -> io::Result<()> {
+    let [name, other] = KEEPER;
+    let other_end = OtherEnd { name: other, hardware: hardware(Ipv4Addr::LOCALHOST), namespace: None };
+    netlink.add_pair(name, bridge, &other_end)?;
+    let (keeper, other) =
+        (index_of(name).ok_or(io::ErrorKind::NotFound)?, index_of(other).ok_or(io::ErrorKind::NotFound)?);
+    netlink.up(other)?;
+    for _ in 0..TIMES {
+        if netlink.is_running(keeper)? {
+            break;
+        }
+        // Before the runtime begins: there is nothing else that this thread could do.
+        let pause = nix::sys::time::TimeSpec::new(0, 1_000_000);
+        _ = nix::poll::ppoll(&mut [], Some(pause), None);
+    }
+    netlink.up(bridge)
 }
 
 /// The pair's end beside the bridge, by the pod's address: a name has fifteen characters.
