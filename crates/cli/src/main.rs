@@ -49,7 +49,8 @@ enum Command {
 
 fn main() -> ExitCode {
     // What a node starts is this very program; it enters namespaces, which only one with a single thread can.
-    if let Some(code) = windlass_node::hidden(std::env::args_os().skip(1)) {
+    let arguments: Vec<std::ffi::OsString> = std::env::args_os().skip(1).collect();
+    if let Some(code) = windlass_node::hidden(&arguments) {
         return code;
     }
     let begun = Clock::real().moment();
