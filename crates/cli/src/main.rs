@@ -49,8 +49,7 @@ enum Command {
 
 fn main() -> ExitCode {
     // What a node starts is this very program; it enters namespaces, which only one with a single thread can.
-    let arguments: Vec<std::ffi::OsString> = std::env::args_os().skip(1).collect();
-    if let Some(code) = windlass_node::hidden(&arguments) {
+    if let Some(code) = windlass_node::hidden(std::env::args_os().skip(1)) {
         return code;
     }
     let begun = Clock::real().moment();

@@ -6,13 +6,11 @@ mod places;
 
 use futures::FutureExt;
 use libtest_mimic::{Arguments, Failed, Trial};
-use std::ffi::OsString;
 use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-    if let Some(code) = windlass_node::hidden(&arguments) {
+    if let Some(code) = windlass_node::hidden(std::env::args_os().skip(1)) {
         return code;
     }
     let trials =
