@@ -9,6 +9,7 @@
 //!   It outlives the node, and ending it ends everything in the pod.
 
 mod fds;
+pub mod images;
 pub mod logs;
 pub mod net;
 mod node;

@@ -165,7 +165,7 @@ pub fn last(states: Vec<ContainerState>, name: &str) -> Option<ContainerState> {
 
 /// Waits until a file says so.
 pub async fn holds(path: &Path, text: &str) -> anyhow::Result<()> {
-    for _ in 0..1000 {
+    for _ in 0..4000 {
         if std::fs::read_to_string(path).is_ok_and(|held| held.contains(text)) {
             return Ok(());
         }

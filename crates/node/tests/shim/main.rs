@@ -4,6 +4,7 @@
 
 mod faults;
 mod ground;
+mod images;
 mod life;
 mod limits;
 mod streams;
@@ -26,11 +27,12 @@ fn main() -> ExitCode {
     if let Some(code) = windlass_node::hidden(arguments.clone()) {
         return code;
     }
-    let mut trials = [life::tests(), faults::tests(), view::tests(), streams::tests(), limits::tests()]
-        .concat()
-        .into_iter()
-        .map(trial)
-        .collect::<Vec<_>>();
+    let mut trials =
+        [life::tests(), faults::tests(), view::tests(), streams::tests(), limits::tests(), images::tests()]
+            .concat()
+            .into_iter()
+            .map(trial)
+            .collect::<Vec<_>>();
     if ground::is_root() && std::env::var_os(AGAIN).is_none() {
         trials.push(Trial::test("all of it as a user who is not root", as_nobody));
     }
@@ -45,7 +47,7 @@ fn trial((name, body): Test) -> Trial {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let ended = runtime.block_on(async {
             let ground = Ground::new()?;
-            let ended = Clock::real().timeout(Duration::from_secs(60), body(ground.clone())).await;
+            let ended = Clock::real().timeout(Duration::from_secs(150), body(ground.clone())).await;
             let cleaned = ground.clean().await;
             ended.map_err(anyhow::Error::from).flatten().and(cleaned)
         });

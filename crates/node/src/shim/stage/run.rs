@@ -54,6 +54,9 @@ impl Run<'_> {
         } else {
             std::env::set_current_dir("/").map_err(Fault::during("enter the folder /"))?;
         }
+        if !self.mapped {
+            streams.iter().for_each(|stream| give(stream, self.identity.user));
+        }
         self.become_identity().map_err(Fault::during("become the container's user"))?;
         let program = self.find()?;
         let [stdin, stdout, stderr] = streams else {
@@ -113,6 +116,15 @@ impl Run<'_> {
             return Err(Fault { code: 126, message: format!("exec: \"{name}\": permission denied") });
         }
         Err(Fault { code: 127, message: format!("exec: \"{name}\": executable file not found in $PATH") })
+    }
+}
+
+/// Gives a pipe to whom it is for, so that `/dev/stdout` can be opened by name. What is no pipe is not the container's alone.
+fn give(stream: &OwnedFd, user: u32) {
+    let is_pipe = rustix::fs::fstat(stream)
+        .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode).is_fifo());
+    if is_pipe {
+        let _ = rustix::fs::fchown(stream, Some(rustix::fs::Uid::from_raw(user)), None);
     }
 }
 
