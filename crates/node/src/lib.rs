@@ -8,7 +8,7 @@
 //! - one **shim** per pod, process 1 of the pod's own namespaces: it starts, reaps and signals containers and writes their logs.
 //!   It outlives the node, and ending it ends everything in the pod.
 
-mod fds;
+pub mod doctor;
 pub mod logs;
 pub mod net;
 pub mod server;
@@ -23,6 +23,7 @@ use std::process::ExitCode;
 pub fn hidden(arguments: &[OsString]) -> Option<ExitCode> {
     let (subcommand, arguments) = arguments.split_first()?;
     match subcommand.to_str()? {
+        "pod-doctor" => Some(doctor::try_out(arguments)),
         "pod-network" => Some(net::main(arguments)),
         "pod-shim" => Some(shim::launch()),
         "pod-shim-inside" => Some(shim::serve()),

@@ -20,7 +20,6 @@ pub struct Ground {
     pub network: Network,
     pub settings: Settings,
     /// Removed with the test.
-    #[expect(dead_code, reason = "held, not read")]
     pub folder: TempDir,
 }
 
@@ -131,9 +130,9 @@ pub async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> Result<bool>
 }
 
 /// A trial that runs on a runtime of its own, as a node would.
-pub fn trial<F: Future<Output = Result<()>>>(name: &'static str, body: fn() -> F) -> libtest_mimic::Trial
+pub fn trial<F>(name: &'static str, body: fn() -> F) -> libtest_mimic::Trial
 where
-    F: 'static,
+    F: Future<Output = Result<()>> + 'static,
 {
     libtest_mimic::Trial::test(name, move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
