@@ -9,6 +9,7 @@ mod api;
 mod asleep;
 mod body;
 mod bootstrap;
+mod connect;
 mod crd;
 pub mod credentials;
 mod discovery;

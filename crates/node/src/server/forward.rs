@@ -1,6 +1,7 @@
 //! Forwarding ports: connections of the client's machine, each as a pair of streams, to ports inside of a pod.
 
 use super::backend::{Backend, PodRef};
+use super::remote::goodbye;
 use super::spdy;
 use bytes::Bytes;
 use futures::{SinkExt as _, StreamExt as _};
@@ -119,7 +120,7 @@ pub(super) async fn tunnelled<B: Backend, S: AsyncRead + AsyncWrite + Send + Unp
                 return;
             }
         }
-        let _ = sink.close().await;
+        let _ = sink.send(goodbye()).await;
     };
     let reading = async {
         while let Some(Ok(message)) = source.next().await {
@@ -171,7 +172,7 @@ pub(super) async fn over_websocket<B: Backend, S: AsyncRead + AsyncWrite + Send 
                 return;
             }
         }
-        let _ = sink.close().await;
+        let _ = sink.send(goodbye()).await;
     };
     let reading = async {
         while let Some(Ok(message)) = source.next().await {

@@ -14,7 +14,9 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, DuplexStream};
 use tokio::sync::mpsc;
 use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 use windlass_clock::Clock;
 
 /// How many messages wait to be sent.
@@ -120,7 +122,7 @@ pub(super) async fn over_websocket<B: Backend, S: AsyncRead + AsyncWrite + Send 
         let _ = sender.send(message(first, &[])).await;
         let status = work.run(backend, container, streams).await;
         let _ = sender.send(message(ERROR, status.to_string().as_bytes())).await;
-        let _ = sender.send(Message::Close(None)).await;
+        let _ = sender.send(goodbye()).await;
     };
     let writing = async move {
         let clock = Clock::real();
@@ -148,6 +150,11 @@ pub(super) async fn over_websocket<B: Backend, S: AsyncRead + AsyncWrite + Send 
     }
     // What the client sends until it knows is read, or its kernel would take back what it was sent last.
     let _ = Clock::real().timeout(LEAVING, reading).await;
+}
+
+/// The end, as planned: clients take an end without a reason for a failure.
+pub(super) fn goodbye() -> Message {
+    Message::Close(Some(CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() }))
 }
 
 fn message(channel: u8, data: &[u8]) -> Message {

@@ -46,7 +46,10 @@ async fn usage(ground: Ground) -> anyhow::Result<()> {
     let of = |name: &str| usage.iter().find(|one| one.name == name).cloned().context("its usage");
     let (busy, idle) = (of("busy")?, of("idle")?);
     ensure!(busy.cpu_nanoseconds > idle.cpu_nanoseconds, "{usage:?}");
-    ensure!(busy.processes == 2 && busy.memory_bytes > 50 << 10 && busy.memory_bytes < 50 << 20, "{usage:?}");
+    ensure!(
+        (1..=2).contains(&busy.processes) && busy.memory_bytes > 50 << 10 && busy.memory_bytes < 50 << 20,
+        "{usage:?}"
+    );
     Ok(())
 }
 

@@ -11,6 +11,7 @@ pub fn tests() -> Vec<Test> {
         ("a container sees itself and what it is shown, nothing else", |g| sees(g).boxed()),
         ("a container runs as whom it is told", |g| as_whom(g).boxed()),
         ("volumes are shared, and read-only ones cannot be written", |g| volumes(g).boxed()),
+        ("a volume below what the host has not is made in the container alone", |g| below(g).boxed()),
         ("a read-only root takes no writes, its volumes do", |g| read_only(g).boxed()),
     ]
 }
@@ -86,5 +87,25 @@ async fn read_only(ground: Ground) -> anyhow::Result<()> {
     container.binds = vec![Bind { from: ground.path("volume"), to: "/data".into(), read_only: false }];
     let said = ground.said(&shim, &container).await?;
     ensure!(said == ["sealed", "sealed", "kept", "null", "shared"], "{said:?}");
+    Ok(())
+}
+
+async fn below(ground: Ground) -> anyhow::Result<()> {
+    let shim = ground.launch().await?;
+    std::fs::create_dir_all(ground.path("volume"))?;
+    std::fs::write(ground.path("volume/page"), "of the volume\n")?;
+    let mut container =
+        ground.shell("app", "cat /usr/share/no/such/page; cat /usr/lib/no-such-file; ls /usr/share | wc -l");
+    container.binds = vec![
+        Bind { from: ground.path("volume"), to: "/usr/share/no/such".into(), read_only: true },
+        Bind { from: ground.path("volume/page"), to: "/usr/lib/no-such-file".into(), read_only: false },
+    ];
+    let said = ground.said(&shim, &container).await?;
+    let there = std::fs::read_dir("/usr/share")?.count() + 1;
+    ensure!(said == ["of the volume", "of the volume", &there.to_string()], "{said:?}");
+    ensure!(
+        !std::path::Path::new("/usr/share/no").exists()
+            && !std::path::Path::new("/usr/lib/no-such-file").exists()
+    );
     Ok(())
 }

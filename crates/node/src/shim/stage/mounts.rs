@@ -2,41 +2,71 @@
 
 use super::Fault;
 use nix::mount::{MsFlags, mount};
+use rustix::fs::CWD;
+use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// Without devices, without programs that change user.
 pub const QUIET: MsFlags = MsFlags::MS_NOSUID.union(MsFlags::MS_NODEV).union(MsFlags::MS_NOEXEC);
 
-/// Something of the host, held open from before the root was changed.
+/// Something of the host, as a mount that is nowhere yet. It is taken before the root changes and needs no path of the host after.
 pub struct Source {
-    descriptor: OwnedFd,
+    tree: OwnedFd,
     folder: bool,
 }
 
 impl Source {
-    /// Opens a path of the host.
+    /// Takes a path of the host, with what is mounted below it.
     pub fn open(path: &Path) -> io::Result<Self> {
-        use rustix::fs::{Mode, OFlags};
-        let descriptor = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-        let folder = File::from(descriptor.try_clone()?).metadata()?.is_dir();
-        Ok(Self { descriptor, folder })
+        let flags =
+            OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
+        let tree = open_tree(CWD, path, flags)?;
+        let folder = File::from(tree.try_clone()?).metadata()?.is_dir();
+        Ok(Self { tree, folder })
     }
 
     /// Shows it at a path of the container, which is made if it is absent.
     pub fn show(&self, at: &Path) -> io::Result<()> {
-        if self.folder {
-            folder(at, 0o755)?;
-        } else {
-            file(at)?;
+        match self.make_place(at) {
+            Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => {
+                extend(at)?;
+                self.make_place(at)?;
+            }
+            made => made?,
         }
-        let from = format!("/proc/self/fd/{}", self.descriptor.as_raw_fd());
-        let none: Option<&str> = None;
-        Ok(mount(Some(from.as_str()), at, none, MsFlags::MS_BIND | MsFlags::MS_REC, none)?)
+        let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_SYMLINKS;
+        Ok(move_mount(&self.tree, "", CWD, at, flags)?)
     }
+
+    fn make_place(&self, at: &Path) -> io::Result<()> {
+        if self.folder { folder(at, 0o755) } else { file(at) }
+    }
+}
+
+/// Lets something be made below a folder of the host that is shown read-only: the nearest folder that is there is covered by
+/// itself, with a layer above that takes what is made. Images have folders that the host has not.
+fn extend(at: &Path) -> io::Result<()> {
+    let near = at.ancestors().skip(1).find(|above| above.is_dir()).unwrap_or(Path::new("/"));
+    let layers =
+        (0..).map(|number| PathBuf::from(format!("/.windlass/{number}"))).find(|layer| !layer.exists());
+    let layer = layers.ok_or(io::ErrorKind::AlreadyExists)?;
+    let (upper, work) = (layer.join("upper"), layer.join("work"));
+    folder(Path::new("/.windlass"), 0o700)?;
+    folder(&upper, 0o755)?;
+    folder(&work, 0o755)?;
+    Ok(overlay(near, &upper, &work, near)?)
+}
+
+/// Mounts a folder with a layer above it.
+pub fn overlay(lower: &Path, upper: &Path, work: &Path, at: &Path) -> nix::Result<()> {
+    let option =
+        |path: &Path| path.to_string_lossy().replace('\\', "\\\\").replace(':', "\\:").replace(',', "\\,");
+    let options = format!("lowerdir={},upperdir={},workdir={}", option(lower), option(upper), option(work));
+    mount(Some("overlay"), at, Some("overlay"), MsFlags::empty(), Some(options.as_str()))
 }
 
 /// Makes a folder with those above it; one that is there keeps its mode.
@@ -78,6 +108,9 @@ struct Mounted {
 
 /// Makes read-only what is mounted at or below the paths of `read_only`, but not what is at or below a nearer one of `writable`.
 pub fn protect(read_only: &[&Path], writable: &[&Path]) -> Result<(), Fault> {
+    if read_only.is_empty() {
+        return Ok(());
+    }
     let text = std::fs::read_to_string("/proc/self/mountinfo").map_err(Fault::during("list mounts"))?;
     for mounted in text.lines().filter_map(parse) {
         let nearest = |paths: &[&Path]| {

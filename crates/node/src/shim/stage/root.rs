@@ -1,7 +1,7 @@
 //! What a container sees as `/`.
 
 use super::super::protocol::Making;
-use super::super::spec::{Bind, Identity, Root};
+use super::super::spec::{Bind, Container, Identity, Root};
 use super::Fault;
 use super::devices::{self, Devices};
 use super::mounts::{self, Source};
@@ -31,58 +31,71 @@ pub fn build(making: &Making) -> Result<(), Fault> {
     let container = &making.container;
     let failed = |what: &'static str| move |error: nix::Error| Fault::during(what)(error.into());
     unshare(CloneFlags::CLONE_NEWNS).map_err(failed("make a namespace of mounts"))?;
-    // All that is of the host is opened before the root changes, and all that is of the container is made after.
-    let mut shown = Vec::new();
-    let (root, own) = match &container.root {
+    // All that is of the host is taken before the root changes, and all that is of the container is made after: no link in an
+    // image leads out of it.
+    let (root, own, of_host) = match &container.root {
         Root::Shown { writable, paths } => {
-            for path in paths {
-                shown.push(of_host(path)?);
-            }
-            (own_folder(writable)?, true)
+            let of_host = paths.iter().map(|path| of_host(path)).collect::<Result<Vec<_>, _>>()?;
+            (own_folder(writable)?, true, of_host)
         }
-        Root::FileSystem { image, writable } => (overlay(image, writable)?, false),
+        Root::FileSystem { image, writable } => (layered(image, writable)?, false, Vec::new()),
     };
-    for bind in container.binds.iter().chain(&container.termination_message) {
-        if container.termination_message.as_ref() == Some(bind) {
-            last_words(bind)?;
-        }
-        let source =
-            Source::open(&bind.from).map_err(Fault::during(format!("find {}", bind.from.display())))?;
-        shown.push(Shown { at: rooted(&bind.to), what: What::Mount(source), read_only: bind.read_only });
-    }
+    let volumes = volumes(container)?;
     let devices = Devices::open(&making.shared_memory)?;
 
     std::env::set_current_dir(&root).map_err(Fault::during("enter the container's root"))?;
     pivot_root(".", ".").map_err(failed("change the root"))?;
-    // The host's root lies over the container's now, and paths begin below it.
+    // The host's root lies over the container's now, and paths begin below it. These two are refused to a user namespace that
+    // does not see them already.
     devices::proc()?;
-    devices.show(making.mapped)?;
     devices::sys(making.own_network)?;
+    umount2(".", MntFlags::MNT_DETACH).map_err(failed("leave the host's mounts"))?;
+    std::env::set_current_dir("/").map_err(Fault::during("enter the container's root"))?;
+
+    devices.show(making.mapped)?;
     if own {
         devices::expected()?;
     }
-    for one in &shown {
-        one.make().map_err(Fault::during(format!("show {}", one.at.display())))?;
-    }
-    umount2(".", MntFlags::MNT_DETACH).map_err(failed("leave the host's mounts"))?;
-    std::env::set_current_dir("/").map_err(Fault::during("enter the container's root"))?;
+    // Sealed before anything is mounted on top: what has to be made for a volume must not be made on the host.
+    show(&of_host)?;
+    let ours = [Path::new("/proc"), Path::new("/dev")];
+    mounts::protect(&places(&of_host, true), &ours)?;
+    show(&volumes)?;
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)
         .map_err(failed("part from the host's mounts"))?;
     if own {
         known_users(&container.identity).map_err(Fault::during("write the list of users"))?;
     }
-    let (mut read_only, mut writable): (Vec<&Path>, Vec<&Path>) =
-        (Vec::new(), vec![Path::new("/proc"), Path::new("/dev")]);
-    for one in shown.iter().filter(|one| matches!(one.what, What::Mount(_))) {
-        if one.read_only { read_only.push(&one.at) } else { writable.push(&one.at) }
-    }
+    let (mut read_only, mut writable) = (places(&volumes, true), places(&volumes, false));
+    writable.extend(ours);
     if container.read_only_root {
         read_only.push(Path::new("/"));
     }
-    if !read_only.is_empty() {
-        mounts::protect(&read_only, &writable)?;
-    }
+    mounts::protect(&read_only, &writable)?;
     devices::hide()
+}
+
+/// The container's volumes, and the file for its last words.
+fn volumes(container: &Container) -> Result<Vec<Shown>, Fault> {
+    if let Some(bind) = &container.termination_message {
+        last_words(bind)?;
+    }
+    let binds = container.binds.iter().chain(&container.termination_message);
+    let shown = binds.map(|bind| {
+        let source =
+            Source::open(&bind.from).map_err(Fault::during(format!("find {}", bind.from.display())))?;
+        Ok(Shown { at: rooted(&bind.to), what: What::Mount(source), read_only: bind.read_only })
+    });
+    shown.collect()
+}
+
+fn show(all: &[Shown]) -> Result<(), Fault> {
+    all.iter().try_for_each(|one| one.make().map_err(Fault::during(format!("show {}", one.at.display()))))
+}
+
+fn places(all: &[Shown], read_only: bool) -> Vec<&Path> {
+    let mounts = all.iter().filter(|one| matches!(one.what, What::Mount(_)) && one.read_only == read_only);
+    mounts.map(|one| one.at.as_path()).collect()
 }
 
 impl Shown {
@@ -125,16 +138,13 @@ fn own_folder(writable: &Path) -> Result<PathBuf, Fault> {
 }
 
 /// An unpacked image under a folder that takes the writes; where overlays are refused, a copy of it.
-fn overlay(image: &Path, writable: &Path) -> Result<PathBuf, Fault> {
+fn layered(image: &Path, writable: &Path) -> Result<PathBuf, Fault> {
     let during = || Fault::during(format!("make a root of {}", image.display()));
     let [upper, work, merged, copy] = ["upper", "work", "merged", "copy"].map(|name| writable.join(name));
     for folder in [&upper, &work, &merged] {
         mounts::folder(folder, 0o755).map_err(during())?;
     }
-    let option =
-        |path: &Path| path.to_string_lossy().replace('\\', "\\\\").replace(':', "\\:").replace(',', "\\,");
-    let options = format!("lowerdir={},upperdir={},workdir={}", option(image), option(&upper), option(&work));
-    if mount(Some("overlay"), &merged, Some("overlay"), MsFlags::empty(), Some(options.as_str())).is_ok() {
+    if mounts::overlay(image, &upper, &work, &merged).is_ok() {
         return Ok(merged);
     }
     if !copy.is_dir() {
