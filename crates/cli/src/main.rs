@@ -1,6 +1,7 @@
 //! The `windlass` command. Each subcommand has a file of its own; this one only tells them apart.
 
 mod cluster;
+mod doctor;
 mod generate;
 mod limits;
 mod node;
@@ -8,6 +9,7 @@ mod operator;
 mod version;
 
 use clap::{Parser, Subcommand};
+use std::ffi::OsString;
 use std::process::ExitCode;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::prelude::*;
@@ -33,6 +35,8 @@ enum Command {
     /// Join nodes to a cluster
     #[command(subcommand)]
     Node(node::Command),
+    /// Say whether this machine can run pods as processes, and what to change where it cannot
+    Doctor(doctor::Options),
     /// Say what an operator watches, writes and needs, as JSON
     Describe(operator::Options),
     /// Save what an operator's decision about an object would see: `capture KIND NAME`
@@ -48,12 +52,18 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    // Before there is a second thread, and before anything is parsed: a pod's processes are this program too.
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if let Some(code) = windlass_node::hidden(&arguments) {
+        return code;
+    }
     let begun = Clock::real().moment();
     let asked = Windlass::parse();
     listen_to_log_variable();
     let done = match asked.command {
         Command::Cluster(command) => command.run(begun),
         Command::Node(command) => command.run(),
+        Command::Doctor(options) => doctor::run(&options),
         Command::Describe(options) => operator::ask("describe", &options),
         Command::Capture(options) => operator::ask("capture", &options),
         Command::Plan(options) => operator::ask("plan", &options),

@@ -49,7 +49,12 @@ async fn pods_speak_to_each_other() -> Result<()> {
         .expect_err("nobody is there")
         .to_string();
     ensure!(outside.contains("unreachable") || outside.contains("No route"), "at once, not: {outside}");
+    // Killed, they leave nothing in the node's namespace either: the bridge, its keeper, and no end of a pair.
     drop((one, two));
+    eventually("the pods' links are gone", async || {
+        Ok(ground.links()? == ["lo", "windlass0", "windlass1", "windlass2"])
+    })
+    .await?;
     ground.end().await
 }
 

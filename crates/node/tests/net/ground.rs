@@ -58,6 +58,18 @@ impl Ground {
         Ok(pod)
     }
 
+    /// The links of the node's namespace, by name.
+    pub fn links(&self) -> Result<Vec<String>> {
+        let table = std::fs::read_to_string(format!("/proc/{}/net/dev", self.network.pid()))?;
+        let mut names: Vec<String> = table
+            .lines()
+            .skip(2)
+            .filter_map(|line| Some(line.split_once(':')?.0.trim().to_owned()))
+            .collect();
+        names.sort();
+        Ok(names)
+    }
+
     /// Ends the network, and sees that nothing is left of it.
     pub async fn end(self) -> Result<()> {
         let pid = self.network.pid();
