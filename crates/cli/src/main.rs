@@ -1,6 +1,7 @@
 //! The `windlass` command. Each subcommand has a file of its own; this one only tells them apart.
 
 mod cluster;
+mod doctor;
 mod generate;
 mod limits;
 mod node;
@@ -33,6 +34,8 @@ enum Command {
     /// Join nodes to a cluster
     #[command(subcommand)]
     Node(node::Command),
+    /// Say whether this machine can run pods as processes, and what to change where it cannot
+    Doctor(doctor::Options),
     /// Say what an operator watches, writes and needs, as JSON
     Describe(operator::Options),
     /// Save what an operator's decision about an object would see: `capture KIND NAME`
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
     let done = match asked.command {
         Command::Cluster(command) => command.run(begun),
         Command::Node(command) => command.run(),
+        Command::Doctor(options) => doctor::run(&options),
         Command::Describe(options) => operator::ask("describe", &options),
         Command::Capture(options) => operator::ask("capture", &options),
         Command::Plan(options) => operator::ask("plan", &options),

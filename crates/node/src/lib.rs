@@ -10,6 +10,7 @@
 
 mod fds;
 pub mod images;
+pub mod doctor;
 pub mod logs;
 pub mod net;
 mod node;
@@ -34,6 +35,14 @@ pub fn hidden(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode>
     let mut arguments = arguments.into_iter();
     match arguments.next()?.to_str()? {
         "pod-network" => Some(net::main(&arguments.collect::<Vec<_>>())),
+/// Runs the hidden subcommand that these arguments (without the program's name) ask for, if they ask for one. A program that hosts a
+/// node calls this first of all, before it has a second thread:
+/// namespaces cannot be entered by one thread of several.
+pub fn hidden(arguments: &[OsString]) -> Option<ExitCode> {
+    let (subcommand, arguments) = arguments.split_first()?;
+    match subcommand.to_str()? {
+        "pod-doctor" => Some(doctor::try_out(arguments)),
+        "pod-network" => Some(net::main(arguments)),
         "pod-shim" => Some(shim::launch()),
         "pod-shim-inside" => Some(shim::serve()),
         "pod-container" => Some(shim::enter()),

@@ -4,6 +4,7 @@ mod advance;
 mod control;
 mod detach;
 mod down;
+mod expose;
 mod home;
 mod kubeconfig;
 mod nodes;
@@ -28,6 +29,8 @@ pub(crate) enum Command {
     Down(down::Options),
     /// Show the clusters that run
     Status(status::Options),
+    /// Make a Service of a cluster reachable on this machine, until Ctrl-C
+    Expose(expose::Options),
     /// Print the kubeconfig of a cluster that runs
     Kubeconfig(show::Options),
     /// Let time pass in a cluster that was started with --clock
@@ -42,6 +45,7 @@ impl Command {
             Self::Up(options) => up::run(options, begun),
             Self::Down(options) => down::run(options),
             Self::Status(options) => status::run(options),
+            Self::Expose(options) => expose::run(options),
             Self::Kubeconfig(options) => show::run(options),
             Self::Advance(options) => advance::run(options),
             Self::Reset(options) => reset::run(options),

@@ -1,9 +1,9 @@
 //! The node's side: starts the network process or finds it again, and asks it.
 
+use super::dial::through_folder;
 use super::process::{Begun, started};
 use super::protocol::{Hello, Reply, Request, read, write};
 use super::{NetError, Settings, Table, host};
-use crate::fds;
 use crate::shim::Program;
 use parking_lot::Mutex;
 use std::collections::HashSet;
@@ -205,11 +205,11 @@ impl Network {
 
 async fn ask(clock: &Clock, socket: &Path, request: &Request) -> Result<(Reply, Option<OwnedFd>), NetError> {
     let asking = async {
-        let stream = fds::through_folder(socket, |path| std::os::unix::net::UnixStream::connect(path))?;
+        let stream = through_folder(socket, |path| std::os::unix::net::UnixStream::connect(path))?;
         stream.set_nonblocking(true)?;
-        let mut stream = UnixStream::from_std(stream)?;
-        write(&mut stream, request, None).await?;
-        read(&mut stream).await?.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))
+        let stream = UnixStream::from_std(stream)?;
+        write(&stream, request, None).await?;
+        read(&stream).await?.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))
     };
     Ok(clock.timeout(LIMIT, asking).await.map_err(|_| NetError::Late)??)
 }

@@ -2,8 +2,8 @@
 //! it asks the node, which makes the connection and hands it over: the bytes do not pass through the node, and the connection
 //! outlives it.
 
+use super::dial::through_folder;
 use super::protocol::{read, write};
-use crate::fds;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::fs;
@@ -39,11 +39,11 @@ struct Made {
 
 /// The network process' side: a connection to `to`.
 pub(super) async fn ask(socket: &Path, to: SocketAddrV4, api: bool) -> io::Result<TcpStream> {
-    let stream = fds::through_folder(socket, |path| std::os::unix::net::UnixStream::connect(path))?;
+    let stream = through_folder(socket, |path| std::os::unix::net::UnixStream::connect(path))?;
     stream.set_nonblocking(true)?;
-    let mut stream = UnixStream::from_std(stream)?;
-    write(&mut stream, &Wanted { to, api }, None).await?;
-    let (made, connection): (Made, _) = read(&mut stream).await?.ok_or(io::ErrorKind::UnexpectedEof)?;
+    let stream = UnixStream::from_std(stream)?;
+    write(&stream, &Wanted { to, api }, None).await?;
+    let (made, connection): (Made, _) = read(&stream).await?.ok_or(io::ErrorKind::UnexpectedEof)?;
     match (made.wrong, connection) {
         (None, Some(connection)) => {
             let connection = std::net::TcpStream::from(connection);
@@ -65,31 +65,31 @@ pub(super) async fn serve(
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let listener = fds::through_folder(socket, |path| UnixListener::bind(path))?;
+    let listener = through_folder(socket, |path| UnixListener::bind(path))?;
     let (clock, places, api) = (Clock::real(), Arc::new(Semaphore::new(AT_ONCE)), Arc::<str>::from(api));
     let mut making = tokio::task::JoinSet::new();
     loop {
         let place = places.clone().acquire_owned().await.map_err(io::Error::other)?;
-        let Ok((mut stream, _)) = listener.accept().await else {
+        let Ok((stream, _)) = listener.accept().await else {
             clock.sleep(Duration::from_millis(50)).await;
             continue;
         };
         let (clock, api, allowed) = (clock.clone(), api.clone(), allowed());
         making.spawn(async move {
-            let made = clock.timeout(CONNECTING, make(&mut stream, &api, &allowed)).await;
+            let made = clock.timeout(CONNECTING, make(&stream, &api, &allowed)).await;
             let (wrong, connection) = match made {
                 Ok(Ok(connection)) => (None, Some(connection)),
                 Ok(Err(error)) => (Some(error.to_string()), None),
                 Err(late) => (Some(late.to_string()), None),
             };
-            _ = write(&mut stream, &Made { wrong }, connection.as_ref().map(AsFd::as_fd)).await;
+            _ = write(&stream, &Made { wrong }, connection.as_ref().map(AsFd::as_fd)).await;
             drop(place);
         });
         while making.try_join_next().is_some() {}
     }
 }
 
-async fn make(stream: &mut UnixStream, api: &str, allowed: &HashSet<SocketAddrV4>) -> io::Result<TcpStream> {
+async fn make(stream: &UnixStream, api: &str, allowed: &HashSet<SocketAddrV4>) -> io::Result<TcpStream> {
     let (wanted, _): (Wanted, _) = read(stream).await?.ok_or(io::ErrorKind::UnexpectedEof)?;
     if wanted.api {
         return TcpStream::connect(api).await;

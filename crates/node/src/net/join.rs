@@ -1,9 +1,10 @@
 //! The pod's side of joining the network, called by its shim in the pod's own namespaces.
 
 use super::NetError;
+use super::dial::through_folder;
 use super::netlink::{Netlink, index_of};
 use super::protocol::{Joined, Reply, Request};
-use crate::fds;
+use crate::shim::wire;
 use std::fs::{self, File};
 use std::io;
 use std::net::Ipv4Addr;
@@ -46,12 +47,12 @@ pub fn loopback() -> io::Result<()> {
 }
 
 fn ask(socket: &Path, request: &Request, descriptor: Option<BorrowedFd<'_>>) -> Result<Reply, NetError> {
-    let mut stream = fds::through_folder(socket, |path| UnixStream::connect(path))?;
+    let stream = through_folder(socket, |path| UnixStream::connect(path))?;
     stream.set_read_timeout(Some(LIMIT))?;
     stream.set_write_timeout(Some(LIMIT))?;
-    fds::send_blocking(&mut stream, &serde_json::to_vec(request).map_err(io::Error::from)?, descriptor)?;
-    let frame = fds::receive_blocking(&mut stream)?.ok_or(io::Error::from(io::ErrorKind::UnexpectedEof))?;
-    Ok(serde_json::from_slice(&frame.body).map_err(io::Error::from)?)
+    wire::send(&stream, request, descriptor.as_slice())?;
+    let answered = wire::receive(&stream)?.ok_or(io::Error::from(io::ErrorKind::UnexpectedEof))?;
+    Ok(answered.0)
 }
 
 fn set_up(joined: &Joined) -> io::Result<()> {

@@ -9,6 +9,7 @@
 //! hidden or reached, and all of it is gone when the process is.
 
 mod client;
+mod dial;
 mod dns;
 mod error;
 mod expose;
@@ -28,6 +29,7 @@ pub use error::NetError;
 pub use expose::expose;
 pub use join::{join, loopback};
 pub use process::main;
+pub(crate) use process::{leave_the_host, try_links};
 pub use range::{NoRange, Range};
 pub use settings::Settings;
 pub use table::{Endpoint, Port, Protocol, Reached, Service, Table};

@@ -1,11 +1,12 @@
 //! What the network process is asked, and what it answers: one request for each connection, both as JSON in a frame.
 
 use super::{NetError, Settings, Table};
-use crate::fds;
+use crate::shim::wire;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use tokio::net::UnixStream;
 
 /// A request.
@@ -90,18 +91,18 @@ impl Reply {
 }
 
 /// Reads one message, and what came with it.
-pub(crate) async fn read<T: for<'a> Deserialize<'a>>(
-    stream: &mut UnixStream,
+pub(crate) async fn read<T: DeserializeOwned>(
+    stream: &UnixStream,
 ) -> io::Result<Option<(T, Option<OwnedFd>)>> {
-    let Some(frame) = fds::receive(stream).await? else { return Ok(None) };
-    Ok(Some((serde_json::from_slice(&frame.body)?, frame.descriptor)))
+    let received = wire::receive_async(stream).await?;
+    Ok(received.map(|(message, descriptors)| (message, descriptors.into_iter().next())))
 }
 
 /// Writes one message.
 pub(crate) async fn write(
-    stream: &mut UnixStream,
+    stream: &UnixStream,
     message: &impl Serialize,
-    descriptor: Option<std::os::fd::BorrowedFd<'_>>,
+    descriptor: Option<BorrowedFd<'_>>,
 ) -> io::Result<()> {
-    fds::send(stream, &serde_json::to_vec(message)?, descriptor).await
+    wire::send_async(stream, message, descriptor.as_slice()).await
 }

@@ -15,7 +15,7 @@ mod running;
 mod spec;
 mod stage;
 mod users;
-mod wire;
+pub(crate) mod wire;
 
 pub use client::{Shim, ShimError, left_behind};
 pub use program::Program;
@@ -26,4 +26,5 @@ pub use spec::{
 };
 
 pub(crate) use pod::{launch, serve};
+pub(crate) use rights::keep_over_exec;
 pub(crate) use stage::enter;

@@ -8,6 +8,7 @@ use nix::unistd::Pid;
 use serde_json::json;
 use std::net::SocketAddrV4;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use windlass_node::doctor;
 use windlass_node::net::{NetError, Network, Settings};
 use windlass_node::shim::Program;
 
@@ -22,6 +23,8 @@ pub fn trials() -> Vec<Trial> {
             a_killed_network_leaves_nothing_and_starts_again,
         ),
         trial("what_is_released_is_gone", what_is_released_is_gone),
+        trial("a_network_that_nobody_can_find_ends", a_network_that_nobody_can_find_ends),
+        trial("the_doctor_agrees", the_doctor_agrees),
     ]
 }
 
@@ -41,9 +44,17 @@ async fn pods_speak_to_each_other() -> Result<()> {
         one.ask(json!({"do": "say", "to": "127.0.0.1:80", "text": "me"}))?,
         "one heard me from 127.0.0.1"
     );
-    let outside = two.ask(json!({"do": "say", "to": "192.0.2.1:80", "text": ""})).unwrap_err().to_string();
+    let outside = two
+        .ask(json!({"do": "say", "to": "192.0.2.1:80", "text": ""}))
+        .expect_err("nobody is there")
+        .to_string();
     ensure!(outside.contains("unreachable") || outside.contains("No route"), "at once, not: {outside}");
+    // Killed, they leave nothing in the node's namespace either: the bridge, its keeper, and no end of a pair.
     drop((one, two));
+    eventually("the pods' links are gone", async || {
+        Ok(ground.links()? == ["lo", "windlass0", "windlass1", "windlass2"])
+    })
+    .await?;
     ground.end().await
 }
 
@@ -58,7 +69,8 @@ async fn a_connection_from_inside_is_handed_over() -> Result<()> {
     stream.read_to_string(&mut heard).await?;
     assert_eq!(heard, format!("one heard a probe from {}", ground.settings.gateway()));
 
-    let refused = ground.network.connect(SocketAddrV4::new(pod.address, 8081)).await.unwrap_err();
+    let refused =
+        ground.network.connect(SocketAddrV4::new(pod.address, 8081)).await.expect_err("nobody is there");
     ensure!(
         matches!(&refused, NetError::Connect(error) if error.kind() == std::io::ErrorKind::ConnectionRefused),
         "{refused}"
@@ -124,4 +136,26 @@ async fn what_is_released_is_gone() -> Result<()> {
     ensure!(ground.network.lend("two").await? != pod.address, "it rests");
     drop(pod);
     ground.end().await
+}
+
+async fn a_network_that_nobody_can_find_ends() -> Result<()> {
+    let ground = Ground::new().await?;
+    let pid = ground.network.pid();
+    drop(ground.folder);
+    eventually("its process is gone", async || Ok(!alive(pid))).await
+}
+
+/// It tried what the other tests do, so it must find that it can be done; and it leaves this process where it was.
+async fn the_doctor_agrees() -> Result<()> {
+    let before = std::fs::read_link("/proc/self/ns/net")?;
+    let findings = doctor::examine(&Program::current()?)?;
+    ensure!(doctor::can(&findings), "{findings:#?}");
+    for about in ["namespaces", "bridge and links", "tmpfs", "processes of their own", "image busybox"] {
+        ensure!(
+            findings.iter().any(|finding| finding.about == about),
+            "nothing about {about}: {findings:#?}"
+        );
+    }
+    assert_eq!(std::fs::read_link("/proc/self/ns/net")?, before);
+    Ok(())
 }

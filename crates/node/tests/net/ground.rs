@@ -20,7 +20,6 @@ pub struct Ground {
     pub network: Network,
     pub settings: Settings,
     /// Removed with the test.
-    #[expect(dead_code, reason = "held, not read")]
     pub folder: TempDir,
 }
 
@@ -57,6 +56,18 @@ impl Ground {
         pod.ask(json!({"do": "listen", "port": port, "name": uid}))?;
         pod.ask(json!({"do": "listen-udp", "port": port, "name": uid}))?;
         Ok(pod)
+    }
+
+    /// The links of the node's namespace, by name.
+    pub fn links(&self) -> Result<Vec<String>> {
+        let table = std::fs::read_to_string(format!("/proc/{}/net/dev", self.network.pid()))?;
+        let mut names: Vec<String> = table
+            .lines()
+            .skip(2)
+            .filter_map(|line| Some(line.split_once(':')?.0.trim().to_owned()))
+            .collect();
+        names.sort();
+        Ok(names)
     }
 
     /// Ends the network, and sees that nothing is left of it.
@@ -131,9 +142,9 @@ pub async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> Result<bool>
 }
 
 /// A trial that runs on a runtime of its own, as a node would.
-pub fn trial<F: Future<Output = Result<()>>>(name: &'static str, body: fn() -> F) -> libtest_mimic::Trial
+pub fn trial<F>(name: &'static str, body: fn() -> F) -> libtest_mimic::Trial
 where
-    F: 'static,
+    F: Future<Output = Result<()>> + 'static,
 {
     libtest_mimic::Trial::test(name, move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -20,6 +20,8 @@ use windlass_clock::Clock;
 
 /// How long a connection that was asked for may take: all there is lies on this machine.
 const CONNECTING: Duration = Duration::from_secs(10);
+/// How often it is looked whether the network's folder is still there.
+const LOOKING: Duration = Duration::from_secs(5);
 /// How long a pod's interface may take to carry packets; a few milliseconds.
 const RUNNING: Duration = Duration::from_secs(3);
 /// How long whoever connects may take to say what they want.
@@ -76,14 +78,24 @@ impl Control {
                         self.clock.sleep(Duration::from_millis(50)).await;
                     }
                 },
+                () = self.clock.sleep(LOOKING) => {
+                    if !self.still_found() {
+                        return eprintln!("the network's folder is gone, and so is whoever could ask");
+                    }
+                }
                 () = self.end.notified() => return,
                 _ = terminated.recv() => return,
             }
         }
     }
 
-    async fn answer(&self, mut stream: UnixStream) {
-        let asked = match self.clock.timeout(ASKING, read::<Request>(&mut stream)).await {
+    /// Whether anybody can reach this process: one whose folder was removed would stay for ever.
+    fn still_found(&self) -> bool {
+        fs::symlink_metadata(self.settings().socket()).is_ok()
+    }
+
+    async fn answer(&self, stream: UnixStream) {
+        let asked = match self.clock.timeout(ASKING, read::<Request>(&stream)).await {
             Ok(Ok(Some(asked))) => asked,
             Ok(Err(error)) => return eprintln!("a request is not understood: {error}"),
             Ok(Ok(None)) | Err(_) => return,
@@ -102,7 +114,7 @@ impl Control {
         };
         let descriptor = descriptor.as_ref().map(AsFd::as_fd);
         // Who asked may be gone: what was done is done, and asking again finds it so.
-        _ = write(&mut stream, &reply, descriptor).await;
+        _ = write(&stream, &reply, descriptor).await;
         if ends {
             self.end.notify_one();
         }

@@ -76,6 +76,11 @@ impl Links {
     }
 }
 
+/// Whether all this can be made, in a namespace that has nothing.
+pub(crate) fn try_links() -> io::Result<()> {
+    Links::set_up(&Settings::of_node(0, "/")).map(|_| ())
+}
+
 /// A bridge is set up with one port that always runs. Otherwise it would stop with its last pod, and the kernel lets up to a second
 /// pass before it notices that it runs again: a second in which the first pod reaches nobody.
 fn keep_running(netlink: &mut Netlink, bridge: u32) -> io::Result<()> {

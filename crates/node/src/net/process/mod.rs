@@ -7,8 +7,11 @@ mod links;
 mod namespaces;
 
 use super::Settings;
+use super::dial::through_folder;
 use super::protocol::Hello;
-use crate::fds;
+pub(crate) use links::try_links;
+pub(crate) use namespaces::leave_the_host;
+
 use links::Links;
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -123,7 +126,7 @@ fn listen(path: &Path) -> io::Result<tokio::net::UnixListener> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    fds::through_folder(path, |path| tokio::net::UnixListener::bind(path))
+    through_folder(path, |path| tokio::net::UnixListener::bind(path))
 }
 
 /// Every connection of a Service takes two.

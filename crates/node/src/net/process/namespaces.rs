@@ -10,7 +10,7 @@ use std::fs;
 ///
 /// # Errors
 /// The machine allows neither; the text says what to ask.
-pub(super) fn leave_the_host() -> Result<bool, String> {
+pub(crate) fn leave_the_host() -> Result<bool, String> {
     match unshare(CloneFlags::CLONE_NEWNET) {
         Ok(()) => return Ok(false),
         Err(Errno::EPERM) => {}

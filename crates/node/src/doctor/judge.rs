@@ -1,0 +1,182 @@
+//! What it means: pure.
+
+use super::machine::Machine;
+use super::trials::{Trial, Trials};
+use super::{Finding, Level};
+
+/// Fewer files than this, and a busy Service runs out of them.
+const FILES: u64 = 4096;
+/// What to do where this program itself runs in a container.
+const IN_A_CONTAINER: &str = "in a container, run it with --privileged or with these namespaces allowed";
+
+/// Says what was found.
+pub(super) fn judge(machine: &Machine, trials: &Trials) -> Vec<Finding> {
+    let mut findings = vec![namespaces(machine, &trials.network)];
+    let each = [
+        (
+            "bridge and links",
+            &trials.links,
+            Level::Problem,
+            "load the modules `bridge` and `veth`, or use a kernel that has them",
+        ),
+        ("mounts of their own", &trials.mounts, Level::Problem, IN_A_CONTAINER),
+        ("tmpfs", &trials.tmpfs, Level::Problem, IN_A_CONTAINER),
+        ("read-only binds", &trials.bind, Level::Problem, IN_A_CONTAINER),
+        (
+            "processes of their own",
+            &trials.processes,
+            Level::Problem,
+            "in a container, let it see an unmasked /proc (--security-opt systempaths=unconfined)",
+        ),
+        (
+            "overlay",
+            &trials.overlay,
+            Level::Warning,
+            "images that are root file systems are copied for each container until the kernel is 5.11 or later \
+             and has the module `overlay`",
+        ),
+    ];
+    findings.extend(
+        each.into_iter().filter_map(|(about, trial, level, remedy)| tried(about, trial, level, remedy)),
+    );
+    findings.extend(files(machine));
+    findings.extend(programs(machine));
+    findings
+}
+
+fn namespaces(machine: &Machine, network: &Trial<bool>) -> Finding {
+    let about = "namespaces".to_owned();
+    match network {
+        Trial::Went(false) => {
+            finding(about, Level::Ok, "allowed; as root, no user namespace is needed".into(), None)
+        }
+        Trial::Went(true) => {
+            let found = "allowed to this user; containers of any user run as this one".into();
+            finding(about, Level::Ok, found, None)
+        }
+        Trial::Failed(why) => finding(about, Level::Problem, why.clone(), Some(how_to_allow(machine))),
+        Trial::Skipped => finding(about, Level::Problem, "not tried".into(), None),
+    }
+}
+
+/// Which of the settings that forbid user namespaces it is.
+fn how_to_allow(machine: &Machine) -> String {
+    let setting = if machine.user_namespaces == Some(0) {
+        "sysctl -w user.max_user_namespaces=15000"
+    } else if machine.unprivileged_clone == Some(0) && !machine.root {
+        "sysctl -w kernel.unprivileged_userns_clone=1"
+    } else if machine.apparmor_restricts.is_some_and(|value| value > 0) && !machine.root {
+        "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0 (or give windlass an AppArmor profile with `userns,`)"
+    } else {
+        return format!(
+            "{IN_A_CONTAINER}; otherwise run it as root, or ask who set up the machine why it is refused"
+        );
+    };
+    format!("as root: {setting}; to keep it, put it into /etc/sysctl.d; or run windlass as root")
+}
+
+fn tried(about: &str, trial: &Trial<()>, level: Level, remedy: &str) -> Option<Finding> {
+    match trial {
+        Trial::Went(()) => Some(finding(about.into(), Level::Ok, "allowed".into(), None)),
+        Trial::Failed(why) => {
+            Some(finding(about.into(), level, format!("refused: {why}"), Some(remedy.into())))
+        }
+        // What it needs failed, and is told.
+        Trial::Skipped => None,
+    }
+}
+
+fn files(machine: &Machine) -> Option<Finding> {
+    let limit = machine.files?;
+    let (level, remedy) = if limit < FILES {
+        (
+            Level::Warning,
+            Some(format!("raise it to {FILES} or more: ulimit -Hn, or LimitNOFILE= of a service")),
+        )
+    } else {
+        (Level::Ok, None)
+    };
+    Some(finding("open files".into(), level, format!("at most {limit} for each process"), remedy))
+}
+
+fn programs(machine: &Machine) -> impl Iterator<Item = Finding> {
+    machine.programs.iter().map(|(wanted, found)| {
+        let about = format!("image {}", wanted.image);
+        match found {
+            Some(path) => finding(about, Level::Ok, path.display().to_string(), None),
+            None => {
+                let remedy = format!(
+                    "install it (Debian: apt-get install {}), or name another in a recipe",
+                    wanted.package
+                );
+                finding(
+                    about,
+                    Level::Warning,
+                    "its program is not installed: pods with it will wait".into(),
+                    Some(remedy),
+                )
+            }
+        }
+    })
+}
+
+fn finding(about: String, level: Level, found: String, remedy: Option<String>) -> Finding {
+    Finding { about, level, found, remedy }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::can;
+    use super::super::machine::WANTED;
+    use super::*;
+
+    fn all_went() -> Trials {
+        let went = Trial::Went(());
+        Trials {
+            network: Trial::Went(true),
+            links: went.clone(),
+            mounts: went.clone(),
+            tmpfs: went.clone(),
+            bind: went.clone(),
+            overlay: went.clone(),
+            processes: went,
+        }
+    }
+
+    #[test]
+    fn a_machine_that_can_is_told_so() {
+        let findings = judge(&Machine::default(), &all_went());
+        assert!(can(&findings));
+        assert!(findings.iter().all(|finding| finding.level == Level::Ok && finding.remedy.is_none()));
+    }
+
+    #[test]
+    fn the_setting_that_forbids_is_named() {
+        let refused = Trials { network: Trial::Failed("EPERM".into()), ..Trials::default() };
+        let named = |machine: Machine| {
+            let findings = judge(&machine, &refused);
+            assert!(!can(&findings));
+            assert_eq!(findings.len(), 1, "what needs it is not told again");
+            findings[0].remedy.clone().unwrap()
+        };
+        let usual = Machine { user_namespaces: Some(9), ..Machine::default() };
+        assert!(named(Machine { user_namespaces: Some(0), ..usual.clone() }).contains("max_user_namespaces"));
+        assert!(
+            named(Machine { unprivileged_clone: Some(0), ..usual.clone() })
+                .contains("unprivileged_userns_clone")
+        );
+        assert!(named(Machine { apparmor_restricts: Some(1), ..usual.clone() }).contains("apparmor"));
+        assert!(named(usual).contains("in a container"));
+    }
+
+    #[test]
+    fn what_is_merely_worse_is_a_warning() {
+        let trials = Trials { overlay: Trial::Failed("EINVAL".into()), ..all_went() };
+        let machine = Machine { files: Some(1024), programs: vec![(&WANTED[0], None)], ..Machine::default() };
+        let findings = judge(&machine, &trials);
+        assert!(can(&findings));
+        let warned: Vec<_> = findings.iter().filter(|finding| finding.level == Level::Warning).collect();
+        assert_eq!(warned.len(), 3);
+        assert!(warned.iter().all(|finding| finding.remedy.is_some()));
+    }
+}
