@@ -166,7 +166,7 @@ impl Turn<'_> {
                     false => ended_with(&became) == Some(0),
                 };
             // One that did its part is not started again.
-            if done_before && !(done && !is_sidecar(container)) {
+            if done_before && (!done || is_sidecar(container)) {
                 self.act(container, lives.act, &run);
                 self.wake_at(lives.wake);
                 self.tell(lives.told, find(&init_before, &container.name), &became);

@@ -69,7 +69,9 @@ impl Life<'_> {
         let code = run.exit_code().unwrap_or(0);
         let again = run.stop.as_ref().is_some_and(|stop| stop.again);
         let lost = run.current().is_none();
-        if !again && !self.restarts.again(code) && !(lost && code == 0 && may_start) {
+        // What it did to initialize in namespaces that are no more is done again.
+        let anew = lost && code == 0 && may_start;
+        if !(again || anew || self.restarts.again(code)) {
             return Lives::rests();
         }
         if !may_start {
