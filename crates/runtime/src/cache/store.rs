@@ -210,8 +210,11 @@ impl<K: Cached> Store<K> {
         self.wrote_text(object.to_string().as_bytes(), origin)
     }
 
-    /// As [`Store::wrote`], of an object that is there as text.
-    pub(super) fn wrote_text(&self, text: &[u8], origin: Option<Origin>) -> Result<(Key, Stamp), Unreadable> {
+    /// As [`Store::wrote`], of an object that is there as text: it is read once only.
+    ///
+    /// # Errors
+    /// [`Unreadable`] when it does not fit its type.
+    pub fn wrote_text(&self, text: &[u8], origin: Option<Origin>) -> Result<(Key, Stamp), Unreadable> {
         let (key, stamp) = self.intake.identify(&Identity::in_text(text))?;
         let (part, news, others) = {
             let view = self.view.read();
