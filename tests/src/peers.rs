@@ -37,7 +37,16 @@ impl Program {
     /// When it does not build.
     pub fn rust(name: &str) -> anyhow::Result<Self> {
         let mut command = super::load::cargo();
-        command.args(["build", "--quiet", "--release", "--package", "windlass-tests", "--example", name]);
+        command.args([
+            "build",
+            "--quiet",
+            "--profile",
+            "bench",
+            "--package",
+            "windlass-tests",
+            "--example",
+            name,
+        ]);
         ensure!(command.status().context("cannot run cargo")?.success(), "{name} does not build");
         Ok(Self { path: super::load::built("release/examples").join(name), _folder: None })
     }

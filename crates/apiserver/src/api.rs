@@ -2,6 +2,7 @@
 
 use crate::accounts::Accounts;
 use crate::bootstrap;
+use crate::connect::Kubelets;
 use crate::crd::{self, lifecycle};
 use crate::credentials::{Credentials, CredentialsError};
 use crate::faults::Faults;
@@ -65,6 +66,8 @@ pub(crate) struct Inner {
     accounts: OnceLock<Accounts>,
     /// Which addresses and ports Services have.
     pub(crate) taken: Taken,
+    /// How it reaches the nodes.
+    pub(crate) kubelets: Kubelets,
     /// Cancelled when the API stops: watches end.
     pub(crate) stopped: CancellationToken,
 }
@@ -201,6 +204,7 @@ impl Inner {
             credentials: credentials.map(OnceLock::from).unwrap_or_default(),
             kept_in: parking_lot::Mutex::new(None),
             accounts: OnceLock::new(),
+            kubelets: Kubelets::new(),
             stopped: CancellationToken::new(),
         }
     }

@@ -5,6 +5,7 @@ use crate::pieces::Pieces;
 use crate::read::WatchBody;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -18,6 +19,7 @@ enum Kind {
     Pieces(Pieces),
     Broken(Option<Bytes>),
     Watch(WatchBody, Asleep<WaitForCancellationFutureOwned>),
+    Passed(Incoming, Asleep<WaitForCancellationFutureOwned>),
 }
 
 impl ApiBody {
@@ -35,6 +37,11 @@ impl ApiBody {
         Self(Kind::Watch(body, Asleep::new(ended.cancelled_owned())))
     }
 
+    /// What another server answers, until `ended` says that this one stops.
+    pub(crate) fn passed(body: Incoming, ended: CancellationToken) -> Self {
+        Self(Kind::Passed(body, Asleep::new(ended.cancelled_owned())))
+    }
+
     /// The first half of this body, after which it breaks off as a lost connection does.
     pub(crate) fn broken(self) -> Self {
         match self.bytes() {
@@ -48,7 +55,7 @@ impl ApiBody {
         match &self.0 {
             Kind::Full(bytes) => Some(bytes.clone()),
             Kind::Pieces(pieces) => Some(pieces.to_bytes()),
-            Kind::Watch(..) | Kind::Broken(_) => None,
+            Kind::Watch(..) | Kind::Passed(..) | Kind::Broken(_) => None,
         }
     }
 
@@ -57,7 +64,7 @@ impl ApiBody {
         match &self.0 {
             Kind::Full(bytes) => Some(bytes.len()),
             Kind::Pieces(pieces) => Some(pieces.len()),
-            Kind::Watch(..) | Kind::Broken(_) => None,
+            Kind::Watch(..) | Kind::Passed(..) | Kind::Broken(_) => None,
         }
     }
 }
@@ -82,6 +89,10 @@ impl Body for ApiBody {
                 Poll::Ready(()) => Poll::Ready(None),
                 Poll::Pending => Pin::new(body).poll_frame(context),
             },
+            Kind::Passed(body, ended) => match Pin::new(ended).poll(context) {
+                Poll::Ready(()) => Poll::Ready(None),
+                Poll::Pending => Pin::new(body).poll_frame(context).map_err(io::Error::other),
+            },
         }
     }
 
@@ -100,6 +111,7 @@ impl std::fmt::Debug for ApiBody {
             Kind::Full(bytes) => write!(f, "ApiBody({} bytes)", bytes.len()),
             Kind::Pieces(pieces) => write!(f, "ApiBody({} bytes)", pieces.len()),
             Kind::Watch(..) => f.write_str("ApiBody(watch)"),
+            Kind::Passed(..) => f.write_str("ApiBody(passed on)"),
             Kind::Broken(_) => f.write_str("ApiBody(broken)"),
         }
     }

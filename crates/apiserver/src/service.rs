@@ -4,6 +4,7 @@ use crate::accept::Endpoint;
 use crate::answers::{failure, plain, success, warned};
 use crate::api::Inner;
 use crate::body::ApiBody;
+use crate::connect::{Connecting, connects};
 use crate::crd::conversion;
 use crate::faults::{Delivery, RequestInfo, Verdict};
 use crate::flow::authenticate::Identity;
@@ -154,6 +155,12 @@ impl ApiService {
         };
         if misplaced {
             return Ok(not_found(resource.custom));
+        }
+        if let Some(what) = connects(&resource, &target) {
+            let (api, ended) = (&self.api, self.ended.clone());
+            return Ok(Connecting { api, target: &target, query: &query, ended }
+                .answer(what, parts, body)
+                .await);
         }
         match self.call(resource, target, query, &parts, body) {
             Ok((verb, call)) => self.carry_out(verb, &call).await,
@@ -384,7 +391,7 @@ fn verb(
     Ok(verb)
 }
 
-/// Is there an answer to it here? Subresources that lead to a node, and kinds that are but questions, have none yet.
+/// Is there an answer to it here? Those that lead to a node were found before.
 fn is_answered(resource: &Resource, subresource: Option<&str>) -> bool {
     question(resource, subresource).is_some() || is_object(resource, subresource)
 }

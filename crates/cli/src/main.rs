@@ -1,6 +1,7 @@
 //! The `windlass` command. Each subcommand has a file of its own; this one only tells them apart.
 
 mod cluster;
+mod generate;
 mod limits;
 mod node;
 mod operator;
@@ -40,6 +41,8 @@ enum Command {
     Plan(operator::Options),
     /// Say what an object waits for, since when, and when it is looked at again: `why KIND NAME`
     Why(operator::Options),
+    /// Write an operator's manifests: its kinds, its permissions, its Deployment
+    Generate(generate::Options),
     /// Show the version of windlass, and of the Kubernetes that it speaks
     Version,
 }
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
         Command::Capture(options) => operator::ask("capture", &options),
         Command::Plan(options) => operator::ask("plan", &options),
         Command::Why(options) => operator::ask("why", &options),
+        Command::Generate(options) => options.run(),
         Command::Version => version::run(),
     };
     match done {

@@ -3,7 +3,7 @@
 use anyhow::Context;
 use clap::Args;
 use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 
 /// Names the operator's binary where the option does not.
 const VARIABLE: &str = "WINDLASS_OPERATOR";
@@ -18,11 +18,32 @@ pub(crate) struct Options {
     arguments: Vec<String>,
 }
 
+impl Options {
+    /// Which operator, without anything to tell it.
+    pub(crate) fn of(operator: Option<PathBuf>) -> Self {
+        Self { operator, arguments: Vec::new() }
+    }
+
+    fn program(&self) -> anyhow::Result<PathBuf> {
+        let operator = self.operator.clone().or_else(|| std::env::var_os(VARIABLE).map(PathBuf::from));
+        operator.with_context(|| format!("which operator? Name its binary with --operator, or in {VARIABLE}"))
+    }
+
+    /// What the operator answers.
+    pub(crate) fn answer(&self, what: &str) -> anyhow::Result<String> {
+        let operator = self.program()?;
+        let output =
+            Command::new(&operator).arg(what).args(&self.arguments).stderr(Stdio::inherit()).output();
+        let output = output.with_context(|| format!("cannot run {}", operator.display()))?;
+        anyhow::ensure!(output.status.success(), "{} {what} failed ({})", operator.display(), output.status);
+        String::from_utf8(output.stdout)
+            .with_context(|| format!("{} {what} does not answer in UTF-8", operator.display()))
+    }
+}
+
 /// Asks the operator, whose answer goes where ours would.
 pub(crate) fn ask(what: &str, options: &Options) -> anyhow::Result<ExitCode> {
-    let operator = options.operator.clone().or_else(|| std::env::var_os(VARIABLE).map(PathBuf::from));
-    let operator = operator
-        .with_context(|| format!("which operator? Name its binary with --operator, or in {VARIABLE}"))?;
+    let operator = options.program()?;
     let status = Command::new(&operator).arg(what).args(&options.arguments).status();
     let status = status.with_context(|| format!("cannot run {}", operator.display()))?;
     // Ended by a signal, it has no code; it failed all the same.

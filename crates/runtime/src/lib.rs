@@ -61,6 +61,7 @@ mod plan;
 pub mod queue;
 mod reason;
 mod relation;
+pub mod schema;
 mod seen;
 mod selector;
 mod serve;

@@ -223,11 +223,6 @@ impl TestCluster {
         Self { namespace: namespace.into(), ..self.clone() }
     }
 
-    /// Whether its controllers run here.
-    pub(crate) fn is_whole(&self) -> bool {
-        self.whole.is_some()
-    }
-
     /// The same cluster with another client.
     pub(crate) fn with_client(&self, client: Client) -> Self {
         Self { client, ..self.clone() }

@@ -2,7 +2,7 @@
 
 use crate::cluster::TestCluster;
 use anyhow::Context;
-use k8s_openapi::api::core::v1::{Event, ServiceAccount};
+use k8s_openapi::api::core::v1::Event;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ObjectList, Request};
 use serde::Serialize;
@@ -27,19 +27,9 @@ impl TestCluster {
     /// # Errors
     /// When the API refuses.
     pub async fn create<K: Object>(&self, object: K) -> anyhow::Result<K> {
-        let namespace = object.meta().namespace.clone();
-        let request = self.requests::<K>(namespace.as_deref());
+        let request = self.requests::<K>(object.meta().namespace.as_deref());
         let body = serde_json::to_vec(&whole(&object)?)?;
-        let ask = || anyhow::Ok(request.create(&PostParams::default(), body.clone())?);
-        let made = self.send(ask()?, "creating", "").await;
-        match &made {
-            Err(error) if self.is_whole() && lacks_account(error) => {
-                let here = namespace.as_deref().unwrap_or(self.namespace());
-                self.in_namespace(here).eventually::<ServiceAccount>(ACCOUNT).is_there().await?;
-                self.send(ask()?, "creating", "").await
-            }
-            _ => made,
-        }
+        self.send(request.create(&PostParams::default(), body)?, "creating", "").await
     }
 
     /// The object of that name.
@@ -245,17 +235,6 @@ impl TestCluster {
         let path = request.uri().path().to_owned();
         self.client().request(request).await.with_context(|| format!("{doing} {name} at {path}"))
     }
-}
-
-/// The account of pods that name none. A controller makes it in each namespace, and a test may be faster.
-const ACCOUNT: &str = "default";
-
-/// Whether a pod was refused because its namespace has no account yet.
-fn lacks_account(error: &anyhow::Error) -> bool {
-    let status = error.chain().find_map(|cause| cause.downcast_ref::<kube::Error>());
-    matches!(status, Some(kube::Error::Api(status)) if status.code == 403
-        && status.message.contains("error looking up service account")
-        && status.message.ends_with("serviceaccount \"default\" not found"))
 }
 
 /// An object with the names of its kind, which types keep to themselves.

@@ -2,7 +2,6 @@
 //! may hear of only when it is done.
 
 use super::Why;
-use crate::sample::conditions_schema;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{Api, Patch, PatchParams};
@@ -30,7 +29,7 @@ pub struct BandStatus {
     pub leader: Option<String>,
     /// How it stands, in the usual form.
     #[serde(default)]
-    #[schemars(schema_with = "conditions_schema")]
+    #[schemars(schema_with = "windlass::schema::conditions")]
     pub conditions: Vec<Condition>,
 }
 

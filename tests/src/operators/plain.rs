@@ -1,7 +1,6 @@
 //! The plain shape: a site has pages and an index of them, and its status counts them.
 
 use super::Why;
-use crate::sample::conditions_schema;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, ResourceExt};
@@ -27,7 +26,7 @@ pub struct SiteStatus {
     pub pages: usize,
     /// How it stands, in the usual form.
     #[serde(default)]
-    #[schemars(schema_with = "conditions_schema")]
+    #[schemars(schema_with = "windlass::schema::conditions")]
     pub conditions: Vec<Condition>,
 }
 

@@ -1,7 +1,6 @@
 //! The shape with references: a report is written from a source with the key of a seal, both of which others make.
 
 use super::Why;
-use crate::sample::conditions_schema;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, ResourceExt};
@@ -26,7 +25,7 @@ pub struct ReportSpec {
 pub struct ReportStatus {
     /// How it stands, in the usual form.
     #[serde(default)]
-    #[schemars(schema_with = "conditions_schema")]
+    #[schemars(schema_with = "windlass::schema::conditions")]
     pub conditions: Vec<Condition>,
 }
 

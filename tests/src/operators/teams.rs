@@ -1,7 +1,6 @@
 //! The shape outside namespaces: a team has a badge in each namespace that it works in.
 
 use super::Why;
-use crate::sample::conditions_schema;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, ResourceExt};
@@ -30,7 +29,7 @@ pub struct TeamStatus {
     pub badges: Vec<String>,
     /// How it stands, in the usual form.
     #[serde(default)]
-    #[schemars(schema_with = "conditions_schema")]
+    #[schemars(schema_with = "windlass::schema::conditions")]
     pub conditions: Vec<Condition>,
 }
 

@@ -30,24 +30,3 @@ pub fn operator(manager: Manager) -> Manager {
 fn named(name: impl Into<String>) -> ObjectMeta {
     ObjectMeta { name: Some(name.into()), ..Default::default() }
 }
-
-/// Conditions as the API describes them, in a list keyed by type.
-pub(crate) fn conditions_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({
-        "type": "array",
-        "x-kubernetes-list-type": "map",
-        "x-kubernetes-list-map-keys": ["type"],
-        "items": {
-            "type": "object",
-            "required": ["type", "status", "lastTransitionTime", "reason", "message"],
-            "properties": {
-                "type": { "type": "string" },
-                "status": { "type": "string" },
-                "observedGeneration": { "type": "integer", "format": "int64" },
-                "lastTransitionTime": { "type": "string", "format": "date-time" },
-                "reason": { "type": "string" },
-                "message": { "type": "string" }
-            }
-        }
-    })
-}

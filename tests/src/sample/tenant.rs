@@ -1,8 +1,8 @@
 //! A tenant of a vault: waits for the vault, then gets a token and the way in; both are taken back in order.
 
+use super::named;
 use super::reasons::Why;
 use super::vault::Vault;
-use super::{conditions_schema, named};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, ResourceExt};
@@ -30,7 +30,7 @@ pub struct TenantStatus {
     pub admitted_to: Option<String>,
     /// How it stands, in the usual form.
     #[serde(default)]
-    #[schemars(schema_with = "conditions_schema")]
+    #[schemars(schema_with = "windlass::schema::conditions")]
     pub conditions: Vec<Condition>,
 }
 

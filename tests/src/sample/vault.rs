@@ -1,7 +1,7 @@
 //! A vault: a password made once, then its shards; what it decides, and the tests of that.
 
+use super::named;
 use super::reasons::Why;
-use super::{conditions_schema, named};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, ResourceExt};
@@ -33,7 +33,7 @@ pub struct VaultStatus {
     pub shards: Vec<String>,
     /// How it stands, in the usual form.
     #[serde(default)]
-    #[schemars(schema_with = "conditions_schema")]
+    #[schemars(schema_with = "windlass::schema::conditions")]
     pub conditions: Vec<Condition>,
 }
 

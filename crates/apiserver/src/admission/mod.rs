@@ -11,7 +11,7 @@ mod pod_security;
 mod priority;
 pub(crate) mod resource_quota;
 mod runtime_class;
-mod service_account;
+pub(crate) mod service_account;
 mod tally;
 
 pub use tally::Tally;

@@ -5,18 +5,63 @@ use crate::flow::{Operation, prepare};
 use crate::kinds::{child, text};
 use crate::status::Status;
 use crate::store::Key;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
+use std::time::Duration;
+use windlass_clock::Clock;
 
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const TOKEN_VOLUME: &str = "kube-api-access-";
 
+/// The account of pods that name none. A controller makes it, some time after the namespace.
+const DEFAULT: &str = "default";
+
+/// How long a pod waits for it: as long as the reference tries at most (ten times, 100 to 200 ms apart).
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Waits for the default account of a new pod, which may be in a namespace that is newer than its controller's last look. None
+/// if there is nothing to wait for.
+///
+/// The time is the machine's, whatever time the API lives by: it is given to a controller to act, and where a test holds the
+/// clock no other time would pass.
+pub(crate) fn awaited<'a>(operation: &'a Operation<'_>, object: &Value) -> Option<BoxFuture<'a, ()>> {
+    let resource = &operation.resource;
+    let pod = resource.group.is_empty() && resource.plural == "pods" && operation.subresource.is_empty();
+    if !pod || account_of(object) != DEFAULT {
+        return None;
+    }
+    let store = &operation.api.store;
+    let namespace = operation.namespace.as_str();
+    let key = Key::new("serviceaccounts", namespace, DEFAULT);
+    if store.get(&key).is_some() {
+        return None;
+    }
+    // In a namespace that is not there, or is going, the pod is refused at once.
+    let home = store.get(&Key::new("namespaces", "", namespace))?;
+    if home.field("status.phase") == Some("Terminating") {
+        return None;
+    }
+    let mut changes = store.watch("serviceaccounts", None, store.revision()).ok()?;
+    let waiting = async move {
+        let made = async { while store.get(&key).is_none() && changes.next().await.is_ok() {} };
+        // Whether it came in time is seen by whoever looks for it next.
+        let _ = Clock::real().timeout(PATIENCE, made).await;
+    };
+    Some(waiting.boxed())
+}
+
+fn account_of(pod: &Value) -> &str {
+    match text(pod, &["spec", "serviceAccountName"]) {
+        "" => DEFAULT,
+        name => name,
+    }
+}
+
 /// Gives a new pod its account, and mounts the account's token.
 pub(super) fn fill(operation: &Operation<'_>, pod: &mut Value) -> Result<(), Status> {
     let namespace = operation.namespace.as_str();
-    let name = match text(pod, &["spec", "serviceAccountName"]) {
-        "" => "default".to_owned(),
-        name => name.to_owned(),
-    };
+    let name = account_of(pod).to_owned();
     let spec = child(pod, "spec");
     for field in ["serviceAccountName", "serviceAccount"] {
         spec.insert(field.to_owned(), json!(name));

@@ -24,9 +24,7 @@ const HOSTS: [&str; 7] = [
 const YEARS: i32 = 10;
 
 pub(super) fn all() -> Result<Parts, CredentialsError> {
-    let mut params = params(&[], "windlass-ca", None)?;
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+    let params = ca_params()?;
     let ca_key = KeyPair::generate()?;
     let ca_certificate = params.self_signed(&ca_key)?;
     let issuer = Issuer::from_params(&params, &ca_key);
@@ -45,6 +43,39 @@ pub(super) fn all() -> Result<Parts, CredentialsError> {
         accounts_key: KeyPair::generate()?.serialize_pem(),
         ca_key: ca_key.serialize_pem(),
     })
+}
+
+/// A further certificate for a client, of the CA with that key.
+pub(super) fn client(
+    ca_key: &str,
+    user: &str,
+    group: Option<&str>,
+) -> Result<(String, String), CredentialsError> {
+    further(ca_key, &[], user, group, ExtendedKeyUsagePurpose::ClientAuth)
+}
+
+/// A further certificate for a server, of the CA with that key.
+pub(super) fn server(ca_key: &str, name: &str, hosts: &[&str]) -> Result<(String, String), CredentialsError> {
+    further(ca_key, hosts, name, None, ExtendedKeyUsagePurpose::ServerAuth)
+}
+
+fn further(
+    ca_key: &str,
+    hosts: &[&str],
+    common_name: &str,
+    organization: Option<&str>,
+    usage: ExtendedKeyUsagePurpose,
+) -> Result<(String, String), CredentialsError> {
+    let (params, key) = (ca_params()?, KeyPair::from_pem(ca_key)?);
+    // What counts of the CA's own certificate is its name and its key.
+    Ok(pair(&Issuer::from_params(&params, &key), hosts, common_name, organization, usage)?)
+}
+
+fn ca_params() -> Result<CertificateParams, rcgen::Error> {
+    let mut params = params(&[], "windlass-ca", None)?;
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+    Ok(params)
 }
 
 /// A certificate and its key, as PEM.

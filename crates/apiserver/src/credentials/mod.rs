@@ -77,6 +77,27 @@ impl Credentials {
         &self.0.ca_certificate
     }
 
+    /// A certificate for a client and its key, as PEM: of a user, and of the group that the user is in. It is kept nowhere.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn issue_client(
+        &self,
+        user: &str,
+        group: Option<&str>,
+    ) -> Result<(String, String), CredentialsError> {
+        issue::client(&self.0.ca_key, user, group)
+    }
+
+    /// A certificate for a server and its key, as PEM: of that name, which is reached under those addresses and names. It
+    /// is kept nowhere.
+    ///
+    /// # Errors
+    /// When it cannot be made, such as for a host that is neither a name nor an address.
+    pub fn issue_server(&self, name: &str, hosts: &[&str]) -> Result<(String, String), CredentialsError> {
+        issue::server(&self.0.ca_key, name, hosts)
+    }
+
     /// The administrator's certificate, as PEM.
     pub fn admin_certificate(&self) -> &str {
         &self.0.admin_certificate

@@ -75,11 +75,17 @@ impl Connection {
         }
     }
 
-    pub(super) async fn http1<S: AsyncRead + AsyncWrite + Unpin>(self, stream: S, door: Door) {
+    pub(super) async fn http1<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+        self,
+        stream: S,
+        door: Door,
+    ) {
         let pulse = Arc::new(Pulse::new());
         let front = Front::new(self.api.0.clone(), door, self.stop.clone(), pulse.clone());
-        let connection =
-            http1::Builder::new().timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), front);
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .serve_connection(TokioIo::new(stream), front)
+            .with_upgrades();
         self.run(connection, &pulse).await;
     }
 
@@ -126,7 +132,9 @@ impl Connection {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Stoppable for http1::Connection<TokioIo<S>, Front> {
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Stoppable
+    for http1::UpgradeableConnection<TokioIo<S>, Front>
+{
     fn finish(self: Pin<&mut Self>) {
         self.graceful_shutdown();
     }

@@ -7,6 +7,8 @@ mod tls;
 
 use crate::api::Api;
 use crate::flow::authenticate::{Authenticator, Identity};
+pub use subject::{Subject, of as subject_of};
+
 use connection::Connection;
 use front::Door;
 use std::io;

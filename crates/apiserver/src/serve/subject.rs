@@ -14,15 +14,17 @@ const COMMON_NAME: [u8; 3] = [0x55, 0x04, 0x03];
 /// 2.5.4.10
 const ORGANIZATION: [u8; 3] = [0x55, 0x04, 0x0a];
 
-/// What a subject says.
+/// What the subject of a certificate says.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Subject {
-    pub(super) common_name: String,
-    pub(super) organizations: Vec<String>,
+pub struct Subject {
+    /// The user.
+    pub common_name: String,
+    /// The groups that the user is in.
+    pub organizations: Vec<String>,
 }
 
-/// The subject of a certificate; none if it cannot be read.
-pub(super) fn of(certificate: &rustls::pki_types::CertificateDer<'_>) -> Option<Subject> {
+/// The subject of a certificate that was verified; none if it cannot be read.
+pub fn of(certificate: &rustls::pki_types::CertificateDer<'_>) -> Option<Subject> {
     read(EndEntityCert::try_from(certificate).ok()?.subject())
 }
 

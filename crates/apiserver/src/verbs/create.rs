@@ -1,7 +1,7 @@
 //! POST: a new object.
 
 use super::{Answer, Call, Outcome};
-use crate::admission::resource_quota;
+use crate::admission::{resource_quota, service_account};
 use crate::crd::lifecycle;
 use crate::flow::{Operation, admit, commit, decode, managed, mutate, prepare, validate};
 use crate::kinds::text;
@@ -30,6 +30,9 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
 /// The steps of a creation from mutation on; managed fields are set.
 pub(crate) async fn store_new(operation: &Operation<'_>, mut object: Value) -> Result<Outcome, Status> {
     let resource = &operation.resource;
+    if let Some(account) = service_account::awaited(operation, &object) {
+        account.await;
+    }
     mutate::create(operation, &mut object)?;
     prepare::create(operation, &mut object);
     validate::create(operation, &object)?;

@@ -2,6 +2,8 @@
 
 use crate::support::Client;
 use serde_json::{Value, json};
+use windlass_apiserver::{Api, Config};
+use windlass_clock::Clock;
 
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -50,6 +52,38 @@ async fn a_pod_needs_an_account_and_gets_what_it_left_out() {
     assert_eq!(pod["status"], json!({"phase": "Pending", "qosClass": "BestEffort"}));
     let gone = client.delete(&format!("{PODS}/p")).await.expect(200);
     assert_eq!(gone["kind"], "Pod");
+}
+
+#[tokio::test]
+async fn a_pod_waits_for_the_account_that_a_controller_is_about_to_make() {
+    let (clock, _still) = Clock::driven("2026-01-01T00:00:00Z".parse().unwrap());
+    let client = Client { api: Api::new(Config { clock, ..Config::default() }) };
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
+    let made_late = async {
+        // The pod is under way by then, and another account than its own changes nothing.
+        for _ in 0..50 {
+            tokio::task::yield_now().await;
+        }
+        let other = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "other"}});
+        client.post(ACCOUNTS, other).await.expect(201);
+        client.post(ACCOUNTS, account).await.expect(201);
+    };
+    let (pod, ()) = tokio::join!(client.post(PODS, pod("p")), made_late);
+    assert_eq!(pod.expect(201)["spec"]["serviceAccountName"], "default");
+}
+
+#[tokio::test]
+async fn a_pod_waits_for_no_account_where_none_will_be_made() {
+    let client = Client::new();
+    let mut of_another = pod("p");
+    of_another["spec"]["serviceAccountName"] = json!("another");
+    let start = Clock::real().moment();
+    client.post(PODS, of_another).await.expect(403);
+    client.post("/api/v1/namespaces/nowhere/pods", pod("p")).await.expect(404);
+    assert!(
+        Clock::real().moment() - start < std::time::Duration::from_secs(1),
+        "that is for the default one"
+    );
 }
 
 #[tokio::test]

@@ -68,6 +68,11 @@ impl Kubeconfig {
         &self.path
     }
 
+    /// Whether it is in this folder, whatever links lead there.
+    pub(crate) fn is_in(&self, folder: &Path) -> bool {
+        self.path.canonicalize().is_ok_and(|path| path.starts_with(folder))
+    }
+
     /// Writes our context into it. The current context stays the user's own, if there is one.
     pub(crate) fn point_at(&mut self, server: &str, credentials: &Credentials) -> anyhow::Result<()> {
         let data = |pem: &str| STANDARD.encode(pem);

@@ -143,8 +143,8 @@ async fn up(options: &Options, arguments: Vec<String>, begun: Moment) -> anyhow:
     time.flow(signals.next()).await;
     Record::remove(home.folder());
     let code = time.flow(stop(cluster, serving, &api, &mut signals)).await;
-    // A cluster that can come back keeps its context.
-    if options.data_dir.is_none() {
+    // A cluster that can come back keeps its own kubeconfig, beside its data. The user's file is left as it was.
+    if options.data_dir.is_none() || !kubeconfig.is_in(home.folder()) {
         kubeconfig.forget(&server)?;
     }
     // Everything is on disk when the API is gone; only then may another have the folder.

@@ -5,6 +5,9 @@
 mod cluster_up;
 mod crowds;
 mod floods;
+mod generate;
+mod killed;
+mod leftovers;
 mod lifecycle;
 mod node_simulate;
 mod process;

@@ -28,9 +28,14 @@ pub(crate) fn up(runtime: &Path, arguments: &[&str]) -> Command {
 }
 
 impl Cluster {
-    /// Starts it and waits until it is ready.
+    /// Starts the API alone and waits until it is ready.
     pub(crate) fn start(runtime: &Path, arguments: &[&str]) -> Self {
-        let mut child = up(runtime, arguments).stdout(Stdio::piped()).spawn().unwrap();
+        Self::of(up(runtime, arguments))
+    }
+
+    /// Starts what a command says and waits until it is ready.
+    pub(crate) fn of(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut ready = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut ready).unwrap();
         assert!(ready.starts_with("ready in "), "{ready:?}");

@@ -13,6 +13,8 @@ pub(crate) struct Certificates {
     ca: String,
     server: Pair,
     admin: Pair,
+    /// What the API server shows to kubelets.
+    kubelet_client: Pair,
     /// Signs service account tokens.
     accounts: KeyPair,
 }
@@ -57,6 +59,7 @@ impl Certificates {
         Ok(Self {
             server: issue("kube-apiserver", None, &["127.0.0.1", "localhost"])?,
             admin: issue("windlass-admin", Some("system:masters"), &[])?,
+            kubelet_client: issue("kube-apiserver-kubelet-client", Some("system:masters"), &[])?,
             accounts: KeyPair::generate()?,
             ca: certificate.pem(),
         })
@@ -68,6 +71,8 @@ impl Certificates {
             ("ca.crt", &self.ca),
             ("server.crt", &self.server.certificate),
             ("server.key", &self.server.key),
+            ("kubelet-client.crt", &self.kubelet_client.certificate),
+            ("kubelet-client.key", &self.kubelet_client.key),
             ("accounts.key", &self.accounts.serialize_pem()),
             ("accounts.pub", &self.accounts.public_key_pem()),
         ] {

@@ -72,6 +72,8 @@ pub(crate) fn kube_apiserver(paths: &Paths, port: u16, etcd: u16, audit: bool) -
         ("tls-cert-file", paths.of("pki/server.crt")),
         ("tls-private-key-file", paths.of("pki/server.key")),
         ("client-ca-file", paths.of("pki/ca.crt")),
+        ("kubelet-client-certificate", paths.of("pki/kubelet-client.crt")),
+        ("kubelet-client-key", paths.of("pki/kubelet-client.key")),
         ("authorization-mode", "RBAC".into()),
         ("service-account-issuer", "https://kubernetes.default.svc".into()),
         ("service-account-key-file", paths.of("pki/accounts.pub")),

@@ -1,6 +1,7 @@
 //! What an operator is: its controllers, and the permissions that follow from what they watch and write.
 
 use crate::kind::Kind;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +33,12 @@ const OWN: &[&str] = &["get", "list", "watch", "create", "update", "patch", "del
 type Rules = BTreeMap<(String, String), BTreeSet<&'static str>>;
 
 /// All of it, as JSON.
-pub(crate) fn describe(program: &str, namespaces: &[String], controllers: &[Described]) -> Value {
+pub(crate) fn describe(
+    program: &str,
+    namespaces: &[String],
+    definitions: &[CustomResourceDefinition],
+    controllers: &[Described],
+) -> Value {
     let mut rules = Rules::new();
     let mut allow = |group: &str, resource: String, verbs: &'static [&'static str]| {
         rules.entry((group.to_owned(), resource)).or_default().extend(verbs);
@@ -58,6 +64,7 @@ pub(crate) fn describe(program: &str, namespaces: &[String], controllers: &[Desc
     json!({
         "name": program,
         "namespaces": namespaces,
+        "definitions": definitions,
         "controllers": controllers,
         "rules": rules,
         // In the lease's own namespace, where it is elected.

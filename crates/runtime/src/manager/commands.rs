@@ -35,7 +35,10 @@ impl Manager {
             Command::Help => config::help(&program()),
             Command::Describe => {
                 let described: Vec<Described> = self.controllers.iter().map(|one| one.described()).collect();
-                format!("{:#}\n", command::describe(&program(), &self.namespaces, &described))
+                format!(
+                    "{:#}\n",
+                    command::describe(&program(), &self.namespaces, &self.definitions, &described)
+                )
             }
             Command::Plan => {
                 let mut captured = String::new();

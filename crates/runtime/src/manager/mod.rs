@@ -27,6 +27,7 @@ use crate::logs;
 use crate::metrics::Page;
 use crate::serve::Bind;
 use connect::Connection;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use signals::Signals;
 use std::collections::BTreeMap;
@@ -53,6 +54,7 @@ pub struct Manager {
     caching: Vec<Caching>,
     election: Option<Election>,
     stands_by_again: bool,
+    definitions: Vec<CustomResourceDefinition>,
     controllers: Vec<Box<dyn Runnable>>,
     /// Workers by controller, over what the controllers say.
     concurrency: BTreeMap<String, usize>,
@@ -144,6 +146,7 @@ impl Manager {
             caching: Vec::new(),
             election: None,
             stands_by_again: false,
+            definitions: Vec::new(),
             controllers: Vec::new(),
             concurrency: BTreeMap::new(),
             tasks: Vec::new(),
@@ -251,6 +254,24 @@ impl Manager {
         let state = Arc::new(TaskState::new(&name));
         let work: tasks::Work = Arc::new(move |task| Box::pin(work(task)));
         self.tasks.push(tasks::Given { name, work, leading, state });
+        self
+    }
+
+    /// The kinds that this operator defines, as `describe` tells them: what installs it makes them.
+    ///
+    /// ```
+    /// # use kube::{CustomResource, CustomResourceExt};
+    /// # use schemars::JsonSchema;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(CustomResource, Debug, Clone, Serialize, Deserialize, JsonSchema)]
+    /// # #[kube(group = "example.dev", version = "v1", kind = "Website")]
+    /// # struct WebsiteSpec {}
+    /// # fn operator(manager: windlass::Manager) -> windlass::Manager {
+    /// manager.defines([Website::crd()])
+    /// # }
+    /// ```
+    pub fn defines(mut self, definitions: impl IntoIterator<Item = CustomResourceDefinition>) -> Self {
+        self.definitions.extend(definitions);
         self
     }
 

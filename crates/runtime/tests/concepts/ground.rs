@@ -34,18 +34,8 @@ pub struct ThingStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
     #[serde(default)]
-    #[schemars(schema_with = "conditions_schema")]
+    #[schemars(schema_with = "windlass::schema::conditions")]
     pub conditions: Vec<Condition>,
-}
-
-fn conditions_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({
-        "type": "array",
-        "x-kubernetes-list-type": "map",
-        "x-kubernetes-list-map-keys": ["type"],
-        "items": { "type": "object", "required": ["type"], "x-kubernetes-preserve-unknown-fields": true,
-                   "properties": { "type": { "type": "string" } } }
-    })
 }
 
 /// The reasons of these tests' plans.

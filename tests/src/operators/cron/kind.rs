@@ -1,6 +1,5 @@
 //! The kind: a job template on a schedule, as kubebuilder's tutorial has it.
 
-use crate::sample::conditions_schema;
 use k8s_openapi::api::batch::v1::JobTemplateSpec;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -67,7 +66,7 @@ pub struct CronJobStatus {
     pub last_schedule_time: Option<Time>,
     /// How it stands, in the usual form.
     #[serde(default)]
-    #[schemars(schema_with = "conditions_schema")]
+    #[schemars(schema_with = "windlass::schema::conditions")]
     pub conditions: Vec<Condition>,
 }
 

@@ -1,0 +1,220 @@
+//! Subresources that lead to a node: logs, exec, attach, port-forward and proxies. What they say is the node's to say; here it
+//! is found out which node that is, and the bytes are passed on both ways.
+
+mod kubelet;
+mod options;
+mod pass;
+mod place;
+
+pub(crate) use kubelet::Kubelets;
+
+use crate::answers::{failure, respond};
+use crate::api::Inner;
+use crate::body::ApiBody;
+use crate::path::Target;
+use crate::query::Query;
+use crate::resource::Resource;
+use crate::status::Status;
+use crate::store::Key;
+use bytes::Bytes;
+use http::request::Parts;
+use http::{Method, Response, StatusCode};
+use hyper::upgrade::OnUpgrade;
+use options::LogOptions;
+use pass::Passing;
+use place::{Kubelet, Scheme, Somewhere};
+use serde_json::Value;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+use windlass_schema::quote;
+
+/// A subresource that leads to a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Connects {
+    Log,
+    Exec,
+    Attach,
+    PortForward,
+    PodProxy,
+    NodeProxy,
+}
+
+/// Which, if any, a request is for.
+pub(crate) fn connects(resource: &Resource, target: &Target) -> Option<Connects> {
+    target.name.as_ref()?;
+    let subresource = target.subresource.as_deref()?;
+    let first = subresource.split('/').next()?;
+    let known = match (resource.group.as_str(), resource.plural.as_str(), subresource) {
+        ("", "pods", "log") => Connects::Log,
+        ("", "pods", "exec") => Connects::Exec,
+        ("", "pods", "attach") => Connects::Attach,
+        ("", "pods", "portforward") => Connects::PortForward,
+        ("", "pods", _) if first == "proxy" => Connects::PodProxy,
+        ("", "nodes", _) if first == "proxy" => Connects::NodeProxy,
+        _ => return None,
+    };
+    Some(known)
+}
+
+/// A request that leads to a node.
+pub(crate) struct Connecting<'a> {
+    pub(crate) api: &'a Arc<Inner>,
+    pub(crate) target: &'a Target,
+    pub(crate) query: &'a Query,
+    /// Ends what was connected when the server stops.
+    pub(crate) ended: CancellationToken,
+}
+
+impl Connecting<'_> {
+    pub(crate) async fn answer(
+        &self,
+        what: Connects,
+        parts: Parts,
+        body: Result<Bytes, Status>,
+    ) -> Response<ApiBody> {
+        let answered = match what {
+            Connects::Log => self.log(&parts).await,
+            Connects::Exec => self.stream("exec", parts).await,
+            Connects::Attach => self.stream("attach", parts).await,
+            Connects::PortForward => self.forward(parts).await,
+            Connects::PodProxy | Connects::NodeProxy => self.proxy(what, parts, body).await,
+        };
+        answered.unwrap_or_else(|status| failure(&status))
+    }
+
+    async fn log(&self, parts: &Parts) -> Result<Response<ApiBody>, Status> {
+        if parts.method != Method::GET {
+            return Err(Status::method_not_allowed());
+        }
+        let options = LogOptions::read(self.query)?;
+        options.check(self.name())?;
+        let pod = self.pod(self.name())?;
+        let container = place::container(&pod, self.query.get("container").unwrap_or_default())?;
+        let node = place::node_of(&pod);
+        if node.is_empty() {
+            // Nothing was written yet.
+            return Ok(respond(StatusCode::OK, TEXT, ApiBody::full(Bytes::new())));
+        }
+        let kubelet = self.kubelet(node)?;
+        let path = format!("/containerLogs/{}/{}/{container}", self.namespace(), self.name());
+        let path = place::with_query(&path, &options.parameters());
+        let response = self.passing().get(&kubelet, &path).await?;
+        if !response.status().is_success() {
+            return Err(pass::refused("pods/log", self.name(), response).await);
+        }
+        let body = response.into_body();
+        Ok(respond(StatusCode::OK, TEXT, ApiBody::passed(body, self.ended.clone())))
+    }
+
+    /// Exec and attach, which run until one side has enough.
+    async fn stream(&self, what: &str, parts: Parts) -> Result<Response<ApiBody>, Status> {
+        upgradable(&parts)?;
+        let pod = self.pod(self.name())?;
+        let container = place::container(&pod, self.query.get("container").unwrap_or_default())?;
+        let kubelet = self.assigned(&pod)?;
+        let mut parameters = options::streams(self.query);
+        if what == "exec" {
+            parameters.extend(self.query.all("command").map(|word| ("command", word.to_owned())));
+        }
+        let path = format!("/{what}/{}/{}/{container}", self.namespace(), self.name());
+        self.upgrade(&kubelet, &place::with_query(&path, &parameters), parts).await
+    }
+
+    async fn forward(&self, parts: Parts) -> Result<Response<ApiBody>, Status> {
+        upgradable(&parts)?;
+        let pod = self.pod(self.name())?;
+        let kubelet = self.assigned(&pod)?;
+        let ports: Vec<&str> = self.query.all("ports").collect();
+        let parameters = if ports.is_empty() { vec![] } else { vec![("port", ports.join(","))] };
+        let path = format!("/portForward/{}/{}", self.namespace(), self.name());
+        self.upgrade(&kubelet, &place::with_query(&path, &parameters), parts).await
+    }
+
+    async fn upgrade(
+        &self,
+        kubelet: &Kubelet,
+        path: &str,
+        mut parts: Parts,
+    ) -> Result<Response<ApiBody>, Status> {
+        let Some(client) = parts.extensions.remove::<OnUpgrade>() else {
+            return Err(Status::bad_request("Upgrade request required"));
+        };
+        self.passing().upgrade(kubelet, path, &parts, client).await
+    }
+
+    async fn proxy(
+        &self,
+        what: Connects,
+        mut parts: Parts,
+        body: Result<Bytes, Status>,
+    ) -> Result<Response<ApiBody>, Status> {
+        let pods = what == Connects::PodProxy;
+        let kind = if pods { "pod" } else { "node" };
+        let Some((scheme, name, port)) = place::scheme_name_port(self.name()) else {
+            return Err(Status::bad_request(format!("invalid {kind} request {}", quote(self.name()))));
+        };
+        let to = if pods {
+            place::pod_address(&self.pod(name)?, scheme, port)?
+        } else {
+            let kubelet = self.kubelet(name)?;
+            match port.is_empty() || port == kubelet.port.to_string() {
+                true => Somewhere { scheme: Scheme::Kubelet, host: kubelet.host, port: kubelet.port },
+                false => place::beside(&kubelet, scheme, port)?,
+            }
+        };
+        // What is behind the subresource, as it was written: escapes and a slash at the end count.
+        let before = if pods { 7 } else { 5 };
+        let rest = parts.uri.path().splitn(before + 2, '/').nth(before + 1).unwrap_or_default();
+        let query = parts.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+        let path = format!("/{rest}{query}");
+        let client = parts.extensions.remove::<OnUpgrade>();
+        self.passing().proxy(&to, &path, &parts, body?, client).await
+    }
+
+    fn passing(&self) -> Passing<'_> {
+        Passing { kubelets: &self.api.kubelets, api: self.api, ended: self.ended.clone() }
+    }
+
+    fn name(&self) -> &str {
+        self.target.name.as_deref().unwrap_or_default()
+    }
+
+    fn namespace(&self) -> &str {
+        self.target.namespace.as_deref().unwrap_or_default()
+    }
+
+    fn pod(&self, name: &str) -> Result<Value, Status> {
+        self.stored("pods", self.namespace(), name)
+    }
+
+    fn kubelet(&self, node: &str) -> Result<Kubelet, Status> {
+        place::kubelet(&self.stored("nodes", "", node)?)
+    }
+
+    /// The node that a pod was given.
+    fn assigned(&self, pod: &Value) -> Result<Kubelet, Status> {
+        match place::node_of(pod) {
+            "" => {
+                let why = format!("pod {} does not have a host assigned", self.name());
+                Err(Status::bad_request(why))
+            }
+            node => self.kubelet(node),
+        }
+    }
+
+    fn stored(&self, plural: &str, namespace: &str, name: &str) -> Result<Value, Status> {
+        let resource = self.api.registry.get("", "v1", plural).ok_or_else(Status::no_such_resource)?;
+        let entry = self.api.store.get(&Key::new(resource.storage_key(), namespace, name));
+        entry.map(|entry| entry.value()).ok_or_else(|| Status::not_found(resource.named(), name))
+    }
+}
+
+/// What logs are.
+const TEXT: &str = "text/plain";
+
+fn upgradable(parts: &Parts) -> Result<(), Status> {
+    match parts.method == Method::GET || parts.method == Method::POST {
+        true => Ok(()),
+        false => Err(Status::method_not_allowed()),
+    }
+}

@@ -1,0 +1,91 @@
+//! `windlass generate`: manifests from what an operator's binary says of itself.
+
+use crate::operator::Options as Operator;
+use anyhow::{Context, bail};
+use clap::Args;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use windlass_sdk::breaking::breaks;
+use windlass_sdk::described::Described;
+use windlass_sdk::files::{self, File, State};
+use windlass_sdk::generate::{Options as Given, manifests};
+
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// The operator's binary; without it, the one that WINDLASS_OPERATOR names
+    #[arg(long, value_name = "FILE")]
+    operator: Option<PathBuf>,
+    /// Where the manifests go
+    #[arg(long, value_name = "FOLDER", default_value = "config")]
+    folder: PathBuf,
+    /// The namespace that the operator will run in; without it, NAME-system
+    #[arg(long)]
+    namespace: Option<String>,
+    /// The operator's image; without it, NAME:latest
+    #[arg(long)]
+    image: Option<String>,
+    /// Write nothing; fail when something would be written
+    #[arg(long)]
+    check: bool,
+    /// Change kinds even where that breaks objects that are stored
+    #[arg(long)]
+    force: bool,
+}
+
+impl Options {
+    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        let answer = Operator::of(self.operator.clone()).answer("describe")?;
+        let operator = Described::read(&answer)?;
+        let given = Given {
+            namespace: self.namespace.clone().unwrap_or_else(|| format!("{}-system", operator.name)),
+            image: self.image.clone().unwrap_or_else(|| format!("{}:latest", operator.name)),
+        };
+        let wanted = manifests(&operator, &given);
+        if !self.force {
+            refuse_breaks(&self.folder, &wanted)?;
+        }
+        let states = match self.check {
+            true => files::compare(&self.folder, &wanted)?,
+            false => files::write(&self.folder, &wanted)?,
+        };
+        let changed: Vec<(&File, State)> =
+            wanted.iter().zip(states).filter(|(_, state)| *state != State::Same).collect();
+        for (file, state) in &changed {
+            let what = match (state, self.check) {
+                (State::Absent, false) => "wrote",
+                (State::Absent, true) => "is missing",
+                (_, false) => "changed",
+                (_, true) => "is out of date",
+            };
+            println!("{what:<14} {}", self.folder.join(&file.path).display());
+        }
+        match (self.check, changed.len()) {
+            (_, 0) => println!("{} manifests are up to date", wanted.len()),
+            (true, count) => {
+                bail!("{count} of {} manifests are not up to date; run `windlass generate`", wanted.len())
+            }
+            (false, count) => println!("{count} of {} manifests written", wanted.len()),
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The definitions on disk are those that clusters have: a change that breaks what is stored there is not made in passing.
+fn refuse_breaks(folder: &Path, wanted: &[File]) -> anyhow::Result<()> {
+    let mut found = Vec::new();
+    for file in wanted.iter().filter(|file| file.path.starts_with("crd")) {
+        let path = folder.join(&file.path);
+        let Ok(there) = std::fs::read_to_string(&path) else { continue };
+        let old =
+            serde_saphyr::from_str(&there).with_context(|| format!("{} is not YAML", path.display()))?;
+        let new = serde_saphyr::from_str(&file.text).context("a generated definition is not YAML")?;
+        found.extend(breaks(&old, &new).iter().map(|one| format!("\n  {}: {one}", path.display())));
+    }
+    if !found.is_empty() {
+        bail!(
+            "stored objects would break; nothing was written (--force does it all the same):{}",
+            found.concat()
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,67 @@
+//! The pod's side of joining the network, called by its shim in the pod's own namespaces.
+
+use super::NetError;
+use super::netlink::{Netlink, index_of};
+use super::protocol::{Joined, Reply, Request};
+use crate::fds;
+use std::fs::{self, File};
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+/// How long the network process has to answer; it answers in a millisecond.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// Joins the network namespace of the calling thread to the node's network, as the pod of this UID, which was lent an address
+/// before. It waits for the network process, then sets up the pod's end itself: loopback, address, route, and that any
+/// process may listen on any port. Called again, it begins anew.
+///
+/// # Errors
+/// The network process does not answer or refuses, or the kernel refuses a step.
+pub fn join(socket: &Path, uid: &str) -> Result<Ipv4Addr, NetError> {
+    loopback().map_err(step("set up loopback"))?;
+    let namespace = File::open("/proc/thread-self/ns/net")?;
+    let joined = match ask(socket, &Request::Join { uid: uid.into() }, Some(namespace.as_fd()))? {
+        Reply::Joined(joined) => joined,
+        other => return Err(other.unexpected()),
+    };
+    set_up(&joined).map_err(step("set up the pod's interface"))?;
+    match ask(socket, &Request::Await { uid: uid.into() }, None)? {
+        Reply::Done => Ok(joined.address),
+        other => Err(other.unexpected()),
+    }
+}
+
+/// Sets up loopback, and lets every process listen on every port: all that a pod without a network needs.
+///
+/// # Errors
+/// The kernel refuses.
+pub fn loopback() -> io::Result<()> {
+    let index = index_of("lo").ok_or(io::ErrorKind::NotFound)?;
+    Netlink::open()?.up(index)?;
+    fs::write("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0")
+}
+
+fn ask(socket: &Path, request: &Request, descriptor: Option<BorrowedFd<'_>>) -> Result<Reply, NetError> {
+    let mut stream = fds::through_folder(socket, |path| UnixStream::connect(path))?;
+    stream.set_read_timeout(Some(LIMIT))?;
+    stream.set_write_timeout(Some(LIMIT))?;
+    fds::send_blocking(&mut stream, &serde_json::to_vec(request).map_err(io::Error::from)?, descriptor)?;
+    let frame = fds::receive_blocking(&mut stream)?.ok_or(io::Error::from(io::ErrorKind::UnexpectedEof))?;
+    Ok(serde_json::from_slice(&frame.body).map_err(io::Error::from)?)
+}
+
+fn set_up(joined: &Joined) -> io::Result<()> {
+    let index = index_of(&joined.link).ok_or(io::ErrorKind::NotFound)?;
+    let mut netlink = Netlink::open()?;
+    netlink.add_address(index, joined.address, joined.prefix)?;
+    netlink.up(index)?;
+    netlink.add_default_route(joined.gateway, index)
+}
+
+fn step(what: &'static str) -> impl FnOnce(io::Error) -> NetError {
+    move |error| NetError::Refused(format!("cannot {what}: {error}"))
+}

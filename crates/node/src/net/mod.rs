@@ -1,0 +1,33 @@
+//! The node's network: one process that owns its namespaces, and what it is asked.
+//!
+//! - [`Network`] is the node's side: it starts the process or finds it again, lends addresses to pods, publishes Services, and
+//!   makes connections from inside.
+//! - [`join`] is the pod's side: its shim calls it in the pod's own namespaces.
+//! - [`main`] is the process itself, `windlass pod-network`.
+//!
+//! Addresses are of private ranges inside a network namespace that has no way out: nothing leaves the machine, nothing on it is
+//! hidden or reached, and all of it is gone when the process is.
+
+mod client;
+mod dns;
+mod error;
+mod expose;
+mod host;
+mod join;
+mod netlink;
+mod process;
+mod protocol;
+mod proxy;
+mod range;
+mod relay;
+mod settings;
+mod table;
+
+pub use client::Network;
+pub use error::NetError;
+pub use expose::expose;
+pub use join::{join, loopback};
+pub use process::main;
+pub use range::{NoRange, Range};
+pub use settings::Settings;
+pub use table::{Endpoint, Port, Protocol, Reached, Service, Table};

@@ -1,0 +1,155 @@
+//! Who may ask a node for anything: callers with a certificate of the cluster or a token, as far as they are allowed to.
+
+use futures::future::BoxFuture;
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, Method};
+use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
+use kube::api::{Api, PostParams};
+
+/// Those who may do everything.
+const MASTERS: &str = "system:masters";
+
+/// Who asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// The user's name.
+    pub user: String,
+    /// The groups that the user is in.
+    pub groups: Vec<String>,
+}
+
+/// What is to be decided about a caller: a verb on one of the subresources of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Access<'a> {
+    /// Such as `get`.
+    pub verb: &'a str,
+    /// Such as `proxy`, which exec and logs belong to, or `stats`.
+    pub subresource: &'a str,
+}
+
+/// Decides about callers. Members of `system:masters` are let in without being asked about.
+pub trait Guard: Send + Sync + 'static {
+    /// Whom a bearer token stands for; none if it is not believed.
+    fn bearer<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Option<Caller>>;
+
+    /// May the caller do this?
+    fn allows<'a>(&'a self, caller: &'a Caller, access: Access<'a>) -> BoxFuture<'a, bool>;
+}
+
+/// Lets nobody in but members of `system:masters` with a certificate: the API server of the same cluster.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct MastersOnly;
+
+impl Guard for MastersOnly {
+    fn bearer<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Option<Caller>> {
+        Box::pin(std::future::ready(None))
+    }
+
+    fn allows<'a>(&'a self, _: &'a Caller, _: Access<'a>) -> BoxFuture<'a, bool> {
+        Box::pin(std::future::ready(false))
+    }
+}
+
+/// Asks the API about tokens and about what their bearers may, as a kubelet does. What cannot be asked is refused.
+#[derive(Clone)]
+pub struct ApiGuard {
+    client: kube::Client,
+    node: String,
+}
+
+impl ApiGuard {
+    /// A guard for the node of that name.
+    pub fn new(client: kube::Client, node: impl Into<String>) -> Self {
+        Self { client, node: node.into() }
+    }
+
+    async fn review_token(&self, token: &str) -> Option<Caller> {
+        let spec = TokenReviewSpec { token: token.to_owned(), ..TokenReviewSpec::default() };
+        let review = TokenReview { spec, ..TokenReview::default() };
+        let reviews: Api<TokenReview> = Api::all(self.client.clone());
+        let review = reviews.create(&PostParams::default(), &review).await;
+        let status =
+            review.inspect_err(|error| tracing::warn!(%error, "a token cannot be reviewed")).ok()?.status?;
+        let user = status.user.filter(|_| status.authenticated == Some(true))?;
+        Some(Caller { user: user.username?, groups: user.groups.unwrap_or_default() })
+    }
+
+    async fn review_access(&self, caller: &Caller, access: Access<'_>) -> bool {
+        let resource = ResourceAttributes {
+            verb: Some(access.verb.to_owned()),
+            version: Some("v1".to_owned()),
+            resource: Some("nodes".to_owned()),
+            subresource: Some(access.subresource.to_owned()),
+            name: Some(self.node.clone()),
+            ..ResourceAttributes::default()
+        };
+        let spec = SubjectAccessReviewSpec {
+            user: Some(caller.user.clone()),
+            groups: Some(caller.groups.clone()),
+            resource_attributes: Some(resource),
+            ..SubjectAccessReviewSpec::default()
+        };
+        let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
+        let reviews: Api<SubjectAccessReview> = Api::all(self.client.clone());
+        match reviews.create(&PostParams::default(), &review).await {
+            Ok(review) => review.status.is_some_and(|status| status.allowed),
+            Err(error) => {
+                tracing::warn!(%error, "access cannot be reviewed");
+                false
+            }
+        }
+    }
+}
+
+impl Guard for ApiGuard {
+    fn bearer<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Option<Caller>> {
+        Box::pin(self.review_token(token))
+    }
+
+    fn allows<'a>(&'a self, caller: &'a Caller, access: Access<'a>) -> BoxFuture<'a, bool> {
+        Box::pin(self.review_access(caller, access))
+    }
+}
+
+impl std::fmt::Debug for ApiGuard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ApiGuard").field("node", &self.node).finish_non_exhaustive()
+    }
+}
+
+/// Who a request is from: by the connection's certificate, or by its own token.
+pub(super) async fn identify(
+    guard: &dyn Guard,
+    certificate: Option<&Caller>,
+    headers: &HeaderMap,
+) -> Option<Caller> {
+    if let Some(caller) = certificate {
+        return Some(caller.clone());
+    }
+    let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.trim().split_once(' ')?;
+    match scheme.eq_ignore_ascii_case("bearer") && !token.trim().is_empty() {
+        true => guard.bearer(token.trim()).await,
+        false => None,
+    }
+}
+
+/// May the caller do this to one of the subresources at least?
+pub(super) async fn may(guard: &dyn Guard, caller: &Caller, method: &Method, subresources: &[&str]) -> bool {
+    if caller.groups.iter().any(|group| group == MASTERS) {
+        return true;
+    }
+    let verb = match *method {
+        Method::POST => "create",
+        Method::PUT => "update",
+        Method::PATCH => "patch",
+        Method::DELETE => "delete",
+        _ => "get",
+    };
+    for subresource in subresources {
+        if guard.allows(caller, Access { verb, subresource }).await {
+            return true;
+        }
+    }
+    false
+}

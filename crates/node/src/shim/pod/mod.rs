@@ -1,0 +1,75 @@
+//! The shim itself: from its first stage, which makes the namespaces, to the process 1 that lives in them.
+
+mod children;
+mod containers;
+mod exec;
+mod logs;
+mod memory;
+mod pumps;
+mod requests;
+mod setup;
+
+use super::protocol::{Launch, Launched};
+use super::{rights, users};
+use nix::sched::{CloneFlags, unshare};
+use std::fs::OpenOptions;
+use std::io::{self, Read, Write};
+use std::process::{ExitCode, Stdio};
+
+pub use setup::serve;
+
+/// Makes a pod's namespaces, starts process 1 in them, and leaves. A namespace of processes takes in only children, so that
+/// this cannot be one process.
+pub fn launch() -> ExitCode {
+    match begin() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(&Launched::Failed(error.to_string()));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn begin() -> io::Result<()> {
+    let mut launch = told()?;
+    // Whoever started the node may end it from a terminal; the pods stay.
+    let _ = rustix::process::setsid();
+    launch.mapped =
+        users::enter(launch.sandbox.user_namespace_of).map_err(because("enter the user namespace"))?;
+    let mut namespaces = CloneFlags::CLONE_NEWNS
+        | CloneFlags::CLONE_NEWPID
+        | CloneFlags::CLONE_NEWUTS
+        | CloneFlags::CLONE_NEWIPC;
+    if launch.sandbox.network.is_some() {
+        namespaces |= CloneFlags::CLONE_NEWNET;
+    }
+    unshare(namespaces).map_err(because("make namespaces"))?;
+    if launch.mapped {
+        rights::keep_over_exec().map_err(because("keep the rights of the user namespace"))?;
+    }
+    let log = OpenOptions::new().create(true).append(true).open(launch.sandbox.folder.join("shim.log"))?;
+    let mut command = launch.program.command("pod-shim-inside");
+    command.arg(&launch.sandbox.uid).stdin(Stdio::piped()).stdout(Stdio::inherit()).stderr(log);
+    let mut inside = command.spawn().map_err(because("run the shim"))?;
+    let mut input = inside.stdin.take().expect("it was asked for");
+    input.write_all(&serde_json::to_vec(&launch)?)
+}
+
+/// What comes on standard input.
+fn told() -> io::Result<Launch> {
+    let mut text = Vec::new();
+    io::stdin().lock().read_to_end(&mut text)?;
+    Ok(serde_json::from_slice(&text)?)
+}
+
+/// Tells the node, which reads until all who could say something are silent.
+fn say(launched: &Launched) {
+    let text = serde_json::to_vec(launched).unwrap_or_default();
+    let _ = io::stdout().lock().write_all(&text);
+    let _ = io::stdout().lock().flush();
+}
+
+/// An error that says during what.
+fn because<E: std::fmt::Display>(what: &'static str) -> impl FnOnce(E) -> io::Error {
+    move |error| io::Error::other(format!("cannot {what}: {error}"))
+}

@@ -1,0 +1,88 @@
+//! What process 1 of a pod does before it listens.
+
+use super::super::client::SOCKET;
+use super::super::protocol::{Launch, Launched};
+use super::super::record::{FILE, Record};
+use super::requests::listen;
+use super::{because, say, told};
+use nix::mount::{MsFlags, mount};
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Becomes the pod's shim, until the pod ends.
+pub fn serve() -> ExitCode {
+    let (launch, lock, listener) = match set_up() {
+        Ok(Some(ready)) => ready,
+        Ok(None) => {
+            say(&Launched::Taken);
+            return ExitCode::FAILURE;
+        }
+        Err(error) => {
+            say(&Launched::Failed(error.to_string()));
+            return ExitCode::FAILURE;
+        }
+    };
+    let ended = listen(launch, listener);
+    drop(lock);
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("the pod's shim gives up: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn set_up() -> io::Result<Option<(Launch, File, UnixListener)>> {
+    let launch = told()?;
+    let folder = &launch.sandbox.folder;
+    let lock = OpenOptions::new().create(true).append(true).mode(0o600).open(folder.join("shim.lock"))?;
+    if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+        return Ok(None);
+    }
+    // Before `/proc` is the pod's own: the node must be able to find, and if need be kill, what is only half set up.
+    let record = Record::own().map_err(because("learn the shim's own pid"))?;
+    std::fs::write(folder.join(FILE), serde_json::to_vec(&record)?)?;
+    mounts(folder)?;
+    nix::unistd::sethostname(&launch.sandbox.hostname).map_err(because("set the host name"))?;
+    if let Some(network) = &launch.sandbox.network {
+        crate::net::join(&network.socket, &launch.sandbox.uid)
+            .map_err(because("join the pod to the network"))?;
+    }
+    let listener = bind(folder).map_err(because("listen"))?;
+    Ok(Some((launch, lock, listener)))
+}
+
+/// Memory that the pod's containers share.
+pub fn shared_memory(folder: &Path) -> PathBuf {
+    folder.join("shm")
+}
+
+fn mounts(folder: &Path) -> io::Result<()> {
+    let none: Option<&str> = None;
+    // What the host mounts or unmounts is followed, and nothing mounted here is seen there.
+    mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_SLAVE, none)
+        .map_err(because("part from the host's mounts"))?;
+    let quiet = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    mount(Some("proc"), "/proc", Some("proc"), quiet, none).map_err(because("mount the pod's own /proc"))?;
+    let shared = shared_memory(folder);
+    DirBuilder::new().recursive(true).mode(0o700).create(&shared)?;
+    mount(Some("shm"), &shared, Some("tmpfs"), quiet, Some("mode=1777,size=64m"))
+        .map_err(because("mount shared memory"))
+}
+
+/// Binds by a short name from within the folder: the path of a socket must be short, that of a folder need not.
+fn bind(folder: &Path) -> io::Result<UnixListener> {
+    std::env::set_current_dir(folder)?;
+    let _ = std::fs::remove_file(SOCKET);
+    let listener = UnixListener::bind(SOCKET)?;
+    std::fs::set_permissions(SOCKET, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    std::env::set_current_dir("/")?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}

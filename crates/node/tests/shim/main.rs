@@ -1,0 +1,74 @@
+//! Pods as processes, on the machine that runs the tests: as root, and once more as a user who is not.
+//!
+//! A program of its own (`harness = false`): it runs itself again as shims and as containers.
+
+mod faults;
+mod ground;
+mod life;
+mod limits;
+mod streams;
+mod view;
+
+use ground::Ground;
+use libtest_mimic::{Arguments, Failed, Trial};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+use windlass_clock::Clock;
+
+/// Who nobody is, on every Linux.
+const NOBODY: u32 = 65534;
+/// Tells the second run that it is one.
+const AGAIN: &str = "WINDLASS_TEST_AS_NOBODY";
+
+fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    if let Some(code) = windlass_node::hidden(&arguments) {
+        return code;
+    }
+    let mut trials = [life::tests(), faults::tests(), view::tests(), streams::tests(), limits::tests()]
+        .concat()
+        .into_iter()
+        .map(trial)
+        .collect::<Vec<_>>();
+    if ground::is_root() && std::env::var_os(AGAIN).is_none() {
+        trials.push(Trial::test("all of it as a user who is not root", as_nobody));
+    }
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+/// A test: its name, and a body that is given a ground of its own.
+pub type Test = (&'static str, fn(Ground) -> futures::future::BoxFuture<'static, anyhow::Result<()>>);
+
+fn trial((name, body): Test) -> Trial {
+    Trial::test(name, move || {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let ended = runtime.block_on(async {
+            let ground = Ground::new()?;
+            let ended = Clock::real().timeout(Duration::from_secs(60), body(ground.clone())).await;
+            let cleaned = ground.clean().await;
+            ended.map_err(anyhow::Error::from).flatten().and(cleaned)
+        });
+        ended.map_err(|error| Failed::from(format!("{error:?}")))
+    })
+}
+
+fn as_nobody() -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    std::os::unix::fs::chown(folder.path(), Some(NOBODY), Some(NOBODY))?;
+    // The standard library gives up the further groups of root together with the user.
+    let output = Command::new(std::env::current_exe()?)
+        .args(["--test-threads", "2"])
+        .env(AGAIN, "1")
+        .env("TMPDIR", folder.path())
+        .current_dir("/")
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    Err(Failed::from(said))
+}

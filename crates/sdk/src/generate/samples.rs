@@ -1,0 +1,83 @@
+//! A smallest object of a kind: what its schema requires, and nothing that has a default.
+
+use super::Manifest;
+use crate::described::Defined;
+use serde_json::{Map, Value, json};
+
+pub(super) fn sample(kind: &Defined<'_>) -> Manifest {
+    let name = kind.kind.to_lowercase();
+    let mut object = json!({
+        "apiVersion": format!("{}/{}", kind.group, kind.version),
+        "kind": kind.kind,
+        "metadata": { "name": format!("{name}-sample") },
+    });
+    if let Some(spec) = kind.schema.pointer("/properties/spec") {
+        object["spec"] = smallest(spec);
+    }
+    Manifest::aside(format!("samples/{}_{}_{name}.yaml", kind.group, kind.version), vec![object])
+}
+
+/// A value that the schema takes, as far as its type, its bounds and its enum say so.
+fn smallest(schema: &Value) -> Value {
+    for given in ["example", "default"] {
+        if !schema[given].is_null() {
+            return schema[given].clone();
+        }
+    }
+    if let Some(first) = schema["enum"].as_array().and_then(|all| all.first()) {
+        return first.clone();
+    }
+    match schema["type"].as_str() {
+        Some("object") => {
+            let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            let fields: Map<String, Value> =
+                required.map(|name| (name.to_owned(), smallest(&schema["properties"][name]))).collect();
+            fields.into()
+        }
+        Some("array") => {
+            let least = usize::try_from(schema["minItems"].as_u64().unwrap_or(0).min(16)).unwrap_or(0);
+            vec![smallest(&schema["items"]); least].into()
+        }
+        Some("integer") => json!(least(schema, 1.0).ceil() as i64),
+        Some("number") => json!(least(schema, 1.0)),
+        Some("boolean") => json!(false),
+        _ => {
+            let least = usize::try_from(schema["minLength"].as_u64().unwrap_or(0).min(256)).unwrap_or(0);
+            let most = usize::try_from(schema["maxLength"].as_u64().unwrap_or(64)).unwrap_or(64);
+            let text: String = "sample".chars().cycle().take(least.max(6).min(most.max(least))).collect();
+            text.into()
+        }
+    }
+}
+
+/// The wanted number, or the nearest that the bounds allow.
+fn least(schema: &Value, wanted: f64) -> f64 {
+    let low = schema["minimum"].as_f64().unwrap_or(f64::MIN);
+    let high = schema["maximum"].as_f64().unwrap_or(f64::MAX);
+    wanted.max(low).min(high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_required_is_there_and_within_its_bounds() {
+        let schema = json!({
+            "type": "object",
+            "required": ["size", "name", "mode", "hosts", "ratio"],
+            "properties": {
+                "size": {"type": "integer", "minimum": 3},
+                "name": {"type": "string", "maxLength": 3},
+                "mode": {"type": "string", "enum": ["fast", "safe"]},
+                "hosts": {"type": "array", "minItems": 2, "items": {"type": "string", "default": "h"}},
+                "ratio": {"type": "number", "maximum": 0.5},
+                "left": {"type": "string"},
+            },
+        });
+        assert_eq!(
+            smallest(&schema),
+            json!({"size": 3, "name": "sam", "mode": "fast", "hosts": ["h", "h"], "ratio": 0.5})
+        );
+    }
+}

@@ -1,0 +1,11 @@
+//! What follows from an operator's own words.
+//!
+//! Every operator's binary answers `describe`. From that answer alone come its manifests ([`generate`]), and whether a change of
+//! its kinds would break what is stored ([`breaking`]). All of it is pure, and the same answer always gives the same files;
+//! [`files`] puts them on disk.
+
+pub mod breaking;
+pub mod described;
+pub mod files;
+pub mod generate;
+mod yaml;

@@ -1,0 +1,158 @@
+//! A `Memcached` is a Deployment of servers behind a headless Service: a client that spreads its keys knows every server by name.
+
+use crate::api::v1alpha1::{Memcached, MemcachedStatus};
+use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
+use k8s_openapi::api::core::v1::{
+    Capabilities, Container, ContainerPort, Pod, PodSecurityContext, PodSpec, PodTemplateSpec, Probe,
+    SeccompProfile, SecurityContext, Service, ServicePort, ServiceSpec, TCPSocketAction,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use kube::ResourceExt;
+use std::collections::BTreeMap;
+use windlass::{Plan, Reasoned, Refusal, Relation, Seen, Until};
+
+const PORT: i32 = 11211;
+const PORT_NAME: &str = "memcached";
+
+/// Why this controller does what it does: in events, conditions and logs.
+#[derive(Debug)]
+enum Why {
+    RunsTheServers,
+    NamesTheServers,
+    WaitsForServers { ready: i32, size: i32 },
+}
+
+impl Reasoned for Why {
+    fn message(&self) -> String {
+        match self {
+            Self::RunsTheServers => "the servers run in a Deployment".to_owned(),
+            Self::NamesTheServers => "clients find the servers by the Service's name".to_owned(),
+            Self::WaitsForServers { ready, size } => format!("{ready} of {size} servers are ready"),
+        }
+    }
+}
+
+/// The pods that serve for it.
+pub fn servers(memcached: &Memcached) -> Relation {
+    Relation::labelled(labels(memcached))
+}
+
+/// What a Memcached needs, given what is there.
+///
+/// # Errors
+/// When it asks for what its controller does not watch.
+pub fn decide(memcached: &Memcached, seen: &Seen) -> Result<Plan, Refusal> {
+    let size = memcached.spec.size;
+    let deployment = seen.get::<Deployment>(&memcached.name_any())?;
+    let ready = deployment.and_then(|deployment| deployment.status.as_ref()?.ready_replicas).unwrap_or(0);
+    let nodes = nodes(seen)?;
+    let settled = ready == size && nodes.len() == usize::try_from(size).unwrap_or(0);
+    let plan = Plan::complete()
+        .apply(deployment_of(memcached), Why::RunsTheServers)
+        .apply(service_of(memcached), Why::NamesTheServers)
+        .status(MemcachedStatus { nodes, ready, ..Default::default() });
+    Ok(match settled {
+        true => plan,
+        false => plan.wait(Why::WaitsForServers { ready, size }, Until::Change),
+    })
+}
+
+/// The names of the pods that are not on their way out, in order.
+fn nodes(seen: &Seen) -> Result<Vec<String>, Refusal> {
+    let pods = seen.list::<Pod>()?;
+    let mut names: Vec<String> = pods
+        .iter()
+        .filter(|pod| pod.metadata.deletion_timestamp.is_none())
+        .map(|pod| pod.name_any())
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+fn labels(memcached: &Memcached) -> BTreeMap<String, String> {
+    BTreeMap::from([
+        ("app.kubernetes.io/name".to_owned(), "memcached".to_owned()),
+        ("app.kubernetes.io/instance".to_owned(), memcached.name_any()),
+    ])
+}
+
+fn metadata(memcached: &Memcached) -> ObjectMeta {
+    ObjectMeta { name: Some(memcached.name_any()), labels: Some(labels(memcached)), ..Default::default() }
+}
+
+fn deployment_of(memcached: &Memcached) -> Deployment {
+    let template = PodTemplateSpec {
+        metadata: Some(ObjectMeta { labels: Some(labels(memcached)), ..Default::default() }),
+        spec: Some(PodSpec {
+            containers: vec![container(memcached)],
+            security_context: Some(PodSecurityContext {
+                run_as_non_root: Some(true),
+                run_as_user: Some(11211),
+                seccomp_profile: Some(SeccompProfile {
+                    type_: "RuntimeDefault".to_owned(),
+                    ..Default::default()
+                }),
+                ..Default::default()
+            }),
+            ..Default::default()
+        }),
+    };
+    Deployment {
+        metadata: metadata(memcached),
+        spec: Some(DeploymentSpec {
+            replicas: Some(memcached.spec.size),
+            selector: LabelSelector { match_labels: Some(labels(memcached)), ..Default::default() },
+            template,
+            ..Default::default()
+        }),
+        ..Default::default()
+    }
+}
+
+fn container(memcached: &Memcached) -> Container {
+    let answers = Probe {
+        tcp_socket: Some(TCPSocketAction {
+            port: IntOrString::String(PORT_NAME.to_owned()),
+            ..Default::default()
+        }),
+        period_seconds: Some(2),
+        ..Default::default()
+    };
+    Container {
+        name: "memcached".to_owned(),
+        image: Some(memcached.spec.image.clone()),
+        command: Some(vec!["memcached".to_owned(), "-m=64".to_owned(), "-o".to_owned(), "modern".to_owned()]),
+        ports: Some(vec![ContainerPort {
+            name: Some(PORT_NAME.to_owned()),
+            container_port: PORT,
+            ..Default::default()
+        }]),
+        readiness_probe: Some(answers),
+        resources: memcached.spec.resources.clone(),
+        security_context: Some(SecurityContext {
+            allow_privilege_escalation: Some(false),
+            capabilities: Some(Capabilities { drop: Some(vec!["ALL".to_owned()]), ..Default::default() }),
+            ..Default::default()
+        }),
+        ..Default::default()
+    }
+}
+
+fn service_of(memcached: &Memcached) -> Service {
+    Service {
+        metadata: metadata(memcached),
+        spec: Some(ServiceSpec {
+            cluster_ip: Some("None".to_owned()),
+            selector: Some(labels(memcached)),
+            ports: Some(vec![ServicePort {
+                name: Some(PORT_NAME.to_owned()),
+                port: PORT,
+                target_port: Some(IntOrString::String(PORT_NAME.to_owned())),
+                ..Default::default()
+            }]),
+            ..Default::default()
+        }),
+        ..Default::default()
+    }
+}

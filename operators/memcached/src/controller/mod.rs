@@ -1,0 +1,3 @@
+//! What follows from what users declare: a file per kind, and in it pure decisions.
+
+pub mod memcached;

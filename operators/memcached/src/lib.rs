@@ -1,0 +1,24 @@
+//! An operator for memcached: who creates a `Memcached` gets as many servers as it says behind one Service, and is told which
+//! pods they are and how they fare.
+//!
+//! `api` is what users declare, `controller` what follows from it.
+
+pub mod api;
+pub mod controller;
+
+use api::v1alpha1::Memcached;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Pod, Service};
+use kube::CustomResourceExt;
+use windlass::{Controller, Manager};
+
+/// The manager with this operator's kinds and controllers.
+pub fn operator(manager: Manager) -> Manager {
+    manager.defines([Memcached::crd()]).controller(
+        Controller::deciding(controller::memcached::decide)
+            .owns::<Deployment>()
+            .owns::<Service>()
+            .sees::<Pod>(controller::memcached::servers)
+            .concurrency(2),
+    )
+}

@@ -1,0 +1,83 @@
+//! What the operator does, from its pure decision to a whole cluster.
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Pod, Service};
+use kube::CustomResourceExt;
+use memcached_operator::api::v1alpha1::{Memcached, MemcachedSpec};
+use memcached_operator::controller::memcached::decide;
+use memcached_operator::operator;
+use serde_json::json;
+use windlass::Seen;
+use windlass_testing::{TestCluster, campaign, object};
+
+fn memcached(size: i32) -> Memcached {
+    Memcached::new("sample", MemcachedSpec { size, image: "memcached:1.6".into(), ..Default::default() })
+}
+
+#[test]
+fn a_deployment_has_as_many_replicas_as_the_size_says() {
+    let plan = decide(&memcached(5), &Seen::nothing()).unwrap();
+    let deployment = plan.applied::<Deployment>("sample").unwrap();
+    assert_eq!(deployment.spec.unwrap().replicas, Some(5));
+}
+
+#[test]
+fn it_waits_and_says_for_how_many() {
+    let deployment: Deployment =
+        object("sample", json!({"status": {"readyReplicas": 1}, "spec": {"selector": {}, "template": {}}}));
+    let plan = decide(&memcached(3), &Seen::nothing().with(deployment)).unwrap();
+    assert!(plan.to_string().contains("1 of 3 servers are ready"), "{plan}");
+}
+
+#[tokio::test]
+async fn its_status_follows_the_size_up_and_down() -> anyhow::Result<()> {
+    let cluster = TestCluster::start();
+    cluster.install([Memcached::crd()]).await?;
+    let operator = cluster.run(operator);
+    cluster.create(memcached(3)).await?;
+    for size in [3, 5, 2] {
+        cluster.patch::<Memcached>("sample", json!({"spec": {"size": size}})).await?;
+        let memcached = cluster
+            .eventually::<Memcached>("sample")
+            .is(&format!("ready with {size} servers"), |memcached| {
+                let Some(status) = &memcached.status else { return false };
+                let ready = status.conditions.iter().any(|one| one.type_ == "Ready" && one.status == "True");
+                ready && status.ready == size && status.nodes.len() == size as usize
+            })
+            .await?;
+        let mut pods: Vec<String> =
+            cluster.list::<Pod>().await?.into_iter().filter_map(|pod| pod.metadata.name).collect();
+        pods.sort();
+        assert_eq!(memcached.status.unwrap_or_default().nodes, pods);
+    }
+    cluster.delete::<Memcached>("sample").await?;
+    cluster.eventually::<Deployment>("sample").is_gone().await?;
+    cluster.eventually::<Service>("sample").is_gone().await?;
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn a_size_that_makes_no_sense_is_refused_by_the_api() -> anyhow::Result<()> {
+    let cluster = TestCluster::api_only();
+    cluster.install([Memcached::crd()]).await?;
+    let refused = cluster.create(memcached(-1)).await.unwrap_err();
+    assert!(format!("{refused:#}").contains("spec.size"), "{refused:#}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn it_survives_every_fault_at_every_write() -> anyhow::Result<()> {
+    // In a campaign the API stands alone: the test plays the part of the workload controllers.
+    async fn life(cluster: TestCluster) -> anyhow::Result<()> {
+        cluster.create(memcached(1)).await?;
+        cluster.eventually::<Service>("sample").is_there().await?;
+        cluster.eventually::<Deployment>("sample").is_there().await?;
+        cluster.patch_status::<Deployment>("sample", json!({"replicas": 1, "readyReplicas": 1})).await?;
+        cluster.eventually::<Memcached>("sample").has(json!({"status": {"ready": 1}})).await?;
+        cluster.patch::<Memcached>("sample", json!({"spec": {"size": 2}})).await?;
+        cluster.eventually::<Deployment>("sample").has(json!({"spec": {"replicas": 2}})).await?;
+        Ok(())
+    }
+    println!("{}", campaign::every_fault([Memcached::crd()], operator, life).await?);
+    Ok(())
+}
