@@ -65,6 +65,17 @@ impl Registry {
         *guard = Arc::new(next);
     }
 
+    /// Serves more than there is from the start, by no definition.
+    pub(crate) fn add(&self, resources: impl IntoIterator<Item = Resource>) {
+        let mut guard = self.0.write();
+        let mut next = (**guard).clone();
+        next.stamp += 1;
+        for resource in resources {
+            next.insert(Resource { stamp: next.stamp, ..resource });
+        }
+        *guard = Arc::new(next);
+    }
+
     /// Serves a definition no more.
     pub(crate) fn forget(&self, name: &str) {
         let mut guard = self.0.write();

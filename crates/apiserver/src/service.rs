@@ -9,6 +9,7 @@ use crate::crd::conversion;
 use crate::faults::{Delivery, RequestInfo, Verdict};
 use crate::flow::authenticate::Identity;
 use crate::flow::authorize;
+use crate::metrics::{Measuring, is_metrics};
 use crate::path::{self, Route, Target};
 use crate::query::{self, Query};
 use crate::read::Leash;
@@ -155,6 +156,10 @@ impl ApiService {
         };
         if misplaced {
             return Ok(not_found(resource.custom));
+        }
+        if is_metrics(&resource) {
+            let (api, ended) = (&self.api, self.ended.clone());
+            return Ok(Measuring { api, target: &target, query: &query, ended }.answer(&parts).await);
         }
         if let Some(what) = connects(&resource, &target) {
             let (api, ended) = (&self.api, self.ended.clone());

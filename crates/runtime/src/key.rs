@@ -2,6 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// Names one object of a kind, on one cluster. Cheap to clone.
@@ -12,8 +13,21 @@ use std::sync::Arc;
 /// assert_eq!((key.namespace(), key.name()), (Some("shop"), "db"));
 /// assert_eq!(key.to_string(), "shop/db");
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Eq, PartialOrd, Ord)]
 pub struct Key(Arc<Names>);
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        // Mostly it is the very same, handed on.
+        Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
+    }
+}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
 
 /// Held once for all who speak of the object: caches, indexes and queues have a pointer each.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -19,6 +19,7 @@ use crate::store::Key;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
+use http_body_util::{BodyExt as _, Limited};
 use hyper::upgrade::OnUpgrade;
 use options::LogOptions;
 use pass::Passing;
@@ -27,6 +28,9 @@ use serde_json::Value;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use windlass_schema::quote;
+
+/// How much a kubelet may answer to the API's own questions.
+const LARGEST_ANSWER: usize = 16 * 1024 * 1024;
 
 /// A subresource that leads to a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -184,11 +188,11 @@ impl Connecting<'_> {
     }
 
     fn pod(&self, name: &str) -> Result<Value, Status> {
-        self.stored("pods", self.namespace(), name)
+        stored(self.api, "pods", self.namespace(), name)
     }
 
     fn kubelet(&self, node: &str) -> Result<Kubelet, Status> {
-        place::kubelet(&self.stored("nodes", "", node)?)
+        kubelet_of(self.api, node)
     }
 
     /// The node that a pod was given.
@@ -201,12 +205,36 @@ impl Connecting<'_> {
             node => self.kubelet(node),
         }
     }
+}
 
-    fn stored(&self, plural: &str, namespace: &str, name: &str) -> Result<Value, Status> {
-        let resource = self.api.registry.get("", "v1", plural).ok_or_else(Status::no_such_resource)?;
-        let entry = self.api.store.get(&Key::new(resource.storage_key(), namespace, name));
-        entry.map(|entry| entry.value()).ok_or_else(|| Status::not_found(resource.named(), name))
+/// A question of the API's own to a kubelet.
+pub(crate) struct Asking<'a> {
+    pub(crate) api: &'a Arc<Inner>,
+    pub(crate) ended: CancellationToken,
+}
+
+impl Asking<'_> {
+    /// What the kubelet of a node answers, if it is not too much.
+    pub(crate) async fn kubelet(&self, node: &str, path: &str) -> Result<Bytes, Status> {
+        let kubelet = kubelet_of(self.api, node)?;
+        let passing = Passing { kubelets: &self.api.kubelets, api: self.api, ended: self.ended.clone() };
+        let response = passing.get(&kubelet, path).await?;
+        if !response.status().is_success() {
+            return Err(pass::refused("nodes/stats", node, response).await);
+        }
+        let body = Limited::new(response.into_body(), LARGEST_ANSWER).collect().await;
+        body.map(|body| body.to_bytes()).map_err(Status::internal)
     }
+}
+
+fn kubelet_of(api: &Inner, node: &str) -> Result<Kubelet, Status> {
+    place::kubelet(&stored(api, "nodes", "", node)?)
+}
+
+fn stored(api: &Inner, plural: &str, namespace: &str, name: &str) -> Result<Value, Status> {
+    let resource = api.registry.get("", "v1", plural).ok_or_else(Status::no_such_resource)?;
+    let entry = api.store.get(&Key::new(resource.storage_key(), namespace, name));
+    entry.map(|entry| entry.value()).ok_or_else(|| Status::not_found(resource.named(), name))
 }
 
 /// What logs are.

@@ -5,6 +5,7 @@
 mod accounts;
 mod bad_input;
 mod bindings;
+mod connect;
 mod custom;
 mod discovery;
 mod durable;

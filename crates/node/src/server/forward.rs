@@ -235,3 +235,6 @@ async fn forward_channel<B: Backend>(
         () = sending => {}
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -153,3 +153,37 @@ pub(super) async fn may(guard: &dyn Guard, caller: &Caller, method: &Method, sub
     }
     false
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass_apiserver::{Config, Identity};
+
+    #[tokio::test]
+    async fn the_api_is_asked_about_tokens_and_about_what_their_bearers_may() {
+        let api = windlass_apiserver::Api::new(Config::default());
+        let guard = ApiGuard::new(kube::Client::new(api.service(Identity::admin()), "default"), "node-1");
+        let token = api.credentials().unwrap().admin_token().to_owned();
+        let bearing = |token: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(AUTHORIZATION, format!("Bearer {token}").parse().unwrap());
+            headers
+        };
+        let caller = identify(&guard, None, &bearing(&token)).await.unwrap();
+        assert_eq!(caller.user, "kubernetes-admin");
+        assert_eq!(identify(&guard, None, &bearing("guessed")).await, None);
+        assert_eq!(identify(&guard, None, &HeaderMap::new()).await, None);
+        let jane = Caller { user: "jane".to_owned(), groups: vec!["system:authenticated".to_owned()] };
+        let allowed = guard.allows(&jane, Access { verb: "get", subresource: "stats" }).await;
+        assert_eq!(may(&guard, &jane, &Method::GET, &["stats"]).await, allowed);
+    }
+
+    #[tokio::test]
+    async fn who_is_no_master_is_let_in_by_nobody_else() {
+        let caller = |group: &str| Caller { user: "x".to_owned(), groups: vec![group.to_owned()] };
+        assert!(may(&MastersOnly, &caller(MASTERS), &Method::POST, &["proxy"]).await);
+        assert!(!may(&MastersOnly, &caller("system:nodes"), &Method::GET, &["healthz", "proxy"]).await);
+        let shown = caller("any");
+        assert_eq!(identify(&MastersOnly, Some(&shown), &HeaderMap::new()).await, Some(shown));
+    }
+}

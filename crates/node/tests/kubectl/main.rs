@@ -33,6 +33,8 @@ fn main() -> ExitCode {
         .test("attaching joins a process", attach)
         .test("files are copied there and back", cp)
         .test("ports are forwarded", forward)
+        .test("top shows what nodes and pods use", top)
+        .test("a node tells its health, pods and figures through a proxy", proxied)
         .test("nobody comes in without a certificate", refuses_strangers)
         .run()
 }
@@ -254,6 +256,49 @@ async fn forward(target: Target) -> anyhow::Result<()> {
         Ok(())
     })
     .await
+}
+
+/// On a cluster of containers metrics-server asks; here the embedded API does itself.
+async fn top(target: Target) -> anyhow::Result<()> {
+    if target.ground() == "reference" {
+        return Ok(());
+    }
+    let world = World::make(target, true).await?;
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let shown = world.prints(&["top", "node", "--no-headers"]).await?;
+    ensure!(words(&shown) == [world.node.as_str(), "250m", "12%", "64Mi", "6%"], "{shown}");
+    let shown = world.prints(&["top", "pod", "--no-headers"]).await?;
+    ensure!(words(&shown) == [POD, "500m", "128Mi"], "{shown}");
+    let shown = world.prints(&["top", "pod", POD, "--containers", "--no-headers"]).await?;
+    ensure!(shown.lines().map(words).any(|line| line == [POD, "side", "250m", "64Mi"]), "{shown}");
+    let ran = world.run(&["top", "pod", "none"]).await?;
+    let why = "Error from server (NotFound): pods.metrics.k8s.io \"none\" not found\n";
+    ensure!(ran.stderr == why, "{ran:?}");
+    Ok(())
+}
+
+async fn proxied(target: Target) -> anyhow::Result<()> {
+    let reference = target.ground() == "reference";
+    let world = World::make(target, true).await?;
+    let raw = async |path: &str| {
+        world.run(&["get", "--raw", &format!("/api/v1/nodes/{}/proxy{path}", world.node)]).await
+    };
+    if reference {
+        // It leads to no loopback address. Ours leads to the kubelet's own port, where it is known who asks.
+        let ran = raw("/healthz").await?;
+        ensure!(ran.stderr.contains("address not allowed"), "{ran:?}");
+        return Ok(());
+    }
+    ensure!(raw("/healthz").await?.stdout == "ok");
+    ensure!(raw("/pods").await?.stdout.contains("PodList"));
+    ensure!(raw("/stats/summary").await?.stdout.contains("usageNanoCores"));
+    ensure!(raw("/metrics/resource").await?.stdout.contains("pod_memory_working_set_bytes{"));
+    let ran = raw("/nothing/there").await?;
+    ensure!(ran.code == Some(1) && ran.stderr.contains("NotFound"), "{ran:?}");
+    let other = format!("/api/v1/nodes/{}:22/proxy/", world.node);
+    let ran = world.run(&["get", "--raw", &other]).await?;
+    ensure!(ran.stderr.contains("address not allowed"), "{ran:?}");
+    Ok(())
 }
 
 async fn refuses_strangers(target: Target) -> anyhow::Result<()> {

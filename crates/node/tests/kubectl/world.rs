@@ -36,6 +36,7 @@ pub fn embedded() -> Ground {
     const NAME: &str = "embedded";
     Ground::new(NAME, || async {
         let api = windlass_apiserver::Api::new(Config::default());
+        api.serve_metrics();
         let serving = api.serve_tls(TcpListener::bind("127.0.0.1:0").await?)?;
         let client = kube::Client::new(api.service(Identity::admin()), "default");
         let credentials = api.credentials()?.clone();
@@ -62,6 +63,7 @@ pub struct World {
     _target: Target,
     pub kubeconfig: PathBuf,
     pub namespace: String,
+    pub node: String,
     pub folder: TempDir,
     pub ended: CancellationToken,
     pub address: SocketAddr,
@@ -108,6 +110,7 @@ impl World {
             _target: target,
             kubeconfig,
             namespace,
+            node,
             folder,
             ended,
             address: serving.address(),
@@ -174,6 +177,8 @@ async fn make_node(client: &kube::Client, name: &str, port: u16, declares: bool)
     let node: Node = serde_json::from_value(json!({"metadata": {"name": name}}))?;
     nodes.create(&PostParams::default(), &node).await?;
     let mut status = json!({
+        "allocatable": {"cpu": "2", "memory": "1Gi"},
+        "capacity": {"cpu": "2", "memory": "1Gi"},
         "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
         "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
     });

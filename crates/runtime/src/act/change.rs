@@ -119,7 +119,7 @@ pub(super) fn applied_before(live: &Value, manager: &str, door: Door) -> bool {
 }
 
 fn own_entry<'a>(live: &'a Value, manager: &str, door: Door) -> Option<&'a Map<String, Value>> {
-    let entries = live.pointer("/metadata/managedFields")?.as_array()?;
+    let entries = live.get("metadata")?.get("managedFields")?.as_array()?;
     entries.iter().find(|entry| own_entry_of(entry, manager, door))?.get("fieldsV1")?.as_object()
 }
 

@@ -3,10 +3,10 @@
 
 use super::change::position;
 use super::requests::Door;
-use crate::cache::{elements, member, members};
+use crate::cache::{elements, members};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
-use std::ops::Range;
 
 /// Deeper than any object that a server takes.
 const MAX_DEPTH: usize = 128;
@@ -21,95 +21,103 @@ struct Glance<'a> {
     answer: &'a [u8],
 }
 
-impl Glance<'_> {
+/// The members of an object in an answer: their names as they are written, and where their values begin.
+type Fields<'a> = Vec<(&'a [u8], usize)>;
+
+impl<'a> Glance<'a> {
     fn at_object(&self, intent: &Value, manager: &str, door: Door) -> Option<bool> {
-        let meta = member(self.answer, 0, "metadata")?.value.start;
-        let entries = member(self.answer, meta, "managedFields")?.value;
-        let text = |entry: usize, name: &str| {
-            let Some(found) = member(self.answer, entry, name) else { return Some(Cow::Borrowed("")) };
-            serde_json::from_slice::<Cow<'_, str>>(&self.answer[found.value]).ok()
-        };
-        let own = self.items(entries).find(|entry| {
-            text(entry.start, "manager").as_deref() == Some(manager)
-                && text(entry.start, "operation").as_deref() == Some("Apply")
-                && text(entry.start, "subresource").as_deref() == Some(door.subresource())
-        })?;
-        let owned = member(self.answer, own.start, "fieldsV1")?.value.start;
+        let fields = self.fields(0);
+        let meta = self.fields(value(&fields, "metadata")?);
+        let owned = self.own_fields(value(&meta, "managedFields")?, manager, door)?;
         let naming = |field: &str| matches!(field, "name" | "namespace" | "uid" | "resourceVersion");
         let wanted = intent.as_object()?;
         let wanted_meta = wanted.get("metadata")?.as_object()?;
         let meta_says = wanted_meta.keys().filter(|field| !naming(field)).count();
-        let named =
+        let unsaid =
             |field: &str| matches!(field, "apiVersion" | "kind") || (field == "metadata" && meta_says == 0);
-        let says = wanted.keys().filter(|field| !named(field)).count();
-        if self.parts(owned).count() != says {
-            return Some(false);
-        }
+        let mut left = wanted.keys().filter(|field| !unsaid(field)).count();
         for (part, below) in self.parts(owned) {
-            let field = part.strip_prefix("f:")?;
-            let there = member(self.answer, 0, field)?.value;
+            let field = named(part)?;
+            left = left.checked_sub(1)?;
             if field != "metadata" {
-                if !self.same(wanted.get(field)?, there, below, 1)? {
+                if !self.same(wanted.get(field)?, value(&fields, field)?, below, 1)? {
                     return Some(false);
                 }
                 continue;
             }
-            if self.parts(below).count() != meta_says {
-                return Some(false);
-            }
+            let mut left = meta_says;
             for (part, below) in self.parts(below) {
-                let field = part.strip_prefix("f:").filter(|field| !naming(field))?;
-                let there = member(self.answer, meta, field)?.value;
-                if !self.same(wanted_meta.get(field)?, there, below, 2)? {
+                let field = named(part).filter(|field| !naming(field))?;
+                left = left.checked_sub(1)?;
+                if !self.same(wanted_meta.get(field)?, value(&meta, field)?, below, 2)? {
                     return Some(false);
                 }
             }
+            if left > 0 {
+                return Some(false);
+            }
         }
-        Some(true)
+        Some(left == 0)
     }
 
-    fn same(&self, wanted: &Value, there: Range<usize>, owned: usize, depth: usize) -> Option<bool> {
+    /// Where the set of the fields begins that a manager applied through a door.
+    fn own_fields(&self, entries: usize, manager: &str, door: Door) -> Option<usize> {
+        self.items(entries).find_map(|entry| {
+            let entry = self.fields(entry);
+            let says = |field: &str, text: &str| match value(&entry, field) {
+                Some(there) => self.is_text(text, there),
+                None => text.is_empty(),
+            };
+            let own = says("manager", manager)
+                && says("operation", "Apply")
+                && says("subresource", door.subresource());
+            value(&entry, "fieldsV1").filter(|_| own)
+        })
+    }
+
+    fn same(&self, wanted: &Value, there: usize, owned: usize, depth: usize) -> Option<bool> {
         if depth > MAX_DEPTH {
             return None;
         }
-        let count = self.parts(owned).count();
-        if count == 0 {
-            // Of one piece; what is written in another order is not told at a glance.
-            return Some(wanted.to_string().as_bytes() == &self.answer[there]);
+        let mut parts = self.parts(owned).peekable();
+        if parts.peek().is_none() {
+            return Some(self.is(wanted, there));
         }
         match wanted {
             Value::Object(wanted) => {
-                if count != wanted.len() {
-                    return Some(false);
-                }
-                for (part, below) in self.parts(owned) {
-                    let field = part.strip_prefix("f:")?;
-                    let there = member(self.answer, there.start, field)?.value;
-                    if !self.same(wanted.get(field)?, there, below, depth + 1)? {
+                let fields = self.fields(there);
+                let mut left = wanted.len();
+                for (part, below) in parts {
+                    let field = named(part)?;
+                    left = left.checked_sub(1)?;
+                    if !self.same(wanted.get(field)?, value(&fields, field)?, below, depth + 1)? {
                         return Some(false);
                     }
                 }
-                Some(true)
+                Some(left == 0)
             }
-            Value::Array(wanted) => self.same_items(wanted, there, owned, depth),
+            Value::Array(wanted) => self.same_items(wanted, there, parts, depth),
             _ => None,
         }
     }
 
-    fn same_items(&self, wanted: &[Value], there: Range<usize>, owned: usize, depth: usize) -> Option<bool> {
-        if self.parts(owned).count() != wanted.len() {
-            return Some(false);
-        }
+    fn same_items(
+        &self,
+        wanted: &[Value],
+        there: usize,
+        parts: impl Iterator<Item = (&'a [u8], usize)>,
+        depth: usize,
+    ) -> Option<bool> {
         let mut places = Vec::with_capacity(wanted.len());
-        for (part, below) in self.parts(owned) {
+        for (part, below) in parts {
+            let part: String = serde_json::from_slice(&[b"\"", part, b"\""].concat()).ok()?;
             let keys: Map<String, Value> = serde_json::from_str(part.strip_prefix("k:")?).ok()?;
-            let fits = |item: &Range<usize>| {
-                keys.iter().all(|(key, value)| {
-                    let found = member(self.answer, item.start, key);
-                    found.is_some_and(|found| value.to_string().as_bytes() == &self.answer[found.value])
-                })
+            let fits = |item: &usize| {
+                let fields = self.fields(*item);
+                keys.iter()
+                    .all(|(key, wanted)| value(&fields, key).is_some_and(|there| self.is(wanted, there)))
             };
-            let (at, item) = self.items(there.clone()).enumerate().find(|(_, item)| fits(item))?;
+            let (at, item) = self.items(there).enumerate().find(|(_, item)| fits(item))?;
             let wanted_at = position(wanted, &part)?;
             places.push((wanted_at, at));
             if !self.same(&wanted[wanted_at], item, below, depth + 1)? {
@@ -117,24 +125,71 @@ impl Glance<'_> {
             }
         }
         places.sort_unstable();
-        Some(places.is_sorted_by_key(|(_, there)| *there))
+        Some(places.len() == wanted.len() && places.is_sorted_by_key(|(_, there)| *there))
     }
 
-    /// The parts of a set of fields, and where what is below each begins.
-    fn parts(&self, owned: usize) -> impl Iterator<Item = (Cow<'_, str>, usize)> {
-        let all = members(self.answer, owned);
-        all.filter_map(|(name, value)| {
-            // Where it cannot be read it is no part that anything fits.
-            let name = serde_json::from_slice(&self.answer[name]).unwrap_or_default();
-            Some((name, value.start)).filter(|(name, _)| *name != ".")
-        })
+    /// Whether just this value begins there.
+    fn is(&self, wanted: &Value, there: usize) -> bool {
+        match wanted {
+            Value::String(wanted) => self.is_text(wanted, there),
+            Value::Object(wanted) if self.answer.get(there) == Some(&b'{') => {
+                let fields = self.fields(there);
+                let is_there =
+                    |name: &str, wanted| value(&fields, name).is_some_and(|at| self.is(wanted, at));
+                fields.len() == wanted.len() && wanted.iter().all(|(name, wanted)| is_there(name, wanted))
+            }
+            _ => self.read::<Value>(there).is_some_and(|there| there == *wanted),
+        }
     }
 
-    /// The items of an array, where they stand in the answer.
-    fn items(&self, array: Range<usize>) -> impl Iterator<Item = Range<usize>> {
-        let start = array.start;
-        elements(&self.answer[array]).map(move |item| item.start + start..item.end + start)
+    fn is_text(&self, wanted: &str, there: usize) -> bool {
+        // As it is written, if it holds nothing that could be written otherwise or ends it.
+        let rest = self.answer.get(there..).and_then(|rest| rest.strip_prefix(b"\""));
+        let plain = rest.and_then(|rest| rest.strip_prefix(wanted.as_bytes()));
+        if plain.is_some_and(|after| after.first() == Some(&b'"')) && !wanted.contains(['"', '\\']) {
+            return true;
+        }
+        self.read::<Cow<'_, str>>(there).is_some_and(|text| text == wanted)
     }
+
+    /// What begins there.
+    fn read<T: Deserialize<'a>>(&self, there: usize) -> Option<T> {
+        T::deserialize(&mut serde_json::Deserializer::from_slice(self.answer.get(there..)?)).ok()
+    }
+
+    fn fields(&self, object: usize) -> Fields<'a> {
+        let mut fields = Vec::with_capacity(8);
+        fields.extend(self.members(object));
+        fields
+    }
+
+    /// The parts of a set of fields, as they are written, and where what is below each begins.
+    fn parts(&self, owned: usize) -> impl Iterator<Item = (&'a [u8], usize)> {
+        self.members(owned).filter(|(name, _)| *name != b".")
+    }
+
+    fn members(&self, object: usize) -> impl Iterator<Item = (&'a [u8], usize)> {
+        let answer = self.answer;
+        members(answer, object).map(move |(name, value)| (&answer[name.start + 1..name.end - 1], value.start))
+    }
+
+    /// The items of an array, where they begin in the answer.
+    fn items(&self, array: usize) -> impl Iterator<Item = usize> {
+        let rest = self.answer.get(array..).unwrap_or_default();
+        elements(rest).map(move |item| item.start + array)
+    }
+}
+
+/// The field that a part of a set is; none if its name is written with escapes.
+fn named(part: &[u8]) -> Option<&str> {
+    let field = part.strip_prefix(b"f:").filter(|field| !field.contains(&b'\\'))?;
+    std::str::from_utf8(field).ok()
+}
+
+/// Where the value of a field begins; one whose name is written with escapes is not found.
+fn value(fields: &Fields<'_>, name: &str) -> Option<usize> {
+    let found = fields.iter().find(|(field, _)| *field == name.as_bytes());
+    found.filter(|(field, _)| !field.contains(&b'\\')).map(|(_, value)| *value)
 }
 
 #[cfg(test)]
@@ -186,6 +241,23 @@ mod tests {
         assert_eq!(both(&more, &answer), (false, false), "not ours");
         assert!(!as_sent(&intent, answer.to_string().as_bytes(), "them", Door::Main));
         assert!(!as_sent(&intent, answer.to_string().as_bytes(), "us", Door::Status));
+    }
+
+    #[test]
+    fn how_a_server_writes_it_does_not_matter() {
+        let (intent, answer) = child("a<\"b");
+        let sorted = r#"{"apiVersion":"v1","controller":true,"kind":"X","name":"x","uid":"u"}"#;
+        let otherwise = r#"{"apiVersion":"v1","kind":"X","name":"x","uid":"u","controller":true}"#;
+        let text = answer.to_string().replace(sorted, otherwise).replace('<', "\\u003c");
+        assert!(text.contains(otherwise) && text.contains("u003c"));
+        assert!(as_sent(&intent, text.as_bytes(), "us", Door::Main));
+        let another = text.replace(r#""controller":true"#, r#""controller":false"#);
+        assert!(!as_sent(&intent, another.as_bytes(), "us", Door::Main));
+        // A text that ends early, and goes on like ours.
+        let (tricky, _) = child("a\",\"more\":\"b");
+        let (_, answer) = child("a");
+        let text = answer.to_string().replace(r#""text":"a""#, r#""text":"a","more":"b""#);
+        assert!(!as_sent(&tricky, text.as_bytes(), "us", Door::Main));
     }
 
     fn scalar() -> impl Strategy<Value = Value> {

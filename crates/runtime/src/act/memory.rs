@@ -8,7 +8,7 @@ use crate::kind::Kind;
 use parking_lot::Mutex;
 use serde_json::Value;
 use std::collections::HashMap;
-use std::hash::{BuildHasher, DefaultHasher, Hasher, RandomState};
+use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 use std::io;
 use std::num::NonZero;
 
@@ -45,32 +45,25 @@ pub(super) enum Known {
     Undone,
 }
 
-/// What is to be applied, as it is written.
-pub(super) struct Intent {
-    pub(super) text: Vec<u8>,
-    hash: u64,
-}
-
-impl Intent {
-    pub(super) fn of(intent: &Value) -> Self {
-        let text = intent.to_string().into_bytes();
-        let mut hasher = DefaultHasher::new();
-        hasher.write(&text);
-        Self { text, hash: hasher.finish() }
-    }
-}
+/// Which intent: a hash of all that it is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Meant(u64);
 
 impl Memory {
     pub(super) fn place(&self, kind: &Kind, key: &Key, door: Door) -> Place {
         Place(self.hasher.hash_one((&kind.group, &kind.plural, key, door)))
     }
 
-    fn what(&self, intent: &Intent, on: &Stamp) -> u64 {
-        self.hasher.hash_one((intent.hash, &on.uid))
+    pub(super) fn meant(&self, made_of: impl Hash) -> Meant {
+        Meant(self.hasher.hash_one(made_of))
+    }
+
+    fn what(&self, intent: Meant, on: &Stamp) -> u64 {
+        self.hasher.hash_one((intent, &on.uid))
     }
 
     /// What is known about an intent, for an object with this stamp on which our fields have these values.
-    pub(super) fn of(&self, place: Place, intent: &Intent, now: &Stamp, own: Option<&Value>) -> Known {
+    pub(super) fn of(&self, place: Place, intent: Meant, now: &Stamp, own: Option<&Value>) -> Known {
         let applied = self.applied.lock();
         let Some(applied) = applied.get(&place) else { return Known::Nothing };
         if applied.what != self.what(intent, now) {
@@ -81,14 +74,14 @@ impl Memory {
     }
 
     /// Whether an intent was applied and the object is the very one that came of it, without a look at its contents.
-    pub(super) fn is_settled(&self, place: Place, intent: &Intent, now: &Stamp) -> bool {
+    pub(super) fn is_settled(&self, place: Place, intent: Meant, now: &Stamp) -> bool {
         self.applied
             .lock()
             .get(&place)
             .is_some_and(|applied| applied.left == now.version && applied.what == self.what(intent, now))
     }
 
-    pub(super) fn remember(&self, place: Place, intent: &Intent, left: &Stamp, own: Option<&Value>) {
+    pub(super) fn remember(&self, place: Place, intent: Meant, left: &Stamp, own: Option<&Value>) {
         let applied = Applied { what: self.what(intent, left), left: left.version, own: own.map(hash_of) };
         self.applied.lock().insert(place, applied);
     }
@@ -145,24 +138,18 @@ mod tests {
         let (kind, key) = (Kind::of::<ConfigMap>(), Key::new("c".into(), Some("ns"), "n"));
         let place = memory.place(&kind, &key, Door::Main);
         let stamp = |version| Stamp { uid: "u".into(), version };
-        let (intent, made) = (Intent::of(&json!({"a": 1})), json!({"a": 2}));
-        assert_eq!(memory.of(place, &intent, &stamp(1), None), Known::Nothing);
-        memory.remember(place, &intent, &stamp(2), Some(&made));
-        assert_eq!(memory.of(place, &intent, &stamp(2), None), Known::Settled, "the very version");
-        assert_eq!(
-            memory.of(place, &intent, &stamp(3), Some(&made)),
-            Known::Settled,
-            "others changed theirs"
-        );
-        assert_eq!(memory.of(place, &intent, &stamp(3), Some(&json!({"a": 3}))), Known::Undone);
-        assert!(
-            memory.is_settled(place, &intent, &stamp(2)) && !memory.is_settled(place, &intent, &stamp(3))
-        );
-        assert_eq!(memory.of(place, &Intent::of(&json!({"a": 9})), &stamp(2), None), Known::Nothing);
+        let (intent, made) = (memory.meant(json!({"a": 1})), json!({"a": 2}));
+        assert_eq!(memory.of(place, intent, &stamp(1), None), Known::Nothing);
+        memory.remember(place, intent, &stamp(2), Some(&made));
+        assert_eq!(memory.of(place, intent, &stamp(2), None), Known::Settled, "the very version");
+        assert_eq!(memory.of(place, intent, &stamp(3), Some(&made)), Known::Settled, "others changed theirs");
+        assert_eq!(memory.of(place, intent, &stamp(3), Some(&json!({"a": 3}))), Known::Undone);
+        assert!(memory.is_settled(place, intent, &stamp(2)) && !memory.is_settled(place, intent, &stamp(3)));
+        assert_eq!(memory.of(place, memory.meant(json!({"a": 9})), &stamp(2), None), Known::Nothing);
         let another = Stamp { uid: "v".into(), version: 2 };
-        assert_eq!(memory.of(place, &intent, &another, Some(&made)), Known::Nothing);
-        assert!(!memory.is_settled(place, &intent, &another));
-        assert!(!memory.is_settled(memory.place(&kind, &key, Door::Status), &intent, &stamp(2)));
+        assert_eq!(memory.of(place, intent, &another, Some(&made)), Known::Nothing);
+        assert!(!memory.is_settled(place, intent, &another));
+        assert!(!memory.is_settled(memory.place(&kind, &key, Door::Status), intent, &stamp(2)));
         memory.forget(&kind, &key);
         assert_eq!(memory.len(), 0);
     }

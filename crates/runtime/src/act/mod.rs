@@ -37,10 +37,12 @@ use fights::Fights;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
 use kube::core::DynamicObject;
-use memory::{Intent, Known, Memory};
+use memory::{Known, Memory};
 use parking_lot::Mutex;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
+use std::hash::Hash;
 use std::sync::Arc;
 use windlass_clock::Clock;
 
@@ -178,30 +180,44 @@ impl Hand {
         live: Option<&Arc<dyn AnyObject>>,
         turn: &Key,
     ) -> Result<Done, ActError> {
+        self.apply_made(kind, key, door, (intent, || Cow::Borrowed(intent)), live, turn).await
+    }
+
+    /// As [`Hand::apply`], of an intent that is made only if it is not known from what it is `made_of` that the object is so
+    /// already: which it mostly is.
+    pub(crate) async fn apply_made<'a>(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        door: Door,
+        (made_of, make): (impl Hash, impl FnOnce() -> Cow<'a, Value>),
+        live: Option<&Arc<dyn AnyObject>>,
+        turn: &Key,
+    ) -> Result<Done, ActError> {
         let before = live.and_then(|live| stamp_of(live.meta()));
-        let place = self.shared.memory.place(kind, key, door);
-        let written = Intent::of(intent);
+        let memory = &self.shared.memory;
+        let (place, meant) = (memory.place(kind, key, door), memory.meant(made_of));
+        if before.as_ref().is_some_and(|before| memory.is_settled(place, meant, before)) {
+            return Ok(Done::Unchanged);
+        }
+        let intent: &Value = &make();
         if let (Some(live), Some(before)) = (live, &before) {
-            if self.shared.memory.is_settled(place, &written, before) {
-                return Ok(Done::Unchanged);
-            }
             let (so, own, there) = self.look(kind, key, door, intent, live).await?;
             if so {
                 if let (true, Some(now)) = (live.is_partial(), there) {
-                    self.shared.memory.remember(place, &written, &now, own.as_ref());
+                    memory.remember(place, meant, &now, own.as_ref());
                 }
                 return Ok(Done::Unchanged);
             }
-            match self.shared.memory.of(place, &written, before, own.as_ref()) {
+            match memory.of(place, meant, before, own.as_ref()) {
                 Known::Settled => return Ok(Done::Unchanged),
                 Known::Undone if there.is_some() => self.keep_peace(kind, key, door, intent).await?,
                 Known::Undone | Known::Nothing => {}
             }
         }
-        let Intent { text, .. } = &written;
         let sent = match &before {
-            Some(before) => requests::for_uid(intent, text.clone(), &before.uid),
-            None => text.clone(),
+            Some(before) => requests::for_uid(intent, &before.uid),
+            None => requests::body(intent),
         };
         let force = door == Door::Status || self.conflicts == Conflicts::Force;
         let request = requests::apply(kind, key.namespace(), key.name(), door, &self.manager, force, sent);
@@ -212,7 +228,7 @@ impl Hand {
             let as_sent = glance::as_sent(intent, &answer.text, &self.manager, door)
                 || would_change(intent, answer.object(), &self.manager, door) == Verdict::Same;
             let own = if as_sent { None } else { own_fields(answer.object(), &self.manager, door) };
-            self.shared.memory.remember(place, &written, after, own.as_ref());
+            memory.remember(place, meant, after, own.as_ref());
         }
         Ok(if after.is_some() && after == before { Done::Unchanged } else { Done::Changed })
     }
@@ -435,7 +451,7 @@ impl Hand {
             return None;
         }
         self.shared.ledgers.wrote(turn, &stamp.uid, Some(stamp.version));
-        if let Err(error) = self.cache.wrote(kind, &answer.text, Some(&self.origin(turn))) {
+        if let Err(error) = self.cache.wrote(kind, key, &stamp, &answer.text, Some(&self.origin(turn))) {
             tracing::warn!(controller = %self.manager, object = %key, "{}", chain(&error));
         }
         Some(stamp)

@@ -1,8 +1,10 @@
 //! The requests that write, as bytes: apply, create, delete, and the live read that settles a doubt.
 
-use crate::cache::member;
+use crate::cache::value_of;
 use crate::key::Key;
 use crate::kind::Kind;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderValue, Method, Uri};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
@@ -27,6 +29,19 @@ impl Door {
 
 type Request = Result<http::Request<Vec<u8>>, kube::Error>;
 
+/// A request for JSON. Without a body, what it would be in is empty.
+fn request(method: Method, path: String, content_type: &'static str, body: Vec<u8>) -> Request {
+    let mut request = http::Request::new(body);
+    *request.method_mut() = method;
+    *request.uri_mut() = Uri::try_from(path).map_err(|error| kube::Error::HttpError(error.into()))?;
+    let headers = request.headers_mut();
+    if !content_type.is_empty() {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    }
+    headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+    Ok(request)
+}
+
 fn object_path(kind: &Kind, namespace: Option<&str>, name: &str) -> String {
     format!("{}/{name}", kind.collection_path(namespace))
 }
@@ -36,15 +51,18 @@ fn part_path(kind: &Kind, key: &Key, subresource: &str) -> String {
     if subresource.is_empty() { path } else { format!("{path}/{subresource}") }
 }
 
-fn body(value: &Value) -> Vec<u8> {
-    value.to_string().into_bytes()
+pub(super) fn body(value: &Value) -> Vec<u8> {
+    // Nothing but a map with odd keys cannot be written, and a value has none.
+    serde_json::to_vec(value).unwrap_or_default()
 }
 
 /// The same intent for exactly the object of this UID: without it, applying to one that was deleted meanwhile would bring a
 /// ghost of it back.
-pub(super) fn for_uid(intent: &Value, text: Vec<u8>, uid: &str) -> Vec<u8> {
-    let says_uid = intent.pointer("/metadata/uid").is_some();
-    let metadata = member(&text, 0, "metadata").filter(|found| !says_uid && text[found.value.start] == b'{');
+pub(super) fn for_uid(intent: &Value, uid: &str) -> Vec<u8> {
+    let text = body(intent);
+    let says_uid = intent.get("metadata").is_some_and(|meta| meta.get("uid").is_some());
+    let metadata =
+        value_of(&text, 0, "metadata").filter(|start| !says_uid && text.get(*start) == Some(&b'{'));
     let Some(metadata) = metadata else {
         let mut sent = intent.clone();
         if let Some(metadata) = sent.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -52,9 +70,9 @@ pub(super) fn for_uid(intent: &Value, text: Vec<u8>, uid: &str) -> Vec<u8> {
         }
         return body(&sent);
     };
-    let (before, after) = text.split_at(metadata.value.start + 1);
+    let (before, after) = text.split_at(metadata + 1);
     let comma = if after.first() == Some(&b'}') { "" } else { "," };
-    [before, b"\"uid\":", Value::from(uid).to_string().as_bytes(), comma.as_bytes(), after].concat()
+    [before, b"\"uid\":", &body(&uid.into()), comma.as_bytes(), after].concat()
 }
 
 pub(super) fn apply(
@@ -71,44 +89,29 @@ pub(super) fn apply(
         Door::Main => "",
         Door::Status => "/status",
     };
-    http::Request::patch(format!("{path}{door}?fieldManager={manager}&force={force}"))
-        .header(http::header::CONTENT_TYPE, "application/apply-patch+yaml")
-        .header(http::header::ACCEPT, "application/json")
-        .body(intent)
-        .map_err(kube::Error::HttpError)
+    let path = format!("{path}{door}?fieldManager={manager}&force={force}");
+    request(Method::PATCH, path, "application/apply-patch+yaml", intent)
 }
 
 pub(super) fn create(kind: &Kind, namespace: Option<&str>, manager: &str, object: &Value) -> Request {
-    http::Request::post(format!("{}?fieldManager={manager}", kind.collection_path(namespace)))
-        .header(http::header::CONTENT_TYPE, "application/json")
-        .header(http::header::ACCEPT, "application/json")
-        .body(body(object))
-        .map_err(kube::Error::HttpError)
+    let path = format!("{}?fieldManager={manager}", kind.collection_path(namespace));
+    request(Method::POST, path, "application/json", body(object))
 }
 
 /// Writes all of it, or all of a subresource, if the version in it is still the live one.
 pub(super) fn put(kind: &Kind, key: &Key, subresource: &str, manager: &str, object: &Value) -> Request {
-    http::Request::put(format!("{}?fieldManager={manager}", part_path(kind, key, subresource)))
-        .header(http::header::CONTENT_TYPE, "application/json")
-        .header(http::header::ACCEPT, "application/json")
-        .body(body(object))
-        .map_err(kube::Error::HttpError)
+    let path = format!("{}?fieldManager={manager}", part_path(kind, key, subresource));
+    request(Method::PUT, path, "application/json", body(object))
 }
 
 pub(super) fn merge(kind: &Kind, key: &Key, subresource: &str, manager: &str, patch: &Value) -> Request {
-    http::Request::patch(format!("{}?fieldManager={manager}", part_path(kind, key, subresource)))
-        .header(http::header::CONTENT_TYPE, "application/merge-patch+json")
-        .header(http::header::ACCEPT, "application/json")
-        .body(body(patch))
-        .map_err(kube::Error::HttpError)
+    let path = format!("{}?fieldManager={manager}", part_path(kind, key, subresource));
+    request(Method::PATCH, path, "application/merge-patch+json", body(patch))
 }
 
 pub(super) fn delete_with(kind: &Kind, key: &Key, options: &Value) -> Request {
-    http::Request::delete(object_path(kind, key.namespace(), key.name()))
-        .header(http::header::CONTENT_TYPE, "application/json")
-        .header(http::header::ACCEPT, "application/json")
-        .body(body(options))
-        .map_err(kube::Error::HttpError)
+    let path = object_path(kind, key.namespace(), key.name());
+    request(Method::DELETE, path, "application/json", body(options))
 }
 
 pub(super) fn set_finalizers(
@@ -124,26 +127,22 @@ pub(super) fn set_finalizers(
         "resourceVersion": meta.resource_version,
         "finalizers": finalizers,
     } });
-    http::Request::patch(format!("{}?fieldManager={manager}", object_path(kind, namespace, name)))
-        .header(http::header::CONTENT_TYPE, "application/merge-patch+json")
-        .header(http::header::ACCEPT, "application/json")
-        .body(body(&patch))
-        .map_err(kube::Error::HttpError)
+    let path = format!("{}?fieldManager={manager}", object_path(kind, namespace, name));
+    request(Method::PATCH, path, "application/merge-patch+json", body(&patch))
 }
 
 pub(super) fn get(kind: &Kind, namespace: Option<&str>, name: &str) -> Request {
-    http::Request::get(object_path(kind, namespace, name))
-        .header(http::header::ACCEPT, "application/json")
-        .body(Vec::new())
-        .map_err(kube::Error::HttpError)
+    request(Method::GET, object_path(kind, namespace, name), "", Vec::new())
 }
 
 pub(super) fn list_labelled(kind: &Kind, namespace: Option<&str>, label: &str, value: &str) -> Request {
     let label = label.replace('/', "%2F");
-    http::Request::get(format!("{}?labelSelector={label}%3D{value}", kind.collection_path(namespace)))
-        .header(http::header::ACCEPT, "application/json")
-        .body(Vec::new())
-        .map_err(kube::Error::HttpError)
+    request(
+        Method::GET,
+        format!("{}?labelSelector={label}%3D{value}", kind.collection_path(namespace)),
+        "",
+        Vec::new(),
+    )
 }
 
 #[cfg(test)]
@@ -159,13 +158,10 @@ mod tests {
         ] {
             let mut wanted = intent.clone();
             wanted["metadata"]["uid"] = "u\"1".into();
-            let sent = for_uid(&intent, intent.to_string().into_bytes(), "u\"1");
+            let sent = for_uid(&intent, "u\"1");
             assert_eq!(serde_json::from_slice::<Value>(&sent).unwrap(), wanted);
         }
         let without = json!({"data": 1});
-        assert_eq!(
-            for_uid(&without, without.to_string().into_bytes(), "u"),
-            without.to_string().into_bytes()
-        );
+        assert_eq!(for_uid(&without, "u"), without.to_string().into_bytes());
     }
 }

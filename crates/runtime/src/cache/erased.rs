@@ -23,7 +23,7 @@ pub(crate) trait AnyStore: Send + Sync + std::fmt::Debug {
     fn owned_by(&self, uid: &str) -> Vec<Arc<dyn AnyObject>>;
     fn count_owned_by(&self, uid: &str) -> usize;
     fn select(&self, relation: &Resolved) -> Vec<Arc<dyn AnyObject>>;
-    fn wrote(&self, text: &[u8], origin: Option<Origin>) -> Result<(Key, Stamp), Unreadable>;
+    fn wrote(&self, key: &Key, stamp: &Stamp, text: &[u8], origin: Option<Origin>) -> Result<(), Unreadable>;
     fn wrote_gone(&self, key: &Key, last: &Stamp, origin: Option<Origin>);
     fn listen(&self, listener: Listener);
     fn listen_while(&self, listener: Listener) -> Listening;
@@ -82,8 +82,8 @@ impl<K: Cached> AnyStore for Store<K> {
         found.into_iter().map(erase).collect()
     }
 
-    fn wrote(&self, text: &[u8], origin: Option<Origin>) -> Result<(Key, Stamp), Unreadable> {
-        Self::wrote_text(self, text, origin)
+    fn wrote(&self, key: &Key, stamp: &Stamp, text: &[u8], origin: Option<Origin>) -> Result<(), Unreadable> {
+        Self::take_text(self, key, stamp, text, origin)
     }
 
     fn wrote_gone(&self, key: &Key, last: &Stamp, origin: Option<Origin>) {

@@ -2,7 +2,7 @@
 
 use super::overlay::Stamp;
 use super::shelf::{FEW, Held, Shelf};
-use super::spans::{elements, member, members};
+use super::spans::{elements, member, members, value_of};
 use crate::key::Key;
 use crate::kind::{Cached, Kind};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -85,7 +85,7 @@ impl<'a> Identity<'a> {
 
     /// That of the object which begins at `at`, if it is written plainly: without a look at the rest of it.
     pub(super) fn at_a_glance(text: &'a [u8], at: usize) -> Option<Self> {
-        let metadata = member(text, at, "metadata")?.value.start;
+        let metadata = value_of(text, at, "metadata")?;
         let mut identity = Self::default();
         for (name, value) in members(text, metadata) {
             let field = match &text[name] {
@@ -100,8 +100,17 @@ impl<'a> Identity<'a> {
                 return None;
             }
             *field = Cow::Borrowed(std::str::from_utf8(plain).ok()?);
+            if identity.is_whole() {
+                // What follows is mostly managedFields, and long.
+                break;
+            }
         }
         Some(identity)
+    }
+
+    fn is_whole(&self) -> bool {
+        let Self { namespace, name, uid, resource_version } = self;
+        [namespace, name, uid, resource_version].into_iter().all(|field| !field.is_empty())
     }
 
     /// That of an object which is read already.
@@ -218,9 +227,12 @@ impl<K: Cached> Intake<K> {
     /// Of managedFields those of our own controllers, as texts; as trees of maps they take ten times the memory. And of
     /// metadata alone, nothing else.
     fn lean_text<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
-        let Some(metadata) = member(text, 0, "metadata").map(|metadata| metadata.value) else {
-            return text.into();
+        let metadata = match K::metadata_api() {
+            true => member(text, 0, "metadata").map(|metadata| metadata.value),
+            // Where it ends does not matter.
+            false => value_of(text, 0, "metadata").map(|start| start..text.len()),
         };
+        let Some(metadata) = metadata else { return text.into() };
         let (start, end) = match K::metadata_api() {
             true => (metadata.start, metadata.end),
             false => (0, text.len()),
@@ -258,9 +270,20 @@ impl<K: Cached> Intake<K> {
         }
         let managers = self.managers.read();
         let mut before = b'[';
-        for entry in elements(entries).map(|entry| &entries[entry]) {
-            let value = |name: &str| member(entry, 0, name).map(|member| &entry[member.value]);
-            let Some(manager) = value("manager") else { continue };
+        for entry in elements(entries) {
+            let (mut manager, mut fields, mut others) = (None, None, [None, None, None]);
+            for (name, value) in members(entries, entry.start) {
+                let value = &entries[value];
+                match &entries[name] {
+                    b"\"manager\"" => manager = Some(value),
+                    b"\"fieldsV1\"" => fields = std::str::from_utf8(value).ok(),
+                    b"\"operation\"" => others[0] = Some(("operation", value)),
+                    b"\"apiVersion\"" => others[1] = Some(("apiVersion", value)),
+                    b"\"subresource\"" => others[2] = Some(("subresource", value)),
+                    _ => {}
+                }
+            }
+            let Some(manager) = manager else { continue };
             if !serde_json::from_slice::<Cow<'_, str>>(manager).is_ok_and(|name| managers.contains(&*name)) {
                 continue;
             }
@@ -268,15 +291,13 @@ impl<K: Cached> Intake<K> {
             before = b',';
             lean.extend_from_slice(b"{\"manager\":");
             lean.extend_from_slice(manager);
-            for name in ["operation", "apiVersion", "subresource"] {
-                if let Some(value) = value(name) {
-                    lean.extend_from_slice(b",\"");
-                    lean.extend_from_slice(name.as_bytes());
-                    lean.extend_from_slice(b"\":");
-                    lean.extend_from_slice(value);
-                }
+            for (name, value) in others.into_iter().flatten() {
+                lean.extend_from_slice(b",\"");
+                lean.extend_from_slice(name.as_bytes());
+                lean.extend_from_slice(b"\":");
+                lean.extend_from_slice(value);
             }
-            if let Some(fields) = value("fieldsV1").and_then(|fields| std::str::from_utf8(fields).ok()) {
+            if let Some(fields) = fields {
                 lean.extend_from_slice(b",\"fieldsV1\":");
                 // Writing to memory cannot fail, nor can a text be anything but JSON.
                 let _ = serde_json::to_writer(&mut *lean, fields);

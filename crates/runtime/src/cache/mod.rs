@@ -65,7 +65,7 @@ pub(crate) use object::{face, owner_uids};
 pub use overlay::{Change, Overlay, Stale, Stamp};
 pub use scope::{Namespaces, Scope};
 pub use slots::Opened;
-pub(crate) use spans::{elements, member, members};
+pub(crate) use spans::{elements, members, value_of};
 pub use stats::Stats;
 pub use store::{Changed, Listener, Listening, Origin, Store};
 pub use windlass_schema::selector::SelectorError;
@@ -222,12 +222,20 @@ impl Cache {
         stamps.iter().filter_map(|store| store.stamp(key)).max_by_key(|stamp| stamp.version)
     }
 
-    /// Tells every store of a kind that the server answered with the object in a text.
-    pub(crate) fn wrote(&self, kind: &Kind, text: &[u8], origin: Option<&Origin>) -> Result<(), Unreadable> {
+    /// Tells every store of a kind that the server answered with the object in a text, which is under this key and has this
+    /// stamp.
+    pub(crate) fn wrote(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        stamp: &Stamp,
+        text: &[u8],
+        origin: Option<&Origin>,
+    ) -> Result<(), Unreadable> {
         let mut result = Ok(());
         for store in self.shared.slots.of(kind) {
             // One that cannot read it does not keep the others from it.
-            result = result.and(store.wrote(text, origin.cloned()).map(drop));
+            result = result.and(store.wrote(key, stamp, text, origin.cloned()));
         }
         result
     }

@@ -143,8 +143,12 @@ impl<K: Cached> Shelf<K> {
 
     /// The object in a text.
     pub(super) fn read(&self, text: &[u8]) -> Result<K, serde_json::Error> {
-        let mut object: K =
-            if K::metadata_api() { metadata_in(text)? } else { serde_json::from_slice(text)? };
+        let mut object: K = match std::str::from_utf8(text) {
+            _ if K::metadata_api() => metadata_in(text)?,
+            // Known to be a text, none of its parts is checked for that.
+            Ok(text) => serde_json::from_str(text)?,
+            Err(_) => serde_json::from_slice(text)?,
+        };
         let meta = object.meta_mut();
         // Lists are read with room for four; most have one.
         meta.managed_fields.iter_mut().for_each(Vec::shrink_to_fit);

@@ -15,6 +15,29 @@ pub(crate) struct Member {
 
 /// The member of this name of the object that begins at `at`, whose name is written without escapes.
 pub(crate) fn member(text: &[u8], at: usize, name: &str) -> Option<Member> {
+    let (place, comma) = find(text, at, name)?;
+    let end = value_end(text, place.value)?;
+    let next = skip_space(text, end);
+    let whole = match text.get(next) {
+        Some(b',') => place.name..next + 1,
+        _ => comma.unwrap_or(place.name)..end,
+    };
+    Some(Member { value: place.value..end, whole })
+}
+
+/// Where the value of the member of this name begins: without a look at where it ends, which is often far.
+pub(crate) fn value_of(text: &[u8], at: usize, name: &str) -> Option<usize> {
+    find(text, at, name).map(|(place, _)| place.value)
+}
+
+/// Where a member's name and its value begin.
+struct Place {
+    name: usize,
+    name_end: usize,
+    value: usize,
+}
+
+fn find(text: &[u8], at: usize, name: &str) -> Option<(Place, Option<usize>)> {
     if text.get(at) != Some(&b'{') {
         return None;
     }
@@ -28,26 +51,25 @@ pub(crate) fn member(text: &[u8], at: usize, name: &str) -> Option<Member> {
                 here += 1;
             }
             b'"' => {
-                let name_end = string_end(text, here)?;
-                let colon = skip_space(text, name_end);
-                if text.get(colon) != Some(&b':') {
-                    return None;
+                let place = place(text, here)?;
+                if text.get(here + 1..place.name_end - 1) == Some(name.as_bytes()) {
+                    return Some((place, comma));
                 }
-                let start = skip_space(text, colon + 1);
-                let end = value_end(text, start)?;
-                if text.get(here + 1..name_end - 1) == Some(name.as_bytes()) {
-                    let next = skip_space(text, end);
-                    let whole = match text.get(next) {
-                        Some(b',') => here..next + 1,
-                        _ => comma.unwrap_or(here)..end,
-                    };
-                    return Some(Member { value: start..end, whole });
-                }
-                here = end;
+                here = value_end(text, place.value)?;
             }
             _ => return None,
         }
     }
+}
+
+/// The member whose name begins at `name`.
+fn place(text: &[u8], name: usize) -> Option<Place> {
+    let name_end = string_end(text, name)?;
+    let colon = skip_space(text, name_end);
+    if text.get(colon) != Some(&b':') {
+        return None;
+    }
+    Some(Place { name, name_end, value: skip_space(text, colon + 1) })
 }
 
 /// The names, in quotes, and the values of the object that begins at `at`.
@@ -61,13 +83,8 @@ pub(crate) fn members(text: &[u8], at: usize) -> impl Iterator<Item = (Range<usi
         if text.get(here) != Some(&b'"') {
             return None;
         }
-        let name = here..string_end(text, here)?;
-        let colon = skip_space(text, name.end);
-        if text.get(colon) != Some(&b':') {
-            return None;
-        }
-        let start = skip_space(text, colon + 1);
-        let value = start..value_end(text, start)?;
+        let place = place(text, here)?;
+        let (name, value) = (place.name..place.name_end, place.value..value_end(text, place.value)?);
         here = value.end;
         Some((name, value))
     })
@@ -92,19 +109,24 @@ pub(crate) fn elements(text: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
     })
 }
 
-fn skip_space(text: &[u8], at: usize) -> usize {
-    let space = text.get(at..).unwrap_or_default().iter().take_while(|byte| byte.is_ascii_whitespace());
-    at + space.count()
+fn skip_space(text: &[u8], mut at: usize) -> usize {
+    while text.get(at).is_some_and(u8::is_ascii_whitespace) {
+        at += 1;
+    }
+    at
 }
 
 fn string_end(text: &[u8], at: usize) -> Option<usize> {
     let mut here = at + 1;
     loop {
         while let Some(eight) = text.get(here..).and_then(|rest| rest.first_chunk()) {
-            if has_quote_or_escape(u64::from_ne_bytes(*eight)) {
-                break;
+            match quote_or_escape(u64::from_le_bytes(*eight)) {
+                None => here += 8,
+                Some(after) => {
+                    here += after;
+                    break;
+                }
             }
-            here += 8;
         }
         match text.get(here)? {
             b'\\' => here += 2,
@@ -114,35 +136,64 @@ fn string_end(text: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// Eight bytes at once: texts are long, and what ends them is rare.
-fn has_quote_or_escape(eight: u64) -> bool {
-    const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    let has_zero = |bytes: u64| bytes.wrapping_sub(ONES) & !bytes & (ONES << 7) != 0;
-    has_zero(eight ^ (ONES * b'"' as u64)) || has_zero(eight ^ (ONES * b'\\' as u64))
+/// Eight times this byte.
+const fn eight(byte: u8) -> u64 {
+    u64::from_ne_bytes([byte; 8])
+}
+
+/// Marks the zeros among eight bytes, in their highest bits. What follows a zero may be marked too, nothing before it.
+fn zeros(bytes: u64) -> u64 {
+    bytes.wrapping_sub(eight(1)) & !bytes & eight(0x80)
+}
+
+/// After how many of eight bytes the first that is marked comes.
+fn first(marks: u64) -> Option<usize> {
+    (marks != 0).then(|| marks.trailing_zeros() as usize / 8)
+}
+
+/// After how many of eight bytes there is a quote or an escape: texts are long, and what ends them is rare.
+fn quote_or_escape(bytes: u64) -> Option<usize> {
+    first(zeros(bytes ^ eight(b'"')) | zeros(bytes ^ eight(b'\\')))
+}
+
+/// Where the first end of a line is.
+pub(super) fn line_end(text: &[u8]) -> Option<usize> {
+    let (chunks, rest) = text.as_chunks();
+    let found = chunks.iter().enumerate().find_map(|(number, chunk)| {
+        Some(number * 8 + first(zeros(u64::from_le_bytes(*chunk) ^ eight(b'\n')))?)
+    });
+    let in_rest = || rest.iter().position(|byte| *byte == b'\n');
+    found.or_else(|| in_rest().map(|at| text.len() - rest.len() + at))
 }
 
 fn value_end(text: &[u8], at: usize) -> Option<usize> {
+    match text.get(at)? {
+        b'"' => string_end(text, at),
+        b'{' | b'[' => nested_end(text, at),
+        _ => {
+            let ends = |byte: &u8| matches!(byte, b',' | b'}' | b']') || byte.is_ascii_whitespace();
+            let length = text[at..].iter().position(ends)?;
+            (length > 0).then_some(at + length)
+        }
+    }
+}
+
+/// The end of the object or list that begins at `at`.
+fn nested_end(text: &[u8], at: usize) -> Option<usize> {
     let mut here = at;
     let mut depth = 0usize;
     loop {
         match text.get(here)? {
             b'"' => {
                 here = string_end(text, here)?;
-                if depth == 0 {
-                    return Some(here);
-                }
                 continue;
             }
             b'{' | b'[' => depth += 1,
-            b'}' | b']' if depth == 0 => return (here > at).then_some(here),
             b'}' | b']' => {
                 depth -= 1;
                 if depth == 0 {
                     return Some(here + 1);
                 }
-            }
-            byte if depth == 0 && (*byte == b',' || byte.is_ascii_whitespace()) => {
-                return (here > at).then_some(here);
             }
             _ => {}
         }
@@ -210,6 +261,11 @@ mod tests {
                 (serde_json::from_str::<String>(&text[name]).unwrap(), serde_json::from_str::<Value>(&text[value]).unwrap())
             });
             prop_assert_eq!(read.collect::<std::collections::BTreeMap<_, _>>(), fields);
+        }
+
+        #[test]
+        fn the_first_end_of_a_line_is_found(text in prop::collection::vec(prop::sample::select(b"\n\x0b\xffab".to_vec()), 0..40)) {
+            prop_assert_eq!(line_end(&text), text.iter().position(|byte| *byte == b'\n'));
         }
 
         #[test]

@@ -207,7 +207,9 @@ impl<K: Cached> Store<K> {
     /// # Errors
     /// [`Unreadable`] when it does not fit its type.
     pub fn wrote(&self, object: &Value, origin: Option<Origin>) -> Result<(Key, Stamp), Unreadable> {
-        self.wrote_text(object.to_string().as_bytes(), origin)
+        let (key, stamp) = self.intake.identify(&Identity::of(object))?;
+        self.take_text(&key, &stamp, object.to_string().as_bytes(), origin)?;
+        Ok((key, stamp))
     }
 
     /// As [`Store::wrote`], of an object that is there as text: it is read once only.
@@ -216,26 +218,38 @@ impl<K: Cached> Store<K> {
     /// [`Unreadable`] when it does not fit its type.
     pub fn wrote_text(&self, text: &[u8], origin: Option<Origin>) -> Result<(Key, Stamp), Unreadable> {
         let (key, stamp) = self.intake.identify(&Identity::in_text(text))?;
+        self.take_text(&key, &stamp, text, origin)?;
+        Ok((key, stamp))
+    }
+
+    /// The same, under this key and with this stamp.
+    pub(super) fn take_text(
+        &self,
+        key: &Key,
+        stamp: &Stamp,
+        text: &[u8],
+        origin: Option<Origin>,
+    ) -> Result<(), Unreadable> {
         let (part, news, others) = {
             let view = self.view.read();
-            let Some(part) = view.part_of(&key) else { return Ok((key, stamp)) };
-            (part, view.parts[part].overlay.is_news(&key, &stamp), view.len())
+            let Some(part) = view.part_of(key) else { return Ok(()) };
+            (part, view.parts[part].overlay.is_news(key, stamp), view.len())
         };
         if !news {
-            return Ok((key, stamp));
+            return Ok(());
         }
         if !self.scope.selects_text(text) {
-            self.change(origin, |view| view.parts[part].overlay.wrote_out(key.clone(), &stamp));
-            return Ok((key, stamp));
+            self.change(origin, |view| view.parts[part].overlay.wrote_out(key.clone(), stamp));
+            return Ok(());
         }
-        match self.intake.read(&key, Raw::Text(text), others) {
+        match self.intake.read(key, Raw::Text(text), others) {
             Ok(held) => {
                 self.change(origin, |view| view.parts[part].overlay.wrote(key.clone(), stamp.clone(), held));
-                Ok((key, stamp))
+                Ok(())
             }
             Err(error) => {
                 self.pass_over(&key.to_string(), &error);
-                self.change(origin, |view| view.parts[part].overlay.wrote_out(key, &stamp));
+                self.change(origin, |view| view.parts[part].overlay.wrote_out(key.clone(), stamp));
                 Err(error)
             }
         }

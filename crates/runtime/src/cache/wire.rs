@@ -1,6 +1,7 @@
 //! Lists and watches as they are on the wire: requests out, events in, one line at a time.
 
 use super::intake::Identity;
+use super::spans::line_end;
 use crate::kind::Kind;
 use futures::{AsyncBufRead, AsyncBufReadExt};
 use serde::Deserialize;
@@ -152,7 +153,7 @@ impl<B: AsyncBufRead + Unpin> Lines<B> {
             if piece.is_empty() {
                 return Ok(NextLine::End);
             }
-            let end = piece.iter().position(|byte| *byte == b'\n');
+            let end = line_end(piece);
             let length = end.unwrap_or(piece.len());
             too_long |= self.line.len() + length > LONGEST_LINE;
             if too_long {

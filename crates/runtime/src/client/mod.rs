@@ -149,7 +149,8 @@ where
         loop {
             let (mut line, fresh) = match self.take_idle().await {
                 Some(line) => (line, false),
-                None => (self.connect().await?, true),
+                // Boxed, for it is large and rare: every request would carry room for it.
+                None => (Box::pin(self.connect()).await?, true),
             };
             match line.ask(request).await {
                 Ok(response) => {

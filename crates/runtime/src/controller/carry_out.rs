@@ -10,6 +10,7 @@ use crate::key::Key;
 use crate::kind::{Cached, Kind};
 use crate::plan::{Action, Effect, Plan, Step};
 use crate::reason::Reason;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 impl<K: Cached> Running<K> {
@@ -69,9 +70,14 @@ impl<K: Cached> Running<K> {
         }
         let turn = &parent.key;
         let done = match (effect, &live) {
+            (Effect::Apply { object, initially, .. }, live) if initially.is_empty() => {
+                // The marks follow from whose it is.
+                let made = ((object, &parent.uid), || Cow::Owned(parent.mark(&key, object)));
+                self.hand.apply_made(kind, &key, Door::Main, made, live.as_ref(), turn).await
+            }
             (Effect::Apply { object, initially, .. }, live) => {
                 let mut intent = parent.mark(&key, object);
-                if let Some(live) = live.as_ref().filter(|_| !initially.is_empty()) {
+                if let Some(live) = live {
                     intent = keep_initial(&intent, initially, &live.to_json(), self.hand.manager());
                 }
                 self.hand.apply(kind, &key, Door::Main, &intent, live.as_ref(), turn).await

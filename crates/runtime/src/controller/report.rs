@@ -9,6 +9,7 @@ use crate::kind::{Cached, Kind};
 use crate::plan::Plan;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -65,9 +66,13 @@ impl<K: Cached> Running<K> {
         status: Option<Value>,
     ) -> Result<Done, ActError> {
         let Some(status) = status else { return Ok(Done::Unchanged) };
-        let mut intent = parent.intent(None, &Default::default());
-        intent["status"] = status;
-        self.hand.apply(&self.kind, &parent.key, Door::Status, &intent, Some(live), &parent.key).await
+        let make = || {
+            let mut intent = parent.intent(None, &Default::default());
+            intent["status"] = status.clone();
+            Cow::Owned(intent)
+        };
+        let (kind, key) = (&self.kind, &parent.key);
+        self.hand.apply_made(kind, key, Door::Status, (&status, make), Some(live), key).await
     }
 
     /// Whether the status has room for conditions: as its type tells, or, where the type is one for any kind, the server.

@@ -90,7 +90,7 @@ impl Effect {
     pub fn name(&self) -> &str {
         match self {
             Self::Apply { object, .. } | Self::CreateOnce { object, .. } | Self::Claim { object, .. } => {
-                object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default()
+                written(object, "name").unwrap_or_default()
             }
             Self::Delete { name, .. } => name,
             Self::Act(action) => action.name(),
@@ -101,7 +101,7 @@ impl Effect {
     pub fn namespace(&self) -> Option<&str> {
         match self {
             Self::Apply { object, .. } | Self::CreateOnce { object, .. } | Self::Claim { object, .. } => {
-                object.pointer("/metadata/namespace").and_then(Value::as_str)
+                written(object, "namespace")
             }
             Self::Delete { namespace, .. } => namespace.as_deref(),
             Self::Act(_) => None,
@@ -118,6 +118,11 @@ impl Effect {
             Self::Delete { .. } => "delete",
         }
     }
+}
+
+/// A text in an object's metadata.
+fn written<'a>(object: &'a Value, field: &str) -> Option<&'a str> {
+    object.get("metadata")?.get(field)?.as_str()
 }
 
 /// Prints objects with whatever a Secret holds blacked out.

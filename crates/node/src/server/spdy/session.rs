@@ -7,15 +7,20 @@ use bytes::Bytes;
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader, BufWriter, DuplexStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
+use windlass_clock::Clock;
 
 /// How many streams one connection may have at once: a forwarded connection takes two.
 const STREAMS: usize = 512;
 
 /// How much of a stream waits to be read before the connection does.
 const BUFFER: usize = 64 * 1024;
+
+/// How long a client may say nothing: those of Kubernetes ping every few seconds.
+const IDLE: Duration = Duration::from_secs(4 * 60 * 60);
 
 /// How many frames wait to be sent.
 const QUEUE: usize = 16;
@@ -113,8 +118,9 @@ struct Live {
 
 impl Reading {
     async fn run<R: AsyncRead + Unpin>(mut self, mut reader: BufReader<R>) -> io::Result<()> {
-        let mut inflater = Inflater::new();
-        while let Some(frame) = frame::read(&mut reader, &mut inflater).await? {
+        let (clock, mut inflater) = (Clock::real(), Inflater::new());
+        while let Ok(read) = clock.timeout(IDLE, frame::read(&mut reader, &mut inflater)).await {
+            let Some(frame) = read? else { break };
             match frame {
                 Received::Open { id, ended, headers } => self.open(id, ended, headers).await,
                 Received::Data { id, ended, data } => self.data(id, ended, &data).await,
