@@ -1,6 +1,6 @@
 //! A cluster that runs: the controllers, the scheduler and simulated nodes at work on an embedded API.
 
-use crate::node::{Options, Simulated, is_ready};
+use crate::node::{Options, Rack, Simulated, is_ready};
 use crate::{Settings, controllers, scheduler};
 use k8s_openapi::api::core::v1::{Node, ServiceAccount};
 use kube::{Api as KubeApi, Client};
@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, JoinSet};
 use windlass::Manager;
+use windlass::cache::{Cache, Namespaces};
 use windlass_apiserver::{Api, Identity};
 use windlass_clock::Clock;
 
@@ -40,26 +41,34 @@ impl Cluster {
     /// Outside of a tokio runtime.
     pub fn start(api: &Api, settings: Settings) -> Self {
         let stop = Arc::new(Notify::new());
-        let task = (!settings.without_controllers).then(|| {
-            let manager = Manager::new(client(api, CONTROLLERS), api.clock().clone());
-            let manager = controllers(manager, &settings);
+        let clock = api.clock();
+        // One for all of them: a pod is watched, read and held once.
+        let cache = Cache::new("local".into(), Namespaces::All);
+        let mut others = JoinSet::new();
+        // Without nodes, too: others may join.
+        others.spawn(scheduler::on(&cache, client(api, SCHEDULER), clock.clone()));
+        let rack = Rack::on(&cache);
+        for number in 1..=settings.simulated_nodes {
+            let name = format!("node-{number}");
+            let client = client(api, &format!("system:node:{name}"));
+            others.spawn(keep_node(rack.clone(), client, clock.clone(), Options::named(name)));
+        }
+        let user = client(api, CONTROLLERS);
+        let task = if settings.without_controllers {
+            cache.transform(crate::pods::lighten);
+            cache.start(&user, clock, &mut others);
+            None
+        } else {
+            let manager = controllers(Manager::new(user, clock.clone()).sharing(cache), &settings);
             let stopped = stop.clone();
-            tokio::spawn(async move {
+            Some(tokio::spawn(async move {
                 let ended = manager.run_until(async move { stopped.notified().await }).await;
                 if let Err(error) = &ended {
                     tracing::error!("the controllers of the cluster ended: {error}");
                 }
                 ended
-            })
-        });
-        let mut others = JoinSet::new();
-        // Without nodes, too: others may join.
-        others.spawn(scheduler::run(client(api, SCHEDULER), api.clock().clone()));
-        for number in 1..=settings.simulated_nodes {
-            let name = format!("node-{number}");
-            let client = client(api, &format!("system:node:{name}"));
-            others.spawn(keep_node(client, api.clock().clone(), Options::named(name)));
-        }
+            }))
+        };
         Self { nodes: settings.simulated_nodes, stop, others: Mutex::new(others), task: Mutex::new(task) }
     }
 
@@ -133,9 +142,9 @@ pub enum SettleError {
 }
 
 /// Joins a node, and keeps it.
-async fn keep_node(client: Client, clock: Clock, options: Options) {
+async fn keep_node(rack: Rack, client: Client, clock: Clock, options: Options) {
     loop {
-        match Simulated::join(client.clone(), clock.clone(), options.clone()).await {
+        match Simulated::join_in(&rack, client.clone(), clock.clone(), options.clone()).await {
             Ok(_node) => std::future::pending().await,
             Err(error) => tracing::warn!("{error}"),
         }
@@ -148,4 +157,56 @@ fn client(api: &Api, user: &str) -> Client {
     let groups = vec!["system:masters".to_owned(), "system:authenticated".to_owned()];
     let identity = Identity { user: user.to_owned(), groups, ..Identity::default() };
     Client::new(api.service(identity), "default")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pods::{is_ready as is_ready_pod, node_of};
+    use k8s_openapi::api::apps::v1::Deployment;
+    use k8s_openapi::api::core::v1::Pod;
+    use kube::api::PostParams;
+    use serde_json::json;
+    use std::collections::HashSet;
+    use windlass_apiserver::Config;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn nodes_that_share_a_cache_have_each_their_own_pods_and_addresses() -> anyhow::Result<()> {
+        const PODS: usize = 40;
+        let api = Api::new(Config::default());
+        let cluster =
+            Cluster::start(&api, Settings { simulated_nodes: 4, root_ca: None, without_controllers: false });
+        cluster.settled(&api).await?;
+        let client = client(&api, CONTROLLERS);
+        let labels = json!({ "app": "web" });
+        let wanted: Deployment = serde_json::from_value(json!({
+            "metadata": { "name": "web" },
+            "spec": { "replicas": PODS, "selector": { "matchLabels": labels }, "template": {
+                "metadata": { "labels": labels }, "spec": { "containers": [{ "name": "main", "image": "web:1" }] },
+            } },
+        }))?;
+        let deployments: KubeApi<Deployment> = KubeApi::default_namespaced(client.clone());
+        deployments.create(&PostParams::default(), &wanted).await?;
+        let wall = Clock::real();
+        let deadline = wall.moment() + SETTLED_WITHIN;
+        let pods: KubeApi<Pod> = KubeApi::default_namespaced(client.clone());
+        let ready = loop {
+            let all = pods.list(&Default::default()).await?.items;
+            let ready: Vec<Pod> = all.into_iter().filter(is_ready_pod).collect();
+            if ready.len() == PODS {
+                break ready;
+            }
+            anyhow::ensure!(wall.moment() < deadline, "{} of {PODS} pods are ready", ready.len());
+            wall.sleep(Duration::from_millis(5)).await;
+        };
+        let nodes: HashSet<&str> = ready.iter().filter_map(node_of).collect();
+        assert_eq!(nodes.len(), 4, "they are spread");
+        let addresses: HashSet<&str> =
+            ready.iter().filter_map(|pod| pod.status.as_ref()?.pod_ip.as_deref()).collect();
+        assert_eq!(addresses.len(), PODS, "no two have the same");
+        let ranges = KubeApi::<Node>::all(client).list(&Default::default()).await?;
+        let ranges: HashSet<_> = ranges.into_iter().filter_map(|node| node.spec?.pod_cidr).collect();
+        assert_eq!(ranges.len(), 4);
+        Ok(cluster.stop().await?)
+    }
 }

@@ -72,5 +72,6 @@ pub fn controllers(manager: Manager, settings: &Settings) -> Manager {
         |manager, _| cron::add(manager),
         |manager, _| volumes::add(manager),
     ];
+    let manager = manager.caching(|cache| cache.transform(pods::lighten));
     controllers.iter().fold(manager, |manager, add| add(manager, settings))
 }

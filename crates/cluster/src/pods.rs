@@ -2,7 +2,7 @@
 
 use crate::owning::controller_of;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Pod, PodCondition, PodTemplateSpec};
+use k8s_openapi::api::core::v1::{Container, Pod, PodCondition, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use std::sync::Arc;
 use windlass::cache::{Cache, Index};
@@ -51,6 +51,53 @@ pub(crate) fn available_at(pod: &Pod, min_ready_seconds: i32) -> Option<Timestam
         (_, None) => None,
         (seconds, Some(since)) => since.0.checked_add(jiff::SignedDuration::from_secs(seconds.into())).ok(),
     }
+}
+
+/// The node that it was given to.
+pub(crate) fn node_of(pod: &Pod) -> Option<&str> {
+    pod.spec.as_ref()?.node_name.as_deref().filter(|name| !name.is_empty())
+}
+
+/// Pods by the node that they were given to.
+pub(crate) const BY_NODE: Index<Pod> =
+    Index::new("node", |pod| node_of(pod).map(str::to_owned).into_iter().collect());
+
+/// Lets go of what neither controllers nor the scheduler nor nodes look at: with thousands of pods, it is most of what they
+/// weigh. Who writes a whole pod reads it anew.
+pub(crate) fn lighten(pod: &mut Pod) {
+    pod.metadata.managed_fields = None;
+    if let Some(status) = &mut pod.status {
+        status.conditions.iter_mut().for_each(Vec::shrink_to_fit);
+        status.container_statuses.iter_mut().for_each(Vec::shrink_to_fit);
+        status.init_container_statuses.iter_mut().for_each(Vec::shrink_to_fit);
+        status.pod_ips.iter_mut().for_each(Vec::shrink_to_fit);
+        status.host_ips.iter_mut().for_each(Vec::shrink_to_fit);
+    }
+    let Some(spec) = &mut pod.spec else { return };
+    spec.security_context = None;
+    spec.ephemeral_containers = None;
+    spec.image_pull_secrets = None;
+    spec.dns_config = None;
+    spec.host_aliases = None;
+    spec.tolerations.iter_mut().for_each(Vec::shrink_to_fit);
+    if let Some(volumes) = &mut spec.volumes {
+        volumes.retain(|volume| volume.persistent_volume_claim.is_some() || volume.ephemeral.is_some());
+        volumes.shrink_to_fit();
+    }
+    spec.volumes.take_if(|volumes| volumes.is_empty());
+    let light = |container: &mut Container| {
+        *container = Container {
+            name: std::mem::take(&mut container.name),
+            image: container.image.take(),
+            ports: container.ports.take(),
+            resources: container.resources.take(),
+            restart_policy: container.restart_policy.take(),
+            ..Container::default()
+        };
+    };
+    spec.containers.iter_mut().for_each(light);
+    spec.containers.shrink_to_fit();
+    spec.init_containers.iter_mut().flatten().for_each(light);
 }
 
 /// Pods that nobody controls, by namespace: those that somebody could take up.

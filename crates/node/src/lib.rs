@@ -8,9 +8,8 @@
 //! - one **shim** per pod, process 1 of the pod's own namespaces: it starts, reaps and signals containers and writes their logs.
 //!   It outlives the node, and ending it ends everything in the pod.
 
-mod fds;
-pub mod images;
 pub mod doctor;
+pub mod images;
 pub mod logs;
 pub mod net;
 mod node;
@@ -29,20 +28,15 @@ pub use pods::programs::Programs;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Runs the hidden subcommand that these arguments (without the program's name) ask for, if they ask for one. A
-/// program that hosts a node calls this first of all, before it has a second thread: namespaces cannot be entered by one thread of several.
+/// Runs the hidden subcommand that these arguments (without the program's name) ask for, if they ask for one. A program that
+/// hosts a node calls this first of all, before it has a second thread: namespaces cannot be entered by one thread of several.
 pub fn hidden(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter();
-    match arguments.next()?.to_str()? {
-        "pod-network" => Some(net::main(&arguments.collect::<Vec<_>>())),
-/// Runs the hidden subcommand that these arguments (without the program's name) ask for, if they ask for one. A program that hosts a
-/// node calls this first of all, before it has a second thread:
-/// namespaces cannot be entered by one thread of several.
-pub fn hidden(arguments: &[OsString]) -> Option<ExitCode> {
-    let (subcommand, arguments) = arguments.split_first()?;
+    let subcommand = arguments.next()?;
+    let rest = || arguments.collect::<Vec<_>>();
     match subcommand.to_str()? {
-        "pod-doctor" => Some(doctor::try_out(arguments)),
-        "pod-network" => Some(net::main(arguments)),
+        "pod-doctor" => Some(doctor::try_out(&rest())),
+        "pod-network" => Some(net::main(&rest())),
         "pod-shim" => Some(shim::launch()),
         "pod-shim-inside" => Some(shim::serve()),
         "pod-container" => Some(shim::enter()),

@@ -4,7 +4,7 @@ use crate::key::Key;
 use crate::kind::{Kind, Object};
 use crate::reason::Reason;
 use kube::Client;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -136,7 +136,7 @@ impl Desk {
                 Judged::Enough => continue,
             };
             let sent = match request {
-                Ok(request) => client.request::<Value>(request).await,
+                Ok(request) => client.request_text(request).await,
                 Err(error) => Err(kube::Error::HttpError(error)),
             };
             if let Err(error) = sent {

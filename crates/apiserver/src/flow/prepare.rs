@@ -288,6 +288,8 @@ fn same_to_go(one: Option<&Value>, two: Option<&Value>) -> bool {
 
 fn put(object: &mut Map<String, Value>, field: &str, value: Option<&Value>) {
     match value {
+        // Mostly it is as it should be, and to look costs less than to copy.
+        Some(value) if object.get(field) == Some(value) => None,
         Some(value) => object.insert(field.to_owned(), value.clone()),
         None => object.remove(field),
     };

@@ -54,7 +54,20 @@ pub struct Form(Arc<str>);
 
 /// Encodings of one thing, each made when first asked for.
 #[derive(Debug, Default)]
-struct Slots(Mutex<Vec<(Form, Bytes)>>);
+struct Slots(Mutex<Kept>);
+
+#[derive(Debug)]
+enum Kept {
+    These(Vec<(Form, Bytes)>),
+    /// None any more: hardly anybody asks for what is long past.
+    None,
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self::These(Vec::new())
+    }
+}
 
 /// How many encodings are kept of one thing. Few forms are asked for at one time; one more than this pushes the oldest
 /// out, so that a client which invents forms takes no memory.
@@ -79,22 +92,33 @@ impl Form {
 impl Slots {
     /// Made outside the lock: two may make the same bytes at once, and the first one's are kept.
     fn get(&self, form: &Form, make: impl FnOnce() -> Bytes) -> Bytes {
-        let find = |slots: &Vec<(Form, Bytes)>| {
-            slots.iter().find(|(known, _)| known == form).map(|(_, bytes)| bytes.clone())
+        let find = |kept: &Kept| match kept {
+            Kept::These(slots) => {
+                slots.iter().find(|(known, _)| known == form).map(|(_, bytes)| bytes.clone())
+            }
+            Kept::None => None,
         };
         if let Some(bytes) = find(&self.0.lock()) {
             return bytes;
         }
         let made = make();
-        let mut slots = self.0.lock();
-        if let Some(bytes) = find(&slots) {
+        let mut kept = self.0.lock();
+        if let Some(bytes) = find(&kept) {
             return bytes;
         }
-        if slots.len() >= SLOTS {
-            slots.remove(0);
+        if let Kept::These(slots) = &mut *kept {
+            if slots.len() >= SLOTS {
+                slots.remove(0);
+            }
+            slots.push((form.clone(), made.clone()));
         }
-        slots.push((form.clone(), made.clone()));
         made
+    }
+
+    /// Lets go of all of them, and keeps none from now on.
+    fn retire(&self) {
+        let kept = std::mem::replace(&mut *self.0.lock(), Kept::None);
+        drop(kept);
     }
 }
 
@@ -222,8 +246,17 @@ impl Event {
         self.entry.revision
     }
 
-    /// The event in `form`, made by `make` when first asked for and shared after that.
+    /// The event in `form`, made by `make` when first asked for and shared after that, while it is fresh.
     pub fn encoding(&self, form: &Form, make: impl FnOnce(&Self) -> Bytes) -> Bytes {
         self.slots.get(form, || make(self))
+    }
+
+    /// Most who watch have passed it: its encodings, and those of what it replaced, would only take memory until history
+    /// forgets it. Who still asks has one made.
+    pub(super) fn retire(&self) {
+        self.slots.retire();
+        if let Some(before) = &self.before {
+            before.slots.retire();
+        }
     }
 }

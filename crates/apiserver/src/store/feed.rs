@@ -13,6 +13,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::Notify;
 
+/// So many events back, hardly any watcher is still to come by.
+const FRESH: usize = 256;
+
 /// The watcher was too slow: history has forgotten what it should see next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the watcher fell behind the history that is kept")]
@@ -45,8 +48,12 @@ pub struct Watcher {
 // === impl Feed ===
 
 impl Feed {
-    pub(super) fn append(&self, event: Arc<Event>) {
-        self.log.write().events.push_back(event);
+    /// Returns the event that is no longer fresh now.
+    pub(super) fn append(&self, event: Arc<Event>) -> Option<Arc<Event>> {
+        let mut log = self.log.write();
+        log.events.push_back(event);
+        let passed = log.events.len().checked_sub(FRESH + 1)?;
+        Some(log.events[passed].clone())
     }
 
     /// Wakes who waits. Apart from [`Feed::append`], so that it can happen outside the store's lock.

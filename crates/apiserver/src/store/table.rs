@@ -94,7 +94,9 @@ impl Table {
         let namespaced = self.namespace_feed(&event.entry.key().namespace);
         self.cost += event.cost;
         namespaced.append(event.clone());
-        self.feed.append(event);
+        if let Some(passed) = self.feed.append(event) {
+            passed.retire();
+        }
         while self.feed.len() > options.history_events.max(1)
             || (self.cost > options.history_bytes && self.feed.len() > 1)
         {

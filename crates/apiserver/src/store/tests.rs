@@ -274,6 +274,25 @@ async fn an_encoding_is_made_once_and_forms_are_bounded() {
 }
 
 #[tokio::test]
+async fn encodings_of_what_is_long_past_are_not_kept_and_made_again_for_who_asks() {
+    let store = store(Options::default());
+    let mut watcher = store.watch("configmaps", None, store.revision()).unwrap();
+    let (form, name) = (Form::new("f"), key("a", "k"));
+    put(&store, &name, Some(0)).await.unwrap();
+    let first = watcher.next().await.unwrap();
+    put(&store, &name, Some(1)).await.unwrap();
+    let second = watcher.next().await.unwrap();
+    second.encoding(&form, |_| "line".into());
+    first.entry.encoding(&form, |_| "object".into());
+    for data in 2..300 {
+        put(&store, &name, Some(data)).await.unwrap();
+    }
+    assert_eq!(second.encoding(&form, |_| "line again".into()), "line again");
+    assert_eq!(second.encoding(&form, |_| "and again".into()), "and again");
+    assert_eq!(first.entry.encoding(&form, |_| "object again".into()), "object again");
+}
+
+#[tokio::test]
 async fn who_waits_for_a_version_goes_on_when_it_is_there() {
     let store = store(Options::default());
     let waiting = tokio::spawn({

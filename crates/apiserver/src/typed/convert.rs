@@ -63,14 +63,14 @@ struct Walk<'a> {
     /// With indices and keys, for unknown fields.
     path: String,
     /// Without them, for wrong types.
-    fields: Vec<String>,
+    fields: Vec<&'a str>,
     /// The innermost struct.
     within: Option<String>,
     /// The first wrong type: as in Go, the walk goes on and the first is told.
     failure: Option<Failure>,
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
     fn fail(&mut self, text: String) -> Value {
         self.failure.get_or_insert(Failure(text));
         Value::Null
@@ -235,9 +235,13 @@ impl Walk<'_> {
         let length = self.path.len();
         let mut converted = Map::new();
         for (name, field) in &known.fields {
+            let given = if object.is_empty() { None } else { object.remove(name) };
+            // Of most fields nothing is said, and nothing is written.
+            if given.as_ref().is_none_or(Value::is_null) && omitted_if_missing(field) {
+                continue;
+            }
             self.step(name);
-            self.fields.push(name.clone());
-            let given = object.remove(name);
+            self.fields.push(name);
             let value = self.convert(&field.kind, given);
             if !omitted(field, &value) {
                 converted.insert(name.clone(), value);
@@ -300,6 +304,28 @@ fn omitted(field: &Field, value: &Value) -> bool {
             Value::Array(items) => items.is_empty(),
             Value::Object(entries) => entries.is_empty(),
         },
+    }
+}
+
+/// Whether Go writes nothing for a field that was not given.
+fn omitted_if_missing(field: &Field) -> bool {
+    match (field.omit, &field.kind) {
+        (Omit::Never, _) => false,
+        (
+            Omit::Zero,
+            Type::Text(_)
+            | Type::Bool(_)
+            | Type::Int { .. }
+            | Type::Float(_)
+            | Type::Quantity
+            | Type::IntOrString
+            | Type::Struct(_),
+        ) => false,
+        (
+            Omit::Empty,
+            Type::Struct(_) | Type::Time | Type::MicroTime | Type::Quantity | Type::IntOrString,
+        ) => false,
+        _ => true,
     }
 }
 

@@ -113,7 +113,7 @@ pub(super) fn make(
     warnings: &mut Vec<String>,
 ) -> Result<Value, Status> {
     let resource = &operation.resource;
-    let (mut shown, mut fits, mut duplicates) = (None, Ok(()), &Vec::new());
+    let (mut left, mut fits, mut duplicates) = (None, Ok(()), &Vec::new());
     let patched = match (patch, live) {
         (Patch::Apply { intent, duplicates }, _) => {
             let mut object = applied(operation, intent, live)?;
@@ -139,12 +139,17 @@ pub(super) fn make(
             let (patch, given) = read.as_ref().map_err(Status::bad_request)?;
             duplicates = given;
             let (patched, fit) = strategic::merge(resource, patch, live)?;
-            (shown, fits) = (Some(patched.shown), fit);
+            (left, fits) = (Some(patched.left), fit);
             patched.object
         }
     };
+    // What errors show: what is left of the patch, or else what it made.
+    let to_show = left.unwrap_or_else(|| patched.clone());
     let unfit = |why: &str| {
-        let shown = shown.clone().unwrap_or_else(|| quoted(&patched));
+        let shown = match patch {
+            Patch::Strategic(_) => windlass_schema::strategic::print(&to_show),
+            _ => quoted(&to_show),
+        };
         let error = FieldError::invalid(&Path::new("patch"), shown, why);
         Status::invalid(Named { group: "", kind: "" }, "", causes(&[error]))
     };
@@ -153,7 +158,7 @@ pub(super) fn make(
     if resource.custom && kind.is_empty() {
         return Err(unfit(&format!("Object 'Kind' is missing in '{}'", quoted(&patched))));
     }
-    let decoded = decode::object(resource, patched.clone());
+    let decoded = decode::object(resource, patched);
     let mut decoded = decoded.map_err(|why| match patch {
         Patch::Strategic(_) => unfit(&strategic::told(why)),
         _ => unfit(&why),

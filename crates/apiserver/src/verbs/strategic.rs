@@ -12,7 +12,7 @@ use windlass_schema::strategic::{self, StrategicError};
 pub(super) struct Patched {
     pub(super) object: Value,
     /// What is left of the patch: errors about the object show it.
-    pub(super) shown: String,
+    pub(super) left: Value,
 }
 
 /// Reads a patch, with the paths of duplicate fields. That it is unreadable is told only when its object was found.
@@ -50,7 +50,7 @@ pub(super) fn merge(
         fields.insert("kind".to_owned(), Value::String(resource.kind.clone()));
         fields.insert("apiVersion".to_owned(), Value::String(resource.api_version()));
     }
-    Ok((Patched { object, shown: strategic::print(&Value::Object(left)) }, fits))
+    Ok((Patched { object, left: Value::Object(left) }, fits))
 }
 
 /// Bytes are the only values that are read as JSON once more, and their errors tell so.

@@ -11,19 +11,20 @@ pub(super) const RANGES: u32 = 512;
 const SIZE: u32 = 1 << 14;
 
 /// One node's range.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Range(u32);
 
 impl Range {
     /// The first range that is nobody's. Without any left, they are shared.
-    pub(super) fn free<'a>(taken: impl Iterator<Item = &'a str>) -> Self {
-        let taken: HashSet<u32> = taken.filter_map(Self::parse).map(|range| range.0).collect();
-        Self((0..RANGES).find(|number| !taken.contains(number)).unwrap_or(0))
+    pub(super) fn free(taken: &HashSet<Self>) -> Self {
+        (0..RANGES).map(Self).find(|range| !taken.contains(range)).unwrap_or(Self(0))
     }
 
     /// From what a node says of itself, if it is one of ours.
     pub(super) fn parse(cidr: &str) -> Option<Self> {
-        (0..RANGES).map(Self).find(|range| range.cidr() == cidr)
+        let address = cidr.strip_suffix("/18")?.parse::<std::net::Ipv4Addr>().ok()?;
+        let offset = u32::from(address).checked_sub(Self(0).at(0))?;
+        (offset.is_multiple_of(SIZE) && offset / SIZE < RANGES).then_some(Self(offset / SIZE))
     }
 
     pub(super) fn cidr(self) -> String {
@@ -97,10 +98,12 @@ mod tests {
 
     #[test]
     fn each_node_has_a_range_and_each_pod_an_address_in_it() {
-        let first = Range::free([].into_iter());
+        let first = Range::free(&HashSet::new());
         assert_eq!((first.cidr().as_str(), first.host().as_str()), ("10.128.0.0/18", "10.127.0.1"));
-        let second = Range::free(["10.128.0.0/18", "192.0.2.0/24"].into_iter());
+        let taken = ["10.128.0.0/18", "192.0.2.0/18", "10.128.64.0/24", "10.128.64.7/18"];
+        let second = Range::free(&taken.into_iter().filter_map(Range::parse).collect());
         assert_eq!(second.cidr(), "10.128.64.0/18");
+        assert_eq!((0..RANGES).map(Range).find(|range| Range::parse(&range.cidr()) != Some(*range)), None);
         let mut addresses = Addresses::new(second);
         addresses.keep("old", "10.128.64.1");
         addresses.keep("elsewhere", "10.128.0.7");

@@ -25,15 +25,17 @@ mod conditions;
 mod containers;
 mod decide;
 mod options;
+mod rack;
 mod register;
 mod script;
 mod stages;
 mod work;
 
 pub use options::Options;
+pub use rack::Rack;
 pub use stages::{Stage, StageError};
 
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::Node;
 use kube::Client;
 use kube::api::{Api, DeleteParams};
 use register::Heartbeat;
@@ -41,7 +43,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
 use windlass::Recorder;
-use windlass::cache::{Cache, Namespaces, Opened, Scope};
+use windlass::cache::{Cache, Namespaces, Scope};
 use windlass_clock::Clock;
 use work::Kubelet;
 
@@ -91,26 +93,43 @@ impl Simulated {
     /// # Panics
     /// Outside of a tokio runtime.
     pub async fn join(client: Client, clock: Clock, options: Options) -> Result<Self, JoinError> {
-        let failed = |source| JoinError { name: options.name.clone(), source };
-        let registered = register::register(&client, &clock, &options).await.map_err(failed)?;
-        let mut heartbeat = Heartbeat::new(&options.name, &registered.uid);
-        heartbeat.beat(&client, &clock).await.map_err(failed)?;
-        let mut tasks = JoinSet::new();
-        let cache = Cache::new("".into(), Namespaces::All);
-        cache.transform(|pod: &mut Pod| work::lighten(pod));
         let scope = |field: &str| Scope::default().with_fields(&format!("{field}={}", options.name));
         let own = scope("metadata.name").expect("a node's name can be selected by");
         let given = scope("spec.nodeName").expect("a node's name can be selected by");
-        let (node, pods) = (cache.open::<Node>(own), cache.open::<Pod>(given));
+        let cache = Cache::new("".into(), Namespaces::All);
+        cache.transform(crate::pods::lighten);
+        let rack = Rack::of(&cache, own, given);
+        let mut node = Self::join_in(&rack, client.clone(), clock.clone(), options).await?;
+        cache.start(&client, &clock, &mut node.tasks);
+        Ok(node)
+    }
+
+    /// As [`Simulated::join`], in a rack with others: what they share is watched by whoever starts the rack's cache.
+    ///
+    /// # Errors
+    /// [`JoinError`] when the API does not take it.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub async fn join_in(
+        rack: &Rack,
+        client: Client,
+        clock: Clock,
+        options: Options,
+    ) -> Result<Self, JoinError> {
+        let failed = |source| JoinError { name: options.name.clone(), source };
+        let registered = register::register(&client, &clock, &options, rack).await.map_err(failed)?;
+        let mut heartbeat = Heartbeat::new(&options.name, &registered.uid);
+        heartbeat.beat(&client, &clock).await.map_err(failed)?;
+        let mut tasks = JoinSet::new();
         let (recorder, sending) = Recorder::standalone(client.clone(), clock.clone(), "kubelet");
         tasks.spawn(sending);
-        let (name, stages) = (options.name.clone(), options.stages);
-        let kubelet = Kubelet::new(client.clone(), clock.clone(), pods, registered.range, stages, recorder);
-        // After the kubelet listens: it hears of every pod.
-        cache.start(&client, &clock, &mut tasks);
+        let (pods, range) = (rack.pods().clone(), registered.range);
+        let kubelet = Kubelet::new(client.clone(), clock.clone(), pods, range, &options, recorder);
+        rack.enter(&options.name, &kubelet);
         Kubelet::start(&kubelet, &mut tasks);
-        tasks.spawn(keep_alive(client.clone(), clock, node, heartbeat, cache));
-        Ok(Self { name, client, kubelet, tasks })
+        tasks.spawn(keep_alive(client.clone(), clock, rack.clone(), options.name.clone(), heartbeat));
+        Ok(Self { name: options.name, client, kubelet, tasks })
     }
 
     /// Its name.
@@ -136,22 +155,14 @@ impl Simulated {
 
 /// Renews the Lease and, seldom or when somebody says otherwise, reports how the node fares. Once its Node was deleted it says
 /// no more, as a kubelet.
-async fn keep_alive(
-    client: Client,
-    clock: Clock,
-    node: Opened<Node>,
-    mut heartbeat: Heartbeat,
-    cache: Cache,
-) {
-    // The watches end with the cache.
-    let _cache = cache;
+async fn keep_alive(client: Client, clock: Clock, rack: Rack, name: String, mut heartbeat: Heartbeat) {
     let mut reported = clock.moment();
     loop {
         clock.sleep_between(BEAT, SLOWEST_BEAT).await;
         if let Err(error) = heartbeat.beat(&client, &clock).await {
             tracing::debug!("the lease of a simulated node was not renewed: {error}");
         }
-        let Some(known) = node.list().pop() else { continue };
+        let Some(known) = rack.node(&name) else { continue };
         let now = clock.moment();
         if now - reported < REPORT_EVERY && register::is_as_said(&known) {
             continue;

@@ -2,6 +2,7 @@
 
 use super::addresses::Range;
 use super::options::Options;
+use super::rack::Rack;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::{
@@ -35,6 +36,7 @@ pub(super) async fn register(
     client: &Client,
     clock: &Clock,
     options: &Options,
+    rack: &Rack,
 ) -> Result<Registered, kube::Error> {
     let nodes = Api::<Node>::all(client.clone());
     let version = client.apiserver_version().await.map(|info| info.git_version).unwrap_or_default();
@@ -46,7 +48,7 @@ pub(super) async fn register(
     let taken: Vec<String> = all.iter().filter_map(cidr).collect();
     let range = own
         .and_then(|node| Range::parse(&cidr(node)?))
-        .unwrap_or_else(|| Range::free(taken.iter().map(String::as_str)));
+        .unwrap_or_else(|| rack.free_range(taken.iter().map(String::as_str)));
     let wanted = node(options, range, &version, clock.now());
     if own.is_none() {
         match nodes.create(&PostParams::default(), &wanted).await {

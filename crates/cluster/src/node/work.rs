@@ -3,12 +3,15 @@
 use super::addresses::{Addresses, Range};
 use super::containers::Told;
 use super::decide::{Place, Step, decide};
+use super::options::Options;
 use super::register::patch;
 use super::script::Script;
 use super::stages::Stage;
-use k8s_openapi::api::core::v1::{Container, Pod};
+use crate::pods::node_of;
+use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
 use parking_lot::Mutex;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +26,7 @@ const WORKERS: usize = 16;
 
 /// What works on the pods of one node.
 pub(super) struct Kubelet {
+    name: String,
     client: Client,
     clock: Clock,
     pods: Opened<Pod>,
@@ -45,37 +49,30 @@ impl Kubelet {
         clock: Clock,
         pods: Opened<Pod>,
         range: Range,
-        stages: Vec<Stage>,
+        options: &Options,
         recorder: Recorder,
     ) -> Arc<Self> {
+        let (name, stages) = (options.name.clone(), options.stages.clone());
         let backoff = Backoff { first: Duration::from_millis(50), limit: Duration::from_secs(10) };
         let queue = Queue::new(clock.clone(), backoff);
         let addresses = Mutex::new(Addresses::new(range));
-        let kubelet = Self { client, clock, pods, queue, addresses, host: range.host(), stages, recorder };
-        let kubelet = Arc::new(kubelet);
-        // Weak: the store holds its listeners.
-        let weak = Arc::downgrade(&kubelet);
-        kubelet.pods.listen(Arc::new(move |changed| {
-            let Some(kubelet) = weak.upgrade() else { return };
-            let pod =
-                |object: &Arc<dyn windlass::cache::AnyObject>| object.as_any().downcast_ref::<Pod>().cloned();
-            match (&changed.old, &changed.new) {
-                (old, Some(new)) => {
-                    if old.is_none()
-                        && let Some((uid, ip)) =
-                            pod(new).and_then(|pod| Some((pod.metadata.uid?, pod.status?.pod_ip?)))
-                    {
-                        kubelet.addresses.lock().keep(&uid, &ip);
-                    }
-                    kubelet.queue.add(changed.key.clone(), Priority::NORMAL);
-                }
-                (Some(old), None) => {
-                    kubelet.addresses.lock().release(old.meta().uid.as_deref().unwrap_or_default());
-                }
-                (None, None) => {}
-            }
-        }));
-        kubelet
+        let host = range.host();
+        let kubelet = Self { name, client, clock, pods, queue, addresses, host, stages, recorder };
+        Arc::new(kubelet)
+    }
+
+    /// It has this pod, for the first time or in another form.
+    pub(super) fn given(&self, key: &Key, pod: &Pod, first: bool) {
+        let address = || Some((pod.metadata.uid.as_deref()?, pod.status.as_ref()?.pod_ip.as_deref()?));
+        if let Some((uid, address)) = address().filter(|_| first) {
+            self.addresses.lock().keep(uid, address);
+        }
+        self.queue.add(key.clone(), Priority::NORMAL);
+    }
+
+    /// It has this pod no more.
+    pub(super) fn gone(&self, pod: &Pod) {
+        self.addresses.lock().release(pod.metadata.uid.as_deref().unwrap_or_default());
     }
 
     pub(super) fn start(kubelet: &Arc<Self>, tasks: &mut JoinSet<()>) {
@@ -91,7 +88,7 @@ impl Kubelet {
     async fn work(self: Arc<Self>) {
         while let Some(taken) = self.queue.next().await {
             let key = Key::clone(&taken);
-            let Some(pod) = self.pods.get(&key) else {
+            let Some(pod) = self.pods.get(&key).filter(|pod| node_of(pod) == Some(&self.name)) else {
                 self.queue.forget(&key);
                 continue;
             };
@@ -140,9 +137,9 @@ impl Kubelet {
         let request = http::Request::patch(path)
             .header(http::header::CONTENT_TYPE, "application/strategic-merge-patch+json")
             .body(patch.to_string().into_bytes());
-        match self.client.request::<Value>(request.map_err(kube::Error::HttpError)?).await {
+        match self.client.request_text(request.map_err(kube::Error::HttpError)?).await {
             Ok(answer) => {
-                if let Err(error) = self.pods.wrote(&answer, None) {
+                if let Err(error) = self.pods.wrote_text(answer.as_bytes(), None) {
                     tracing::debug!(pod = %key, "a pod's status was answered with something else: {error}");
                 }
                 Ok(true)
@@ -165,13 +162,15 @@ impl Kubelet {
         let request = http::Request::delete(path(key))
             .header(http::header::CONTENT_TYPE, "application/json")
             .body(options.to_string().into_bytes());
-        match self.client.request::<Value>(request.map_err(kube::Error::HttpError)?).await {
+        match self.client.request_text(request.map_err(kube::Error::HttpError)?).await {
             Ok(answer) => {
-                let held = answer.pointer("/metadata/finalizers").and_then(Value::as_array);
-                if held.is_some_and(|held| !held.is_empty()) {
-                    let _ = self.pods.wrote(&answer, None);
-                } else if let Some(last) = stamp(&answer).or_else(|| self.pods.stamp(key)) {
-                    self.pods.wrote_gone(key, &last, None);
+                let Last { metadata } = serde_json::from_str(&answer).unwrap_or_default();
+                if metadata.finalizers.is_empty() {
+                    if let Some(last) = metadata.stamp().or_else(|| self.pods.stamp(key)) {
+                        self.pods.wrote_gone(key, &last, None);
+                    }
+                } else {
+                    let _ = self.pods.wrote_text(answer.as_bytes(), None);
                 }
                 Ok(())
             }
@@ -202,29 +201,24 @@ fn path(key: &Key) -> String {
     format!("/api/v1/namespaces/{}/pods/{}", key.namespace().unwrap_or_default(), key.name())
 }
 
-fn stamp(answer: &Value) -> Option<Stamp> {
-    let meta = answer.get("metadata")?;
-    let version = meta.get("resourceVersion")?.as_str()?.parse().ok()?;
-    Some(Stamp { uid: meta.get("uid")?.as_str()?.into(), version })
+/// What counts of the answer to a deletion.
+#[derive(Default, Deserialize)]
+struct Last {
+    #[serde(default)]
+    metadata: LastMeta,
 }
 
-/// Lets go of what a node never looks at: with thousands of pods, it is most of what they weigh.
-pub(super) fn lighten(pod: &mut Pod) {
-    pod.metadata.managed_fields = None;
-    let Some(spec) = &mut pod.spec else { return };
-    spec.volumes = None;
-    spec.affinity = None;
-    spec.tolerations = None;
-    spec.topology_spread_constraints = None;
-    spec.security_context = None;
-    let light = |container: &mut Container| {
-        *container = Container {
-            name: std::mem::take(&mut container.name),
-            image: container.image.take(),
-            restart_policy: container.restart_policy.take(),
-            ..Container::default()
-        };
-    };
-    spec.containers.iter_mut().for_each(light);
-    spec.init_containers.iter_mut().flatten().for_each(light);
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct LastMeta {
+    uid: String,
+    resource_version: String,
+    finalizers: Vec<String>,
+}
+
+impl LastMeta {
+    fn stamp(&self) -> Option<Stamp> {
+        let version = self.resource_version.parse().ok()?;
+        (!self.uid.is_empty()).then(|| Stamp { uid: self.uid.as_str().into(), version })
+    }
 }

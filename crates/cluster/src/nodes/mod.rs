@@ -5,6 +5,7 @@ mod collect;
 mod decide;
 mod evict;
 
+use crate::pods::BY_NODE;
 use decide::{is_ready, last_word, silent, taints};
 use evict::leaves;
 use futures::StreamExt;
@@ -17,7 +18,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use windlass::act::Deletion;
-use windlass::cache::Index;
 use windlass::{Controller, Manager, Next, Reason, Relation, Turn, TurnError};
 use windlass_clock::Moment;
 
@@ -30,9 +30,6 @@ const LOOK_AGAIN: Duration = Duration::from_secs(5);
 const AT_ONCE: usize = 16;
 /// Where Leases of nodes are.
 const LEASES: &str = "kube-node-lease";
-
-const BY_NODE: Index<Pod> =
-    Index::new("node", |pod| pod.spec.iter().filter_map(|spec| spec.node_name.clone()).collect());
 
 /// When each node was last seen to say something new, by our own clock: theirs may go wrong. Safe to lose: then each gets its
 /// grace anew.

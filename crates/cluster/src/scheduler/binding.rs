@@ -132,7 +132,7 @@ impl Scheduler {
         let key = Key::of("".into(), &pod.metadata);
         let path = format!("{}/status", path(&key));
         match self.send(http::Method::PATCH, &path, "application/strategic-merge-patch+json", &patch).await {
-            Ok(answer) => drop(self.pods.wrote(&answer, None)),
+            Ok(answer) => drop(self.pods.wrote_text(answer.as_bytes(), None)),
             Err(error) => tracing::debug!(pod = %key, "that it fits nowhere was not said: {error}"),
         }
     }
@@ -180,13 +180,13 @@ impl Scheduler {
         path: &str,
         media: &str,
         body: &Value,
-    ) -> Result<Value, Error> {
+    ) -> Result<String, Error> {
         let request = http::Request::builder()
             .method(method)
             .uri(format!("{path}?fieldManager=kube-scheduler"))
             .header(http::header::CONTENT_TYPE, media)
             .body(body.to_string().into_bytes());
-        self.client.request::<Value>(request.map_err(Error::HttpError)?).await
+        self.client.request_text(request.map_err(Error::HttpError)?).await
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) use selecting::{allow, covers};
 use binding::Written;
 use decide::{Verdict, decide};
 use facts::{NAME, PodFacts, waits};
-use k8s_openapi::api::core::v1::{Container, Namespace, Node, Pod};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::Client;
 use parking_lot::Mutex;
@@ -33,7 +33,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use volumes::Volumes;
 use waiting::Waiting;
-use windlass::cache::{AnyObject, Cache, Changed, Namespaces, Store};
+use windlass::cache::{AnyObject, Cache, Changed, Store};
 use windlass::{Key, Recorder};
 use windlass_clock::Clock;
 
@@ -62,29 +62,31 @@ struct Known {
     news: Option<News>,
 }
 
-/// Schedules until it is dropped.
-pub(crate) async fn run(client: Client, clock: Clock) {
-    let cache = Cache::new("".into(), Namespaces::All);
-    cache.transform(lighten);
-    cache.transform(|node: &mut Node| node.metadata.managed_fields = None);
-    let mut tasks = JoinSet::new();
+/// Listens to a cache, which is to be started after that; what is returned schedules until it is dropped.
+pub(crate) fn on(cache: &Cache, client: Client, clock: Clock) -> impl Future<Output = ()> + Send + use<> {
     let (recorder, sending) = Recorder::standalone(client.clone(), clock.clone(), NAME);
-    tasks.spawn(sending);
     let scheduler = Arc::new(Scheduler {
-        client: client.clone(),
-        clock: clock.clone(),
+        client,
+        clock,
         pods: cache.store(),
-        volumes: Volumes::of(&cache),
+        volumes: Volumes::of(cache),
         budgets: cache.store(),
         recorder,
         known: Mutex::default(),
         woken: Notify::new(),
         writes: Arc::new(Semaphore::new(WRITES)),
     });
-    scheduler.listen(&cache);
-    cache.start(&client, &clock, &mut tasks);
-    cache.synced().await;
-    scheduler.schedule(&mut tasks).await;
+    scheduler.listen(cache);
+    let (nodes, namespaces) = (cache.store::<Node>(), cache.store::<Namespace>());
+    async move {
+        let mut tasks = JoinSet::new();
+        tasks.spawn(sending);
+        nodes.synced().await;
+        namespaces.synced().await;
+        scheduler.pods.synced().await;
+        scheduler.volumes.synced().await;
+        scheduler.schedule(&mut tasks).await;
+    }
 }
 
 impl Scheduler {
@@ -251,29 +253,4 @@ enum Work {
 
 fn of<K: 'static>(object: Option<&Arc<dyn AnyObject>>) -> Option<&K> {
     object.and_then(|object| object.as_any().downcast_ref::<K>())
-}
-
-/// Lets go of what a scheduler never looks at.
-fn lighten(pod: &mut Pod) {
-    pod.metadata.managed_fields = None;
-    if let Some(status) = &mut pod.status {
-        status.container_statuses = None;
-        status.init_container_statuses = None;
-    }
-    let Some(spec) = &mut pod.spec else { return };
-    spec.security_context = None;
-    for volume in spec.volumes.iter_mut().flatten() {
-        volume.projected = None;
-    }
-    let light = |container: &mut Container| {
-        *container = Container {
-            name: std::mem::take(&mut container.name),
-            resources: container.resources.take(),
-            ports: container.ports.take(),
-            restart_policy: container.restart_policy.take(),
-            ..Container::default()
-        };
-    };
-    spec.containers.iter_mut().for_each(light);
-    spec.init_containers.iter_mut().flatten().for_each(light);
 }

@@ -26,6 +26,13 @@ impl Volumes {
         Self { claims: cache.store(), volumes: cache.store(), classes: cache.store() }
     }
 
+    /// Waits until they are known.
+    pub(super) async fn synced(&self) {
+        self.claims.synced().await;
+        self.volumes.synced().await;
+        self.classes.synced().await;
+    }
+
     /// Whether a pod's claims are such that it can be scheduled at all.
     pub(super) fn check(&self, pod: &PodFacts) -> Result<(), String> {
         for claimed in &pod.claims {

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use windlass::act::Deletion;
-use windlass::{Controller, Key, Manager, Next, Reason, Relation, Selector, Turn, TurnError};
+use windlass::{Controller, Key, Kind, Manager, Next, Reason, Relation, Selector, Turn, TurnError};
 
 pub(crate) fn add(manager: Manager) -> Manager {
     let controller = Controller::reconciling(reconcile)
@@ -138,10 +138,10 @@ async fn carry_out(turn: &Turn<StatefulSet>, set: &Set<'_>, step: Step) -> Resul
             tell(turn, set, "Create", &pod, made)
         }
         Step::Furnish(claims, pod) => furnish(turn, set, claims, &pod).await,
-        Step::Mend(pod) => {
-            let mended = turn.replace(&*pod).await.map(drop);
-            tell(turn, set, "Update", &pod, mended)
-        }
+        Step::Mend(pod) => match mend(turn, set, &pod).await {
+            Ok(false) => Ok(()),
+            mended => tell(turn, set, "Update", &pod, mended.map(drop)),
+        },
         Step::Own(claim, owners) => {
             let version = claim.metadata.resource_version.clone();
             let patch = json!({ "metadata": { "ownerReferences": owners, "resourceVersion": version } });
@@ -159,6 +159,19 @@ async fn carry_out(turn: &Turn<StatefulSet>, set: &Set<'_>, step: Step) -> Resul
             let deleted = turn.delete(&*pod, &Deletion::default()).await.map(drop);
             tell(turn, set, "Delete", &pod, deleted)
         }
+    }
+}
+
+/// Makes a pod who it should be. Not, if it is another by now, which the next turn sees.
+async fn mend(turn: &Turn<StatefulSet>, set: &Set<'_>, pod: &Pod) -> Result<bool, TurnError> {
+    let key = Key::of(turn.cache().cluster().clone(), &pod.metadata);
+    // The cache holds less of a pod than is to be written.
+    let Some(live) = turn.hand().read(&Kind::of::<Pod>(), &key).await? else { return Ok(false) };
+    let live: Pod = serde_json::from_value(live).map_err(TurnError::custom)?;
+    let (ordinal, same) = (set.ordinal(&live), live.metadata.uid == pod.metadata.uid);
+    match ordinal.and_then(|ordinal| set.mended(&live, ordinal)).filter(|_| same) {
+        Some(mended) => turn.replace(&mended).await.map(|_| true),
+        None => Ok(false),
     }
 }
 

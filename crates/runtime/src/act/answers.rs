@@ -15,8 +15,8 @@ use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 /// An object that the server answered with. It is there as text, and read only as far as somebody asks.
-pub(super) struct Answer {
-    pub(super) text: Bytes,
+pub(crate) struct Answer {
+    pub(crate) text: Bytes,
     /// Which object it is and how new, if it says so.
     pub(super) stamp: Option<Stamp>,
     /// Whether it says that the object is no more: the last finalizer is gone, or nothing held it.

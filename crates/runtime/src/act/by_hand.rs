@@ -1,6 +1,7 @@
 //! Writes that say themselves what they do: create, replace, patch, delete. For reconcilers that are not declarative, such as
 //! those of Kubernetes itself. The cache knows of them at once, as of every other write.
 
+use super::answers::Answer;
 use super::{ActError, Done, Hand, is_not_found, requests, stamp_of_json};
 use crate::cache::Stamp;
 use crate::key::Key;
@@ -68,7 +69,12 @@ impl Hand {
     ///
     /// # Errors
     /// [`ActError::Conflict`] when there is one of that name, and the others.
-    pub async fn create_new(&self, kind: &Kind, mut object: Value, turn: &Key) -> Result<Value, ActError> {
+    pub async fn create_new(&self, kind: &Kind, object: Value, turn: &Key) -> Result<Value, ActError> {
+        Ok(self.make(kind, object, turn).await?.into_object())
+    }
+
+    /// The same; what is answered is there as text.
+    pub(crate) async fn make(&self, kind: &Kind, mut object: Value, turn: &Key) -> Result<Answer, ActError> {
         let meta = |field: &str| object.pointer(&format!("/metadata/{field}")).and_then(Value::as_str);
         let name = match (meta("name"), meta("generateName")) {
             (Some(name), _) if !name.is_empty() => name.to_owned(),
@@ -81,7 +87,7 @@ impl Hand {
         let request = requests::create(kind, key.namespace(), &self.manager, &object);
         let answer = self.send("create", kind, &key, turn, request).await?;
         self.take_in(kind, &key, &answer, turn);
-        Ok(answer.into_object())
+        Ok(answer)
     }
 
     /// Replaces an object, or with a subresource such as `status` that part of it, if it is still at the version in `object`.

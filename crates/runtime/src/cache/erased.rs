@@ -83,7 +83,7 @@ impl<K: Cached> AnyStore for Store<K> {
     }
 
     fn wrote(&self, key: &Key, stamp: &Stamp, text: &[u8], origin: Option<Origin>) -> Result<(), Unreadable> {
-        Self::wrote_text(self, key, stamp, text, origin)
+        Self::take_text(self, key, stamp, text, origin)
     }
 
     fn wrote_gone(&self, key: &Key, last: &Stamp, origin: Option<Origin>) {

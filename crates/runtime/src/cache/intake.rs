@@ -71,6 +71,18 @@ pub(super) struct Identity<'a> {
 }
 
 impl<'a> Identity<'a> {
+    /// That of the object in a text; empty where there is none.
+    pub(super) fn in_text(text: &'a [u8]) -> Self {
+        #[derive(Deserialize)]
+        struct Object<'a> {
+            #[serde(borrow, default)]
+            metadata: Identity<'a>,
+        }
+        Self::at_a_glance(text, 0).unwrap_or_else(|| {
+            serde_json::from_slice::<Object<'a>>(text).map(|object| object.metadata).unwrap_or_default()
+        })
+    }
+
     /// That of the object which begins at `at`, if it is written plainly: without a look at the rest of it.
     pub(super) fn at_a_glance(text: &'a [u8], at: usize) -> Option<Self> {
         let metadata = value_of(text, at, "metadata")?;

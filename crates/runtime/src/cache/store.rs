@@ -208,12 +208,22 @@ impl<K: Cached> Store<K> {
     /// [`Unreadable`] when it does not fit its type.
     pub fn wrote(&self, object: &Value, origin: Option<Origin>) -> Result<(Key, Stamp), Unreadable> {
         let (key, stamp) = self.intake.identify(&Identity::of(object))?;
-        self.wrote_text(&key, &stamp, object.to_string().as_bytes(), origin)?;
+        self.take_text(&key, &stamp, object.to_string().as_bytes(), origin)?;
         Ok((key, stamp))
     }
 
-    /// As [`Store::wrote`], of an object that is there as text, under this key and with this stamp.
-    pub(super) fn wrote_text(
+    /// As [`Store::wrote`], of an object that is there as text: it is read once only.
+    ///
+    /// # Errors
+    /// [`Unreadable`] when it does not fit its type.
+    pub fn wrote_text(&self, text: &[u8], origin: Option<Origin>) -> Result<(Key, Stamp), Unreadable> {
+        let (key, stamp) = self.intake.identify(&Identity::in_text(text))?;
+        self.take_text(&key, &stamp, text, origin)?;
+        Ok((key, stamp))
+    }
+
+    /// The same, under this key and with this stamp.
+    pub(super) fn take_text(
         &self,
         key: &Key,
         stamp: &Stamp,

@@ -60,9 +60,9 @@ impl<K: Cached> Turn<K> {
     /// [`TurnError`] when it was not made; a conflict if there is one of that name.
     pub async fn create<C: Object>(&self, object: &C) -> Result<C, TurnError> {
         let kind = Kind::of::<C>();
-        let made = self.running.hand.create_new(&kind, json(object)?, self.key()).await?;
+        let made = self.running.hand.make(&kind, json(object)?, self.key()).await?;
         self.wrote.store(true, Ordering::Relaxed);
-        serde_json::from_value(made).map_err(TurnError::custom)
+        serde_json::from_slice(&made.text).map_err(TurnError::custom)
     }
 
     /// Replaces an object (but its status), if it is still at the version in it.

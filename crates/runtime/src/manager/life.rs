@@ -53,7 +53,7 @@ impl Manager {
         for server in bound {
             servers.spawn(server.serve(inspector.clone(), clock.clone()));
         }
-        let cache = Cache::new(self.cluster, namespaces);
+        let cache = self.cache.unwrap_or_else(|| Cache::new(self.cluster, namespaces));
         self.caching.into_iter().for_each(|with| with(&cache));
         let schemas = Arc::new(Schemas::new(client.clone(), clock.clone()));
         let ground = Ground { client, way, cache, clock, schemas, leadership };

@@ -49,6 +49,8 @@ pub struct Manager {
     clock: Clock,
     cluster: Arc<str>,
     namespaces: Vec<String>,
+    /// One that others use, too.
+    cache: Option<Cache>,
     caching: Vec<Caching>,
     election: Option<Election>,
     stands_by_again: bool,
@@ -140,6 +142,7 @@ impl Manager {
             clock,
             cluster: "local".into(),
             namespaces: Vec::new(),
+            cache: None,
             caching: Vec::new(),
             election: None,
             stands_by_again: false,
@@ -172,6 +175,25 @@ impl Manager {
     /// ```
     pub fn caching(mut self, with: impl FnOnce(&Cache) + Send + 'static) -> Self {
         self.caching.push(Box::new(with));
+        self
+    }
+
+    /// Fills and uses this cache, which others in the program use too: what is held and watched for them all is so once. Its
+    /// cluster and its namespaces count, over those of the manager.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # fn operator(manager: windlass::Manager) -> windlass::Manager {
+    /// use windlass::cache::{Cache, Namespaces};
+    ///
+    /// let cache = Cache::new("local".into(), Namespaces::All);
+    /// let pods = cache.store::<Pod>();
+    /// manager.sharing(cache)
+    /// # }
+    /// ```
+    pub fn sharing(mut self, cache: Cache) -> Self {
+        self.cluster = cache.cluster().clone();
+        self.cache = Some(cache);
         self
     }
 

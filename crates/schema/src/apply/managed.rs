@@ -66,15 +66,6 @@ impl Entry {
         Value::Object(map)
     }
 
-    fn same_but_time(&self, other: &Entry) -> bool {
-        self.manager == other.manager
-            && self.operation == other.operation
-            && self.api_version == other.api_version
-            && self.fields_type == other.fields_type
-            && self.fields_v1 == other.fields_v1
-            && self.subresource == other.subresource
-    }
-
     /// The server's order: by operation, then from old to new, then by name.
     fn order(&self, other: &Entry) -> Ordering {
         let key = |entry: &Entry| entry.time.map_or(0, Timestamp::as_second);
@@ -305,8 +296,18 @@ impl Managed {
 
 /// Takes `metadata.managedFields` out of an object.
 pub(crate) fn remove_from(object: &mut Value) {
+    drop(take_from(object));
+}
+
+/// The same, to be put back.
+pub(crate) fn take_from(object: &mut Value) -> Option<Value> {
+    object.get_mut("metadata")?.as_object_mut()?.remove("managedFields")
+}
+
+/// Puts `metadata.managedFields` into an object, if that has metadata.
+pub(crate) fn put_into(object: &mut Value, entries: Value) {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("managedFields");
+        metadata.insert("managedFields".into(), entries);
     }
 }
 
@@ -323,23 +324,38 @@ pub(crate) fn asks_for_reset(entries: &[Entry]) -> bool {
 ///
 /// To be called with the object as it is about to be stored, in the same version as `old`.
 pub fn keep_times_if_unchanged(old: &Value, new: &mut Value) {
-    let (Some(old_entries), Some(new_entries)) = (entries(old), entries(new)) else { return };
-    if old_entries.is_empty() || old_entries.len() != new_entries.len() {
+    fn listed(object: &Value) -> &[Value] {
+        let list = object.pointer("/metadata/managedFields").and_then(Value::as_array);
+        list.map(Vec::as_slice).unwrap_or_default()
+    }
+    let (old_entries, new_entries) = (listed(old), listed(new));
+    let pairs = || old_entries.iter().zip(new_entries);
+    if old_entries.is_empty()
+        || old_entries.len() != new_entries.len()
+        || !pairs().all(|(old, new)| same_but_time(old, new))
+    {
         return;
     }
-    let mut moved = false;
-    for (old, new) in old_entries.iter().zip(&new_entries) {
-        moved |= old.time.map(Timestamp::as_second) != new.time.map(Timestamp::as_second);
-        if !old.same_but_time(new) {
-            return;
-        }
-    }
+    let moved = pairs().any(|(old, new)| second(old) != second(new));
     if moved && same_beside_managed_fields(old, new) {
-        let kept = old.pointer("/metadata/managedFields").cloned();
-        if let (Some(kept), Some(entries)) = (kept, new.pointer_mut("/metadata/managedFields")) {
+        let kept = Value::from(old_entries.to_vec());
+        if let Some(entries) = new.pointer_mut("/metadata/managedFields") {
             *entries = kept;
         }
     }
+}
+
+/// When an entry last changed.
+fn second(entry: &Value) -> Option<i64> {
+    let time = entry.get("time")?.as_str()?.parse::<Timestamp>().ok()?;
+    Some(time.as_second())
+}
+
+fn same_but_time(old: &Value, new: &Value) -> bool {
+    let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else { return false };
+    let others = |entry: &Map<String, Value>| entry.len() - usize::from(entry.contains_key("time"));
+    others(old) == others(new)
+        && old.iter().all(|(name, value)| name == "time" || new.get(name) == Some(value))
 }
 
 fn same_beside_managed_fields(old: &Value, new: &Value) -> bool {

@@ -252,15 +252,14 @@ pub fn update(
     manager: &str,
     context: &Context<'_>,
 ) -> Result<(), ApplyError> {
-    let from_request = entries(new);
-    managed::remove_from(new);
+    // Ownership is not to be edited through a subresource.
+    let from_request = if context.subresource.is_empty() { entries(new) } else { None };
+    let written = managed::take_from(new);
     let from_live = || {
         let entries = live.and_then(entries).unwrap_or_default();
         Managed::decode(entries).unwrap_or_default()
     };
     let managed = match from_request {
-        // Ownership is not to be edited through a subresource.
-        _ if !context.subresource.is_empty() => from_live(),
         Some(entries) if managed::asks_for_reset(&entries) => Managed::default(),
         Some(entries) => match Managed::decode(entries) {
             Ok(managed) if !managed.owners.is_empty() => managed,
@@ -274,25 +273,38 @@ pub fn update(
     if managed.owners.is_empty() && existed {
         return Ok(());
     }
-    let mut live = live_object(live, context).map_err(|error| {
+    let live = live_object(live, context).map_err(|error| {
         ApplyError::Internal(format!("failed to convert live object to proper version: {error}"))
     })?;
-    if live.pointer("/metadata/managedFields").is_some() {
-        managed::remove_from(live.to_mut());
+    // Who owns what is no change: while both are compared, both say the same of it.
+    if let Some(entries) = live.pointer("/metadata/managedFields") {
+        let same = written.filter(|written| written == entries);
+        managed::put_into(new, same.unwrap_or_else(|| entries.clone()));
     }
+    let tracked = tracked_change(live, new, managed, manager, context);
+    managed::remove_from(new);
+    tracked?.encode_into(new);
+    Ok(())
+}
+
+/// The owners after a change from `live` to `new`, which are to be objects of their type.
+fn tracked_change(
+    live: Cow<'_, Value>,
+    new: &Value,
+    managed: Managed,
+    manager: &str,
+    context: &Context<'_>,
+) -> Result<Managed, ApplyError> {
     let view = TypeView::of_kind((context.schema)(context.api_version));
-    for (which, object) in [("new", &*new), ("live", &live)] {
+    for (which, object) in [("new", new), ("live", &*live)] {
         typed::check(&view, object, true).map_err(|errors| {
             let name = name_of(object);
             ApplyError::Internal(format!("failed to convert {which} object ({name}) to smd typed: {errors}"))
         })?;
     }
-    let api_version = Cow::Borrowed(context.api_version);
-    let live = Typed { value: live, view, api_version };
-    let typed = Typed { value: Cow::Borrowed(&*new), ..live.clone() };
-    let managed = tracked_update(&live, &typed, managed, manager, context)?;
-    managed.encode_into(new);
-    Ok(())
+    let live = Typed { value: live, view, api_version: Cow::Borrowed(context.api_version) };
+    let new = Typed { value: Cow::Borrowed(new), ..live.clone_type() };
+    Ok(tracked_update(&live, &new, managed, manager, context)?)
 }
 
 fn tracked_update(

@@ -53,7 +53,7 @@ impl<'a> Typed<'a> {
     }
 
     /// The type without the value, which may be large.
-    fn clone_type(&self) -> Typed<'a> {
+    pub(crate) fn clone_type(&self) -> Typed<'a> {
         Typed {
             value: Cow::Owned(Value::Null),
             view: self.view.clone(),
