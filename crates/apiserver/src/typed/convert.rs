@@ -309,24 +309,24 @@ fn omitted(field: &Field, value: &Value) -> bool {
 
 /// Whether Go writes nothing for a field that was not given.
 fn omitted_if_missing(field: &Field) -> bool {
-    match (field.omit, &field.kind) {
-        (Omit::Never, _) => false,
-        (
-            Omit::Zero,
+    let written = match field.omit {
+        Omit::Never => true,
+        Omit::Zero => matches!(
+            field.kind,
             Type::Text(_)
-            | Type::Bool(_)
-            | Type::Int { .. }
-            | Type::Float(_)
-            | Type::Quantity
-            | Type::IntOrString
-            | Type::Struct(_),
-        ) => false,
-        (
-            Omit::Empty,
-            Type::Struct(_) | Type::Time | Type::MicroTime | Type::Quantity | Type::IntOrString,
-        ) => false,
-        _ => true,
-    }
+                | Type::Bool(_)
+                | Type::Int { .. }
+                | Type::Float(_)
+                | Type::Quantity
+                | Type::IntOrString
+                | Type::Struct(_)
+        ),
+        Omit::Empty => matches!(
+            field.kind,
+            Type::Struct(_) | Type::Time | Type::MicroTime | Type::Quantity | Type::IntOrString
+        ),
+    };
+    !written
 }
 
 fn fits(number: &Number, bits: u8, signed: bool) -> Option<Number> {

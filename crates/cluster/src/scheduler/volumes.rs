@@ -95,7 +95,7 @@ impl Volumes {
     }
 
     fn claim(&self, pod: &PodFacts, claimed: &Claimed) -> Option<Arc<PersistentVolumeClaim>> {
-        self.claims.get(&Key::new(self.claims.cluster().clone(), Some(&pod.namespace), &*claimed.name))
+        self.claims.get(&Key::new(self.claims.cluster().clone(), Some(&pod.namespace), &claimed.name))
     }
 
     fn waits_for_a_node(&self, claim: &PersistentVolumeClaim) -> bool {

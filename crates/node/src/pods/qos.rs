@@ -46,7 +46,7 @@ mod tests {
         };
         let full = json!({"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1000m"}});
         assert_eq!(class(&[json!({})]), "BestEffort");
-        assert_eq!(class(&[full.clone()]), "Guaranteed");
+        assert_eq!(class(std::slice::from_ref(&full)), "Guaranteed");
         assert_eq!(class(&[full.clone(), json!({})]), "Burstable");
         assert_eq!(
             class(&[json!({"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "500m"}})]),

@@ -93,7 +93,7 @@ async fn until_said(
 }
 
 async fn unknown(ground: Ground) -> anyhow::Result<()> {
-    let unknown = catalogue(&ground).resolve("ghcr.io/me/app:1").unwrap_err().to_string();
+    let unknown = catalogue(&ground).resolve("ghcr.io/me/app:1").expect_err("it is unknown").to_string();
     ensure!(unknown.contains("ghcr.io/me/app") && unknown.contains("recipes.yaml"), "{unknown}");
     ensure!(matches!(catalogue(&ground).resolve("Not A Name"), Err(Unknown::Name(_))));
     std::fs::write(
@@ -107,7 +107,7 @@ async fn unknown(ground: Ground) -> anyhow::Result<()> {
         ground.path("recipes.yaml"),
         "images:\n  me: {needs: [no-such-program], install: build it}\n",
     )?;
-    let missing = catalogue(&ground).resolve("me").unwrap_err().to_string();
+    let missing = catalogue(&ground).resolve("me").expect_err("it is missing").to_string();
     ensure!(missing.contains("no-such-program") && missing.contains("build it"), "{missing}");
     Ok(())
 }
@@ -300,7 +300,7 @@ async fn archive(ground: Ground) -> anyhow::Result<()> {
         &ground.path("images"),
         "mkdir x; cd x; tar -xzf ../ghcr.io/me/app:1.tar.gz; for b in blobs/sha256/*; do echo >> $b; done; tar -cf ../broken.tar *",
     )?;
-    let broken = catalogue(&ground).resolve("broken").unwrap_err().to_string();
+    let broken = catalogue(&ground).resolve("broken").expect_err("it is broken").to_string();
     ensure!(broken.contains("damaged"), "{broken}");
     Ok(())
 }

@@ -19,7 +19,7 @@ const PORT_NAME: &str = "memcached";
 #[derive(Debug)]
 enum Why {
     RunsTheServers,
-    NamesTheServers,
+    LetsClientsFindThem,
     WaitsForServers { ready: i32, size: i32 },
 }
 
@@ -27,7 +27,7 @@ impl Reasoned for Why {
     fn message(&self) -> String {
         match self {
             Self::RunsTheServers => "the servers run in a Deployment".to_owned(),
-            Self::NamesTheServers => "clients find the servers by the Service's name".to_owned(),
+            Self::LetsClientsFindThem => "clients find the servers by the Service's name".to_owned(),
             Self::WaitsForServers { ready, size } => format!("{ready} of {size} servers are ready"),
         }
     }
@@ -50,7 +50,7 @@ pub fn decide(memcached: &Memcached, seen: &Seen) -> Result<Plan, Refusal> {
     let settled = ready == size && nodes.len() == usize::try_from(size).unwrap_or(0);
     let plan = Plan::complete()
         .apply(deployment_of(memcached), Why::RunsTheServers)
-        .apply(service_of(memcached), Why::NamesTheServers)
+        .apply(service_of(memcached), Why::LetsClientsFindThem)
         .status(MemcachedStatus { nodes, ready, ..Default::default() });
     Ok(match settled {
         true => plan,
