@@ -21,9 +21,6 @@ pub mod shim;
 mod volumes;
 
 pub use node::{JoinError, Node, Options, end_processes};
-pub use pods::identity::ImageUser;
-pub use pods::image::{Image, Images, Root as ImageRoot};
-pub use pods::programs::Programs;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

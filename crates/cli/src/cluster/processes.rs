@@ -4,11 +4,10 @@ use anyhow::Context;
 use kube::Client;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use windlass_apiserver::{Api, Credentials, Identity};
 use windlass_clock::Clock;
 use windlass_node::shim::Program;
-use windlass_node::{Node, Options, Programs};
+use windlass_node::{Node, Options};
 
 /// How the names of nodes begin, and of their folders.
 const PREFIX: &str = "process-";
@@ -29,13 +28,13 @@ pub(super) async fn join(
         let root = std::path::absolute(home.join(&name)).context("cannot use the cluster's folder")?;
         let options = Options {
             name,
-            root,
+            root: root.clone(),
             program: Program::current().context("cannot find this program")?,
             api: Some(server.to_string()),
             labels: Default::default(),
             taints: Vec::new(),
             client_ca: credentials.ca_certificate().to_owned(),
-            images: Arc::new(Programs),
+            images: crate::node::catalogue(&root),
         };
         // Programs know no time but the machine's.
         match Node::join(Client::new(api.service(identity), "default"), Clock::real(), options).await {

@@ -7,11 +7,10 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client, Config};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 use windlass_clock::Clock;
 use windlass_node::shim::Program;
-use windlass_node::{Node, Options as Wanted, Programs};
+use windlass_node::{Node, Options as Wanted};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -20,7 +19,8 @@ Examples:
   windlass node process --kubeconfig kubeconfig --name worker --root ./worker --keep
       the node goes with Ctrl-C, and its pods stay until it is back
 
-An image is the program of its name that is installed on this machine: memcached, busybox, redis and so on.
+Images are programs of this machine (busybox, memcached, nginx, postgres, redis), recipes of your own in
+~/.config/windlass/recipes.yaml, or archives in ~/.config/windlass/images.
 It works for root, and for other users where user namespaces are allowed.";
 
 #[derive(Debug, clap::Args)]
@@ -76,13 +76,13 @@ async fn process(options: &Options) -> anyhow::Result<ExitCode> {
     };
     let wanted = Wanted {
         name: options.name.clone(),
-        root,
+        root: root.clone(),
         program: Program::current().context("cannot find this program")?,
         api: address(&config),
         labels: options.label.iter().cloned().collect(),
         taints: Vec::new(),
         client_ca: client_authority(&client).await,
-        images: Arc::new(Programs),
+        images: super::catalogue(&root),
     };
     let node = Node::join(client, Clock::real(), wanted).await?;
     if let Some(folder) = &temporary {

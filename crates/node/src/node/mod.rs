@@ -5,9 +5,9 @@ mod machine;
 mod network;
 mod register;
 
+use crate::images::Catalogue;
 use crate::net::{NetError, Network, Settings};
 use crate::pods::identity::Runner;
-use crate::pods::image::Images;
 use crate::pods::site::Site;
 use crate::server::{self, ApiGuard, KeyAndCertificate, Serving};
 use crate::shim::{Program, Shim};
@@ -53,7 +53,7 @@ pub struct Options {
     /// believed.
     pub client_ca: String,
     /// What images are.
-    pub images: Arc<dyn Images>,
+    pub images: Catalogue,
 }
 
 impl std::fmt::Debug for Options {

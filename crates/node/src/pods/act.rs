@@ -19,9 +19,6 @@ use windlass::Reason;
 /// What could not be made is tried again after half a second, then ever later.
 const FIRST: SignedDuration = SignedDuration::from_millis(500);
 const LONGEST: SignedDuration = SignedDuration::from_mins(2);
-/// An image that is not there is looked for again after so long, then ever later.
-const IMAGE_FIRST: SignedDuration = SignedDuration::from_secs(10);
-const IMAGE_LONGEST: SignedDuration = SignedDuration::from_mins(5);
 /// A container whose configuration is wrong is tried again so often.
 const FAULT: SignedDuration = SignedDuration::from_secs(10);
 /// A hook before the end has no longer than this, whatever the grace.
@@ -33,7 +30,7 @@ impl Worker {
         match step {
             Step::Prepare => self.prepare(pod).await,
             Step::Launch => self.launch(pod).await,
-            Step::Find(name) => self.find(pod, &name),
+            Step::Find(name) => self.find(pod, &name).await,
             Step::Start(name, attempt) => self.start(pod, &name, attempt).await,
             Step::Stop(name, stop, message) => {
                 self.tell_pod(pod, false, "Killing", message);
@@ -47,9 +44,7 @@ impl Worker {
             Step::PreStop(name) => self.pre_stop(pod, &name),
             Step::Ask(name) => {
                 let now = self.now();
-                let own = container(pod, &name)
-                    .and_then(|container| container.lifecycle.as_ref()?.stop_signal.clone());
-                let signal = own.as_deref().and_then(number).unwrap_or(15);
+                let signal = self.stop_signal(pod, &name).await;
                 self.signal(&name, signal).await;
                 if let Some(stop) = &mut self.run_of(&name).stop {
                     stop.told = Some(now);
@@ -68,16 +63,22 @@ impl Worker {
         }
     }
 
-    fn now(&self) -> Timestamp {
+    pub(super) fn now(&self) -> Timestamp {
         self.site.clock.now()
     }
 
-    fn tell_pod(&self, pod: &Pod, warning: bool, reason: &'static str, message: impl Into<String>) {
+    pub(super) fn tell_pod(
+        &self,
+        pod: &Pod,
+        warning: bool,
+        reason: &'static str,
+        message: impl Into<String>,
+    ) {
         self.site.recorder.tell(pod, warning, Reason::new(reason, message));
     }
 
     /// How long to wait after so many failures of this sort.
-    fn again(&mut self, what: &str, first: SignedDuration, longest: SignedDuration) -> Timestamp {
+    pub(super) fn again(&mut self, what: &str, first: SignedDuration, longest: SignedDuration) -> Timestamp {
         let tries = self.tries.entry(what.to_owned()).or_default();
         let after = doubling(first, longest, *tries);
         *tries = tries.saturating_add(1);
@@ -213,28 +214,6 @@ impl Worker {
                 .collect(),
         };
         Shim::launch(&site.program, &sandbox).await.map_err(|error| error.to_string())
-    }
-
-    fn find(&mut self, pod: &Pod, name: &str) {
-        let Some(image) = container(pod, name).and_then(|container| container.image.clone()) else { return };
-        let now = self.now();
-        match self.site.images.find(&image) {
-            Ok(found) => {
-                self.tries.remove(name);
-                self.tell_pod(
-                    pod,
-                    false,
-                    "Pulled",
-                    format!("Container image {image:?} already present on machine"),
-                );
-                self.run_of(name).image = Image::Found { id: found.id.clone() };
-                self.images.insert(name.to_owned(), found);
-            }
-            Err(message) => {
-                let again = self.again(name, IMAGE_FIRST, IMAGE_LONGEST);
-                self.run_of(name).image = Image::Missing { message, tried: now, again };
-            }
-        }
     }
 
     async fn start(&mut self, pod: &Pod, name: &str, attempt: u32) {
@@ -384,9 +363,4 @@ impl Worker {
             tracing::warn!(pod = %self.key, "the pod's address was not released: {error}");
         }
     }
-}
-
-/// A signal by its name.
-fn number(name: &str) -> Option<i32> {
-    name.parse::<nix::sys::signal::Signal>().ok().map(|signal| signal as i32)
 }

@@ -1,21 +1,11 @@
 //! As whom a container runs: from its security context, its pod's, and its image. Pure.
 
+use crate::images::ImageUser;
 use crate::shim::Identity;
 use k8s_openapi::api::core::v1::{Container, Pod};
 use std::fmt::Write;
 
-/// The user that an image asks for.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ImageUser {
-    /// By number.
-    pub user: Option<u32>,
-    /// Its group, by number.
-    pub group: Option<u32>,
-    /// Its name, where the image says a name.
-    pub name: Option<String>,
-}
-
-/// As whom the node itself runs: an unprivileged one can only run containers as itself.
+/// As whom the node itself runs: to an unprivileged one, the users of containers are other numbers for itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Runner {
     pub(crate) user: u32,
@@ -32,9 +22,11 @@ impl Runner {
 pub(crate) fn identity(
     pod: &Pod,
     container: &Container,
-    image: &ImageUser,
+    image: Option<&ImageUser>,
     runner: Runner,
 ) -> Result<Identity, String> {
+    let (image_user, image_group) = (image.and_then(|image| image.user), image.and_then(|image| image.group));
+    let image_name = image.and_then(|image| image.name.as_deref());
     let of_pod = pod.spec.as_ref().and_then(|spec| spec.security_context.as_ref());
     let own = container.security_context.as_ref();
     let asked_user = own.and_then(|own| own.run_as_user).or_else(|| of_pod.and_then(|of| of.run_as_user));
@@ -51,7 +43,7 @@ pub(crate) fn identity(
         container.name
     );
     if non_root == Some(true) {
-        match (asked_user, image.user, &image.name) {
+        match (asked_user, image_user, image_name) {
             (Some(0), ..) => return Err(format!("container's runAsUser breaks non-root policy {whom}")),
             (Some(_), ..) => {}
             (None, Some(0), _) => {
@@ -71,18 +63,13 @@ pub(crate) fn identity(
     let number = |value: i64| u32::try_from(value).map_err(|_| format!("{value} is no user or group {whom}"));
     let asked_user = asked_user.map(number).transpose()?;
     let asked_group = asked_group.map(number).transpose()?;
-    let user = asked_user.or(image.user).unwrap_or(runner.user);
+    let user = asked_user.or(image_user).unwrap_or(runner.user);
+    let of_user = if asked_user.is_none() { image_group } else { None };
     if !runner.is_root() {
-        // There is one user in the node's namespace: who asked for another is told; who did not runs as that one.
-        if let Some(asked) = asked_user.filter(|asked| *asked != runner.user) {
-            return Err(format!(
-                "container asks for user {asked}, and a node that runs as user {} has no other; start the node as root, or leave runAsUser out {whom}",
-                runner.user
-            ));
-        }
-        return Ok(Identity { user: runner.user, group: runner.group, groups: Vec::new() });
+        // There is one user in the node's namespace, and no further group. In the container it has the numbers asked for.
+        let usual = if asked_user.or(image_user).is_none() { runner.group } else { 0 };
+        return Ok(Identity { user, group: asked_group.or(of_user).unwrap_or(usual), groups: Vec::new() });
     }
-    let of_user = if asked_user.is_none() { image.group } else { None };
     let group = asked_group.or(of_user).unwrap_or(0);
     let further = of_pod.and_then(|of| of.supplemental_groups.clone()).unwrap_or_default();
     let mut groups: Vec<u32> = Vec::new();
@@ -99,12 +86,7 @@ pub(crate) fn identity(
 const USUAL: [(&str, u32, &str); 2] = [("root", 0, "/root"), ("nobody", 65534, "/nonexistent")];
 
 /// `/etc/passwd` and `/etc/group` for a container that runs as this user, over what the machine or the image says.
-pub(crate) fn passwd(
-    identity: &Identity,
-    name: Option<&str>,
-    home: &str,
-    base: (&str, &str),
-) -> (String, String) {
+pub(crate) fn passwd(identity: &Identity, name: Option<&str>, base: (&str, &str)) -> (String, String) {
     let (mut users, mut groups) = (String::new(), String::new());
     let lines = |text: &str, out: &mut String| {
         for line in text.lines().filter(|line| line.split(':').count() >= 3).take(4096) {
@@ -127,7 +109,7 @@ pub(crate) fn passwd(
     }
     if !has(&users, identity.user) {
         let name = name.map_or_else(|| format!("user{}", identity.user), str::to_owned);
-        let _ = writeln!(users, "{name}:x:{}:{}::{home}:/bin/sh", identity.user, identity.group);
+        let _ = writeln!(users, "{name}:x:{}:{}::/:/bin/sh", identity.user, identity.group);
     }
     for group in identity.groups.iter().chain([&identity.group]) {
         if !has(&groups, *group) {
@@ -142,6 +124,10 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
+    fn nobody() -> ImageUser {
+        ImageUser { user: None, group: None, name: None }
+    }
+
     const ROOT: Runner = Runner { user: 0, group: 0 };
 
     fn who(of_pod: Value, own: Value, image: ImageUser, runner: Runner) -> Result<Identity, String> {
@@ -152,7 +138,7 @@ mod tests {
             "spec": {"containers": [container], "securityContext": of_pod},
         }))
         .unwrap();
-        identity(&pod, &container, &image, runner)
+        identity(&pod, &container, Some(&image), runner)
     }
 
     #[test]
@@ -168,7 +154,7 @@ mod tests {
     #[test]
     fn root_is_refused_where_it_must_not_be() {
         let strict = || json!({"runAsNonRoot": true});
-        let none = ImageUser::default;
+        let none = nobody;
         let whom = "(pod: \"p_n(u)\", container: c)";
         let refused = who(strict(), json!({"runAsUser": 0}), none(), ROOT).unwrap_err();
         assert_eq!(refused, format!("container's runAsUser breaks non-root policy {whom}"));
@@ -181,38 +167,22 @@ mod tests {
     }
 
     #[test]
-    fn an_unprivileged_node_has_one_user() {
+    fn the_user_of_an_unprivileged_node_has_the_numbers_asked_for() {
         let runner = Runner { user: 1000, group: 100 };
-        let same = Identity { user: 1000, group: 100, groups: Vec::new() };
-        assert_eq!(
-            who(
-                json!({"fsGroup": 7}),
-                json!({}),
-                ImageUser { user: Some(0), ..ImageUser::default() },
-                runner
-            ),
-            Ok(same)
-        );
-        assert!(
-            who(json!({"runAsUser": 5}), json!({}), ImageUser::default(), runner)
-                .unwrap_err()
-                .contains("start the node as root")
-        );
+        let is = |user, group| Ok(Identity { user, group, groups: Vec::new() });
+        assert_eq!(who(json!({"fsGroup": 7}), json!({}), nobody(), runner), is(1000, 100));
+        let image = || ImageUser { user: Some(11), group: Some(12), name: None };
+        assert_eq!(who(json!({}), json!({}), image(), runner), is(11, 12));
+        assert_eq!(who(json!({"runAsUser": 5}), json!({}), image(), runner), is(5, 0));
+        assert_eq!(who(json!({"runAsUser": 5, "runAsGroup": 6}), json!({}), nobody(), runner), is(5, 6));
     }
 
     #[test]
     fn a_user_has_a_name() {
         let identity = Identity { user: 70, group: 71, groups: vec![72] };
-        let (users, groups) = passwd(
-            &identity,
-            Some("postgres"),
-            "/var/lib/postgresql",
-            ("root:x:0:0:root:/root:/bin/bash\n", "junk"),
-        );
-        assert!(
-            users.contains("postgres:x:70:71::/var/lib/postgresql:/bin/sh\n")
-                && users.contains("nobody:x:65534")
-        );
+        let (users, groups) =
+            passwd(&identity, Some("postgres"), ("root:x:0:0:root:/root:/bin/bash\n", "junk"));
+        assert!(users.contains("postgres:x:70:71::/:/bin/sh\n") && users.contains("nobody:x:65534"));
         assert_eq!(users.matches(":x:0:").count(), 1);
         assert!(
             groups.contains("group71:x:71:") && groups.contains("group72:x:72:") && !groups.contains("junk")

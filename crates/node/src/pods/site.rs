@@ -2,7 +2,7 @@
 
 use super::fields::Place;
 use super::identity::Runner;
-use super::image::Images;
+use crate::images::Catalogue;
 use crate::net::Network;
 use crate::shim::Program;
 use k8s_openapi::api::core::v1::{Pod, Service};
@@ -10,7 +10,6 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::Client;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use windlass::Recorder;
 use windlass::cache::{Cache, Opened};
 use windlass_clock::Clock;
@@ -33,7 +32,7 @@ pub(crate) struct Site {
     pub(crate) root: PathBuf,
     /// None where this machine cannot have one: then all pods are on the machine's own.
     pub(crate) network: Option<Network>,
-    pub(crate) images: Arc<dyn Images>,
+    pub(crate) images: Catalogue,
     pub(crate) recorder: Recorder,
     pub(crate) cache: Cache,
     pub(crate) pods: Opened<Pod>,

@@ -4,9 +4,9 @@
 use super::environment::{Sources, environment};
 use super::expand::expand;
 use super::identity::{identity, passwd};
-use super::image::{Image, Root as ImageRoot};
 use super::objects::Objects;
 use super::site::Site;
+use crate::images::{Image, ImageRoot};
 use crate::quantity::units;
 use crate::shim::{Bind, Container as Spec, Privileges, Root};
 use crate::volumes::mounts::{Ready, binds};
@@ -54,14 +54,8 @@ impl Starting<'_> {
             image: &self.image.environment,
         };
         let mut environment = environment(pod, container, &sources).map_err(config)?;
-        let whom = identity(pod, container, &self.image.user, site.runner).map_err(config)?;
-        let home = self
-            .image
-            .home
-            .clone()
-            .unwrap_or_else(|| if whom.user == 0 { "/root".into() } else { "/".into() });
+        let whom = identity(pod, container, self.image.user.as_ref(), site.runner).map_err(config)?;
         environment.entry("PATH".to_owned()).or_insert_with(|| PATH.to_owned());
-        environment.entry("HOME".to_owned()).or_insert_with(|| home.clone());
         environment.entry("HOSTNAME".to_owned()).or_insert_with(|| self.hostname.clone());
         if container.tty == Some(true) {
             environment.entry("TERM".to_owned()).or_insert_with(|| "xterm".to_owned());
@@ -77,8 +71,13 @@ impl Starting<'_> {
         let writable = own.join(self.attempt.to_string());
         let text = |error: std::io::Error| create(error.to_string());
         fs::create_dir_all(&writable).map_err(text)?;
-        let mut shown = binds(container, self.volumes, &environment).map_err(config)?;
-        self.small_files(&own, &whom, &home, &mut shown).map_err(text)?;
+        self.image.furnish(&writable).map_err(text)?;
+        let volumes = binds(container, self.volumes, &environment).map_err(config)?;
+        // What the image has where a volume is lies beneath it, unseen.
+        let seen = |bind: &&Bind| !volumes.iter().any(|volume| bind.to.starts_with(&volume.to));
+        let mut shown: Vec<Bind> = self.image.binds.iter().filter(seen).cloned().collect();
+        shown.extend(volumes);
+        self.small_files(&own, &whom, &mut shown).map_err(text)?;
         let log = site.logs_of(pod).join(&container.name).join(format!("{}.log", self.attempt));
         if let Some(folder) = log.parent() {
             fs::create_dir_all(folder).map_err(text)?;
@@ -121,7 +120,7 @@ impl Starting<'_> {
                 command.into_iter().chain(arguments.into_iter().flatten()).collect()
             }
             (None, arguments) => {
-                let rest = arguments.unwrap_or_else(|| self.image.arguments.clone());
+                let rest = arguments.unwrap_or_else(|| self.image.command.clone());
                 self.image.entrypoint.iter().cloned().chain(rest).collect()
             }
         }
@@ -132,7 +131,6 @@ impl Starting<'_> {
         &self,
         own: &Path,
         whom: &crate::shim::Identity,
-        home: &str,
         shown: &mut Vec<Bind>,
     ) -> std::io::Result<()> {
         let pod = self.site.folder(self.pod.metadata.uid.as_deref().unwrap_or_default());
@@ -141,10 +139,9 @@ impl Starting<'_> {
             (pod.join("resolv.conf"), "/etc/resolv.conf"),
             (pod.join("hostname"), "/etc/hostname"),
         ];
-        if matches!(self.image.root, ImageRoot::Shown(_)) {
-            let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-            let (users, groups) = (read("/etc/passwd"), read("/etc/group"));
-            let (users, groups) = passwd(whom, self.image.user.name.as_deref(), home, (&users, &groups));
+        if let (Some(users), Some(groups)) = (&self.image.users, &self.image.groups) {
+            let name = self.image.user.as_ref().and_then(|user| user.name.as_deref());
+            let (users, groups) = passwd(whom, name, (users, groups));
             for (name, text, to) in [("passwd", users, "/etc/passwd"), ("group", groups, "/etc/group")] {
                 let path = own.join(name);
                 fs::write(&path, text)?;

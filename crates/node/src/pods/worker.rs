@@ -2,13 +2,13 @@
 
 use super::adopt;
 use super::decide::{Decision, Step, decide};
-use super::image::Image as Found;
 use super::known::{Known, Run, Sandbox};
 use super::probing::Probing;
 use super::site::Site;
 use super::tokens::Tokens;
 use super::watched::Watched;
 use super::{objects, report};
+use crate::images::Image as Found;
 use crate::probes;
 use crate::probes::tracker::{Kind, Verdict};
 use crate::shim::{ContainerState, Phase, Shim, ShimError};

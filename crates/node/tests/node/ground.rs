@@ -11,8 +11,9 @@ use std::time::Duration;
 use windlass_apiserver::{Config, Identity};
 use windlass_clock::Clock;
 use windlass_cluster::{Cluster, Settings};
+use windlass_node::images::{Catalogue, Unknown};
 use windlass_node::shim::{Exec, Program, Shim};
-use windlass_node::{Node, Options, Programs};
+use windlass_node::{Node, Options};
 
 /// So long anything may take on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -49,6 +50,25 @@ impl Ground {
         self.folder.path().join("node")
     }
 
+    /// The user's own recipes.
+    pub(crate) fn recipes(&self) -> PathBuf {
+        self.folder.path().join("recipes.yaml")
+    }
+
+    fn catalogue(&self) -> Catalogue {
+        Catalogue::new(self.folder.path().join("images"), self.recipes(), self.root().join("images"))
+    }
+
+    /// Whether an image's program is not installed here: then its test says so, and is skipped.
+    pub(crate) fn lacks(&self, image: &str) -> bool {
+        let found = self.catalogue().resolve(image);
+        let lacking = matches!(found, Err(Unknown::Program { .. }));
+        if let (true, Err(why)) = (lacking, found) {
+            eprintln!("skipped: {why}");
+        }
+        lacking
+    }
+
     pub(crate) async fn join(&self) -> anyhow::Result<()> {
         let options = Options {
             name: "process-1".to_owned(),
@@ -58,7 +78,7 @@ impl Ground {
             labels: Default::default(),
             taints: Vec::new(),
             client_ca: self.api.credentials()?.ca_certificate().to_owned(),
-            images: std::sync::Arc::new(Programs),
+            images: self.catalogue(),
         };
         let node = Node::join(self.client.clone(), Clock::real(), options).await?;
         *self.node.lock() = Some(node);

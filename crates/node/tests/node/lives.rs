@@ -157,7 +157,14 @@ async fn refusals(ground: &Ground) -> anyhow::Result<()> {
     };
     let one = |image: &str, command: serde_json::Value| json!({"restartPolicy": "Never", "containers": [{"name": "main", "image": image, "command": command}]});
     ground.run("unknown", one("example.com/nothing-of-the-sort:1", json!(["x"]))).await?;
-    ground.until("unknown", "without an image", waits("ErrImagePull")).await?;
+    let unknown = ground.until("unknown", "without an image", waits("ErrImagePull")).await?;
+    let why = status(&unknown, "main").state.and_then(|state| state.waiting?.message).unwrap_or_default();
+    let recipes = ground.recipes().display().to_string();
+    assert!(
+        why.contains(&format!("add a recipe for \"example.com/nothing-of-the-sort\" to {recipes}")),
+        "{why}"
+    );
+    ground.until_told("unknown", "Failed to pull image \"example.com/nothing-of-the-sort:1\"").await?;
     ground.run("absent", one("busybox", json!(["no-such-program"]))).await?;
     let failed = ground.until_phase("absent", "Failed").await?;
     let ended = status(&failed, "main").state.and_then(|state| state.terminated).unwrap_or_default();

@@ -1,0 +1,121 @@
+//! Servers that people run, by the names of their images, and recipes of one's own.
+
+use super::ground::{Ground, Test, phase};
+use futures::FutureExt;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
+use serde_json::{Value, json};
+
+pub(crate) const ALL: &[(&str, Test)] = &[
+    ("nginx_serves_the_page_of_a_config_map", |ground| nginx(ground).boxed_local()),
+    ("postgres_answers_over_its_service", |ground| postgres(ground).boxed_local()),
+    ("a_recipe_of_ones_own_runs_as_it_says", |ground| recipe(ground).boxed_local()),
+];
+
+/// A pod with a Service of its name.
+async fn serve(ground: &Ground, name: &str, ports: Value, spec: Value) -> anyhow::Result<()> {
+    let labels = json!({"app": name});
+    let service = json!({"metadata": {"name": name}, "spec": {"selector": labels, "ports": [ports]}});
+    ground.make::<Service>(service).await?;
+    ground.make::<Pod>(json!({"metadata": {"name": name, "labels": labels}, "spec": spec})).await?;
+    Ok(())
+}
+
+/// Asks from another pod until there is an answer, as Services take a moment to be known.
+async fn asked(ground: &Ground, image: &str, question: &str) -> anyhow::Result<String> {
+    let script = format!(
+        "for n in $(seq 100); do {question} 2>/tmp/why && exit 0; sleep 0.1; done; cat /tmp/why; exit 1"
+    );
+    let spec = json!({"restartPolicy": "Never", "containers": [
+        {"name": "main", "image": image, "command": ["sh", "-c", script], "env": [{"name": "PGPASSWORD", "value": "s3cret"}]},
+    ]});
+    let pod = ground.run("asks", spec).await?;
+    ground.until("asks", "at its end", |pod| ["Succeeded", "Failed"].contains(&phase(pod))).await?;
+    ground.log(&pod, "main", 0)
+}
+
+async fn nginx(ground: &Ground) -> anyhow::Result<()> {
+    if ground.lacks("nginx") {
+        return Ok(());
+    }
+    let page = "<h1>from a ConfigMap</h1>\n";
+    ground.make::<ConfigMap>(json!({"metadata": {"name": "page"}, "data": {"index.html": page}})).await?;
+    let spec = json!({
+        "volumes": [{"name": "page", "configMap": {"name": "page"}}],
+        "containers": [{"name": "main", "image": "nginx:1.27",
+            "readinessProbe": {"httpGet": {"port": 80}, "periodSeconds": 1},
+            "volumeMounts": [{"name": "page", "mountPath": "/usr/share/nginx/html"}]}]});
+    serve(ground, "web", json!({"port": 8080, "targetPort": 80}), spec).await?;
+    ground.until_ready("web").await?;
+    assert_eq!(asked(ground, "busybox", "wget -q -O - http://web:8080/").await?, page);
+    let web = ground.pods().get("web").await?;
+    ground
+        .eventually("the request is in its log", async || {
+            Ok(ground.log(&web, "main", 0)?.contains("\"GET / HTTP/1.1\" 200"))
+        })
+        .await?;
+    ground.delete("web").await?;
+    ground.until_gone("web").await
+}
+
+async fn postgres(ground: &Ground) -> anyhow::Result<()> {
+    if ground.lacks("postgres") {
+        return Ok(());
+    }
+    let spec = json!({
+        "volumes": [{"name": "data", "emptyDir": {}}],
+        "containers": [{"name": "main", "image": "postgres:17", "args": ["-c", "fsync=off"],
+            "env": [{"name": "POSTGRES_PASSWORD", "value": "s3cret"}, {"name": "POSTGRES_USER", "value": "captain"},
+                {"name": "POSTGRES_DB", "value": "harbour"}, {"name": "POSTGRES_INITDB_ARGS", "value": "--no-sync"}],
+            "readinessProbe": {"exec": {"command": ["pg_isready", "-h", "127.0.0.1"]}, "periodSeconds": 1},
+            "volumeMounts": [{"name": "data", "mountPath": "/var/lib/postgresql/data"}]}]});
+    serve(ground, "db", json!({"port": 5432}), spec).await?;
+    ground.until_ready("db").await?;
+    let question = "psql -h db -U captain -d harbour -Atc 'SELECT 6 * 7'";
+    assert_eq!(asked(ground, "postgres:17", question).await?, "42\n");
+    ground.exec("db", "main", "test \"$(stat -c %U \"$PGDATA/PG_VERSION\")\" != root").await?;
+    ground.delete("db").await?;
+    ground.until_gone("db").await
+}
+
+async fn recipe(ground: &Ground) -> anyhow::Result<()> {
+    let text = r#"
+images:
+  me/app:
+    needs: [sh]
+    entrypoint: [start.sh]
+    command: [one, two]
+    environment: {COLOUR: teal}
+    users: {app: {number: 1001, home: /data}}
+    user: app
+    folder: /data
+    folders: [{path: /data, owner: app, mode: "750"}]
+    stopSignal: SIGUSR1
+    files:
+      - path: start.sh
+        text: |
+          #!/bin/sh
+          trap 'echo asked > /out/asked; exit 0' USR1
+          echo "$@" $COLOUR $(id -un) $HOME $(pwd) > /data/said
+          cp /data/said /out/said
+          while :; do sleep 0.05; done
+"#;
+    std::fs::write(ground.recipes(), text)?;
+    let out = ground.root().join("out");
+    std::fs::create_dir_all(&out)?;
+    std::fs::set_permissions(&out, std::os::unix::fs::PermissionsExt::from_mode(0o777))?;
+    let spec = json!({
+        "volumes": [{"name": "out", "hostPath": {"path": out}}],
+        "containers": [{"name": "main", "image": "docker.io/me/app:3",
+            "volumeMounts": [{"name": "out", "mountPath": "/out"}]}]});
+    ground.run("own", spec).await?;
+    let said = || std::fs::read_to_string(out.join("said")).unwrap_or_default();
+    ground.eventually("it speaks", async || Ok(said().ends_with('\n'))).await?;
+    assert_eq!(said(), "one two teal app /data /data\n");
+    // A node that came back asks it to end as the recipe says, too.
+    ground.stop_node();
+    ground.join().await?;
+    ground.delete("own").await?;
+    ground.until_gone("own").await?;
+    assert_eq!(std::fs::read_to_string(out.join("asked"))?, "asked\n");
+    Ok(())
+}
