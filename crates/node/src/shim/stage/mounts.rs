@@ -66,7 +66,10 @@ pub fn overlay(lower: &Path, upper: &Path, work: &Path, at: &Path) -> nix::Resul
     let option =
         |path: &Path| path.to_string_lossy().replace('\\', "\\\\").replace(':', "\\:").replace(',', "\\,");
     let options = format!("lowerdir={},upperdir={},workdir={}", option(lower), option(upper), option(work));
-    mount(Some("overlay"), at, Some("overlay"), MsFlags::empty(), Some(options.as_str()))
+    mount(Some("overlay"), at, Some("overlay"), MsFlags::empty(), Some(options.as_str()))?;
+    // The kernel's own folder in there is closed to its owner too, who could never remove it.
+    let _ = std::fs::set_permissions(work.join("work"), std::os::unix::fs::PermissionsExt::from_mode(0o700));
+    Ok(())
 }
 
 /// Makes a folder with those above it; one that is there keeps its mode.
