@@ -35,8 +35,12 @@ async fn told(ground: &Ground) -> anyhow::Result<()> {
         .await?;
     ground.until_phase("told", "Succeeded").await?;
     let log = ground.log(&pod, "main", 0)?;
-    let expected = "1 12 process-1 1500\n1234:1235:1235 1236\nme\n1\n\
-        search default.svc.cluster.local svc.cluster.local cluster.local\ndrwxrwsrwx\n1\nunnamed\nsame\n/data\n";
+    // Further groups are root's to give.
+    let (groups, mode) = if is_root() { ("1235 1236", "drwxrwsrwx") } else { ("1235", "drwxrwxrwx") };
+    let expected = format!(
+        "1 12 process-1 1500\n1234:1235:{groups}\nme\n1\n\
+        search default.svc.cluster.local svc.cluster.local cluster.local\n{mode}\n1\nunnamed\nsame\n/data\n"
+    );
     assert!(log.starts_with(&expected[..expected.len().min(20)]), "{log}");
     let expected: Vec<&str> = expected.lines().collect();
     for (line, expected) in log.lines().zip(&expected) {
@@ -85,6 +89,12 @@ async fn volumes(ground: &Ground) -> anyhow::Result<()> {
 }
 
 async fn claims(ground: &Ground) -> anyhow::Result<()> {
+    if !is_root() {
+        eprintln!(
+            "skipped: volumes for claims are made in /var/lib/windlass, which is root's; run the tests as root"
+        );
+        return Ok(());
+    }
     let claim = json!({"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"],
         "resources": {"requests": {"storage": "1Mi"}}}});
     ground.make::<PersistentVolumeClaim>(claim).await?;
@@ -133,4 +143,8 @@ async fn memcached(ground: &Ground) -> anyhow::Result<()> {
     ground.delete(&one).await?;
     ground.until_gone(&one).await?;
     ground.eventually("three are ready again", ready).await
+}
+
+fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
 }
