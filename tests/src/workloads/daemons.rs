@@ -30,6 +30,8 @@ pub fn behaviours(suite: Suite) -> Suite {
 fn daemons(cluster: &TestCluster, strategy: Value) -> DaemonSet {
     let mut template = by_hand::template("logs", "one");
     template["spec"]["nodeSelector"] = json!({ LABEL: cluster.namespace() });
+    // A daemon that no scheduler takes is not given up by Kubernetes' own controller when its node fits no longer.
+    template["spec"]["schedulerName"] = json!("default-scheduler");
     object(
         "logs",
         json!({ "spec": {
