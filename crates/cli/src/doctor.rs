@@ -1,5 +1,6 @@
 //! `windlass doctor`: whether this machine can run pods as processes.
 
+use crate::output::Output;
 use serde_json::json;
 use std::io::Write;
 use std::process::ExitCode;
@@ -11,12 +12,6 @@ pub(crate) struct Options {
     /// How to print it
     #[arg(long, short, value_enum, default_value = "text")]
     output: Output,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Output {
-    Text,
-    Json,
 }
 
 pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {

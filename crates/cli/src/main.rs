@@ -6,6 +6,7 @@ mod generate;
 mod limits;
 mod node;
 mod operator;
+mod output;
 mod version;
 
 use clap::{Parser, Subcommand};

@@ -24,7 +24,7 @@ mod nodes;
 mod owning;
 mod pace;
 mod pods;
-mod quantity;
+pub mod quantity;
 mod quota;
 mod replicas;
 mod revisions;

@@ -3,7 +3,7 @@
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 /// In thousandths, rounded up: `100m` is 100, `1Gi` is 1,073,741,824,000. Nothing if it is no amount.
-pub(crate) fn thousandths(quantity: &Quantity) -> Option<i128> {
+pub fn thousandths(quantity: &Quantity) -> Option<i128> {
     let text = quantity.0.trim();
     let digits = text.find(|c: char| !matches!(c, '0'..='9' | '+' | '-' | '.')).unwrap_or(text.len());
     let (number, suffix) = text.split_at(digits);
@@ -23,7 +23,7 @@ pub(crate) fn thousandths(quantity: &Quantity) -> Option<i128> {
 }
 
 /// In whole units, rounded up.
-pub(crate) fn units(quantity: &Quantity) -> Option<i128> {
+pub fn units(quantity: &Quantity) -> Option<i128> {
     let thousandths = thousandths(quantity)?;
     Some(thousandths.div_euclid(1000) + i128::from(thousandths.rem_euclid(1000) != 0))
 }

@@ -15,7 +15,6 @@ pub mod net;
 mod node;
 mod pods;
 mod probes;
-mod quantity;
 pub mod server;
 pub mod shim;
 mod volumes;

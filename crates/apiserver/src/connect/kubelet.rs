@@ -1,12 +1,9 @@
 //! Connections to kubelets: over TLS, with a certificate that they trust.
 
 use super::place::{Scheme, Somewhere};
+use super::unverified::unverified;
 use crate::credentials::{Credentials, CredentialsError};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::CryptoProvider;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
+use rustls::pki_types::ServerName;
 use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -57,12 +54,12 @@ impl Kubelets {
             stream.set_nodelay(true)?;
             let connector = match to.scheme {
                 Scheme::Http => return Ok(Box::new(stream) as Box<dyn Wire>),
-                Scheme::Https => once(&self.anonymous, || connector(None))?,
+                Scheme::Https => once(&self.anonymous, || unverified(None))?,
                 Scheme::Kubelet => once(&self.trusted, || {
                     let (certificate, key) = credentials()
                         .and_then(|known| known.issue_client(USER, Some(GROUP)))
                         .map_err(io::Error::other)?;
-                    connector(Some((&certificate, &key)))
+                    unverified(Some((&certificate, &key)))
                 })?,
             };
             let name = ServerName::try_from(to.host.clone()).map_err(io::Error::other)?;
@@ -83,65 +80,5 @@ fn once(
             let made = make()?;
             Ok(cell.get_or_init(|| made))
         }
-    }
-}
-
-fn connector(own: Option<(&str, &str)>) -> io::Result<TlsConnector> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()
-        .map_err(io::Error::other)?
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Anyone(provider)));
-    let config = match own {
-        None => builder.with_no_client_auth(),
-        Some((certificate, key)) => {
-            let certificate =
-                CertificateDer::from_pem_slice(certificate.as_bytes()).map_err(io::Error::other)?;
-            let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(io::Error::other)?;
-            builder.with_client_auth_cert(vec![certificate], key).map_err(io::Error::other)?
-        }
-    };
-    Ok(TlsConnector::from(Arc::new(config)))
-}
-
-/// Takes any certificate, as an API server does that was not told who signs those of kubelets: they sign their own.
-#[derive(Debug)]
-struct Anyone(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for Anyone {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let known = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, certificate, signature, known)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let known = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signature, known)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
     }
 }

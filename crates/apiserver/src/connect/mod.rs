@@ -5,6 +5,9 @@ mod kubelet;
 mod options;
 mod pass;
 mod place;
+mod unverified;
+
+pub use unverified::unverified;
 
 pub(crate) use kubelet::Kubelets;
 

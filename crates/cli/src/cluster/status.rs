@@ -2,6 +2,7 @@
 
 use super::Which;
 use super::record::{self, Found};
+use crate::output::Output;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{Api, ListParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -23,12 +24,6 @@ pub(crate) struct Options {
     /// How to print it
     #[arg(long, short, value_enum, default_value = "text")]
     output: Output,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Output {
-    Text,
-    Json,
 }
 
 pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {

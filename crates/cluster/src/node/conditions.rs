@@ -7,20 +7,35 @@ use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, PodCondition, 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 /// The conditions that a node writes, in a kubelet's order.
-pub(super) const OURS: [&str; 5] =
+pub const OURS: [&str; 5] =
     ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"];
 
 /// How a pod fares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
+pub enum Phase {
+    /// Not all of it was started.
     Pending,
+    /// It runs, or will again.
     Running,
+    /// It ended well, for good.
     Succeeded,
+    /// It ended, for good, and not all of it well.
     Failed,
 }
 
 impl Phase {
-    pub(super) fn text(self) -> &'static str {
+    /// A phase by its name; what has none is pending.
+    pub fn named(phase: Option<&str>) -> Self {
+        match phase {
+            Some("Running") => Self::Running,
+            Some("Succeeded") => Self::Succeeded,
+            Some("Failed") => Self::Failed,
+            _ => Self::Pending,
+        }
+    }
+
+    /// Its name.
+    pub fn text(self) -> &'static str {
         match self {
             Self::Pending => "Pending",
             Self::Running => "Running",
@@ -29,13 +44,14 @@ impl Phase {
         }
     }
 
-    pub(super) fn has_ended(self) -> bool {
+    /// Whether it is over for good.
+    pub fn has_ended(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed)
     }
 }
 
 /// The code that a container ended with, if it did.
-pub(super) fn exit_code(status: &ContainerStatus) -> Option<i32> {
+pub fn exit_code(status: &ContainerStatus) -> Option<i32> {
     status.state.as_ref()?.terminated.as_ref().map(|ended| ended.exit_code)
 }
 
@@ -44,13 +60,13 @@ fn is_running(status: &ContainerStatus) -> bool {
 }
 
 /// Whether a container that initializes has done its part: it ended well, or it goes on and has started.
-pub(super) fn is_initialized(container: &Container, status: Option<&ContainerStatus>) -> bool {
+pub fn is_initialized(container: &Container, status: Option<&ContainerStatus>) -> bool {
     let Some(status) = status else { return false };
     if is_sidecar(container) { status.started == Some(true) } else { exit_code(status) == Some(0) }
 }
 
 /// The phase of a pod; `over` if nothing of it will be started again.
-pub(super) fn phase(spec: &PodSpec, init: &[ContainerStatus], main: &[ContainerStatus], over: bool) -> Phase {
+pub fn phase(spec: &PodSpec, init: &[ContainerStatus], main: &[ContainerStatus], over: bool) -> Phase {
     let restarts = Restarts::of(spec.restart_policy.as_deref());
     let find = |container: &Container| init.iter().find(|status| status.name == container.name);
     for container in spec.init_containers.iter().flatten() {
@@ -101,7 +117,7 @@ struct Said {
 }
 
 /// Writes our conditions into the status, beside those of others.
-pub(super) fn write(pod: &Pod, status: &mut PodStatus, phase: Phase, sandbox: bool, now: Timestamp) {
+pub fn write(pod: &Pod, status: &mut PodStatus, phase: Phase, sandbox: bool, now: Timestamp) {
     let Some(spec) = &pod.spec else { return };
     let none = Vec::new();
     let init = status.init_container_statuses.as_ref().unwrap_or(&none);

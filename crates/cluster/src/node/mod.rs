@@ -21,9 +21,10 @@
 //! Nodes have addresses in 10.127.0.0/16 and pods in 10.128.0.0/9, which nobody reaches.
 
 mod addresses;
-mod conditions;
+pub mod conditions;
 mod containers;
 mod decide;
+pub mod heartbeat;
 mod options;
 mod rack;
 mod register;
@@ -35,10 +36,10 @@ pub use options::Options;
 pub use rack::Rack;
 pub use stages::{Stage, StageError};
 
+use heartbeat::Heartbeat;
 use k8s_openapi::api::core::v1::Node;
 use kube::Client;
 use kube::api::{Api, DeleteParams};
-use register::Heartbeat;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -164,10 +165,10 @@ async fn keep_alive(client: Client, clock: Clock, rack: Rack, name: String, mut 
         }
         let Some(known) = rack.node(&name) else { continue };
         let now = clock.moment();
-        if now - reported < REPORT_EVERY && register::is_as_said(&known) {
+        if now - reported < REPORT_EVERY && heartbeat::is_as_said(&known) {
             continue;
         }
-        match register::report(&client, &clock, &known).await {
+        match heartbeat::report(&client, &clock, &known).await {
             Ok(()) => reported = now,
             Err(error) => tracing::debug!("a simulated node could not report: {error}"),
         }

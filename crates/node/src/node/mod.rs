@@ -16,7 +16,7 @@ use k8s_openapi::api::core::v1::{Node as ApiNode, Pod, Service, Taint};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Client;
 use kube::api::{Api, DeleteParams};
-use register::{Heartbeat, Saying};
+use register::Saying;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,6 +26,7 @@ use tokio::task::JoinSet;
 use windlass::Recorder;
 use windlass::cache::{Cache, Namespaces, Opened, Scope};
 use windlass_clock::Clock;
+use windlass_cluster::node::heartbeat::{self, Heartbeat};
 
 /// How often a Lease is renewed.
 const BEAT: Duration = Duration::from_secs(10);
@@ -258,8 +259,8 @@ async fn keep_alive(
             tracing::debug!("the lease of a node was not renewed: {error}");
         }
         let Some(known) = node.list().pop() else { continue };
-        if (beats.is_multiple_of(REPORT_EVERY) || !register::is_as_said(&known))
-            && let Err(error) = register::report(&client, &clock, &known).await
+        if (beats.is_multiple_of(REPORT_EVERY) || !heartbeat::is_as_said(&known))
+            && let Err(error) = heartbeat::report(&client, &clock, &known).await
         {
             tracing::debug!("a node could not report: {error}");
         }

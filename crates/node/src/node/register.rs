@@ -1,27 +1,20 @@
-//! The node as the API knows it: its Node, its Lease, and what it says of itself now and then.
+//! The node as the API first hears of it.
 
 use super::machine;
 use crate::net::Range;
 use jiff::Timestamp;
-use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::{
-    DaemonEndpoint, Node, NodeAddress, NodeCondition, NodeDaemonEndpoints, NodeSpec, NodeStatus, Taint,
+    DaemonEndpoint, Node, NodeAddress, NodeDaemonEndpoints, NodeSpec, NodeStatus, Taint,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, OwnerReference, Time};
-use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{Api, ListParams, Patch, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use windlass_clock::Clock;
-
-/// Where Leases of nodes are.
-const LEASES: &str = "kube-node-lease";
-/// Who writes.
-const MANAGER: &str = "kubelet";
-/// How long a Lease holds.
-const LEASE_SECONDS: i32 = 40;
+use windlass_cluster::node::heartbeat::{conditions, params};
 
 /// What a node says of itself.
 #[derive(Debug, Clone)]
@@ -84,10 +77,6 @@ pub(super) async fn register(
     Ok(Registered { uid: taken_up.metadata.uid.unwrap_or_default(), pods })
 }
 
-fn params() -> PatchParams {
-    PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() }
-}
-
 fn node(saying: &Saying, pods: Range, version: &str, now: Timestamp) -> Node {
     let architecture = machine::architecture();
     let mut labels: BTreeMap<String, String> = [
@@ -130,109 +119,6 @@ fn node(saying: &Saying, pods: Range, version: &str, now: Timestamp) -> Node {
         ..NodeStatus::default()
     };
     Node { metadata, spec: Some(spec), status: Some(status) }
-}
-
-/// What a healthy node says: type, status, reason and message.
-const SAID: [(&str, &str, &str, &str); 4] = [
-    ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-    ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
-    ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
-];
-
-/// The conditions of a healthy node, beside what is reported already.
-fn conditions(reported: Option<&Node>, now: Timestamp) -> Vec<NodeCondition> {
-    let stamp = Time(Timestamp::from_second(now.as_second()).unwrap_or(now));
-    let before = |of: &str| {
-        reported?.status.as_ref()?.conditions.as_ref()?.iter().find(|condition| condition.type_ == of)
-    };
-    SAID.iter()
-        .map(|(of, status, reason, message)| {
-            let since = before(of).filter(|before| before.status == *status);
-            let since = since.and_then(|before| before.last_transition_time.clone());
-            NodeCondition {
-                type_: (*of).to_owned(),
-                status: (*status).to_owned(),
-                reason: Some((*reason).to_owned()),
-                message: Some((*message).to_owned()),
-                last_heartbeat_time: Some(stamp.clone()),
-                last_transition_time: since.or_else(|| Some(stamp.clone())),
-            }
-        })
-        .collect()
-}
-
-/// Whether the API says of the node what it would say itself.
-pub(super) fn is_as_said(node: &Node) -> bool {
-    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-    SAID.iter().all(|(of, status, ..)| {
-        conditions.iter().any(|condition| condition.type_ == *of && condition.status == *status)
-    })
-}
-
-/// Says again how the node fares.
-pub(super) async fn report(client: &Client, clock: &Clock, node: &Node) -> Result<(), kube::Error> {
-    let status = json!({ "status": { "conditions": conditions(Some(node), clock.now()) } });
-    let nodes = Api::<Node>::all(client.clone());
-    nodes.patch_status(&node.name_any(), &params(), &Patch::Strategic(status)).await.map(drop)
-}
-
-/// The node's Lease, renewed by whoever holds this.
-#[derive(Debug)]
-pub(super) struct Heartbeat {
-    name: String,
-    uid: String,
-    last: Option<Lease>,
-}
-
-impl Heartbeat {
-    pub(super) fn new(name: &str, uid: &str) -> Self {
-        Self { name: name.to_owned(), uid: uid.to_owned(), last: None }
-    }
-
-    /// Renews the Lease, or makes it. After a failure the next beat begins from what is there.
-    pub(super) async fn beat(&mut self, client: &Client, clock: &Clock) -> Result<(), kube::Error> {
-        let leases = Api::<Lease>::namespaced(client.clone(), LEASES);
-        let last = match self.last.take() {
-            Some(last) => Some(last),
-            None => leases.get_opt(&self.name).await?,
-        };
-        let renewed = match last {
-            Some(mut lease) => {
-                lease.spec = Some(self.spec(clock.now()));
-                leases.replace(&self.name, &PostParams::default(), &lease).await?
-            }
-            None => leases.create(&PostParams::default(), &self.lease(clock.now())).await?,
-        };
-        self.last = Some(renewed);
-        Ok(())
-    }
-
-    fn spec(&self, now: Timestamp) -> LeaseSpec {
-        LeaseSpec {
-            holder_identity: Some(self.name.clone()),
-            lease_duration_seconds: Some(LEASE_SECONDS),
-            renew_time: Some(MicroTime(now)),
-            ..LeaseSpec::default()
-        }
-    }
-
-    fn lease(&self, now: Timestamp) -> Lease {
-        let owner = OwnerReference {
-            api_version: "v1".to_owned(),
-            kind: "Node".to_owned(),
-            name: self.name.clone(),
-            uid: self.uid.clone(),
-            ..OwnerReference::default()
-        };
-        let metadata = ObjectMeta {
-            name: Some(self.name.clone()),
-            namespace: Some(LEASES.to_owned()),
-            owner_references: Some(vec![owner]),
-            ..ObjectMeta::default()
-        };
-        Lease { metadata, spec: Some(self.spec(now)) }
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! What a node does about a pod: the steps that are valid now, what to report, and when to look again. Pure.
 
-use super::conditions::{self, Phase};
 use super::known::{Known, Run, Sandbox, Volumes};
 use super::life::{Act, Life};
 use super::policy::{Restarts, is_sidecar};
@@ -9,6 +8,7 @@ use super::stopping::{Next, Stop};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, HostIP, Pod, PodIP, PodSpec, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use windlass_cluster::node::conditions::{self, Phase};
 
 /// Something to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,7 +85,7 @@ pub(crate) fn decide(pod: &Pod, known: &Known, now: Timestamp) -> Decision {
         }
         (Some(going), _) => turn.goes(&mut new, going, ended),
     };
-    let phase = if ended { conditions::named(old.phase.as_deref()) } else { phase };
+    let phase = if ended { Phase::named(old.phase.as_deref()) } else { phase };
     new.phase = Some(phase.text().to_owned());
     new.observed_generation = pod.metadata.generation;
     let alive = known.sandbox == Sandbox::Alive && !phase.has_ended();

@@ -1,9 +1,9 @@
 //! The downward API: what a container may be told of its own pod, by field and by resource. Pure.
 
-use crate::quantity::{thousandths, units};
 use k8s_openapi::api::core::v1::{Container, Pod, ResourceFieldSelector};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use std::collections::BTreeMap;
+use windlass_cluster::quantity::{thousandths, units};
 
 /// What a pod is told of where it runs.
 #[derive(Debug, Clone, Default)]

@@ -6,7 +6,6 @@
 mod act;
 mod adopt;
 mod backoff;
-mod conditions;
 mod decide;
 #[cfg(test)]
 mod decide_tests;

@@ -1,7 +1,7 @@
 //! The quality of service that a pod's resources ask for. Pure.
 
-use crate::quantity::thousandths;
 use k8s_openapi::api::core::v1::{Container, PodSpec, ResourceRequirements};
+use windlass_cluster::quantity::thousandths;
 
 /// `Guaranteed` where every container has limits for processors and memory and asks for no less; `BestEffort` where none says
 /// anything; `Burstable` otherwise.

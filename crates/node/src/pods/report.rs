@@ -1,11 +1,11 @@
 //! What is written to the API about a pod: its status, and its end.
 
-use super::conditions::OURS;
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use kube::Client;
 use serde_json::{Value, json};
 use windlass::Key;
 use windlass::cache::{Opened, Stamp};
+use windlass_cluster::node::conditions::OURS;
 
 fn path(key: &Key) -> String {
     format!("/api/v1/namespaces/{}/pods/{}", key.namespace().unwrap_or_default(), key.name())

@@ -7,7 +7,6 @@ use super::identity::{identity, passwd};
 use super::objects::Objects;
 use super::site::Site;
 use crate::images::{Image, ImageRoot};
-use crate::quantity::units;
 use crate::shim::{Bind, Container as Spec, Privileges, Root};
 use crate::volumes::mounts::{Ready, binds};
 use k8s_openapi::api::core::v1::{Container, Pod, SecurityContext};
@@ -15,6 +14,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use windlass_cluster::quantity::units;
 
 /// Where programs are looked for, unless the image or the container says otherwise.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";

@@ -1,7 +1,6 @@
 //! Probes: whether containers have started, can serve, and live.
 
 pub(crate) mod handler;
-mod tls;
 pub(crate) mod tracker;
 
 use handler::{Handler, Reach};

@@ -7,13 +7,13 @@ use super::mounts::Ready;
 use crate::pods::fields::Place;
 use crate::pods::objects::Objects;
 use crate::pods::tokens::Tokens;
-use crate::quantity::units;
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod, Volume};
 use kube::{Api, Client};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use windlass_cluster::quantity::units;
 
 /// What volumes are made of.
 pub(crate) struct Making<'a> {
