@@ -22,7 +22,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::task::JoinSet;
+use tokio::sync::oneshot;
+use tokio::task::{JoinHandle, JoinSet};
 use windlass::Recorder;
 use windlass::cache::{Cache, Namespaces, Opened, Scope};
 use windlass_clock::Clock;
@@ -87,7 +88,14 @@ pub struct Node {
     client: Client,
     site: Arc<Site>,
     tasks: JoinSet<()>,
+    pods: Option<Keeper>,
     serving: Option<Serving>,
+}
+
+/// Who looks after the pods, as long as `keep_on` is held.
+struct Keeper {
+    keep_on: oneshot::Sender<()>,
+    task: JoinHandle<()>,
 }
 
 impl std::fmt::Debug for Node {
@@ -160,10 +168,11 @@ impl Node {
         }
         let serving = serve(listener, &site, options.client_ca);
         let serving = serving.map_err(|error| JoinError::Serve(name.clone(), error))?;
-        tasks.spawn(crate::pods::keep(site.clone()));
+        let (keep_on, until) = oneshot::channel();
+        let pods = Keeper { keep_on, task: tokio::spawn(crate::pods::keep(site.clone(), until)) };
         cache.start(&client, &clock, &mut tasks);
         tasks.spawn(keep_alive(client.clone(), clock, own, heartbeat, cache));
-        Ok(Self { name, client, site, tasks, serving: Some(serving) })
+        Ok(Self { name, client, site, tasks, pods: Some(pods), serving: Some(serving) })
     }
 
     /// Its name.
@@ -199,6 +208,10 @@ impl Node {
         if let Some(serving) = self.serving.take() {
             serving.stop().await;
         }
+        if let Some(Keeper { keep_on, task }) = self.pods.take() {
+            drop(keep_on);
+            let _ = task.await;
+        }
         self.tasks.shutdown().await;
     }
 }
@@ -207,9 +220,7 @@ impl Node {
 pub async fn end_processes(root: &std::path::Path) {
     let pods = std::fs::read_dir(root.join("pods")).into_iter().flatten().flatten();
     for pod in pods {
-        if let Some(shim) = Shim::find(&pod.path()).await
-            && let Err(error) = shim.end().await
-        {
+        if let Err(error) = Shim::end_in(&pod.path()).await {
             tracing::warn!("what is left of a pod does not end: {error}");
         }
     }

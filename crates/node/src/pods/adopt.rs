@@ -88,9 +88,7 @@ pub(super) fn dead(states: Vec<ContainerState>, now: Timestamp) -> Vec<Container
 /// Ends what is left of a pod that is gone, and removes its folders.
 pub(super) async fn clear(site: &Site, uid: &str, pod: Option<&Pod>) {
     let folder = site.folder(uid);
-    if let Some(shim) = Shim::find(&folder).await
-        && let Err(error) = shim.end().await
-    {
+    if let Err(error) = Shim::end_in(&folder).await {
         tracing::warn!(uid, "what is left of a pod does not end: {error}");
         return;
     }

@@ -38,7 +38,7 @@ use site::Site;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 use tokio::task::{Id, JoinSet};
 use windlass::Key;
 use windlass::cache::AnyObject;
@@ -56,8 +56,18 @@ fn uid_of(object: &Arc<dyn AnyObject>) -> String {
     object.meta().uid.clone().unwrap_or_default()
 }
 
-/// Looks after the pods of a node until it is dropped.
-pub(crate) async fn keep(site: Arc<Site>) {
+/// Looks after the pods of a node until it is told or the other end is dropped. When it returns nobody does: whoever clears
+/// their folders then meets none who writes there.
+pub(crate) async fn keep(site: Arc<Site>, until: oneshot::Receiver<()>) {
+    let mut tasks = JoinSet::new();
+    tokio::select! {
+        _ = until => {}
+        () = look_after(&site, &mut tasks) => {}
+    }
+    tasks.shutdown().await;
+}
+
+async fn look_after(site: &Arc<Site>, tasks: &mut JoinSet<()>) {
     let workers: Workers = Workers::default();
     let changed = Arc::new(Notify::new());
     let (heard_by, told) = (workers.clone(), changed.clone());
@@ -77,12 +87,11 @@ pub(crate) async fn keep(site: Arc<Site>) {
     }));
     site.pods.synced().await;
     site.services.synced().await;
-    clear_orphans(&site).await;
-    let mut tasks = JoinSet::new();
+    clear_orphans(site).await;
     let mut by_task: HashMap<Id, String> = HashMap::new();
     loop {
         for pod in site.pods.list() {
-            begin(&site, &pod, &workers, &mut tasks, &mut by_task);
+            begin(site, &pod, &workers, tasks, &mut by_task);
         }
         tokio::select! {
             () = changed.notified() => {}

@@ -185,6 +185,15 @@ impl Shim {
         }
     }
 
+    /// Ends the pod of a folder, as [`end`](Self::end): also one that answers no more because it is about to end, and so is not
+    /// [found](Self::find).
+    ///
+    /// # Errors
+    /// As [`end`](Self::end).
+    pub async fn end_in(folder: &Path) -> Result<(), ShimError> {
+        Self { folder: folder.to_owned(), clock: Clock::real() }.end().await
+    }
+
     /// Kills everything in the pod and returns when it is gone. A pod that is gone already is no error.
     ///
     /// # Errors
