@@ -89,6 +89,28 @@ pub fn conditions(
     conditions
 }
 
+/// The conditions of a controller that is concerned with one of its own. The general three are another's: what a plan states of
+/// them is not said.
+pub(crate) fn concern_alone(
+    concern: &str,
+    standing: Standing<'_>,
+    stated: &[Stated],
+    before: &[Condition],
+    generation: Option<i64>,
+    now: Timestamp,
+) -> Vec<Condition> {
+    let others = |of: &str| [READY, PROGRESSING, DEGRADED].contains(&of) && of != concern;
+    let mut stated: Vec<Stated> = stated.iter().filter(|one| !others(&one.of)).cloned().collect();
+    if stated.iter().all(|one| one.of != concern) {
+        let (holds, reason) = match standing {
+            Standing::Complete => (true, Reason::new(reasons::AS_DECLARED, "everything is as declared")),
+            Standing::Waiting(reason) | Standing::Refused(reason) => (false, reason.clone()),
+        };
+        stated.insert(0, Stated { of: concern.to_owned(), holds: Some(holds), reason });
+    }
+    stated.iter().map(|one| condition(&one.of, one.holds, &one.reason, before, generation, now)).collect()
+}
+
 /// What a controller says about its objects' references, by kind and name.
 pub(crate) fn references(missing: &[(Kind, String)]) -> Stated {
     let reason = match missing {
@@ -193,6 +215,17 @@ mod tests {
         let conditions = conditions(Standing::Complete, &[stated], &[], None, at(1));
         assert_eq!(conditions.len(), 3);
         assert_eq!(find(&conditions, READY).status, "Unknown");
+    }
+
+    #[test]
+    fn a_concern_of_its_own_leaves_the_general_conditions_to_others() {
+        let reason = Reason::new("NoEndpoints", "nobody answers yet");
+        let stated = Stated { of: DEGRADED.into(), holds: Some(true), reason: reason.clone() };
+        let told = concern_alone("Reachable", Standing::Waiting(&reason), &[stated], &[], Some(1), at(1));
+        let told: Vec<_> = told.iter().map(|one| (one.type_.as_str(), one.status.as_str())).collect();
+        assert_eq!(told, [("Reachable", "False")]);
+        let told = concern_alone("Reachable", Standing::Complete, &[], &[], Some(1), at(1));
+        assert_eq!(told[0].status, "True");
     }
 
     #[test]

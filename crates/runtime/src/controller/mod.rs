@@ -103,6 +103,7 @@ pub struct Controller<K> {
     action_concurrency: usize,
     conflicts: Conflicts,
     pause: String,
+    concern: Option<String>,
     events: Events,
     facts: BTreeMap<String, Poller<K>>,
     fact_concurrency: usize,
@@ -202,6 +203,7 @@ impl<K: Cached> Controller<K> {
             action_concurrency: 4,
             conflicts: Conflicts::default(),
             pause: PAUSE.to_owned(),
+            concern: None,
             events: Events::default(),
             facts: BTreeMap::new(),
             fact_concurrency: 8,
@@ -325,6 +327,19 @@ impl<K: Cached> Controller<K> {
     /// Which events it records about its objects; by default all. The log has them in any case.
     pub fn events(mut self, events: Events) -> Self {
         self.events = events;
+        self
+    }
+
+    /// Tells how its objects stand by this one condition, and leaves `Ready`, `Progressing` and `Degraded` to another: for
+    /// the second controller of a kind, which would contradict the first. Name it too: its fields are its own.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # use windlass::{Controller, Plan};
+    /// let backups = Controller::deciding(|_: &Pod, _| Ok(Plan::complete())).named("pod-backups").concerned_with("BackedUp");
+    /// ```
+    pub fn concerned_with(mut self, condition: impl Into<String>) -> Self {
+        self.concern = Some(condition.into());
         self
     }
 

@@ -4,7 +4,7 @@ use super::owning::Parent;
 use super::running::Running;
 use crate::act::{ActError, Done, Door, own_fields};
 use crate::cache::AnyObject;
-use crate::conditions::{REFERENCES_RESOLVED, Standing, conditions, paused, references};
+use crate::conditions::{REFERENCES_RESOLVED, Standing, concern_alone, conditions, paused, references};
 use crate::kind::{Cached, Kind};
 use crate::plan::Plan;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -37,7 +37,11 @@ impl<K: Cached> Running<K> {
             stated.push(references(&missing));
         }
         let had = had_conditions(&live_json);
-        let kept = conditions(standing, &stated, &had, object.meta().generation, self.clock.now());
+        let (generation, now) = (object.meta().generation, self.clock.now());
+        let kept = match &self.concern {
+            Some(concern) => concern_alone(concern, standing, &stated, &had, generation, now),
+            None => conditions(standing, &stated, &had, generation, now),
+        };
         self.write_status(parent, &live, &live_json, &mut status, kept).await
     }
 

@@ -163,6 +163,7 @@ impl<K: Cached> Runnable for Controller<K> {
             facts,
             leadership: ground.leadership.clone(),
             pause: self.pause,
+            concern: self.concern,
             room_for_conditions: OnceLock::new(),
             no_conditions: AtomicBool::new(false),
             events: self.events,
@@ -199,6 +200,8 @@ pub(super) struct Running<K> {
     pub(super) facts: Arc<Facts<K>>,
     pub(super) leadership: Option<Leadership>,
     pub(super) pause: String,
+    /// The one condition by which it tells how objects stand, if it is not the first controller of its kind.
+    pub(super) concern: Option<String>,
     /// Whether the status has room for conditions, once that is known.
     pub(super) room_for_conditions: OnceLock<bool>,
     /// Whether there was none when a status was last to be written.

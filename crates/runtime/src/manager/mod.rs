@@ -16,13 +16,13 @@ mod tasks;
 pub use error::{Error, Result};
 pub use tasks::Task;
 
-use crate::cache::{Cache, Namespaces};
+use crate::cache::{Cache, Namespaces, Store};
 use crate::command::Unanswered;
 use crate::config::{self, Asked, Command, Misread, Settings, Sources};
 use crate::controller::{Controller, Runnable};
 use crate::election::Election;
 use crate::inspect::{Inspector, TaskState};
-use crate::kind::Cached;
+use crate::kind::{Cached, Object};
 use crate::logs;
 use crate::metrics::Page;
 use crate::serve::Bind;
@@ -32,7 +32,7 @@ use kube::Client;
 use signals::Signals;
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tower::BoxError;
 use windlass_clock::Clock;
@@ -306,6 +306,29 @@ impl Manager {
     pub fn metrics(self, collector: impl Fn(&mut Page) + Send + Sync + 'static) -> Self {
         self.inspector.collect(Box::new(collector));
         self
+    }
+
+    /// Shows metrics that follow from all objects of a kind, as the cache has them when the page is asked for.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # use std::sync::Arc;
+    /// # use windlass::metrics::{Page, Type};
+    /// fn pods(pods: &[Arc<Pod>], page: &mut Page) {
+    ///     page.family("pods", Type::Gauge, "Pods that there are.").sample(&[], pods.len() as f64);
+    /// }
+    /// # fn example(manager: windlass::Manager) -> windlass::Manager {
+    /// manager.measures(pods)
+    /// # }
+    /// ```
+    pub fn measures<K: Object>(self, measure: impl Fn(&[Arc<K>], &mut Page) + Send + Sync + 'static) -> Self {
+        let held: Arc<OnceLock<Arc<Store<K>>>> = Arc::default();
+        let filled = held.clone();
+        self.caching(move |cache| drop(filled.set(cache.store::<K>()))).metrics(move |page| {
+            if let Some(store) = held.get() {
+                measure(&store.list(), page);
+            }
+        })
     }
 
     /// A check that `/healthz` makes: when it fails for long, the process is to be started anew.

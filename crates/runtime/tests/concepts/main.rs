@@ -4,6 +4,7 @@
 
 mod action;
 mod claim;
+mod concern;
 mod dynamic;
 mod elsewhere;
 mod fact;

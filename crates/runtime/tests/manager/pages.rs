@@ -3,6 +3,7 @@
 use crate::support::{Running, Why, cluster, has_secret, make, mirror, until};
 use k8s_openapi::api::core::v1::ConfigMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use windlass::clock::Clock;
@@ -48,6 +49,9 @@ async fn a_manager_is_measured_under_the_names_that_dashboards_know() {
         .serve_metrics(anywhere())
         .metrics(|page| {
             page.family("shop_open", Type::Gauge, "Whether it is open.").sample(&[], 1.0);
+        })
+        .measures(|maps: &[Arc<ConfigMap>], page| {
+            page.family("shop_shelves", Type::Gauge, "How many there are.").sample(&[], maps.len() as f64);
         });
     let inspector = manager.inspector();
     let running = Running::start(manager);
@@ -63,6 +67,7 @@ async fn a_manager_is_measured_under_the_names_that_dashboards_know() {
     let (code, page) = get(inspector.served().metrics.unwrap(), "/metrics").await;
     assert_eq!(code, 200);
     for (sample, least) in [
+        ("shop_shelves", 5.0),
         ("controller_runtime_reconcile_total{controller=\"mirror\",result=\"success\"}", 2.0),
         ("controller_runtime_reconcile_total{controller=\"mirror\",result=\"error\"}", 1.0),
         ("controller_runtime_reconcile_total{controller=\"mirror\",result=\"requeue_after\"}", 0.0),
