@@ -5,7 +5,7 @@ CARGO ?= cargo
 BUILD_NEEDS = cc:gcc
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-reference parity lint fuzz bench reference facts docs clean
+.PHONY: help demo test test-scaffolds test-reference parity lint fuzz bench reference facts docs clean
 # Targets share one build folder and two cores: one at a time.
 .NOTPARALLEL:
 
@@ -20,6 +20,10 @@ test: ## Run every test that runs here (with Rust alone: all but the comparisons
 	@scripts/need $(BUILD_NEEDS)
 	$(CARGO) test --workspace --quiet
 	@$(CARGO) xtask skipped
+
+test-scaffolds: ## Compile and test projects of every shape that `windlass init` makes
+	@scripts/need $(BUILD_NEEDS)
+	$(CARGO) test --quiet --package windlass-sdk --test scaffold -- --ignored
 
 test-reference: reference ## Run the tests that compare with a real Kubernetes, and insist on it
 	@python3 -c 'import ensurepip' 2>/dev/null || scripts/need python3-venv:python3-venv \

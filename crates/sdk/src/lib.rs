@@ -3,9 +3,15 @@
 //! Every operator's binary answers `describe`. From that answer alone come its manifests ([`generate`]), and whether a change of
 //! its kinds would break what is stored ([`breaking`]). All of it is pure, and the same answer always gives the same files;
 //! [`files`] puts them on disk.
+//!
+//! [`scaffold`] makes the operators themselves: new projects, kinds and controllers.
 
 pub mod breaking;
 pub mod described;
+pub mod diff;
 pub mod files;
+pub mod format;
 pub mod generate;
+mod quiet;
+pub mod scaffold;
 mod yaml;

@@ -1,0 +1,294 @@
+//! The files of a kind's controllers: pure decisions, their reasons, and what they make.
+
+use super::names;
+use super::naming::{Imports, Naming, header};
+use super::owned::{self, Need, Owned, Pods};
+
+/// The kind's first controller: it runs what was declared.
+pub(super) fn first(naming: &Naming<'_>) -> String {
+    let access = naming.has_access();
+    let owned: Vec<&Owned> =
+        naming.owned().into_iter().filter(|one| !(access && one.kind == "Service")).collect();
+    let mut imports = Imports::default();
+    let mut uses = naming.import("crate", naming.needs().contains(&Need::Replicas));
+    imports_of(&owned, &mut imports);
+    if !naming.owned().is_empty() {
+        imports.add("apimachinery::pkg::apis::meta::v1", &["ObjectMeta"]);
+        uses += "use kube::ResourceExt;\nuse std::collections::BTreeMap;\n";
+    }
+    let generates = owned.iter().any(|one| one.kind == "Secret");
+    let mut ours = vec!["Controller", "Plan", "Refusal", "Seen", "metrics"];
+    ours.extend((!owned.is_empty()).then_some("Reasoned"));
+    ours.extend(generates.then_some("Generate"));
+    ours.sort_unstable();
+    uses += &format!("use std::sync::Arc;\nuse windlass::{{{}}};\n", ours.join(", "));
+    let kind = &naming.kind.kind;
+    let about = match owned.as_slice() {
+        [] => format!("A `{kind}` declares what nothing follows from yet: say in `decide` what does."),
+        owned => format!("What a `{kind}` comes to: {}.", listed(owned)),
+    };
+    let mut text = format!("{}//! {about}\n\n{}{uses}\n", header(naming.project.license), imports.text());
+    text += &why(&owned);
+    text += &controller(naming, None, &owned, "");
+    text += &naming.fill(&decide(naming, &owned));
+    text += &naming.fill(&measure(naming));
+    text += &naming.fill(&makers(naming, &owned));
+    text
+}
+
+/// The controller that lets clients find what runs.
+pub(super) fn access(naming: &Naming<'_>) -> String {
+    let service: Vec<&Owned> = naming.owned().into_iter().filter(|one| one.kind == "Service").collect();
+    let mut imports = Imports::default();
+    imports_of(&service, &mut imports);
+    imports.add("api::discovery::v1", &["EndpointSlice"]);
+    let kind = &naming.kind.kind;
+    let elsewhere = match naming.kind.namespaced {
+        true => "",
+        false => ".in_namespace(&VAR.spec.namespace)",
+    };
+    let more = "        .sees::<EndpointSlice>(endpoints)\n        .concerned_with(\"Reachable\")\n";
+    let mut text = format!(
+        "{}//! Whether clients reach a `{kind}`: a concern of its own, beside running it. It has a condition of its own, `Reachable`.\n\n{}",
+        header(naming.project.license),
+        imports.text(),
+    );
+    text +=
+        &format!("use super::{}::{{labels, metadata}};\n{}", naming.module, naming.import("crate", false));
+    text += "use kube::ResourceExt;\nuse windlass::{Controller, Plan, Reasoned, Refusal, Relation, Seen, Until};\n\n";
+    text += "/// Why this controller does what it does: in events, conditions and logs.
+#[derive(Debug)]
+enum Why {
+    GivesItAName,
+    NobodyAnswersYet,
+}
+
+impl Reasoned for Why {
+    fn message(&self) -> String {
+        match self {
+            Self::GivesItAName => \"clients find its pods by the Service's name\".to_owned(),
+            Self::NobodyAnswersYet => \"none of its pods is ready to answer\".to_owned(),
+        }
+    }
+}
+
+";
+    text += &controller(naming, Some("access"), &service, more);
+    text += &naming.fill(&format!(
+        "/// What lets clients find it, given what is there.
+///
+/// # Errors
+/// When it asks for what its controller does not watch.
+pub fn decide(VAR: &TYPE, seen: &Seen) -> Result<Plan, Refusal> {{
+    let plan = Plan::complete().apply(service(VAR), Why::GivesItAName);
+    Ok(match answering(seen)? {{
+        0 => plan.wait(Why::NobodyAnswersYet, Until::Change),
+        _ => plan,
+    }})
+}}
+
+/// How many of its pods a client would reach.
+fn answering(seen: &Seen) -> Result<usize, Refusal> {{
+    let slices = seen.list::<EndpointSlice>()?;
+    let endpoints = slices.iter().flat_map(|slice| slice.endpoints.iter().flatten());
+    let ready = endpoints.filter(|one| one.conditions.as_ref().and_then(|now| now.ready).unwrap_or(true));
+    Ok(ready.count())
+}}
+
+/// Where the cluster writes down who answers for its Service.
+fn endpoints(VAR: &TYPE) -> Relation {{
+    Relation::labelled([(\"kubernetes.io/service-name\", VAR.name_any())]){elsewhere}
+}}
+
+{}",
+        service.iter().map(|one| one.make).collect::<String>(),
+    ));
+    text
+}
+
+/// A further controller, with a concern of its own.
+pub(super) fn concern(naming: &Naming<'_>, name: &str) -> String {
+    let (kind, condition) = (&naming.kind.kind, names::camel(name));
+    let mut text = format!(
+        "{}//! A further concern of a `{kind}`: {name}. How it stands is told by the condition `{condition}`.\n\n{}use windlass::{{Controller, Plan, Refusal, Seen}};\n\n",
+        header(naming.project.license),
+        naming.import("crate", false),
+    );
+    text += &controller(naming, Some(name), &[], &format!("        .concerned_with(\"{condition}\")\n"));
+    text += &naming.fill(
+        "/// What this concern needs, given what is there. Pure: no client, no I/O; time is `seen.now()`.
+///
+/// Return what is to be done, as `Plan::complete().apply(object, Why::...)`, and add to the controller by `.owns::<...>()` what
+/// it makes, by `.sees::<...>(...)` what it looks at.
+///
+/// # Errors
+/// When it asks for what its controller does not watch.
+pub fn decide(_VAR: &TYPE, _seen: &Seen) -> Result<Plan, Refusal> {
+    Ok(Plan::complete())
+}
+",
+    );
+    text
+}
+
+/// `Deployment and Service`.
+fn listed(owned: &[&Owned]) -> String {
+    let names: Vec<&str> = owned.iter().map(|one| one.kind).collect();
+    match names.split_last() {
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, before)) => format!("{} and {last}", before.join(", ")),
+        None => String::new(),
+    }
+}
+
+fn imports_of(owned: &[&Owned], imports: &mut Imports) {
+    for one in owned {
+        imports.add(one.module, &[one.kind]);
+        imports.add_all(one.imports);
+        match one.pods {
+            Pods::Serve => imports.add_all(owned::SERVE_IMPORTS),
+            Pods::Finish => imports.add_all(owned::FINISH_IMPORTS),
+            Pods::None => {}
+        }
+    }
+}
+
+fn why(owned: &[&Owned]) -> String {
+    if owned.is_empty() {
+        return String::new();
+    }
+    let variants: String = owned.iter().map(|one| format!("    {},\n", one.why.0)).collect();
+    let arms: String =
+        owned.iter().map(|one| format!("            Self::{} => \"{}\",\n", one.why.0, one.why.1)).collect();
+    format!(
+        "/// Why this controller does what it does: in events, conditions and logs.
+#[derive(Debug)]
+enum Why {{
+{variants}}}
+
+impl Reasoned for Why {{
+    fn message(&self) -> String {{
+        let message = match self {{
+{arms}        }};
+        message.to_owned()
+    }}
+}}
+
+"
+    )
+}
+
+fn controller(naming: &Naming<'_>, concern: Option<&str>, owned: &[&Owned], more: &str) -> String {
+    let name = match concern {
+        Some(concern) => format!("{}-{concern}", naming.controller),
+        None => naming.controller.clone(),
+    };
+    let owns: String = owned.iter().map(|one| format!("        .owns::<{}>()\n", one.kind)).collect();
+    format!(
+        "/// How it works: which kinds it makes and looks at, and how many objects it turns to at once.
+pub fn controller() -> Controller<{}> {{
+    Controller::deciding(decide)
+        .named(\"{name}\")
+{owns}{more}        .concurrency(2)
+}}
+
+",
+        naming.ty
+    )
+}
+
+fn decide(naming: &Naming<'_>, owned: &[&Owned]) -> String {
+    let head = "/// What it needs, given what is there. Pure: no client, no I/O; time is `seen.now()`.
+///
+/// # Errors
+/// When it asks for what its controller does not watch.
+";
+    if owned.is_empty() {
+        return format!(
+            "{head}pub fn decide(_VAR: &TYPE, _seen: &Seen) -> Result<Plan, Refusal> {{\n    Ok(Plan::complete())\n}}\n\n"
+        );
+    }
+    let steps: String = owned.iter().map(|one| format!("        {}\n", one.step)).collect();
+    let replicated = owned.iter().find(|one| one.needs.contains(&Need::Replicas));
+    let body = match replicated {
+        None => format!("    Ok(Plan::complete()\n{steps}        .until_healthy(seen))\n"),
+        Some(one) => {
+            let status = match naming.ty.contains("::") {
+                true => format!("{}::{}Status", naming.module, naming.kind.kind),
+                false => format!("{}Status", naming.kind.kind),
+            };
+            format!(
+                "    let plan = Plan::complete()\n{steps}        .until_healthy(seen);
+    let running = seen.get::<{}>(&VAR.name_any())?;
+    let ready = running.and_then(|running| running.status.as_ref()?.ready_replicas).unwrap_or(0);
+    Ok(plan.status({status} {{ ready, ..Default::default() }}))
+",
+                one.kind
+            )
+        }
+    };
+    format!("{head}pub fn decide(VAR: &TYPE, seen: &Seen) -> Result<Plan, Refusal> {{\n{body}}}\n\n")
+}
+
+/// The gauge by which a kind's objects are counted.
+pub(super) fn gauge(naming: &Naming<'_>) -> String {
+    let group = naming.group_folder().map(|group| group + "_").unwrap_or_default();
+    format!("{}_{group}{}", naming.krate(), naming.kind.plural.replace('-', "_"))
+}
+
+fn measure(naming: &Naming<'_>) -> String {
+    let gauge = gauge(naming);
+    let kind = &naming.kind.kind;
+    let end = if naming.owned().is_empty() { "" } else { "\n" };
+    format!(
+        "/// What dashboards show of all of them: how many are ready, and how many are not.
+pub fn measure(all: &[Arc<TYPE>], page: &mut metrics::Page) {{
+    let is_ready = |one: &&Arc<TYPE>| {{
+        let mut conditions = one.status.iter().flat_map(|status| &status.conditions);
+        conditions.any(|condition| condition.type_ == \"Ready\" && condition.status == \"True\")
+    }};
+    let ready = all.iter().filter(is_ready).count();
+    page.family(\"{gauge}\", metrics::Type::Gauge, \"Objects of kind {kind}, by whether they are ready.\")
+        .sample(&[(\"ready\", \"true\")], ready as f64)
+        .sample(&[(\"ready\", \"false\")], (all.len() - ready) as f64);
+}}
+{end}"
+    )
+}
+
+fn makers(naming: &Naming<'_>, owned: &[&Owned]) -> String {
+    if naming.owned().is_empty() {
+        return String::new();
+    }
+    let namespace = match naming.kind.namespaced {
+        true => "",
+        false => "        namespace: Some(VAR.spec.namespace.clone()),\n",
+    };
+    let label = naming.kind.kind.to_lowercase();
+    let mut text = format!(
+        "/// What everything that belongs to it carries, and is found by.
+pub(super) fn labels(VAR: &TYPE) -> BTreeMap<String, String> {{
+    BTreeMap::from([
+        (\"app.kubernetes.io/name\".to_owned(), \"{label}\".to_owned()),
+        (\"app.kubernetes.io/instance\".to_owned(), VAR.name_any()),
+    ])
+}}
+
+pub(super) fn metadata(VAR: &TYPE) -> ObjectMeta {{
+    ObjectMeta {{
+        name: Some(VAR.name_any()),
+{namespace}        labels: Some(labels(VAR)),
+        ..Default::default()
+    }}
+}}
+"
+    );
+    let has = |pods: Pods| owned.iter().any(|one| one.pods == pods);
+    let shared = [(has(Pods::Serve), owned::SERVE), (has(Pods::Finish), owned::FINISH)];
+    let shared = shared.into_iter().chain([(has(Pods::Serve) || has(Pods::Finish), owned::CONTAINER)]);
+    let shared = shared.filter(|(wanted, _)| *wanted).map(|(_, text)| text);
+    for one in owned.iter().map(|one| one.make).chain(shared) {
+        text += &format!("\n{one}");
+    }
+    text
+}

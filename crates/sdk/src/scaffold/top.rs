@@ -1,0 +1,108 @@
+//! What a project has before it has any kind.
+
+use super::naming::header;
+use super::project::{License, Project};
+use crate::files::File;
+
+/// Where the library comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// Its published version.
+    Published,
+    /// A checkout, by its folder.
+    Folder(String),
+}
+
+/// Which version is published.
+const VERSION: &str = "0.1";
+
+const CARGO: &str = include_str!("templates/Cargo.toml.txt");
+const MAIN: &str = include_str!("templates/main.rs.txt");
+const LIB: &str = include_str!("templates/lib.rs.txt");
+const MAKEFILE: &str = include_str!("templates/Makefile.txt");
+const DOCKERFILE: &str = include_str!("templates/Dockerfile.txt");
+const README: &str = include_str!("templates/README.md.txt");
+const CI: &str = include_str!("templates/ci.yaml.txt");
+const MIT: &str = include_str!("templates/MIT.txt");
+const APACHE: &str = include_str!("../../../../LICENSE");
+
+/// All of it but `PROJECT` and the generated module.
+pub(super) fn files(project: &Project, source: &Source) -> Vec<File> {
+    let head = header(project.license);
+    let filled = |text: &str| fill(text, project, source);
+    let mut files = vec![
+        File::new("Cargo.toml", filled(CARGO)),
+        File::new("src/main.rs", format!("{head}{}", filled(MAIN))),
+        File::new("src/lib.rs", format!("{head}{}", filled(LIB))),
+        File::new("src/api/mod.rs", format!("{head}//! What users declare.\n")),
+        File::new(
+            "src/controller/mod.rs",
+            format!("{head}//! What follows from what users declare: pure decisions.\n"),
+        ),
+        File::new("Makefile", filled(MAKEFILE)),
+        File::new("Dockerfile", filled(DOCKERFILE)),
+        File::new(".dockerignore", ".git\ntarget\n"),
+        File::new(".gitignore", "/target\n"),
+        File::new(".github/workflows/ci.yaml", filled(CI)),
+        File::new("README.md", filled(README)),
+    ];
+    match project.license {
+        License::Apache2 => files.push(File::new("LICENSE", APACHE)),
+        License::Mit => files.push(File::new("LICENSE", filled(MIT))),
+        License::None => {}
+    }
+    files
+}
+
+fn fill(text: &str, project: &Project, source: &Source) -> String {
+    let of = |folder: &str| match source {
+        Source::Published => format!("\"{VERSION}\""),
+        Source::Folder(path) => format!("{{ path = {:?} }}", format!("{path}/crates/{folder}")),
+    };
+    let license = match project.license {
+        License::Apache2 => "license = \"Apache-2.0\"\n",
+        License::Mit => "license = \"MIT\"\n",
+        License::None => "",
+    };
+    let note = match source {
+        Source::Published => "",
+        Source::Folder(_) => {
+            "# Cargo.toml names a folder outside of this one for windlass, which no container build sees: depend on a version first.\n"
+        }
+    };
+    text.replace("{{name}}", &project.name)
+        .replace("{{crate}}", &project.name.replace('-', "_"))
+        .replace("{{license}}", license)
+        .replace("{{windlass}}", &of("runtime"))
+        .replace("{{windlass-testing}}", &of("testing"))
+        .replace("{{docker-note}}", note)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    /// What the project depends on must be what the library was built with, or its types are others.
+    #[test]
+    fn projects_depend_on_what_the_library_does() -> anyhow::Result<()> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.toml");
+        let workspace = std::fs::read_to_string(root)?;
+        for name in ["k8s-openapi", "kube", "mimalloc", "schemars", "serde", "serde_json", "tokio", "anyhow"]
+        {
+            let version = |text: &str| {
+                let line =
+                    text.lines().find_map(|line| line.strip_prefix(&format!("{name} = ")).map(str::to_owned));
+                let line = line.unwrap_or_default();
+                let at = line.find("version = ").map_or(0, |at| at + "version = ".len());
+                line[at..].split('"').nth(1).unwrap_or_default().to_owned()
+            };
+            assert_eq!(version(CARGO), version(&workspace), "{name}");
+        }
+        for same in ["edition = ", "rust-version = "] {
+            let line = |text: &str| text.lines().find(|line| line.starts_with(same)).map(str::to_owned);
+            assert_eq!(line(CARGO), line(&workspace));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,176 @@
+//! The tests of a project: from pure decisions to a whole cluster.
+
+use super::controllers::gauge;
+use super::names;
+use super::naming::{Imports, Naming, header};
+use super::owned::Need;
+
+fn sample_fields(naming: &Naming<'_>) -> &'static str {
+    match naming.kind.namespaced || naming.kind.owns.is_empty() {
+        true => "{\"spec\": {}}",
+        false => "{\"spec\": {\"namespace\": \"default\"}}",
+    }
+}
+
+/// The tests of a kind and its first controllers.
+pub(super) fn of_kind(naming: &Naming<'_>) -> String {
+    let owned = naming.owned();
+    let access = naming.has_access();
+    let (ty, krate) = (&naming.ty, naming.krate());
+    let mut imports = Imports::default();
+    owned.iter().for_each(|one| imports.add(one.module, &[one.kind]));
+    let controller = naming.below_controller(&naming.module);
+    let mut text = format!(
+        "{}//! What a `{kind}` comes to, from pure decisions to a whole cluster.\n\n{}{}use {krate}::controller::{controller}::{{decide, measure}};\nuse {krate}::{{definitions, operator}};\nuse serde_json::json;\nuse std::sync::Arc;\nuse windlass::Seen;\nuse windlass::metrics::Page;\nuse windlass_testing::{{TestCluster, campaign, object}};\n\n",
+        header(naming.project.license),
+        naming.import(&krate, false),
+        imports.text(),
+        kind = naming.kind.kind,
+    );
+    text +=
+        &format!("fn sample() -> {ty} {{\n    object(\"sample\", json!({}))\n}}\n\n", sample_fields(naming));
+    text += &pure(naming);
+    text += &format!(
+        "#[test]
+fn all_of_them_are_counted() {{
+    let mut page = Page::default();
+    measure(&[Arc::new(sample())], &mut page);
+    let counted = \"{}{{ready=\\\"false\\\"}} 1\";
+    assert!(page.as_str().contains(counted), \"{{}}\", page.as_str());
+}}
+
+",
+        gauge(naming)
+    );
+    let there: String = owned.iter().map(|one| is_there(one.kind)).collect();
+    let gone: String = owned
+        .iter()
+        .map(|one| format!("    cluster.eventually::<{}>(\"sample\").is_gone().await?;\n", one.kind))
+        .collect();
+    let reachable = match access {
+        true => {
+            format!("    cluster.eventually::<{ty}>(\"sample\").has_condition(\"Reachable\", true).await?;\n")
+        }
+        false => String::new(),
+    };
+    let scaled = match naming.needs().contains(&Need::Replicas) {
+        true => format!(
+            "    cluster.patch::<{ty}>(\"sample\", json!({{\"spec\": {{\"replicas\": 2}}}})).await?;
+    cluster.eventually::<{ty}>(\"sample\").has(json!({{\"status\": {{\"ready\": 2}}}})).await?;\n"
+        ),
+        false => String::new(),
+    };
+    text += &format!(
+        "#[tokio::test]
+async fn it_becomes_ready_and_leaves_nothing_behind() -> anyhow::Result<()> {{
+    let cluster = TestCluster::start();
+    cluster.install(definitions()).await?;
+    let operator = cluster.run(operator);
+    cluster.create(sample()).await?;
+{there}    cluster.eventually::<{ty}>(\"sample\").has_condition(\"Ready\", true).await?;
+{reachable}{scaled}    cluster.delete::<{ty}>(\"sample\").await?;
+    cluster.eventually::<{ty}>(\"sample\").is_gone().await?;
+{gone}    operator.stop().await
+}}
+
+"
+    );
+    text += &refused(naming);
+    text += &format!(
+        "/// One crash, lost answer or stale read at each write: it must end as if nothing had happened.
+#[tokio::test]
+async fn it_survives_every_fault_at_every_write() -> anyhow::Result<()> {{
+    async fn life(cluster: TestCluster) -> anyhow::Result<()> {{
+        cluster.create(sample()).await?;
+        cluster.eventually::<{ty}>(\"sample\").is(\"told how it stands\", |one| one.status.is_some()).await?;
+        Ok(())
+    }}
+    println!(\"{{}}\", campaign::every_fault(definitions(), operator, life).await?);
+    Ok(())
+}}
+"
+    );
+    text
+}
+
+fn is_there(kind: &str) -> String {
+    format!("    cluster.eventually::<{kind}>(\"sample\").is_there().await?;\n")
+}
+
+fn pure(naming: &Naming<'_>) -> String {
+    let access = naming.has_access();
+    let owned: Vec<_> = naming.owned().into_iter().filter(|one| !(access && one.kind == "Service")).collect();
+    let asserts: String = owned
+        .iter()
+        .map(|one| {
+            format!("    assert!(plan.applied::<{}>(\"sample\").is_some(), \"{{plan}}\");\n", one.kind)
+        })
+        .collect();
+    match owned.is_empty() {
+        true => "#[test]
+fn nothing_follows_from_it_yet() {
+    let plan = decide(&sample(), &Seen::nothing()).unwrap();
+    assert!(plan.is_complete() && plan.steps().is_empty(), \"{plan}\");
+}
+
+"
+        .to_owned(),
+        false => format!(
+            "#[test]
+fn what_it_needs_follows_from_it() {{
+    let plan = decide(&sample(), &Seen::nothing()).unwrap();
+{asserts}}}
+
+"
+        ),
+    }
+}
+
+/// That the schema refuses what makes no sense.
+fn refused(naming: &Naming<'_>) -> String {
+    if !naming.needs().contains(&Need::Replicas) {
+        return String::new();
+    }
+    "#[tokio::test]
+async fn a_number_that_makes_no_sense_is_refused_by_the_api() -> anyhow::Result<()> {
+    let cluster = TestCluster::api_only();
+    cluster.install(definitions()).await?;
+    let mut nonsense = sample();
+    nonsense.spec.replicas = -1;
+    let refused = cluster.create(nonsense).await.unwrap_err();
+    assert!(format!(\"{refused:#}\").contains(\"spec.replicas\"), \"{refused:#}\");
+    Ok(())
+}
+
+"
+    .to_owned()
+}
+
+/// The test of a further controller.
+pub(super) fn of_concern(naming: &Naming<'_>, name: &str) -> String {
+    let (ty, krate, condition) = (&naming.ty, naming.krate(), names::camel(name));
+    format!(
+        "{}//! What the {name} of a `{kind}` comes to.
+
+{import}use {krate}::{{definitions, operator}};
+use serde_json::json;
+use windlass_testing::{{TestCluster, object}};
+
+#[tokio::test]
+async fn it_tells_how_it_stands() -> anyhow::Result<()> {{
+    let cluster = TestCluster::start();
+    cluster.install(definitions()).await?;
+    let operator = cluster.run(operator);
+    let sample: {ty} = object(\"sample\", json!({fields}));
+    cluster.create(sample).await?;
+    cluster.eventually::<{ty}>(\"sample\").has_condition(\"{condition}\", true).await?;
+    cluster.eventually::<{ty}>(\"sample\").has_condition(\"Ready\", true).await?;
+    operator.stop().await
+}}
+",
+        header(naming.project.license),
+        kind = naming.kind.kind,
+        import = naming.import(&krate, false),
+        fields = sample_fields(naming),
+    )
+}

@@ -1,0 +1,170 @@
+//! What a person wrote stays, whatever is made after it.
+
+use super::folder::Folder;
+use windlass_sdk::scaffold::place::Fate;
+use windlass_sdk::scaffold::{License, NewKind, Project};
+
+fn folder() -> anyhow::Result<(tempfile::TempDir, Folder)> {
+    let below = tempfile::tempdir()?;
+    let folder = Folder::init(below.path(), "shop-operator", License::Apache2, false)?;
+    Ok((below, folder))
+}
+
+#[test]
+fn a_new_project_has_what_people_look_for() -> anyhow::Result<()> {
+    let (_below, folder) = folder()?;
+    folder.api("cache", "v1alpha1", "Memcached", &["Deployment", "Service"])?;
+    let wanted = [
+        ".dockerignore",
+        ".github/workflows/ci.yaml",
+        ".gitignore",
+        "Cargo.toml",
+        "Dockerfile",
+        "LICENSE",
+        "Makefile",
+        "PROJECT",
+        "README.md",
+        "src/api/mod.rs",
+        "src/api/v1alpha1/memcached.rs",
+        "src/api/v1alpha1/mod.rs",
+        "src/controller/memcached.rs",
+        "src/controller/memcached_access.rs",
+        "src/controller/mod.rs",
+        "src/generated.rs",
+        "src/lib.rs",
+        "src/main.rs",
+        "tests/memcached.rs",
+    ];
+    assert_eq!(folder.all()?, wanted);
+    for path in wanted.iter().filter(|path| path.ends_with(".rs")) {
+        assert!(folder.text(path)?.starts_with("// SPDX-License-Identifier: Apache-2.0\n\n//! "), "{path}");
+    }
+    Ok(())
+}
+
+#[test]
+fn what_a_person_changed_survives_the_next_kind() -> anyhow::Result<()> {
+    let (_below, folder) = folder()?;
+    folder.api("shop", "v1", "Basket", &["Deployment"])?;
+    let edit = |path: &str, change: &dyn Fn(&str) -> String| -> anyhow::Result<String> {
+        let text = change(&folder.text(path)?);
+        std::fs::write(folder.path.join(path), &text)?;
+        Ok(text)
+    };
+    let more = |text: &str| format!("{text}\n// A remark of mine.\nfn mine() {{}}\n");
+    let mine = [
+        "src/api/v1/basket.rs",
+        "src/controller/basket.rs",
+        "tests/basket.rs",
+        "src/lib.rs",
+        "src/main.rs",
+        "Cargo.toml",
+        "Makefile",
+    ];
+    let kept: Vec<String> = mine.iter().map(|path| edit(path, &more)).collect::<anyhow::Result<_>>()?;
+    let modules = edit("src/controller/mod.rs", &|text| {
+        text.replace(
+            "pub mod basket;",
+            "/* why */ pub mod basket; // it carries\n\n/// Prices.\npub mod prices {\n    // in cents\n}",
+        )
+    })?;
+    folder.api("shop", "v1", "Order", &["ConfigMap"])?;
+    folder.api("shop", "v2", "Basket", &[])?;
+    folder.controller("Basket", "expiry")?;
+    for (path, kept) in mine.iter().zip(kept) {
+        assert_eq!(folder.text(path)?, kept, "{path}");
+    }
+    let after = folder.text("src/controller/mod.rs")?;
+    assert_eq!(after.replace("pub mod order;\n", "").replace("pub mod basket_expiry;\n", ""), modules);
+    assert!(after.contains("// it carries\npub mod basket_expiry;\npub mod order;\n"), "{after}");
+    assert!(
+        folder.text("src/api/v2/basket.rs")?.contains("// A remark of mine."),
+        "a version begins as a copy"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_command_can_be_given_again() -> anyhow::Result<()> {
+    let (below, folder) = folder()?;
+    let made = folder.api("shop", "v1", "Basket", &["Deployment"])?;
+    assert!(made.iter().any(|one| one.is_written()));
+    let again = folder.api("shop", "v1", "Basket", &["Deployment"])?;
+    assert!(again.iter().all(|one| one.fate == Fate::Same), "{again:?}");
+    std::fs::write(folder.path.join("src/controller/basket.rs"), "// all mine\n")?;
+    std::fs::remove_file(folder.path.join("tests/basket.rs"))?;
+    let again = folder.api("shop", "v1", "Basket", &[])?;
+    let fates: Vec<_> =
+        again.iter().filter(|one| one.fate != Fate::Same).map(|one| (&one.file.path, &one.fate)).collect();
+    assert_eq!(fates.len(), 2, "{fates:?}");
+    assert_eq!(folder.text("src/controller/basket.rs")?, "// all mine\n");
+    assert!(folder.text("tests/basket.rs")?.contains("Basket"), "what is missing is made again");
+    Folder::init(below.path(), "shop-operator", License::Apache2, false)?;
+    assert!(folder.text("src/generated.rs")?.contains("basket"), "a project is not emptied by a second init");
+    let other = Folder::init(below.path(), "shop-operator", License::Mit, false);
+    assert!(format!("{:#}", other.err().expect("it differs")).contains("windlass edit"));
+    Ok(())
+}
+
+#[test]
+fn nothing_is_written_over_what_is_there() -> anyhow::Result<()> {
+    let (_below, folder) = folder()?;
+    std::fs::create_dir_all(folder.path.join("src/controller"))?;
+    std::fs::write(folder.path.join("src/controller/basket.rs"), "// mine\n")?;
+    let before = folder.all()?;
+    let refused = folder.api("shop", "v1", "Basket", &[]).unwrap_err().to_string();
+    assert!(refused.contains("src/controller/basket.rs"), "{refused}");
+    assert_eq!(folder.all()?, before);
+    Ok(())
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_a_way_out() -> anyhow::Result<()> {
+    let (below, folder) = folder()?;
+    folder.api("shop", "v1", "Policy", &["Deployment", "Service"])?;
+    let before = (folder.all()?, folder.text("PROJECT")?);
+    let kind = |kind: &str, plural: &str, namespaced: Option<bool>| NewKind {
+        group: "shop".into(),
+        version: "v1".into(),
+        kind: kind.into(),
+        plural: Some(plural.into()),
+        namespaced,
+        owns: vec![],
+    };
+    for (refused, part) in [
+        (folder.api("stock", "v1", "Item", &[]), "windlass edit --multigroup true"),
+        (folder.api_of(kind("Rule", "policies", None)), "another with --plural"),
+        (folder.api_of(kind("Policy", "rules", None)), "another plural"),
+        (folder.api_of(kind("Policy", "policies", Some(false))), "scope"),
+        (folder.api("shop", "v1", "Policy", &["Job"]), ".owns"),
+        (folder.api("shop", "v1", "PolicyAccess", &[]), "policy_access"),
+        (folder.api("shop", "v1", "Order", &["Spaceship"]), "Deployment"),
+        (folder.controller("Policy", "access"), "policy_access"),
+        (folder.controller("Order", "backup"), "there are: Policy"),
+        (Folder { path: below.path().into() }.api("shop", "v1", "Order", &[]), "windlass init"),
+    ] {
+        let said = refused.unwrap_err().to_string();
+        assert!(said.contains(part), "{said}");
+    }
+    assert_eq!((folder.all()?, folder.text("PROJECT")?), before);
+    assert_eq!(Project::read(&before.1)?.kinds.len(), 1);
+    Ok(())
+}
+
+#[test]
+fn a_file_that_is_no_rust_is_left_to_its_author() -> anyhow::Result<()> {
+    let (_below, folder) = folder()?;
+    std::fs::write(folder.path.join("src/api/mod.rs"), "mod half {\n")?;
+    let asked =
+        NewKind { group: "shop".into(), version: "v1".into(), kind: "Basket".into(), ..NewKind::default() };
+    let read = |path: &str| folder.text(path).ok();
+    let change = windlass_sdk::scaffold::create_api(&asked, &read)?;
+    assert!(
+        change.advice.iter().any(|line| line.contains("`pub mod v1;` to src/api/mod.rs")),
+        "{:?}",
+        change.advice
+    );
+    folder.api("shop", "v1", "Basket", &[])?;
+    assert_eq!(folder.text("src/api/mod.rs")?, "mod half {\n");
+    Ok(())
+}

@@ -1,0 +1,5 @@
+//! New projects, as their authors meet them: on disk, compiled, and tested.
+
+mod edits;
+mod folder;
+mod shapes;
