@@ -1,12 +1,17 @@
 //! The `windlass` command. Each subcommand has a file of its own; this one only tells them apart.
 
 mod cluster;
+mod completion;
+mod create;
 mod doctor;
+mod edit;
 mod generate;
+mod init;
 mod limits;
 mod node;
 mod operator;
 mod output;
+mod scaffold;
 mod version;
 
 use clap::{Parser, Subcommand};
@@ -29,6 +34,13 @@ struct Windlass {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Begin an operator: a project with its tests, in this folder
+    Init(init::Options),
+    /// Add a kind or a controller to an operator's project
+    #[command(subcommand)]
+    Create(create::Command),
+    /// Change the settings of an operator's project
+    Edit(edit::Options),
     /// Run a Kubernetes of your own on this machine
     #[command(subcommand)]
     Cluster(cluster::Command),
@@ -47,6 +59,8 @@ enum Command {
     Why(operator::Options),
     /// Write an operator's manifests: its kinds, its permissions, its Deployment
     Generate(generate::Options),
+    /// Print a script by which a shell completes commands and options
+    Completion(completion::Options),
     /// Show the version of windlass, and of the Kubernetes that it speaks
     Version,
 }
@@ -60,6 +74,9 @@ fn main() -> ExitCode {
     let asked = Windlass::parse();
     listen_to_log_variable();
     let done = match asked.command {
+        Command::Init(options) => options.run(),
+        Command::Create(command) => command.run(),
+        Command::Edit(options) => options.run(),
         Command::Cluster(command) => command.run(begun),
         Command::Node(command) => command.run(),
         Command::Doctor(options) => doctor::run(&options),
@@ -68,6 +85,7 @@ fn main() -> ExitCode {
         Command::Plan(options) => operator::ask("plan", &options),
         Command::Why(options) => operator::ask("why", &options),
         Command::Generate(options) => options.run(),
+        Command::Completion(options) => options.run::<Windlass>(),
         Command::Version => version::run(),
     };
     match done {

@@ -11,6 +11,7 @@ mod leftovers;
 mod lifecycle;
 mod node_simulate;
 mod process;
+mod scaffold;
 mod slow;
 mod wire;
 

@@ -1,0 +1,170 @@
+//! `windlass create api` and `windlass create controller`: more of an operator.
+
+use crate::scaffold::{Ground, given, is_asked};
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use windlass_sdk::scaffold::{
+    self, NewController, NewKind, PROJECT, Project, check_controller_name, check_group, check_kind,
+    check_version,
+};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Add a kind, or a version of one, with its controllers and tests
+    Api(Api),
+    /// Add a further controller to a kind, for a concern of its own
+    Controller(Controller),
+}
+
+impl Command {
+    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        match self {
+            Self::Api(api) => api.run(),
+            Self::Controller(controller) => controller.run(),
+        }
+    }
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass create api --group cache --version v1alpha1 --kind Memcached --owns Deployment --owns Service
+  windlass create api --group cache --version v1 --kind Memcached          # another version of it
+  windlass create api --group fleet --version v1 --kind Region --cluster";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Api {
+    /// Its group; the project's domain is added to it. Empty for the domain alone
+    #[arg(long)]
+    group: Option<String>,
+    /// Its version, such as v1alpha1
+    #[arg(long)]
+    version: Option<String>,
+    /// Its name, in CamelCase
+    #[arg(long)]
+    kind: Option<String>,
+    /// Its name in paths; without it, the English plural
+    #[arg(long)]
+    plural: Option<String>,
+    /// Its objects live in namespaces, which is usual
+    #[arg(long, conflicts_with = "cluster")]
+    namespaced: bool,
+    /// Its objects live outside of namespaces
+    #[arg(long)]
+    cluster: bool,
+    /// A built-in kind that its controller makes; may be given several times, or with commas
+    #[arg(long, value_name = "KIND", value_delimiter = ',')]
+    owns: Vec<String>,
+    /// The project's folder
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    folder: PathBuf,
+    /// Overwrite files that are there, and show what is lost
+    #[arg(long)]
+    force: bool,
+}
+
+impl Api {
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        // Before anything is asked: without a project the answers would be in vain.
+        let usual = Usual::of(&self.folder)?;
+        let group = given(
+            self.group.as_ref(),
+            "--group",
+            "Which group is it in",
+            usual.group.as_deref(),
+            check_group,
+        )?;
+        let version = given(
+            self.version.as_ref(),
+            "--version",
+            "Which version is it",
+            usual.version.as_deref(),
+            check_version,
+        )?;
+        let kind = given(self.kind.as_ref(), "--kind", "What is the kind called", None, check_kind)?;
+        let asked = NewKind {
+            group,
+            version,
+            kind,
+            plural: self.plural.clone(),
+            namespaced: (self.namespaced || self.cluster).then_some(self.namespaced),
+            owns: self.owns()?,
+        };
+        let code = Ground::new(&self.folder, self.force).change(|read| scaffold::create_api(&asked, read))?;
+        if code == ExitCode::SUCCESS {
+            println!("next: make test, then make manifests");
+        }
+        Ok(code)
+    }
+
+    fn owns(&self) -> anyhow::Result<Vec<String>> {
+        if !self.owns.is_empty() || !is_asked() {
+            return Ok(self.owns.clone());
+        }
+        let known = scaffold::ownable();
+        let question = format!("Which of {} does it make, with commas", known.join(", "));
+        let answer = given(None, "--owns", &question, Some("none"), |answer| {
+            let unknown = parts(answer).find(|part| !known.contains(part));
+            unknown.map_or(Ok(()), |_| Err(scaffold::Refused::Unfit("they are those, or none".to_owned())))
+        })?;
+        Ok(parts(&answer).map(str::to_owned).collect())
+    }
+}
+
+fn parts(answer: &str) -> impl Iterator<Item = &str> {
+    answer.split(',').map(str::trim).filter(|part| !part.is_empty() && *part != "none")
+}
+
+/// What is likely meant where nothing is said, on a terminal and elsewhere: the group that there is.
+struct Usual {
+    group: Option<String>,
+    version: Option<String>,
+}
+
+impl Usual {
+    fn of(folder: &Path) -> anyhow::Result<Self> {
+        let path = folder.join(PROJECT);
+        let text = match std::fs::read_to_string(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(scaffold::Refused::NoProject.into());
+            }
+            text => text.with_context(|| path.display().to_string())?,
+        };
+        let project = Project::read(&text)?;
+        let last = project.kinds.last();
+        let group = last.filter(|_| !project.multigroup).map(|kind| kind.group.clone());
+        Ok(Self { group, version: is_asked().then(|| "v1alpha1".to_owned()) })
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Controller {
+    /// The kind that it is about
+    #[arg(long)]
+    kind: Option<String>,
+    /// The kind's group, where several groups have one of its name
+    #[arg(long)]
+    group: Option<String>,
+    /// What it is concerned with, in a word such as backup
+    #[arg(long)]
+    name: Option<String>,
+    /// The project's folder
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    folder: PathBuf,
+    /// Overwrite files that are there, and show what is lost
+    #[arg(long)]
+    force: bool,
+}
+
+impl Controller {
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        Usual::of(&self.folder)?;
+        let kind = given(self.kind.as_ref(), "--kind", "Which kind is it about", None, check_kind)?;
+        let name =
+            given(self.name.as_ref(), "--name", "What is it concerned with", None, check_controller_name)?;
+        let asked = NewController { group: self.group.clone(), kind, name };
+        Ground::new(&self.folder, self.force).change(|read| scaffold::create_controller(&asked, read))
+    }
+}
