@@ -19,6 +19,8 @@ pub(crate) trait AnyStore: Send + Sync + std::fmt::Debug {
     fn is_synced(&self) -> bool;
     fn get(&self, key: &Key) -> Option<Arc<dyn AnyObject>>;
     fn stamp(&self, key: &Key) -> Option<Stamp>;
+    fn cluster(&self) -> &Arc<str>;
+    fn keys(&self) -> Vec<Key>;
     fn list(&self) -> Vec<Arc<dyn AnyObject>>;
     fn owned_by(&self, uid: &str) -> Vec<Arc<dyn AnyObject>>;
     fn count_owned_by(&self, uid: &str) -> usize;
@@ -55,6 +57,14 @@ impl<K: Cached> AnyStore for Store<K> {
 
     fn stamp(&self, key: &Key) -> Option<Stamp> {
         Self::stamp(self, key)
+    }
+
+    fn cluster(&self) -> &Arc<str> {
+        Self::cluster(self)
+    }
+
+    fn keys(&self) -> Vec<Key> {
+        Self::keys(self)
     }
 
     fn list(&self) -> Vec<Arc<dyn AnyObject>> {

@@ -2,12 +2,105 @@
 
 use super::intake::{Identity, Raw};
 use super::overlay::{Stale, Stamp};
+use super::scope::Scope;
 use super::shelf::Held;
-use super::stats::count;
+use super::stats::{Counters, count};
 use super::store::Store;
 use super::view::{Changes, Seen};
 use crate::key::Key;
-use crate::kind::Cached;
+use crate::kind::{Cached, Kind};
+use std::sync::Arc;
+
+/// A store as its watch feeds it: what it is of does not matter there, so watching is compiled once and not for each kind.
+pub(super) trait Fed: Send + Sync {
+    fn kind(&self) -> &Kind;
+    fn scope(&self) -> &Scope;
+    fn counters(&self) -> &Counters;
+    /// Whether metadata alone is held.
+    fn is_partial(&self) -> bool;
+    fn progress(&self, part: usize) -> u64;
+    fn shown(&self, part: usize, identity: &Identity<'_>, raw: Raw<'_>);
+    fn shown_deleted(&self, part: usize, identity: &Identity<'_>);
+    fn bookmark(&self, part: usize, version: u64);
+    fn reset(&self, part: usize);
+    fn pass_over(&self, name: &str, error: &dyn std::error::Error);
+    /// Begins a list.
+    fn list(self: Arc<Self>, part: usize) -> Box<dyn Listing>;
+}
+
+/// A list that is on its way in.
+pub(super) trait Listing: Send {
+    fn show(&mut self, identity: &Identity<'_>, raw: Raw<'_>);
+    /// It was deleted while the list was sent.
+    fn gone(&mut self, uid: &str);
+    fn end(self: Box<Self>, version: u64) -> Result<(), Stale>;
+}
+
+struct ListingOf<K> {
+    store: Arc<Store<K>>,
+    part: usize,
+    items: Vec<Item<K>>,
+}
+
+impl<K: Cached> Listing for ListingOf<K> {
+    fn show(&mut self, identity: &Identity<'_>, raw: Raw<'_>) {
+        self.items.extend(self.store.item(self.part, identity, raw, self.items.len()));
+    }
+
+    fn gone(&mut self, uid: &str) {
+        self.items.retain(|(_, stamp, _)| *stamp.uid != *uid);
+    }
+
+    fn end(self: Box<Self>, version: u64) -> Result<(), Stale> {
+        self.store.listed(self.part, self.items, version)
+    }
+}
+
+impl<K: Cached> Fed for Store<K> {
+    fn kind(&self) -> &Kind {
+        Self::kind(self)
+    }
+
+    fn scope(&self) -> &Scope {
+        Self::scope(self)
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn is_partial(&self) -> bool {
+        K::metadata_api()
+    }
+
+    fn progress(&self, part: usize) -> u64 {
+        Self::progress(self, part)
+    }
+
+    fn shown(&self, part: usize, identity: &Identity<'_>, raw: Raw<'_>) {
+        Self::shown(self, part, identity, raw);
+    }
+
+    fn shown_deleted(&self, part: usize, identity: &Identity<'_>) {
+        Self::shown_deleted(self, part, identity);
+    }
+
+    fn bookmark(&self, part: usize, version: u64) {
+        Self::bookmark(self, part, version);
+    }
+
+    fn reset(&self, part: usize) {
+        Self::reset(self, part);
+    }
+
+    fn pass_over(&self, name: &str, error: &dyn std::error::Error) {
+        Self::pass_over(self, name, error);
+    }
+
+    fn list(self: Arc<Self>, part: usize) -> Box<dyn Listing> {
+        Box::new(ListingOf { store: self, part, items: Vec::new() })
+    }
+}
 
 /// An object that a list shows, as it enters the view.
 pub(super) type Item<K> = (Key, Stamp, Held<K>);
@@ -126,6 +219,6 @@ impl<K: Cached> Store<K> {
     }
 
     fn identify(&self, identity: &Identity<'_>) -> Option<(Key, Stamp)> {
-        self.intake.identify(identity).map_err(|error| self.pass_over("", &error)).ok()
+        self.intake.wants.identify(identity).map_err(|error| self.pass_over("", &error)).ok()
     }
 }

@@ -98,12 +98,12 @@ impl<K: Cached> Store<K> {
 
     /// The kind it holds.
     pub fn kind(&self) -> &Kind {
-        &self.intake.kind
+        &self.intake.wants.kind
     }
 
     /// The cluster it is of.
     pub fn cluster(&self) -> &Arc<str> {
-        &self.intake.cluster
+        &self.intake.wants.cluster
     }
 
     /// Which objects it holds.
@@ -207,7 +207,7 @@ impl<K: Cached> Store<K> {
     /// # Errors
     /// [`Unreadable`] when it does not fit its type.
     pub fn wrote(&self, object: &Value, origin: Option<Origin>) -> Result<(Key, Stamp), Unreadable> {
-        let (key, stamp) = self.intake.identify(&Identity::of(object))?;
+        let (key, stamp) = self.intake.wants.identify(&Identity::of(object))?;
         self.take_text(&key, &stamp, object.to_string().as_bytes(), origin)?;
         Ok((key, stamp))
     }
@@ -217,7 +217,7 @@ impl<K: Cached> Store<K> {
     /// # Errors
     /// [`Unreadable`] when it does not fit its type.
     pub fn wrote_text(&self, text: &[u8], origin: Option<Origin>) -> Result<(Key, Stamp), Unreadable> {
-        let (key, stamp) = self.intake.identify(&Identity::in_text(text))?;
+        let (key, stamp) = self.intake.wants.identify(&Identity::in_text(text))?;
         self.take_text(&key, &stamp, text, origin)?;
         Ok((key, stamp))
     }
