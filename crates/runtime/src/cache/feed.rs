@@ -1,111 +1,44 @@
 //! What the watch of one part says, and how a store takes it in.
 
+use super::erased::AnyStore;
 use super::intake::{Identity, Raw};
 use super::overlay::{Stale, Stamp};
-use super::scope::Scope;
 use super::shelf::Held;
-use super::stats::{Counters, count};
-use super::store::Store;
+use super::stats::count;
 use super::view::{Changes, Seen};
 use crate::key::Key;
-use crate::kind::{Cached, Kind};
-use std::sync::Arc;
-
-/// A store as its watch feeds it: what it is of does not matter there, so watching is compiled once and not for each kind.
-pub(super) trait Fed: Send + Sync {
-    fn kind(&self) -> &Kind;
-    fn scope(&self) -> &Scope;
-    fn counters(&self) -> &Counters;
-    /// Whether metadata alone is held.
-    fn is_partial(&self) -> bool;
-    fn progress(&self, part: usize) -> u64;
-    fn shown(&self, part: usize, identity: &Identity<'_>, raw: Raw<'_>);
-    fn shown_deleted(&self, part: usize, identity: &Identity<'_>);
-    fn bookmark(&self, part: usize, version: u64);
-    fn reset(&self, part: usize);
-    fn pass_over(&self, name: &str, error: &dyn std::error::Error);
-    /// Begins a list.
-    fn list(self: Arc<Self>, part: usize) -> Box<dyn Listing>;
-}
 
 /// A list that is on its way in.
-pub(super) trait Listing: Send {
-    fn show(&mut self, identity: &Identity<'_>, raw: Raw<'_>);
-    /// It was deleted while the list was sent.
-    fn gone(&mut self, uid: &str);
-    fn end(self: Box<Self>, version: u64) -> Result<(), Stale>;
-}
-
-struct ListingOf<K> {
-    store: Arc<Store<K>>,
+pub(super) struct Listing<'a> {
+    store: &'a AnyStore,
     part: usize,
-    items: Vec<Item<K>>,
+    items: Vec<Item>,
 }
 
-impl<K: Cached> Listing for ListingOf<K> {
-    fn show(&mut self, identity: &Identity<'_>, raw: Raw<'_>) {
+impl Listing<'_> {
+    pub(super) fn show(&mut self, identity: &Identity<'_>, raw: Raw<'_>) {
         self.items.extend(self.store.item(self.part, identity, raw, self.items.len()));
     }
 
-    fn gone(&mut self, uid: &str) {
+    /// It was deleted while the list was sent.
+    pub(super) fn gone(&mut self, uid: &str) {
         self.items.retain(|(_, stamp, _)| *stamp.uid != *uid);
     }
 
-    fn end(self: Box<Self>, version: u64) -> Result<(), Stale> {
+    pub(super) fn end(self, version: u64) -> Result<(), Stale> {
         self.store.listed(self.part, self.items, version)
     }
 }
 
-impl<K: Cached> Fed for Store<K> {
-    fn kind(&self) -> &Kind {
-        Self::kind(self)
-    }
-
-    fn scope(&self) -> &Scope {
-        Self::scope(self)
-    }
-
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
-
-    fn is_partial(&self) -> bool {
-        K::metadata_api()
-    }
-
-    fn progress(&self, part: usize) -> u64 {
-        Self::progress(self, part)
-    }
-
-    fn shown(&self, part: usize, identity: &Identity<'_>, raw: Raw<'_>) {
-        Self::shown(self, part, identity, raw);
-    }
-
-    fn shown_deleted(&self, part: usize, identity: &Identity<'_>) {
-        Self::shown_deleted(self, part, identity);
-    }
-
-    fn bookmark(&self, part: usize, version: u64) {
-        Self::bookmark(self, part, version);
-    }
-
-    fn reset(&self, part: usize) {
-        Self::reset(self, part);
-    }
-
-    fn pass_over(&self, name: &str, error: &dyn std::error::Error) {
-        Self::pass_over(self, name, error);
-    }
-
-    fn list(self: Arc<Self>, part: usize) -> Box<dyn Listing> {
-        Box::new(ListingOf { store: self, part, items: Vec::new() })
-    }
-}
-
 /// An object that a list shows, as it enters the view.
-pub(super) type Item<K> = (Key, Stamp, Held<K>);
+pub(super) type Item = (Key, Stamp, Held);
 
-impl<K: Cached> Store<K> {
+impl AnyStore {
+    /// Begins a list.
+    pub(super) fn list_anew(&self, part: usize) -> Listing<'_> {
+        Listing { store: self, part, items: Vec::new() }
+    }
+
     /// Up to which version the watch has been seen.
     pub(super) fn progress(&self, part: usize) -> u64 {
         self.view.read().parts[part].overlay.progress()
@@ -154,7 +87,7 @@ impl<K: Cached> Store<K> {
         identity: &Identity<'_>,
         raw: Raw<'_>,
         others: usize,
-    ) -> Option<Item<K>> {
+    ) -> Option<Item> {
         let (key, stamp) = self.identify(identity)?;
         {
             let view = self.view.read();
@@ -172,7 +105,7 @@ impl<K: Cached> Store<K> {
         }
     }
 
-    pub(super) fn listed(&self, part: usize, items: Vec<Item<K>>, version: u64) -> Result<(), Stale> {
+    pub(super) fn listed(&self, part: usize, items: Vec<Item>, version: u64) -> Result<(), Stale> {
         let (changes, mut followed) = {
             let mut view = self.view.write();
             let changes = view.parts[part].overlay.listed(items, version)?;
@@ -195,7 +128,7 @@ impl<K: Cached> Store<K> {
         Ok(())
     }
 
-    fn follow_late(&self, change: &Changes<K>) -> Seen<K> {
+    fn follow_late(&self, change: &Changes) -> Seen {
         let mut view = self.view.write();
         let seen = view.objects(change);
         // What was written meanwhile has its place already.

@@ -1,6 +1,7 @@
 //! From what the server sent to what is held: identified, read, trimmed and weighed.
 
 use super::overlay::Stamp;
+use super::reading::OfType;
 use super::shelf::{FEW, Held, Shelf};
 use super::spans::{elements, member, members, value_of};
 use crate::key::Key;
@@ -12,7 +13,6 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// An object that cannot be taken in.
@@ -144,7 +144,7 @@ pub(super) struct Wants {
     pub(super) kind: Kind,
     pub(super) cluster: Arc<str>,
     /// Whether metadata alone is wanted.
-    partial: bool,
+    pub(super) partial: bool,
     managers: Managers,
     /// Shared by all keys: there are few namespaces and many objects.
     namespaces: Mutex<HashSet<Arc<str>>>,
@@ -280,7 +280,7 @@ impl Wants {
     }
 
     /// Where the text was not as it usually is: the same of what was read.
-    fn trim(&self, meta: &mut ObjectMeta) {
+    pub(super) fn trim(&self, meta: &mut ObjectMeta) {
         if let Some(entries) = &mut meta.managed_fields {
             let managers = self.managers.read();
             entries
@@ -292,44 +292,38 @@ impl Wants {
     }
 }
 
-/// Reads the objects of one kind.
-pub(super) struct Intake<K> {
+/// Takes in the objects of one kind.
+pub(super) struct Intake {
     pub(super) wants: Wants,
-    pub(super) shelf: Arc<Shelf<K>>,
-    transforms: Transforms<K>,
+    pub(super) shelf: Arc<Shelf>,
 }
 
-impl<K> fmt::Debug for Intake<K> {
+impl fmt::Debug for Intake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Intake").field("kind", &self.wants.kind).finish_non_exhaustive()
     }
 }
 
-impl<K: Cached> Intake<K> {
-    pub(super) fn new(kind: Kind, cluster: Arc<str>, managers: Managers, transforms: Transforms<K>) -> Self {
-        let shelf = Arc::new(Shelf::new(kind.clone()));
+impl Intake {
+    pub(super) fn new<K: Cached>(
+        kind: Kind,
+        cluster: Arc<str>,
+        managers: Managers,
+        transforms: Transforms<K>,
+    ) -> Self {
+        let reads = Arc::new(OfType { kind: kind.clone(), transforms });
+        let shelf = Arc::new(Shelf::new(kind.clone(), reads));
         let wants =
             Wants { kind, cluster, partial: K::metadata_api(), managers, namespaces: Mutex::default() };
-        Self { wants, shelf, transforms }
+        Self { wants, shelf }
     }
 
     /// The object, as it is to be held beside so many others.
-    pub(super) fn read(&self, key: &Key, raw: Raw<'_>, others: usize) -> Result<Held<K>, Unreadable> {
-        let (kind, name) = (|| self.wants.kind.kind.clone(), || key.to_string());
-        let text = self.wants.lean(raw);
-        let mut object = self.shelf.read(&text).map_err(|source| Unreadable::Type {
-            kind: kind(),
-            name: name(),
-            source,
-        })?;
-        self.wants.trim(object.meta_mut());
-        let transforms = self.transforms.read();
-        for transform in transforms.iter() {
-            catch_unwind(AssertUnwindSafe(|| transform(&mut object)))
-                .map_err(|_| Unreadable::Transform { kind: kind(), name: name() })?;
-        }
-        if others < FEW || !transforms.is_empty() {
-            return Ok(Held::whole(object));
+    pub(super) fn read(&self, key: &Key, raw: Raw<'_>, others: usize) -> Result<Held, Unreadable> {
+        let (text, reads) = (self.wants.lean(raw), &self.shelf.reads);
+        let object = reads.read(&text, key, &self.wants)?;
+        if others < FEW || reads.changes() {
+            return Ok(self.shelf.whole(object));
         }
         Ok(self.shelf.fold(object, &text))
     }

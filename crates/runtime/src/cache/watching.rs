@@ -4,7 +4,8 @@
 //! itself: reading one's own writes needs the version of a list, and bookmarks; an object that cannot be read must not
 //! end a watch; and an event that is no news need not be read at all. And its waiting is on our clock.
 
-use super::feed::{Fed, Listing};
+use super::erased::AnyStore;
+use super::feed::Listing;
 use super::intake::{Identity, Raw};
 use super::overlay::Stale;
 use super::stats::count;
@@ -58,7 +59,7 @@ enum Interrupted {
 pub(super) async fn keep_watching(
     client: Client,
     clock: Clock,
-    store: Arc<dyn Fed>,
+    store: Arc<AnyStore>,
     part: usize,
     namespace: Option<Arc<str>>,
 ) {
@@ -81,7 +82,7 @@ struct State {
 struct Watching {
     client: Client,
     clock: Clock,
-    store: Arc<dyn Fed>,
+    store: Arc<AnyStore>,
     part: usize,
     namespace: Option<Arc<str>>,
 }
@@ -143,9 +144,9 @@ impl Watching {
     fn interrupted(&self, error: &Interrupted) {
         let cause = std::error::Error::source(error).map(ToString::to_string);
         tracing::debug!(kind = %self.store.kind(), cause, "watch interrupted: {error}");
-        count(&self.store.counters().disconnects);
+        count(&self.store.counters.disconnects);
         let why = cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"));
-        self.store.counters().trouble(self.namespace.as_deref(), Some(why));
+        self.store.counters.trouble(self.namespace.as_deref(), Some(why));
     }
 
     /// Lists by a watch that begins with what is there, and goes on watching.
@@ -160,8 +161,8 @@ impl Watching {
             }
             other => other,
         })?;
-        self.store.counters().forget_unreadable(self.namespace.as_deref());
-        let mut list = self.store.clone().list(self.part);
+        self.store.counters.forget_unreadable(self.namespace.as_deref());
+        let mut list = self.store.list_anew(self.part);
         while self.next(&mut lines).await? {
             match self.event(&lines) {
                 Event::Shown(identity) => list.show(&identity, Raw::Event(lines.line())),
@@ -179,8 +180,8 @@ impl Watching {
     }
 
     async fn list_in_pages(&self, listed: &mut bool) -> Result<(), Interrupted> {
-        self.store.counters().forget_unreadable(self.namespace.as_deref());
-        let mut list = self.store.clone().list(self.part);
+        self.store.counters.forget_unreadable(self.namespace.as_deref());
+        let mut list = self.store.list_anew(self.part);
         let mut next = String::new();
         loop {
             let mut query = format!("limit={PAGE}");
@@ -212,7 +213,7 @@ impl Watching {
     }
 
     async fn follow(&self, mut lines: Lines<Body>) -> Result<(), Interrupted> {
-        self.store.counters().trouble(self.namespace.as_deref(), None);
+        self.store.counters.trouble(self.namespace.as_deref(), None);
         while self.next(&mut lines).await? {
             match self.event(&lines) {
                 Event::Shown(identity) => self.store.shown(self.part, &identity, Raw::Event(lines.line())),
@@ -256,11 +257,12 @@ impl Watching {
 
     fn request(&self, query: &str) -> Result<http::Request<Vec<u8>>, Interrupted> {
         let query = format!("{query}{}", self.store.scope().query());
-        request(self.store.kind(), self.namespace.as_deref(), &query, self.store.is_partial()).map_err(failed)
+        request(self.store.kind(), self.namespace.as_deref(), &query, self.store.intake.wants.partial)
+            .map_err(failed)
     }
 }
 
-fn take_list(list: Box<dyn Listing>, version: u64) -> Result<(), Interrupted> {
+fn take_list(list: Listing<'_>, version: u64) -> Result<(), Interrupted> {
     if version == 0 {
         return Err(Interrupted::Cut);
     }

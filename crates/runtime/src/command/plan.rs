@@ -10,11 +10,7 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// Decides on a capture, as text or as JSON.
-pub(crate) fn plan(
-    captured: &str,
-    controllers: &[Parts],
-    as_json: bool,
-) -> Result<String, Unanswered> {
+pub(crate) fn plan(captured: &str, controllers: &[Parts], as_json: bool) -> Result<String, Unanswered> {
     let captured: Value = serde_json::from_str(captured)
         .map_err(|error| Unanswered(format!("no capture: it is no JSON: {error}")))?;
     let object =
@@ -42,11 +38,7 @@ pub(crate) fn plan(
     })
 }
 
-fn find<'a>(
-    captured: &Value,
-    object: &Value,
-    controllers: &'a [Parts],
-) -> Result<&'a Parts, Unanswered> {
+fn find<'a>(captured: &Value, object: &Value, controllers: &'a [Parts]) -> Result<&'a Parts, Unanswered> {
     let named = captured.get("controller").and_then(Value::as_str);
     let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
     let found = controllers.iter().find(|controller| match named {

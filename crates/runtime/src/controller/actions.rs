@@ -261,10 +261,9 @@ impl End {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use k8s_openapi::api::core::v1::ConfigMap;
 
-    fn actions() -> Actions<ConfigMap> {
-        let nothing: Do<ConfigMap> = Arc::new(|_, _, _| Box::pin(async { Ok(Value::Null) }));
+    fn actions() -> Actions {
+        let nothing: Do = Arc::new(|_, _, _| Box::pin(async { Ok(Value::Null) }));
         Actions::new([("a".to_owned(), nothing)].into(), 1, Clock::real(), Backoff::default())
     }
 

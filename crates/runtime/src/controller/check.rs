@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn a_name_that_no_label_can_hold_is_refused() {
         for name in ["", "-a", "a-", "A", "a/b", &"x".repeat(64)] {
-            assert_eq!(controller().parts.named(name).parts.check(), Err(ConfigError::Name(name.into())));
+            assert_eq!(controller().named(name).parts.check(), Err(ConfigError::Name(name.into())));
         }
     }
 

@@ -32,7 +32,7 @@ pub(super) type Only = Arc<dyn Fn(&dyn AnyObject) -> bool + Send + Sync>;
 /// Reads an object as the type it is of.
 pub(super) type Read = fn(Value) -> Result<Arc<dyn AnyObject>, serde_json::Error>;
 /// Opens the store of a kind.
-pub(super) type Open = Arc<dyn Fn(&Cache) -> Arc<dyn AnyStore> + Send + Sync>;
+pub(super) type Open = Arc<dyn Fn(&Cache) -> Arc<AnyStore> + Send + Sync>;
 
 /// How a controller comes to its writes.
 pub(super) enum Mode {
@@ -49,7 +49,7 @@ pub(super) struct Watched {
 
 impl Watched {
     pub(super) fn new<C: Object>() -> Self {
-        Self { kind: Kind::of::<C>(), open: Arc::new(|cache| cache.store::<C>()) }
+        Self { kind: Kind::of::<C>(), open: Arc::new(|cache| cache.any_store::<C>(Kind::of::<C>())) }
     }
 
     pub(super) fn untyped(kind: Kind) -> Self {
@@ -59,7 +59,7 @@ impl Watched {
 
 fn opening<K: Cached>(kind: &Kind) -> Open {
     let kind = kind.clone();
-    Arc::new(move |cache| cache.store_of::<K>(kind.clone()))
+    Arc::new(move |cache| cache.any_store::<K>(kind.clone()))
 }
 
 /// All that was said of a controller.

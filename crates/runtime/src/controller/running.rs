@@ -49,7 +49,7 @@ impl Parts {
         let name: Arc<str> = self.name.as_str().into();
         let queue = Queue::new(ground.clock.clone(), self.backoff);
         let primary = (self.open)(&ground.cache);
-        let owned: BTreeMap<Kind, Arc<dyn AnyStore>> =
+        let owned: BTreeMap<Kind, Arc<AnyStore>> =
             self.owns.iter().map(|watched| (watched.kind.clone(), (watched.open)(&ground.cache))).collect();
         let related: Vec<Related> = self
             .sees
@@ -135,8 +135,8 @@ pub(crate) struct Running {
     turn_within: Duration,
     at_least_every: Option<Duration>,
     counts: Arc<Counts>,
-    pub(super) primary: Arc<dyn AnyStore>,
-    pub(super) owned: BTreeMap<Kind, Arc<dyn AnyStore>>,
+    pub(super) primary: Arc<AnyStore>,
+    pub(super) owned: BTreeMap<Kind, Arc<AnyStore>>,
     pub(super) related: Arc<Vec<Related>>,
     pub(super) hand: Hand,
     pub(super) queue: Queue<Key>,

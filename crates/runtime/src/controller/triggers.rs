@@ -39,7 +39,7 @@ impl Doorbell {
 /// A kind that objects are related to, and the way back from it.
 pub(super) struct Related {
     pub(super) kind: Kind,
-    pub(super) store: Arc<dyn AnyStore>,
+    pub(super) store: Arc<AnyStore>,
     pub(super) relate: Relate,
     /// Whether objects refer to those it names, and miss the ones that are not there.
     pub(super) refers: bool,
@@ -56,9 +56,9 @@ impl Related {
 /// Listens to everything that concerns a controller.
 pub(super) fn connect(
     doorbell: &Doorbell,
-    primary: &Arc<dyn AnyStore>,
+    primary: &Arc<AnyStore>,
     only: Option<&Only>,
-    owned: &[Arc<dyn AnyStore>],
+    owned: &[Arc<AnyStore>],
     related: &Arc<Vec<Related>>,
 ) {
     connect_primary(doorbell, primary, only, related);
@@ -87,13 +87,13 @@ pub(super) fn connect(
 }
 
 /// Has what is remembered of objects forgotten when they are gone, whoever deleted them.
-pub(super) fn forget_what_is_gone(hand: &Hand, primary: &Arc<dyn AnyStore>, owned: &[Arc<dyn AnyStore>]) {
+pub(super) fn forget_what_is_gone(hand: &Hand, primary: &Arc<AnyStore>, owned: &[Arc<AnyStore>]) {
     primary.listen(hand.forgetting(primary.kind().clone()));
     owned.iter().for_each(|store| store.listen(hand.forgetting(store.kind().clone())));
 }
 
 /// Has facts about objects found out, and what is known of those that are gone forgotten.
-pub(super) fn connect_outside(primary: &Arc<dyn AnyStore>, actions: &Arc<Actions>, facts: &Arc<Facts>) {
+pub(super) fn connect_outside(primary: &Arc<AnyStore>, actions: &Arc<Actions>, facts: &Arc<Facts>) {
     if actions.is_empty() && facts.is_empty() {
         return;
     }
@@ -113,7 +113,7 @@ pub(super) fn connect_outside(primary: &Arc<dyn AnyStore>, actions: &Arc<Actions
 
 fn connect_primary(
     doorbell: &Doorbell,
-    primary: &Arc<dyn AnyStore>,
+    primary: &Arc<AnyStore>,
     only: Option<&Only>,
     related: &Arc<Vec<Related>>,
 ) {
