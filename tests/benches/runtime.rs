@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use windlass_clock::Clock;
 use windlass_harness::bench::{Bench, Better};
-use windlass_tests::greeting::Greeting;
+use windlass_peers::Greeting;
 use windlass_tests::load::{Ask, Connection, Server, run, windlass_program};
 use windlass_tests::peers::{Operator, Program};
 

@@ -6,7 +6,6 @@ pub mod clients;
 pub mod compare;
 pub mod from_the_start;
 pub mod full;
-pub mod greeting;
 pub mod grounds;
 pub mod kubectl;
 pub mod load;

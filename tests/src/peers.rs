@@ -31,7 +31,7 @@ impl Program {
         Ok(Self { path, _folder: Some(folder) })
     }
 
-    /// A Rust program of `bench/peers`, which is an example of this package: so it is built with what is built already.
+    /// A Rust program of `bench/peers`, built as operators are released.
     ///
     /// # Errors
     /// When it does not build.
@@ -41,14 +41,14 @@ impl Program {
             "build",
             "--quiet",
             "--profile",
-            "bench",
+            "operator",
             "--package",
-            "windlass-tests",
-            "--example",
+            "windlass-peers",
+            "--bin",
             name,
         ]);
         ensure!(command.status().context("cannot run cargo")?.success(), "{name} does not build");
-        Ok(Self { path: super::load::built("release/examples").join(name), _folder: None })
+        Ok(Self { path: super::load::built("operator").join(name), _folder: None })
     }
 
     /// Where it is.

@@ -9,7 +9,7 @@ use kube::runtime::watcher;
 use kube::{Client, Resource, ResourceExt};
 use std::sync::Arc;
 use std::time::Duration;
-use windlass_tests::greeting::{Greeting, WORKERS, config, note_delay, print_delays};
+use windlass_peers::{Greeting, WORKERS, config, note_delay, print_delays};
 
 async fn reconcile(greeting: Arc<Greeting>, client: Arc<Client>) -> Result<Action, kube::Error> {
     note_delay(&greeting);

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 use windlass::{Controller, Events, Manager, Plan, Reasoned, Refusal, Seen};
 use windlass_clock::Clock;
-use windlass_tests::greeting::{Greeting, WORKERS, config, note_delay, print_delays};
+use windlass_peers::{Greeting, WORKERS, config, note_delay, print_delays};
 
 #[derive(Debug)]
 enum Why {

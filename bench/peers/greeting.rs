@@ -1,6 +1,6 @@
 //! What the bench's operators have in common: each Greeting owns one ConfigMap and has a status.
 //!
-//! Their Go twin on controller-runtime is `bench/peers/controller-runtime`.
+//! Their Go twin on controller-runtime is in `controller-runtime/`.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Config, CustomResource};
