@@ -24,7 +24,7 @@ test: ## Run every test that runs here (with Rust alone: all but the comparisons
 test-reference: reference ## Run the tests that compare with a real Kubernetes, and insist on it
 	@python3 -c 'import ensurepip' 2>/dev/null || scripts/need python3-venv:python3-venv \
 	    || echo "the Python client is not compared without it"
-	WINDLASS_REQUIRE_REFERENCE=1 $(CARGO) test --package windlass-tests --tests -- "on reference"
+	WINDLASS_REQUIRE_REFERENCE=1 $(CARGO) test --package windlass-tests --package windlass-node --tests -- "on reference"
 
 parity: reference ## Count the behaviours that equal the reference's; writes target/parity.json
 	WINDLASS_REQUIRE_REFERENCE=1 $(CARGO) test --quiet --package windlass-tests --test parity -- --nocapture

@@ -110,7 +110,8 @@ fn node(saying: &Saying, pods: Range, version: &str, now: Timestamp) -> Node {
     let status = NodeStatus {
         capacity: Some(saying.capacity.clone()),
         allocatable: Some(saying.capacity.clone()),
-        addresses: Some(vec![address("InternalIP", &saying.address), address("Hostname", &saying.name)]),
+        // No Hostname: an API server would try it first, and nobody resolves a name that only this node has.
+        addresses: Some(vec![address("InternalIP", &saying.address)]),
         daemon_endpoints: saying.port.map(|port| NodeDaemonEndpoints {
             kubelet_endpoint: Some(DaemonEndpoint { port: i32::from(port) }),
         }),
