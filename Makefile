@@ -45,12 +45,16 @@ fuzz: ## Feed random input to every parser, for FUZZ_SECONDS each
 	@scripts/fuzz $(FUZZ_SECONDS)
 
 BENCHES = $(patsubst tests/benches/%.rs,%,$(wildcard tests/benches/*.rs))
-bench: $(addprefix bench-,$(BENCHES)) ## Run all benches; make bench-NAME runs one
+bench: $(addprefix bench-,$(BENCHES)) bench-node ## Run all benches; make bench-NAME runs one
 
 bench-%:
 	@test -f tests/benches/$*.rs || { echo "error: no bench $*; there are: $(BENCHES)" >&2; exit 1; }
 	@scripts/need $(BUILD_NEEDS)
 	@$(CARGO) bench --quiet --package windlass-tests --bench $*
+
+bench-node:
+	@scripts/need $(BUILD_NEEDS)
+	@$(CARGO) bench --quiet --package windlass-node --bench node
 
 reference: ## Build the real Kubernetes that we compare with (once; needs Go)
 	@scripts/need $(BUILD_NEEDS)
