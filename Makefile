@@ -5,16 +5,20 @@ CARGO ?= cargo
 BUILD_NEEDS = cc:gcc
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-reference parity lint fuzz bench reference facts docs clean
+.PHONY: help demo demo-transcript test test-reference parity lint fuzz bench reference facts docs clean
 # Targets share one build folder and two cores: one at a time.
 .NOTPARALLEL:
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: ## Show what Windlass does
+demo: ## Show what Windlass does, in under a minute; KEEP=1 leaves it up with commands to try
 	@scripts/need $(BUILD_NEEDS)
-	@$(CARGO) run --quiet --package windlass-tests --example demo
+	@$(CARGO) run --quiet --package windlass-cli -- demo $(if $(KEEP),--keep)
+
+demo-transcript: ## Write down what the demo shows, in docs/demo.md
+	@scripts/need $(BUILD_NEEDS)
+	@$(CARGO) run --quiet --package windlass-cli -- demo --transcript docs/demo.md
 
 test: ## Run every test that runs here (with Rust alone: all but the comparisons with the reference)
 	@scripts/need $(BUILD_NEEDS)

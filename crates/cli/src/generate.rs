@@ -12,7 +12,7 @@ use windlass_sdk::generate::{Options as Given, manifests};
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// The operator's binary; without it, the one that WINDLASS_OPERATOR names
+    /// The operator's binary; without it, the one that WINDLASS_OPERATOR names, or that of the project here
     #[arg(long, value_name = "FILE")]
     operator: Option<PathBuf>,
     /// Where the manifests go

@@ -1,12 +1,18 @@
 //! The `windlass` command. Each subcommand has a file of its own; this one only tells them apart.
 
+mod apply;
+mod child;
 mod cluster;
+mod connect;
+mod demo;
 mod doctor;
 mod generate;
 mod limits;
 mod node;
 mod operator;
 mod output;
+mod project;
+mod signals;
 mod version;
 
 use clap::{Parser, Subcommand};
@@ -47,6 +53,20 @@ enum Command {
     Why(operator::Options),
     /// Write an operator's manifests: its kinds, its permissions, its Deployment
     Generate(generate::Options),
+    /// Give a cluster the kinds of an operator
+    Install(project::install::Install),
+    /// Take the kinds of an operator from a cluster, with all objects of them
+    Uninstall(project::install::Uninstall),
+    /// Build an operator and run it here
+    #[command(after_help = project::run::EXAMPLES)]
+    Run(project::run::Options),
+    /// Run an operator in a cluster: its kinds, its permissions, its Deployment
+    Deploy(project::deploy::Deploy),
+    /// Take an operator from a cluster; its kinds and their objects stay
+    Undeploy(project::deploy::Undeploy),
+    /// Show what Windlass does, in under a minute: an operator and real servers on a cluster of their own
+    #[command(after_help = demo::EXAMPLES)]
+    Demo(demo::Options),
     /// Show the version of windlass, and of the Kubernetes that it speaks
     Version,
 }
@@ -54,6 +74,9 @@ enum Command {
 fn main() -> ExitCode {
     // What a node starts is this very program; it enters namespaces, which only one with a single thread can.
     if let Some(code) = windlass_node::hidden(std::env::args_os().skip(1)) {
+        return code;
+    }
+    if let Some(code) = demo::operator::hidden() {
         return code;
     }
     let begun = Clock::real().moment();
@@ -68,6 +91,12 @@ fn main() -> ExitCode {
         Command::Plan(options) => operator::ask("plan", &options),
         Command::Why(options) => operator::ask("why", &options),
         Command::Generate(options) => options.run(),
+        Command::Install(options) => project::block_on(options.run()),
+        Command::Uninstall(options) => project::block_on(options.run()),
+        Command::Run(options) => project::block_on(options.run()),
+        Command::Deploy(options) => project::block_on(options.run()),
+        Command::Undeploy(options) => project::block_on(options.run()),
+        Command::Demo(options) => demo::run(&options),
         Command::Version => version::run(),
     };
     match done {

@@ -1,5 +1,6 @@
 //! `windlass describe`, `capture`, `plan` and `why`: every operator's binary answers them, and this asks it.
 
+use crate::project::Project;
 use anyhow::Context;
 use clap::Args;
 use std::path::PathBuf;
@@ -10,7 +11,7 @@ const VARIABLE: &str = "WINDLASS_OPERATOR";
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// The operator's binary; without it, the one that WINDLASS_OPERATOR names
+    /// The operator's binary; without it, the one that WINDLASS_OPERATOR names, or that of the project here
     #[arg(long, value_name = "FILE")]
     operator: Option<PathBuf>,
     /// What the operator is told; it lists its options with --help
@@ -24,9 +25,14 @@ impl Options {
         Self { operator, arguments: Vec::new() }
     }
 
-    fn program(&self) -> anyhow::Result<PathBuf> {
-        let operator = self.operator.clone().or_else(|| std::env::var_os(VARIABLE).map(PathBuf::from));
-        operator.with_context(|| format!("which operator? Name its binary with --operator, or in {VARIABLE}"))
+    /// The operator's binary; that of the project here, built, where none is named.
+    pub(crate) fn program(&self) -> anyhow::Result<PathBuf> {
+        match self.operator.clone().or_else(|| std::env::var_os(VARIABLE).map(PathBuf::from)) {
+            Some(operator) => Ok(operator),
+            None => Project::find()
+                .and_then(|project| project.build())
+                .with_context(|| format!("which operator? --operator or {VARIABLE} names its binary")),
+        }
     }
 
     /// What the operator answers.

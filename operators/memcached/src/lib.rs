@@ -1,10 +1,12 @@
 //! An operator for memcached: who creates a `Memcached` gets as many servers as it says behind one Service, and is told which
 //! pods they are and how they fare.
 //!
-//! `api` is what users declare, `controller` what follows from it.
+//! `api` is what users declare, `controller` what follows from it, `figures` what monitoring is shown besides what every
+//! operator shows.
 
 pub mod api;
 pub mod controller;
+mod figures;
 
 use api::v1alpha1::Memcached;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -14,7 +16,7 @@ use windlass::{Controller, Manager};
 
 /// The manager with this operator's kinds and controllers.
 pub fn operator(manager: Manager) -> Manager {
-    manager.defines([Memcached::crd()]).controller(
+    figures::shown(manager).defines([Memcached::crd()]).controller(
         Controller::deciding(controller::memcached::decide)
             .owns::<Deployment>()
             .owns::<Service>()

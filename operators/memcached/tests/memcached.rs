@@ -29,6 +29,55 @@ fn it_waits_and_says_for_how_many() {
     assert!(plan.to_string().contains("1 of 3 servers are ready"), "{plan}");
 }
 
+#[test]
+fn a_name_that_no_service_can_have_is_refused_with_the_reason() {
+    for (name, fits) in
+        [("a-1", true), ("1-a", false), ("a.b", false), ("a-", false), (&*"a".repeat(64), false)]
+    {
+        let mut memcached = memcached(1);
+        memcached.metadata.name = Some(name.to_owned());
+        let decided = decide(&memcached, &Seen::nothing());
+        assert_eq!(decided.is_ok(), fits, "{name}");
+    }
+}
+
+#[test]
+fn servers_stay_below_their_memory_limit() {
+    let mut memcached = memcached(1);
+    memcached.spec.resources = serde_json::from_value(json!({"limits": {"memory": "128Mi"}}))
+        .expect("resources as they are written");
+    let plan = decide(&memcached, &Seen::nothing()).unwrap();
+    let template = plan.applied::<Deployment>("sample").unwrap().spec.unwrap().template.spec.unwrap();
+    assert_eq!(template.containers[0].command.clone().unwrap(), ["memcached", "--memory-limit=96"]);
+}
+
+#[tokio::test]
+async fn what_it_does_is_seen_from_outside() -> anyhow::Result<()> {
+    let cluster = TestCluster::start();
+    cluster.install([Memcached::crd()]).await?;
+    let manager = operator(cluster.manager());
+    let inspector = manager.inspector();
+    let running = cluster.run_manager(manager);
+    cluster.create(memcached(2)).await?;
+    cluster.eventually::<Memcached>("sample").has_condition("Ready", true).await?;
+    cluster.eventually::<Memcached>("sample").tells("RunsTheServers").await?;
+    cluster.eventually::<Memcached>("sample").tells("LetsClientsFindThem").await?;
+    let page = inspector.metrics();
+    for line in [
+        "memcached_servers{state=\"declared\"} 2",
+        "memcached_servers{state=\"ready\"} 2",
+        "controller_runtime_max_concurrent_reconciles{controller=\"memcached\"} 2",
+    ] {
+        assert!(page.lines().any(|one| one == line), "{line} is not on\n{page}");
+    }
+    cluster.create(Memcached::new("1-is-no-host", memcached(1).spec)).await?;
+    cluster
+        .eventually::<Memcached>("1-is-no-host")
+        .has_condition_because("Ready", "NameIsNoHostName")
+        .await?;
+    running.stop().await
+}
+
 #[tokio::test]
 async fn its_status_follows_the_size_up_and_down() -> anyhow::Result<()> {
     let cluster = TestCluster::start();

@@ -51,8 +51,9 @@ fn fit_as(structs: &Structs, kind: &Type, value: &mut Value) -> Result<(), Strin
         (Type::Map(_), other) => Err(format!("cannot restore map from {}", kind_of(other))),
         (Type::Struct(definition), Value::Object(object)) => {
             let Some(known) = structs.get(definition) else { return Ok(()) };
-            known.fields.iter().try_for_each(|(name, field)| match object.get_mut(name) {
-                Some(value) => fit_as(structs, &field.kind, value),
+            // Both are in the order of names, and objects have few of the fields that there are.
+            object.iter_mut().try_for_each(|(name, value)| match known.fields.get(name) {
+                Some(field) => fit_as(structs, &field.kind, value),
                 None => Ok(()),
             })
         }

@@ -8,19 +8,16 @@ use super::nodes::Nodes;
 use super::processes;
 use super::record::Record;
 use crate::limits;
+use crate::signals::{INTERRUPTED, Signals, end_with_parent};
 use anyhow::{Context, bail};
 use std::io::{ErrorKind, Write};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use windlass_apiserver::{Api, Config, Credentials, Serving};
 use windlass_clock::{Clock, Moment, Timestamp};
 use windlass_cluster::{Cluster, Settings, Time};
-
-/// What a process answers that was told to go at once.
-const INTERRUPTED: u8 = 130;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -56,6 +53,10 @@ pub(crate) struct Options {
     #[arg(long, hide = true)]
     detached: bool,
 
+    /// End when the process that started this one does
+    #[arg(long, hide = true)]
+    with_parent: bool,
+
     /// For tests: a clock of its own that shows this time at the start (as 2026-01-01T00:00:00Z, or `now`), runs as others do,
     /// and is moved by `windlass cluster advance`
     #[arg(long, value_name = "TIME", value_parser = start_of_time)]
@@ -82,6 +83,9 @@ pub(crate) fn run(options: &Options, begun: Moment) -> anyhow::Result<ExitCode> 
     }
     if options.detached {
         detach::leave_terminal();
+    }
+    if options.with_parent {
+        end_with_parent();
     }
     limits::raise_open_files();
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -215,31 +219,5 @@ async fn listen(port: Option<u16>) -> anyhow::Result<TcpListener> {
             )
         }
         listener => listener.with_context(|| format!("cannot listen on port {port} of 127.0.0.1")),
-    }
-}
-
-/// The signals that end a process.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    hang_up: Signal,
-}
-
-impl Signals {
-    fn listen() -> anyhow::Result<Self> {
-        let on = |kind| signal(kind).context("cannot listen for Ctrl-C");
-        Ok(Self {
-            interrupt: on(SignalKind::interrupt())?,
-            terminate: on(SignalKind::terminate())?,
-            hang_up: on(SignalKind::hangup())?,
-        })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => (),
-            _ = self.terminate.recv() => (),
-            _ = self.hang_up.recv() => (),
-        }
     }
 }

@@ -1,6 +1,5 @@
 //! `windlass node`: nodes that join a cluster, ours or any other.
 
-mod connect;
 mod process;
 mod simulate;
 

@@ -1,7 +1,7 @@
 //! `windlass node process`: joins a node to a cluster that runs pods as processes of this machine.
 
-use super::{connect, simulate};
-use crate::limits;
+use super::simulate;
+use crate::{connect, limits};
 use anyhow::Context;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client, Config};
@@ -62,7 +62,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
 async fn process(options: &Options) -> anyhow::Result<ExitCode> {
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for Ctrl-C")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
-    let (client, config) = connect::to(&options.kubeconfig, options.context.as_deref()).await?;
+    let (client, config) = connect::to(Some(&options.kubeconfig), options.context.as_deref()).await?;
     let temporary = match options.root {
         Some(_) => None,
         None => Some(

@@ -1,6 +1,6 @@
 //! `windlass node simulate`: joins simulated nodes to a cluster until it is told to end, and takes them away again.
 
-use super::connect;
+use crate::connect;
 use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -84,7 +84,7 @@ fn read(path: &Path) -> anyhow::Result<Vec<Stage>> {
 async fn simulate(options: &Options, stages: Vec<Stage>) -> anyhow::Result<ExitCode> {
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for Ctrl-C")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
-    let (client, _) = connect::to(&options.kubeconfig, options.context.as_deref()).await?;
+    let (client, _) = connect::to(Some(&options.kubeconfig), options.context.as_deref()).await?;
     let mut nodes = Vec::new();
     for number in 1..=options.count {
         let name =

@@ -108,7 +108,7 @@ fn files_below(folder: &Path, but: &Path, found: &mut BTreeSet<PathBuf>) {
 }
 
 /// Processes that were started with these folders, and whatever they started in turn.
-fn processes_of(root: &Path) -> Vec<String> {
+pub(crate) fn processes_of(root: &Path) -> Vec<String> {
     let root = root.to_str().unwrap();
     let processes = fs::read_dir("/proc").unwrap().flatten().filter(|entry| {
         let environment = fs::read(entry.path().join("environ")).unwrap_or_default();

@@ -4,6 +4,7 @@
 
 mod cluster_up;
 mod crowds;
+mod demo;
 mod floods;
 mod generate;
 mod killed;
@@ -11,6 +12,7 @@ mod leftovers;
 mod lifecycle;
 mod node_simulate;
 mod process;
+mod project;
 mod slow;
 mod wire;
 
@@ -32,7 +34,9 @@ fn an_operators_binary_is_asked_what_windlass_is_asked() {
     assert_eq!(String::from_utf8(said.stdout).unwrap(), "why Vault shop/v -o json\n");
     let said = windlass(&["plan", "--operator", "/bin/false"]).output().unwrap();
     assert_eq!(said.status.code(), Some(1));
-    let said = windlass(&["describe"]).env_remove("WINDLASS_OPERATOR").output().unwrap();
+    let empty = tempfile::tempdir().unwrap();
+    let mut nowhere = windlass(&["describe"]);
+    let said = nowhere.env_remove("WINDLASS_OPERATOR").current_dir(empty.path()).output().unwrap();
     assert!(String::from_utf8(said.stderr).unwrap().contains("--operator"));
 }
 

@@ -2,10 +2,11 @@
 //! is, such as a garbage collector.
 
 use super::erased::AnyStore;
+use super::erased::Listening;
 use super::object::AnyObject;
 use super::scope::Scope;
 use super::slots::{Lease, Opened, Slots};
-use super::store::{Listener, Listening};
+use super::store::Listener;
 use super::{Cache, Stamp};
 use crate::key::Key;
 use crate::kind::{Cached, Kind};
@@ -15,7 +16,7 @@ use std::sync::Arc;
 /// A store that is open as long as somebody holds one of these, of objects whose type is not known here.
 #[derive(Debug, Clone)]
 pub struct AnyOpened {
-    pub(super) store: Arc<dyn AnyStore>,
+    pub(super) store: Arc<AnyStore>,
     /// Keeps it open.
     pub(super) _lease: Arc<Lease>,
 }
@@ -47,7 +48,7 @@ impl Cache {
 impl<K: Cached> From<Opened<K>> for AnyOpened {
     fn from(opened: Opened<K>) -> Self {
         let (store, _lease) = opened.into_parts();
-        Self { store, _lease }
+        Self { store: store.any.clone(), _lease }
     }
 }
 

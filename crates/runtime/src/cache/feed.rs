@@ -1,18 +1,44 @@
 //! What the watch of one part says, and how a store takes it in.
 
+use super::erased::AnyStore;
 use super::intake::{Identity, Raw};
 use super::overlay::{Stale, Stamp};
 use super::shelf::Held;
 use super::stats::count;
-use super::store::Store;
 use super::view::{Changes, Seen};
 use crate::key::Key;
-use crate::kind::Cached;
+
+/// A list that is on its way in.
+pub(super) struct Listing<'a> {
+    store: &'a AnyStore,
+    part: usize,
+    items: Vec<Item>,
+}
+
+impl Listing<'_> {
+    pub(super) fn show(&mut self, identity: &Identity<'_>, raw: Raw<'_>) {
+        self.items.extend(self.store.item(self.part, identity, raw, self.items.len()));
+    }
+
+    /// It was deleted while the list was sent.
+    pub(super) fn gone(&mut self, uid: &str) {
+        self.items.retain(|(_, stamp, _)| *stamp.uid != *uid);
+    }
+
+    pub(super) fn end(self, version: u64) -> Result<(), Stale> {
+        self.store.listed(self.part, self.items, version)
+    }
+}
 
 /// An object that a list shows, as it enters the view.
-pub(super) type Item<K> = (Key, Stamp, Held<K>);
+pub(super) type Item = (Key, Stamp, Held);
 
-impl<K: Cached> Store<K> {
+impl AnyStore {
+    /// Begins a list.
+    pub(super) fn list_anew(&self, part: usize) -> Listing<'_> {
+        Listing { store: self, part, items: Vec::new() }
+    }
+
     /// Up to which version the watch has been seen.
     pub(super) fn progress(&self, part: usize) -> u64 {
         self.view.read().parts[part].overlay.progress()
@@ -61,7 +87,7 @@ impl<K: Cached> Store<K> {
         identity: &Identity<'_>,
         raw: Raw<'_>,
         others: usize,
-    ) -> Option<Item<K>> {
+    ) -> Option<Item> {
         let (key, stamp) = self.identify(identity)?;
         {
             let view = self.view.read();
@@ -79,7 +105,7 @@ impl<K: Cached> Store<K> {
         }
     }
 
-    pub(super) fn listed(&self, part: usize, items: Vec<Item<K>>, version: u64) -> Result<(), Stale> {
+    pub(super) fn listed(&self, part: usize, items: Vec<Item>, version: u64) -> Result<(), Stale> {
         let (changes, mut followed) = {
             let mut view = self.view.write();
             let changes = view.parts[part].overlay.listed(items, version)?;
@@ -102,7 +128,7 @@ impl<K: Cached> Store<K> {
         Ok(())
     }
 
-    fn follow_late(&self, change: &Changes<K>) -> Seen<K> {
+    fn follow_late(&self, change: &Changes) -> Seen {
         let mut view = self.view.write();
         let seen = view.objects(change);
         // What was written meanwhile has its place already.
@@ -126,6 +152,6 @@ impl<K: Cached> Store<K> {
     }
 
     fn identify(&self, identity: &Identity<'_>) -> Option<(Key, Stamp)> {
-        self.intake.identify(identity).map_err(|error| self.pass_over("", &error)).ok()
+        self.intake.wants.identify(identity).map_err(|error| self.pass_over("", &error)).ok()
     }
 }

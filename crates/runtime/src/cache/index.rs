@@ -88,8 +88,8 @@ impl AnyIndex {
     }
 
     /// Whether it reads objects of this type.
-    pub(super) fn reads<K: 'static>(&self) -> bool {
-        self.of_type == TypeId::of::<K>()
+    pub(super) fn reads(&self, of_type: TypeId) -> bool {
+        self.of_type == of_type
     }
 }
 

@@ -1,6 +1,7 @@
 //! From what the server sent to what is held: identified, read, trimmed and weighed.
 
 use super::overlay::Stamp;
+use super::reading::OfType;
 use super::shelf::{FEW, Held, Shelf};
 use super::spans::{elements, member, members, value_of};
 use crate::key::Key;
@@ -12,7 +13,6 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// An object that cannot be taken in.
@@ -139,29 +139,18 @@ pub(super) enum Raw<'a> {
     Json(&'a Value),
 }
 
-/// Reads the objects of one kind.
-pub(super) struct Intake<K> {
+/// What is alike for all types: how objects are identified, and what of them nobody reads.
+pub(super) struct Wants {
     pub(super) kind: Kind,
-    pub(super) shelf: Arc<Shelf<K>>,
     pub(super) cluster: Arc<str>,
+    /// Whether metadata alone is wanted.
+    pub(super) partial: bool,
     managers: Managers,
-    transforms: Transforms<K>,
     /// Shared by all keys: there are few namespaces and many objects.
     namespaces: Mutex<HashSet<Arc<str>>>,
 }
 
-impl<K> fmt::Debug for Intake<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Intake").field("kind", &self.kind).finish_non_exhaustive()
-    }
-}
-
-impl<K: Cached> Intake<K> {
-    pub(super) fn new(kind: Kind, cluster: Arc<str>, managers: Managers, transforms: Transforms<K>) -> Self {
-        let shelf = Arc::new(Shelf::new(kind.clone()));
-        Self { kind, shelf, cluster, managers, transforms, namespaces: Mutex::default() }
-    }
-
+impl Wants {
     /// Which object it is, and how new.
     pub(super) fn identify(&self, identity: &Identity<'_>) -> Result<(Key, Stamp), Unreadable> {
         let version = identity.resource_version.parse().ok();
@@ -189,27 +178,6 @@ impl<K: Cached> Intake<K> {
         namespace
     }
 
-    /// The object, as it is to be held beside so many others.
-    pub(super) fn read(&self, key: &Key, raw: Raw<'_>, others: usize) -> Result<Held<K>, Unreadable> {
-        let (kind, name) = (|| self.kind.kind.clone(), || key.to_string());
-        let text = self.lean(raw);
-        let mut object = self.shelf.read(&text).map_err(|source| Unreadable::Type {
-            kind: kind(),
-            name: name(),
-            source,
-        })?;
-        self.trim(object.meta_mut());
-        let transforms = self.transforms.read();
-        for transform in transforms.iter() {
-            catch_unwind(AssertUnwindSafe(|| transform(&mut object)))
-                .map_err(|_| Unreadable::Transform { kind: kind(), name: name() })?;
-        }
-        if others < FEW || !transforms.is_empty() {
-            return Ok(Held::whole(object));
-        }
-        Ok(self.shelf.fold(object, &text))
-    }
-
     /// The text of the object, without what nobody reads.
     fn lean<'a>(&self, raw: Raw<'a>) -> Cow<'a, [u8]> {
         let text = match raw {
@@ -227,18 +195,18 @@ impl<K: Cached> Intake<K> {
     /// Of managedFields those of our own controllers, as texts; as trees of maps they take ten times the memory. And of
     /// metadata alone, nothing else.
     fn lean_text<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
-        let metadata = match K::metadata_api() {
+        let metadata = match self.partial {
             true => member(text, 0, "metadata").map(|metadata| metadata.value),
             // Where it ends does not matter.
             false => value_of(text, 0, "metadata").map(|start| start..text.len()),
         };
         let Some(metadata) = metadata else { return text.into() };
-        let (start, end) = match K::metadata_api() {
+        let (start, end) = match self.partial {
             true => (metadata.start, metadata.end),
             false => (0, text.len()),
         };
         let mut lean = Vec::with_capacity(end - start + 16);
-        if K::metadata_api() {
+        if self.partial {
             lean.extend_from_slice(b"{\"metadata\":");
         }
         match member(text, metadata.start, "managedFields") {
@@ -253,10 +221,10 @@ impl<K: Cached> Intake<K> {
                     }
                 }
             }
-            None if !K::metadata_api() => return text.into(),
+            None if !self.partial => return text.into(),
             None => lean.extend_from_slice(&text[start..end]),
         }
-        if K::metadata_api() {
+        if self.partial {
             lean.push(b'}');
         }
         lean.into()
@@ -264,7 +232,7 @@ impl<K: Cached> Intake<K> {
 
     /// Of managedFields, those of our own controllers: what they manage, as text, and none of when. Whether there are any.
     fn put_own_entries(&self, entries: &[u8], lean: &mut Vec<u8>) -> bool {
-        if K::metadata_api() {
+        if self.partial {
             // Without the values they say nothing.
             return false;
         }
@@ -312,14 +280,51 @@ impl<K: Cached> Intake<K> {
     }
 
     /// Where the text was not as it usually is: the same of what was read.
-    fn trim(&self, meta: &mut ObjectMeta) {
+    pub(super) fn trim(&self, meta: &mut ObjectMeta) {
         if let Some(entries) = &mut meta.managed_fields {
             let managers = self.managers.read();
             entries
                 .retain(|entry| entry.manager.as_deref().is_some_and(|manager| managers.contains(manager)));
         }
-        if K::metadata_api() || meta.managed_fields.as_ref().is_some_and(Vec::is_empty) {
+        if self.partial || meta.managed_fields.as_ref().is_some_and(Vec::is_empty) {
             meta.managed_fields = None;
         }
+    }
+}
+
+/// Takes in the objects of one kind.
+pub(super) struct Intake {
+    pub(super) wants: Wants,
+    pub(super) shelf: Arc<Shelf>,
+}
+
+impl fmt::Debug for Intake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Intake").field("kind", &self.wants.kind).finish_non_exhaustive()
+    }
+}
+
+impl Intake {
+    pub(super) fn new<K: Cached>(
+        kind: Kind,
+        cluster: Arc<str>,
+        managers: Managers,
+        transforms: Transforms<K>,
+    ) -> Self {
+        let reads = Arc::new(OfType { kind: kind.clone(), transforms });
+        let shelf = Arc::new(Shelf::new(kind.clone(), reads));
+        let wants =
+            Wants { kind, cluster, partial: K::metadata_api(), managers, namespaces: Mutex::default() };
+        Self { wants, shelf }
+    }
+
+    /// The object, as it is to be held beside so many others.
+    pub(super) fn read(&self, key: &Key, raw: Raw<'_>, others: usize) -> Result<Held, Unreadable> {
+        let (text, reads) = (self.wants.lean(raw), &self.shelf.reads);
+        let object = reads.read(&text, key, &self.wants)?;
+        if others < FEW || reads.changes() {
+            return Ok(self.shelf.whole(object));
+        }
+        Ok(self.shelf.fold(object, &text))
     }
 }

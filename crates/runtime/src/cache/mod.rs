@@ -38,6 +38,7 @@ mod object;
 mod overlay;
 #[cfg(test)]
 mod overlay_tests;
+mod reading;
 mod scope;
 mod shelf;
 mod slots;
@@ -57,6 +58,7 @@ mod world;
 
 pub use any::AnyOpened;
 pub(crate) use erased::AnyStore;
+pub use erased::Listening;
 pub use index::Index;
 pub(crate) use index::{AnyIndex, Filed};
 pub use intake::Unreadable;
@@ -67,7 +69,7 @@ pub use scope::{Namespaces, Scope};
 pub use slots::Opened;
 pub(crate) use spans::{elements, members, value_of};
 pub use stats::Stats;
-pub use store::{Changed, Listener, Listening, Origin, Store};
+pub use store::{Changed, Listener, Origin, Store};
 pub use windlass_schema::selector::SelectorError;
 
 use crate::key::Key;
@@ -175,6 +177,11 @@ impl Cache {
         opened.into_store()
     }
 
+    /// As [`Cache::store_of`], with its type forgotten.
+    pub(crate) fn any_store<K: Cached>(&self, kind: Kind) -> Arc<AnyStore> {
+        self.store_of::<K>(kind).any.clone()
+    }
+
     /// Opens a kind in a scope, whether the cache runs already or not. It is closed, and its memory given back, when the
     /// last of those who opened it drops what is returned.
     pub fn open<K: Object>(&self, scope: Scope) -> Opened<K> {
@@ -186,7 +193,7 @@ impl Cache {
         let scope = scope.resolve(&self.shared.namespaces, kind.namespaced);
         Slots::open(&self.shared.slots, kind.clone(), &scope, || {
             let (cluster, managers) = (self.shared.cluster.clone(), self.shared.managers.clone());
-            Store::new(Intake::new(kind, cluster, managers, self.transforms::<K>()), scope.clone())
+            AnyStore::new(Intake::new(kind, cluster, managers, self.transforms::<K>()), scope.clone())
         })
     }
 

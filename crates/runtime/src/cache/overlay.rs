@@ -127,7 +127,10 @@ impl<N: Clone + Eq + Hash, T: Clone> Overlay<N, T> {
             return None;
         }
         self.progress = stamp.version;
-        self.tombstones.remove(&stamp.uid);
+        // An object that left the view and came back was deleted later than the watch says here.
+        if self.tombstones.get(&stamp.uid).is_some_and(|last| *last < stamp.version) {
+            self.tombstones.remove(&stamp.uid);
+        }
         self.remove_older(name, stamp)
     }
 

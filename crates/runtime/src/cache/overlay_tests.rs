@@ -71,6 +71,22 @@ fn a_list_older_than_the_view_is_refused() {
     assert_eq!(view.get(&"a"), Some(&7));
 }
 
+#[test]
+fn one_that_left_and_came_back_before_we_deleted_it_does_not_come_back_with_old_lists() {
+    let mut view = Overlay::default();
+    view.wrote("a", stamp("u", 1), 1);
+    view.wrote_out("a", &stamp("u", 2));
+    view.wrote("a", stamp("u", 3), 3);
+    view.wrote_gone("a", &stamp("u", 3));
+    view.shown_deleted("a", &stamp("u", 2));
+    for version in [4, 5] {
+        view.listed(vec![("a", stamp("u", 3), 3)], version).unwrap();
+        assert_eq!(view.get(&"a"), None, "the list of {version}");
+    }
+    view.shown_deleted("a", &stamp("u", 6));
+    assert_eq!(view.remembers().0, 0);
+}
+
 /// A server with a history, the way of its events to us, and what we were told by our own writes.
 #[derive(Default)]
 struct World {

@@ -8,7 +8,7 @@ use super::watching::keep_watching;
 use crate::kind::{Cached, Kind};
 use kube::Client;
 use parking_lot::Mutex;
-use std::any::Any;
+use std::any::TypeId;
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::{Arc, Weak};
@@ -85,19 +85,15 @@ impl std::fmt::Debug for Slots {
 
 struct Slot {
     id: u64,
-    typed: Arc<dyn Any + Send + Sync>,
-    erased: Arc<dyn AnyStore>,
+    store: Arc<AnyStore>,
     lease: Weak<Lease>,
     watches: Watches,
 }
 
 enum Watches {
-    /// How to start them.
-    Declared(Start),
+    Declared,
     Running(Vec<AbortHandle>),
 }
-
-type Start = Box<dyn Fn(&Client, &Clock, &mut JoinSet<()>) -> Vec<AbortHandle> + Send>;
 
 impl Slots {
     /// The store of this type and scope: the one that is open, or a new one.
@@ -105,52 +101,49 @@ impl Slots {
         self: &Arc<Self>,
         kind: Kind,
         scope: &Scope,
-        new: impl FnOnce() -> Store<K>,
+        new: impl FnOnce() -> AnyStore,
     ) -> Opened<K> {
+        let (store, lease) = self.open_any(kind, TypeId::of::<K>(), scope, Box::new(new));
+        Opened { store: Arc::new(Store::of(store)), lease }
+    }
+
+    fn open_any(
+        self: &Arc<Self>,
+        kind: Kind,
+        of_type: TypeId,
+        scope: &Scope,
+        new: Box<dyn FnOnce() -> AnyStore + '_>,
+    ) -> (Arc<AnyStore>, Arc<Lease>) {
         let mut inner = self.inner.lock();
-        for slot in inner.by_kind.get(&kind).into_iter().flatten() {
-            let store = slot.typed.clone().downcast::<Store<K>>().ok().filter(|store| store.scope() == scope);
-            // Without a lease, it is being closed. One that is found must not be dropped here: it would close the store
-            // while we hold the lock.
-            if let Some(store) = store
-                && let Some(lease) = slot.lease.upgrade()
-            {
-                return Opened { store, lease };
-            }
+        let slots = inner.by_kind.get(&kind).into_iter().flatten();
+        let mut slots = slots.filter(|slot| slot.store.of_type() == of_type && slot.store.scope() == scope);
+        // Without a lease, it is being closed. One that is found must not be dropped here: it would close the store while we
+        // hold the lock.
+        if let Some(found) = slots.find_map(|slot| Some((slot.store.clone(), slot.lease.upgrade()?))) {
+            return found;
         }
         let store = Arc::new(new());
         inner.next_id += 1;
         let id = inner.next_id;
         let lease = Arc::new(Lease { slots: Arc::downgrade(self), kind: kind.clone(), id });
-        let watched = store.clone();
-        let start: Start = Box::new(move |client, clock, tasks| {
-            let parts = watched.scope().parts().into_iter().enumerate();
-            parts
-                .map(|(part, namespace)| {
-                    let (client, clock) = (client.clone(), clock.clone());
-                    tasks.spawn(keep_watching(client, clock, watched.clone(), part, namespace))
-                })
-                .collect()
-        });
         inner.by_kind.entry(kind).or_default().push(Slot {
             id,
-            typed: store.clone(),
-            erased: store.clone(),
+            store: store.clone(),
             lease: Arc::downgrade(&lease),
-            watches: Watches::Declared(start),
+            watches: Watches::Declared,
         });
         drop(inner);
         self.opened.notify_one();
-        Opened { store, lease }
+        (store, lease)
     }
 
     /// A store of this kind and scope that is open, of whatever type: of several the one that holds most.
     pub(super) fn find(&self, kind: &Kind, scope: &Scope) -> Option<AnyOpened> {
         let inner = self.inner.lock();
         let slots = inner.by_kind.get(kind).into_iter().flatten();
-        let slots = slots.filter(|slot| slot.erased.scope() == scope);
+        let slots = slots.filter(|slot| slot.store.scope() == scope);
         let mut found: Vec<AnyOpened> = slots
-            .filter_map(|slot| Some(AnyOpened { store: slot.erased.clone(), _lease: slot.lease.upgrade()? }))
+            .filter_map(|slot| Some(AnyOpened { store: slot.store.clone(), _lease: slot.lease.upgrade()? }))
             .collect();
         // A lease must not be dropped while we hold the lock: it would close its store.
         drop(inner);
@@ -183,13 +176,13 @@ impl Slots {
     }
 
     /// Every store that is open.
-    pub(super) fn all(&self) -> Vec<Arc<dyn AnyStore>> {
-        self.inner.lock().by_kind.values().flatten().map(|slot| slot.erased.clone()).collect()
+    pub(super) fn all(&self) -> Vec<Arc<AnyStore>> {
+        self.inner.lock().by_kind.values().flatten().map(|slot| slot.store.clone()).collect()
     }
 
     /// Every store of a kind that is open.
-    pub(super) fn of(&self, kind: &Kind) -> Vec<Arc<dyn AnyStore>> {
-        self.inner.lock().by_kind.get(kind).into_iter().flatten().map(|slot| slot.erased.clone()).collect()
+    pub(super) fn of(&self, kind: &Kind) -> Vec<Arc<AnyStore>> {
+        self.inner.lock().by_kind.get(kind).into_iter().flatten().map(|slot| slot.store.clone()).collect()
     }
 
     /// Runs the watches of all that is open, and of what is opened later. Ends only if one of them panicked.
@@ -197,8 +190,8 @@ impl Slots {
         let mut watches = JoinSet::new();
         loop {
             for slot in self.inner.lock().by_kind.values_mut().flatten() {
-                if let Watches::Declared(start) = &slot.watches {
-                    slot.watches = Watches::Running(start(&client, &clock, &mut watches));
+                if let Watches::Declared = &slot.watches {
+                    slot.watches = Watches::Running(start(&slot.store, &client, &clock, &mut watches));
                 }
             }
             tokio::select! {
@@ -212,4 +205,14 @@ impl Slots {
             }
         }
     }
+}
+
+/// Starts the watches of a store.
+fn start(store: &Arc<AnyStore>, client: &Client, clock: &Clock, tasks: &mut JoinSet<()>) -> Vec<AbortHandle> {
+    let parts = store.scope().parts().into_iter().enumerate();
+    let watch = |(part, namespace)| {
+        let (client, clock) = (client.clone(), clock.clone());
+        tasks.spawn(keep_watching(client, clock, store.clone(), part, namespace))
+    };
+    parts.map(watch).collect()
 }

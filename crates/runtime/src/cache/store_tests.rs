@@ -18,7 +18,11 @@ fn store_in(scope: Scope) -> Store<ConfigMap> {
     let managers = Managers::default();
     managers.write().insert("us".into());
     let kind = Kind::of::<ConfigMap>();
-    Store::new(Intake::new(kind, "c".into(), managers, Transforms::default()), scope)
+    stored(Intake::new(kind, "c".into(), managers, Transforms::<ConfigMap>::default()), scope)
+}
+
+fn stored<K: crate::Cached>(intake: Intake, scope: Scope) -> Store<K> {
+    Store::of(Arc::new(AnyStore::new(intake, scope)))
 }
 
 fn store() -> Store<ConfigMap> {
@@ -35,17 +39,17 @@ trait Fed {
 impl Fed for Store<ConfigMap> {
     fn lists(&self, objects: Vec<Value>, version: u64) -> Result<(), Stale> {
         let items =
-            objects.iter().filter_map(|object| self.item(0, &Identity::of(object), Raw::Json(object), 0));
-        self.listed(0, items.collect(), version)
+            objects.iter().filter_map(|object| self.any.item(0, &Identity::of(object), Raw::Json(object), 0));
+        self.any.listed(0, items.collect(), version)
     }
 
     fn shows(&self, object: Value) {
         let line = json!({"type": "MODIFIED", "object": object}).to_string();
-        self.shown(0, &Identity::of(&object), Raw::Event(line.as_bytes()));
+        self.any.shown(0, &Identity::of(&object), Raw::Event(line.as_bytes()));
     }
 
     fn shows_deleted(&self, object: &Value) {
-        self.shown_deleted(0, &Identity::of(object));
+        self.any.shown_deleted(0, &Identity::of(object));
     }
 }
 
@@ -92,14 +96,14 @@ fn a_read_after_a_write_under_a_delayed_watch_is_never_older() {
 #[test]
 fn indexes_follow_writes_and_deletions_before_the_watch_does() {
     let store = store();
-    store.index_labels();
+    store.any.index_labels();
     store.lists(vec![object("a", 3, "x")], 5).unwrap();
     store.wrote(&object("a", 6, "y"), None).unwrap();
     assert!(store.owned_by("x").is_empty());
     assert_eq!(store.owned_by("y").len(), 1);
     let labelled = |owner: &str| {
         let relation = Relation::labelled([("app", owner)]).resolve(Some("ns"), true);
-        AnyStore::select(&store, &relation).len()
+        store.any.select(&relation).len()
     };
     assert_eq!((labelled("x"), labelled("y")), (0, 1));
     store.wrote_gone(&key("a"), &Stamp { uid: "uid-a".into(), version: 6 }, None);
@@ -165,7 +169,7 @@ fn an_object_that_cannot_be_read_any_more_is_left_out_named_and_let_back_in() {
     broken["data"] = json!(["not a map"]);
     store.shows(broken.clone());
     assert!(store.is_empty(), "its old state is not the truth");
-    assert_eq!(store.progress(0), 6, "it is not asked for again");
+    assert_eq!(store.any.progress(0), 6, "it is not asked for again");
     let stats = store.stats();
     assert_eq!((stats.undecodable, stats.objects, stats.bytes), (1, 0, 0));
     assert!(stats.unreadable["ns/a"].contains("does not fit"), "{stats:?}");
@@ -211,7 +215,7 @@ fn an_index_of_the_users_follows_like_the_others() {
     assert_eq!((names("x"), names("y")), (vec!["b".to_owned()], vec!["a".to_owned()]));
     let select = |namespace: &str, term: &str| {
         let relation = Relation::indexed(BY_OWNER_NAME, term).in_namespace(namespace).resolve(None, true);
-        AnyStore::select(&store, &relation).len()
+        store.any.select(&relation).len()
     };
     assert_eq!((select("ns", "y"), select("other", "y")), (1, 0));
     assert!(store.find(PANICS, "x").is_empty());
@@ -246,7 +250,7 @@ fn what_is_held_is_not_copied_by_reads_nor_read_again_by_lists() {
 fn managed_fields_are_held_as_text_and_given_as_they_were() {
     let store = store();
     store.lists(vec![object("a", 3, "x")], 5).unwrap();
-    let held = AnyStore::get(&store, &key("a")).unwrap();
+    let held = store.any.get(&key("a")).unwrap();
     let fields = &held.meta().managed_fields.as_ref().unwrap()[0].fields_v1.as_ref().unwrap().0;
     assert_eq!(fields.as_str(), Some(r#"{"f:data":{}}"#));
     let json = held.to_json();
@@ -256,14 +260,15 @@ fn managed_fields_are_held_as_text_and_given_as_they_were() {
 
 #[test]
 fn of_metadata_alone_nothing_else_is_held() {
-    let intake = Intake::new(Kind::of::<ConfigMap>(), "c".into(), Managers::default(), Transforms::default());
-    let store: Store<PartialObjectMeta<ConfigMap>> = Store::new(intake, Scope::default());
+    let transforms = Transforms::<PartialObjectMeta<ConfigMap>>::default();
+    let intake = Intake::new(Kind::of::<ConfigMap>(), "c".into(), Managers::default(), transforms);
+    let store: Store<PartialObjectMeta<ConfigMap>> = stored(intake, Scope::default());
     let mut full = object("a", 3, "x");
     full["data"] = json!({"large": "x".repeat(10_000)});
     store.wrote(&full, None).unwrap();
     assert!(store.stats().bytes < 5_000, "{:?}", store.stats());
     assert_eq!(store.owned_by("x").len(), 1);
-    let json = AnyStore::get(&store, &key("a")).unwrap().to_json();
+    let json = store.any.get(&key("a")).unwrap().to_json();
     assert_eq!((json["kind"].as_str(), json.get("data")), (Some("ConfigMap"), None));
 }
 
@@ -275,14 +280,14 @@ fn a_crowd_is_held_folded_and_read_as_it_was() {
     let (store, few) = (store(), store());
     let items = crowd(10).enumerate();
     let items = items
-        .filter_map(|(before, object)| store.item(0, &Identity::of(&object), Raw::Json(&object), before));
-    store.listed(0, items.collect(), 10 + MANY).unwrap();
+        .filter_map(|(before, object)| store.any.item(0, &Identity::of(&object), Raw::Json(&object), before));
+    store.any.listed(0, items.collect(), 10 + MANY).unwrap();
     few.lists(crowd(10).collect(), 10 + MANY).unwrap();
     assert_eq!(store.len(), few.len());
     assert!(store.stats().bytes * 2 < few.stats().bytes, "{:?}", store.stats());
     for name in ["n0000", "n0500", "n0999"] {
         assert_eq!(store.get(&key(name)), few.get(&key(name)));
-        let json = |store| AnyStore::get(store, &key(name)).unwrap().to_json();
+        let json = |store: &Store<ConfigMap>| store.any.get(&key(name)).unwrap().to_json();
         assert_eq!(json(&store), json(&few), "{name}");
     }
     let read = store.get(&key("n0500")).unwrap();
@@ -305,16 +310,16 @@ fn metadata_alone_and_objects_without_a_type_are_folded_too() {
         let managers = Managers::default();
         managers.write().insert("us".into());
         let intake = Intake::new(Kind::of::<ConfigMap>(), "c".into(), managers, Transforms::<K>::default());
-        let store = Store::new(intake, Scope::default());
-        let item = store.item(0, &Identity::of(object), Raw::Json(object), others).unwrap();
-        store.listed(0, vec![item], 5).unwrap();
+        let store = stored::<K>(intake, Scope::default());
+        let item = store.any.item(0, &Identity::of(object), Raw::Json(object), others).unwrap();
+        store.any.listed(0, vec![item], 5).unwrap();
         // What was read last is there without being read again: push it out.
         for number in 0..2000 {
             let mut another = object.clone();
             another["metadata"]["name"] = format!("another-{number}").into();
-            store.item(0, &Identity::of(&another), Raw::Json(&another), others);
+            store.any.item(0, &Identity::of(&another), Raw::Json(&another), others);
         }
-        AnyStore::get(&store, &key("a")).unwrap().to_json()
+        store.any.get(&key("a")).unwrap().to_json()
     }
     let mut object = object("a", 3, "x");
     object["data"] = json!({"text": "\"quoted\" <and> \u{e9}\n", "more": "x".repeat(500)});
@@ -334,9 +339,9 @@ fn what_is_changed_before_it_is_held_is_held_as_it_was_changed() {
     let transforms = Transforms::<ConfigMap>::default();
     transforms.write().push(Arc::new(|map: &mut ConfigMap| map.immutable = Some(true)));
     let intake = Intake::new(Kind::of::<ConfigMap>(), "c".into(), Managers::default(), transforms);
-    let store = Store::new(intake, Scope::default());
+    let store = stored::<ConfigMap>(intake, Scope::default());
     let object = object("a", 3, "x");
-    let item = store.item(0, &Identity::of(&object), Raw::Json(&object), 1_000_000).unwrap();
-    store.listed(0, vec![item], 5).unwrap();
+    let item = store.any.item(0, &Identity::of(&object), Raw::Json(&object), 1_000_000).unwrap();
+    store.any.listed(0, vec![item], 5).unwrap();
     assert_eq!(store.get(&key("a")).unwrap().immutable, Some(true));
 }

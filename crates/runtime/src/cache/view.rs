@@ -1,11 +1,10 @@
 //! The objects of one kind with their indexes, in one place that is locked as a whole.
 
 use super::index::{AnyIndex, Filed};
-use super::object::{face, owner_uids};
+use super::object::{AnyObject, face, owner_uids};
 use super::overlay::{Change, Overlay};
 use super::shelf::{Held, Shelf};
 use crate::key::Key;
-use crate::kind::Cached;
 use crate::relation::{Resolved, Select};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use std::hash::{BuildHasher, RandomState};
@@ -13,9 +12,9 @@ use std::sync::Arc;
 
 /// What is watched on its own, with versions of its own: a namespace, or all of them.
 #[derive(Debug)]
-pub(super) struct Part<K> {
+pub(super) struct Part {
     pub(super) namespace: Option<Arc<str>>,
-    pub(super) overlay: Overlay<Key, Held<K>>,
+    pub(super) overlay: Overlay<Key, Held>,
     pub(super) listed: bool,
 }
 
@@ -23,9 +22,9 @@ pub(super) struct Part<K> {
 const MANY: usize = 32;
 
 #[derive(Debug)]
-pub(super) struct View<K> {
-    shelf: Arc<Shelf<K>>,
-    pub(super) parts: Vec<Part<K>>,
+pub(super) struct View {
+    shelf: Arc<Shelf>,
+    pub(super) parts: Vec<Part>,
     /// By the hash of the owner's UID, which takes a third of the memory; what is found is asked whether it is so.
     by_owner: Filed<u64>,
     hasher: RandomState,
@@ -33,16 +32,16 @@ pub(super) struct View<K> {
     by_term: Vec<(AnyIndex, Filed<String>)>,
 }
 
-pub(super) type Changes<K> = Change<Key, Held<K>>;
+pub(super) type Changes = Change<Key, Held>;
 
 /// The two sides of a change, read.
-pub(super) struct Seen<K> {
-    pub(super) old: Option<Arc<K>>,
-    pub(super) new: Option<Arc<K>>,
+pub(super) struct Seen {
+    pub(super) old: Option<Arc<dyn AnyObject>>,
+    pub(super) new: Option<Arc<dyn AnyObject>>,
 }
 
-impl<K: Cached> View<K> {
-    pub(super) fn new(parts: Vec<Option<Arc<str>>>, shelf: Arc<Shelf<K>>) -> Self {
+impl View {
+    pub(super) fn new(parts: Vec<Option<Arc<str>>>, shelf: Arc<Shelf>) -> Self {
         let parts = parts.into_iter();
         Self {
             shelf,
@@ -63,15 +62,15 @@ impl<K: Cached> View<K> {
             .position(|part| part.namespace.is_none() || part.namespace.as_deref() == key.namespace())
     }
 
-    fn held(&self, key: &Key) -> Option<&Held<K>> {
+    fn held(&self, key: &Key) -> Option<&Held> {
         self.parts[self.part_of(key)?].overlay.get(key)
     }
 
-    pub(super) fn get(&self, key: &Key) -> Option<Arc<K>> {
+    pub(super) fn get(&self, key: &Key) -> Option<Arc<dyn AnyObject>> {
         self.shelf.object(self.held(key)?)
     }
 
-    pub(super) fn list(&self) -> Vec<Arc<K>> {
+    pub(super) fn list(&self) -> Vec<Arc<dyn AnyObject>> {
         self.iter().filter_map(|(_, held)| self.shelf.object_of_many(held)).collect()
     }
 
@@ -80,12 +79,12 @@ impl<K: Cached> View<K> {
         self.iter().map(|(_, held)| held.bytes()).sum()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&Key, &Held<K>)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Key, &Held)> {
         self.parts.iter().flat_map(|part| part.overlay.iter())
     }
 
     /// One after the other, read for this once.
-    fn each(&self) -> impl Iterator<Item = (&Key, Arc<K>)> {
+    fn each(&self) -> impl Iterator<Item = (&Key, Arc<dyn AnyObject>)> {
         self.iter().filter_map(|(key, held)| Some((key, self.shelf.object(held)?)))
     }
 
@@ -93,7 +92,7 @@ impl<K: Cached> View<K> {
         self.parts.iter().map(|part| part.overlay.len()).sum()
     }
 
-    pub(super) fn owned_by(&self, uid: &str) -> Vec<Arc<K>> {
+    pub(super) fn owned_by(&self, uid: &str) -> Vec<Arc<dyn AnyObject>> {
         let mut found = self.all(self.by_owner.get(&self.hasher.hash_one(uid)));
         found.retain(|object| owner_uids(object.meta()).any(|owner| owner == uid));
         found
@@ -103,21 +102,21 @@ impl<K: Cached> View<K> {
         self.by_owner.count(&self.hasher.hash_one(uid))
     }
 
-    fn all<'a>(&'a self, keys: impl Iterator<Item = &'a Key>) -> Vec<Arc<K>> {
-        let held: Vec<&Held<K>> = keys.filter_map(|key| self.held(key)).collect();
+    fn all<'a>(&'a self, keys: impl Iterator<Item = &'a Key>) -> Vec<Arc<dyn AnyObject>> {
+        let held: Vec<&Held> = keys.filter_map(|key| self.held(key)).collect();
         let many = held.len() > MANY;
         let object = |held| if many { self.shelf.object_of_many(held) } else { self.shelf.object(held) };
         held.into_iter().filter_map(object).collect()
     }
 
     /// What an object was before a change, and what it is now.
-    pub(super) fn objects(&self, change: &Changes<K>) -> Seen<K> {
-        let object = |held: &Option<Held<K>>| held.as_ref().and_then(|held| self.shelf.object(held));
+    pub(super) fn objects(&self, change: &Changes) -> Seen {
+        let object = |held: &Option<Held>| held.as_ref().and_then(|held| self.shelf.object(held));
         Seen { old: object(&change.old), new: object(&change.new) }
     }
 
     /// Whether the object is still as it was after a change.
-    pub(super) fn is_current(&self, change: &Changes<K>) -> bool {
+    pub(super) fn is_current(&self, change: &Changes) -> bool {
         match (self.held(&change.name), &change.new) {
             (Some(held), Some(new)) => held.is(new),
             (held, new) => held.is_none() == new.is_none(),
@@ -125,7 +124,7 @@ impl<K: Cached> View<K> {
     }
 
     /// Makes indexes follow a change.
-    pub(super) fn follow(&mut self, key: &Key, seen: &Seen<K>) {
+    pub(super) fn follow(&mut self, key: &Key, seen: &Seen) {
         if let Some(old) = &seen.old {
             let meta = old.meta();
             for uid in owner_uids(meta) {
@@ -153,8 +152,8 @@ impl<K: Cached> View<K> {
     }
 
     /// Makes indexes follow changes, all at once.
-    pub(super) fn follow_all(&mut self, changes: &[Changes<K>]) -> Vec<Seen<K>> {
-        let follow = |change: &Changes<K>| {
+    pub(super) fn follow_all(&mut self, changes: &[Changes]) -> Vec<Seen> {
+        let follow = |change: &Changes| {
             let seen = self.objects(change);
             self.follow(&change.name, &seen);
             seen
@@ -189,14 +188,14 @@ impl<K: Cached> View<K> {
     }
 
     /// Those with a term in an index that is there, in order.
-    pub(super) fn find(&self, index: &AnyIndex, term: &str) -> Vec<Arc<K>> {
+    pub(super) fn find(&self, index: &AnyIndex, term: &str) -> Vec<Arc<dyn AnyObject>> {
         let by_term = self.by_term.iter().find(|(known, _)| known == index);
         by_term.map(|(_, by_term)| self.all(by_term.get(term))).unwrap_or_default()
     }
 
-    pub(super) fn select(&self, cluster: &Arc<str>, relation: &Resolved) -> Vec<Arc<K>> {
+    pub(super) fn select(&self, cluster: &Arc<str>, relation: &Resolved) -> Vec<Arc<dyn AnyObject>> {
         let namespace = relation.namespace.as_deref();
-        let holds = |object: &Arc<K>| relation.holds_for(face(&**object));
+        let holds = |object: &Arc<dyn AnyObject>| relation.holds_for(face(&**object));
         let mut found = match (&relation.select, namespace, &self.by_label) {
             (Select::Names(names), _, _) if names.is_empty() => Vec::new(),
             (Select::Names(names), Some(_), _) => {

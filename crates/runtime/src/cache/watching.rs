@@ -4,13 +4,12 @@
 //! itself: reading one's own writes needs the version of a list, and bookmarks; an object that cannot be read must not
 //! end a watch; and an event that is no news need not be read at all. And its waiting is on our clock.
 
-use super::feed::Item;
+use super::erased::AnyStore;
+use super::feed::Listing;
 use super::intake::{Identity, Raw};
 use super::overlay::Stale;
 use super::stats::count;
-use super::store::Store;
 use super::wire::{Event, Lines, NextLine, Page, escape, read_event, request};
-use crate::kind::Cached;
 use futures::AsyncBufRead;
 use kube::Client;
 use std::pin::Pin;
@@ -57,10 +56,10 @@ enum Interrupted {
 }
 
 /// Feeds the part of a store that is of `namespace` until dropped.
-pub(super) async fn keep_watching<K: Cached>(
+pub(super) async fn keep_watching(
     client: Client,
     clock: Clock,
-    store: Arc<Store<K>>,
+    store: Arc<AnyStore>,
     part: usize,
     namespace: Option<Arc<str>>,
 ) {
@@ -80,17 +79,17 @@ struct State {
     pause: Duration,
 }
 
-struct Watching<K> {
+struct Watching {
     client: Client,
     clock: Clock,
-    store: Arc<Store<K>>,
+    store: Arc<AnyStore>,
     part: usize,
     namespace: Option<Arc<str>>,
 }
 
 type Body = Pin<Box<dyn AsyncBufRead + Send>>;
 
-impl<K: Cached> Watching<K> {
+impl Watching {
     /// Lists if need be, watches until that ends, and waits before the next time.
     async fn once(&self, state: &mut State) {
         let began = self.clock.moment();
@@ -163,16 +162,13 @@ impl<K: Cached> Watching<K> {
             other => other,
         })?;
         self.store.counters.forget_unreadable(self.namespace.as_deref());
-        let mut items: Vec<Item<K>> = Vec::new();
+        let mut list = self.store.list_anew(self.part);
         while self.next(&mut lines).await? {
             match self.event(&lines) {
-                Event::Shown(identity) => {
-                    let (event, others) = (Raw::Event(lines.line()), items.len());
-                    items.extend(self.store.item(self.part, &identity, event, others));
-                }
-                Event::Deleted(gone) => items.retain(|(_, stamp, _)| *stamp.uid != *gone.uid),
+                Event::Shown(identity) => list.show(&identity, Raw::Event(lines.line())),
+                Event::Deleted(gone) => list.gone(&gone.uid),
                 Event::Bookmark(version, true) => {
-                    self.take_list(items, version)?;
+                    take_list(list, version)?;
                     *listed = true;
                     return self.follow(lines).await;
                 }
@@ -185,7 +181,7 @@ impl<K: Cached> Watching<K> {
 
     async fn list_in_pages(&self, listed: &mut bool) -> Result<(), Interrupted> {
         self.store.counters.forget_unreadable(self.namespace.as_deref());
-        let mut items = Vec::new();
+        let mut list = self.store.list_anew(self.part);
         let mut next = String::new();
         loop {
             let mut query = format!("limit={PAGE}");
@@ -195,23 +191,15 @@ impl<K: Cached> Watching<K> {
             }
             let page: Page = self.client.request(self.request(&query)?).await.map_err(failed)?;
             for object in &page.items {
-                let (identity, others) = (Identity::of(object), items.len());
-                items.extend(self.store.item(self.part, &identity, Raw::Json(object), others));
+                list.show(&Identity::of(object), Raw::Json(object));
             }
             next = page.metadata.next;
             if next.is_empty() {
-                self.take_list(items, page.metadata.resource_version.parse().unwrap_or_default())?;
+                take_list(list, page.metadata.resource_version.parse().unwrap_or_default())?;
                 *listed = true;
                 return self.watch().await;
             }
         }
-    }
-
-    fn take_list(&self, items: Vec<Item<K>>, version: u64) -> Result<(), Interrupted> {
-        if version == 0 {
-            return Err(Interrupted::Cut);
-        }
-        self.store.listed(self.part, items, version).map_err(Interrupted::Stale)
     }
 
     /// Watches from where the store is.
@@ -269,8 +257,16 @@ impl<K: Cached> Watching<K> {
 
     fn request(&self, query: &str) -> Result<http::Request<Vec<u8>>, Interrupted> {
         let query = format!("{query}{}", self.store.scope().query());
-        request(self.store.kind(), self.namespace.as_deref(), &query, K::metadata_api()).map_err(failed)
+        request(self.store.kind(), self.namespace.as_deref(), &query, self.store.intake.wants.partial)
+            .map_err(failed)
     }
+}
+
+fn take_list(list: Listing<'_>, version: u64) -> Result<(), Interrupted> {
+    if version == 0 {
+        return Err(Interrupted::Cut);
+    }
+    list.end(version).map_err(Interrupted::Stale)
 }
 
 fn failed(error: kube::Error) -> Interrupted {

@@ -2,7 +2,7 @@
 
 use super::diff::changes;
 use super::{Decision, Unanswered};
-use crate::controller::Runnable;
+use crate::controller::Parts;
 use crate::kind::Kind;
 use crate::plan::{Effect, Plan};
 use crate::seen::Seen;
@@ -10,11 +10,7 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// Decides on a capture, as text or as JSON.
-pub(crate) fn plan(
-    captured: &str,
-    controllers: &[Box<dyn Runnable>],
-    as_json: bool,
-) -> Result<String, Unanswered> {
+pub(crate) fn plan(captured: &str, controllers: &[Parts], as_json: bool) -> Result<String, Unanswered> {
     let captured: Value = serde_json::from_str(captured)
         .map_err(|error| Unanswered(format!("no capture: it is no JSON: {error}")))?;
     let object =
@@ -42,18 +38,14 @@ pub(crate) fn plan(
     })
 }
 
-fn find<'a>(
-    captured: &Value,
-    object: &Value,
-    controllers: &'a [Box<dyn Runnable>],
-) -> Result<&'a dyn Runnable, Unanswered> {
+fn find<'a>(captured: &Value, object: &Value, controllers: &'a [Parts]) -> Result<&'a Parts, Unanswered> {
     let named = captured.get("controller").and_then(Value::as_str);
     let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
     let found = controllers.iter().find(|controller| match named {
         Some(name) => controller.name() == name,
         None => controller.described().kind.kind == kind,
     });
-    found.map(|controller| &**controller).ok_or_else(|| {
+    found.ok_or_else(|| {
         let names: Vec<&str> = controllers.iter().map(|controller| controller.name()).collect();
         let wanted = named.unwrap_or(kind);
         Unanswered(format!(

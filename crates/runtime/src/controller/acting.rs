@@ -4,15 +4,15 @@ use super::actions::{End, Id};
 use super::outside::Context;
 use super::running::{Running, panic_text};
 use crate::act::chain;
+use crate::cache::AnyObject;
 use crate::key::Key;
-use crate::kind::Cached;
 use crate::plan::Action;
 use crate::queue::Priority;
 use futures::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-impl<K: Cached> Running<K> {
+impl Running {
     /// Runs what was asked for until stopped; then whatever runs is dropped where it is.
     pub(super) async fn work_on_actions(self: Arc<Self>) {
         while let Some(taken) = self.actions.queue.next().await {
@@ -57,10 +57,10 @@ impl<K: Cached> Running<K> {
     }
 
     /// The object as it is at this moment, if the action may still be done for it.
-    async fn live_for(&self, key: &Key, uid: &str, action: &Action) -> Result<Arc<K>, End> {
+    async fn live_for(&self, key: &Key, uid: &str, action: &Action) -> Result<Arc<dyn AnyObject>, End> {
         let live = self.hand.read(&self.kind, key).await.map_err(|error| End::Failed(chain(&error)))?;
         let Some(live) = live else { return Err(End::Overtaken("the object is gone".to_owned())) };
-        let object: K = serde_json::from_value(live.clone())
+        let object = (self.read)(live.clone())
             .map_err(|error| End::Failed(format!("the object does not fit its type: {error}")))?;
         let meta = object.meta();
         if meta.uid.as_deref() != Some(uid) {
@@ -73,6 +73,6 @@ impl<K: Cached> Running<K> {
         if self.leadership.as_ref().is_some_and(|leadership| !leadership.leads()) {
             return Err(End::Overtaken("another replica may be leading by now".to_owned()));
         }
-        Ok(Arc::new(object))
+        Ok(object)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::outside::{Context, Failure};
 use crate::act::ActError;
+use crate::cache::AnyObject;
 use crate::key::Key;
 use crate::plan::{Action, Outcome};
 use crate::queue::{Backoff, Priority, Queue};
@@ -14,8 +15,9 @@ use tokio_util::sync::CancellationToken;
 use windlass_clock::{Clock, Timestamp};
 
 /// What an action does.
-pub(super) type Do<K> =
-    Arc<dyn Fn(Arc<K>, Value, Context) -> BoxFuture<'static, Result<Value, Failure>> + Send + Sync>;
+pub(super) type Do = Arc<
+    dyn Fn(Arc<dyn AnyObject>, Value, Context) -> BoxFuture<'static, Result<Value, Failure>> + Send + Sync,
+>;
 
 /// Actions of one object whose outcome is remembered; more, and the oldest that ended are forgotten.
 const REMEMBERED: usize = 32;
@@ -23,8 +25,8 @@ const REMEMBERED: usize = 32;
 const UNDER_WAY: usize = 32;
 
 /// The actions of one controller.
-pub(super) struct Actions<K> {
-    pub(super) known: BTreeMap<String, Do<K>>,
+pub(super) struct Actions {
+    pub(super) known: BTreeMap<String, Do>,
     pub(super) concurrency: usize,
     pub(super) queue: Queue<Id>,
     asked: Mutex<HashMap<Key, BTreeMap<Run, Asked>>>,
@@ -55,9 +57,9 @@ pub(super) enum Answer {
     Known,
 }
 
-impl<K> Actions<K> {
+impl Actions {
     pub(super) fn new(
-        known: BTreeMap<String, Do<K>>,
+        known: BTreeMap<String, Do>,
         concurrency: usize,
         clock: Clock,
         backoff: Backoff,
@@ -155,7 +157,7 @@ impl<K> Actions<K> {
         }
     }
 
-    pub(super) fn begin<'a>(&'a self, id: &Id, now: Timestamp) -> Option<Open<'a, K>> {
+    pub(super) fn begin<'a>(&'a self, id: &Id, now: Timestamp) -> Option<Open<'a>> {
         let (key, run) = id;
         let mut asked = self.asked.lock();
         let one = asked.get_mut(key)?.get_mut(run)?;
@@ -191,20 +193,20 @@ impl<K> Actions<K> {
 }
 
 /// A run that has begun. Dropped before its end, because leadership was lost, it counts as not asked for.
-pub(super) struct Open<'a, K> {
-    actions: &'a Actions<K>,
+pub(super) struct Open<'a> {
+    actions: &'a Actions,
     id: Id,
     pub(super) uid: String,
     pub(super) action: Action,
 }
 
-impl<K> Open<'_, K> {
+impl Open<'_> {
     pub(super) fn end(self, ended: End, now: Timestamp) {
         self.actions.end(&self.id, ended, now);
     }
 }
 
-impl<K> Drop for Open<'_, K> {
+impl Drop for Open<'_> {
     fn drop(&mut self) {
         if self.actions.runs(&self.id) {
             self.actions.cut_off(&self.id);
@@ -259,10 +261,9 @@ impl End {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use k8s_openapi::api::core::v1::ConfigMap;
 
-    fn actions() -> Actions<ConfigMap> {
-        let nothing: Do<ConfigMap> = Arc::new(|_, _, _| Box::pin(async { Ok(Value::Null) }));
+    fn actions() -> Actions {
+        let nothing: Do = Arc::new(|_, _, _| Box::pin(async { Ok(Value::Null) }));
         Actions::new([("a".to_owned(), nothing)].into(), 1, Clock::real(), Backoff::default())
     }
 

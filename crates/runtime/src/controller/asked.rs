@@ -1,17 +1,15 @@
 //! What a controller answers when it is asked about, rather than run.
 
+use super::parts::{Mode, Parts};
 use super::running::Running;
-use super::{Controller, Mode};
-use crate::cache::AnyObject;
 use crate::command::{Decision, Described};
 use crate::key::Key;
-use crate::kind::Cached;
 use crate::seen::Seen;
 use serde_json::{Value, json};
 
-impl<K: Cached> Controller<K> {
+impl Parts {
     /// Itself as data.
-    pub(super) fn described(&self) -> Described {
+    pub(crate) fn described(&self) -> Described {
         let seen = |refers: bool| {
             let kinds = self.sees.iter().filter(move |(_, _, by_name)| *by_name == refers);
             kinds.map(|(watched, _, _)| watched.kind.clone()).collect()
@@ -32,25 +30,23 @@ impl<K: Cached> Controller<K> {
     }
 
     /// What it would do about this object, given what was seen.
-    pub(super) fn decided(&self, object: Value, seen: &Seen) -> Result<Decision, String> {
-        let object: K = serde_json::from_value(object)
+    pub(crate) fn decided(&self, object: Value, seen: &Seen) -> Result<Decision, String> {
+        let object = (self.read)(object)
             .map_err(|error| format!("the captured object is no {}: {error}", self.kind))?;
         let decide = match (&self.mode, object.meta().deletion_timestamp.is_some()) {
             (_, true) => self.undo.as_ref(),
             (Mode::Deciding(decide), false) => Some(decide),
             (Mode::Reconciling(_), false) => None,
         };
-        Ok(decide.map(|decide| decide(&object, seen)))
+        Ok(decide.map(|decide| decide(&*object, seen)))
     }
 }
 
-impl<K: Cached> Running<K> {
+impl Running {
     /// What a decision about an object would see now; nothing when the object is not there.
-    pub(super) fn captured(&self, key: &Key) -> Option<Value> {
+    pub(crate) fn captured(&self, key: &Key) -> Option<Value> {
         let object = self.primary.get(key)?;
-        let seen = self.observe(&object);
-        Some(
-            json!({ "controller": &*self.name, "object": AnyObject::to_json(&*object), "seen": seen.to_json() }),
-        )
+        let seen = self.observe(&*object);
+        Some(json!({ "controller": &*self.name, "object": object.to_json(), "seen": seen.to_json() }))
     }
 }

@@ -7,13 +7,13 @@ use super::turn::either;
 use crate::act::{ActError, Done, Door, keep_initial, stamp_of};
 use crate::cache::AnyObject;
 use crate::key::Key;
-use crate::kind::{Cached, Kind};
+use crate::kind::Kind;
 use crate::plan::{Action, Effect, Plan, Step};
 use crate::reason::Reason;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-impl<K: Cached> Running<K> {
+impl Running {
     pub(super) async fn carry_out(&self, parent: &Parent, plan: &Plan) -> Result<Done, ActError> {
         let mut all = Done::Unchanged;
         for step in plan.steps() {

@@ -1,7 +1,6 @@
 //! Whether a controller can be run as it was described.
 
-use super::Controller;
-use crate::kind::Cached;
+use super::parts::Parts;
 
 /// A controller that cannot be run as it was described.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -30,9 +29,9 @@ pub enum ConfigError {
     },
 }
 
-impl<K: Cached> Controller<K> {
+impl Parts {
     /// Whether it can be run.
-    pub(super) fn check(&self) -> Result<(), ConfigError> {
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         let name = self.name.as_bytes();
         let edges =
@@ -56,6 +55,7 @@ impl<K: Cached> Controller<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Controller;
     use crate::plan::Plan;
     use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 
@@ -65,23 +65,26 @@ mod tests {
 
     #[test]
     fn a_controller_is_named_after_its_kind() {
-        assert_eq!(controller().name, "pod");
-        assert_eq!(controller().check(), Ok(()));
+        assert_eq!(controller().parts.name, "pod");
+        assert_eq!(controller().parts.check(), Ok(()));
     }
 
     #[test]
     fn a_name_that_no_label_can_hold_is_refused() {
         for name in ["", "-a", "a-", "A", "a/b", &"x".repeat(64)] {
-            assert_eq!(controller().named(name).check(), Err(ConfigError::Name(name.into())));
+            assert_eq!(controller().named(name).parts.check(), Err(ConfigError::Name(name.into())));
         }
     }
 
     #[test]
     fn pruning_is_for_what_one_owns_and_secrets_are_asked_about_twice() {
-        assert!(matches!(controller().prunes::<ConfigMap>().check(), Err(ConfigError::PrunesUnowned { .. })));
-        assert_eq!(controller().owns::<ConfigMap>().prunes::<ConfigMap>().check(), Ok(()));
+        assert!(matches!(
+            controller().prunes::<ConfigMap>().parts.check(),
+            Err(ConfigError::PrunesUnowned { .. })
+        ));
+        assert_eq!(controller().owns::<ConfigMap>().prunes::<ConfigMap>().parts.check(), Ok(()));
         let careless = controller().owns::<Secret>().prunes::<Secret>();
-        assert!(matches!(careless.check(), Err(ConfigError::PrunesPrecious { .. })));
-        assert_eq!(controller().owns::<Secret>().prunes_precious::<Secret>().check(), Ok(()));
+        assert!(matches!(careless.parts.check(), Err(ConfigError::PrunesPrecious { .. })));
+        assert_eq!(controller().owns::<Secret>().prunes_precious::<Secret>().parts.check(), Ok(()));
     }
 }

@@ -2,9 +2,9 @@
 
 use super::outside::{Context, Failure};
 use super::running::{Running, panic_text};
+use crate::cache::AnyObject;
 use crate::fact::Fact;
 use crate::key::Key;
-use crate::kind::Cached;
 use crate::queue::{Backoff, Priority, Queue};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -17,18 +17,19 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use windlass_clock::Clock;
 
-type Poll<K> = Arc<dyn Fn(Arc<K>, Context) -> BoxFuture<'static, Result<Value, Failure>> + Send + Sync>;
+type Poll =
+    Arc<dyn Fn(Arc<dyn AnyObject>, Context) -> BoxFuture<'static, Result<Value, Failure>> + Send + Sync>;
 
 /// How a fact is found out.
-pub(super) struct Poller<K> {
-    pub(super) poll: Poll<K>,
+pub(super) struct Poller {
+    pub(super) poll: Poll,
     pub(super) every: Duration,
     pub(super) within: Duration,
 }
 
 /// The facts of one controller.
-pub(super) struct Facts<K> {
-    pollers: BTreeMap<String, Poller<K>>,
+pub(super) struct Facts {
+    pollers: BTreeMap<String, Poller>,
     pub(super) concurrency: usize,
     queue: Queue<(Key, String)>,
     known: Mutex<HashMap<Key, OfObject>>,
@@ -41,8 +42,8 @@ struct OfObject {
     facts: BTreeMap<String, Fact<Value>>,
 }
 
-impl<K> Facts<K> {
-    pub(super) fn new(pollers: BTreeMap<String, Poller<K>>, concurrency: usize, clock: Clock) -> Self {
+impl Facts {
+    pub(super) fn new(pollers: BTreeMap<String, Poller>, concurrency: usize, clock: Clock) -> Self {
         let queue = Queue::new(clock, Backoff::default());
         Self { pollers, concurrency, queue, known: Mutex::default(), stopped: CancellationToken::new() }
     }
@@ -108,7 +109,7 @@ impl Drop for Open<'_> {
     }
 }
 
-impl<K: Cached> Running<K> {
+impl Running {
     /// Polls until stopped.
     pub(super) async fn work_on_facts(self: Arc<Self>) {
         while let Some(taken) = self.facts.queue.next().await {
@@ -141,7 +142,7 @@ impl<K: Cached> Running<K> {
         }
     }
 
-    async fn poll(&self, poller: &Poller<K>, key: &Key, object: Arc<K>) -> Fact<Value> {
+    async fn poll(&self, poller: &Poller, key: &Key, object: Arc<dyn AnyObject>) -> Fact<Value> {
         let context =
             Context { client: self.hand.client().clone(), clock: self.clock.clone(), key: key.clone() };
         let poll = AssertUnwindSafe(async { (poller.poll)(object, context).await }).catch_unwind();
@@ -158,10 +159,9 @@ impl<K: Cached> Running<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use k8s_openapi::api::core::v1::ConfigMap;
 
-    fn facts() -> Facts<ConfigMap> {
-        let poll: Poll<ConfigMap> = Arc::new(|_, _| Box::pin(async { Ok(Value::Null) }));
+    fn facts() -> Facts {
+        let poll: Poll = Arc::new(|_, _| Box::pin(async { Ok(Value::Null) }));
         let second = Duration::from_secs(1);
         let poller = Poller { poll, every: second, within: second };
         Facts::new([("lag".to_owned(), poller)].into(), 1, Clock::real())

@@ -1,5 +1,6 @@
 //! Controllers: what is watched, how it is decided, and the loop observe -> decide -> act -> report around it.
 //!
+//! - `parts`: what was said of a controller, its type forgotten
 //! - `owning`: whose child is it (pure)
 //! - `triggers`: from a change to the keys it concerns
 //! - `running`: the workers and their queue
@@ -18,6 +19,7 @@ mod counts;
 mod facts;
 mod outside;
 mod owning;
+mod parts;
 mod prepare;
 mod prune;
 mod report;
@@ -30,12 +32,11 @@ pub use counts::{BOUNDS, Counts, Ended, Times};
 pub use outside::{Context, Failure};
 pub use owning::Adoption;
 pub(crate) use owning::{CONTROLLER_LABEL, OWNER_UID_LABEL};
-pub(crate) use running::Runnable;
-pub(crate) use running::{Ground, Started, panic_text};
+pub(crate) use parts::Parts;
+pub(crate) use running::{Ground, Running, panic_text};
 pub use turn::{Next, Turn, TurnError};
 
 use crate::act::Conflicts;
-use crate::cache::{AnyStore, Cache};
 use crate::events::Events;
 use crate::kind::{Cached, Kind, Object};
 use crate::plan::Plan;
@@ -43,26 +44,12 @@ use crate::queue::Backoff;
 use crate::reason::Refusal;
 use crate::relation::Relation;
 use crate::seen::Seen;
-use actions::Do;
-use facts::Poller;
-use futures::future::BoxFuture;
 use kube::core::DynamicObject;
-use std::collections::{BTreeMap, BTreeSet};
+use parts::{Decide, Mode, Reconcile, Relate, Watched, look, typed};
 use std::future::Future;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
-
-type Decide<K> = Arc<dyn Fn(&K, &Seen) -> Result<Plan, Refusal> + Send + Sync>;
-type Reconcile<K> = Arc<dyn Fn(Arc<K>, Turn<K>) -> BoxFuture<'static, Result<Next, TurnError>> + Send + Sync>;
-type Relate<K> = Arc<dyn Fn(&K) -> Relation + Send + Sync>;
-
-type Only<K> = Arc<dyn Fn(&K) -> bool + Send + Sync>;
-
-/// How a controller comes to its writes.
-enum Mode<K> {
-    Deciding(Decide<K>),
-    Reconciling(Reconcile<K>),
-}
 
 /// Keeps the world equal to what objects of one kind declare.
 ///
@@ -82,56 +69,8 @@ enum Mode<K> {
 /// ```
 #[must_use = "a controller does nothing until a manager runs it"]
 pub struct Controller<K> {
-    name: String,
-    kind: Kind,
-    mode: Mode<K>,
-    only: Option<Only<K>>,
-    undo: Option<Decide<K>>,
-    owns: Vec<Watched>,
-    /// And whether objects refer to those that they see, by name.
-    sees: Vec<(Watched, Relate<K>, bool)>,
-    anywhere: BTreeSet<Kind>,
-    prunes: BTreeSet<Kind>,
-    prunes_precious: BTreeSet<Kind>,
-    concurrency: usize,
-    adoption: Adoption,
-    backoff: Backoff,
-    turn_within: Duration,
-    at_least_every: Option<Duration>,
-    counts: Arc<Counts>,
-    actions: BTreeMap<String, Do<K>>,
-    action_concurrency: usize,
-    conflicts: Conflicts,
-    pause: String,
-    events: Events,
-    facts: BTreeMap<String, Poller<K>>,
-    fact_concurrency: usize,
-}
-
-/// The annotation that pauses, unless said otherwise.
-const PAUSE: &str = "windlass.dev/paused";
-
-/// So long a turn may take, unless said otherwise: longer than any request should.
-const TURN_WITHIN: Duration = Duration::from_secs(300);
-
-/// A kind that the controller watches besides its own, and how to open its store.
-#[derive(Clone)]
-struct Watched {
-    kind: Kind,
-    open: Open,
-}
-
-type Open = Arc<dyn Fn(&Cache) -> Arc<dyn AnyStore> + Send + Sync>;
-
-impl Watched {
-    fn new<C: Object>() -> Self {
-        Self { kind: Kind::of::<C>(), open: Arc::new(|cache| cache.store::<C>()) }
-    }
-
-    fn untyped(kind: Kind) -> Self {
-        let of = kind.clone();
-        Self { kind, open: Arc::new(move |cache| cache.store_of::<DynamicObject>(of.clone())) }
-    }
+    pub(crate) parts: Parts,
+    of: PhantomData<fn(K)>,
 }
 
 impl<K: Object> Controller<K> {
@@ -140,7 +79,7 @@ impl<K: Object> Controller<K> {
     where
         D: Fn(&K, &Seen) -> Result<Plan, Refusal> + Send + Sync + 'static,
     {
-        Self::new(Kind::of::<K>(), Mode::Deciding(Arc::new(decide)))
+        Self::new(Kind::of::<K>(), Mode::Deciding(deciding(decide)))
     }
 
     /// A controller with full control: one async function that observes, decides and acts with the parts in its
@@ -150,7 +89,8 @@ impl<K: Object> Controller<K> {
         R: Fn(Arc<K>, Turn<K>) -> F + Send + Sync + 'static,
         F: Future<Output = Result<Next, TurnError>> + Send + 'static,
     {
-        let reconcile: Reconcile<K> = Arc::new(move |object, turn| Box::pin(reconcile(object, turn)));
+        let reconcile: Reconcile =
+            Arc::new(move |object, turn| Box::pin(reconcile(typed(object), turn.of_type())));
         Self::new(Kind::of::<K>(), Mode::Reconciling(reconcile))
     }
 }
@@ -175,43 +115,19 @@ impl Controller<DynamicObject> {
     where
         D: Fn(&DynamicObject, &Seen) -> Result<Plan, Refusal> + Send + Sync + 'static,
     {
-        Self::new(kind, Mode::Deciding(Arc::new(decide)))
+        Self::new(kind, Mode::Deciding(deciding(decide)))
     }
 }
 
 impl<K: Cached> Controller<K> {
-    fn new(kind: Kind, mode: Mode<K>) -> Self {
-        Self {
-            name: kind.kind.to_lowercase(),
-            kind,
-            mode,
-            only: None,
-            undo: None,
-            owns: Vec::new(),
-            sees: Vec::new(),
-            anywhere: BTreeSet::new(),
-            prunes: BTreeSet::new(),
-            prunes_precious: BTreeSet::new(),
-            concurrency: 1,
-            adoption: Adoption::default(),
-            backoff: Backoff::default(),
-            turn_within: TURN_WITHIN,
-            at_least_every: None,
-            counts: Arc::default(),
-            actions: BTreeMap::new(),
-            action_concurrency: 4,
-            conflicts: Conflicts::default(),
-            pause: PAUSE.to_owned(),
-            events: Events::default(),
-            facts: BTreeMap::new(),
-            fact_concurrency: 8,
-        }
+    fn new(kind: Kind, mode: Mode) -> Self {
+        Self { parts: Parts::new::<K>(kind, mode), of: PhantomData }
     }
 
     /// Its name, which is also its field manager, its finalizer and its mark on children: changing it later orphans
     /// them. By default the kind in lower case.
     pub fn named(mut self, name: impl Into<String>) -> Self {
-        self.name = name.into();
+        self.parts.name = name.into();
         self
     }
 
@@ -224,7 +140,7 @@ impl<K: Cached> Controller<K> {
     ///     .only(|pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_none()));
     /// ```
     pub fn only(mut self, holds: impl Fn(&K) -> bool + Send + Sync + 'static) -> Self {
-        self.only = Some(Arc::new(holds));
+        self.parts.only = Some(Arc::new(move |object| holds(look(object))));
         self
     }
 
@@ -242,13 +158,13 @@ impl<K: Cached> Controller<K> {
     ///     .owns::<PartialObjectMeta<ConfigMap>>();
     /// ```
     pub fn owns<C: Object>(mut self) -> Self {
-        self.owns.push(Watched::new::<C>());
+        self.parts.owns.push(Watched::new::<C>());
         self
     }
 
     /// As [`Controller::owns`], for a kind that is not a type.
     pub fn owns_kind(mut self, kind: Kind) -> Self {
-        self.owns.push(Watched::untyped(kind));
+        self.parts.owns.push(Watched::untyped(kind));
         self
     }
 
@@ -258,7 +174,7 @@ impl<K: Cached> Controller<K> {
         kind: Kind,
         relation: impl Fn(&K) -> Relation + Send + Sync + 'static,
     ) -> Self {
-        self.sees.push((Watched::untyped(kind), Arc::new(relation), false));
+        self.parts.sees.push((Watched::untyped(kind), relating(relation), false));
         self
     }
 
@@ -268,14 +184,14 @@ impl<K: Cached> Controller<K> {
     ///
     /// An object outside of namespaces needs this for no child: everybody can name it as owner.
     pub fn owns_anywhere<C: Object>(mut self) -> Self {
-        self.anywhere.insert(Kind::of::<C>());
+        self.parts.anywhere.insert(Kind::of::<C>());
         self.owns::<C>()
     }
 
     /// Its decisions look at objects of this kind, which others own. Watch and index follow from the relation. Of
     /// `PartialObjectMeta<C>`, which decisions then read as such, only the metadata is watched and held.
     pub fn sees<C: Object>(mut self, relation: impl Fn(&K) -> Relation + Send + Sync + 'static) -> Self {
-        self.sees.push((Watched::new::<C>(), Arc::new(relation), false));
+        self.parts.sees.push((Watched::new::<C>(), relating(relation), false));
         self
     }
 
@@ -295,20 +211,20 @@ impl<K: Cached> Controller<K> {
     /// assert_eq!(refusal.to_string(), "ReferenceMissing: Secret login is not there");
     /// ```
     pub fn refers<C: Object>(mut self, relation: impl Fn(&K) -> Relation + Send + Sync + 'static) -> Self {
-        self.sees.push((Watched::new::<C>(), Arc::new(relation), true));
+        self.parts.sees.push((Watched::new::<C>(), relating(relation), true));
         self
     }
 
     /// Children of this kind that a complete plan no longer mentions are deleted.
     pub fn prunes<C: Object>(mut self) -> Self {
-        self.prunes.insert(Kind::of::<C>());
+        self.parts.prunes.insert(Kind::of::<C>());
         self
     }
 
     /// As [`Controller::prunes`], for kinds that hold data: Secrets and PersistentVolumeClaims.
     pub fn prunes_precious<C: Object>(mut self) -> Self {
-        self.prunes.insert(Kind::of::<C>());
-        self.prunes_precious.insert(Kind::of::<C>());
+        self.parts.prunes.insert(Kind::of::<C>());
+        self.parts.prunes_precious.insert(Kind::of::<C>());
         self
     }
 
@@ -318,13 +234,13 @@ impl<K: Cached> Controller<K> {
     where
         U: Fn(&K, &Seen) -> Result<Plan, Refusal> + Send + Sync + 'static,
     {
-        self.undo = Some(Arc::new(undo));
+        self.parts.undo = Some(deciding(undo));
         self
     }
 
     /// Which events it records about its objects; by default all. The log has them in any case.
     pub fn events(mut self, events: Events) -> Self {
-        self.events = events;
+        self.parts.events = events;
         self
     }
 
@@ -334,64 +250,74 @@ impl<K: Cached> Controller<K> {
     /// being deleted nothing is undone, so that its finalizer holds it until it is no longer paused. Whoever pauses an object
     /// wants its world left alone, most of all when it is about to go. Actions that run go on, and facts are polled.
     pub fn paused_by(mut self, annotation: impl Into<String>) -> Self {
-        self.pause = annotation.into();
+        self.parts.pause = annotation.into();
         self
     }
 
     /// How many objects are worked on at once; never one object twice.
     pub fn concurrency(mut self, workers: usize) -> Self {
-        self.concurrency = workers.max(1);
+        self.parts.concurrency = workers.max(1);
         self
     }
 
     /// What happens to objects that are there already under a name that a plan wants.
     pub fn adopts(mut self, adoption: Adoption) -> Self {
-        self.adoption = adoption;
+        self.parts.adoption = adoption;
         self
     }
 
     /// What happens when somebody else holds a field of a child that a plan wants otherwise; by default it is taken over.
     pub fn conflicts(mut self, conflicts: Conflicts) -> Self {
-        self.conflicts = conflicts;
+        self.parts.conflicts = conflicts;
         self
     }
 
     /// How long an object whose turn failed waits.
     pub fn backoff(mut self, backoff: Backoff) -> Self {
-        self.backoff = backoff;
+        self.parts.backoff = backoff;
         self
     }
 
     /// How long one turn may take; by default five minutes. One that takes longer is cut off, counted and tried again: what
     /// it may have written is read live first. A decision that never returns cannot be cut off.
     pub fn turn_within(mut self, limit: Duration) -> Self {
-        self.turn_within = limit;
+        self.parts.turn_within = limit;
         self
     }
 
     /// The longest time between two turns for one object, whether something changed or not. By default there is none: what
     /// matters is watched.
     pub fn at_least_every(mut self, interval: Duration) -> Self {
-        self.at_least_every = Some(interval);
+        self.parts.at_least_every = Some(interval);
         self
     }
 
     /// What its turns come to, from now on.
     pub fn counts(&self) -> Arc<Counts> {
-        self.counts.clone()
+        self.parts.counts.clone()
     }
 }
 
 impl<K> std::fmt::Debug for Controller<K> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let owns: Vec<_> = self.owns.iter().map(|watched| &watched.kind.kind).collect();
-        let sees: Vec<_> = self.sees.iter().map(|(watched, _, _)| &watched.kind.kind).collect();
+        let owns: Vec<_> = self.parts.owns.iter().map(|watched| &watched.kind.kind).collect();
+        let sees: Vec<_> = self.parts.sees.iter().map(|(watched, _, _)| &watched.kind.kind).collect();
         f.debug_struct("Controller")
-            .field("name", &self.name)
+            .field("name", &self.parts.name)
             .field("owns", &owns)
             .field("sees", &sees)
-            .field("prunes", &self.prunes)
-            .field("concurrency", &self.concurrency)
+            .field("prunes", &self.parts.prunes)
+            .field("concurrency", &self.parts.concurrency)
             .finish_non_exhaustive()
     }
+}
+
+fn deciding<K: Cached>(
+    decide: impl Fn(&K, &Seen) -> Result<Plan, Refusal> + Send + Sync + 'static,
+) -> Decide {
+    Arc::new(move |object, seen| decide(look(object), seen))
+}
+
+fn relating<K: Cached>(relation: impl Fn(&K) -> Relation + Send + Sync + 'static) -> Relate {
+    Arc::new(move |object| relation(look(object)))
 }

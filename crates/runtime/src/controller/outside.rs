@@ -4,6 +4,7 @@
 use super::Controller;
 use super::actions::Do;
 use super::facts::Poller;
+use super::parts::typed;
 use crate::key::Key;
 use crate::kind::Cached;
 use futures::future::BoxFuture;
@@ -113,17 +114,17 @@ impl<K: Cached> Controller<K> {
         F: Future<Output = Result<T, Failure>> + Send + 'static,
         T: Serialize,
     {
-        let action: Do<K> = Arc::new(move |object, args, context| {
-            let done = action(object, args, context);
+        let action: Do = Arc::new(move |object, args, context| {
+            let done = action(typed(object), args, context);
             Box::pin(async move { Ok(serde_json::to_value(done.await?)?) })
         });
-        self.actions.insert(name.into(), action);
+        self.parts.actions.insert(name.into(), action);
         self
     }
 
     /// How many actions run at once, over all objects; by default four.
     pub fn action_concurrency(mut self, workers: usize) -> Self {
-        self.action_concurrency = workers.max(1);
+        self.parts.action_concurrency = workers.max(1);
         self
     }
 
@@ -160,18 +161,18 @@ impl<K: Cached> Controller<K> {
         F: Future<Output = Result<T, Failure>> + Send + 'static,
     {
         let poll = move |object, context| {
-            let polled = poll(object, context);
+            let polled = poll(typed(object), context);
             Box::pin(async move { Ok(serde_json::to_value(polled.await?)?) }) as BoxFuture<'static, _>
         };
         // At once and for ever would be a loop that does nothing else.
         let every = every.max(Duration::from_millis(1));
-        self.facts.insert(name.into(), Poller { poll: Arc::new(poll), every, within });
+        self.parts.facts.insert(name.into(), Poller { poll: Arc::new(poll), every, within });
         self
     }
 
     /// How many polls run at once, over all objects and facts; by default eight.
     pub fn fact_concurrency(mut self, workers: usize) -> Self {
-        self.fact_concurrency = workers.max(1);
+        self.parts.fact_concurrency = workers.max(1);
         self
     }
 }

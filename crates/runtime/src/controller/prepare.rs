@@ -4,13 +4,14 @@ use super::owning::Parent;
 use super::running::Running;
 use super::turn::either;
 use crate::act::{ActError, Done, Door};
-use crate::kind::{Cached, Kind};
+use crate::cache::AnyObject;
+use crate::kind::Kind;
 use crate::plan::{Effect, Plan};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-impl<K: Cached> Running<K> {
+impl Running {
     /// Puts the finalizer and the kinds to remember on the parent, before anything is made that they are for.
     pub(super) async fn prepare(
         &self,
@@ -40,7 +41,7 @@ impl<K: Cached> Running<K> {
             return Ok(Done::Unchanged);
         }
         let intent = parent.intent(finalizer, kinds);
-        let live = self.primary.get(&parent.key).map(|object| object as Arc<dyn crate::cache::AnyObject>);
+        let live = self.primary.get(&parent.key);
         if live.is_none() {
             // Gone meanwhile: the change that says so is on its way.
             return Ok(Done::Unchanged);
@@ -74,7 +75,7 @@ impl<K: Cached> Running<K> {
     }
 
     /// Takes the finalizer off, so that the object can go.
-    pub(super) async fn let_go(&self, parent: &Parent, object: &Arc<K>) -> Result<(), ActError> {
+    pub(super) async fn let_go(&self, parent: &Parent, object: &Arc<dyn AnyObject>) -> Result<(), ActError> {
         // The newest that is known: the undo may have reported a status.
         let newest = self.primary.get(&parent.key).unwrap_or_else(|| object.clone());
         let meta = newest.meta();

@@ -5,7 +5,7 @@ use super::running::Running;
 use super::turn::either;
 use crate::act::{ActError, Done, stamp_of};
 use crate::key::Key;
-use crate::kind::{Cached, Kind};
+use crate::kind::Kind;
 use crate::plan::Plan;
 use crate::reason::Reason;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 /// The reason of the events about children that are no longer wanted.
 const PRUNED: &str = "Pruned";
 
-impl<K: Cached> Running<K> {
+impl Running {
     pub(super) async fn prune(
         &self,
         parent: &Parent,

@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-impl<K: Cached> Running<K> {
+impl Running {
     /// Reports the plan's status and the conditions. Without a plan, what was reported before stays, with new conditions.
     pub(super) async fn report(
         &self,
@@ -21,8 +21,7 @@ impl<K: Cached> Running<K> {
         plan: Option<&Plan>,
         standing: Standing<'_>,
     ) -> Result<Done, ActError> {
-        let Some(object) = self.primary.get(&parent.key) else { return Ok(Done::Unchanged) };
-        let live: Arc<dyn AnyObject> = object.clone();
+        let Some(live) = self.primary.get(&parent.key) else { return Ok(Done::Unchanged) };
         let said = plan.and_then(Plan::reported).cloned();
         if said.is_some() && self.room_for_conditions.get() == Some(&false) {
             return self.apply_status(parent, &live, said).await;
@@ -31,13 +30,13 @@ impl<K: Cached> Running<K> {
         let before = || own_fields(&live_json, &self.name, Door::Status)?.get_mut("status").map(Value::take);
         let mut status = said.or_else(before);
         let mut stated = plan.map(Plan::stated).unwrap_or_default().to_vec();
-        if let Some(missing) = self.missing_references(&object)
+        if let Some(missing) = self.missing_references(&*live)
             && stated.iter().all(|one| one.of != REFERENCES_RESOLVED)
         {
             stated.push(references(&missing));
         }
         let had = had_conditions(&live_json);
-        let kept = conditions(standing, &stated, &had, object.meta().generation, self.clock.now());
+        let kept = conditions(standing, &stated, &had, live.meta().generation, self.clock.now());
         self.write_status(parent, &live, &live_json, &mut status, kept).await
     }
 
@@ -80,9 +79,9 @@ impl<K: Cached> Running<K> {
         if let Some(known) = self.room_for_conditions.get() {
             return *known;
         }
-        match Kind::known::<K>() {
+        match self.has_room {
             // It is the type that has room or not, whatever the object; so it is found out once.
-            Some(_) => match has_conditions::<K>(live, status, conditions) {
+            Some(has_room) => match has_room(live, status, conditions) {
                 Some(room) => *self.room_for_conditions.get_or_init(|| room),
                 None => false,
             },
@@ -92,8 +91,7 @@ impl<K: Cached> Running<K> {
 
     /// Says that the object is paused, and leaves all else as it was reported.
     pub(super) async fn report_pause(&self, parent: &Parent) -> Result<Done, ActError> {
-        let Some(object) = self.primary.get(&parent.key) else { return Ok(Done::Unchanged) };
-        let live: Arc<dyn AnyObject> = object.clone();
+        let Some(live) = self.primary.get(&parent.key) else { return Ok(Done::Unchanged) };
         let live_json = live.to_json();
         let mut status = own_fields(&live_json, &self.name, Door::Status)
             .and_then(|mut own| Some(own.get_mut("status")?.take()));
@@ -101,16 +99,16 @@ impl<K: Cached> Running<K> {
         // Only our own stay ours: those of others are not to be taken over.
         let ours = status.as_ref().map(own_types).unwrap_or_default();
         let ours: Vec<Condition> = had.into_iter().filter(|one| ours.contains(&one.type_)).collect();
-        let why = match object.meta().deletion_timestamp.is_some() {
+        let why = match live.meta().deletion_timestamp.is_some() {
             true => format!("annotation {} pauses it, and its deletion", self.pause),
             false => format!("annotation {} pauses it", self.pause),
         };
-        let kept = paused(&ours, &why, object.meta().generation, self.clock.now());
+        let kept = paused(&ours, &why, live.meta().generation, self.clock.now());
         self.write_status(parent, &live, &live_json, &mut status, kept).await
     }
 
     /// What an object refers to that is not there; `None` where nothing is said about references.
-    fn missing_references(&self, object: &K) -> Option<Vec<(Kind, String)>> {
+    fn missing_references(&self, object: &dyn AnyObject) -> Option<Vec<(Kind, String)>> {
         let mut missing = None;
         for related in self.related.iter().filter(|related| related.refers) {
             let relation = related.of(object);
@@ -135,8 +133,15 @@ fn own_types(status: &Value) -> Vec<String> {
     conditions.filter_map(|one| Some(one.get("type")?.as_str()?.to_owned())).collect()
 }
 
+/// Whether a type's status has room for conditions, once there is an object to try it with.
+pub(super) type HasRoom = fn(&Value, Option<&Value>, &Value) -> Option<bool>;
+
 /// Whether the type's status has room for conditions: whether they survive being read as that type.
-fn has_conditions<K: Cached>(live: &Value, status: Option<&Value>, conditions: &Value) -> Option<bool> {
+pub(super) fn has_conditions<K: Cached>(
+    live: &Value,
+    status: Option<&Value>,
+    conditions: &Value,
+) -> Option<bool> {
     let mut trial = live.clone();
     let mut status = status.cloned().unwrap_or_else(|| json!({}));
     if !status.is_object() || !trial.is_object() {

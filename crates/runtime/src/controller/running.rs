@@ -2,22 +2,22 @@
 
 use super::actions::Actions;
 use super::facts::Facts;
+use super::parts::{Decide, Mode, Only, Parts, Read};
+use super::report::HasRoom;
 use super::triggers::{self, Doorbell, Related};
 use super::turn::TurnError;
-use super::{Adoption, ConfigError, Controller, Counts, Decide, Ended, Mode, Next, Only};
+use super::{Adoption, Counts, Ended, Next};
 use crate::act::{Hand, Schemas, chain};
-use crate::cache::{AnyStore, Cache, Store};
+use crate::cache::{AnyStore, Cache};
 use crate::client::Way;
-use crate::command::{Decision, Described};
 use crate::election::Leadership;
 use crate::events::{Events, Recorder};
 use crate::inspect::Book;
 use crate::key::Key;
-use crate::kind::{Cached, Kind};
+use crate::kind::Kind;
 use crate::metrics::{Measured, Pace};
 use crate::queue::{Priority, Queue};
 use crate::relation::ReverseIndex;
-use crate::seen::Seen;
 use futures::FutureExt;
 use kube::Client;
 use parking_lot::Mutex;
@@ -43,68 +43,15 @@ pub(crate) struct Ground {
     pub(crate) leadership: Option<Leadership>,
 }
 
-/// A controller whose kind is forgotten, as a manager holds it.
-pub(crate) trait Runnable: Send {
-    fn name(&self) -> &str;
-    fn check(&self) -> Result<(), ConfigError>;
-    /// Runs so many turns at once.
-    fn set_concurrency(&mut self, workers: usize);
-    /// Itself as data.
-    fn described(&self) -> Described;
-    /// What it would do about an object, given what was seen.
-    fn decided(&self, object: Value, seen: &Seen) -> Result<Decision, String>;
+impl Parts {
     /// Declares its watches and connects its queue; nothing runs yet.
-    fn prepare(self: Box<Self>, ground: &Ground, recorder: Recorder) -> Arc<dyn Started>;
-}
-
-/// A controller that is connected.
-pub(crate) trait Started: Send + Sync {
-    /// The kind of the objects that it is about.
-    fn kind(&self) -> &Kind;
-    /// What is counted of it, now.
-    fn measured(&self) -> Measured;
-    /// Who waits, and for what.
-    fn book(&self) -> &Book;
-    /// What its actions are at, so many at most.
-    fn actions(&self, most: usize) -> Vec<Value>;
-    /// What a decision about an object would see now.
-    fn captured(&self, key: &Key) -> Option<Value>;
-    /// Starts its workers.
-    fn work(&self, tasks: &mut JoinSet<()>);
-    /// Lets its workers end after their current turns.
-    fn stop(&self);
-    /// Queues every object there is, because others may have worked on them meanwhile.
-    fn look_at_all(&self);
-}
-
-impl<K: Cached> Runnable for Controller<K> {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn check(&self) -> Result<(), ConfigError> {
-        Self::check(self)
-    }
-
-    fn set_concurrency(&mut self, workers: usize) {
-        self.concurrency = workers.max(1);
-    }
-
-    fn described(&self) -> Described {
-        Self::described(self)
-    }
-
-    fn decided(&self, object: Value, seen: &Seen) -> Result<Decision, String> {
-        Self::decided(self, object, seen)
-    }
-
-    fn prepare(self: Box<Self>, ground: &Ground, recorder: Recorder) -> Arc<dyn Started> {
+    pub(crate) fn prepare(self, ground: &Ground, recorder: Recorder) -> Arc<Running> {
         let name: Arc<str> = self.name.as_str().into();
         let queue = Queue::new(ground.clock.clone(), self.backoff);
-        let primary = ground.cache.store_of::<K>(self.kind.clone());
-        let owned: BTreeMap<Kind, Arc<dyn AnyStore>> =
+        let primary = (self.open)(&ground.cache);
+        let owned: BTreeMap<Kind, Arc<AnyStore>> =
             self.owns.iter().map(|watched| (watched.kind.clone(), (watched.open)(&ground.cache))).collect();
-        let related: Vec<Related<K>> = self
+        let related: Vec<Related> = self
             .sees
             .iter()
             .map(|(watched, relate, refers)| Related {
@@ -136,7 +83,7 @@ impl<K: Cached> Runnable for Controller<K> {
         let (actions, facts) = (Arc::new(actions), Arc::new(facts));
         triggers::connect_outside(&primary, &actions, &facts);
         let finalizer = format!("windlass.dev/{name}");
-        Arc::new(Arc::new(Running {
+        Arc::new(Running {
             name,
             kind: self.kind,
             mode: self.mode,
@@ -166,17 +113,19 @@ impl<K: Cached> Runnable for Controller<K> {
             room_for_conditions: OnceLock::new(),
             no_conditions: AtomicBool::new(false),
             events: self.events,
-        }))
+            read: self.read,
+            has_room: self.has_room,
+        })
     }
 }
 
 /// A controller at work. Its turns are in the sibling modules.
-pub(super) struct Running<K> {
+pub(crate) struct Running {
     pub(super) name: Arc<str>,
     pub(super) kind: Kind,
-    pub(super) mode: Mode<K>,
-    pub(super) only: Option<Only<K>>,
-    pub(super) undo: Option<Decide<K>>,
+    pub(super) mode: Mode,
+    pub(super) only: Option<Only>,
+    pub(super) undo: Option<Decide>,
     pub(super) finalizer: String,
     pub(super) prunes: BTreeSet<Kind>,
     pub(super) adoption: Adoption,
@@ -186,17 +135,17 @@ pub(super) struct Running<K> {
     turn_within: Duration,
     at_least_every: Option<Duration>,
     counts: Arc<Counts>,
-    pub(super) primary: Arc<Store<K>>,
-    pub(super) owned: BTreeMap<Kind, Arc<dyn AnyStore>>,
-    pub(super) related: Arc<Vec<Related<K>>>,
+    pub(super) primary: Arc<AnyStore>,
+    pub(super) owned: BTreeMap<Kind, Arc<AnyStore>>,
+    pub(super) related: Arc<Vec<Related>>,
     pub(super) hand: Hand,
     pub(super) queue: Queue<Key>,
     pub(super) recorder: Recorder,
     pace: Arc<Pace>,
     pub(super) book: Book,
     pub(super) clock: Clock,
-    pub(super) actions: Arc<Actions<K>>,
-    pub(super) facts: Arc<Facts<K>>,
+    pub(super) actions: Arc<Actions>,
+    pub(super) facts: Arc<Facts>,
     pub(super) leadership: Option<Leadership>,
     pub(super) pause: String,
     /// Whether the status has room for conditions, once that is known.
@@ -204,14 +153,18 @@ pub(super) struct Running<K> {
     /// Whether there was none when a status was last to be written.
     pub(super) no_conditions: AtomicBool,
     pub(super) events: Events,
+    pub(super) read: Read,
+    pub(super) has_room: Option<HasRoom>,
 }
 
-impl<K: Cached> Started for Arc<Running<K>> {
-    fn kind(&self) -> &Kind {
+impl Running {
+    /// The kind of the objects that it is about.
+    pub(crate) fn kind(&self) -> &Kind {
         &self.kind
     }
 
-    fn measured(&self) -> Measured {
+    /// What is counted of it, now.
+    pub(crate) fn measured(&self) -> Measured {
         Measured {
             name: self.name.clone(),
             workers: self.concurrency,
@@ -223,19 +176,18 @@ impl<K: Cached> Started for Arc<Running<K>> {
         }
     }
 
-    fn book(&self) -> &Book {
+    /// Who waits, and for what.
+    pub(crate) fn book(&self) -> &Book {
         &self.book
     }
 
-    fn actions(&self, most: usize) -> Vec<Value> {
+    /// What its actions are at, so many at most.
+    pub(crate) fn show_actions(&self, most: usize) -> Vec<Value> {
         self.actions.show(most)
     }
 
-    fn captured(&self, key: &Key) -> Option<Value> {
-        Running::captured(self, key)
-    }
-
-    fn work(&self, tasks: &mut JoinSet<()>) {
+    /// Starts its workers.
+    pub(crate) fn work(self: &Arc<Self>, tasks: &mut JoinSet<()>) {
         for _ in 0..self.concurrency {
             tasks.spawn(self.clone().work_until_stopped());
         }
@@ -251,20 +203,22 @@ impl<K: Cached> Started for Arc<Running<K>> {
         }
     }
 
-    fn stop(&self) {
+    /// Lets its workers end after their current turns.
+    pub(crate) fn stop(&self) {
         self.queue.shutdown();
         self.actions.stop();
         self.facts.stop();
     }
 
-    fn look_at_all(&self) {
+    /// Queues every object there is, because others may have worked on them meanwhile.
+    pub(crate) fn look_at_all(&self) {
         for key in self.primary.keys() {
             self.queue.add(key, Priority::LOW);
         }
     }
 }
 
-impl<K: Cached> Running<K> {
+impl Running {
     async fn work_until_stopped(self: Arc<Self>) {
         while let Some(taken) = self.queue.next().await {
             let key = Key::clone(&taken);
@@ -336,15 +290,15 @@ impl<K: Cached> Running<K> {
 }
 
 /// A turn that runs. Cut off before its end, when leadership is lost, its object is queued again for when it is regained.
-struct OpenTurn<'a, K: Cached> {
-    running: &'a Running<K>,
+struct OpenTurn<'a> {
+    running: &'a Running,
     key: Key,
     priority: Priority,
     ended: bool,
 }
 
-impl<'a, K: Cached> OpenTurn<'a, K> {
-    fn begin(running: &'a Running<K>, key: &Key, priority: Priority) -> Self {
+impl<'a> OpenTurn<'a> {
+    fn begin(running: &'a Running, key: &Key, priority: Priority) -> Self {
         running.hand.ledgers().begin(key);
         running.counts.began();
         Self { running, key: key.clone(), priority, ended: false }
@@ -355,7 +309,7 @@ impl<'a, K: Cached> OpenTurn<'a, K> {
     }
 }
 
-impl<K: Cached> Drop for OpenTurn<'_, K> {
+impl Drop for OpenTurn<'_> {
     fn drop(&mut self) {
         let news = self.running.hand.ledgers().end(&self.key);
         if !self.ended {

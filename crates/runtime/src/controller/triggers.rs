@@ -3,11 +3,11 @@
 use super::actions::Actions;
 use super::facts::Facts;
 use super::owning::owner_elsewhere;
-use super::{Only, Relate};
+use super::parts::{Only, Relate};
 use crate::act::{Hand, Ledgers};
-use crate::cache::{AnyObject, AnyStore, Changed, Store, face};
+use crate::cache::{AnyObject, AnyStore, Changed, face};
 use crate::key::Key;
-use crate::kind::{Cached, Kind};
+use crate::kind::Kind;
 use crate::queue::{Priority, Queue};
 use crate::relation::{Relation, Resolved, ReverseIndex};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -37,29 +37,29 @@ impl Doorbell {
 }
 
 /// A kind that objects are related to, and the way back from it.
-pub(super) struct Related<K> {
+pub(super) struct Related {
     pub(super) kind: Kind,
-    pub(super) store: Arc<dyn AnyStore>,
-    pub(super) relate: Relate<K>,
+    pub(super) store: Arc<AnyStore>,
+    pub(super) relate: Relate,
     /// Whether objects refer to those it names, and miss the ones that are not there.
     pub(super) refers: bool,
     pub(super) index: Arc<Mutex<ReverseIndex>>,
 }
 
-impl<K: Cached> Related<K> {
+impl Related {
     /// The relation of one object.
-    pub(super) fn of(&self, object: &K) -> Resolved {
+    pub(super) fn of(&self, object: &dyn AnyObject) -> Resolved {
         (self.relate)(object).resolve(object.meta().namespace.as_deref(), self.kind.namespaced)
     }
 }
 
 /// Listens to everything that concerns a controller.
-pub(super) fn connect<K: Cached>(
+pub(super) fn connect(
     doorbell: &Doorbell,
-    primary: &Arc<Store<K>>,
-    only: Option<&Only<K>>,
-    owned: &[Arc<dyn AnyStore>],
-    related: &Arc<Vec<Related<K>>>,
+    primary: &Arc<AnyStore>,
+    only: Option<&Only>,
+    owned: &[Arc<AnyStore>],
+    related: &Arc<Vec<Related>>,
 ) {
     connect_primary(doorbell, primary, only, related);
     for store in owned {
@@ -87,21 +87,13 @@ pub(super) fn connect<K: Cached>(
 }
 
 /// Has what is remembered of objects forgotten when they are gone, whoever deleted them.
-pub(super) fn forget_what_is_gone<K: Cached>(
-    hand: &Hand,
-    primary: &Arc<Store<K>>,
-    owned: &[Arc<dyn AnyStore>],
-) {
+pub(super) fn forget_what_is_gone(hand: &Hand, primary: &Arc<AnyStore>, owned: &[Arc<AnyStore>]) {
     primary.listen(hand.forgetting(primary.kind().clone()));
     owned.iter().for_each(|store| store.listen(hand.forgetting(store.kind().clone())));
 }
 
 /// Has facts about objects found out, and what is known of those that are gone forgotten.
-pub(super) fn connect_outside<K: Cached>(
-    primary: &Arc<Store<K>>,
-    actions: &Arc<Actions<K>>,
-    facts: &Arc<Facts<K>>,
-) {
+pub(super) fn connect_outside(primary: &Arc<AnyStore>, actions: &Arc<Actions>, facts: &Arc<Facts>) {
     if actions.is_empty() && facts.is_empty() {
         return;
     }
@@ -119,11 +111,11 @@ pub(super) fn connect_outside<K: Cached>(
     }));
 }
 
-fn connect_primary<K: Cached>(
+fn connect_primary(
     doorbell: &Doorbell,
-    primary: &Arc<Store<K>>,
-    only: Option<&Only<K>>,
-    related: &Arc<Vec<Related<K>>>,
+    primary: &Arc<AnyStore>,
+    only: Option<&Only>,
+    related: &Arc<Vec<Related>>,
 ) {
     let (doorbell, only, related) = (doorbell.clone(), only.cloned(), related.clone());
     // Weak: the store holds its listeners.
@@ -136,17 +128,17 @@ fn connect_primary<K: Cached>(
                 let now = store.get(&changed.key).map(|object| {
                     // The relation is the operator's code, and this is the watch's task: a panic must not end it. The
                     // turn runs into the same panic, and tells.
-                    let related = catch_unwind(AssertUnwindSafe(|| relation.of(&object)));
+                    let related = catch_unwind(AssertUnwindSafe(|| relation.of(&*object)));
                     related.unwrap_or_else(|_| Relation::nothing().resolve(None, false))
                 });
                 index.set(&changed.key, now);
             }
         }
         // One that concerned the controller until now has a last turn, in which it is forgotten.
-        let concerns = |object: &Arc<dyn AnyObject>| match (&only, object.as_any().downcast_ref::<K>()) {
+        let concerns = |object: &Arc<dyn AnyObject>| match &only {
             // A panic of the operator's code must not end the watch's task, and shows in the turn.
-            (Some(only), Some(object)) => catch_unwind(AssertUnwindSafe(|| only(object))).unwrap_or(true),
-            _ => true,
+            Some(only) => catch_unwind(AssertUnwindSafe(|| only(&**object))).unwrap_or(true),
+            None => true,
         };
         if [&changed.old, &changed.new].into_iter().flatten().any(concerns) {
             doorbell.ring(changed.key.clone(), changed);
@@ -154,7 +146,7 @@ fn connect_primary<K: Cached>(
     }));
 }
 
-/// The objects of kind `K` that own, or owned, what changed.
+/// The objects of a kind that own, or owned, what changed.
 fn owners(kind: &Kind, cluster: &Arc<str>, changed: &Changed) -> BTreeSet<Key> {
     let objects: [Option<&ObjectMeta>; 2] =
         [&changed.old, &changed.new].map(|object| object.as_deref().map(AnyObject::meta));

@@ -1,8 +1,10 @@
 //! One turn for one object: observe, decide, act, report; and again, on what was written, until nothing is.
 
+use super::parts::Mode;
 use super::running::Running;
-use super::{Ended, Mode, owning::Parent};
+use super::{Ended, owning::Parent};
 use crate::act::{ActError, Done, Hand};
+use crate::cache::AnyObject;
 use crate::conditions::Standing;
 use crate::events::{About, Events};
 use crate::key::Key;
@@ -11,6 +13,7 @@ use crate::plan::Plan;
 use crate::reason::{Reason, Refusal};
 use crate::seen::Seen;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -166,11 +169,20 @@ impl TurnError {
 /// ```
 #[derive(Clone)]
 pub struct Turn<K> {
-    pub(super) running: Arc<Running<K>>,
-    object: Arc<K>,
+    pub(super) running: Arc<Running>,
+    object: Arc<dyn AnyObject>,
     pub(super) parent: Parent,
     /// Whether something was written: then there is another pass, on what was written.
     pub(super) wrote: Arc<AtomicBool>,
+    of: PhantomData<fn(K)>,
+}
+
+impl Turn<()> {
+    /// The same, for who knows the type.
+    pub(super) fn of_type<K>(self) -> Turn<K> {
+        let Self { running, object, parent, wrote, of: _ } = self;
+        Turn { running, object, parent, wrote, of: PhantomData }
+    }
 }
 
 impl<K: Cached> Turn<K> {
@@ -181,7 +193,7 @@ impl<K: Cached> Turn<K> {
 
     /// What is there now, for this object.
     pub fn seen(&self) -> Seen {
-        self.running.observe(&self.object)
+        self.running.observe(&*self.object)
     }
 
     /// Carries a plan out and reports it, as for a controller that decides.
@@ -209,14 +221,15 @@ impl<K> std::fmt::Debug for Turn<K> {
     }
 }
 
-impl<K: Cached> Running<K> {
+impl Running {
     /// One turn for the object under a key.
     pub(super) async fn turn(self: &Arc<Self>, key: &Key) -> Result<Next, TurnError> {
         let mut lost = None;
         for _ in 0..PASSES {
             self.hand.settle_doubts(key).await?;
             self.hand.ledgers().look(key);
-            let concerns = |object: &Arc<K>| self.only.as_ref().is_none_or(|only| only(object));
+            let concerns =
+                |object: &Arc<dyn AnyObject>| self.only.as_ref().is_none_or(|only| only(&**object));
             let Some(object) = self.primary.get(key).filter(concerns) else {
                 self.book.forget(key);
                 return Ok(Next::on_change());
@@ -232,7 +245,11 @@ impl<K: Cached> Running<K> {
         Err(lost.unwrap_or(TurnError::Unsettled))
     }
 
-    async fn pass(self: &Arc<Self>, key: &Key, object: Arc<K>) -> Result<(Done, Next), TurnError> {
+    async fn pass(
+        self: &Arc<Self>,
+        key: &Key,
+        object: Arc<dyn AnyObject>,
+    ) -> Result<(Done, Next), TurnError> {
         let parent = Parent {
             kind: self.kind.clone(),
             key: key.clone(),
@@ -246,8 +263,13 @@ impl<K: Cached> Running<K> {
         let decide = match &self.mode {
             Mode::Reconciling(reconcile) if !deleting || !self.holds() => {
                 let wrote = Arc::new(AtomicBool::new(false));
-                let turn =
-                    Turn { running: self.clone(), object: object.clone(), parent, wrote: wrote.clone() };
+                let turn = Turn {
+                    running: self.clone(),
+                    object: object.clone(),
+                    parent,
+                    wrote: wrote.clone(),
+                    of: PhantomData,
+                };
                 let next = reconcile(object, turn).await?;
                 let done = if wrote.load(Ordering::Relaxed) { Done::Changed } else { Done::Unchanged };
                 return Ok((done, next));
@@ -255,8 +277,8 @@ impl<K: Cached> Running<K> {
             Mode::Deciding(decide) if !deleting => decide,
             _ => return self.undo_pass(&parent, &object).await,
         };
-        let seen = self.observe(&object);
-        let decision = decide(&object, &seen);
+        let seen = self.observe(&*object);
+        let decision = decide(&*object, &seen);
         if let Ok(plan) = &decision {
             tracing::debug!("{plan}");
         }
@@ -268,7 +290,7 @@ impl<K: Cached> Running<K> {
     async fn undo_pass(
         self: &Arc<Self>,
         parent: &Parent,
-        object: &Arc<K>,
+        object: &Arc<dyn AnyObject>,
     ) -> Result<(Done, Next), TurnError> {
         let held = object.meta().finalizers.iter().flatten().any(|finalizer| *finalizer == self.finalizer);
         if !held {
@@ -278,8 +300,8 @@ impl<K: Cached> Running<K> {
             // Nothing but the children elsewhere; or an earlier version of this controller could undo.
             return self.collect_and_let_go(parent, object).await;
         };
-        let seen = self.observe(object);
-        let decision = undo(object, &seen);
+        let seen = self.observe(&**object);
+        let decision = undo(&**object, &seen);
         let done = self.act_and_report(parent, object, decision.as_ref(), true).await?;
         let undone = decision.as_ref().is_ok_and(Plan::is_complete) && done == Done::Unchanged;
         if undone {
@@ -288,7 +310,11 @@ impl<K: Cached> Running<K> {
         Ok((done, next_of(&decision, &seen)))
     }
 
-    async fn collect_and_let_go(&self, parent: &Parent, object: &Arc<K>) -> Result<(Done, Next), TurnError> {
+    async fn collect_and_let_go(
+        &self,
+        parent: &Parent,
+        object: &Arc<dyn AnyObject>,
+    ) -> Result<(Done, Next), TurnError> {
         let (done, none_left) = self.collect(parent).await?;
         if none_left {
             self.let_go(parent, object).await?;
@@ -303,7 +329,7 @@ impl<K: Cached> Running<K> {
     }
 
     /// Everything that the decision may look at.
-    pub(super) fn observe(&self, object: &K) -> Seen {
+    pub(super) fn observe(&self, object: &dyn AnyObject) -> Seen {
         let mut seen = Seen::at(self.clock.now());
         let uid = object.meta().uid.as_deref().unwrap_or_default();
         for (kind, store) in &self.owned {
@@ -331,7 +357,7 @@ impl<K: Cached> Running<K> {
     pub(super) async fn act_and_report(
         &self,
         parent: &Parent,
-        object: &Arc<K>,
+        object: &Arc<dyn AnyObject>,
         decision: Result<&Plan, &Refusal>,
         deleting: bool,
     ) -> Result<Done, TurnError> {
@@ -381,7 +407,7 @@ impl<K: Cached> Running<K> {
     async fn act(
         &self,
         parent: &Parent,
-        object: &Arc<K>,
+        object: &Arc<dyn AnyObject>,
         plan: &Plan,
         deleting: bool,
     ) -> Result<Done, ActError> {

@@ -12,7 +12,7 @@ pub use health::{Check, Health};
 pub(crate) use task::TaskState;
 
 use crate::cache::Cache;
-use crate::controller::Started;
+use crate::controller::Running;
 use crate::election::Leadership;
 use crate::key::Key;
 use crate::metrics::{self, Page, Requests};
@@ -54,7 +54,7 @@ pub struct Served {
 /// What a manager runs.
 pub(crate) struct Inside {
     pub(crate) cache: Cache,
-    pub(crate) controllers: Vec<Arc<dyn Started>>,
+    pub(crate) controllers: Vec<Arc<Running>>,
     pub(crate) election: Option<Elected>,
     pub(crate) tasks: Vec<Arc<TaskState>>,
 }
@@ -188,7 +188,7 @@ impl Inspector {
     }
 }
 
-fn show_controller(controller: &dyn Started) -> Value {
+fn show_controller(controller: &Running) -> Value {
     let measured = controller.measured();
     let (depth, book) = (&measured.depth, controller.book());
     let ready: Vec<Value> = depth
@@ -211,7 +211,7 @@ fn show_controller(controller: &dyn Started) -> Value {
         "turns": { "runningSeconds": running },
         "awaited": book.show(LISTED),
         "awaitedInAll": book.len(),
-        "actions": controller.actions(LISTED),
+        "actions": controller.show_actions(LISTED),
     })
 }
 

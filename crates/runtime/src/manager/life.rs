@@ -5,7 +5,7 @@ use super::error::{Error, Result};
 use super::tasks::{self, Given, Task};
 use crate::act::Schemas;
 use crate::cache::Cache;
-use crate::controller::{ConfigError, Ground, Started};
+use crate::controller::{ConfigError, Ground, Running};
 use crate::election::{Candidate, Lost};
 use crate::events::{Desk, Recorder};
 use crate::inspect::{Elected, Inside, Inspector};
@@ -58,7 +58,7 @@ impl Manager {
         let schemas = Arc::new(Schemas::new(client.clone(), clock.clone()));
         let ground = Ground { client, way, cache, clock, schemas, leadership };
         let desk = Desk::new();
-        let started: Vec<Arc<dyn Started>> = self
+        let started: Vec<Arc<Running>> = self
             .controllers
             .into_iter()
             .map(|controller| {
@@ -140,7 +140,7 @@ struct Life {
     /// Whether the lease was won, and is to be held until work has ended.
     leading: bool,
     stands_by_again: bool,
-    started: Vec<Arc<dyn Started>>,
+    started: Vec<Arc<Running>>,
     /// With who records events for them.
     tasks: Vec<(Given, Recorder)>,
     /// Tells tasks to end.

@@ -19,7 +19,7 @@ pub use tasks::Task;
 use crate::cache::{Cache, Namespaces};
 use crate::command::Unanswered;
 use crate::config::{self, Asked, Command, Misread, Settings, Sources};
-use crate::controller::{Controller, Runnable};
+use crate::controller::{Controller, Parts};
 use crate::election::Election;
 use crate::inspect::{Inspector, TaskState};
 use crate::kind::Cached;
@@ -55,7 +55,7 @@ pub struct Manager {
     election: Option<Election>,
     stands_by_again: bool,
     definitions: Vec<CustomResourceDefinition>,
-    controllers: Vec<Box<dyn Runnable>>,
+    controllers: Vec<Parts>,
     /// Workers by controller, over what the controllers say.
     concurrency: BTreeMap<String, usize>,
     tasks: Vec<tasks::Given>,
@@ -277,7 +277,7 @@ impl Manager {
 
     /// Runs this controller too.
     pub fn controller<K: Cached>(mut self, controller: Controller<K>) -> Self {
-        self.controllers.push(Box::new(controller));
+        self.controllers.push(controller.parts);
         self
     }
 

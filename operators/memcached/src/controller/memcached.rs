@@ -1,5 +1,6 @@
 //! A `Memcached` is a Deployment of servers behind a headless Service: a client that spreads its keys knows every server by name.
 
+use super::memory;
 use crate::api::v1alpha1::{Memcached, MemcachedStatus};
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
 use k8s_openapi::api::core::v1::{
@@ -21,6 +22,7 @@ enum Why {
     RunsTheServers,
     LetsClientsFindThem,
     WaitsForServers { ready: i32, size: i32 },
+    NameIsNoHostName,
 }
 
 impl Reasoned for Why {
@@ -29,6 +31,10 @@ impl Reasoned for Why {
             Self::RunsTheServers => "the servers run in a Deployment".to_owned(),
             Self::LetsClientsFindThem => "clients find the servers by the Service's name".to_owned(),
             Self::WaitsForServers { ready, size } => format!("{ready} of {size} servers are ready"),
+            Self::NameIsNoHostName => {
+                "its name must be a host name for its Service: at most 63 of a-z, 0-9 and -, from a letter to no -"
+                    .to_owned()
+            }
         }
     }
 }
@@ -41,8 +47,11 @@ pub fn servers(memcached: &Memcached) -> Relation {
 /// What a Memcached needs, given what is there.
 ///
 /// # Errors
-/// When it asks for what its controller does not watch.
+/// When no Service can have its name, or it asks for what its controller does not watch.
 pub fn decide(memcached: &Memcached, seen: &Seen) -> Result<Plan, Refusal> {
+    if !is_host_name(&memcached.name_any()) {
+        return Err(Why::NameIsNoHostName.into());
+    }
     let size = memcached.spec.size;
     let deployment = seen.get::<Deployment>(&memcached.name_any())?;
     let ready = deployment.and_then(|deployment| deployment.status.as_ref()?.ready_replicas).unwrap_or(0);
@@ -68,6 +77,14 @@ fn nodes(seen: &Seen) -> Result<Vec<String>, Refusal> {
         .collect();
     names.sort();
     Ok(names)
+}
+
+/// Whether a Service may be called so. The API allows more for a Memcached, and only says so when the Service is made.
+fn is_host_name(name: &str) -> bool {
+    name.len() <= 63
+        && name.starts_with(|first: char| first.is_ascii_lowercase())
+        && !name.ends_with('-')
+        && name.chars().all(|one| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '-')
 }
 
 fn labels(memcached: &Memcached) -> BTreeMap<String, String> {
@@ -116,13 +133,16 @@ fn container(memcached: &Memcached) -> Container {
             port: IntOrString::String(PORT_NAME.to_owned()),
             ..Default::default()
         }),
-        period_seconds: Some(2),
+        period_seconds: Some(1),
         ..Default::default()
     };
     Container {
         name: "memcached".to_owned(),
         image: Some(memcached.spec.image.clone()),
-        command: Some(vec!["memcached".to_owned(), "-m=64".to_owned(), "-o".to_owned(), "modern".to_owned()]),
+        command: Some(vec![
+            "memcached".to_owned(),
+            format!("--memory-limit={}", memory::for_items(memcached.spec.resources.as_ref())),
+        ]),
         ports: Some(vec![ContainerPort {
             name: Some(PORT_NAME.to_owned()),
             container_port: PORT,

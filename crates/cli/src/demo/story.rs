@@ -1,0 +1,407 @@
+//! The stages of the demo. Each does one thing, shows what is seen, and says what that proves; all figures are measured there
+//! and then.
+
+use super::ground::{Cluster, Ended, Ground};
+use super::screen::Screen;
+use super::servers::{self, Server};
+use crate::apply::Objects;
+use anyhow::{Context, ensure};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Pod, Service};
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
+use kube::{CustomResourceExt, Resource};
+use memcached_operator::api::v1alpha1::Memcached;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use std::fmt::Debug;
+use std::future::Future;
+use std::time::Duration;
+use windlass_clock::Clock;
+
+const NAME: &str = "sample";
+/// So long anything may take.
+const PATIENCE: Duration = Duration::from_secs(40);
+const EVERY: Duration = Duration::from_millis(10);
+/// Of what would change about an object, so much is shown.
+const SHOWN_FIELDS: usize = 4;
+
+/// Tells all of it.
+pub(super) async fn tell(screen: &mut Screen, ground: &mut Ground) -> anyhow::Result<()> {
+    let cluster = a_cluster(screen, ground).await?;
+    the_operator_is_installed(screen, &cluster).await?;
+    the_plan(screen, ground, &cluster).await?;
+    the_operator_turns(screen, ground, &cluster).await?;
+    sizes_change(screen, &cluster).await?;
+    a_server_is_killed(screen, ground, &cluster).await?;
+    the_operator_is_killed(screen, ground, &cluster).await?;
+    at_rest(screen, ground).await?;
+    all_is_deleted(screen, ground, &cluster).await
+}
+
+async fn a_cluster(screen: &mut Screen, ground: &mut Ground) -> anyhow::Result<Cluster> {
+    screen.stage("A cluster of one's own");
+    if !ground.is_real() {
+        screen.say("Servers are simulated here, and answer nobody. For real ones this machine lacks:");
+        screen.say(&ground.lacking.join("\n"));
+    }
+    screen.command(&format!("windlass cluster up --nodes {}", ground.nodes()));
+    let begun = Clock::real().moment();
+    let cluster = ground.start_cluster().await?;
+    screen.say(&format!("{} (process {}; {} ms with its start)", cluster.ready, cluster.id, since(begun)));
+    screen.say("In another terminal:");
+    screen.say(&format!("  kubectl --kubeconfig {} get all", ground.kubeconfig().display()));
+    let who = if nix::unistd::geteuid().is_root() { "run by root" } else { "without root" };
+    let pods = if ground.is_real() {
+        "whose pods are processes, without a container runtime"
+    } else {
+        "that simulates pods"
+    };
+    let version = cluster.client.apiserver_version().await?.git_version;
+    screen.proved(&format!("A Kubernetes {version} with a node {pods}, {who}."));
+    Ok(cluster)
+}
+
+async fn the_operator_is_installed(screen: &mut Screen, cluster: &Cluster) -> anyhow::Result<()> {
+    screen.stage("A new kind, and one of it");
+    screen.command("kubectl apply --server-side -f config/crd");
+    let begun = Clock::real().moment();
+    Objects::of(cluster.client.clone()).apply(&serde_json::to_value(Memcached::crd())?).await?;
+    screen.say(&format!(
+        "{} is served after {} ms",
+        Memcached::crd().metadata.name.unwrap_or_default(),
+        since(begun)
+    ));
+    let refused = create(cluster, 1000).await.err().context("a thousand servers were accepted")?;
+    screen.say(&format!("size 1000: {}", of_api(&refused)));
+    create(cluster, 3).await?;
+    screen.say("size 3: created");
+    screen.proved("What cannot be meant is refused by the API, before an operator sees it.");
+    Ok(())
+}
+
+async fn create(cluster: &Cluster, size: i32) -> Result<Memcached, kube::Error> {
+    let sample = json!({
+        "apiVersion": Memcached::api_version(&()), "kind": Memcached::kind(&()),
+        "metadata": { "name": NAME }, "spec": { "size": size, "image": "memcached:1.6" },
+    });
+    let sample: Memcached = serde_json::from_value(sample).map_err(kube::Error::SerdeError)?;
+    memcacheds(cluster).create(&Default::default(), &sample).await
+}
+
+async fn the_plan(screen: &mut Screen, ground: &Ground, cluster: &Cluster) -> anyhow::Result<()> {
+    screen.stage("What the operator would do, before it runs");
+    screen.command(&format!("memcached-operator capture Memcached {NAME} | memcached-operator plan"));
+    let plan = ground.plan("Memcached", NAME).await?;
+    screen.say(&shortened(&plan));
+    ensure!(list::<Deployment>(cluster).await?.is_empty(), "a plan is no deed");
+    screen.proved("Deciding is a pure function: a plan with its reasons, and nothing was done yet.");
+    Ok(())
+}
+
+async fn the_operator_turns(
+    screen: &mut Screen,
+    ground: &mut Ground,
+    cluster: &Cluster,
+) -> anyhow::Result<()> {
+    screen.stage("The operator runs");
+    let begun = Clock::real().moment();
+    let id = ground.start_operator().await?;
+    let servers = settled(cluster, 3).await?;
+    screen.say(&format!("process {id}; {} ms later 3 of 3 servers are ready", since(begun)));
+    for server in &servers {
+        screen.say(&introduced(server, cluster).await?);
+    }
+    screen.proved(match ground.is_real() {
+        true => "Real memcached processes, found by their Service, speaking their own protocol.",
+        false => "A Deployment and a Service follow from the Memcached, and its status from them.",
+    });
+    Ok(())
+}
+
+async fn sizes_change(screen: &mut Screen, cluster: &Cluster) -> anyhow::Result<()> {
+    screen.stage("3 to 5 to 2");
+    for size in [5, 2] {
+        screen.command(&format!("kubectl scale memcached {NAME} --replicas {size}"));
+        let begun = Clock::real().moment();
+        scale(cluster, size).await?;
+        let servers = settled(cluster, size).await?;
+        let names: Vec<&str> = servers.iter().map(|one| one.pod.as_str()).collect();
+        screen.say(&format!("{} ms later: {}", since(begun), names.join(", ")));
+    }
+    screen.proved("The status names exactly the servers that serve, at each step.");
+    Ok(())
+}
+
+async fn a_server_is_killed(screen: &mut Screen, ground: &Ground, cluster: &Cluster) -> anyhow::Result<()> {
+    screen.stage("A server is killed");
+    let servers = settled(cluster, 2).await?;
+    let victim = servers.first().context("no server")?;
+    let begun = Clock::real().moment();
+    if ground.is_real() {
+        let id = victim.process().context("its process is not found")?;
+        screen.command(&format!("kill -9 {id}    # {}", victim.pod));
+        kill(Pid::from_raw(id), Signal::SIGKILL).context("cannot kill it")?;
+        let (again, lost) = until("the server is back", || async {
+            let Some(now) = victim.process().filter(|now| *now != id) else { return Ok(None) };
+            let Ok(mut talk) = victim.talk(cluster).await else { return Ok(None) };
+            Ok(Some((now, talk.get("who").await?.is_none())))
+        })
+        .await?;
+        ensure!(lost, "a cache that was killed remembers");
+        screen.say(&format!("{} ms later it answers again, as process {again}, and empty", since(begun)));
+        let mut other = servers.last().context("no other server")?.talk(cluster).await?;
+        ensure!(other.get("who").await?.is_some(), "the other server forgot");
+        screen.say("the other one remembers what it was told");
+        // Until the cluster has heard of it, its status is still that of before.
+        let pods: Api<Pod> = Api::default_namespaced(cluster.client.clone());
+        until("the cluster says so too", || async {
+            let status =
+                pods.get_status(&victim.pod).await?.status.and_then(|status| status.container_statuses);
+            Ok(status.unwrap_or_default().iter().any(|one| one.restart_count > 0 && one.ready).then_some(()))
+        })
+        .await?;
+    } else {
+        screen.command(&format!("kubectl delete pod {}", victim.pod));
+        let pods: Api<Pod> = Api::default_namespaced(cluster.client.clone());
+        pods.delete(&victim.pod, &DeleteParams::default()).await?;
+        until("another server", || async {
+            let now = servers::ready(cluster, NAME).await?;
+            Ok((now.len() == 2 && now.iter().all(|one| one.uid != victim.uid)).then_some(()))
+        })
+        .await?;
+        screen.say(&format!("{} ms later another serves in its place", since(begun)));
+    }
+    settled(cluster, 2).await?;
+    screen.proved("What breaks is mended by the cluster, and the status is right again.");
+    Ok(())
+}
+
+async fn the_operator_is_killed(
+    screen: &mut Screen,
+    ground: &mut Ground,
+    cluster: &Cluster,
+) -> anyhow::Result<()> {
+    screen.stage("The operator is killed");
+    screen.command("kill -9 OPERATOR");
+    ground.kill_operator().await?;
+    let servers = servers::ready(cluster, NAME).await?;
+    ensure!(servers.len() == 2, "servers went with their operator");
+    for server in &servers {
+        screen.say(&introduced(server, cluster).await?);
+    }
+    screen.command(&format!("kubectl scale memcached {NAME} --replicas 3"));
+    scale(cluster, 3).await?;
+    Clock::real().sleep(Duration::from_millis(300)).await;
+    let made =
+        list::<Deployment>(cluster).await?.into_iter().filter_map(|one| one.spec?.replicas).sum::<i32>();
+    ensure!(made == 2, "somebody else acted: {made} replicas");
+    screen.say("nobody acts on it: 3 are declared, 2 run");
+    let begun = Clock::real().moment();
+    let id = ground.start_operator().await?;
+    settled(cluster, 3).await?;
+    screen.say(&format!("a new operator, process {id}: 3 of 3 ready {} ms after its start", since(begun)));
+    screen.proved("Nothing depends on the operator's memory: it looks at what is there and goes on.");
+    Ok(())
+}
+
+async fn at_rest(screen: &mut Screen, ground: &Ground) -> anyhow::Result<()> {
+    screen.stage("At rest");
+    let clock = Clock::real();
+    // What was under way settles first.
+    clock.sleep(Duration::from_millis(500)).await;
+    let sent = |method| ground.metric("rest_client_requests_total", method);
+    let writes = || async { anyhow::Ok(sent("PATCH").await? + sent("POST").await? + sent("PUT").await?) };
+    let before = writes().await?;
+    clock.sleep(Duration::from_secs(1)).await;
+    let after = writes().await?;
+    let turns = ground.metric("controller_runtime_reconcile_total", "").await?;
+    let ready = ground.metric("memcached_servers", "ready").await?;
+    screen.command(&format!("curl {}/metrics", ground.metrics_address()));
+    screen.say(&format!("{turns} turns and {after} writes since its start; {ready} servers are ready"));
+    ensure!(after == before, "{} writes at rest", after - before);
+    screen.proved("In a second with nothing to do, the operator wrote nothing.");
+    Ok(())
+}
+
+async fn all_is_deleted(screen: &mut Screen, ground: &mut Ground, cluster: &Cluster) -> anyhow::Result<()> {
+    screen.stage("All of it is deleted");
+    let servers = settled(cluster, 3).await?;
+    screen.command(&format!("kubectl delete memcached {NAME}"));
+    let begun = Clock::real().moment();
+    memcacheds(cluster).delete(NAME, &DeleteParams::default()).await?;
+    until("everything of it is gone", || async {
+        let left = list::<Deployment>(cluster).await?.len()
+            + list::<Pod>(cluster).await?.len()
+            + list::<Service>(cluster)
+                .await?
+                .iter()
+                .filter(|one| one.metadata.name.as_deref() == Some(NAME))
+                .count();
+        let processes = servers.iter().filter(|one| one.process().is_some()).count();
+        Ok((left + processes == 0).then_some(()))
+    })
+    .await?;
+    let with = if ground.is_real() { ", and no memcached runs" } else { "" };
+    screen.say(&format!("{} ms later: no Deployment, no Service, no pod{with}", since(begun)));
+    screen.proved("What belongs to an object goes with it.");
+    Ok(())
+}
+
+/// What to try while it stays up.
+pub(super) fn invite(screen: &mut Screen, ground: &Ground) {
+    let kubeconfig = ground.kubeconfig().display();
+    let operator = ground.operator_path();
+    screen.stage("It stays up until Ctrl-C. Try, in another terminal");
+    for line in [
+        format!("export KUBECONFIG={kubeconfig}"),
+        "kubectl create -f - <<< '{apiVersion: cache.example.com/v1alpha1, kind: Memcached, metadata: {name: mine}, spec: {size: 2}}'".to_owned(),
+        "kubectl get memcacheds,pods --watch".to_owned(),
+        "kubectl scale memcached mine --replicas 4".to_owned(),
+        "kubectl port-forward deployment/mine 11211".to_owned(),
+        format!("windlass why --operator {} Memcached mine --metrics-bind-address {}", operator.display(), ground.metrics_address()),
+    ] {
+        screen.say(&line);
+    }
+}
+
+/// How it ended.
+pub(super) fn close(screen: &mut Screen, ended: &Ended) {
+    screen.stage("Nothing is left");
+    screen.say(&format!(
+        "operator, node and cluster ended in {} ms; {} processes and {} folders are left",
+        ended.took.as_millis(),
+        ended.left.len(),
+        ended.folders
+    ));
+}
+
+/// One line about a server: who it is, and that it keeps what it is told.
+async fn introduced(server: &Server, cluster: &Cluster) -> anyhow::Result<String> {
+    if cluster.network.is_none() {
+        return Ok(format!("{}  {}  simulated", server.pod, server.address));
+    }
+    let process = server.process().context("its process is not found")?;
+    let mut talk = server.talk(cluster).await?;
+    let version = talk.version().await?;
+    let begun = Clock::real().moment();
+    let before = talk.get("who").await?;
+    talk.set("who", &server.pod).await?;
+    ensure!(
+        talk.get("who").await?.as_deref() == Some(&server.pod),
+        "{} does not keep what it is told",
+        server.pod
+    );
+    let took = (Clock::real().moment() - begun).as_micros();
+    let remembers = if before.as_deref() == Some(&server.pod) { ", as before" } else { "" };
+    Ok(format!(
+        "{}  {}  process {process}  memcached {version}: set and get in {took} us{remembers}",
+        server.pod, server.address
+    ))
+}
+
+/// Waits until so many servers serve, and the status says so; gives the servers.
+async fn settled(cluster: &Cluster, size: i32) -> anyhow::Result<Vec<Server>> {
+    until(&format!("{size} servers"), || async {
+        let memcached = memcacheds(cluster).get(NAME).await?;
+        let (generation, status) = (memcached.metadata.generation, memcached.status.unwrap_or_default());
+        let is_ready = status
+            .conditions
+            .iter()
+            .any(|one| one.type_ == "Ready" && one.status == "True" && one.observed_generation == generation);
+        let servers = servers::ready(cluster, NAME).await?;
+        let names: Vec<&str> = servers.iter().map(|one| one.pod.as_str()).collect();
+        let nodes: Vec<&str> = status.nodes.iter().map(String::as_str).collect();
+        Ok((is_ready && status.ready == size && names == nodes).then_some(servers))
+    })
+    .await
+}
+
+async fn scale(cluster: &Cluster, size: i32) -> anyhow::Result<()> {
+    let patch = json!({ "spec": { "replicas": size } });
+    memcacheds(cluster).patch_scale(NAME, &PatchParams::default(), &Patch::Merge(patch)).await?;
+    Ok(())
+}
+
+fn memcacheds(cluster: &Cluster) -> Api<Memcached> {
+    Api::default_namespaced(cluster.client.clone())
+}
+
+async fn list<K>(cluster: &Cluster) -> anyhow::Result<Vec<K>>
+where
+    K: Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>
+        + Clone
+        + Debug
+        + DeserializeOwned,
+{
+    let api: Api<K> = Api::default_namespaced(cluster.client.clone());
+    Ok(api.list(&ListParams::default()).await?.items)
+}
+
+/// Asks again until something is so.
+async fn until<T, F>(what: &str, mut asked: impl FnMut() -> F) -> anyhow::Result<T>
+where
+    F: Future<Output = anyhow::Result<Option<T>>>,
+{
+    let clock = Clock::real();
+    let found = async {
+        loop {
+            if let Some(found) = asked().await? {
+                return Ok(found);
+            }
+            clock.sleep(EVERY).await;
+        }
+    };
+    clock
+        .timeout(PATIENCE, found)
+        .await
+        .unwrap_or_else(|_| Err(anyhow::anyhow!("{what}: not so after {PATIENCE:?}")))
+}
+
+fn since(begun: windlass_clock::Moment) -> u128 {
+    (Clock::real().moment() - begun).as_millis()
+}
+
+/// What the API says was wrong, without what every refusal begins with.
+fn of_api(error: &kube::Error) -> String {
+    let text = match error {
+        kube::Error::Api(status) => status.message.clone(),
+        other => other.to_string(),
+    };
+    text.split_once(": ").map_or(text.clone(), |(_, why)| why.to_owned())
+}
+
+/// A plan with the first few fields of each object.
+fn shortened(plan: &str) -> String {
+    let (mut lines, mut fields) = (Vec::new(), 0);
+    let more = |fields: usize| format!("    and {} more fields", fields - SHOWN_FIELDS);
+    for line in plan.lines() {
+        let is_field = line.starts_with("    + ") || line.starts_with("    ~ ");
+        if !is_field && fields > SHOWN_FIELDS {
+            lines.push(more(fields));
+        }
+        fields = if is_field { fields + 1 } else { 0 };
+        if fields <= SHOWN_FIELDS {
+            lines.push(line.to_owned());
+        }
+    }
+    if fields > SHOWN_FIELDS {
+        lines.push(more(fields));
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shortened;
+
+    #[test]
+    fn long_plans_are_cut_and_say_so() {
+        let fields = |count: usize| "    + a: 1\n".repeat(count);
+        let plan = format!("title\nDeployment is made\n{}Service is made\n{}", fields(6), fields(2));
+        let shown = shortened(&plan);
+        assert_eq!(shown.matches("+ a").count(), 6);
+        assert!(shown.contains("and 2 more fields\nService"), "{shown}");
+    }
+}

@@ -1,0 +1,55 @@
+//! `windlass install` and `uninstall`: an operator's kinds, and nothing else of it.
+
+use super::{Target, instances, listed};
+use crate::apply::{Objects, title};
+use anyhow::bail;
+use std::process::ExitCode;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Install {
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Uninstall {
+    #[command(flatten)]
+    target: Target,
+
+    /// Delete the objects of the kinds too
+    #[arg(long)]
+    force: bool,
+}
+
+impl Install {
+    pub(crate) async fn run(&self) -> anyhow::Result<ExitCode> {
+        let operator = self.target.described()?;
+        if operator.definitions.is_empty() {
+            bail!("{} brings no kinds", operator.name);
+        }
+        let mut objects = Objects::of(self.target.client().await?);
+        for definition in &operator.definitions {
+            let became = objects.apply(definition).await?;
+            println!("{:<9} {}", became.in_words(), title(definition));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Uninstall {
+    pub(crate) async fn run(&self) -> anyhow::Result<ExitCode> {
+        let operator = self.target.described()?;
+        let client = self.target.client().await?;
+        let found = instances(&client, &operator.kinds()).await?;
+        if !found.is_empty() && !self.force {
+            let names = listed(found.iter().map(|one| one.title.clone()));
+            bail!("{} objects would go with their kinds (--force does it all the same):{names}", found.len());
+        }
+        let mut objects = Objects::of(client);
+        for definition in &operator.definitions {
+            let was_there = objects.delete(definition).await?;
+            println!("{:<9} {}", if was_there { "deleted" } else { "absent" }, title(definition));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

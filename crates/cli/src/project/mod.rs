@@ -1,0 +1,176 @@
+//! What is done with an operator's project: its kinds and itself to a cluster and away again, and run here.
+//!
+//! - `install`: the kinds alone
+//! - `run`: the operator here, beside a cluster; `watching` is when it is built again
+//! - `deploy`: all of it in a cluster
+//!
+//! A project is a package of cargo with one binary. What that binary says of itself (`describe`) is all that is needed.
+
+pub(crate) mod deploy;
+pub(crate) mod install;
+pub(crate) mod run;
+mod watching;
+
+use crate::connect;
+use crate::operator::Options as Operator;
+use anyhow::{Context, bail};
+use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject, ListParams};
+use serde_json::Value;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use windlass_sdk::described::{Defined, Described};
+
+/// Which operator, and which cluster.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Target {
+    /// The operator's binary; without it, the one that WINDLASS_OPERATOR names, or that of the project here
+    #[arg(long, value_name = "FILE")]
+    operator: Option<PathBuf>,
+
+    /// The kubeconfig of the cluster; without it, that of KUBECONFIG or ~/.kube/config
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+
+    /// The context of it to use; without it, the current one
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+}
+
+impl Target {
+    fn described(&self) -> anyhow::Result<Described> {
+        Ok(Described::read(&Operator::of(self.operator.clone()).answer("describe")?)?)
+    }
+
+    async fn client(&self) -> anyhow::Result<Client> {
+        Ok(connect::to(self.kubeconfig.as_deref(), self.context.as_deref()).await?.0)
+    }
+}
+
+/// Runs a command that waits more than it computes.
+pub(crate) fn block_on(command: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
+    // One thread: children end with the thread that started them.
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(command)
+}
+
+/// A package of cargo.
+#[derive(Debug, Clone)]
+pub(crate) struct Project {
+    folder: PathBuf,
+}
+
+impl Project {
+    /// The project that this folder is in.
+    pub(crate) fn find() -> anyhow::Result<Self> {
+        let here = std::env::current_dir().context("cannot tell which folder this is")?;
+        let folder = here.ancestors().find(|folder| folder.join("Cargo.toml").is_file());
+        let folder =
+            folder.with_context(|| format!("{} is in no project: there is no Cargo.toml", here.display()))?;
+        Ok(Self { folder: folder.to_owned() })
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Builds it, with cargo's own words on the terminal, and says where its binary is.
+    pub(crate) fn build(&self) -> anyhow::Result<PathBuf> {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut command = Command::new(&cargo);
+        command.args(["build", "--bins", "--message-format", "json-render-diagnostics"]);
+        let built = command.current_dir(&self.folder).stderr(Stdio::inherit()).output();
+        let built = built.with_context(|| format!("cannot run {}", cargo.display()))?;
+        if !built.status.success() {
+            bail!("{} cannot be built", self.folder.display());
+        }
+        let mut binaries = binaries(&String::from_utf8_lossy(&built.stdout));
+        match (binaries.pop(), binaries.is_empty()) {
+            (Some(one), true) => Ok(one),
+            (None, _) => bail!("{} makes no binary", self.folder.display()),
+            (Some(last), false) => {
+                let names: Vec<_> =
+                    binaries.iter().chain([&last]).map(|one| one.display().to_string()).collect();
+                bail!(
+                    "{} makes several binaries; --operator says which: {}",
+                    self.folder.display(),
+                    names.join(", ")
+                )
+            }
+        }
+    }
+}
+
+/// The programs that cargo says it built.
+fn binaries(messages: &str) -> Vec<PathBuf> {
+    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from)).collect()
+}
+
+/// An object of an operator's kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Instance {
+    title: String,
+    finalizers: Vec<String>,
+}
+
+/// All objects of the operator's kinds, as far as the cluster serves them.
+async fn instances(client: &Client, kinds: &[Defined<'_>]) -> anyhow::Result<Vec<Instance>> {
+    let mut found = Vec::new();
+    for kind in kinds {
+        let resource = ApiResource {
+            group: kind.group.to_owned(),
+            version: kind.version.to_owned(),
+            api_version: format!("{}/{}", kind.group, kind.version),
+            kind: kind.kind.to_owned(),
+            plural: kind.plural.to_owned(),
+        };
+        let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+        let objects = match api.list(&ListParams::default()).await {
+            Ok(objects) => objects.items,
+            Err(kube::Error::Api(status)) if status.code == 404 => continue,
+            Err(error) => return Err(error).with_context(|| format!("cannot list {}", kind.plural)),
+        };
+        found.extend(objects.into_iter().map(|object| {
+            let metadata = object.metadata;
+            let name = metadata.name.unwrap_or_default();
+            Instance {
+                title: match metadata.namespace {
+                    Some(namespace) => format!("{} {namespace}/{name}", kind.kind),
+                    None => format!("{} {name}", kind.kind),
+                },
+                finalizers: metadata.finalizers.unwrap_or_default(),
+            }
+        }));
+    }
+    Ok(found)
+}
+
+/// A list for people, which ends somewhere.
+fn listed(lines: impl ExactSizeIterator<Item = String>) -> String {
+    const MOST: usize = 10;
+    let more = lines.len().saturating_sub(MOST);
+    let mut text: String = lines.take(MOST).map(|line| format!("\n  {line}")).collect();
+    if more > 0 {
+        text += &format!("\n  and {more} more");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_binaries_are_among_what_cargo_says() {
+        let said = "{\"reason\":\"compiler-artifact\",\"executable\":null}\nnoise\n\
+                    {\"reason\":\"compiler-artifact\",\"executable\":\"/t/debug/op\"}\n{\"reason\":\"build-finished\"}\n";
+        assert_eq!(binaries(said), [PathBuf::from("/t/debug/op")]);
+    }
+
+    #[test]
+    fn long_lists_end() {
+        let text = listed((0..12).map(|number| number.to_string()));
+        assert!(text.ends_with("\n  9\n  and 2 more"), "{text}");
+    }
+}

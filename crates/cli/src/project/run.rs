@@ -1,0 +1,174 @@
+//! `windlass run`: an operator here, beside the cluster it works on.
+
+use super::{Project, watching};
+use crate::apply::{Objects, title};
+use crate::child::{self, Cluster};
+use crate::connect;
+use crate::operator::Options as Operator;
+use crate::signals::Signals;
+use anyhow::Context;
+use std::path::{Path, PathBuf};
+use std::process::{ExitCode, Stdio};
+use std::time::Duration;
+use tokio::process::{Child, Command};
+use windlass_clock::Clock;
+use windlass_sdk::described::Described;
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  windlass run
+      the operator of the project here, on the cluster of the current context, whose kinds `windlass install` gave it
+  windlass run --embedded --watch
+      on a cluster of its own, with its kinds; built and started again whenever a source changes
+  windlass run --embedded --nodes process=1 -- --log-level debug
+      pods are processes of this machine; what comes after -- is for the operator";
+
+/// So often sources are looked at.
+const EVERY: Duration = Duration::from_millis(300);
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// The operator's binary; without it, the one that WINDLASS_OPERATOR names, or that of the project here
+    #[arg(long, value_name = "FILE")]
+    operator: Option<PathBuf>,
+
+    /// The kubeconfig, whose current context is the cluster; without it, that of KUBECONFIG or ~/.kube/config
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+
+    /// Bring up a cluster for it, with its kinds; it goes with the operator
+    #[arg(long, conflicts_with = "kubeconfig")]
+    embedded: bool,
+
+    /// The nodes of that cluster, as `windlass cluster up` has them
+    #[arg(long, value_name = "SORT=NUMBER", default_value = "simulate=1", requires = "embedded")]
+    nodes: String,
+
+    /// Build and start it again when a source changes
+    #[arg(long, conflicts_with = "operator")]
+    watch: bool,
+
+    /// What the operator is told; it lists its options with --help
+    #[arg(last = true, value_name = "ARGUMENTS")]
+    arguments: Vec<String>,
+}
+
+impl Options {
+    pub(crate) async fn run(&self) -> anyhow::Result<ExitCode> {
+        let mut signals = Signals::listen()?;
+        let mut running = Running { cluster: None, operator: None };
+        let done = tokio::select! {
+            done = self.go_on(&mut running) => done,
+            () = signals.next() => Ok(ExitCode::SUCCESS),
+        };
+        // In this order: an operator whose cluster is gone would complain.
+        for child in [running.operator.take(), running.cluster.take()].into_iter().flatten() {
+            child::end(child).await;
+        }
+        done
+    }
+
+    async fn go_on(&self, running: &mut Running) -> anyhow::Result<ExitCode> {
+        let project = match self.watch {
+            true => Some(Project::find().context("--watch needs a project")?),
+            false => None,
+        };
+        let mut seen = project.as_ref().map(|project| watching::look(project.folder()));
+        let mut program = self.program()?;
+        let kubeconfig = self.reached(running).await?;
+        loop {
+            if let Some(kubeconfig) = kubeconfig.as_deref().filter(|_| self.embedded) {
+                install(&program, kubeconfig).await?;
+            }
+            running.operator = Some(self.start(&program, kubeconfig.as_deref())?);
+            let Some(project) = &project else {
+                let operator = running.operator.as_mut().context("no operator runs")?;
+                let status = operator.wait().await.context("cannot wait for the operator")?;
+                running.operator = None;
+                let code = status.code().and_then(|code| u8::try_from(code).ok());
+                return Ok(code.map_or(ExitCode::FAILURE, ExitCode::from));
+            };
+            program = loop {
+                let now = changed(project, running, seen.take().unwrap_or_default()).await?;
+                seen = Some(now);
+                eprintln!("windlass: a source changed; building");
+                match self.program() {
+                    Ok(program) => break program,
+                    // What runs goes on, and the next change may mend it.
+                    Err(error) => eprintln!("windlass: {error:#}; the last one that could be built goes on"),
+                }
+            };
+            if let Some(operator) = running.operator.take() {
+                child::end(operator).await;
+            }
+            eprintln!("windlass: starting it again");
+        }
+    }
+
+    fn program(&self) -> anyhow::Result<PathBuf> {
+        Operator::of(self.operator.clone()).program()
+    }
+
+    /// How the operator is to reach its cluster; nothing where it finds the way by itself.
+    async fn reached(&self, running: &mut Running) -> anyhow::Result<Option<PathBuf>> {
+        if self.embedded {
+            let Cluster { child, ready, kubeconfig } =
+                Cluster::start(&self.nodes, Stdio::inherit(), None).await?;
+            running.cluster = Some(child);
+            eprintln!("windlass: a cluster, {ready}; export KUBECONFIG={}", kubeconfig.display());
+            return Ok(Some(kubeconfig));
+        }
+        // Better said here than by the operator, a minute later.
+        connect::to(self.kubeconfig.as_deref(), None).await?;
+        Ok(self.kubeconfig.clone())
+    }
+
+    fn start(&self, program: &Path, kubeconfig: Option<&Path>) -> anyhow::Result<Child> {
+        let mut command = Command::new(program);
+        if let Some(kubeconfig) = kubeconfig {
+            command.env("KUBECONFIG", kubeconfig);
+        }
+        command.args(&self.arguments);
+        child::alone(&mut command).spawn().with_context(|| format!("cannot run {}", program.display()))
+    }
+}
+
+/// What runs meanwhile.
+struct Running {
+    cluster: Option<Child>,
+    operator: Option<Child>,
+}
+
+/// Waits until a source is another, and says once if the operator ends by itself meanwhile.
+async fn changed(
+    project: &Project,
+    running: &mut Running,
+    seen: watching::Files,
+) -> anyhow::Result<watching::Files> {
+    let clock = Clock::real();
+    loop {
+        clock.sleep(EVERY).await;
+        if let Some(operator) = &mut running.operator
+            && let Some(status) = operator.try_wait().context("cannot ask after the operator")?
+        {
+            eprintln!("windlass: the operator ended ({status}); it is started again when a source changes");
+            running.operator = None;
+        }
+        let now = watching::look(project.folder());
+        if now != seen {
+            return Ok(now);
+        }
+    }
+}
+
+/// Gives the cluster the operator's kinds, as they are now.
+async fn install(program: &Path, kubeconfig: &Path) -> anyhow::Result<()> {
+    let answer = Operator::of(Some(program.to_owned())).answer("describe")?;
+    let (client, _) = connect::to(Some(kubeconfig), None).await?;
+    let mut objects = Objects::of(client);
+    for definition in &Described::read(&answer)?.definitions {
+        let became = objects.apply(definition).await?;
+        eprintln!("windlass: {} {}", became.in_words(), title(definition));
+    }
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! A controller as it was described, its type forgotten.
+//!
+//! [`Controller`](super::Controller) is what users write and knows the type of their objects; it wraps what they say into functions
+//! of [`AnyObject`]s. Everything below it is compiled once, not once for each kind.
+
+use super::actions::Do;
+use super::facts::Poller;
+use super::report::{HasRoom, has_conditions};
+use super::turn::{Next, Turn, TurnError};
+use super::{Adoption, Counts};
+use crate::act::Conflicts;
+use crate::cache::{AnyObject, AnyStore, Cache};
+use crate::events::Events;
+use crate::kind::{Cached, Kind, Object};
+use crate::plan::Plan;
+use crate::queue::Backoff;
+use crate::reason::Refusal;
+use crate::relation::Relation;
+use crate::seen::Seen;
+use futures::future::BoxFuture;
+use kube::core::DynamicObject;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(super) type Decide = Arc<dyn Fn(&dyn AnyObject, &Seen) -> Result<Plan, Refusal> + Send + Sync>;
+pub(super) type Reconcile =
+    Arc<dyn Fn(Arc<dyn AnyObject>, Turn<()>) -> BoxFuture<'static, Result<Next, TurnError>> + Send + Sync>;
+pub(super) type Relate = Arc<dyn Fn(&dyn AnyObject) -> Relation + Send + Sync>;
+pub(super) type Only = Arc<dyn Fn(&dyn AnyObject) -> bool + Send + Sync>;
+/// Reads an object as the type it is of.
+pub(super) type Read = fn(Value) -> Result<Arc<dyn AnyObject>, serde_json::Error>;
+/// Opens the store of a kind.
+pub(super) type Open = Arc<dyn Fn(&Cache) -> Arc<AnyStore> + Send + Sync>;
+
+/// How a controller comes to its writes.
+pub(super) enum Mode {
+    Deciding(Decide),
+    Reconciling(Reconcile),
+}
+
+/// A kind that the controller watches besides its own, and how to open its store.
+#[derive(Clone)]
+pub(super) struct Watched {
+    pub(super) kind: Kind,
+    pub(super) open: Open,
+}
+
+impl Watched {
+    pub(super) fn new<C: Object>() -> Self {
+        Self { kind: Kind::of::<C>(), open: Arc::new(|cache| cache.any_store::<C>(Kind::of::<C>())) }
+    }
+
+    pub(super) fn untyped(kind: Kind) -> Self {
+        Self { open: opening::<DynamicObject>(&kind), kind }
+    }
+}
+
+fn opening<K: Cached>(kind: &Kind) -> Open {
+    let kind = kind.clone();
+    Arc::new(move |cache| cache.any_store::<K>(kind.clone()))
+}
+
+/// All that was said of a controller.
+pub(crate) struct Parts {
+    pub(super) name: String,
+    pub(super) kind: Kind,
+    pub(super) open: Open,
+    pub(super) read: Read,
+    /// How to find out whether its status has room for conditions; none where the type is one for any kind.
+    pub(super) has_room: Option<HasRoom>,
+    pub(super) mode: Mode,
+    pub(super) only: Option<Only>,
+    pub(super) undo: Option<Decide>,
+    pub(super) owns: Vec<Watched>,
+    /// And whether objects refer to those that they see, by name.
+    pub(super) sees: Vec<(Watched, Relate, bool)>,
+    pub(super) anywhere: BTreeSet<Kind>,
+    pub(super) prunes: BTreeSet<Kind>,
+    pub(super) prunes_precious: BTreeSet<Kind>,
+    pub(super) concurrency: usize,
+    pub(super) adoption: Adoption,
+    pub(super) backoff: Backoff,
+    pub(super) turn_within: Duration,
+    pub(super) at_least_every: Option<Duration>,
+    pub(super) counts: Arc<Counts>,
+    pub(super) actions: BTreeMap<String, Do>,
+    pub(super) action_concurrency: usize,
+    pub(super) conflicts: Conflicts,
+    pub(super) pause: String,
+    pub(super) events: Events,
+    pub(super) facts: BTreeMap<String, Poller>,
+    pub(super) fact_concurrency: usize,
+}
+
+/// The annotation that pauses, unless said otherwise.
+const PAUSE: &str = "windlass.dev/paused";
+
+/// So long a turn may take, unless said otherwise: longer than any request should.
+const TURN_WITHIN: Duration = Duration::from_secs(300);
+
+impl Parts {
+    pub(super) fn new<K: Cached>(kind: Kind, mode: Mode) -> Self {
+        Self {
+            name: kind.kind.to_lowercase(),
+            open: opening::<K>(&kind),
+            read: |value| Ok(Arc::new(serde_json::from_value::<K>(value)?)),
+            has_room: Kind::known::<K>().map(|_| has_conditions::<K> as HasRoom),
+            kind,
+            mode,
+            only: None,
+            undo: None,
+            owns: Vec::new(),
+            sees: Vec::new(),
+            anywhere: BTreeSet::new(),
+            prunes: BTreeSet::new(),
+            prunes_precious: BTreeSet::new(),
+            concurrency: 1,
+            adoption: Adoption::default(),
+            backoff: Backoff::default(),
+            turn_within: TURN_WITHIN,
+            at_least_every: None,
+            counts: Arc::default(),
+            actions: BTreeMap::new(),
+            action_concurrency: 4,
+            conflicts: Conflicts::default(),
+            pause: PAUSE.to_owned(),
+            events: Events::default(),
+            facts: BTreeMap::new(),
+            fact_concurrency: 8,
+        }
+    }
+
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Runs so many turns at once.
+    pub(crate) fn set_concurrency(&mut self, workers: usize) {
+        self.concurrency = workers.max(1);
+    }
+}
+
+/// An object of a controller as the type that its store is of.
+pub(super) fn typed<K: Cached>(object: Arc<dyn AnyObject>) -> Arc<K> {
+    object.into_any().downcast().expect("a controller's objects are of its type")
+}
+
+/// The same, to look at.
+pub(super) fn look<K: Cached>(object: &dyn AnyObject) -> &K {
+    object.as_any().downcast_ref().expect("a controller's objects are of its type")
+}
