@@ -32,7 +32,7 @@ test-scaffolds: ## Compile and test projects of every shape that `windlass init`
 test-reference: reference ## Run the tests that compare with a real Kubernetes, and insist on it
 	@python3 -c 'import ensurepip' 2>/dev/null || scripts/need python3-venv:python3-venv \
 	    || echo "the Python client is not compared without it"
-	WINDLASS_REQUIRE_REFERENCE=1 $(CARGO) test --package windlass-tests --tests -- "on reference"
+	WINDLASS_REQUIRE_REFERENCE=1 $(CARGO) test --package windlass-tests --package windlass-node --tests -- "on reference"
 
 parity: reference ## Count the behaviours that equal the reference's; writes target/parity.json
 	WINDLASS_REQUIRE_REFERENCE=1 $(CARGO) test --quiet --package windlass-tests --test parity -- --nocapture
@@ -53,12 +53,16 @@ fuzz: ## Feed random input to every parser, for FUZZ_SECONDS each
 	@scripts/fuzz $(FUZZ_SECONDS)
 
 BENCHES = $(patsubst tests/benches/%.rs,%,$(wildcard tests/benches/*.rs))
-bench: $(addprefix bench-,$(BENCHES)) ## Run all benches; make bench-NAME runs one
+bench: $(addprefix bench-,$(BENCHES)) bench-node ## Run all benches; make bench-NAME runs one
 
 bench-%:
 	@test -f tests/benches/$*.rs || { echo "error: no bench $*; there are: $(BENCHES)" >&2; exit 1; }
 	@scripts/need $(BUILD_NEEDS)
 	@$(CARGO) bench --quiet --package windlass-tests --bench $*
+
+bench-node:
+	@scripts/need $(BUILD_NEEDS)
+	@$(CARGO) bench --quiet --package windlass-node --bench node
 
 reference: ## Build the real Kubernetes that we compare with (once; needs Go)
 	@scripts/need $(BUILD_NEEDS)

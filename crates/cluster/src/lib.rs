@@ -38,6 +38,7 @@ mod wire;
 
 pub use cluster::{Cluster, SettleError};
 pub use time::Time;
+pub use volumes::local as local_volumes;
 
 use windlass::Manager;
 

@@ -1,7 +1,7 @@
 //! What is to be done for a claim, and for a volume.
 
+use super::local::{PROVISIONED_BY, PROVISIONER, makes_volumes};
 use super::matching::{best, class_of, is_for, misfit, requested, size};
-use super::provision::{PROVISIONED_BY, PROVISIONER};
 use k8s_openapi::api::core::v1::{
     Node, ObjectReference, PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimStatus,
 };
@@ -119,7 +119,9 @@ pub(super) fn claim_steps(claim: &PersistentVolumeClaim, around: &Around) -> Vec
                 let message = format!("storageclass.storage.k8s.io {name:?} not found");
                 with_pending(claim, Step::Tell(true, "ProvisioningFailed", message))
             }
-            Some(class) if class.provisioner == PROVISIONER => vec![Step::Provision],
+            Some(class) if class.provisioner == PROVISIONER && !around.node.is_some_and(makes_volumes) => {
+                vec![Step::Provision]
+            }
             Some(class) => elsewhere(claim, &class.provisioner),
         },
     }

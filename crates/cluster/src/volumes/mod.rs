@@ -1,10 +1,11 @@
 //! Claims and volumes: which belong together, volumes made on demand, and what becomes of them afterwards.
 //!
-//! A volume that is made on demand is a folder of the node that the scheduler selected for the claim, under
-//! `/var/lib/windlass/volumes`. The class `standard`, which claims have that name none, does so.
+//! A volume that is made on demand is a folder of the node that the scheduler selected for the claim: under
+//! `/var/lib/windlass/volumes`, or where the node itself makes it if it says that it does. The class `standard`, which claims have that name none, does so.
 
 mod decide;
 mod ephemeral;
+pub mod local;
 mod matching;
 mod protection;
 mod provision;

@@ -1,47 +1,23 @@
 //! Volumes that are made on demand: folders of one node.
 
-use super::decide::{SELECTED, annotation, reference};
+use super::local::{self, PROVISIONER};
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
+use std::path::Path;
 use windlass::{Manager, Task};
 
-/// Who makes them.
-pub(super) const PROVISIONER: &str = "windlass.dev/local";
-/// Says of a volume who made it.
-pub(super) const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
-/// The folder of the node in which each volume has one of its own.
+/// Where volumes are on a node that does not say otherwise.
 const FOLDER: &str = "/var/lib/windlass/volumes";
 /// The class of claims that name none.
 const STANDARD: &str = "standard";
 /// Marks the class of claims that name none.
 pub(super) const DEFAULT: &str = "storageclass.kubernetes.io/is-default-class";
 
-/// The volume for a claim: on the node that was selected for it, if one was.
+/// The volume for a claim, on a node that leaves it to us.
 pub(super) fn volume(claim: &PersistentVolumeClaim, class: &StorageClass) -> Option<PersistentVolume> {
-    let spec = claim.spec.as_ref()?;
-    let name = format!("pvc-{}", claim.metadata.uid.as_deref()?);
-    let storage = spec.resources.as_ref()?.requests.as_ref()?.get("storage")?;
-    let mut volume = json!({
-        "metadata": { "name": name, "annotations": { PROVISIONED_BY: PROVISIONER } },
-        "spec": {
-            "capacity": { "storage": storage },
-            "accessModes": spec.access_modes,
-            "volumeMode": spec.volume_mode,
-            "mountOptions": class.mount_options,
-            "storageClassName": class.metadata.name,
-            "persistentVolumeReclaimPolicy": class.reclaim_policy.as_deref().unwrap_or("Delete"),
-            "claimRef": reference(claim),
-            "hostPath": { "path": format!("{FOLDER}/{name}"), "type": "DirectoryOrCreate" },
-        },
-    });
-    if let Some(node) = annotation(&claim.metadata, SELECTED) {
-        let here = json!({ "key": "kubernetes.io/hostname", "operator": "In", "values": [node] });
-        volume["spec"]["nodeAffinity"] =
-            json!({ "required": { "nodeSelectorTerms": [{ "matchExpressions": [here] }] } });
-    }
-    serde_json::from_value(volume).ok()
+    local::volume(claim, class, Path::new(FOLDER))
 }
 
 /// Makes the class that is there by default, in a cluster that has none.

@@ -11,6 +11,7 @@ use crate::pods::identity::Runner;
 use crate::pods::site::Site;
 use crate::server::{self, ApiGuard, KeyAndCertificate, Serving};
 use crate::shim::{Program, Shim};
+use crate::volumes::local::Maker;
 use backend::Asked;
 use k8s_openapi::api::core::v1::{Node as ApiNode, Pod, Service, Taint};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -170,6 +171,9 @@ impl Node {
         let serving = serving.map_err(|error| JoinError::Serve(name.clone(), error))?;
         let (keep_on, until) = oneshot::channel();
         let pods = Keeper { keep_on, task: tokio::spawn(crate::pods::keep(site.clone(), until)) };
+        let maker =
+            Maker::new(client.clone(), clock.clone(), site.recorder.clone(), &name, site.volumes(), &cache);
+        tasks.spawn(maker.run());
         cache.start(&client, &clock, &mut tasks);
         tasks.spawn(keep_alive(client.clone(), clock, own, heartbeat, cache));
         Ok(Self { name, client, site, tasks, pods: Some(pods), serving: Some(serving) })
@@ -187,6 +191,7 @@ impl Node {
     pub async fn leave(mut self) -> Result<(), kube::Error> {
         self.fall_silent().await;
         crate::pods::end_all(&self.site).await;
+        crate::volumes::local::let_go(&self.client, &self.site.volumes()).await?;
         let nodes = Api::<ApiNode>::all(self.client.clone());
         match nodes.delete(&self.name, &DeleteParams::default()).await {
             Ok(_) => Ok(()),
@@ -245,7 +250,7 @@ fn make_root(root: &std::path::Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true).mode(0o711).create(root)?;
-    for folder in ["pods", "logs", "network"] {
+    for folder in ["pods", "logs", "network", "volumes"] {
         builder.create(root.join(folder))?;
     }
     Ok(())

@@ -14,6 +14,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use windlass_clock::Clock;
+use windlass_cluster::local_volumes::MAKES_VOLUMES;
 use windlass_cluster::node::heartbeat::{conditions, params};
 
 /// What a node says of itself.
@@ -70,8 +71,8 @@ pub(super) async fn register(
             Err(error) => return Err(error),
         }
     }
-    let labels = json!({ "metadata": { "labels": wanted.metadata.labels } });
-    let taken_up = nodes.patch(&saying.name, &params(), &Patch::Merge(labels)).await?;
+    let meta = json!({ "metadata": { "labels": wanted.metadata.labels, "annotations": wanted.metadata.annotations } });
+    let taken_up = nodes.patch(&saying.name, &params(), &Patch::Merge(meta)).await?;
     let status = json!({ "status": wanted.status });
     nodes.patch_status(&saying.name, &params(), &Patch::Strategic(status)).await?;
     Ok(Registered { uid: taken_up.metadata.uid.unwrap_or_default(), pods })
@@ -94,7 +95,7 @@ fn node(saying: &Saying, pods: Range, version: &str, now: Timestamp) -> Node {
     let metadata = ObjectMeta {
         name: Some(saying.name.clone()),
         labels: Some(labels),
-        annotations: Some([(managed, "true".to_owned())].into()),
+        annotations: Some([managed, MAKES_VOLUMES.to_owned()].map(|said| (said, "true".to_owned())).into()),
         ..ObjectMeta::default()
     };
     let spec = NodeSpec {
@@ -109,7 +110,8 @@ fn node(saying: &Saying, pods: Range, version: &str, now: Timestamp) -> Node {
     let status = NodeStatus {
         capacity: Some(saying.capacity.clone()),
         allocatable: Some(saying.capacity.clone()),
-        addresses: Some(vec![address("InternalIP", &saying.address), address("Hostname", &saying.name)]),
+        // No Hostname: an API server would try it first, and nobody resolves a name that only this node has.
+        addresses: Some(vec![address("InternalIP", &saying.address)]),
         daemon_endpoints: saying.port.map(|port| NodeDaemonEndpoints {
             kubelet_endpoint: Some(DaemonEndpoint { port: i32::from(port) }),
         }),

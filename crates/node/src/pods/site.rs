@@ -51,6 +51,11 @@ impl Site {
         self.root.join("logs")
     }
 
+    /// Where the volumes of claims are.
+    pub(crate) fn volumes(&self) -> PathBuf {
+        self.root.join("volumes")
+    }
+
     /// The folder of a pod's logs.
     pub(crate) fn logs_of(&self, pod: &Pod) -> PathBuf {
         let text = |part: &Option<String>| part.clone().unwrap_or_default();

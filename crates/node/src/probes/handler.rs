@@ -5,7 +5,7 @@ use crate::shim::{Exec, Shim};
 use http_body_util::{BodyExt, Empty};
 use hyper_util::rt::TokioIo;
 use k8s_openapi::api::core::v1::{
-    Container, ExecAction, HTTPGetAction, LifecycleHandler, Probe, TCPSocketAction,
+    Container, ExecAction, GRPCAction, HTTPGetAction, LifecycleHandler, Probe, TCPSocketAction,
 };
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use rustls::pki_types::ServerName;
@@ -24,6 +24,7 @@ pub(crate) enum Handler {
     Exec(ExecAction),
     Http(HTTPGetAction),
     Tcp(TCPSocketAction),
+    Grpc(GRPCAction),
     Sleep(Duration),
     /// Something that this node does not do.
     Unknown(&'static str),
@@ -37,8 +38,8 @@ impl Handler {
             Self::Http(action.clone())
         } else if let Some(action) = &probe.tcp_socket {
             Self::Tcp(action.clone())
-        } else if probe.grpc.is_some() {
-            Self::Unknown("this node makes no gRPC probes")
+        } else if let Some(action) = &probe.grpc {
+            Self::Grpc(action.clone())
         } else {
             Self::Unknown("the probe says nothing to do")
         }
@@ -96,6 +97,7 @@ impl Reach {
                 Handler::Http(_) => {
                     "context deadline exceeded (Client.Timeout exceeded while awaiting headers)".to_owned()
                 }
+                Handler::Grpc(_) => format!("error: health rpc did not complete within {seconds}s"),
                 _ => "i/o timeout".to_owned(),
             })
         })
@@ -108,6 +110,12 @@ impl Reach {
             Handler::Tcp(action) => {
                 let port = self.port(&action.port)?;
                 self.connect(action.host.as_deref(), port).await.map(drop)
+            }
+            Handler::Grpc(action) => {
+                let port = self.port(&IntOrString::Int(action.port))?;
+                let stream = self.connect(None, port).await?;
+                let authority = format!("{}:{port}", self.address);
+                super::grpc::check(stream, &authority, action.service.as_deref().unwrap_or_default()).await
             }
             Handler::Sleep(duration) => {
                 self.clock.sleep(*duration).await;

@@ -1,5 +1,6 @@
 //! Probes: whether containers have started, can serve, and live.
 
+mod grpc;
 pub(crate) mod handler;
 pub(crate) mod tracker;
 

@@ -45,6 +45,27 @@ pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o755).create(path)
 }
 
+/// Removes a folder and all in it, also what its owner may not write: in an ordinary user's containers that is the node's own user.
+pub(crate) fn remove_folder(path: &Path) -> io::Result<()> {
+    let mut rest = vec![path.to_owned()];
+    while let Some(folder) = rest.pop() {
+        let found = fs::symlink_metadata(&folder)?;
+        if !found.is_dir() {
+            continue;
+        }
+        if found.permissions().mode() & 0o700 != 0o700 {
+            fs::set_permissions(&folder, fs::Permissions::from_mode(0o700))?;
+        }
+        for entry in fs::read_dir(&folder)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                rest.push(entry.path());
+            }
+        }
+    }
+    fs::remove_dir_all(path)
+}
+
 /// Lets a group own what is in a folder, as `fsGroup` asks. Bounded by what is there.
 pub(crate) fn give_to_group(folder: &Path, group: u32) -> io::Result<()> {
     let mut rest = vec![folder.to_owned()];
@@ -69,6 +90,18 @@ pub(crate) fn give_to_group(folder: &Path, group: u32) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_is_removed_whatever_its_owner_may() {
+        let folder = tempfile::tempdir().unwrap();
+        let inner = folder.path().join("v/closed/deep");
+        fs::create_dir_all(&inner).unwrap();
+        fs::write(inner.join("file"), "").unwrap();
+        std::os::unix::fs::symlink("/", inner.join("out")).unwrap();
+        fs::set_permissions(folder.path().join("v/closed"), fs::Permissions::from_mode(0o000)).unwrap();
+        remove_folder(&folder.path().join("v")).unwrap();
+        assert!(!folder.path().join("v").exists());
+    }
 
     #[test]
     fn paths_are_as_the_type_says() {

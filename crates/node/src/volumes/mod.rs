@@ -3,5 +3,6 @@
 pub(crate) mod atomic;
 pub(crate) mod contents;
 pub(crate) mod host;
+pub(crate) mod local;
 pub(crate) mod mounts;
 pub(crate) mod prepare;

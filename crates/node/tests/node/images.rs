@@ -2,11 +2,12 @@
 
 use super::ground::{Ground, Test, phase};
 use futures::FutureExt;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
 use serde_json::{Value, json};
 
 pub(crate) const ALL: &[(&str, Test)] = &[
     ("nginx_serves_the_page_of_a_config_map", |ground| nginx(ground).boxed_local()),
+    ("a_probe_asks_by_https_whoever_answers", |ground| https(ground).boxed_local()),
     ("postgres_answers_over_its_service", |ground| postgres(ground).boxed_local()),
     ("a_recipe_of_ones_own_runs_as_it_says", |ground| recipe(ground).boxed_local()),
 ];
@@ -55,6 +56,30 @@ async fn nginx(ground: &Ground) -> anyhow::Result<()> {
         .await?;
     ground.delete("web").await?;
     ground.until_gone("web").await
+}
+
+async fn https(ground: &Ground) -> anyhow::Result<()> {
+    if ground.lacks("nginx") {
+        return Ok(());
+    }
+    let made = rcgen::generate_simple_self_signed(["somebody".to_owned()])?;
+    let conf = "server { listen 8443 ssl; ssl_certificate /tls/tls.crt; ssl_certificate_key /tls/tls.key; \
+        location /well { return 200 yes; } location /ill { return 500 no; } }";
+    let data = json!({"tls.crt": made.cert.pem(), "tls.key": made.signing_key.serialize_pem()});
+    ground.make::<Secret>(json!({"metadata": {"name": "tls"}, "stringData": data})).await?;
+    ground.make::<ConfigMap>(json!({"metadata": {"name": "conf"}, "data": {"default.conf": conf}})).await?;
+    for (name, path) in [("well", "/well"), ("ill", "/ill")] {
+        let spec = json!({
+            "volumes": [{"name": "conf", "configMap": {"name": "conf"}}, {"name": "tls", "secret": {"secretName": "tls"}}],
+            "containers": [{"name": "main", "image": "nginx",
+                "readinessProbe": {"httpGet": {"scheme": "HTTPS", "port": 8443, "path": path}, "periodSeconds": 1},
+                "volumeMounts": [{"name": "conf", "mountPath": "/etc/nginx/conf.d"}, {"name": "tls", "mountPath": "/tls"}]}]});
+        ground.run(name, spec).await?;
+    }
+    ground.until_ready("well").await?;
+    ground.until_told("ill", "Readiness probe failed: HTTP probe failed with statuscode: 500").await?;
+    assert!(!super::ground::is_ready(&ground.pods().get("ill").await?));
+    Ok(())
 }
 
 async fn postgres(ground: &Ground) -> anyhow::Result<()> {

@@ -3,7 +3,7 @@
 use super::ground::{Ground, Test};
 use futures::FutureExt;
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolume, PersistentVolumeClaim, Secret, Service};
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::json;
@@ -89,12 +89,6 @@ async fn volumes(ground: &Ground) -> anyhow::Result<()> {
 }
 
 async fn claims(ground: &Ground) -> anyhow::Result<()> {
-    if !is_root() {
-        eprintln!(
-            "skipped: volumes for claims are made in /var/lib/windlass, which is root's; run the tests as root"
-        );
-        return Ok(());
-    }
     let claim = json!({"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"],
         "resources": {"requests": {"storage": "1Mi"}}}});
     ground.make::<PersistentVolumeClaim>(claim).await?;
@@ -108,9 +102,32 @@ async fn claims(ground: &Ground) -> anyhow::Result<()> {
     ground.until_phase("writes", "Succeeded").await?;
     ground.delete("writes").await?;
     ground.until_gone("writes").await?;
-    let reads = ground.run("reads", pod("cat /data/file; rm /data/file")).await?;
+    let script = "cat /data/file; mkdir /data/closed; touch /data/closed/file; chmod 500 /data/closed";
+    let reads = ground.run("reads", pod(script)).await?;
     ground.until_phase("reads", "Succeeded").await?;
     assert_eq!(ground.log(&reads, "main", 0)?, "kept\n");
+    // More is asked for, and there is more.
+    let claims: Api<PersistentVolumeClaim> = Api::default_namespaced(ground.client.clone());
+    let more = json!({"spec": {"resources": {"requests": {"storage": "2Mi"}}}});
+    claims.patch("data", &PatchParams::default(), &Patch::Merge(more)).await?;
+    let grown = async || {
+        let status = claims.get("data").await?.status.unwrap_or_default();
+        Ok(status.capacity.is_some_and(|capacity| capacity["storage"].0 == "2Mi"))
+    };
+    ground.eventually("the claim has grown", grown).await?;
+    let volumes: Api<PersistentVolume> = Api::all(ground.client.clone());
+    let volume = volumes.list(&ListParams::default()).await?.items.pop().and_then(|volume| volume.spec);
+    let volume = volume.unwrap_or_default();
+    assert_eq!(volume.capacity.map(|capacity| capacity["storage"].0.clone()).as_deref(), Some("2Mi"));
+    let path = std::path::PathBuf::from(volume.host_path.unwrap_or_default().path);
+    assert!(path.starts_with(ground.root()) && path.join("file").exists(), "{}", path.display());
+    // With the claim goes the volume, and with it the folder.
+    ground.delete("reads").await?;
+    ground.until_gone("reads").await?;
+    claims.delete("data", &Default::default()).await?;
+    let gone = async || Ok(volumes.list(&ListParams::default()).await?.items.is_empty());
+    ground.eventually("the volume is gone", gone).await?;
+    assert!(!path.exists(), "{} is left", path.display());
     Ok(())
 }
 
