@@ -201,16 +201,17 @@ fn an_operator_runs_on_a_cluster_of_its_own_and_again_when_its_source_changes() 
         .env_remove("WINDLASS_OPERATOR");
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let errors = child.stderr.take().unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
     let errors = std::thread::spawn(move || {
-        let mut text = String::new();
-        BufReader::new(errors).read_to_string(&mut text).unwrap();
-        text
+        let lines = BufReader::new(errors).lines().map(Result::unwrap);
+        lines.inspect(|line| drop(tell.send(line.clone()))).collect::<Vec<_>>().join("\n")
     });
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert_eq!(lines.next().unwrap().unwrap(), "running one Some(\"told\")");
     // What cannot be built does not stop what runs.
     fs::write(project_folder.join("src/main.rs"), "fn main() { this is not Rust").unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(900));
+    let minute = std::time::Duration::from_secs(60);
+    while !told.recv_timeout(minute).expect("it says that it does not build").contains("error") {}
     fs::write(project_folder.join("src/main.rs"), source("two")).unwrap();
     assert_eq!(lines.next().unwrap().unwrap(), "running two Some(\"told\")");
     kill(Pid::from_raw(child.id().try_into().unwrap()), Signal::SIGINT).unwrap();

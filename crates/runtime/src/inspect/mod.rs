@@ -150,7 +150,7 @@ impl Inspector {
     pub fn debug(&self) -> Value {
         let Some(inside) = self.inside() else { return json!({ "state": "not running" }) };
         let controllers: Vec<Value> =
-            inside.controllers.iter().map(|controller| show_controller(&**controller)).collect();
+            inside.controllers.iter().map(|controller| show_controller(controller)).collect();
         let caches: Vec<Value> = inside
             .cache
             .stats()
