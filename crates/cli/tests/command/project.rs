@@ -9,7 +9,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -201,7 +201,7 @@ fn an_operator_runs_on_a_cluster_of_its_own_and_again_when_its_source_changes() 
         .env_remove("WINDLASS_OPERATOR");
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let errors = child.stderr.take().unwrap();
-    let (tell, told) = std::sync::mpsc::channel();
+    let (tell, told) = std::sync::mpsc::sync_channel(1000);
     let errors = std::thread::spawn(move || {
         let lines = BufReader::new(errors).lines().map(Result::unwrap);
         lines.inspect(|line| drop(tell.send(line.clone()))).collect::<Vec<_>>().join("\n")
@@ -212,6 +212,7 @@ fn an_operator_runs_on_a_cluster_of_its_own_and_again_when_its_source_changes() 
     fs::write(project_folder.join("src/main.rs"), "fn main() { this is not Rust").unwrap();
     let minute = std::time::Duration::from_secs(60);
     while !told.recv_timeout(minute).expect("it says that it does not build").contains("error") {}
+    drop(told);
     fs::write(project_folder.join("src/main.rs"), source("two")).unwrap();
     assert_eq!(lines.next().unwrap().unwrap(), "running two Some(\"told\")");
     kill(Pid::from_raw(child.id().try_into().unwrap()), Signal::SIGINT).unwrap();

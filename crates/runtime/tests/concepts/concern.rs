@@ -7,7 +7,7 @@ use serde_json::json;
 use windlass::{Controller, Plan, Refusal, Seen, Until};
 
 fn runs(thing: &Thing, _: &Seen) -> Result<Plan, Refusal> {
-    Ok(Plan::complete().apply(map(&thing.name_any(), "is", 1), Why::Needed))
+    Ok(Plan::complete().apply(map(thing.name_any(), "is", 1), Why::Needed))
 }
 
 /// Never content.
