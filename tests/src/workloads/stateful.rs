@@ -164,6 +164,8 @@ async fn on_delete(target: Target) -> anyhow::Result<()> {
     let cluster = whole_cluster(&target).await?;
     cluster.create(set(&json!({ "replicas": 1, "updateStrategy": { "type": "OnDelete" } }))).await?;
     let old = ready(&cluster, "db-0").await?;
+    // By then the status says of which revision it is.
+    status_has(&cluster, json!({ "readyReplicas": 1 })).await?;
     cluster.patch::<StatefulSet>("db", json!({ "spec": { "template": image("2") } })).await?;
     let told = |set: &StatefulSet| {
         set.status.as_ref().is_some_and(|status| {

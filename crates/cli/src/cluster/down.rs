@@ -2,11 +2,14 @@
 
 use super::Which;
 use super::record::{self, Found};
-use anyhow::{Context, bail};
+use anyhow::Context;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use rustix::process::{PidfdFlags, pidfd_open};
 use std::process::ExitCode;
 use std::time::Duration;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 use windlass_clock::Clock;
 
 /// So long a cluster may take to finish what it is at.
@@ -37,21 +40,26 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Asks a cluster to end, and waits until it has.
+/// Asks a cluster to end, and waits until it has: its lock is let go of, and its process is gone.
 pub(crate) fn stop(found: &Found) -> anyhow::Result<()> {
     let pid = found.record.pid;
-    // The lock says that the process which wrote this number still runs.
-    kill(Pid::from_raw(pid), Signal::SIGTERM).with_context(|| format!("cannot stop process {pid}"))?;
     let clock = Clock::real();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let until = clock.moment() + PATIENCE;
-        while record::is_held(&found.folder) {
-            if clock.moment() > until {
-                bail!("process {pid} was asked to end and still runs after {PATIENCE:?}");
+        // The lock says that the process which wrote this number still runs. Where it cannot be watched, the lock has to do.
+        let process = rustix::process::Pid::from_raw(pid)
+            .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
+            .and_then(|process| AsyncFd::with_interest(process, Interest::READABLE).ok());
+        kill(Pid::from_raw(pid), Signal::SIGTERM).with_context(|| format!("cannot stop process {pid}"))?;
+        let ended = async {
+            while record::is_held(&found.folder) {
+                clock.sleep(Duration::from_millis(10)).await;
             }
-            clock.sleep(Duration::from_millis(10)).await;
-        }
-        Ok(())
+            if let Some(process) = process {
+                let _ = process.readable().await;
+            }
+        };
+        let late = || format!("process {pid} was asked to end and still runs after {PATIENCE:?}");
+        clock.timeout(PATIENCE, ended).await.with_context(late)
     })
 }

@@ -170,7 +170,10 @@ fn at_terminal(folder: &Path, arguments: &[&str]) -> (Child, File) {
     unlockpt(&other_side).unwrap();
     let name = ptsname(&other_side, Vec::new()).unwrap();
     let terminal = || fs::OpenOptions::new().read(true).write(true).open(name.to_str().unwrap()).unwrap();
-    let mut command = windlass(arguments);
+    // Whoever runs these tests in the background may have Ctrl-C ignored.
+    let windlass = windlass(arguments);
+    let mut command = Command::new("env");
+    command.arg("--default-signal=INT").arg(windlass.get_program()).args(windlass.get_args());
     command.current_dir(folder).stdin(terminal()).stdout(terminal()).stderr(terminal());
     (command.spawn().unwrap(), File::from(other_side))
 }
