@@ -31,24 +31,15 @@ impl Program {
         Ok(Self { path, _folder: Some(folder) })
     }
 
-    /// A Rust program of `bench/peers`, built as operators are released.
+    /// A Rust program of `bench/peers`, built as it is released.
     ///
     /// # Errors
     /// When it does not build.
     pub fn rust(name: &str) -> anyhow::Result<Self> {
         let mut command = super::load::cargo();
-        command.args([
-            "build",
-            "--quiet",
-            "--profile",
-            "operator",
-            "--package",
-            "windlass-peers",
-            "--bin",
-            name,
-        ]);
+        command.args(["build", "--quiet", "--release", "--package", "windlass-peers", "--bin", name]);
         ensure!(command.status().context("cannot run cargo")?.success(), "{name} does not build");
-        Ok(Self { path: super::load::built("operator").join(name), _folder: None })
+        Ok(Self { path: super::load::built("release").join(name), _folder: None })
     }
 
     /// Where it is.

@@ -147,7 +147,7 @@ async fn config_from(kubeconfig: &Path) -> anyhow::Result<kube::Config> {
     Ok(kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?)
 }
 
-/// The `windlass` command as it is measured (`profile.bench`), built when it is not there or not the newest; or the one that
+/// The `windlass` command as it is released, built when it is not there or not the newest, which takes its time; or the one that
 /// `WINDLASS_PROGRAM` names, to compare two of them.
 ///
 /// # Errors
@@ -157,7 +157,7 @@ pub fn windlass_program() -> anyhow::Result<PathBuf> {
         return Ok(named.into());
     }
     let mut command = cargo();
-    command.args(["build", "--profile", "bench", "--quiet", "--package", "windlass-cli"]);
+    command.args(["build", "--release", "--quiet", "--package", "windlass-cli"]);
     let status = command.status().context("cannot run cargo")?;
     anyhow::ensure!(status.success(), "the windlass command does not build");
     Ok(built("release/windlass"))
