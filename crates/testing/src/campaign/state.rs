@@ -178,7 +178,8 @@ fn walk(value: &mut Value, key: &str, names: &Names<'_>) {
                 items.retain(|entry| entry["operation"] == "Apply");
             }
             items.iter_mut().for_each(|item| walk(item, key, names));
-            if matches!(key, "managedFields" | "ownerReferences" | "endpoints") {
+            // Those of several writers are in the order in which they came first.
+            if matches!(key, "managedFields" | "ownerReferences" | "endpoints" | "conditions") {
                 items.sort_by_key(ToString::to_string);
             }
         }
