@@ -8,8 +8,7 @@ use nix::unistd::Pid;
 use rustix::process::{PidfdFlags, pidfd_open};
 use std::process::ExitCode;
 use std::time::Duration;
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+use tokio::net::unix::pipe::Receiver;
 use windlass_clock::Clock;
 
 /// So long a cluster may take to finish what it is at.
@@ -48,8 +47,9 @@ pub(crate) fn stop(found: &Found) -> anyhow::Result<()> {
     runtime.block_on(async {
         // The lock says that the process which wrote this number still runs. Where it cannot be watched, the lock has to do.
         let process = rustix::process::Pid::from_raw(pid)
-            .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
-            .and_then(|process| AsyncFd::with_interest(process, Interest::READABLE).ok());
+            .and_then(|pid| pidfd_open(pid, PidfdFlags::NONBLOCK).ok())
+            // To the reactor it is no other than a pipe: something that becomes readable.
+            .and_then(|process| Receiver::from_owned_fd_unchecked(process).ok());
         kill(Pid::from_raw(pid), Signal::SIGTERM).with_context(|| format!("cannot stop process {pid}"))?;
         let ended = async {
             while record::is_held(&found.folder) {
