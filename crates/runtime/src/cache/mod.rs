@@ -63,7 +63,7 @@ pub use index::Index;
 pub(crate) use index::{AnyIndex, Filed};
 pub use intake::Unreadable;
 pub use object::AnyObject;
-pub(crate) use object::{face, owner_uids};
+pub(crate) use object::{face, owner_uids, typed};
 pub use overlay::{Change, Overlay, Stale, Stamp};
 pub use scope::{Namespaces, Scope};
 pub use slots::Opened;

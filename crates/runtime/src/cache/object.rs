@@ -79,6 +79,11 @@ fn unfold_fields(object: &mut serde_json::Map<String, Value>) {
     }
 }
 
+/// An object as the type that its store was opened as.
+pub(crate) fn typed<K: Cached>(object: Arc<dyn AnyObject>) -> Arc<K> {
+    object.into_any().downcast().expect("a store holds objects of its type")
+}
+
 /// What a relation can ask of an object.
 pub(crate) fn face(object: &dyn AnyObject) -> Face<'_> {
     let meta = object.meta();

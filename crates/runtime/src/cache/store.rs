@@ -3,7 +3,7 @@
 use super::erased::{AnyStore, Listening};
 use super::index::Index;
 use super::intake::{Identity, Unreadable};
-use super::object::AnyObject;
+use super::object::{AnyObject, typed};
 use super::overlay::Stamp;
 use super::scope::Scope;
 use super::stats::Stats;
@@ -54,10 +54,6 @@ impl<K> fmt::Debug for Store<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.any.fmt(f)
     }
-}
-
-fn typed<K: Cached>(object: Arc<dyn AnyObject>) -> Arc<K> {
-    object.into_any().downcast().expect("a store holds objects of its type")
 }
 
 fn all_typed<K: Cached>(objects: Vec<Arc<dyn AnyObject>>) -> Vec<Arc<K>> {

@@ -37,6 +37,7 @@ pub(crate) use running::{Ground, Running, panic_text};
 pub use turn::{Next, Turn, TurnError};
 
 use crate::act::Conflicts;
+use crate::cache::typed;
 use crate::events::Events;
 use crate::kind::{Cached, Kind, Object};
 use crate::plan::Plan;
@@ -45,7 +46,7 @@ use crate::reason::Refusal;
 use crate::relation::Relation;
 use crate::seen::Seen;
 use kube::core::DynamicObject;
-use parts::{Decide, Mode, Reconcile, Relate, Watched, look, typed};
+use parts::{Decide, Mode, Reconcile, Relate, Watched, look};
 use std::future::Future;
 use std::marker::PhantomData;
 use std::sync::Arc;

@@ -4,7 +4,7 @@
 use super::Controller;
 use super::actions::Do;
 use super::facts::Poller;
-use super::parts::typed;
+use crate::cache::typed;
 use crate::key::Key;
 use crate::kind::Cached;
 use futures::future::BoxFuture;

@@ -145,12 +145,7 @@ impl Parts {
     }
 }
 
-/// An object of a controller as the type that its store is of.
-pub(super) fn typed<K: Cached>(object: Arc<dyn AnyObject>) -> Arc<K> {
-    object.into_any().downcast().expect("a controller's objects are of its type")
-}
-
-/// The same, to look at.
+/// An object of a controller as the type that its store is of, to look at.
 pub(super) fn look<K: Cached>(object: &dyn AnyObject) -> &K {
     object.as_any().downcast_ref().expect("a controller's objects are of its type")
 }
