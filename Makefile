@@ -5,7 +5,7 @@ CARGO ?= cargo
 BUILD_NEEDS = cc:gcc
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-transcript test test-scaffolds test-reference parity lint fuzz bench reference facts docs clean
+.PHONY: help demo demo-transcript test test-scaffolds test-tutorial test-reference parity lint fuzz bench reference facts docs clean
 # Targets share one build folder and two cores: one at a time.
 .NOTPARALLEL:
 
@@ -29,10 +29,14 @@ test-scaffolds: ## Compile and test projects of every shape that `windlass init`
 	@scripts/need $(BUILD_NEEDS)
 	$(CARGO) test --quiet --package windlass-sdk --test scaffold -- --ignored
 
+test-tutorial: ## Do what docs/tutorial/memcached.md says, command by command, here and on the reference if there is one
+	@scripts/need $(BUILD_NEEDS)
+	$(CARGO) test --package windlass-cli --test tutorial -- --include-ignored --test-threads 1
+
 test-reference: reference ## Run the tests that compare with a real Kubernetes, and insist on it
 	@python3 -c 'import ensurepip' 2>/dev/null || scripts/need python3-venv:python3-venv \
 	    || echo "the Python client is not compared without it"
-	WINDLASS_REQUIRE_REFERENCE=1 $(CARGO) test --package windlass-tests --package windlass-node --tests -- "on reference"
+	WINDLASS_REQUIRE_REFERENCE=1 $(CARGO) test --package windlass-tests --package windlass-node --package memcached-operator --tests -- "on reference"
 
 parity: reference ## Count the behaviours that equal the reference's; writes target/parity.json
 	WINDLASS_REQUIRE_REFERENCE=1 $(CARGO) test --quiet --package windlass-tests --test parity -- --nocapture
@@ -53,7 +57,7 @@ fuzz: ## Feed random input to every parser, for FUZZ_SECONDS each
 	@scripts/fuzz $(FUZZ_SECONDS)
 
 BENCHES = $(patsubst tests/benches/%.rs,%,$(wildcard tests/benches/*.rs))
-bench: $(addprefix bench-,$(BENCHES)) bench-node ## Run all benches; make bench-NAME runs one
+bench: $(addprefix bench-,$(BENCHES)) bench-node bench-sdk ## Run all benches; make bench-NAME runs one
 
 bench-%:
 	@test -f tests/benches/$*.rs || { echo "error: no bench $*; there are: $(BENCHES)" >&2; exit 1; }
@@ -63,6 +67,10 @@ bench-%:
 bench-node:
 	@scripts/need $(BUILD_NEEDS)
 	@$(CARGO) bench --quiet --package windlass-node --bench node
+
+bench-sdk:
+	@scripts/need $(BUILD_NEEDS)
+	@$(CARGO) bench --quiet --package windlass-cli --bench sdk
 
 reference: ## Build the real Kubernetes that we compare with (once; needs Go)
 	@scripts/need $(BUILD_NEEDS)

@@ -64,6 +64,7 @@ async fn main() -> anyhow::Result<()> {
         programs.retain(|(subject, _)| named(subject));
     }
     bench.note("windlass: on one thread and with mimalloc, as its guides have it; the others as their own examples are");
+    bench.note("the reference's etcd does not wait for the disk: operators are measured, not it");
     bench.note("the texts of the resources are alike, and windlass holds what is alike once");
     let reference = windlass_harness::reference::programs();
     if let Err(error) = &reference {

@@ -2,6 +2,7 @@
 //! comparison of two Kubernetes request by request.
 
 pub mod as_protobuf;
+pub mod catalogue;
 pub mod clients;
 pub mod compare;
 pub mod from_the_start;

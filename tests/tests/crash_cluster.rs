@@ -19,12 +19,16 @@ use windlass_tests::grounds::embedded_in_process;
 
 fn main() -> ExitCode {
     Suite::on([embedded_in_process()])
-        .limit(if is_whole() { HOURS } else { Duration::from_secs(900) })
-        .test("every fault in the life of a deployment", |_: Target| every_fault(deployment))
-        .test("every fault in the life of a stateful set with claims", |_: Target| every_fault(stateful_set))
-        .test("every fault in the life of a job", |_: Target| every_fault(job))
-        .test("every fault in the life of a daemon set behind a service", |_: Target| every_fault(daemon_set))
-        .test("every fault in the life of a namespace", |_: Target| every_fault(namespace))
+        .limit(if asked().is_some() { HOURS } else { Duration::from_secs(900) })
+        .test("every fault in the life of a deployment", |_: Target| each(faults(), deployment))
+        .test("every fault in the life of a stateful set with claims", |_: Target| {
+            each(faults(), stateful_set)
+        })
+        .test("every fault in the life of a job", |_: Target| each(but_the_past(), job))
+        .test("every fault in the life of a daemon set behind a service", |_: Target| {
+            each(faults(), daemon_set)
+        })
+        .test("every fault in the life of a namespace", |_: Target| each(faults(), namespace))
         .run()
 }
 
@@ -38,13 +42,18 @@ fn controllers(manager: Manager) -> Manager {
     windlass_cluster::controllers(manager, &Settings::default())
 }
 
-async fn every_fault<L, F>(life: L) -> anyhow::Result<()>
+/// A job's pods have generated names: shown the past, it makes one that it made already, as the real one would.
+fn but_the_past() -> Vec<Fault> {
+    faults().into_iter().filter(|fault| *fault != Fault::PastAfterCrash).collect()
+}
+
+async fn each<L, F>(faults: Vec<Fault>, life: L) -> anyhow::Result<()>
 where
     L: Fn(TestCluster) -> F + Send + Sync + 'static,
     F: Future<Output = anyhow::Result<()>> + Send + 'static,
 {
     let report = Campaign::new(controllers, life)
-        .faults(faults())
+        .faults(faults)
         .on(|| async { Ok(TestCluster::without_controllers()) })
         .within(PATIENCE)
         .run()
@@ -152,14 +161,18 @@ async fn namespace(cluster: TestCluster) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Two of them tell most; `WINDLASS_EVERY_FAULT` asks for all, which takes minutes.
-fn is_whole() -> bool {
-    std::env::var_os("WINDLASS_EVERY_FAULT").is_some()
+/// Two of them tell most; `WINDLASS_EVERY_FAULT` asks for all, which takes minutes, or, as anything but `1`, for those whose
+/// names have it in them.
+fn asked() -> Option<String> {
+    std::env::var("WINDLASS_EVERY_FAULT").ok()
 }
 
 fn faults() -> Vec<Fault> {
-    match is_whole() {
-        true => Fault::ALL.to_vec(),
-        false => vec![Fault::Break(Break::KillAfter), Fault::Break(Break::LoseAnswer)],
+    match asked() {
+        Some(word) => {
+            let named = |fault: &Fault| word == "1" || fault.to_string().contains(&word);
+            Fault::ALL.into_iter().filter(named).collect()
+        }
+        None => vec![Fault::Break(Break::KillAfter), Fault::Break(Break::LoseAnswer)],
     }
 }

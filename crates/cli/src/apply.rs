@@ -51,6 +51,16 @@ pub(crate) fn title(object: &Value) -> String {
     }
 }
 
+/// What was tried in vain, and what to do where it is not allowed.
+pub(crate) fn tried(what: String, error: kube::Error) -> anyhow::Error {
+    let refused = matches!(&error, kube::Error::Api(status) if matches!(status.code, 401 | 403));
+    let error = anyhow::Error::new(error);
+    match refused {
+        true => error.context(format!("{what}: you are not allowed to; `windlass doctor` says what you may")),
+        false => error.context(what),
+    }
+}
+
 /// A cluster, and where its kinds are.
 pub(crate) struct Objects {
     client: Client,
@@ -66,11 +76,12 @@ impl Objects {
     pub(crate) async fn apply(&mut self, object: &Value) -> anyhow::Result<Became> {
         let title = title(object);
         let (api, name) = self.api(object).await?;
-        let before = api.get_opt(&name).await.with_context(|| format!("cannot look at {title}"))?;
+        let before =
+            api.get_opt(&name).await.map_err(|error| tried(format!("cannot look at {title}"), error))?;
         let mut how = PatchParams::apply(MANAGER).force();
         how.field_validation = Some(ValidationDirective::Strict);
         let after = api.patch(&name, &how, &Patch::Apply(object)).await;
-        let after = after.with_context(|| format!("cannot apply {title}"))?;
+        let after = after.map_err(|error| tried(format!("cannot apply {title}"), error))?;
         if object["kind"] == "CustomResourceDefinition" {
             self.served(&name).await?;
         }
@@ -84,11 +95,11 @@ impl Objects {
     /// Deletes an object and waits until it is gone; says whether it was there.
     pub(crate) async fn delete(&mut self, object: &Value) -> anyhow::Result<bool> {
         let title = title(object);
-        let Ok((api, name)) = self.api(object).await else { return Ok(false) };
+        let Some((api, name)) = self.served_api(object).await? else { return Ok(false) };
         match api.delete(&name, &DeleteParams::background()).await {
             Ok(_) => {}
             Err(kube::Error::Api(status)) if status.code == 404 => return Ok(false),
-            Err(error) => return Err(error).with_context(|| format!("cannot delete {title}")),
+            Err(error) => return Err(tried(format!("cannot delete {title}"), error)),
         }
         let clock = Clock::real();
         let gone = async {
@@ -98,7 +109,7 @@ impl Objects {
             Ok::<(), kube::Error>(())
         };
         match clock.timeout(PATIENCE, gone).await {
-            Ok(gone) => gone.with_context(|| format!("cannot look at {title}"))?,
+            Ok(gone) => gone.map_err(|error| tried(format!("cannot look at {title}"), error))?,
             Err(_) => {
                 bail!("{title} is still there after {PATIENCE:?}: something holds it, see its finalizers")
             }
@@ -127,6 +138,13 @@ impl Objects {
 
     /// Where an object is, and its name.
     async fn api(&mut self, object: &Value) -> anyhow::Result<(Api<DynamicObject>, String)> {
+        let kind = object["kind"].as_str().unwrap_or("?");
+        let version = object["apiVersion"].as_str().unwrap_or("?");
+        self.served_api(object).await?.with_context(|| format!("the cluster has no kind {kind} of {version}"))
+    }
+
+    /// The same, or nothing where the cluster does not serve its kind.
+    async fn served_api(&mut self, object: &Value) -> anyhow::Result<Option<(Api<DynamicObject>, String)>> {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
         let (Some(version), Some(kind), Some(name)) =
             (text("/apiVersion"), text("/kind"), text("/metadata/name"))
@@ -137,8 +155,12 @@ impl Objects {
         if !self.kinds.contains_key(&key) {
             let (group, version) = version.split_once('/').unwrap_or(("", version));
             let found = pinned_kind(&self.client, &GroupVersionKind::gvk(group, version, kind)).await;
-            let (resource, capabilities) =
-                found.with_context(|| format!("the cluster has no kind {kind} of {}", key.0))?;
+            let (resource, capabilities) = match found {
+                Ok(found) => found,
+                Err(kube::Error::Discovery(_)) => return Ok(None),
+                Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
+                Err(error) => return Err(tried(format!("cannot look for kind {kind} of {}", key.0), error)),
+            };
             self.kinds.insert(key.clone(), (resource, capabilities.scope));
         }
         let (resource, scope) = &self.kinds[&key];
@@ -148,6 +170,6 @@ impl Objects {
             (Scope::Namespaced, Some(namespace)) => Api::namespaced_with(client, namespace, resource),
             (Scope::Namespaced, None) => Api::default_namespaced_with(client, resource),
         };
-        Ok((api, name.to_owned()))
+        Ok(Some((api, name.to_owned())))
     }
 }

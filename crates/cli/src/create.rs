@@ -54,7 +54,7 @@ pub(crate) struct Api {
     /// Its objects live outside of namespaces
     #[arg(long)]
     cluster: bool,
-    /// A built-in kind that its controller makes; may be given several times, or with commas
+    /// A kind that its controller makes, built-in or another of the project; may be given several times, or with commas
     #[arg(long, value_name = "KIND", value_delimiter = ',')]
     owns: Vec<String>,
     /// The project's folder
@@ -90,7 +90,7 @@ impl Api {
             kind,
             plural: self.plural.clone(),
             namespaced: (self.namespaced || self.cluster).then_some(self.namespaced),
-            owns: self.owns()?,
+            owns: self.owns(&usual.kinds)?,
         };
         let code = Ground::new(&self.folder, self.force).change(|read| scaffold::create_api(&asked, read))?;
         if code == ExitCode::SUCCESS {
@@ -99,15 +99,18 @@ impl Api {
         Ok(code)
     }
 
-    fn owns(&self) -> anyhow::Result<Vec<String>> {
+    fn owns(&self, own: &[String]) -> anyhow::Result<Vec<String>> {
         if !self.owns.is_empty() || !is_asked() {
             return Ok(self.owns.clone());
         }
-        let known = scaffold::ownable();
-        let question = format!("Which of {} does it make, with commas", known.join(", "));
-        let answer = given(None, "--owns", &question, Some("none"), |answer| {
-            let unknown = parts(answer).find(|part| !known.contains(part));
-            unknown.map_or(Ok(()), |_| Err(scaffold::Refused::Unfit("they are those, or none".to_owned())))
+        let known: Vec<String> =
+            scaffold::ownable().into_iter().map(str::to_owned).chain(own.iter().cloned()).collect();
+        let question = "Which kinds does it make, with commas";
+        let answer = given(None, "--owns", question, Some("none"), |answer| {
+            let unknown = parts(answer).find(|part| !known.iter().any(|kind| kind == part));
+            let refused =
+                |_| scaffold::Refused::Unfit(format!("they are none, or of these: {}", known.join(", ")));
+            unknown.map(refused).map_or(Ok(()), Err)
         })?;
         Ok(parts(&answer).map(str::to_owned).collect())
     }
@@ -121,6 +124,8 @@ fn parts(answer: &str) -> impl Iterator<Item = &str> {
 struct Usual {
     group: Option<String>,
     version: Option<String>,
+    /// The kinds that there are.
+    kinds: Vec<String>,
 }
 
 impl Usual {
@@ -135,7 +140,8 @@ impl Usual {
         let project = Project::read(&text)?;
         let last = project.kinds.last();
         let group = last.filter(|_| !project.multigroup).map(|kind| kind.group.clone());
-        Ok(Self { group, version: is_asked().then(|| "v1alpha1".to_owned()) })
+        let kinds = project.kinds.iter().map(|kind| kind.kind.clone()).collect();
+        Ok(Self { group, version: is_asked().then(|| "v1alpha1".to_owned()), kinds })
     }
 }
 

@@ -1,8 +1,10 @@
 //! `windlass generate`: manifests from what an operator's binary says of itself.
 
 use crate::operator::Options as Operator;
+use crate::output::Output;
 use anyhow::{Context, bail};
 use clap::Args;
+use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use windlass_sdk::breaking::breaks;
@@ -30,6 +32,9 @@ pub(crate) struct Options {
     /// Change kinds even where that breaks objects that are stored
     #[arg(long)]
     force: bool,
+    /// How to print what was written, or what is not up to date
+    #[arg(long, short, value_enum, default_value = "text")]
+    output: Output,
 }
 
 impl Options {
@@ -48,8 +53,20 @@ impl Options {
             true => files::compare(&self.folder, &wanted)?,
             false => files::write(&self.folder, &wanted)?,
         };
-        let changed: Vec<(&File, State)> =
-            wanted.iter().zip(states).filter(|(_, state)| *state != State::Same).collect();
+        let changed = states.iter().filter(|state| **state != State::Same).count();
+        match self.output {
+            Output::Json => self.tell_program(&wanted, &states)?,
+            Output::Text => self.tell_person(&wanted, &states),
+        }
+        if self.check && changed > 0 {
+            bail!("{changed} of {} manifests are not up to date; run `windlass generate`", wanted.len());
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn tell_person(&self, wanted: &[File], states: &[State]) {
+        let changed: Vec<(&File, &State)> =
+            wanted.iter().zip(states).filter(|(_, state)| **state != State::Same).collect();
         for (file, state) in &changed {
             let what = match (state, self.check) {
                 (State::Absent, false) => "wrote",
@@ -61,12 +78,27 @@ impl Options {
         }
         match (self.check, changed.len()) {
             (_, 0) => println!("{} manifests are up to date", wanted.len()),
-            (true, count) => {
-                bail!("{count} of {} manifests are not up to date; run `windlass generate`", wanted.len())
-            }
+            (true, _) => {}
             (false, count) => println!("{count} of {} manifests written", wanted.len()),
         }
-        Ok(ExitCode::SUCCESS)
+    }
+
+    /// What there was before, file by file, and whether that is so still.
+    fn tell_program(&self, wanted: &[File], states: &[State]) -> anyhow::Result<()> {
+        let files = wanted.iter().zip(states).map(|(file, state)| {
+            let was = match state {
+                State::Same => "upToDate",
+                State::Absent => "missing",
+                State::Different => "outOfDate",
+            };
+            json!({ "path": self.folder.join(&file.path), "was": was })
+        });
+        let differs = states.iter().any(|state| *state != State::Same);
+        let told = json!({
+            "upToDate": !differs, "written": differs && !self.check, "files": files.collect::<Vec<_>>(),
+        });
+        println!("{}", serde_json::to_string_pretty(&told)?);
+        Ok(())
     }
 }
 

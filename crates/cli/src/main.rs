@@ -30,9 +30,20 @@ use windlass_clock::Clock;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// What every command's code means; `docs/commands.md` says the same.
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    it is done
+  1    it could not be done, or what was asked about is not so (generate --check, doctor)
+  2    options or names that cannot be
+  3    no cluster runs (cluster status)
+  130  it was interrupted before it was done
+
+describe, capture, plan and why end with the code of the operator that they ask.";
+
 /// An operator platform for Kubernetes, and a Kubernetes of one's own.
 #[derive(Debug, Parser)]
-#[command(name = "windlass", version, disable_help_subcommand = true)]
+#[command(name = "windlass", version, disable_help_subcommand = true, after_help = EXIT_CODES)]
 struct Windlass {
     #[command(subcommand)]
     command: Command,
@@ -53,13 +64,13 @@ enum Command {
     /// Join nodes to a cluster
     #[command(subcommand)]
     Node(node::Command),
-    /// Say whether this machine can run pods as processes, and what to change where it cannot
+    /// Say whether this machine can build operators and run pods as processes, what the current cluster allows, and what to change
     Doctor(doctor::Options),
     /// Say what an operator watches, writes and needs, as JSON
     Describe(operator::Options),
     /// Save what an operator's decision about an object would see: `capture KIND NAME`
     Capture(operator::Options),
-    /// Show what an operator would do, given a capture on standard input
+    /// Show what an operator would do: `plan KIND NAME`, or given a capture on standard input
     Plan(operator::Options),
     /// Say what an object waits for, since when, and when it is looked at again: `why KIND NAME`
     Why(operator::Options),
@@ -76,6 +87,9 @@ enum Command {
     Deploy(project::deploy::Deploy),
     /// Take an operator from a cluster; its kinds and their objects stay
     Undeploy(project::deploy::Undeploy),
+    /// Make an OCI image archive of an operator, without Docker
+    #[command(after_help = project::image::EXAMPLES)]
+    Image(project::image::Options),
     /// Show what Windlass does, in under a minute: an operator and real servers on a cluster of their own
     #[command(after_help = demo::EXAMPLES)]
     Demo(demo::Options),
@@ -113,6 +127,7 @@ fn main() -> ExitCode {
         Command::Run(options) => project::block_on(options.run()),
         Command::Deploy(options) => project::block_on(options.run()),
         Command::Undeploy(options) => project::block_on(options.run()),
+        Command::Image(options) => project::block_on(options.run()),
         Command::Demo(options) => demo::run(&options),
         Command::Completion(options) => options.run::<Windlass>(),
         Command::Version => version::run(),

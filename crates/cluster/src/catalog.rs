@@ -58,11 +58,11 @@ impl Catalog {
                         continue;
                     };
                     let kind = Kind {
-                        group: name.clone(),
-                        version: number.clone(),
-                        kind,
+                        group: name.clone().into(),
+                        version: number.clone().into(),
+                        kind: kind.into(),
                         namespaced: resource.scope.as_deref() == Some("Namespaced"),
-                        plural: plural.clone(),
+                        plural: plural.clone().into(),
                     };
                     catalog.by_name.insert(full_name(&kind.api_version(), &kind.kind), catalog.all.len());
                     let scales =
@@ -118,7 +118,7 @@ mod tests {
             {"version": "v1", "resources": [resource(&["list"])], "freshness": "Stale"},
         ]}]});
         let catalog = Catalog::of([serde_json::from_value(list).unwrap()]);
-        let preferred: Vec<&str> = catalog.preferred().map(|served| served.kind.version.as_str()).collect();
+        let preferred: Vec<&str> = catalog.preferred().map(|served| &*served.kind.version).collect();
         assert_eq!(preferred, ["v2"]);
         assert_eq!(catalog.iter().count(), 2);
         let old = catalog.find("a.b/v1", "Widget").unwrap();

@@ -8,18 +8,21 @@
 //! - one **shim** per pod, process 1 of the pod's own namespaces: it starts, reaps and signals containers and writes their logs.
 //!   It outlives the node, and ending it ends everything in the pod.
 
+mod aside;
 pub mod doctor;
 pub mod images;
 pub mod logs;
 pub mod net;
 mod node;
 mod pods;
+mod pressure;
 mod probes;
 pub mod server;
 pub mod shim;
 mod volumes;
 
 pub use node::{JoinError, Node, Options, end_processes};
+pub use pressure::{Eviction, Least, NoThreshold, Short, Signal};
 
 use std::ffi::OsString;
 use std::process::ExitCode;

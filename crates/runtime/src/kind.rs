@@ -4,6 +4,7 @@ use kube::core::{ApiResource, NamespaceResourceScope};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::any::{Any, TypeId};
+use std::borrow::Cow;
 use std::fmt;
 
 /// A Rust type that a cache can hold: one that is a Kubernetes kind (an [`Object`]), or one for any kind, which is named
@@ -41,13 +42,13 @@ pub(crate) fn names_itself<K: Cached>() -> Option<&'static K::DynamicType> {
 #[serde(rename_all = "camelCase")]
 pub struct Kind {
     /// The API group; empty for the core group.
-    pub group: String,
+    pub group: Cow<'static, str>,
     /// The version within the group.
-    pub version: String,
+    pub version: Cow<'static, str>,
     /// The CamelCase name.
-    pub kind: String,
+    pub kind: Cow<'static, str>,
     /// The name in paths.
-    pub plural: String,
+    pub plural: Cow<'static, str>,
     /// Whether its objects live in namespaces.
     pub namespaced: bool,
 }
@@ -63,12 +64,12 @@ impl Kind {
         names_itself::<K>().map(Self::named_by::<K>)
     }
 
-    fn named_by<K: Cached>(names: &K::DynamicType) -> Self {
+    fn named_by<K: Cached>(names: &'static K::DynamicType) -> Self {
         Self {
-            group: K::group(names).into_owned(),
-            version: K::version(names).into_owned(),
-            kind: K::kind(names).into_owned(),
-            plural: K::plural(names).into_owned(),
+            group: K::group(names),
+            version: K::version(names),
+            kind: K::kind(names),
+            plural: K::plural(names),
             namespaced: TypeId::of::<K::Scope>() == TypeId::of::<NamespaceResourceScope>(),
         }
     }
@@ -76,18 +77,18 @@ impl Kind {
     /// The kind that `kube`'s dynamic API calls so; whether its objects live in namespaces is not in there.
     pub fn of_resource(resource: &ApiResource, namespaced: bool) -> Self {
         Self {
-            group: resource.group.clone(),
-            version: resource.version.clone(),
-            kind: resource.kind.clone(),
-            plural: resource.plural.clone(),
+            group: resource.group.clone().into(),
+            version: resource.version.clone().into(),
+            kind: resource.kind.clone().into(),
+            plural: resource.plural.clone().into(),
             namespaced,
         }
     }
 
     /// `group/version`, or the version alone for the core group.
     pub fn api_version(&self) -> String {
-        match self.group.as_str() {
-            "" => self.version.clone(),
+        match &*self.group {
+            "" => self.version.to_string(),
             group => format!("{group}/{}", self.version),
         }
     }
@@ -101,7 +102,7 @@ impl Kind {
 
     /// Whether deleting one of these by mistake loses data that nothing can bring back.
     pub fn is_precious(&self) -> bool {
-        self.group.is_empty() && matches!(self.kind.as_str(), "Secret" | "PersistentVolumeClaim")
+        self.group.is_empty() && matches!(&*self.kind, "Secret" | "PersistentVolumeClaim")
     }
 
     /// The path of the collection, in a namespace or over all of them.
@@ -117,11 +118,11 @@ impl Kind {
     /// What `kube` calls this, for its dynamic API.
     pub fn api_resource(&self) -> ApiResource {
         ApiResource {
-            group: self.group.clone(),
-            version: self.version.clone(),
+            group: self.group.to_string(),
+            version: self.version.to_string(),
             api_version: self.api_version(),
-            kind: self.kind.clone(),
-            plural: self.plural.clone(),
+            kind: self.kind.to_string(),
+            plural: self.plural.to_string(),
         }
     }
 
@@ -151,10 +152,10 @@ impl Kind {
         };
         let readable = (group.is_empty() || plain(group)) && plain(version) && plain(plural) && plain(kind);
         readable.then(|| Self {
-            group: group.to_owned(),
-            version: version.to_owned(),
-            kind: kind.to_owned(),
-            plural: plural.to_owned(),
+            group: group.to_owned().into(),
+            version: version.to_owned().into(),
+            kind: kind.to_owned().into(),
+            plural: plural.to_owned().into(),
             namespaced,
         })
     }

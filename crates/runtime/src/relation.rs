@@ -246,6 +246,9 @@ impl ReverseIndex {
     /// Whose relations hold for this object.
     pub(crate) fn whom(&self, face: Face<'_>) -> BTreeSet<Key> {
         let mut found = BTreeSet::new();
+        if self.pegs.is_empty() {
+            return found;
+        }
         let mut look = |peg: Peg| {
             let keys = self.pegs.get(&peg);
             found.extend(

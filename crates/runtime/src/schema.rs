@@ -15,6 +15,7 @@
 //! ```
 
 use schemars::{Schema, SchemaGenerator, json_schema};
+use serde_json::{Value, json};
 
 /// Of a list of `Condition`s: one of each type, merged by it, with the bounds that Kubernetes gives its own.
 pub fn conditions(_: &mut SchemaGenerator) -> Schema {
@@ -57,5 +58,79 @@ pub fn resources(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
         "properties": { "limits": quantities(), "requests": quantities() }
+    })
+}
+
+/// Of a value that may be anything, and is kept as it is.
+pub fn anything(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "x-kubernetes-preserve-unknown-fields": true })
+}
+
+/// Of an object with any fields, which are kept as they are.
+pub fn any_object(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
+}
+
+/// Of a whole Kubernetes object of any kind: it must say its kind, and its metadata must be such.
+pub fn embedded(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "x-kubernetes-embedded-resource": true,
+        "x-kubernetes-preserve-unknown-fields": true
+    })
+}
+
+/// Of an `IntOrString`, such as a port or a part of a number of pods.
+pub fn int_or_string(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "x-kubernetes-int-or-string": true, "anyOf": [{ "type": "integer" }, { "type": "string" }] })
+}
+
+/// A rule that a value never changes once it is set.
+///
+/// ```
+/// #[derive(schemars::JsonSchema)]
+/// struct Spec {
+///     #[schemars(extend("x-kubernetes-validations" = [windlass::schema::immutable()]))]
+///     engine: String,
+/// }
+/// let schema = schemars::schema_for!(Spec);
+/// assert_eq!(schema.pointer("/properties/engine/x-kubernetes-validations/0/rule").unwrap(), "self == oldSelf");
+/// ```
+pub fn immutable() -> Value {
+    json!({ "rule": "self == oldSelf", "message": "it cannot be changed" })
+}
+
+/// A rule for a struct: of these fields, by their names in JSON, at most one is set.
+///
+/// ```
+/// #[derive(schemars::JsonSchema)]
+/// #[schemars(extend("x-kubernetes-validations" = [windlass::schema::at_most_one_of(&["file", "text"])]))]
+/// struct Source {
+///     file: Option<String>,
+///     text: Option<String>,
+/// }
+/// let schema = schemars::schema_for!(Source);
+/// assert!(schema.pointer("/x-kubernetes-validations/0/rule").is_some());
+/// ```
+pub fn at_most_one_of(fields: &[&str]) -> Value {
+    of_fields(fields, "<= 1", "at most one of")
+}
+
+/// As [`at_most_one_of`]: exactly one of them is set.
+pub fn exactly_one_of(fields: &[&str]) -> Value {
+    of_fields(fields, "== 1", "exactly one of")
+}
+
+/// As [`at_most_one_of`]: at least one of them is set.
+pub fn at_least_one_of(fields: &[&str]) -> Value {
+    of_fields(fields, ">= 1", "at least one of")
+}
+
+fn of_fields(fields: &[&str], count: &str, how_many: &str) -> Value {
+    let set: Vec<String> = fields.iter().map(|field| format!("has(self.{field})")).collect();
+    let verb = if count == "<= 1" { "may" } else { "must" };
+    json!({
+        "rule": format!("[{}].filter(set, set).size() {count}", set.join(", ")),
+        "message": format!("{how_many} {} {verb} be set", fields.join(", ")),
     })
 }

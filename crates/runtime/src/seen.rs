@@ -249,9 +249,9 @@ impl Seen {
     /// [`Unseen`] when the controller does not watch the kind.
     pub fn list_of(&self, kind: &Kind) -> Result<Vec<Arc<DynamicObject>>, Unseen> {
         match self.kinds.get(kind) {
-            Some(objects) => objects.iter().map(|object| as_type(object, || kind.kind.clone())).collect(),
+            Some(objects) => objects.iter().map(|object| as_type(object, || kind.kind.to_string())).collect(),
             None if self.undeclared_is_empty => Ok(Vec::new()),
-            None => Err(Unseen::Undeclared(kind.kind.clone())),
+            None => Err(Unseen::Undeclared(kind.kind.to_string())),
         }
     }
 
@@ -264,9 +264,10 @@ impl Seen {
         let kind = Kind::of::<K>();
         let declared = self.references.get(&kind).is_some_and(|names| names.contains(name));
         if !declared && !self.undeclared_is_empty {
-            return Err(Unseen::NotReferred { kind: kind.kind, name: name.to_owned() });
+            return Err(Unseen::NotReferred { kind: kind.kind.into_owned(), name: name.to_owned() });
         }
-        self.get::<K>(name)?.ok_or_else(|| Unseen::Missing { kind: kind.kind, name: name.to_owned() })
+        self.get::<K>(name)?
+            .ok_or_else(|| Unseen::Missing { kind: kind.kind.into_owned(), name: name.to_owned() })
     }
 
     /// What the object refers to that is not there, by kind and name.

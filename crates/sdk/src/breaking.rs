@@ -28,6 +28,8 @@ impl fmt::Display for Break {
     }
 }
 
+const SCHEMA: &str = "/schema/openAPIV3Schema";
+
 /// What breaks when the definition `new` takes the place of `old`.
 pub fn breaks(old: &Value, new: &Value) -> Vec<Break> {
     let mut found = Vec::new();
@@ -48,12 +50,25 @@ pub fn breaks(old: &Value, new: &Value) -> Vec<Break> {
                 found.push(Break::new("spec.versions", format!("{} is not served any more", text(name))));
             }
             Some(other) => {
-                let schema = "/schema/openAPIV3Schema";
-                if let (Some(old), Some(new)) = (version.pointer(schema), other.pointer(schema)) {
+                if let (Some(old), Some(new)) = (version.pointer(SCHEMA), other.pointer(SCHEMA)) {
                     compare("", old, new, &mut found);
                 }
             }
         }
+    }
+    let stored = |definition| versions(definition).into_iter().find(|version| version["storage"] == true);
+    if let (Some(before), Some(after)) = (stored(old), stored(new))
+        && before["name"] != after["name"]
+        && new.pointer("/spec/conversion/strategy").is_none_or(|strategy| *strategy == "None")
+        && let (Some(from), Some(to)) = (before.pointer(SCHEMA), after.pointer(SCHEMA))
+    {
+        // Nobody converts: what was stored under the one version is read as the other.
+        let mut lost = Vec::new();
+        compare("", from, to, &mut lost);
+        let (from, to) = (text(&before["name"]), text(&after["name"]));
+        let told =
+            |one: Break| Break::new(one.field, format!("stored as {to}, no longer {from}: {}", one.what));
+        found.extend(lost.into_iter().map(told));
     }
     found
 }
@@ -77,15 +92,46 @@ fn compare(path: &str, old: &Value, new: &Value, found: &mut Vec<Break>) {
         say(format!("{} becomes {}", kind(old), kind(new)));
         return;
     }
+    bounds(old, new, &mut say);
+    values(old, new, &mut say);
+    rules(old, new, &mut say);
+    structure(old, new, &mut say);
+    for required in list(&new["required"]) {
+        let name = text(required);
+        let default = |schema: &Value| !schema["properties"][&name]["default"].is_null();
+        let what = match (list(&old["required"]).contains(&required), default(old), default(new)) {
+            (false, _, false) => "is required now, and has no default",
+            (true, true, false) => "has no default any more, and is required",
+            _ => continue,
+        };
+        found.push(Break::new(join(path, &name), what));
+    }
+    inside(path, old, new, found);
+}
+
+fn bounds(old: &Value, new: &Value, say: &mut impl FnMut(String)) {
     for (bound, lower) in LOWER.iter().map(|name| (name, true)).chain(UPPER.iter().map(|name| (name, false)))
     {
         if let Some(what) = narrower(bound, lower, &old[*bound], &new[*bound]) {
             say(what);
         }
     }
+    for (bound, strictly) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")] {
+        if new[strictly] == true && old[strictly] != true && same(&old[bound], &new[bound]) {
+            say(format!("{bound} itself is not allowed any more"));
+        }
+    }
+}
+
+fn values(old: &Value, new: &Value, say: &mut impl FnMut(String)) {
     for name in ["pattern", "format", "multipleOf"] {
-        if !new[name].is_null() && new[name] != old[name] {
+        if !new[name].is_null() && !same(&new[name], &old[name]) {
             say(format!("{name} is now {}", new[name]));
+        }
+    }
+    for name in ["anyOf", "oneOf", "allOf", "not"] {
+        if !new[name].is_null() && new[name] != old[name] {
+            say(format!("{name} is other than before"));
         }
     }
     if let Some(allowed) = new["enum"].as_array() {
@@ -101,13 +147,36 @@ fn compare(path: &str, old: &Value, new: &Value, found: &mut Vec<Break>) {
     if old["nullable"] == true && new["nullable"] != true {
         say("null is not allowed any more".to_owned());
     }
-    for required in list(&new["required"]).iter().filter(|name| !list(&old["required"]).contains(name)) {
-        let name = text(required);
-        if new["properties"][&name]["default"].is_null() {
-            found.push(Break::new(join(path, &name), "is required now, and has no default"));
+}
+
+fn rules(old: &Value, new: &Value, say: &mut impl FnMut(String)) {
+    for rule in list(&new["x-kubernetes-validations"]) {
+        let was_there = list(&old["x-kubernetes-validations"]).iter().any(|one| one["rule"] == rule["rule"]);
+        // A rule about changes says nothing of what is there, unless it says that it does.
+        let of_changes = text(&rule["rule"]).contains("oldSelf") && rule["optionalOldSelf"] != true;
+        if !was_there && !of_changes {
+            say(format!("has a new rule: {}", text(&rule["rule"])));
         }
     }
-    inside(path, old, new, found);
+}
+
+/// How its items are told apart, and what of it is kept.
+fn structure(old: &Value, new: &Value, say: &mut impl FnMut(String)) {
+    let (before, after) = (&old["x-kubernetes-list-type"], &new["x-kubernetes-list-type"]);
+    let keys = "x-kubernetes-list-map-keys";
+    if (*after == "set" || *after == "map") && (before != after || old[keys] != new[keys]) {
+        say(format!("its items must differ now, as those of a {}", text(after)));
+    }
+    if new["x-kubernetes-embedded-resource"] == true && old["x-kubernetes-embedded-resource"] != true {
+        say("must be an object of Kubernetes now".to_owned());
+    }
+    let keeps = "x-kubernetes-preserve-unknown-fields";
+    if old[keeps] == true && new[keeps] != true && new["additionalProperties"].is_null() {
+        say("fields that its schema does not name are dropped now".to_owned());
+    }
+    if !old["additionalProperties"].is_null() && new["additionalProperties"].is_null() && new[keeps] != true {
+        say("is no map any more: what its schema does not name is dropped".to_owned());
+    }
 }
 
 const LOWER: [&str; 4] = ["minimum", "minLength", "minItems", "minProperties"];
@@ -121,6 +190,14 @@ fn narrower(name: &str, lower: bool, old: &Value, new: &Value) -> Option<String>
         Some(old) => new < old,
     };
     tighter.then(|| format!("{name} is now {new}"))
+}
+
+/// Whether two values are the same; 5 is 5.0.
+fn same(one: &Value, other: &Value) -> bool {
+    match (one.as_f64(), other.as_f64()) {
+        (Some(one), Some(other)) => one.total_cmp(&other).is_eq(),
+        _ => one == other,
+    }
 }
 
 fn list(value: &Value) -> Vec<&Value> {
@@ -138,6 +215,9 @@ fn inside(path: &str, old: &Value, new: &Value, found: &mut Vec<Break>) {
         let path = join(path, &name);
         match after.get(&name) {
             Some(now) => compare(&path, &schema, now, found),
+            None if new["additionalProperties"].is_object() => {
+                compare(&path, &schema, &new["additionalProperties"], found);
+            }
             None if keeps_unknown => {}
             None => found.push(Break::new(path, "is gone: what is stored of it is dropped")),
         }
@@ -159,74 +239,4 @@ fn join(path: &str, name: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    fn definition(size: Value, required: Value) -> Value {
-        json!({"spec": {
-            "group": "g", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
-                "type": "object",
-                "properties": {"spec": {
-                    "type": "object", "required": required,
-                    "properties": {"size": size, "names": {"type": "array", "items": {"type": "string"}}},
-                }},
-            }}}],
-        }})
-    }
-
-    fn told(old: &Value, new: &Value) -> Vec<String> {
-        breaks(old, new).iter().map(ToString::to_string).collect()
-    }
-
-    #[test]
-    fn what_is_wider_or_new_breaks_nothing() {
-        let old = definition(json!({"type": "integer", "minimum": 1, "enum": [1, 2]}), json!(["size"]));
-        let new = definition(json!({"type": "integer", "minimum": 0, "enum": [1, 2, 3]}), json!([]));
-        assert_eq!(told(&old, &new), Vec::<String>::new());
-        assert_eq!(told(&old, &old), Vec::<String>::new());
-    }
-
-    #[test]
-    fn each_narrower_bound_is_named_with_its_field() {
-        let old = definition(json!({"type": "integer", "enum": [1, 2]}), json!([]));
-        let new =
-            definition(json!({"type": "integer", "minimum": 1, "maximum": 9, "enum": [2]}), json!(["size"]));
-        assert_eq!(
-            told(&old, &new),
-            [
-                "spec.size: is required now, and has no default",
-                "spec.size: minimum is now 1",
-                "spec.size: maximum is now 9",
-                "spec.size: 1 is not allowed any more",
-            ]
-        );
-    }
-
-    #[test]
-    fn a_type_that_changes_and_a_field_that_goes_are_named() {
-        let old = definition(json!({"type": "integer"}), json!([]));
-        let mut new = definition(json!({"type": "string"}), json!([]));
-        assert_eq!(told(&old, &new), ["spec.size: integer becomes string"]);
-        let fields = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
-        new.pointer_mut(fields).unwrap().as_object_mut().unwrap().remove("size");
-        assert_eq!(told(&old, &new), ["spec.size: is gone: what is stored of it is dropped"]);
-        let items = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/names/items";
-        let mut narrow = old.clone();
-        narrow.pointer_mut(items).unwrap()["maxLength"] = json!(3);
-        assert_eq!(told(&old, &narrow), ["spec.names[]: maxLength is now 3"]);
-    }
-
-    #[test]
-    fn a_version_that_goes_and_a_scope_that_changes_are_named() {
-        let old = definition(json!({"type": "integer"}), json!([]));
-        let mut new = old.clone();
-        new["spec"]["scope"] = json!("Cluster");
-        new["spec"]["versions"][0]["name"] = json!("v2");
-        assert_eq!(
-            told(&old, &new),
-            ["spec.scope: a kind's scope cannot be changed", "spec.versions: v1 is gone"]
-        );
-    }
-}
+mod tests;

@@ -145,7 +145,7 @@ pub trait Building: Object {
         let kind = Kind::of::<O>();
         self.meta_mut().owner_references.get_or_insert_default().push(OwnerReference {
             api_version: kind.api_version(),
-            kind: kind.kind,
+            kind: kind.kind.into_owned(),
             name: owner.meta().name.clone().unwrap_or_default(),
             uid: owner.meta().uid.clone().unwrap_or_default(),
             controller: Some(true),

@@ -114,6 +114,7 @@ fn controller() -> Controller<Database> {
     Controller::deciding(decide)
         .owns::<StatefulSet>()
         .owns::<ConfigMap>()
+        .claims::<ConfigMap>()
         .owns::<Secret>()
         .sees::<Pod>(|database| Relation::labelled([("app", database.name_any())]))
         .refers::<Secret>(|database| Relation::names(database.spec.certificate.clone()))

@@ -4,10 +4,11 @@ use anyhow::{Context, ensure};
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::discovery::{Discovery, Scope};
 use kube::{Api, CustomResourceExt};
-use memcached_operator::api::v1alpha1::Memcached;
+use memcached_operator::api::v1alpha1::{Memcached, MemcachedSpec};
 use serde::Deserialize;
 use std::path::Path;
 use std::process::Command;
+use windlass::election::Election;
 use windlass_sdk::described::Described;
 use windlass_sdk::files::{self, File, State};
 use windlass_sdk::generate::{Options, manifests};
@@ -41,7 +42,11 @@ async fn a_cluster_takes_all_of_them() -> anyhow::Result<()> {
     let mut files = generated()?;
     // The namespace first, as in the installer.
     files.sort_by_key(|file| file.path != Path::new("install.yaml"));
-    for file in &files {
+    // The chart is text until somebody chooses, and monitoring is no object of a cluster.
+    let is_manifest = |file: &&File| {
+        !["chart", "monitoring", "reference.md"].iter().any(|other| file.path.starts_with(other))
+    };
+    for file in files.iter().filter(is_manifest) {
         for document in file.text.split("\n---\n") {
             let object: DynamicObject = serde_saphyr::from_str(document)?;
             let types = object.types.clone().context("a document without a kind")?;
@@ -81,4 +86,85 @@ fn the_operator_may_do_nothing_to_secrets() -> anyhow::Result<()> {
     let told = serde_json::to_string(&role.rules)?;
     ensure!(told.contains("\"deployments\"") && !told.contains("secrets") && !told.contains('*'), "{told}");
     Ok(())
+}
+
+/// What Helm does with the few expressions that the chart has.
+fn rendered(template: &str, values: &serde_json::Value) -> anyhow::Result<String> {
+    let resources = serde_saphyr::to_string(&values["resources"])?;
+    let mut lines = Vec::new();
+    for line in template.lines() {
+        match line.trim() == "{{- toYaml .Values.resources | nindent 10 }}" {
+            true => lines.extend(resources.lines().map(|one| format!("{:10}{one}", ""))),
+            false => lines.push(
+                line.replace("{{ .Release.Namespace }}", "memcached-operator-system")
+                    .replace("{{ .Values.image | quote }}", &values["image"].to_string())
+                    .replace("{{ .Values.replicas }}", &values["replicas"].to_string()),
+            ),
+        }
+    }
+    let text = lines.join("\n");
+    ensure!(!text.contains("{{"), "an expression is left: {text}");
+    Ok(text)
+}
+
+#[test]
+fn the_chart_installs_what_the_installer_does() -> anyhow::Result<()> {
+    let files = generated()?;
+    let text = |path: &str| -> anyhow::Result<&str> {
+        let file = files.iter().find(|file| file.path == Path::new(path));
+        Ok(&file.with_context(|| format!("no {path}"))?.text)
+    };
+    let values: serde_json::Value = serde_saphyr::from_str(text("chart/values.yaml")?)?;
+    let read = |text: &str| serde_saphyr::from_multiple::<serde_json::Value>(text);
+    let mut charted = Vec::new();
+    for file in &files {
+        if file.path.starts_with("chart/templates") {
+            charted.extend(read(&rendered(&file.text, &values)?)?);
+        } else if file.path.starts_with("chart/crds") {
+            charted.extend(read(&file.text)?);
+        }
+    }
+    // Helm makes the namespace itself.
+    let mut installed = read(text("install.yaml")?)?;
+    installed.retain(|object| object["kind"] != "Namespace");
+    let sorted = |mut objects: Vec<serde_json::Value>| {
+        objects.sort_by_key(|object| format!("{}{}", object["kind"], object["metadata"]["name"]));
+        objects
+    };
+    assert_eq!(sorted(charted), sorted(installed));
+    Ok(())
+}
+
+#[tokio::test]
+async fn dashboard_and_alerts_ask_for_figures_that_there_are() -> anyhow::Result<()> {
+    let cluster = TestCluster::start();
+    cluster.install([Memcached::crd()]).await?;
+    let manager =
+        memcached_operator::operator(cluster.manager()).elected(Election::new("default", "memcached"));
+    let inspector = manager.inspector();
+    let running = cluster.run_manager(manager);
+    let spec = MemcachedSpec { size: 1, image: "memcached:1.6".into(), ..Default::default() };
+    cluster.create(Memcached::new("sample", spec)).await?;
+    cluster.eventually::<Memcached>("sample").has_condition("Ready", true).await?;
+    let page = inspector.metrics();
+    let mut asked = 0;
+    for file in generated()?.iter().filter(|file| file.path.starts_with("monitoring")) {
+        for name in figures(&file.text) {
+            asked += 1;
+            let sample =
+                |line: &str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' ']));
+            ensure!(page.lines().any(sample), "{}: {name} is no figure of ours", file.path.display());
+        }
+    }
+    ensure!(asked > 12, "{asked} figures");
+    running.stop().await
+}
+
+/// The figures that expressions ask for: each names the job whose samples it chooses.
+fn figures(text: &str) -> impl Iterator<Item = &str> {
+    let is_name = |one: char| one.is_ascii_alphanumeric() || one == '_';
+    text.match_indices("{job=").map(move |(at, _)| {
+        let from = text[..at].rfind(|one| !is_name(one)).map_or(0, |before| before + 1);
+        &text[from..at]
+    })
 }

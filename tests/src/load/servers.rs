@@ -78,12 +78,13 @@ impl Server {
         Self::of(Reference::builder().durable().without_audit().start().await?).await
     }
 
-    /// The reference as [`Server::reference`] has it, with its audit log.
+    /// The reference with its audit log, which leaves it to the system when writes reach the disk: what is measured by it are
+    /// its clients, and a disk that stalls for a second would be in their figures.
     ///
     /// # Errors
     /// When it does not become ready.
     pub async fn audited_reference() -> anyhow::Result<Self> {
-        Self::of(Reference::builder().durable().start().await?).await
+        Self::of(Reference::builder().start().await?).await
     }
 
     /// The reference with its controller manager and scheduler, as [`Server::reference`] has it, and simulated nodes of ours:

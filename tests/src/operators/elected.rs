@@ -72,7 +72,9 @@ async fn tell(band: Arc<Band>, leader: Value, context: Context) -> Result<(), Fa
 
 /// The manager with its controller.
 pub fn operator(manager: Manager) -> Manager {
-    manager.controller(Controller::deciding(decide).owns::<ConfigMap>().action("tell", tell))
+    manager.controller(
+        Controller::deciding(decide).owns::<ConfigMap>().claims::<ConfigMap>().action("tell", tell),
+    )
 }
 
 /// A band elects its first member, and another when that one leaves.

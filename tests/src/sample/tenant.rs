@@ -69,6 +69,7 @@ pub fn controller() -> Controller<Tenant> {
         .owns::<Secret>()
         .sees::<Vault>(|tenant| Relation::named(&tenant.spec.vault))
         .prunes::<ConfigMap>()
+        .deletes::<Secret>()
         .deleting(undo)
         .concurrency(2)
 }

@@ -183,8 +183,13 @@ async fn overlapping(target: Target) -> anyhow::Result<()> {
 
 async fn under_quota(target: Target) -> anyhow::Result<()> {
     let cluster = whole_cluster(&target).await?;
-    cluster.create(object::<ResourceQuota>("q", json!({ "spec": { "hard": { "pods": "7" } } }))).await?;
-    let used = |count: &str| json!({ "status": { "hard": { "pods": "7" }, "used": { "pods": count } } });
+    let labels = json!({ "labels": { "stays": "so" } });
+    let quota = json!({ "metadata": labels, "spec": { "hard": { "pods": "7" } } });
+    cluster.create(object::<ResourceQuota>("q", quota)).await?;
+    let used = |count: &str| {
+        let status = json!({ "hard": { "pods": "7" }, "used": { "pods": count } });
+        json!({ "metadata": labels, "status": status })
+    };
     cluster.eventually::<ResourceQuota>("q").has(used("0")).await?;
     for name in ["one", "two"] {
         let spec = json!({

@@ -4,7 +4,7 @@ use super::by_hand::spec;
 use crate::grounds::whole_cluster;
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod, ServiceAccount};
-use k8s_openapi::api::storage::v1::StorageClass;
+use k8s_openapi::api::storage::v1::{StorageClass, VolumeAttributesClass};
 use serde_json::{Value, json};
 use windlass_harness::{Suite, Target};
 use windlass_testing::{TestCluster, object};
@@ -17,6 +17,7 @@ pub fn behaviours(suite: Suite) -> Suite {
         .test("a claim without a volume says what it waits for", waits)
         .test("a volume whose claim is gone is released, and a claim whose volume is gone is lost", released)
         .test("a claim that a pod uses and a volume that a claim has stay", protected)
+        .test("a class of volume attributes stays while a claim or a volume names it", attributes)
         .test("a claim of the default class gets a volume on the node of its pod", provisioned)
         .test(
             "a pod that is the first to use a claim is scheduled, gets its volume, and runs",
@@ -191,6 +192,30 @@ async fn protected(target: Target) -> anyhow::Result<()> {
     pods.delete("user", &kube::api::DeleteParams::default().grace_period(0)).await?;
     cluster.eventually::<PersistentVolumeClaim>("data").is_gone().await?;
     cluster.eventually::<PersistentVolume>(&used).is_gone().await
+}
+
+async fn attributes(target: Target) -> anyhow::Result<()> {
+    let cluster = whole_cluster(&target).await?;
+    let [claimed, had, unused] = ["claimed", "had", "unused"].map(|name| unique(&cluster, name));
+    for name in [&claimed, &had, &unused] {
+        let class = json!({ "driverName": "csi.example.com", "parameters": { "tier": "usual" } });
+        cluster.create(object::<VolumeAttributesClass>(name, class)).await?;
+    }
+    let names = json!({ "volumeAttributesClassName": claimed });
+    cluster.create(claim(&cluster, "data", "1Gi", &names)).await?;
+    let disk = json!({ "driver": "csi.example.com", "volumeHandle": "one" });
+    let has = json!({ "volumeAttributesClassName": had, "hostPath": null, "csi": disk });
+    let has = volume(&cluster, "disk", "9Gi", &has).await?;
+    for name in [&claimed, &had, &unused] {
+        cluster.delete::<VolumeAttributesClass>(name).await?;
+    }
+    cluster.eventually::<VolumeAttributesClass>(&unused).is_gone().await?;
+    cluster.get::<VolumeAttributesClass>(&claimed).await?;
+    cluster.delete::<PersistentVolumeClaim>("data").await?;
+    cluster.eventually::<VolumeAttributesClass>(&claimed).is_gone().await?;
+    cluster.get::<VolumeAttributesClass>(&had).await?;
+    cluster.delete::<PersistentVolume>(&has).await?;
+    cluster.eventually::<VolumeAttributesClass>(&had).is_gone().await
 }
 
 async fn provisioned(target: Target) -> anyhow::Result<()> {

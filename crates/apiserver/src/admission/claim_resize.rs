@@ -2,14 +2,14 @@
 
 use super::forbidden;
 use crate::flow::Operation;
-use crate::kinds::text;
+use crate::kinds::{at, text};
 use crate::status::Status;
 use crate::store::Key;
 use crate::typed::Amount;
 use serde_json::{Value, json};
 
 fn size(claim: &Value) -> Option<Amount> {
-    Amount::of(claim.pointer("/spec/resources/requests/storage")?)
+    Amount::of(at(claim, &["spec", "resources", "requests", "storage"])?)
 }
 
 pub(super) fn check(operation: &Operation<'_>, claim: &Value, old: Option<&Value>) -> Result<(), Status> {

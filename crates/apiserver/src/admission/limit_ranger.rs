@@ -3,7 +3,7 @@
 use super::{all, forbidden};
 use crate::flow::Operation;
 use crate::kinds::resources::{self, Amounts, LIMITS, REQUESTS};
-use crate::kinds::{child, text};
+use crate::kinds::{at, child, text};
 use crate::status::Status;
 use crate::typed::Amount;
 use serde_json::{Map, Value, json};
@@ -14,7 +14,7 @@ const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 /// The items of a namespace's limits, of each object apart.
 fn limits(operation: &Operation<'_>) -> Vec<Vec<Value>> {
     let ranges = all(operation, "limitranges", Some(&operation.namespace));
-    let items = |range: &Value| range.pointer("/spec/limits").and_then(Value::as_array).cloned();
+    let items = |range: &Value| at(range, &["spec", "limits"]).and_then(Value::as_array).cloned();
     ranges.iter().filter_map(items).collect()
 }
 
@@ -161,7 +161,7 @@ pub(super) fn check_claim(
         return Ok(());
     }
     const KIND: &str = "PersistentVolumeClaim";
-    let requests = resources::amounts(claim.pointer("/spec/resources/requests"));
+    let requests = resources::amounts(at(claim, &["spec", "resources", "requests"]));
     let asked = Asked { kind: KIND, requests, limits: Amounts::new() };
     judge(operation, claim, |item| {
         if text(item, &["type"]) != KIND {

@@ -2,7 +2,7 @@
 
 use super::forbidden;
 use crate::flow::Operation;
-use crate::kinds::{child, text};
+use crate::kinds::{at, child, text};
 use crate::status::Status;
 use crate::store::{Entry, Key, ListQuery};
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ pub(super) fn fill(operation: &Operation<'_>, pod: &mut Value) -> Result<(), Sta
         "" => "PreemptLowerPriority",
         policy => policy,
     };
-    if let Some(given) = pod.pointer("/spec/priority").filter(|given| **given != priority) {
+    if let Some(given) = at(pod, &["spec", "priority"]).filter(|given| **given != priority) {
         let why = format!(
             "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller \
              computed {priority} from the given PriorityClass name"

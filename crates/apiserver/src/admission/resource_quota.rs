@@ -4,7 +4,7 @@
 use super::{all, forbidden};
 use crate::flow::{Operation, managed};
 use crate::kinds::resources::{self, Amounts, LIMITS, REQUESTS};
-use crate::kinds::{child, text};
+use crate::kinds::{at, child, text};
 use crate::query::{Strictness, WriteOptions};
 use crate::status::Status;
 use crate::typed::Amount;
@@ -211,7 +211,7 @@ pub(super) fn usage(group: &str, plural: &str, object: &Value) -> Amounts {
             if !class.is_empty() {
                 usage.insert(of_class("persistentvolumeclaims"), one);
             }
-            if let Some(storage) = spec.pointer("/resources/requests/storage").and_then(Amount::of) {
+            if let Some(storage) = at(spec, &["resources", "requests", "storage"]).and_then(Amount::of) {
                 usage.insert("requests.storage".to_owned(), storage);
                 if !class.is_empty() {
                     usage.insert(of_class("requests.storage"), storage);
@@ -283,7 +283,7 @@ pub(super) fn in_scope(quota: &Value, group: &str, plural: &str, object: &Value)
 
 fn pod_in_scope(scope: &Value, pod: &Value) -> bool {
     let ends = || {
-        let deadline = pod.pointer("/spec/activeDeadlineSeconds").and_then(Value::as_i64);
+        let deadline = at(pod, &["spec", "activeDeadlineSeconds"]).and_then(Value::as_i64);
         deadline.is_some_and(|seconds| seconds >= 0)
     };
     let best_effort = || text(pod, &["status", "qosClass"]) == "BestEffort";

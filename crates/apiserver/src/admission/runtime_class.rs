@@ -2,7 +2,7 @@
 
 use super::{forbidden, list};
 use crate::flow::Operation;
-use crate::kinds::{child, text};
+use crate::kinds::{at, child, text};
 use crate::status::Status;
 use crate::store::Key;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 const OTHER: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
 
 fn class(operation: &Operation<'_>, pod: &Value) -> Result<Option<Value>, Status> {
-    let name = match pod.pointer("/spec/runtimeClassName").and_then(Value::as_str) {
+    let name = match at(pod, &["spec", "runtimeClassName"]).and_then(Value::as_str) {
         None => return Ok(None),
         Some(name) => name,
     };
@@ -21,15 +21,16 @@ fn class(operation: &Operation<'_>, pod: &Value) -> Result<Option<Value>, Status
 }
 
 fn fixed(class: Option<&Value>) -> Option<&Value> {
-    class.and_then(|class| class.pointer("/overhead/podFixed")).filter(|fixed| fixed.is_object())
+    class.and_then(|class| at(class, &["overhead", "podFixed"])).filter(|fixed| fixed.is_object())
 }
 
 /// Adds to a new pod what its class costs, and what nodes it needs.
 pub(super) fn fill(operation: &Operation<'_>, pod: &mut Value) -> Result<(), Status> {
     let Some(class) = class(operation, pod)? else { return Ok(()) };
     if let Some(fixed) = fixed(Some(&class)) {
-        let own = pod.pointer("/spec/overhead").and_then(Value::as_object).is_some_and(|own| !own.is_empty());
-        if own && pod.pointer("/spec/overhead") != Some(fixed) {
+        let own =
+            at(pod, &["spec", "overhead"]).and_then(Value::as_object).is_some_and(|own| !own.is_empty());
+        if own && at(pod, &["spec", "overhead"]) != Some(fixed) {
             return Err(forbidden(operation, pod, OTHER));
         }
         child(pod, "spec").insert("overhead".to_owned(), fixed.clone());
@@ -67,7 +68,7 @@ pub(super) fn fill(operation: &Operation<'_>, pod: &mut Value) -> Result<(), Sta
 /// A pod costs what its class says, and nothing without one.
 pub(super) fn check(operation: &Operation<'_>, pod: &Value) -> Result<(), Status> {
     let class = class(operation, pod)?;
-    let own = pod.pointer("/spec/overhead").filter(|own| own.is_object());
+    let own = at(pod, &["spec", "overhead"]).filter(|own| own.is_object());
     match fixed(class.as_ref()) {
         Some(fixed) if own != Some(fixed) => Err(forbidden(operation, pod, OTHER)),
         None if own.is_some() => {

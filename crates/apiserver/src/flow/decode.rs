@@ -2,7 +2,7 @@
 
 use super::yaml;
 use crate::facts::FACTS;
-use crate::kinds;
+use crate::kinds::{self, at};
 use crate::resource::Resource;
 use crate::status::Status;
 use crate::typed;
@@ -18,7 +18,7 @@ pub(crate) enum Media {
     Protobuf,
 }
 
-const OWNERS: &str = "/metadata/managedFields";
+const OWNERS: [&str; 2] = ["metadata", "managedFields"];
 
 /// An object, and what a strict reader minds about it.
 #[derive(Debug)]
@@ -135,9 +135,14 @@ fn under(path: &str, complaints: &[String]) -> bool {
 
 /// An object of `resource` as it is kept, from any JSON that claims to be one; or why it is none, in Go's words.
 pub(crate) fn object(resource: &Resource, value: Value) -> Result<Decoded, String> {
+    changed(resource, value, None)
+}
+
+/// The same for what became of an object as it is kept: what is as it was there need not be read again.
+pub(crate) fn changed(resource: &Resource, value: Value, from: Option<&Value>) -> Result<Decoded, String> {
     let mut unknown = Vec::new();
     let value = match resource.rules {
-        Some(rules) => built_in(resource, rules, value, &mut unknown)?,
+        Some(rules) => built_in(resource, rules, value, from, &mut unknown)?,
         None => custom(resource, value, &mut unknown)?,
     };
     let complaints = unknown.into_iter().map(|path| format!("unknown field {path:?}")).collect();
@@ -148,6 +153,7 @@ fn built_in(
     resource: &Resource,
     rules: &kinds::Rules,
     value: Value,
+    from: Option<&Value>,
     unknown: &mut Vec<String>,
 ) -> Result<Value, String> {
     let given = |field: &str| value.get(field).and_then(Value::as_str).filter(|text| !text.is_empty());
@@ -166,12 +172,14 @@ fn built_in(
         let (wanted, short) = (&resource.kind, group_version.1);
         return Err(format!("converting ({short}.{kind}) to ({package}.{wanted}): unknown conversion"));
     }
-    let value = if value.is_null() { Value::Object(Map::new()) } else { value };
+    let mut value = if value.is_null() { Value::Object(Map::new()) } else { value };
     // No owners at all is something else than owners that are not told.
-    let disowned = value.pointer(OWNERS).and_then(Value::as_array).is_some_and(Vec::is_empty);
+    let disowned = at(&value, &OWNERS).and_then(Value::as_array).is_some_and(Vec::is_empty);
+    let same = take_same(&mut value, from);
     let mut value = typed::convert(&FACTS.structs, &resource.definition, value, "", unknown)
         .map_err(|failure| failure.0)?;
     if let Some(object) = value.as_object_mut() {
+        object.extend(same);
         object.insert("kind".to_owned(), Value::String(kind));
         object.insert("apiVersion".to_owned(), Value::String(version));
     }
@@ -229,6 +237,16 @@ pub(crate) fn settled(resource: &Resource, mut value: Value) -> Value {
         }
     }
     value
+}
+
+/// Takes out of an object what is in another as well, apart from what says which object it is.
+fn take_same(value: &mut Value, other: Option<&Value>) -> Vec<(String, Value)> {
+    let (Value::Object(members), Some(Value::Object(others))) = (value, other) else { return Vec::new() };
+    let is_same = |name: &str, member: &Value| {
+        !matches!(name, "apiVersion" | "kind" | "metadata") && others.get(name) == Some(member)
+    };
+    let names = members.iter().filter(|(name, member)| is_same(name, member)).map(|(name, _)| name.clone());
+    names.collect::<Vec<_>>().iter().filter_map(|name| members.remove_entry(name)).collect()
 }
 
 /// What an object of a built-in kind looks like with nothing in it.

@@ -19,8 +19,10 @@ pub(crate) fn update(operation: &Operation<'_>, live: Option<&Value>, new: &mut 
 /// The same, for a manager that the request did not name.
 pub(crate) fn update_as(operation: &Operation<'_>, live: Option<&Value>, new: &mut Value, manager: &str) {
     // What is new is compared with what nothing looks like: some kinds spell out even what is empty.
-    let tracked =
-        with_context(operation, |context| apply::update(live.or(context.blank), new, manager, context));
+    let blank = if live.is_none() { decode::blank(&operation.resource) } else { None };
+    let tracked = with_context(operation, blank.as_ref(), |context| {
+        apply::update(live.or(context.blank), new, manager, context)
+    });
     if let Err(error) = tracked {
         tracing::debug!(%error, resource = operation.resource.plural, "a write is not tracked");
     }
@@ -33,7 +35,8 @@ pub(crate) fn apply(
     intent: &Value,
 ) -> Result<Value, Status> {
     let options = &operation.options;
-    let applied = with_context(operation, |context| {
+    let blank = decode::blank(&operation.resource);
+    let applied = with_context(operation, blank.as_ref(), |context| {
         apply::apply(live, intent, &options.manager, options.force, context)
     });
     match applied {
@@ -51,7 +54,12 @@ pub(crate) fn apply(
     }
 }
 
-fn with_context<T>(operation: &Operation<'_>, run: impl FnOnce(&Context<'_>) -> T) -> T {
+/// Runs it with what tracking needs to know; `blank` is what nothing looks like, where somebody may ask.
+fn with_context<T>(
+    operation: &Operation<'_>,
+    blank: Option<&Value>,
+    run: impl FnOnce(&Context<'_>) -> T,
+) -> T {
     let resource = &operation.resource;
     let served = operation.api.registry.served();
     let api_version = resource.api_version();
@@ -64,9 +72,9 @@ fn with_context<T>(operation: &Operation<'_>, run: impl FnOnce(&Context<'_>) -> 
     };
     let convert = conversion(resource, &served);
     let reset_fields = reset_fields(resource, &operation.subresource);
-    let blank = decode::blank(resource);
     let context = Context {
-        blank: blank.as_ref(),
+        blank,
+        settled: !resource.custom,
         schema: &schema,
         convert: &*convert,
         now: operation.api.clock.now(),

@@ -25,9 +25,7 @@ pub(crate) fn create(operation: &Operation<'_>, object: &mut Value) -> Result<()
 
 fn namespace(operation: &Operation<'_>, object: &Value) -> Result<(), Status> {
     let (resource, namespace) = (&operation.resource, operation.namespace.as_str());
-    let text = |field: &str| {
-        object.pointer(&format!("/metadata/{field}")).and_then(Value::as_str).unwrap_or_default()
-    };
+    let text = |field: &str| crate::kinds::text(object, &["metadata", field]);
     let name = if text("name").is_empty() { text("generateName") } else { text("name") };
     if resource.terminating {
         let why = "create not allowed while custom resource definition is terminating";

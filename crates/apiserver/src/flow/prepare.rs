@@ -2,7 +2,7 @@
 
 use super::{Operation, decode};
 use crate::facts::FACTS;
-use crate::kinds::{self, Kept, Raised, Rules, child, text};
+use crate::kinds::{self, Kept, Raised, Rules, at, child, text};
 use crate::resource::Resource;
 use crate::status::Status;
 use serde_json::{Map, Value, json};
@@ -237,8 +237,8 @@ fn custom_update(operation: &Operation<'_>, resource: &Resource, new: &mut Value
         return;
     }
     // The status alone is written; who owns it is told by managedFields.
-    let managed = new.pointer("/metadata/managedFields").cloned();
-    let version = new.pointer("/metadata/resourceVersion").cloned();
+    let managed = at(new, &["metadata", "managedFields"]).cloned();
+    let version = at(new, &["metadata", "resourceVersion"]).cloned();
     *new = old.clone();
     put(child(new, "metadata"), "managedFields", managed.as_ref());
     put(child(new, "metadata"), "resourceVersion", version.as_ref());

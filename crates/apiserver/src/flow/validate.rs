@@ -2,7 +2,7 @@
 
 use super::Operation;
 use crate::crd::scale;
-use crate::kinds::{self, Fixed, Rules, text};
+use crate::kinds::{self, Fixed, Rules, at, text};
 use crate::query::causes;
 use crate::resource::Resource;
 use crate::status::{Named, Status};
@@ -134,7 +134,7 @@ fn changed_fixed(rules: &Rules, new: &Value, old: &Value) -> Vec<FieldError> {
 }
 
 fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
-    let list = object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
+    let list = at(object, &["metadata", "finalizers"]).and_then(Value::as_array).into_iter().flatten();
     list.filter_map(Value::as_str)
 }
 

@@ -8,7 +8,12 @@ use windlass_schema::names;
 
 /// The text at a path; empty if there is none.
 pub(crate) fn text<'a>(object: &'a Value, path: &[&str]) -> &'a str {
-    path.iter().try_fold(object, |value, name| value.get(name)).and_then(Value::as_str).unwrap_or_default()
+    at(object, path).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The value at a path, whose names need no unescaping as those of a JSON pointer do.
+pub(crate) fn at<'a>(object: &'a Value, path: &[&str]) -> Option<&'a Value> {
+    path.iter().try_fold(object, |value, name| value.get(name))
 }
 
 /// The object at a field, made if it is not there.

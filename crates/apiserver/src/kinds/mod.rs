@@ -18,5 +18,5 @@ pub(crate) mod warnings;
 mod workloads;
 
 use checks::config_key;
-pub(crate) use checks::{child, text};
+pub(crate) use checks::{at, child, text};
 pub(crate) use table::{Dependents, Fixed, Kept, Raised, Rules, package, rules};

@@ -1,6 +1,6 @@
 //! Pods: what the status of a new one begins with, and how long one has to stop.
 
-use super::{child, text};
+use super::{at, child, text};
 use crate::admission::default_tolerations;
 use crate::admission::list;
 use crate::flow::Operation;
@@ -26,8 +26,9 @@ pub(super) fn prepare(operation: &Operation<'_>, pod: &mut Value) {
         *grace = json!(1);
     }
     let quality = quality(pod.get("spec").unwrap_or(&Value::Null));
-    let gated =
-        pod.pointer("/spec/schedulingGates").and_then(Value::as_array).is_some_and(|gates| !gates.is_empty());
+    let gated = at(pod, &["spec", "schedulingGates"])
+        .and_then(Value::as_array)
+        .is_some_and(|gates| !gates.is_empty());
     let status = child(pod, "status");
     *status =
         Map::from_iter([("phase".to_owned(), json!("Pending")), ("qosClass".to_owned(), json!(quality))]);
@@ -44,7 +45,7 @@ pub(super) fn prepare(operation: &Operation<'_>, pod: &mut Value) {
 
 /// Label keys by which a pod wants to be told apart become part of its selectors.
 fn spread(pod: &mut Value) {
-    let labels = pod.pointer("/metadata/labels").and_then(Value::as_object).cloned().unwrap_or_default();
+    let labels = at(pod, &["metadata", "labels"]).and_then(Value::as_object).cloned().unwrap_or_default();
     let merge = |term: &mut Value| {
         for (field, operator) in [("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")] {
             let keys = term.get(field).and_then(Value::as_array).cloned().unwrap_or_default();
@@ -85,14 +86,14 @@ fn spread(pod: &mut Value) {
 /// A pod's quality of service never changes, and its patience with nodes in trouble does not go.
 pub(super) fn prepare_update(new: &mut Value, old: &Value) {
     default_tolerations::fill(new);
-    if let Some(quality) = old.pointer("/status/qosClass") {
+    if let Some(quality) = at(old, &["status", "qosClass"]) {
         child(new, "status").entry("qosClass").or_insert_with(|| quality.clone());
     }
 }
 
 /// How long a pod has to stop: as long as was asked for or it says itself, and no time if nothing runs.
 pub(super) fn grace(pod: &Value, asked: Option<i64>) -> i64 {
-    let own = || pod.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64);
+    let own = || at(pod, &["spec", "terminationGracePeriodSeconds"]).and_then(Value::as_i64);
     let ended = matches!(text(pod, &["status", "phase"]), "Failed" | "Succeeded");
     match asked.or_else(own).unwrap_or(0) {
         _ if ended || text(pod, &["spec", "nodeName"]).is_empty() => 0,

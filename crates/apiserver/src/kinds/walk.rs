@@ -1,17 +1,11 @@
 //! Every struct within an object of a built-in kind, wherever it is: a container in a pod, or in the template of any
 //! workload. What JSON inlines is met under its own name too, with the same fields. Metadata is passed by.
 
-use crate::typed::{Structs, Type};
+use crate::typed::{Struct, Structs, Type};
 use serde_json::{Map, Value};
 use windlass_schema::field::Path;
 
 const METADATA: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
-
-/// `core.v1.Container` for `io.k8s.api.core.v1.Container`.
-pub(crate) fn last_three(definition: &str) -> &str {
-    let mut dots = definition.rmatch_indices('.').map(|(at, _)| at);
-    dots.nth(2).map_or(definition, |at| &definition[at + 1..])
-}
 
 fn holds_structs(kind: &Type) -> bool {
     match kind {
@@ -56,10 +50,10 @@ fn look<'a>(
         }
         (Type::Struct(definition), Value::Object(object)) if definition != METADATA => {
             let Some(known) = structs.get(definition) else { return };
-            show(structs, definition, object, path, see);
-            for (name, field) in &known.fields {
-                if holds_structs(&field.kind)
-                    && let Some(value) = object.get(name)
+            show(structs, known, object, path, see);
+            for (name, value) in object {
+                if let Some(field) = known.fields.get(name)
+                    && holds_structs(&field.kind)
                 {
                     look(structs, &field.kind, value, &path.child(name), see, left);
                 }
@@ -71,16 +65,15 @@ fn look<'a>(
 
 fn show<'a>(
     structs: &Structs,
-    definition: &str,
+    known: &Struct,
     object: &'a Map<String, Value>,
     path: &Path,
     see: &mut impl FnMut(&str, &'a Map<String, Value>, &Path),
 ) {
-    see(last_three(definition), object, path);
-    let Some(known) = structs.get(definition) else { return };
-    for inline in known.declared.values().filter(|field| field.inline) {
-        if let Type::Struct(inner) = &inline.kind {
-            show(structs, inner, object, path, see);
+    see(known.name, object, path);
+    for inner in &known.inlined {
+        if let Some(known) = structs.get(inner) {
+            show(structs, known, object, path, see);
         }
     }
 }
@@ -114,10 +107,10 @@ fn alter(
         }
         (Type::Struct(definition), Value::Object(object)) if definition != METADATA => {
             let Some(known) = structs.get(definition) else { return };
-            change(last_three(definition), object);
-            for (name, field) in &known.fields {
-                if holds_structs(&field.kind)
-                    && let Some(value) = object.get_mut(name)
+            change(known.name, object);
+            for (name, value) in object.iter_mut() {
+                if let Some(field) = known.fields.get(name)
+                    && holds_structs(&field.kind)
                 {
                     alter(structs, &field.kind, value, change, left);
                 }

@@ -1,10 +1,12 @@
 //! The conversion itself: one walk over the value and its type.
 
-use super::{Field, Omit, Structs, Type, quantity, short, time};
+use super::{Field, Omit, Struct, Structs, Type, quantity, time};
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use serde_json::{Map, Number, Value};
+use std::fmt::Write;
+use std::sync::LazyLock;
 
 /// Why a value does not fit its type, in Go's words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,16 +16,16 @@ const SCHEMA: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.J
 
 /// `value` as Go would write it after reading it as the struct `definition`. Unknown fields are dropped, and their
 /// paths, beginning with `prefix`, put into `unknown`.
-pub(crate) fn convert(
-    structs: &Structs,
-    definition: &str,
+pub(crate) fn convert<'a>(
+    structs: &'a Structs,
+    definition: &'a str,
     value: Value,
     prefix: &str,
-    unknown: &mut Vec<String>,
+    unknown: &'a mut Vec<String>,
 ) -> Result<Value, Failure> {
     let mut walk =
         Walk { structs, unknown, path: prefix.to_owned(), fields: Vec::new(), within: None, failure: None };
-    let converted = walk.convert(&Type::Struct(definition.to_owned()), Some(value));
+    let converted = walk.structure(definition, Some(value).filter(|value| !value.is_null()));
     match walk.failure {
         Some(failure) => Err(failure),
         None => Ok(converted),
@@ -47,8 +49,9 @@ fn settle(structs: &Structs, kind: &Type, value: &mut Value) {
             entries.values_mut().for_each(|entry| settle(structs, inner, entry));
         }
         (Type::Struct(definition), Value::Object(object)) => {
-            for (name, field) in structs.get(definition).into_iter().flat_map(|known| &known.fields) {
-                if let Some(value) = object.get_mut(name) {
+            let Some(known) = structs.get(definition) else { return };
+            for (name, value) in object.iter_mut() {
+                if let Some(field) = known.fields.get(name) {
                     settle(structs, &field.kind, value);
                 }
             }
@@ -65,7 +68,7 @@ struct Walk<'a> {
     /// Without them, for wrong types.
     fields: Vec<&'a str>,
     /// The innermost struct.
-    within: Option<String>,
+    within: Option<&'a str>,
     /// The first wrong type: as in Go, the walk goes on and the first is told.
     failure: Option<Failure>,
 }
@@ -80,6 +83,7 @@ impl<'a> Walk<'a> {
         let wanted = wanted.go_name();
         let text = match (&self.within, self.fields.is_empty()) {
             (Some(within), false) => {
+                let within = within.rsplit('.').next().unwrap_or_default();
                 let path = self.fields.join(".");
                 format!(
                     "json: cannot unmarshal {found} into Go struct field {within}.{path} of type {wanted}"
@@ -91,7 +95,7 @@ impl<'a> Walk<'a> {
     }
 
     /// A missing value and `null` both leave Go's zero value, and out comes what Go writes for it.
-    fn convert(&mut self, kind: &Type, value: Option<Value>) -> Value {
+    fn convert(&mut self, kind: &'a Type, value: Option<Value>) -> Value {
         let value = value.filter(|value| !value.is_null());
         match kind {
             Type::Text(_) => match value {
@@ -166,11 +170,15 @@ impl<'a> Walk<'a> {
                 Some(Value::Object(entries)) => Value::Object(self.entries(inner, entries)),
                 Some(other) => self.wrong(shape(&other), kind),
             },
-            Type::Struct(definition) => match value {
-                None => self.object(definition, Map::new()),
-                Some(Value::Object(object)) => self.object(definition, object),
-                Some(other) => self.wrong(shape(&other), kind),
-            },
+            Type::Struct(definition) => self.structure(definition, value),
+        }
+    }
+
+    fn structure(&mut self, definition: &'a str, value: Option<Value>) -> Value {
+        match value {
+            None => self.object(definition, Map::new()),
+            Some(Value::Object(object)) => self.object(definition, object),
+            Some(other) => self.wrong(shape(&other), &Type::Struct(definition.to_owned())),
         }
     }
 
@@ -187,13 +195,13 @@ impl<'a> Walk<'a> {
     }
 
     fn schema_or(&mut self, kind: &Type, value: Option<Value>) -> Value {
-        let schema = Type::Struct(SCHEMA.to_owned());
+        static SCHEMAS: LazyLock<Type> = LazyLock::new(|| Type::Struct(SCHEMA.to_owned()));
         match (kind, value) {
-            (_, Some(Value::Object(object))) => self.convert(&schema, Some(Value::Object(object))),
+            (_, Some(Value::Object(object))) => self.object(SCHEMA, object),
             (Type::SchemaOrBool, Some(Value::Bool(allowed))) => Value::Bool(allowed),
-            (Type::SchemaOrArray, Some(Value::Array(items))) => Value::Array(self.items(&schema, items)),
+            (Type::SchemaOrArray, Some(Value::Array(items))) => Value::Array(self.items(&SCHEMAS, items)),
             (Type::SchemaOrStrings, Some(Value::Array(items))) => {
-                Value::Array(self.items(&Type::Text(None), items))
+                Value::Array(self.items(&const { Type::Text(None) }, items))
             }
             (_, None) => Value::Null,
             (Type::SchemaOrBool, Some(_)) => self.fail("boolean or JSON schema expected".to_owned()),
@@ -201,18 +209,18 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn items(&mut self, inner: &Type, items: Vec<Value>) -> Vec<Value> {
+    fn items(&mut self, inner: &'a Type, items: Vec<Value>) -> Vec<Value> {
         let length = self.path.len();
         let mut converted = Vec::with_capacity(items.len());
         for (index, item) in items.into_iter().enumerate() {
-            self.path.push_str(&format!("[{index}]"));
+            _ = write!(self.path, "[{index}]");
             converted.push(self.convert(inner, Some(item)));
             self.path.truncate(length);
         }
         converted
     }
 
-    fn entries(&mut self, inner: &Type, entries: Map<String, Value>) -> Map<String, Value> {
+    fn entries(&mut self, inner: &'a Type, entries: Map<String, Value>) -> Map<String, Value> {
         let length = self.path.len();
         let mut converted = Map::new();
         for (key, value) in entries {
@@ -228,34 +236,63 @@ impl<'a> Walk<'a> {
         converted
     }
 
-    fn object(&mut self, definition: &str, mut object: Map<String, Value>) -> Value {
-        let structs = self.structs;
-        let Some(known) = structs.get(definition) else { return Value::Object(object) };
-        let outer = self.within.replace(short(definition).rsplit('.').next().unwrap_or_default().to_owned());
-        let length = self.path.len();
-        let mut converted = Map::new();
-        for (name, field) in &known.fields {
-            let given = if object.is_empty() { None } else { object.remove(name) };
-            // Of most fields nothing is said, and nothing is written.
-            if given.as_ref().is_none_or(Value::is_null) && omitted_if_missing(field) {
+    /// Members and fields come in the same order, so that one walk over what was given and what is written anyhow meets all.
+    fn object(&mut self, definition: &'a str, object: Map<String, Value>) -> Value {
+        let Some(known) = self.structs.get(definition) else { return Value::Object(object) };
+        let outer = self.within.replace(definition);
+        let mut converted = Vec::with_capacity(object.len().max(known.written.len()));
+        let mut unknown = Vec::new();
+        let mut written = known.written.iter().peekable();
+        for (name, value) in object {
+            while let Some(missing) = written.next_if(|missing| **missing < name) {
+                self.missing(known, missing, &mut converted);
+            }
+            let is_written = written.next_if_eq(&&name).is_some();
+            let Some((known_as, field)) = known.fields.get_key_value(&name) else {
+                unknown.push(name);
+                continue;
+            };
+            if value.is_null() && !is_written {
                 continue;
             }
-            self.step(name);
-            self.fields.push(name);
-            let value = self.convert(&field.kind, given);
-            if !omitted(field, &value) {
-                converted.insert(name.clone(), value);
-            }
-            self.fields.pop();
-            self.path.truncate(length);
+            self.field(known_as, field, name, Some(value), &mut converted);
         }
-        for name in object.keys() {
-            self.step(name);
+        for missing in written {
+            self.missing(known, missing, &mut converted);
+        }
+        let length = self.path.len();
+        for name in unknown {
+            self.step(&name);
             self.unknown.push(self.path.clone());
             self.path.truncate(length);
         }
         self.within = outer;
-        Value::Object(converted)
+        Value::Object(converted.into_iter().collect())
+    }
+
+    fn missing(&mut self, known: &'a Struct, name: &'a str, converted: &mut Vec<(String, Value)>) {
+        if let Some(field) = known.fields.get(name) {
+            self.field(name, field, name.to_owned(), None, converted);
+        }
+    }
+
+    fn field(
+        &mut self,
+        known_as: &'a str,
+        field: &'a Field,
+        name: String,
+        given: Option<Value>,
+        converted: &mut Vec<(String, Value)>,
+    ) {
+        let length = self.path.len();
+        self.step(known_as);
+        self.fields.push(known_as);
+        let value = self.convert(&field.kind, given);
+        if !omitted(field, &value) {
+            converted.push((name, value));
+        }
+        self.fields.pop();
+        self.path.truncate(length);
     }
 
     fn step(&mut self, name: &str) {
@@ -308,7 +345,7 @@ fn omitted(field: &Field, value: &Value) -> bool {
 }
 
 /// Whether Go writes nothing for a field that was not given.
-fn omitted_if_missing(field: &Field) -> bool {
+pub(super) fn omitted_if_missing(field: &Field) -> bool {
     let written = match field.omit {
         Omit::Never => true,
         Omit::Zero => matches!(

@@ -8,12 +8,14 @@ mod convert;
 mod messages;
 mod place;
 mod quantity;
+mod quick;
 mod time;
 pub(crate) mod unstructured;
 
 pub(crate) use amount::Amount;
 pub(crate) use convert::{convert, settled, shape};
 pub(crate) use place::Place;
+pub(crate) use quick::Quick;
 
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
@@ -99,17 +101,21 @@ fn read_type<'de, D: serde::Deserializer<'de>>(source: D) -> Result<Type, D::Err
 /// A Go struct.
 #[derive(Debug, Default)]
 pub(crate) struct Struct {
-    /// As declared: what is inlined is one field, under its Go name.
-    pub(crate) declared: BTreeMap<String, Field>,
-    /// What protobuf has of that, by number.
+    /// What it is called with its package and version, `core.v1.Container`.
+    pub(crate) name: &'static str,
+    /// What protobuf has of it, by number.
     pub(crate) numbered: Vec<proto::Field<Type>>,
     /// As JSON shows it: what is inlined is spread out.
     pub(crate) fields: BTreeMap<String, Field>,
+    /// The structs that are inlined.
+    pub(crate) inlined: Vec<String>,
+    /// Which of the fields are written though they were not given, in their order.
+    written: Vec<String>,
 }
 
 /// All structs, by the names of their OpenAPI definitions. Each is read when first asked for.
 #[derive(Debug, Default)]
-pub(crate) struct Structs(HashMap<&'static str, (&'static str, OnceLock<Struct>)>);
+pub(crate) struct Structs(HashMap<&'static str, (&'static str, OnceLock<Struct>), Quick>);
 
 impl Structs {
     /// Over the facts file, which has one struct per line.
@@ -118,14 +124,15 @@ impl Structs {
     }
 
     pub(crate) fn get(&self, definition: &str) -> Option<&Struct> {
-        let (text, read) = self.0.get(definition)?;
-        Some(read.get_or_init(|| self.read(text)))
+        let (definition, (text, read)) = self.0.get_key_value(definition)?;
+        Some(read.get_or_init(|| self.read(last_three(definition), text)))
     }
 
-    fn read(&self, text: &str) -> Struct {
+    fn read(&self, called: &'static str, text: &str) -> Struct {
+        // As declared: what is inlined is one field, under its Go name.
         let declared: BTreeMap<String, Field> = first_value(text).expect("the facts are part of the crate");
-        let (mut fields, mut numbered) = (BTreeMap::new(), Vec::new());
-        for (name, field) in &declared {
+        let (mut fields, mut numbered, mut inlined) = (BTreeMap::new(), Vec::new(), Vec::new());
+        for (name, field) in declared {
             if let Some(Proto { number, wrapped }) = field.proto {
                 let (name, shape) = (name.clone(), field.kind.clone());
                 numbered.push(proto::Field { number, name, inline: field.inline, wrapped, shape });
@@ -133,13 +140,22 @@ impl Structs {
             match &field.kind {
                 Type::Struct(inner) if field.inline => {
                     fields.extend(self.get(inner).into_iter().flat_map(|inner| inner.fields.clone()));
+                    inlined.push(inner.clone());
                 }
-                _ => _ = fields.insert(name.clone(), field.clone()),
+                _ => _ = fields.insert(name, field),
             }
         }
         numbered.sort_by_key(|field| field.number);
-        Struct { declared, numbered, fields }
+        let written = fields.iter().filter(|(_, field)| !convert::omitted_if_missing(field));
+        let written = written.map(|(name, _)| name.clone()).collect();
+        Struct { name: called, numbered, fields, inlined, written }
     }
+}
+
+/// `core.v1.Container` for `io.k8s.api.core.v1.Container`.
+fn last_three(definition: &str) -> &str {
+    let mut dots = definition.rmatch_indices('.').map(|(at, _)| at);
+    dots.nth(2).map_or(definition, |at| &definition[at + 1..])
 }
 
 /// The lines of a facts file that are `"name":value`, with whatever follows the value.

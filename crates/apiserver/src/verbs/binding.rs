@@ -3,7 +3,7 @@
 use super::rewrite::wrong_precondition;
 use super::{ATTEMPTS, Answer, Call, contended};
 use crate::flow::{Operation, commit, decode, mutate, prepare};
-use crate::kinds::{self, child, text};
+use crate::kinds::{self, at, child, text};
 use crate::negotiate;
 use crate::query::{Write, WriteOptions};
 use crate::resource::Resource;
@@ -115,7 +115,7 @@ async fn assign(operation: &Operation<'_>, binding: &Value) -> Result<(), Status
 /// Whether the pod is free.
 fn refuse(pod: &Value, name: &str) -> Result<(), Status> {
     let node = text(pod, &["spec", "nodeName"]);
-    let gates = pod.pointer("/spec/schedulingGates").and_then(Value::as_array);
+    let gates = at(pod, &["spec", "schedulingGates"]).and_then(Value::as_array);
     let why = if !text(pod, &["metadata", "deletionTimestamp"]).is_empty() {
         format!("pod {name} is being deleted, cannot be assigned to a host")
     } else if !node.is_empty() {
@@ -132,16 +132,16 @@ fn bind(operation: &Operation<'_>, pod: &mut Value, binding: &Value) {
     let node = text(binding, &["target", "name"]);
     child(pod, "spec").insert("nodeName".to_owned(), json!(node));
     let mut labels =
-        binding.pointer("/metadata/labels").and_then(Value::as_object).cloned().unwrap_or_default();
+        at(binding, &["metadata", "labels"]).and_then(Value::as_object).cloned().unwrap_or_default();
     if text(binding, &["target", "kind"]) == "Node"
         && let Some(found) = operation.api.store.get(&Key::new("nodes", "", node))
     {
         let found = found.value();
-        let known = found.pointer("/metadata/labels").and_then(Value::as_object);
+        let known = at(&found, &["metadata", "labels"]).and_then(Value::as_object);
         let told = known.into_iter().flatten().filter(|(key, _)| TOPOLOGY.contains(&key.as_str()));
         labels.extend(told.map(|(key, value)| (key.clone(), value.clone())));
     }
-    let annotations = binding.pointer("/metadata/annotations").and_then(Value::as_object).cloned();
+    let annotations = at(binding, &["metadata", "annotations"]).and_then(Value::as_object).cloned();
     for (field, given) in [("labels", labels), ("annotations", annotations.unwrap_or_default())] {
         if !given.is_empty() {
             let metadata = child(pod, "metadata");

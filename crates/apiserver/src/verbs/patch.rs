@@ -158,7 +158,7 @@ pub(super) fn make(
     if resource.custom && kind.is_empty() {
         return Err(unfit(&format!("Object 'Kind' is missing in '{}'", quoted(&patched))));
     }
-    let decoded = decode::object(resource, patched);
+    let decoded = decode::changed(resource, patched, live);
     let mut decoded = decoded.map_err(|why| match patch {
         Patch::Strategic(_) => unfit(&strategic::told(why)),
         _ => unfit(&why),

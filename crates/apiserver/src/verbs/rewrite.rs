@@ -5,7 +5,7 @@ use super::{ATTEMPTS, Outcome, contended};
 use crate::admission::resource_quota;
 use crate::crd::lifecycle;
 use crate::flow::{Operation, admit, commit, decode, mutate, prepare, validate};
-use crate::kinds::{child, text};
+use crate::kinds::{at, child, text};
 use crate::query::causes;
 use crate::resource::Resource;
 use crate::status::{MODIFIED, Status};
@@ -166,7 +166,7 @@ fn goes_away(operation: &Operation<'_>, new: &Value, old: &Value) -> bool {
     let finalizers =
         |pointer: &str| new.pointer(pointer).and_then(Value::as_array).is_some_and(|list| !list.is_empty());
     let namespace = operation.resource.group.is_empty() && operation.resource.plural == "namespaces";
-    let grace = old.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
+    let grace = at(old, &["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_i64).unwrap_or(0);
     let held = finalizers("/metadata/finalizers") || (namespace && finalizers("/spec/finalizers"));
     let deleted = !text(old, &["metadata", "deletionTimestamp"]).is_empty();
     deleted && !held && grace == 0

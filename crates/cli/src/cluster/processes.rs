@@ -35,6 +35,7 @@ pub(super) async fn join(
             taints: Vec::new(),
             client_ca: credentials.ca_certificate().to_owned(),
             images: crate::node::catalogue(&root),
+            eviction: Default::default(),
         };
         // Programs know no time but the machine's.
         match Node::join(Client::new(api.service(identity), "default"), Clock::real(), options).await {

@@ -138,6 +138,12 @@ async fn a_server_is_killed(screen: &mut Screen, ground: &Ground, cluster: &Clus
     screen.stage("A server is killed");
     let servers = settled(cluster, 2).await?;
     let victim = servers.first().context("no server")?;
+    if ground.is_real() {
+        // Which of them are left, old or new, is up to the cluster.
+        for server in &servers {
+            server.talk(cluster).await?.set("who", &server.pod).await?;
+        }
+    }
     let begun = Clock::real().moment();
     if ground.is_real() {
         let id = victim.process().context("its process is not found")?;

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
 use windlass_clock::Clock;
 use windlass_node::shim::Program;
-use windlass_node::{Node, Options as Wanted};
+use windlass_node::{Eviction, Node, Options as Wanted};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -44,6 +44,15 @@ pub(crate) struct Options {
     /// Leave the pods running at the end, for the next node of this name and folder
     #[arg(long, requires = "root")]
     keep: bool,
+
+    /// When the machine is short of something, and pods have to go for it, as a kubelet is told it; '' for never
+    #[arg(
+        long,
+        value_name = "THRESHOLDS",
+        long_help = "When the machine is short of something, and pods have to go for it, as a kubelet is told it; '' for never. \
+            Without it: memory.available<100Mi,nodefs.available<1Gi,nodefs.inodesFree<5%"
+    )]
+    eviction_hard: Option<Eviction>,
 
     /// A label that it has, besides the usual; can be said again
     #[arg(long, value_name = "KEY=VALUE", value_parser = simulate::pair)]
@@ -83,6 +92,7 @@ async fn process(options: &Options) -> anyhow::Result<ExitCode> {
         taints: Vec::new(),
         client_ca: client_authority(&client).await,
         images: super::catalogue(&root),
+        eviction: options.eviction_hard.clone().unwrap_or_default(),
     };
     let node = Node::join(client, Clock::real(), wanted).await?;
     if let Some(folder) = &temporary {

@@ -1,6 +1,6 @@
 //! `windlass deploy` and `undeploy`: an operator in a cluster, as its manifests say.
 
-use super::{Instance, Target, instances, listed};
+use super::{Instance, Target, instances, listed, refuse_breaks};
 use crate::apply::{self, Objects, title};
 use anyhow::{Context, bail};
 use serde_json::Value;
@@ -21,6 +21,10 @@ pub(crate) struct Deploy {
     /// The namespace that it runs in; without it, NAME-system
     #[arg(long)]
     namespace: Option<String>,
+
+    /// Change kinds even where that breaks objects that are stored
+    #[arg(long)]
+    force: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -41,7 +45,11 @@ impl Deploy {
     pub(crate) async fn run(&self) -> anyhow::Result<ExitCode> {
         let operator = self.target.described()?;
         let installer = installer(&operator, self.namespace.as_deref(), &self.image)?;
-        let mut objects = Objects::of(self.target.client().await?);
+        let client = self.target.client().await?;
+        if !self.force {
+            refuse_breaks(&client, &operator).await?;
+        }
+        let mut objects = Objects::of(client);
         for object in &installer {
             let became = objects.apply(object).await?;
             println!("{:<9} {}", became.in_words(), title(object));

@@ -1,6 +1,6 @@
 //! `windlass install` and `uninstall`: an operator's kinds, and nothing else of it.
 
-use super::{Target, instances, listed};
+use super::{Target, instances, listed, refuse_breaks};
 use crate::apply::{Objects, title};
 use anyhow::bail;
 use std::process::ExitCode;
@@ -9,6 +9,10 @@ use std::process::ExitCode;
 pub(crate) struct Install {
     #[command(flatten)]
     target: Target,
+
+    /// Change kinds even where that breaks objects that are stored
+    #[arg(long)]
+    force: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -27,7 +31,11 @@ impl Install {
         if operator.definitions.is_empty() {
             bail!("{} brings no kinds", operator.name);
         }
-        let mut objects = Objects::of(self.target.client().await?);
+        let client = self.target.client().await?;
+        if !self.force {
+            refuse_breaks(&client, &operator).await?;
+        }
+        let mut objects = Objects::of(client);
         for definition in &operator.definitions {
             let became = objects.apply(definition).await?;
             println!("{:<9} {}", became.in_words(), title(definition));

@@ -3,23 +3,28 @@
 //! - `install`: the kinds alone
 //! - `run`: the operator here, beside a cluster; `watching` is when it is built again
 //! - `deploy`: all of it in a cluster
+//! - `image`: its binary as an image
 //!
 //! A project is a package of cargo with one binary. What that binary says of itself (`describe`) is all that is needed.
 
 pub(crate) mod deploy;
+pub(crate) mod image;
 pub(crate) mod install;
 pub(crate) mod run;
 mod watching;
 
+use crate::apply::tried;
 use crate::connect;
 use crate::operator::Options as Operator;
 use anyhow::{Context, bail};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use serde_json::Value;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
+use windlass_sdk::breaking::breaks;
 use windlass_sdk::described::{Defined, Described};
 
 /// Which operator, and which cluster.
@@ -76,9 +81,15 @@ impl Project {
 
     /// Builds it, with cargo's own words on the terminal, and says where its binary is.
     pub(crate) fn build(&self) -> anyhow::Result<PathBuf> {
+        self.build_with(&[], &[])
+    }
+
+    /// As [`Project::build`], with more arguments and variables.
+    fn build_with(&self, arguments: &[&str], variables: &[(String, String)]) -> anyhow::Result<PathBuf> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(&cargo);
         command.args(["build", "--bins", "--message-format", "json-render-diagnostics"]);
+        command.args(arguments).envs(variables.iter().cloned());
         let built = command.current_dir(&self.folder).stderr(Stdio::inherit()).output();
         let built = built.with_context(|| format!("cannot run {}", cargo.display()))?;
         if !built.status.success() {
@@ -129,7 +140,7 @@ async fn instances(client: &Client, kinds: &[Defined<'_>]) -> anyhow::Result<Vec
         let objects = match api.list(&ListParams::default()).await {
             Ok(objects) => objects.items,
             Err(kube::Error::Api(status)) if status.code == 404 => continue,
-            Err(error) => return Err(error).with_context(|| format!("cannot list {}", kind.plural)),
+            Err(error) => return Err(tried(format!("cannot list {}", kind.plural), error)),
         };
         found.extend(objects.into_iter().map(|object| {
             let metadata = object.metadata;
@@ -144,6 +155,31 @@ async fn instances(client: &Client, kinds: &[Defined<'_>]) -> anyhow::Result<Vec
         }));
     }
     Ok(found)
+}
+
+/// Refuses to change kinds of which the cluster holds objects that would not be what they were.
+async fn refuse_breaks(client: &Client, operator: &Described) -> anyhow::Result<()> {
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let mut found = Vec::new();
+    for definition in &operator.definitions {
+        let (Some(name), Some(kind)) = (definition["metadata"]["name"].as_str(), Defined::of(definition))
+        else {
+            continue;
+        };
+        let there = definitions.get_opt(name).await;
+        let there = there.map_err(|error| tried(format!("cannot look at {name}"), error))?;
+        let Some(there) = there else { continue };
+        let breaking = breaks(&serde_json::to_value(there)?, definition);
+        if breaking.is_empty() || instances(client, &[kind]).await?.is_empty() {
+            continue;
+        }
+        found.extend(breaking.iter().map(|one| format!("{name}: {one}")));
+    }
+    if !found.is_empty() {
+        let fields = listed(found.into_iter());
+        bail!("stored objects would break; nothing was changed (--force does it all the same):{fields}");
+    }
+    Ok(())
 }
 
 /// A list for people, which ends somewhere.

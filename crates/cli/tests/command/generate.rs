@@ -61,6 +61,56 @@ fn manifests_are_written_once_and_checked() {
 }
 
 #[test]
+fn programs_are_told_as_json() {
+    let folder = tempfile::tempdir().unwrap();
+    operator(folder.path(), 9);
+    let told = |more: &[&str]| {
+        let said = generate(folder.path(), more);
+        let told: Value = serde_json::from_slice(&said.stdout).unwrap();
+        (told, said.status.code())
+    };
+    let (missing, code) = told(&["--check", "--output", "json"]);
+    assert_eq!(
+        (missing["upToDate"].as_bool(), missing["written"].as_bool(), code),
+        (Some(false), Some(false), Some(1))
+    );
+    let path = "config/crd/example.com_things.yaml";
+    let was = |told: &Value| {
+        let file = told["files"].as_array().unwrap().iter().find(|file| file["path"] == path).unwrap();
+        file["was"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(was(&missing), "missing");
+    assert!(!folder.path().join("config").exists(), "a check writes nothing");
+    let (written, code) = told(&["-o", "json"]);
+    assert_eq!((written["written"].as_bool(), code), (Some(true), Some(0)));
+    fs::write(folder.path().join(path), "changed: by hand\n").unwrap();
+    let (changed, code) = told(&["--check", "--force", "-o", "json"]);
+    assert_eq!((was(&changed).as_str(), code), ("outOfDate", Some(1)));
+}
+
+#[test]
+fn ctrl_c_before_it_writes_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("operator");
+    fs::write(&program, "#!/bin/sh\n: > asked\nexec sleep 600\n").unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = std::process::Command::new("env");
+    let asked = windlass(&["generate", "--operator", program.to_str().unwrap()]);
+    command.arg("--default-signal=INT").arg(asked.get_program()).args(asked.get_args());
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    let mut child = command.current_dir(folder.path()).spawn().unwrap();
+    while !folder.path().join("asked").exists() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before it was told to");
+        std::thread::yield_now();
+    }
+    // As a terminal sends it: to all of the group.
+    let group = nix::unistd::Pid::from_raw(child.id().try_into().unwrap());
+    nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGINT).unwrap();
+    assert!(!child.wait().unwrap().success());
+    assert!(!folder.path().join("config").exists());
+}
+
+#[test]
 fn a_change_that_breaks_what_is_stored_is_refused_and_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     operator(folder.path(), 9);

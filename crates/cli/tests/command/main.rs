@@ -2,11 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
+mod asked;
 mod cluster_up;
 mod crowds;
 mod demo;
+mod doctor;
 mod floods;
 mod generate;
+mod image;
 mod killed;
 mod leftovers;
 mod lifecycle;
@@ -39,6 +42,33 @@ fn an_operators_binary_is_asked_what_windlass_is_asked() {
     let mut nowhere = windlass(&["describe"]);
     let said = nowhere.env_remove("WINDLASS_OPERATOR").current_dir(empty.path()).output().unwrap();
     assert!(String::from_utf8(said.stderr).unwrap().contains("--operator"));
+}
+
+#[test]
+fn exit_codes_are_told_and_written_down() {
+    let said = windlass(&["--help"]).output().unwrap();
+    let said = String::from_utf8(said.stdout).unwrap();
+    let (_, codes) = said.split_once("Exit codes:\n").unwrap();
+    let codes: Vec<(&str, &str)> =
+        codes.lines().map_while(|line| line.strip_prefix("  ")?.split_once(' ')).collect();
+    assert_eq!(codes.iter().map(|(code, _)| *code).collect::<Vec<_>>(), ["0", "1", "2", "3", "130"]);
+    let page = include_str!("../../../../docs/commands.md");
+    for (code, meaning) in codes {
+        let row = format!("| {code} | {} |\n", meaning.trim());
+        assert!(page.contains(&row), "docs/commands.md has no {row}");
+    }
+    // And they are so.
+    let nobody = tempfile::tempdir().unwrap();
+    let code = |arguments: &[&str]| {
+        let mut command = windlass(arguments);
+        command.env("XDG_RUNTIME_DIR", nobody.path()).current_dir(nobody.path());
+        command.env_remove("WINDLASS_OPERATOR").output().unwrap().status.code()
+    };
+    assert_eq!(code(&["version"]), Some(0));
+    assert_eq!(code(&["generate"]), Some(1));
+    assert_eq!(code(&["init", "--domain", "Not A Domain"]), Some(2));
+    assert_eq!(code(&["fly"]), Some(2));
+    assert_eq!(code(&["cluster", "status"]), Some(3));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 /// A project of cargo that needs no crate: its binary describes itself, and otherwise says that it runs.
-fn project(folder: &Path) {
+pub(crate) fn project(folder: &Path) {
     fs::create_dir_all(folder.join("src")).unwrap();
     fs::write(
         folder.join("Cargo.toml"),
@@ -88,15 +88,19 @@ impl World {
     }
 
     async fn client(&self) -> kube::Client {
-        let file = Kubeconfig::read_from(self.cluster.kubeconfig()).unwrap();
-        let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.unwrap();
-        kube::Client::try_from(config).unwrap()
+        client_of(&self.cluster).await
     }
 
     async fn things(&self) -> Api<DynamicObject> {
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Thing"));
         Api::default_namespaced_with(self.client().await, &kind)
     }
+}
+
+pub(crate) async fn client_of(cluster: &Cluster) -> kube::Client {
+    let file = Kubeconfig::read_from(cluster.kubeconfig()).unwrap();
+    let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.unwrap();
+    kube::Client::try_from(config).unwrap()
 }
 
 fn thing(name: &str, finalizers: &[&str]) -> DynamicObject {
@@ -149,6 +153,22 @@ async fn an_operator_is_deployed_and_not_taken_from_under_finalizers() {
     assert!(shown.contains("deleted   Deployment") && shown.contains("deleted   ClusterRole "), "{shown}");
     assert!(deployments.get_opt("thing-operator").await.unwrap().is_none());
     assert!(things.get_opt("held").await.unwrap().is_some(), "what people declared stays");
+}
+
+#[test]
+fn who_may_not_is_told_so_and_nothing_is_changed() {
+    let world = World::new();
+    let nobody = crate::doctor::of_nobody(&world.cluster, world.folder.path());
+    for arguments in [&["install"][..], &["uninstall"], &["deploy", "--image", "i"], &["undeploy"]] {
+        let said = world.command(arguments).env("KUBECONFIG", &nobody).output().unwrap();
+        let why = String::from_utf8(said.stderr).unwrap();
+        assert_eq!(said.status.code(), Some(1), "{arguments:?}: {why}");
+        assert!(
+            why.contains("you are not allowed to") && why.contains("windlass doctor"),
+            "{arguments:?}: {why}"
+        );
+        assert!(said.stdout.is_empty(), "{arguments:?}: {}", String::from_utf8_lossy(&said.stdout));
+    }
 }
 
 #[test]

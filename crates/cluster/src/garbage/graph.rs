@@ -83,8 +83,7 @@ impl Graph {
         let mut by_plural = HashMap::new();
         let watched = catalog.preferred().filter(|served| {
             let kind = &served.kind;
-            served.can(&["list", "watch", "delete"])
-                && !IGNORED.contains(&(kind.group.as_str(), kind.plural.as_str()))
+            served.can(&["list", "watch", "delete"]) && !IGNORED.contains(&(&*kind.group, &*kind.plural))
         });
         for served in watched {
             let monitor = match before.by_kind.get(&served.kind) {
@@ -235,7 +234,7 @@ impl Graph {
     /// Hears of every change of every object: quick, and mostly nothing is to be done.
     fn changed(&self, kind: &Arc<Kind>, changed: &Changed) {
         // Every server has API services from the start: their first list is no news.
-        if DEFINING.contains(&kind.group.as_str()) && !(changed.initial && kind.plural == "apiservices") {
+        if DEFINING.contains(&kind.group.as_ref()) && !(changed.initial && kind.plural == "apiservices") {
             self.defined.notify_one();
         }
         // With the first lists everything is looked at once they are all there; and what was forgotten may be there still.

@@ -186,7 +186,7 @@ mod tests {
 
     fn kind() -> Kind {
         Kind {
-            group: String::new(),
+            group: "".into(),
             version: "v1".into(),
             kind: "Pod".into(),
             plural: "pods".into(),

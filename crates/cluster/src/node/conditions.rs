@@ -213,6 +213,17 @@ fn ready(spec: &PodSpec, status: &PodStatus, containers: &Said) -> Said {
     Said { of, holds: false, why: Some(("ReadinessGatesNotReady", Some(lacking.join(", ")))) }
 }
 
+/// Why a pod is disrupted that its node has go.
+pub const BY_NODE: &str = "TerminationByKubelet";
+
+/// Says that a pod is ended for no fault of its own.
+pub fn disrupted(status: &mut PodStatus, message: &str, generation: Option<i64>, now: Timestamp) {
+    let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
+    let why = Some((BY_NODE, Some(message.to_owned())));
+    let said = Said { of: "DisruptionTarget", holds: true, why };
+    put(status.conditions.get_or_insert_default(), said, generation, now);
+}
+
 fn put(conditions: &mut Vec<PodCondition>, said: Said, generation: Option<i64>, now: Timestamp) {
     let status = if said.holds { "True" } else { "False" };
     let (reason, message) =

@@ -21,29 +21,57 @@ pub fn params() -> PatchParams {
     PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() }
 }
 
-/// What a healthy node says: type, status, reason and message.
-const SAID: [(&str, &str, &str, &str); 4] = [
-    ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-    ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
-    ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
-];
+/// What a node is short of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Pressures {
+    /// Memory.
+    pub memory: bool,
+    /// Room on its disk.
+    pub disk: bool,
+    /// Processes that it can start.
+    pub pids: bool,
+}
 
-/// The conditions of a healthy node, beside what is reported already.
-pub fn conditions(reported: Option<&Node>, now: Timestamp) -> Vec<NodeCondition> {
+/// What a node says: type, status, reason and message.
+type Said = (&'static str, &'static str, &'static str, &'static str);
+
+fn said(pressures: Pressures) -> [Said; 4] {
+    let memory = match pressures.memory {
+        true => ("True", "KubeletHasInsufficientMemory", "kubelet has insufficient memory available"),
+        false => ("False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    };
+    let disk = match pressures.disk {
+        true => ("True", "KubeletHasDiskPressure", "kubelet has disk pressure"),
+        false => ("False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    };
+    let pids = match pressures.pids {
+        true => ("True", "KubeletHasInsufficientPID", "kubelet has insufficient PID available"),
+        false => ("False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    };
+    [
+        ("MemoryPressure", memory.0, memory.1, memory.2),
+        ("DiskPressure", disk.0, disk.1, disk.2),
+        ("PIDPressure", pids.0, pids.1, pids.2),
+        ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+    ]
+}
+
+/// The conditions of a node that works, beside what is reported already.
+pub fn conditions(reported: Option<&Node>, pressures: Pressures, now: Timestamp) -> Vec<NodeCondition> {
     let stamp = Time(Timestamp::from_second(now.as_second()).unwrap_or(now));
     let before = |of: &str| {
         reported?.status.as_ref()?.conditions.as_ref()?.iter().find(|condition| condition.type_ == of)
     };
-    SAID.iter()
+    said(pressures)
+        .into_iter()
         .map(|(of, status, reason, message)| {
-            let since = before(of).filter(|before| before.status == *status);
+            let since = before(of).filter(|before| before.status == status);
             let since = since.and_then(|before| before.last_transition_time.clone());
             NodeCondition {
-                type_: (*of).to_owned(),
-                status: (*status).to_owned(),
-                reason: Some((*reason).to_owned()),
-                message: Some((*message).to_owned()),
+                type_: of.to_owned(),
+                status: status.to_owned(),
+                reason: Some(reason.to_owned()),
+                message: Some(message.to_owned()),
                 last_heartbeat_time: Some(stamp.clone()),
                 last_transition_time: since.or_else(|| Some(stamp.clone())),
             }
@@ -52,9 +80,9 @@ pub fn conditions(reported: Option<&Node>, now: Timestamp) -> Vec<NodeCondition>
 }
 
 /// Whether the API says of the node what it would say itself.
-pub fn is_as_said(node: &Node) -> bool {
+pub fn is_as_said(node: &Node, pressures: Pressures) -> bool {
     let conditions = node.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-    SAID.iter().all(|(of, status, ..)| {
+    said(pressures).iter().all(|(of, status, ..)| {
         conditions.iter().any(|condition| condition.type_ == *of && condition.status == *status)
     })
 }
@@ -63,8 +91,13 @@ pub fn is_as_said(node: &Node) -> bool {
 ///
 /// # Errors
 /// When the API does not take it.
-pub async fn report(client: &Client, clock: &Clock, node: &Node) -> Result<(), kube::Error> {
-    let status = json!({ "status": { "conditions": conditions(Some(node), clock.now()) } });
+pub async fn report(
+    client: &Client,
+    clock: &Clock,
+    node: &Node,
+    pressures: Pressures,
+) -> Result<(), kube::Error> {
+    let status = json!({ "status": { "conditions": conditions(Some(node), pressures, clock.now()) } });
     let nodes = Api::<Node>::all(client.clone());
     nodes.patch_status(&node.name_any(), &params(), &Patch::Strategic(status)).await.map(drop)
 }

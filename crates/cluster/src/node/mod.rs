@@ -36,7 +36,7 @@ pub use options::Options;
 pub use rack::Rack;
 pub use stages::{Stage, StageError};
 
-use heartbeat::Heartbeat;
+use heartbeat::{Heartbeat, Pressures};
 use k8s_openapi::api::core::v1::Node;
 use kube::Client;
 use kube::api::{Api, DeleteParams};
@@ -165,10 +165,10 @@ async fn keep_alive(client: Client, clock: Clock, rack: Rack, name: String, mut 
         }
         let Some(known) = rack.node(&name) else { continue };
         let now = clock.moment();
-        if now - reported < REPORT_EVERY && heartbeat::is_as_said(&known) {
+        if now - reported < REPORT_EVERY && heartbeat::is_as_said(&known, Pressures::default()) {
             continue;
         }
-        match heartbeat::report(&client, &clock, &known).await {
+        match heartbeat::report(&client, &clock, &known, Pressures::default()).await {
             Ok(()) => reported = now,
             Err(error) => tracing::debug!("a simulated node could not report: {error}"),
         }

@@ -1,7 +1,7 @@
 //! The node as the API first hears of it; `heartbeat` is what it says from then on.
 
 use super::addresses::Range;
-use super::heartbeat::{conditions, params};
+use super::heartbeat::{Pressures, conditions, params};
 use super::options::Options;
 use super::rack::Rack;
 use jiff::Timestamp;
@@ -107,7 +107,7 @@ fn node(options: &Options, range: Range, version: &str, now: Timestamp) -> Node 
             kubelet_version: version.to_owned(),
             ..NodeSystemInfo::default()
         }),
-        conditions: Some(conditions(None, now)),
+        conditions: Some(conditions(None, Pressures::default(), now)),
         ..NodeStatus::default()
     };
     Node { metadata, spec: Some(spec), status: Some(status) }

@@ -10,6 +10,7 @@ mod watched;
 use decide::{Verdict, verdict};
 use k8s_openapi::api::core::v1::ResourceQuota;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
 use serde_json::json;
 use std::sync::Arc;
@@ -96,9 +97,10 @@ async fn count(
         Verdict::Wait(pause) => Ok(Some(watched.moment() + pause)),
         Verdict::Write(status) => {
             watched.forget_version(key);
+            // What its metadata says is written with it: labels and owners that were left out would be gone.
+            let metadata = ObjectMeta { managed_fields: None, ..quota.metadata.clone() };
             let object = json!({
-                "apiVersion": "v1", "kind": "ResourceQuota", "status": status,
-                "metadata": { "name": key.name(), "namespace": key.namespace(), "resourceVersion": version },
+                "apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "status": status,
             });
             match crate::wire::put(client, &Kind::of::<ResourceQuota>(), key, "status", &object).await {
                 Err(error) if crate::wire::code(&error) == Some(404) => Ok(None),

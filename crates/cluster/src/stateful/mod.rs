@@ -190,7 +190,7 @@ async fn furnish(
                 turn.event(Reason::new("SuccessfulCreate", message));
             }
             // It is there, and the cache does not know yet.
-            Err(TurnError::Act(error)) if error.code() == Some(409) => {}
+            Err(TurnError::Act(error)) if error.is_already_exists() => {}
             Err(error) => {
                 let why = many::message(&error);
                 let message = format!(

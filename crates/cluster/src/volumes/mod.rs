@@ -3,6 +3,7 @@
 //! A volume that is made on demand is a folder of the node that the scheduler selected for the claim: under
 //! `/var/lib/windlass/volumes`, or where the node itself makes it if it says that it does. The class `standard`, which claims have that name none, does so.
 
+mod attributes;
 mod decide;
 mod ephemeral;
 pub mod local;
@@ -61,7 +62,7 @@ pub(crate) fn add(manager: Manager) -> Manager {
         })
         .concurrency(2);
     let manager = manager.controller(claims).controller(volumes);
-    provision::add(protection::add(ephemeral::add(manager)))
+    provision::add(attributes::add(protection::add(ephemeral::add(manager))))
 }
 
 fn volume_name(claim: &PersistentVolumeClaim) -> &str {
@@ -144,7 +145,7 @@ async fn provision(
             Ok(())
         }
         // It is there, and the cache does not show it yet.
-        Err(TurnError::Act(error)) if error.code() == Some(409) => Ok(()),
+        Err(TurnError::Act(error)) if error.is_already_exists() => Ok(()),
         Err(error) => {
             let why = crate::many::message(&error);
             turn.warning(Reason::new("ProvisioningFailed", format!("failed to provision volume: {why}")));

@@ -32,7 +32,7 @@ pub(super) fn add(manager: Manager) -> Manager {
     manager.controller(claims).controller(volumes)
 }
 
-fn goes(meta: &ObjectMeta, finalizer: &str) -> bool {
+pub(super) fn goes(meta: &ObjectMeta, finalizer: &str) -> bool {
     meta.deletion_timestamp.is_some() && meta.finalizers.iter().flatten().any(|one| one == finalizer)
 }
 
@@ -73,7 +73,7 @@ async fn volume(volume: Arc<PersistentVolume>, turn: Turn<PersistentVolume>) -> 
     Ok(Next::on_change())
 }
 
-async fn let_go<K: Object>(turn: &Turn<K>, object: &K, finalizer: &str) -> Result<(), TurnError> {
+pub(super) async fn let_go<K: Object>(turn: &Turn<K>, object: &K, finalizer: &str) -> Result<(), TurnError> {
     let kept = object.meta().finalizers.iter().flatten().filter(|one| *one != finalizer);
     let kept: Vec<&String> = kept.collect();
     let version = object.meta().resource_version.as_deref();

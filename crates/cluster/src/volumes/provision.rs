@@ -31,7 +31,7 @@ async fn furnish(task: &Task) -> Result<(), kube::Error> {
         return Ok(());
     }
     match classes.create(&PostParams::default(), &standard()).await {
-        Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
         made => made.map(drop),
     }
 }

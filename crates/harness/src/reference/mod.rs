@@ -37,6 +37,7 @@ pub struct Builder {
     durable: bool,
     port: Option<u16>,
     audit_off: bool,
+    server_flags: Vec<String>,
 }
 
 /// Why there is no reference.
@@ -130,7 +131,7 @@ impl Builder {
         self
     }
 
-    /// Lets etcd sync every write to disk, as in production. Without it tests are faster; benches must use it.
+    /// Lets etcd sync every write to disk, as in production. Without it tests are faster; benches of servers must use it.
     #[must_use]
     pub fn durable(mut self) -> Self {
         self.durable = true;
@@ -141,6 +142,13 @@ impl Builder {
     #[must_use]
     pub fn port(mut self, port: u16) -> Self {
         self.port = Some(port);
+        self
+    }
+
+    /// Starts the API server with one more flag, such as `--feature-gates=WatchList=false`.
+    #[must_use]
+    pub fn server_flag(mut self, flag: &str) -> Self {
+        self.server_flags.push(flag.to_owned());
         self
     }
 
@@ -194,7 +202,8 @@ impl Builder {
         let mut reference = Reference { processes: Vec::new(), home, url };
         let paths = command_lines::Paths::new(reference.home.path());
         reference.launch(programs, "etcd", command_lines::etcd(&paths, etcd, etcd_peer, self.durable))?;
-        let arguments = command_lines::kube_apiserver(&paths, api, etcd, !self.audit_off);
+        let mut arguments = command_lines::kube_apiserver(&paths, api, etcd, !self.audit_off);
+        arguments.extend(self.server_flags.iter().cloned());
         reference.launch(programs, "kube-apiserver", arguments)?;
         reference.wait_until_ready(&clock).await?;
         if self.controllers {

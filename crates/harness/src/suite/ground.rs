@@ -115,6 +115,11 @@ impl Ground {
         Self::of_reference("reference", Reference::builder())
     }
 
+    /// The reference as it is started by this builder.
+    pub fn reference_of(builder: Builder) -> Self {
+        Self::of_reference("reference", builder)
+    }
+
     /// The same with its controller manager and its scheduler: whatever is declared is made, as far as it needs no node.
     pub fn reference_cluster() -> Self {
         Self::of_reference("reference", Reference::builder().controllers())

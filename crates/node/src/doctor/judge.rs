@@ -8,6 +8,9 @@ use super::{Finding, Level};
 const FILES: u64 = 4096;
 /// What to do where this program itself runs in a container.
 const IN_A_CONTAINER: &str = "in a container, run it with --privileged or with these namespaces allowed";
+/// What root without the rights of root needs.
+const RIGHTS: &str = "this is root without CAP_SYS_ADMIN, as in most containers: run the container with --privileged (or --cap-add SYS_ADMIN \
+     and a seccomp profile that allows unshare and mount)";
 
 /// Says what was found.
 pub(super) fn judge(machine: &Machine, trials: &Trials) -> Vec<Finding> {
@@ -48,7 +51,7 @@ fn namespaces(machine: &Machine, network: &Trial<bool>) -> Finding {
     let about = "namespaces".to_owned();
     match network {
         Trial::Went(false) => {
-            finding(about, Level::Ok, "allowed; as root, no user namespace is needed".into(), None)
+            finding(about, Level::Ok, "allowed; with CAP_SYS_ADMIN, no user namespace is needed".into(), None)
         }
         Trial::Went(true) => {
             let found = "allowed to this user; containers of any user run as this one".into();
@@ -63,16 +66,19 @@ fn namespaces(machine: &Machine, network: &Trial<bool>) -> Finding {
 fn how_to_allow(machine: &Machine) -> String {
     let setting = if machine.user_namespaces == Some(0) {
         "sysctl -w user.max_user_namespaces=15000"
-    } else if machine.unprivileged_clone == Some(0) && !machine.root {
+    } else if machine.unprivileged_clone == Some(0) && !machine.administers {
         "sysctl -w kernel.unprivileged_userns_clone=1"
-    } else if machine.apparmor_restricts.is_some_and(|value| value > 0) && !machine.root {
+    } else if machine.apparmor_restricts.is_some_and(|value| value > 0) && !machine.administers {
         "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0 (or give windlass an AppArmor profile with `userns,`)"
+    } else if machine.root && !machine.administers {
+        return format!("{RIGHTS}, or allow user namespaces to it");
     } else {
         return format!(
             "{IN_A_CONTAINER}; otherwise run it as root, or ask who set up the machine why it is refused"
         );
     };
-    format!("as root: {setting}; to keep it, put it into /etc/sysctl.d; or run windlass as root")
+    let otherwise = if machine.root && !machine.administers { RIGHTS } else { "run windlass as root" };
+    format!("as root: {setting}; to keep it, put it into /etc/sysctl.d; or {otherwise}")
 }
 
 fn tried(about: &str, trial: &Trial<()>, level: Level, remedy: &str) -> Option<Finding> {
@@ -166,7 +172,13 @@ mod tests {
                 .contains("unprivileged_userns_clone")
         );
         assert!(named(Machine { apparmor_restricts: Some(1), ..usual.clone() }).contains("apparmor"));
-        assert!(named(usual).contains("in a container"));
+        assert!(named(usual.clone()).contains("in a container"));
+        let bounded = Machine { root: true, administers: false, ..usual.clone() };
+        assert!(named(bounded.clone()).contains("CAP_SYS_ADMIN"), "the user is not what counts");
+        let both = named(Machine { user_namespaces: Some(0), ..bounded });
+        assert!(both.contains("max_user_namespaces") && both.contains("CAP_SYS_ADMIN"), "{both}");
+        let rightful = Machine { root: true, administers: true, unprivileged_clone: Some(0), ..usual };
+        assert!(!named(rightful).contains("unprivileged_userns_clone"), "it does not concern root");
     }
 
     #[test]

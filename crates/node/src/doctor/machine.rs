@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 /// Settings and programs of a machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Machine {
+    /// Whether this user may make namespaces without one of users: it has `CAP_SYS_ADMIN`. Root in a container often has not.
+    pub(super) administers: bool,
     /// Whether this is root.
     pub(super) root: bool,
     /// `user.max_user_namespaces`.
@@ -47,6 +49,7 @@ pub(super) fn look() -> Machine {
     let setting =
         |name: &str| fs::read_to_string(Path::new("/proc/sys").join(name)).ok()?.trim().parse().ok();
     Machine {
+        administers: administers(&fs::read_to_string("/proc/self/status").unwrap_or_default()),
         root: nix::unistd::geteuid().is_root(),
         user_namespaces: setting("user/max_user_namespaces"),
         unprivileged_clone: setting("kernel/unprivileged_userns_clone"),
@@ -54,6 +57,14 @@ pub(super) fn look() -> Machine {
         files: getrlimit(Resource::RLIMIT_NOFILE).ok().map(|(_, hard)| hard),
         programs: WANTED.iter().map(|wanted| (wanted, find(wanted.program))).collect(),
     }
+}
+
+/// Whether the effective capabilities have `CAP_SYS_ADMIN`.
+fn administers(status: &str) -> bool {
+    const SYS_ADMIN: u32 = 21;
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let bits = effective.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
+    bits.is_some_and(|bits| bits & (1 << SYS_ADMIN) != 0)
 }
 
 /// Where a program is: where a shell would find it, where root's would, or where Debian keeps servers of several versions.
@@ -71,4 +82,17 @@ fn find(program: &str) -> Option<PathBuf> {
 
 fn runs(file: &Path) -> bool {
     fs::metadata(file).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rights_are_told_by_capabilities_and_not_by_the_user() {
+        assert!(administers("Uid:\t0\nCapPrm:\t0\nCapEff:\t000001ffffffffff\n"));
+        // As root is in a container of the usual kind.
+        assert!(!administers("Uid:\t0\nCapEff:\t00000000a80425fb\n"));
+        assert!(!administers(""));
+    }
 }

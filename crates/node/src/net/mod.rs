@@ -27,7 +27,7 @@ mod table;
 pub use client::Network;
 pub use error::NetError;
 pub use expose::expose;
-pub use join::{join, loopback};
+pub use join::{Joining, join, loopback};
 pub use process::main;
 pub(crate) use process::{leave_the_host, try_links};
 pub use range::{NoRange, Range};

@@ -12,7 +12,6 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWriteExt};
 use tokio_util::sync::CancellationToken;
@@ -161,19 +160,9 @@ impl Backend for Asked {
 
     async fn connect(&self, pod: &PodRef, port: u16) -> Result<Box<dyn Duplex>, Refusal> {
         let pod = self.pod(pod)?;
-        let address = pod.status.as_ref().and_then(|status| status.pod_ip.clone()).unwrap_or_default();
-        let address: Ipv4Addr =
-            address.parse().map_err(|_| Refusal::bad_request("the pod has no address yet"))?;
-        match &self.site.network {
-            Some(network) if !self.site.on_host_network(&pod) => {
-                let stream = network.connect(SocketAddrV4::new(address, port)).await;
-                Ok(Box::new(stream.map_err(Refusal::internal)?))
-            }
-            _ => {
-                let stream = tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await;
-                Ok(Box::new(stream.map_err(Refusal::internal)?))
-            }
-        }
+        // As a kubelet: to the pod's loopback, where programs also listen that are for nobody else.
+        let stream = self.shim(&pod).await?.connect_to(port).await;
+        Ok(Box::new(stream.map_err(Refusal::internal)?))
     }
 
     async fn stats(&self) -> Summary {

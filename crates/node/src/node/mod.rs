@@ -9,6 +9,7 @@ use crate::images::Catalogue;
 use crate::net::{NetError, Network, Settings};
 use crate::pods::identity::Runner;
 use crate::pods::site::Site;
+use crate::pressure::{Eviction, Keeper as Pressure, pressures};
 use crate::server::{self, ApiGuard, KeyAndCertificate, Serving};
 use crate::shim::{Program, Shim};
 use crate::volumes::local::Maker;
@@ -23,7 +24,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use windlass::Recorder;
 use windlass::cache::{Cache, Namespaces, Opened, Scope};
@@ -57,6 +58,8 @@ pub struct Options {
     pub client_ca: String,
     /// What images are.
     pub images: Catalogue,
+    /// When the machine is short of something, and pods have to go for it.
+    pub eviction: Eviction,
 }
 
 impl std::fmt::Debug for Options {
@@ -122,6 +125,8 @@ impl Node {
         let listener = listener.map_err(|error| JoinError::Serve(name.clone(), error))?;
         let port = listener.local_addr().map_err(|error| JoinError::Serve(name.clone(), error))?.port();
         let capacity = machine::capacity(&options.root);
+        let mut pressure = Pressure::new(options.eviction, options.root.clone());
+        let short = pressure.look(clock.now());
         let saying = Saying {
             name: name.clone(),
             address: ADDRESS.to_owned(),
@@ -129,6 +134,7 @@ impl Node {
             labels: options.labels,
             taints: options.taints,
             capacity: capacity.clone(),
+            pressures: pressures(&short),
         };
         let registered = register::register(&client, &clock, &saying).await.map_err(failed)?;
         let mut heartbeat = Heartbeat::new(&name, &registered.uid);
@@ -162,6 +168,9 @@ impl Node {
             pods,
             services: services.clone(),
             runner: Runner { user: nix::unistd::geteuid().as_raw(), group: nix::unistd::getegid().as_raw() },
+            workers: Default::default(),
+            short: watch::Sender::new(short),
+            evicted: Default::default(),
         });
         tasks.spawn(network::publish(network.clone(), clock.clone(), services, slices));
         if let Some(api) = options.api {
@@ -175,7 +184,8 @@ impl Node {
             Maker::new(client.clone(), clock.clone(), site.recorder.clone(), &name, site.volumes(), &cache);
         tasks.spawn(maker.run());
         cache.start(&client, &clock, &mut tasks);
-        tasks.spawn(keep_alive(client.clone(), clock, own, heartbeat, cache));
+        tasks.spawn(pressure.keep(site.clone(), own.clone()));
+        tasks.spawn(keep_alive(site.clone(), own, heartbeat, cache));
         Ok(Self { name, client, site, tasks, pods: Some(pods), serving: Some(serving) })
     }
 
@@ -258,25 +268,29 @@ fn make_root(root: &std::path::Path) -> std::io::Result<()> {
 
 /// Renews the Lease and, seldom or when somebody says otherwise, reports how the node fares. Once its Node was deleted it says
 /// no more, as a kubelet.
-async fn keep_alive(
-    client: Client,
-    clock: Clock,
-    node: Opened<ApiNode>,
-    mut heartbeat: Heartbeat,
-    cache: Cache,
-) {
+async fn keep_alive(site: Arc<Site>, node: Opened<ApiNode>, mut heartbeat: Heartbeat, cache: Cache) {
     // The watches end with the cache.
     let _cache = cache;
+    let (client, clock) = (&site.client, &site.clock);
+    let mut short = site.short.subscribe();
     let mut beats = 0_u32;
+    let mut next = clock.moment() + BEAT;
     loop {
-        clock.sleep(BEAT).await;
-        beats += 1;
-        if let Err(error) = heartbeat.beat(&client, &clock).await {
-            tracing::debug!("the lease of a node was not renewed: {error}");
+        tokio::select! {
+            () = clock.sleep(next.since(clock.moment())) => {
+                next = clock.moment() + BEAT;
+                beats += 1;
+                if let Err(error) = heartbeat.beat(client, clock).await {
+                    tracing::debug!("the lease of a node was not renewed: {error}");
+                }
+            }
+            // What the machine is short of is told at once.
+            _ = short.changed() => {}
         }
         let Some(known) = node.list().pop() else { continue };
-        if (beats.is_multiple_of(REPORT_EVERY) || !heartbeat::is_as_said(&known))
-            && let Err(error) = heartbeat::report(&client, &clock, &known).await
+        let pressures = pressures(&short.borrow_and_update());
+        if (beats.is_multiple_of(REPORT_EVERY) || !heartbeat::is_as_said(&known, pressures))
+            && let Err(error) = heartbeat::report(client, clock, &known, pressures).await
         {
             tracing::debug!("a node could not report: {error}");
         }

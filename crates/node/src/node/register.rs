@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use windlass_clock::Clock;
 use windlass_cluster::local_volumes::MAKES_VOLUMES;
-use windlass_cluster::node::heartbeat::{conditions, params};
+use windlass_cluster::node::heartbeat::{Pressures, conditions, params};
 
 /// What a node says of itself.
 #[derive(Debug, Clone)]
@@ -27,6 +27,8 @@ pub(super) struct Saying {
     pub(super) labels: BTreeMap<String, String>,
     pub(super) taints: Vec<Taint>,
     pub(super) capacity: BTreeMap<String, Quantity>,
+    /// What the machine is short of.
+    pub(super) pressures: Pressures,
 }
 
 /// What was found when the node joined.
@@ -117,7 +119,7 @@ fn node(saying: &Saying, pods: Range, version: &str, now: Timestamp) -> Node {
         }),
         declared_features: Some(vec![crate::server::WEBSOCKETS.to_owned()]),
         node_info: Some(machine::info(version)),
-        conditions: Some(conditions(None, now)),
+        conditions: Some(conditions(None, saying.pressures, now)),
         ..NodeStatus::default()
     };
     Node { metadata, spec: Some(spec), status: Some(status) }

@@ -1,17 +1,17 @@
 //! Carries out what was decided about a pod, one step at a time.
 
+mod hooks;
+mod sandbox;
+
 use super::backoff::{Backoff, doubling};
 use super::decide::Step;
-use super::hosts;
 use super::known::{Fault, Hook, Image, Sandbox, Volumes, finished};
-use super::site::DOMAIN;
 use super::start::Starting;
 use super::worker::{News, Worker, container};
-use crate::probes::handler::{Handler, Reach};
-use crate::shim::{Attachment, Memory, Sandbox as Wanted, Shim, ShimError};
+use crate::shim::ShimError;
 use crate::volumes::prepare::{Making, prepare};
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::{Container, LifecycleHandler, Pod};
+use k8s_openapi::api::core::v1::Pod;
 use std::fs;
 use std::time::Duration;
 use windlass::Reason;
@@ -58,6 +58,7 @@ impl Worker {
                 }
             }
             Step::End => self.end(pod).await,
+            Step::Reclaim => self.reclaim(pod).await,
             // Written with the report.
             Step::Remove => {}
         }
@@ -139,83 +140,6 @@ impl Worker {
         }
     }
 
-    async fn launch(&mut self, pod: &Pod) {
-        match self.make_sandbox(pod).await {
-            Ok(shim) => {
-                self.tries.remove("sandbox");
-                for run in self.known.runs.values_mut() {
-                    run.floor = run.next_attempt();
-                }
-                self.watch(&shim);
-                self.shim = Some(shim);
-                self.known.sandbox = Sandbox::Alive;
-            }
-            Err(why) => {
-                self.tell_pod(
-                    pod,
-                    true,
-                    "FailedCreatePodSandBox",
-                    format!("Failed to create pod sandbox: {why}"),
-                );
-                let again = self.again("sandbox", FIRST, LONGEST);
-                self.known.sandbox = Sandbox::Failed { message: why, again };
-            }
-        }
-    }
-
-    async fn make_sandbox(&mut self, pod: &Pod) -> Result<Shim, String> {
-        let site = self.site.clone();
-        let text = |error: std::io::Error| error.to_string();
-        fs::create_dir_all(&self.folder).map_err(text)?;
-        let attachment = match &site.network {
-            Some(network) if !site.on_host_network(pod) => {
-                let address = network.lend(&self.uid).await.map_err(|error| error.to_string())?;
-                self.known.pod_ip = Some(address.to_string());
-                Some(Attachment { socket: network.socket().to_owned(), address })
-            }
-            _ => {
-                self.known.pod_ip = Some(site.host_ip.clone());
-                None
-            }
-        };
-        let (host, domain) = hosts::hostname(pod, DOMAIN);
-        let aliases = pod.spec.as_ref().and_then(|spec| spec.host_aliases.clone()).unwrap_or_default();
-        let hosts_text = match &attachment {
-            Some(attachment) => {
-                hosts::hosts(Some(&attachment.address.to_string()), &host, domain.as_deref(), &aliases)
-            }
-            None => hosts::hosts_of_machine(&fs::read_to_string("/etc/hosts").unwrap_or_default(), &aliases),
-        };
-        let machine = hosts::Resolver::read(&fs::read_to_string("/etc/resolv.conf").unwrap_or_default());
-        let dns = site.network.as_ref().map(|network| network.settings().dns.to_string());
-        let resolver =
-            hosts::resolver(pod, &machine, dns.as_deref().filter(|_| attachment.is_some()), DOMAIN);
-        let hostname = match &attachment {
-            Some(_) => hosts::kernel_name(pod, &host, domain.as_deref()),
-            None => site.node.clone(),
-        };
-        for (name, content) in
-            [("hosts", hosts_text), ("resolv.conf", resolver.text()), ("hostname", format!("{hostname}\n"))]
-        {
-            let path = self.folder.join(name);
-            fs::write(&path, content).map_err(text)?;
-            fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o644)).map_err(text)?;
-        }
-        let sandbox = Wanted {
-            uid: self.uid.clone(),
-            folder: self.folder.clone(),
-            hostname,
-            user_namespace_of: site.network.as_ref().and_then(|network| network.user_namespace_of()),
-            network: attachment,
-            memory: self
-                .memory
-                .iter()
-                .map(|(path, limit)| Memory { path: path.clone(), limit: *limit })
-                .collect(),
-        };
-        Shim::launch(&site.program, &sandbox).await.map_err(|error| error.to_string())
-    }
-
     async fn start(&mut self, pod: &Pod, name: &str, attempt: u32) {
         let (Some(container), Some(image), Some(shim)) =
             (container(pod, name).cloned(), self.images.get(name).cloned(), self.shim.clone())
@@ -291,44 +215,11 @@ impl Worker {
         let _ = fs::remove_file(own.join(format!("{old}.message")));
     }
 
-    fn pre_stop(&mut self, pod: &Pod, name: &str) {
-        let Some(container) = container(pod, name).cloned() else { return };
-        let Some(attempt) = self.run_of(name).last().map(|last| last.attempt) else { return };
-        let Some(stop) = &mut self.run_of(name).stop else { return };
-        stop.hook = Some(Hook::Running);
-        let limit = Duration::try_from(stop.grace).unwrap_or_default().min(LONGEST_HOOK);
-        if let Some(hook) = container.lifecycle.as_ref().and_then(|hooks| hooks.pre_stop.clone()) {
-            self.hook(pod, &container, attempt, &hook, limit, |container, attempt, failed| News::PreStop {
-                container,
-                attempt,
-                failed,
-            });
-        }
-    }
-
-    /// Runs a hook beside everything else.
-    fn hook(
-        &mut self,
-        pod: &Pod,
-        container: &Container,
-        attempt: u32,
-        hook: &LifecycleHandler,
-        limit: Duration,
-        news: impl Fn(String, u32, Option<String>) -> News + Send + 'static,
-    ) {
-        let Some(shim) = self.shim.clone() else { return };
-        let reach = Reach {
-            shim,
-            network: if self.site.on_host_network(pod) { None } else { self.site.network.clone() },
-            address: self.known.pod_ip.clone().unwrap_or_else(|| self.site.host_ip.clone()),
-            container: container.clone(),
-            clock: self.site.clock.clone(),
-        };
-        let (handler, tell, limit) = (Handler::of_hook(hook), self.tell.clone(), limit.min(LONGEST_HOOK));
-        self.tasks.spawn(async move {
-            let failed = reach.once(&handler, limit).await.err();
-            let _ = tell.send(news(reach.container.name.clone(), attempt, failed)).await;
-        });
+    /// Removes what it wrote, but for its claims: the machine needs the room.
+    async fn reclaim(&mut self, pod: &Pod) {
+        let folders = [self.folder.join("containers"), self.folder.join("volumes"), self.site.logs_of(pod)];
+        super::adopt::remove(folders.to_vec()).await;
+        self.known.reclaimed = true;
     }
 
     async fn signal(&mut self, name: &str, signal: i32) {

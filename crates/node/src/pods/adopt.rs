@@ -1,6 +1,7 @@
 //! What a node that starts finds of pods that it had: shims that live, and what is left of those that do not.
 
-use super::known::{Image, Sandbox};
+use super::decide::EVICTED;
+use super::known::{Cause, Evicted, Image, Sandbox};
 use super::site::Site;
 use super::worker::Worker;
 use crate::shim::{ContainerState, Phase, Shim};
@@ -26,6 +27,10 @@ pub(super) async fn adopt(worker: &mut Worker, pod: &Pod) {
         run.image = Image::Unknown;
     }
     let now = worker.site.clock.now();
+    if status.reason.as_deref() == Some(EVICTED) {
+        let message = status.message.clone().unwrap_or_default();
+        worker.known.evicted = Some(Evicted { message, at: now, cause: Cause::Excess });
+    }
     if let Some(shim) = Shim::find(&worker.folder).await {
         worker.known.sandbox = Sandbox::Alive;
         worker.watch(&shim);
@@ -102,6 +107,11 @@ pub(super) async fn clear(site: &Site, uid: &str, pod: Option<&Pod>) {
         Some(pod) => folders.push(site.logs_of(pod)),
         None => folders.extend(logs_of_uid(site, uid)),
     }
+    remove(folders).await;
+}
+
+/// Removes folders; those that cannot be are told of.
+pub(super) async fn remove(folders: Vec<PathBuf>) {
     let removed = tokio::task::spawn_blocking(move || {
         for folder in folders {
             match std::fs::remove_dir_all(&folder) {

@@ -1,14 +1,21 @@
 //! What a node does about a pod: the steps that are valid now, what to report, and when to look again. Pure.
 
+mod ending;
+
 use super::known::{Known, Run, Sandbox, Volumes};
 use super::life::{Act, Life};
 use super::policy::{Restarts, is_sidecar};
-use super::statuses::{ended_with, initializing, never_found, status};
+use super::statuses::{ended_with, initializing, status};
 use super::stopping::{Next, Stop};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, HostIP, Pod, PodIP, PodSpec, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use windlass_cluster::node::conditions::{self, Phase};
+
+/// The reason that a pod has that had to go.
+pub(crate) const EVICTED: &str = "Evicted";
+/// So long it has to end then.
+const AT_ONCE: SignedDuration = SignedDuration::from_secs(1);
 
 /// Something to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +40,8 @@ pub(crate) enum Step {
     Kill(String),
     /// End the pod's namespaces and all in them.
     End,
+    /// Give back what it had on the disk.
+    Reclaim,
     /// Take the pod away: nothing of it is left here.
     Remove,
 }
@@ -76,14 +85,15 @@ pub(crate) fn decide(pod: &Pod, known: &Known, now: Timestamp) -> Decision {
     let deadline = turn.deadline(&new);
     let going = pod.metadata.deletion_timestamp.as_ref().map(|at| at.0);
     let ended = matches!(old.phase.as_deref(), Some("Succeeded" | "Failed"));
-    let phase = match (going, deadline) {
-        (None, _) if ended => turn.has_ended(&mut new),
-        (None, Some(deadline)) if deadline <= now => turn.exceeds_its_deadline(&mut new),
-        (None, deadline) => {
+    let phase = match (going, &known.evicted, deadline) {
+        (None, ..) if ended => turn.has_ended(&mut new),
+        (None, Some(evicted), _) => turn.is_evicted(&mut new, evicted),
+        (None, None, Some(deadline)) if deadline <= now => turn.exceeds_its_deadline(&mut new),
+        (None, None, deadline) => {
             turn.wake_at(deadline);
             turn.goes_on(&mut new)
         }
-        (Some(going), _) => turn.goes(&mut new, going, ended),
+        (Some(going), ..) => turn.goes(&mut new, going, ended),
     };
     let phase = if ended { Phase::named(old.phase.as_deref()) } else { phase };
     new.phase = Some(phase.text().to_owned());
@@ -305,150 +315,6 @@ impl Turn<'_> {
             Next::Ask => self.decision.steps.push(Step::Ask(name)),
             Next::Kill => self.decision.steps.push(Step::Kill(name)),
             Next::Wait(until) => self.wake_at(Some(until)),
-        }
-    }
-
-    /// Stops what runs: the main containers at once, then what went on beside them, the last first. Answers whether anything
-    /// still runs.
-    fn stop_all(
-        &mut self,
-        asked: Timestamp,
-        grace: SignedDuration,
-        message: impl Fn(&Container) -> String,
-    ) -> bool {
-        let (spec, known) = (self.spec, self.known);
-        let main: Vec<&Container> =
-            spec.containers.iter().filter(|container| !is_sidecar(container)).collect();
-        let first = spec.init_containers.iter().flatten().filter(|container| !is_sidecar(container));
-        let sidecars = spec.init_containers.iter().flatten().rev().filter(|container| is_sidecar(container));
-        // Groups, each stopped when those before it are.
-        let mut groups = vec![main.into_iter().chain(first).collect::<Vec<_>>()];
-        groups.extend(sidecars.map(|sidecar| vec![sidecar]));
-        for group in groups {
-            let mut any = false;
-            for container in group {
-                let Some(run) = known.runs.get(&container.name).filter(|run| run.is_running()) else {
-                    continue;
-                };
-                any = true;
-                match &run.stop {
-                    None => {
-                        let hook = container.lifecycle.as_ref().is_some_and(|hooks| hooks.pre_stop.is_some());
-                        let stop = Stop::new(asked, grace, hook);
-                        self.decision.steps.push(Step::Stop(
-                            container.name.clone(),
-                            stop,
-                            message(container),
-                        ));
-                    }
-                    Some(stop) => {
-                        let mut hastened = stop.clone();
-                        let deadline = super::backoff::later(asked, grace);
-                        hastened.hasten(deadline);
-                        if hastened != *stop {
-                            self.decision.steps.push(Step::Hasten(container.name.clone(), deadline));
-                        }
-                        self.stop_on(&container.name, hastened.next(self.now));
-                    }
-                }
-            }
-            if any {
-                return true;
-            }
-        }
-        false
-    }
-
-    /// The pod is asked to go.
-    fn goes(&mut self, new: &mut PodStatus, going: Timestamp, ended: bool) -> Phase {
-        let grace = self.pod.metadata.deletion_grace_period_seconds.unwrap_or(0).max(0);
-        let grace = SignedDuration::from_secs(grace);
-        let asked = going.checked_sub(grace).unwrap_or(going);
-        let runs = self.stop_all(asked, grace, |container| format!("Stopping container {}", container.name));
-        self.refresh(new);
-        let over = !runs;
-        if over {
-            self.finish(new);
-            if self.known.sandbox == Sandbox::Alive {
-                self.decision.steps.push(Step::End);
-            } else {
-                self.decision.steps.push(Step::Remove);
-            }
-        }
-        if ended { Phase::Failed } else { self.phase(new, over) }
-    }
-
-    /// It ran for too long.
-    fn exceeds_its_deadline(&mut self, new: &mut PodStatus) -> Phase {
-        let runs = self
-            .stop_all(self.now, self.grace(), |container| format!("Stopping container {}", container.name));
-        self.refresh(new);
-        new.reason = Some("DeadlineExceeded".to_owned());
-        new.message = Some("Pod was active on the node longer than the specified deadline".to_owned());
-        if runs {
-            return self.phase(new, false);
-        }
-        self.finish(new);
-        if self.known.sandbox == Sandbox::Alive {
-            self.decision.steps.push(Step::End);
-        }
-        Phase::Failed
-    }
-
-    /// Its containers have ended for good: what went on beside them is stopped, and its namespaces are ended.
-    fn has_ended(&mut self, new: &mut PodStatus) -> Phase {
-        let runs = self
-            .stop_all(self.now, self.grace(), |container| format!("Stopping container {}", container.name));
-        if runs {
-            return Phase::Running;
-        }
-        if self.known.sandbox == Sandbox::Alive {
-            self.decision.steps.push(Step::End);
-        }
-        for status in
-            new.init_container_statuses.iter_mut().chain(new.container_statuses.iter_mut()).flatten()
-        {
-            status.ready = status.ready && ended_with(status) == Some(0);
-        }
-        Phase::Failed
-    }
-
-    /// Writes what became of the containers, without starting any.
-    fn refresh(&self, new: &mut PodStatus) {
-        let write = |containers: &[Container], statuses: &mut Option<Vec<ContainerStatus>>, init: bool| {
-            let before = statuses.take().unwrap_or_default();
-            let all: Vec<ContainerStatus> = containers
-                .iter()
-                .map(|container| {
-                    let old = find(&before, &container.name);
-                    let Some(run) = self.known.runs.get(&container.name).filter(|run| run.last().is_some())
-                    else {
-                        let waits = || status(self.uid(), container, &Run::default(), None, old);
-                        return old.cloned().unwrap_or_else(waits);
-                    };
-                    let mut became = status(self.uid(), container, run, None, old);
-                    if init {
-                        initializing(container, &mut became);
-                    }
-                    became
-                })
-                .collect();
-            *statuses = (!all.is_empty()).then_some(all);
-        };
-        write(
-            self.spec.init_containers.as_deref().unwrap_or_default(),
-            &mut new.init_container_statuses,
-            true,
-        );
-        write(&self.spec.containers, &mut new.container_statuses, false);
-    }
-
-    /// Nothing runs any more, and nothing will.
-    fn finish(&self, new: &mut PodStatus) {
-        for status in
-            new.init_container_statuses.iter_mut().chain(new.container_statuses.iter_mut()).flatten()
-        {
-            never_found(status);
         }
     }
 

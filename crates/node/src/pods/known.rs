@@ -18,6 +18,31 @@ pub(crate) struct Known {
     pub(crate) volumes: Volumes,
     /// By the container's name.
     pub(crate) runs: BTreeMap<String, Run>,
+    /// Whether it has to go for want of something.
+    pub(crate) evicted: Option<Evicted>,
+    /// Whether what it had on the disk was given back since then.
+    pub(crate) reclaimed: bool,
+}
+
+/// A pod has to go, since the machine is short of something or it holds more than it may.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Evicted {
+    /// Why.
+    pub(crate) message: String,
+    /// Since when.
+    pub(crate) at: Timestamp,
+    pub(crate) cause: Cause,
+}
+
+/// What has a pod go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// The machine is short of something: that is not the pod's failure.
+    Shortage,
+    /// It holds more than it may.
+    Excess,
+    /// It was never taken in.
+    Refusal,
 }
 
 /// The pod's namespaces.

@@ -15,12 +15,12 @@ pub(crate) mod fields;
 mod finding;
 mod hosts;
 pub(crate) mod identity;
-mod known;
+pub(crate) mod known;
 mod life;
 pub(crate) mod objects;
 mod policy;
 mod probing;
-mod qos;
+pub(crate) mod qos;
 mod report;
 pub(crate) mod site;
 mod start;
@@ -49,8 +49,8 @@ const AFTER_A_PANIC: Duration = Duration::from_secs(1);
 /// So many of those that are gone are cleared at once.
 const CLEARED_AT_ONCE: usize = 8;
 
-/// Who looks after which pod.
-type Workers = Arc<Mutex<HashMap<String, Arc<Notify>>>>;
+/// Who looks after which pod, by its UID.
+pub(crate) type Workers = Arc<Mutex<HashMap<String, Arc<Notify>>>>;
 
 fn uid_of(object: &Arc<dyn AnyObject>) -> String {
     object.meta().uid.clone().unwrap_or_default()
@@ -68,7 +68,7 @@ pub(crate) async fn keep(site: Arc<Site>, until: oneshot::Receiver<()>) {
 }
 
 async fn look_after(site: &Arc<Site>, tasks: &mut JoinSet<()>) {
-    let workers: Workers = Workers::default();
+    let workers = site.workers.clone();
     let changed = Arc::new(Notify::new());
     let (heard_by, told) = (workers.clone(), changed.clone());
     let _listening = site.pods.listen_while(Arc::new(move |news| {

@@ -5,7 +5,7 @@ use kube::Client;
 use serde_json::{Value, json};
 use windlass::Key;
 use windlass::cache::{Opened, Stamp};
-use windlass_cluster::node::conditions::OURS;
+use windlass_cluster::node::conditions::{BY_NODE, OURS};
 
 fn path(key: &Key) -> String {
     format!("/api/v1/namespaces/{}/pods/{}", key.namespace().unwrap_or_default(), key.name())
@@ -75,7 +75,9 @@ fn stamp(answer: &Value) -> Option<Stamp> {
 fn patch(pod: &Pod, status: &PodStatus) -> Value {
     let mut status = json!(status);
     if let Some(conditions) = status.get_mut("conditions").and_then(Value::as_array_mut) {
-        conditions.retain(|condition| condition["type"].as_str().is_some_and(|of| OURS.contains(&of)));
+        conditions.retain(|condition| {
+            condition["type"].as_str().is_some_and(|of| OURS.contains(&of)) || condition["reason"] == BY_NODE
+        });
         for condition in conditions {
             // What is not said any more must go, and a merge keeps what is not named.
             for field in ["reason", "message"] {

@@ -1,15 +1,20 @@
 //! What all pods of a node share: its API, its place, its network and its folders.
 
+use super::Workers;
 use super::fields::Place;
 use super::identity::Runner;
+use super::known::Evicted;
 use crate::images::Catalogue;
 use crate::net::Network;
+use crate::pressure::Short;
 use crate::shim::Program;
 use k8s_openapi::api::core::v1::{Pod, Service};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::Client;
-use std::collections::BTreeMap;
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
+use tokio::sync::watch;
 use windlass::Recorder;
 use windlass::cache::{Cache, Opened};
 use windlass_clock::Clock;
@@ -38,6 +43,11 @@ pub(crate) struct Site {
     pub(crate) pods: Opened<Pod>,
     pub(crate) services: Opened<Service>,
     pub(crate) runner: Runner,
+    pub(crate) workers: Workers,
+    /// What the machine is short of.
+    pub(crate) short: watch::Sender<BTreeSet<Short>>,
+    /// Pods that have to go, by UID, as long as they are here.
+    pub(crate) evicted: Mutex<HashMap<String, Evicted>>,
 }
 
 impl Site {
@@ -61,6 +71,19 @@ impl Site {
         let text = |part: &Option<String>| part.clone().unwrap_or_default();
         let meta = &pod.metadata;
         self.logs().join(format!("{}_{}_{}", text(&meta.namespace), text(&meta.name), text(&meta.uid)))
+    }
+
+    /// Has a pod go. Answers whether that is news.
+    pub(crate) fn evict(&self, uid: &str, evicted: Evicted) -> bool {
+        let Some(worker) = self.workers.lock().get(uid).cloned() else { return false };
+        let mut all = self.evicted.lock();
+        if all.contains_key(uid) {
+            return false;
+        }
+        all.insert(uid.to_owned(), evicted);
+        drop(all);
+        worker.notify_one();
+        true
     }
 
     /// Where a pod runs, as it is told.

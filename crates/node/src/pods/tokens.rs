@@ -124,4 +124,34 @@ mod tests {
         assert_eq!(renewal(at(0), at(1_000_000)), at(86_400));
         assert_eq!(renewal(at(0), at(-5)), at(-4), "one that is over is renewed at once");
     }
+
+    #[tokio::test]
+    async fn a_token_that_is_due_is_renewed() {
+        use k8s_openapi::api::core::v1::ServiceAccount;
+        use windlass_apiserver::{Api, Config, Identity};
+        let start = Timestamp::from_second(1_767_225_600).unwrap();
+        let (clock, driver) = Clock::driven(start);
+        let api = Api::open(Config { clock: clock.clone(), ..Config::default() }).await.unwrap();
+        let client = Client::new(api.service(Identity::admin()), "default");
+        let accounts = kube::Api::<ServiceAccount>::default_namespaced(client.clone());
+        let account = serde_json::from_value(json!({"metadata": {"name": "default"}})).unwrap();
+        accounts.create(&Default::default(), &account).await.unwrap();
+        let pods = kube::Api::<Pod>::default_namespaced(client.clone());
+        let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+        let pod = pods.create(&Default::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+        let wanted = ServiceAccountTokenProjection {
+            expiration_seconds: Some(600),
+            path: "token".into(),
+            ..Default::default()
+        };
+        let (mut tokens, wanted) = (Tokens::default(), [wanted]);
+        let mut seen = Vec::new();
+        for passed in [0, 479, 1] {
+            driver.advance(std::time::Duration::from_secs(passed));
+            tokens.refresh(&client, &clock, &pod, &wanted).await.unwrap();
+            seen.push(tokens.get(&wanted[0]).unwrap());
+        }
+        assert!(seen[0] == seen[1] && seen[1] != seen[2], "after four fifths, and not before");
+        assert_eq!(tokens.due(), start.checked_add(SignedDuration::from_secs(960)).ok());
+    }
 }

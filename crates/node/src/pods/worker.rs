@@ -1,17 +1,20 @@
 //! The one task that looks after a pod: observe, decide, act, report; then wait for news or for the time to look again.
 
+mod news;
+mod observing;
+
+pub(super) use news::News;
+
 use super::adopt;
 use super::decide::{Decision, Step, decide};
-use super::known::{Known, Run, Sandbox};
+use super::known::{Cause, Evicted, Known, Run, Sandbox};
 use super::probing::Probing;
 use super::site::Site;
 use super::tokens::Tokens;
 use super::watched::Watched;
 use super::{objects, report};
 use crate::images::Image as Found;
-use crate::probes;
-use crate::probes::tracker::{Kind, Verdict};
-use crate::shim::{ContainerState, Phase, Shim, ShimError};
+use crate::shim::Shim;
 use crate::volumes::mounts::Ready;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, Pod};
@@ -31,14 +34,6 @@ const NEWS: usize = 64;
 const WRITE_AGAIN: Duration = Duration::from_millis(500);
 /// A pod that is held by others, or whose shim went silent, is looked at so often.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
-
-/// What tasks beside the worker tell it.
-#[derive(Debug)]
-pub(super) enum News {
-    Probe { container: String, attempt: u32, found: probes::Found },
-    PostStart { container: String, attempt: u32, failed: Option<String> },
-    PreStop { container: String, attempt: u32, failed: Option<String> },
-}
 
 /// The task of one pod.
 pub(super) struct Worker {
@@ -105,6 +100,7 @@ impl Worker {
             let names = objects::names(&pod);
             let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
             self.watched = Some(Watched::open(&self.site.cache, namespace, &names, &self.objects_changed));
+            self.admit(&pod);
         }
         while let Some(pod) = self.pod() {
             let wake = self.turn(&pod).await;
@@ -115,6 +111,16 @@ impl Worker {
             self.wait(wake).await;
         }
         self.clear().await;
+    }
+
+    /// Takes a new pod in, unless the machine is short of what it needs.
+    fn admit(&mut self, pod: &Pod) {
+        let is_new = pod.status.as_ref().is_none_or(|status| status.start_time.is_none());
+        let refused = crate::pressure::judge::refused(pod, &self.site.short.borrow());
+        if let (true, Some(message)) = (is_new, refused) {
+            self.tell_pod(pod, true, super::decide::EVICTED, message.clone());
+            self.known.evicted = Some(Evicted { message, at: self.now(), cause: Cause::Refusal });
+        }
     }
 
     /// Waits until something happens, or it is time.
@@ -143,64 +149,14 @@ impl Worker {
         }
     }
 
-    fn hear(&mut self, news: News) {
-        let Some(pod) = self.last_pod.clone() else { return };
-        let (container, attempt) = match &news {
-            News::Probe { container, attempt, .. }
-            | News::PostStart { container, attempt, .. }
-            | News::PreStop { container, attempt, .. } => (container.clone(), *attempt),
-        };
-        let recorder = self.site.recorder.clone();
-        let warn =
-            |reason: &'static str, message: String| recorder.tell(&*pod, true, Reason::new(reason, message));
-        let Some(run) = self.known.runs.get_mut(&container) else { return };
-        // What was found out about an earlier run is no news.
-        if run.last().is_none_or(|last| last.attempt != attempt) {
-            return;
-        }
-        match news {
-            News::Probe { found: probes::Found::Unhealthy(kind, why), .. } => {
-                warn("Unhealthy", format!("{} probe failed: {why}", kind.text()));
-            }
-            News::Probe { found: probes::Found::Verdict(kind, verdict), .. } => {
-                let good = verdict == Verdict::Good;
-                match kind {
-                    Kind::Startup => run.started = Some(good),
-                    Kind::Readiness => run.ready = good,
-                    Kind::Liveness => run.dead = !good,
-                }
-                if kind == Kind::Startup && good {
-                    self.probing.started(&container);
-                }
-            }
-            News::PostStart { failed, .. } => {
-                run.post_start = match &failed {
-                    Some(why) => {
-                        warn("FailedPostStartHook", format!("PostStartHook failed: {why}"));
-                        super::known::Hook::Failed
-                    }
-                    None => super::known::Hook::Done,
-                };
-            }
-            News::PreStop { failed, .. } => {
-                if let Some(stop) = &mut run.stop {
-                    stop.hook = Some(match &failed {
-                        Some(why) => {
-                            warn("FailedPreStopHook", format!("PreStopHook failed: {why}"));
-                            super::known::Hook::Failed
-                        }
-                        None => super::known::Hook::Done,
-                    });
-                }
-            }
-        }
-    }
-
     /// One turn: everything that can be done now, then the report. Answers when to look again.
     async fn turn(&mut self, pod: &Arc<Pod>) -> Option<Timestamp> {
         let mut remove = false;
         for _ in 0..ROUNDS {
             self.observe(pod).await;
+            if self.known.evicted.is_none() {
+                self.known.evicted = self.site.evicted.lock().get(&self.uid).cloned();
+            }
             let decision = decide(pod, &self.known, self.site.clock.now());
             remove = decision.steps.contains(&Step::Remove);
             let steps: Vec<Step> =
@@ -247,98 +203,6 @@ impl Worker {
         decision.wake
     }
 
-    /// What the shim says.
-    async fn observe(&mut self, pod: &Pod) {
-        let Some(shim) = self.shim.clone() else { return };
-        match shim.states().await {
-            Ok(states) => self.note(pod, states),
-            Err(ShimError::Gone) => {
-                self.lose(pod).await;
-            }
-            Err(error) => tracing::warn!(pod = %self.key, "the pod's shim cannot be asked: {error}"),
-        }
-    }
-
-    /// Takes in how containers are.
-    pub(super) fn note(&mut self, pod: &Pod, states: Vec<ContainerState>) {
-        let mut by_name: BTreeMap<String, Vec<ContainerState>> = BTreeMap::new();
-        for state in states {
-            by_name.entry(state.name.clone()).or_default().push(state);
-        }
-        for (name, mut states) in by_name {
-            states.sort_by_key(|state| state.attempt);
-            let run = self.known.runs.entry(name.clone()).or_default();
-            let Some(container) = container(pod, &name) else { continue };
-            for state in &states {
-                if let Some(code) = super::known::exit_code(&state.phase)
-                    && !run.words.contains_key(&state.attempt)
-                {
-                    let message =
-                        self.folder.join("containers").join(&name).join(format!("{}.message", state.attempt));
-                    let log = self.site.logs_of(pod).join(&name).join(format!("{}.log", state.attempt));
-                    run.words
-                        .insert(state.attempt, super::words::last_words(container, code, &message, &log));
-                }
-            }
-            run.states = states;
-        }
-        self.sync_probes(pod);
-    }
-
-    /// Probes what runs, and nothing else.
-    fn sync_probes(&mut self, pod: &Pod) {
-        let Some(shim) = self.shim.clone() else { return };
-        let going = pod.metadata.deletion_timestamp.is_some();
-        let network = if self.site.on_host_network(pod) { None } else { self.site.network.clone() };
-        let address = match &self.known.pod_ip {
-            Some(address) => address.clone(),
-            None => self.site.host_ip.clone(),
-        };
-        let names: Vec<String> = self.known.runs.keys().cloned().collect();
-        for name in names {
-            let Some(container) = container(pod, &name) else { continue };
-            let run = &self.known.runs[&name];
-            let running = match run.last() {
-                Some(ContainerState { attempt, phase: Phase::Running { started, .. }, .. }) => {
-                    Some((*attempt, *started))
-                }
-                _ => None,
-            };
-            let reach = probes::handler::Reach {
-                shim: shim.clone(),
-                network: network.clone(),
-                address: address.clone(),
-                container: container.clone(),
-                clock: self.site.clock.clone(),
-            };
-            let has_started = container.startup_probe.is_none() || run.started == Some(true);
-            self.probing.sync(&reach, running, has_started, going, &self.tell);
-        }
-    }
-
-    /// Notices what the shim does, as long as it lives.
-    pub(super) fn watch(&mut self, shim: &Shim) {
-        if let Some(old) = self.watching.take() {
-            old.abort();
-        }
-        let (shim, changed, clock) = (shim.clone(), self.changed.clone(), self.site.clock.clone());
-        self.watching = Some(self.tasks.spawn(async move {
-            let mut version = 0;
-            loop {
-                match shim.changed(version).await {
-                    Ok(now) => version = now,
-                    Err(ShimError::Gone) => {
-                        changed.notify_one();
-                        return;
-                    }
-                    // Something is wrong with the connection and not with the shim: not more often than this.
-                    Err(_) => clock.sleep(Duration::from_secs(1)).await,
-                }
-                changed.notify_one();
-            }
-        }));
-    }
-
     /// The shim is dead, and all that was in the pod.
     async fn lose(&mut self, pod: &Pod) {
         tracing::info!(pod = %self.key, "the pod's shim is gone, and all that ran in the pod");
@@ -369,6 +233,7 @@ impl Worker {
     async fn clear(mut self) {
         self.probing.stop();
         self.tasks.shutdown().await;
+        self.site.evicted.lock().remove(&self.uid);
         let pod = self.last_pod.clone();
         adopt::clear(&self.site, &self.uid, pod.as_deref()).await;
     }

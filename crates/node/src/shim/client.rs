@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::UnixStream;
+use tokio::net::{TcpStream, UnixStream};
 use windlass_clock::Clock;
 
 /// Where a shim listens, in the pod's folder.
@@ -183,6 +183,20 @@ impl Shim {
             Reply::Usage(usage) => Ok(usage),
             other => Err(refusal(other)),
         }
+    }
+
+    /// Connects to a port of the pod's own loopback. It is a socket of the pod's network, handed over.
+    ///
+    /// # Errors
+    /// [`ShimError::Failed`] where nobody listens there.
+    pub async fn connect_to(&self, port: u16) -> Result<TcpStream, ShimError> {
+        let socket = self.connect().await?;
+        wire::send_async(&socket, &Request::Connect { port }, &[]).await?;
+        let (reply, mut descriptors) = wire::receive_async(&socket).await?.ok_or(ShimError::Gone)?;
+        done(reply)?;
+        let stream = std::net::TcpStream::from(descriptors.pop().ok_or(ShimError::Confused)?);
+        stream.set_nonblocking(true)?;
+        Ok(TcpStream::from_std(stream)?)
     }
 
     /// Ends the pod of a folder, as [`end`](Self::end): also one that answers no more because it is about to end, and so is not

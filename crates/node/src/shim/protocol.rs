@@ -63,6 +63,11 @@ pub enum Request {
     Resize(Size),
     /// What does each container hold?
     Usage,
+    /// Connect to a port of the pod's loopback: the connection comes with the answer.
+    Connect {
+        /// Which port.
+        port: u16,
+    },
     /// End everything.
     End,
 }

@@ -1,16 +1,20 @@
 //! Addresses, interfaces, connections; and what is left when it is over.
 
 use crate::ground::{Ground, alive, eventually, trial};
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use libtest_mimic::Trial;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::net::SocketAddrV4;
+use std::process::{Command, ExitCode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use windlass_node::doctor;
 use windlass_node::net::{NetError, Network, Settings};
 use windlass_node::shim::Program;
+
+/// What this program is told to say what its process may do.
+pub const EXAMINE: &str = "examine";
 
 pub fn trials() -> Vec<Trial> {
     vec![
@@ -25,6 +29,7 @@ pub fn trials() -> Vec<Trial> {
         trial("what_is_released_is_gone", what_is_released_is_gone),
         trial("a_network_that_nobody_can_find_ends", a_network_that_nobody_can_find_ends),
         trial("the_doctor_agrees", the_doctor_agrees),
+        trial("the_doctor_says_what_is_lacking", the_doctor_says_what_is_lacking),
     ]
 }
 
@@ -157,5 +162,52 @@ async fn the_doctor_agrees() -> Result<()> {
         );
     }
     assert_eq!(std::fs::read_link("/proc/self/ns/net")?, before);
+    Ok(())
+}
+
+/// Run by [`the_doctor_says_what_is_lacking`]: what this process may do, as JSON.
+pub fn examine() -> ExitCode {
+    let findings = Program::current().and_then(|program| doctor::examine(&program));
+    match findings.map_err(|error| error.to_string()) {
+        Ok(findings) => println!("{}", json!(findings)),
+        Err(error) => println!("{error}"),
+    }
+    ExitCode::SUCCESS
+}
+
+/// What the doctor finds where a script prepares the ground and then runs `"$@"`.
+fn examined(script: &str) -> Result<Vec<Value>> {
+    let output = Command::new("unshare")
+        .args(["--user", "--map-root-user", "sh", "-c", script, "sh"])
+        .arg(std::env::current_exe()?)
+        .arg(EXAMINE)
+        .output()?;
+    let said =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    serde_json::from_slice(&output.stdout).with_context(|| said)
+}
+
+/// Root of a container is seldom root of its machine: what counts is what it may do.
+async fn the_doctor_says_what_is_lacking() -> Result<()> {
+    if Command::new("setpriv").arg("--version").output().is_err() {
+        eprintln!("skipped: setpriv is not installed");
+        return Ok(());
+    }
+    const BOUNDED: &str = "exec setpriv --bounding-set=-sys_admin --inh-caps=-all \"$@\"";
+    let namespaces = |findings: &[Value]| {
+        let found = findings.iter().find(|finding| finding["about"] == "namespaces").cloned();
+        found.context("it says something of namespaces")
+    };
+    // Without rights, but with user namespaces: pods can run.
+    let found = namespaces(&examined(BOUNDED)?)?;
+    ensure!(found["level"] == "ok", "{found}");
+    // Without either: it is said what to change.
+    let found = namespaces(&examined(&format!("echo 0 > /proc/sys/user/max_user_namespaces; {BOUNDED}"))?)?;
+    ensure!(found["level"] == "problem", "{found}");
+    let remedy = found["remedy"].as_str().unwrap_or_default();
+    ensure!(remedy.contains("user.max_user_namespaces") && remedy.contains("CAP_SYS_ADMIN"), "{found}");
+    // With rights, nothing else is needed.
+    let found = namespaces(&examined("echo 0 > /proc/sys/user/max_user_namespaces; exec \"$@\"")?)?;
+    ensure!(found["level"] == "ok" && found["found"].to_string().contains("CAP_SYS_ADMIN"), "{found}");
     Ok(())
 }

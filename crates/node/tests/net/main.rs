@@ -28,6 +28,9 @@ fn main() -> ExitCode {
     if arguments.first().is_some_and(|first| first == "pod") {
         return pod::main(&arguments[1..]);
     }
+    if arguments.first().is_some_and(|first| first == basics::EXAMINE) {
+        return basics::examine();
+    }
     if let Some(reason) = skip::reason(&[]) {
         eprintln!("{reason}");
         return ExitCode::SUCCESS;

@@ -46,7 +46,7 @@ fn begin(arguments: &[OsString]) -> Result<String> {
     }
     unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS).context("leave the network")?;
     show_resolv_conf(resolv_conf.to_str().context("text")?).context("show resolv.conf")?;
-    Ok(windlass_node::net::join(Path::new(socket), uid.to_str().context("a uid")?)?.to_string())
+    Ok(windlass_node::net::join(Path::new(socket), uid.to_str().context("a uid")?)?.wait()?.to_string())
 }
 
 /// So that the system's own resolver asks the cluster.

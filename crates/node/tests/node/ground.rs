@@ -13,12 +13,33 @@ use windlass_clock::Clock;
 use windlass_cluster::{Cluster, Settings};
 use windlass_node::images::{Catalogue, Unknown};
 use windlass_node::shim::{Exec, Program, Shim};
-use windlass_node::{Node, Options};
+use windlass_node::{Eviction, Node, Options};
 
 /// So long anything may take on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
 pub(crate) type Test = fn(&Ground) -> LocalBoxFuture<'_, anyhow::Result<()>>;
+
+/// What a test wants, made when it runs.
+pub(crate) type Wanted = fn() -> Wants;
+
+/// What a test wants of its node.
+#[derive(Clone)]
+pub(crate) struct Wants {
+    /// When pods have to go.
+    pub(crate) eviction: Eviction,
+    /// A disk of its own of so many MiB, which only root can make.
+    pub(crate) disk: Option<u32>,
+    /// The API at a port of this machine, as pods reach it.
+    pub(crate) served: bool,
+}
+
+impl Default for Wants {
+    /// Whatever else is on this machine's disk and in its memory.
+    fn default() -> Self {
+        Self { eviction: Eviction::never(), disk: None, served: false }
+    }
+}
 
 /// A cluster with one process node.
 pub(crate) struct Ground {
@@ -27,20 +48,36 @@ pub(crate) struct Ground {
     cluster: Cluster,
     node: parking_lot::Mutex<Option<Node>>,
     folder: tempfile::TempDir,
+    wants: Wants,
+    serving: Option<windlass_apiserver::Serving>,
 }
 
 impl Ground {
-    pub(crate) async fn start() -> anyhow::Result<Self> {
+    pub(crate) async fn start(wants: Wants) -> anyhow::Result<Self> {
         let api = windlass_apiserver::Api::open(Config::default()).await?;
         let groups = vec!["system:masters".to_owned(), "system:authenticated".to_owned()];
         let identity = Identity { user: "test".to_owned(), groups, ..Identity::default() };
         let client = Client::new(api.service(identity), "default");
-        let settings = Settings { root_ca: Some("a certificate".to_owned()), ..Settings::default() };
+        let (serving, root_ca) = match wants.served {
+            false => (None, "a certificate".to_owned()),
+            true => {
+                let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await?;
+                (Some(api.serve_tls(listener)?), api.credentials()?.ca_certificate().to_owned())
+            }
+        };
+        let settings = Settings { root_ca: Some(root_ca), ..Settings::default() };
         let cluster = Cluster::start(&api, settings);
         cluster.settled(&api).await?;
         let folder = tempfile::Builder::new().prefix("windlass-node").tempdir()?;
         std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
-        let ground = Self { client, api, cluster, node: parking_lot::Mutex::new(None), folder };
+        let ground =
+            Self { client, api, cluster, node: parking_lot::Mutex::new(None), folder, wants, serving };
+        if let Some(size) = ground.wants.disk {
+            std::fs::create_dir(ground.root())?;
+            let options = format!("mode=711,size={size}m");
+            let none = nix::mount::MsFlags::empty();
+            nix::mount::mount(Some("tmpfs"), &ground.root(), Some("tmpfs"), none, Some(options.as_str()))?;
+        }
         ground.join().await?;
         Ok(ground)
     }
@@ -74,11 +111,12 @@ impl Ground {
             name: "process-1".to_owned(),
             root: self.root(),
             program: Program::current()?,
-            api: None,
+            api: self.serving.as_ref().map(|serving| serving.address().to_string()),
             labels: Default::default(),
             taints: Vec::new(),
             client_ca: self.api.credentials()?.ca_certificate().to_owned(),
             images: self.catalogue(),
+            eviction: self.wants.eviction.clone(),
         };
         let node = Node::join(self.client.clone(), Clock::real(), options).await?;
         *self.node.lock() = Some(node);
@@ -123,7 +161,13 @@ impl Ground {
         }
         self.cluster.stop().await?;
         let left: Vec<_> = std::fs::read_dir(self.root().join("pods"))?.collect();
+        if self.wants.disk.is_some() {
+            nix::mount::umount2(&self.root(), nix::mount::MntFlags::MNT_DETACH)?;
+        }
         anyhow::ensure!(left.is_empty(), "folders of pods are left: {left:?}");
+        if let Some(serving) = self.serving {
+            serving.stop().await;
+        }
         drop(self.api);
         Ok(())
     }

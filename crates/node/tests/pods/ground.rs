@@ -13,7 +13,7 @@ use windlass_cluster::{Cluster, Settings};
 use windlass_harness::{Ground, Target};
 use windlass_node::images::Catalogue;
 use windlass_node::shim::Program;
-use windlass_node::{Node, Options};
+use windlass_node::{Eviction, Node, Options};
 
 /// What the node is called.
 pub(crate) const NODE: &str = "process-1";
@@ -134,6 +134,8 @@ impl World {
                 root.join("images"),
             ),
             root,
+            // Whatever else is on this machine's disk.
+            eviction: Eviction::never(),
         };
         let node = Node::join(client, Clock::real(), options).await?;
         Ok(Self { cluster, node, _folder: folder })

@@ -79,7 +79,7 @@ impl Hand {
         let name = match (meta("name"), meta("generateName")) {
             (Some(name), _) if !name.is_empty() => name.to_owned(),
             (_, Some(base)) => generated(base),
-            _ => return Err(ActError::Nameless(kind.kind.clone())),
+            _ => return Err(ActError::Nameless(kind.kind.to_string())),
         };
         let namespace = meta("namespace").map(str::to_owned).filter(|_| kind.namespaced);
         object["metadata"]["name"] = Value::from(name.as_str());

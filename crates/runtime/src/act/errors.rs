@@ -87,6 +87,14 @@ pub enum ActError {
     /// The plan touches a kind that the controller did not declare with `.owns`.
     #[error("the plan touches {0}, which the controller does not own: add .owns for it")]
     Undeclared(String),
+    /// The plan does to a kind what the controller did not say.
+    #[error("the plan {say} a {kind}, which the controller does not say: add .{say}::<{kind}>()")]
+    Unsaid {
+        /// Which kind.
+        kind: String,
+        /// The word that would say it.
+        say: &'static str,
+    },
     /// An object in the plan has no name.
     #[error("a {0} in the plan has no name")]
     Nameless(String),
@@ -113,6 +121,7 @@ impl ActError {
                 | Self::OutOfSight { .. }
                 | Self::Elsewhere { .. }
                 | Self::Undeclared(_)
+                | Self::Unsaid { .. }
                 | Self::Nameless(_)
                 | Self::UnknownAction(_)
                 | Self::Generate(GenerateError::Place(_))
@@ -121,10 +130,19 @@ impl ActError {
 
     /// The HTTP status of the server's answer, if there was one.
     pub fn code(&self) -> Option<u16> {
+        self.status().map(|status| status.code)
+    }
+
+    /// Whether the server refused to create what is there already. A conflict of another sort has the same code.
+    pub fn is_already_exists(&self) -> bool {
+        self.status().is_some_and(|status| status.is_already_exists())
+    }
+
+    fn status(&self) -> Option<&kube::core::Status> {
         match self {
             Self::Conflict(failed) | Self::Ambiguous(failed) | Self::Busy(failed) | Self::Refused(failed) => {
                 match &failed.answer {
-                    kube::Error::Api(status) => Some(status.code),
+                    kube::Error::Api(status) => Some(status),
                     _ => None,
                 }
             }
@@ -134,15 +152,7 @@ impl ActError {
 
     /// What the server said, if it answered.
     pub fn message(&self) -> Option<&str> {
-        match self {
-            Self::Conflict(failed) | Self::Ambiguous(failed) | Self::Busy(failed) | Self::Refused(failed) => {
-                match &failed.answer {
-                    kube::Error::Api(status) => Some(&status.message),
-                    _ => None,
-                }
-            }
-            _ => None,
-        }
+        self.status().map(|status| status.message.as_str())
     }
 
     /// Whether the plan itself is wrong: only another plan helps, so it is not tried again until something changes.
@@ -152,6 +162,7 @@ impl ActError {
             Self::Elsewhere { .. }
                 | Self::Homeless { .. }
                 | Self::Undeclared(_)
+                | Self::Unsaid { .. }
                 | Self::Nameless(_)
                 | Self::UnknownAction(_)
                 | Self::Generate(GenerateError::Place(_))
@@ -180,6 +191,7 @@ impl ActError {
             Self::Homeless { .. } => "NoNamespace",
             Self::OutOfSight { .. } => "OutOfSight",
             Self::Undeclared(_) => "UndeclaredKind",
+            Self::Unsaid { .. } => "UndeclaredWrite",
             Self::Nameless(_) => "NamelessObject",
             Self::UnknownAction(_) => "UnknownAction",
             Self::TooManyActions(_) => "TooManyActions",
@@ -190,10 +202,10 @@ impl ActError {
     pub(super) fn from_request(verb: &'static str, kind: &Kind, key: &Key, error: kube::Error) -> Self {
         let meaning = meaning(&error);
         if let Some(contests) = conflicts_in(&error) {
-            let (kind, key) = (kind.kind.clone(), key.clone());
+            let (kind, key) = (kind.kind.to_string(), key.clone());
             return Self::Contested { kind, key, contests, retry_after: LONGEST_TRUCE };
         }
-        let failed = Box::new(Failed { verb, kind: kind.kind.clone(), key: key.clone(), answer: error });
+        let failed = Box::new(Failed { verb, kind: kind.kind.to_string(), key: key.clone(), answer: error });
         match meaning {
             Meaning::Conflict => Self::Conflict(failed),
             Meaning::Ambiguous => Self::Ambiguous(failed),

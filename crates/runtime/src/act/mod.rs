@@ -263,7 +263,7 @@ impl Hand {
         // Read live, since the cache does not keep what others hold.
         let live = self.read(kind, key).await?.unwrap_or_default();
         let contests = fights::contests(intent, &live, &self.manager, door);
-        Err(ActError::Contested { kind: kind.kind.clone(), key: key.clone(), contests, retry_after })
+        Err(ActError::Contested { kind: kind.kind.to_string(), key: key.clone(), contests, retry_after })
     }
 
     /// Creates an object with generated values.
@@ -402,6 +402,7 @@ impl Hand {
         let api_version = kind.api_version();
         let context = windlass_schema::apply::Context {
             blank: None,
+            settled: false,
             schema: &|_| Some(schema.clone()),
             convert: &windlass_schema::apply::Same,
             now: self.clock.now(),

@@ -39,7 +39,7 @@ pub(super) struct GroupVersion {
 impl GroupVersion {
     /// The schema of a kind.
     pub(super) fn schema(&self, kind: &Kind) -> Option<Arc<Schema>> {
-        self.definitions.get(self.kinds.get(&kind.kind)?).cloned()
+        self.definitions.get(self.kinds.get(&*kind.kind)?).cloned()
     }
 
     fn read(url: String, document: &Value, group: &str, version: &str) -> Option<Self> {
@@ -140,8 +140,8 @@ mod tests {
         let kind = |kind: &str| Kind {
             group: "g".into(),
             version: "v1".into(),
-            kind: kind.into(),
-            plural: String::new(),
+            kind: kind.to_owned().into(),
+            plural: "".into(),
             namespaced: true,
         };
         let schema = version.schema(&kind("Widget")).unwrap();

@@ -21,19 +21,12 @@ const ANEW: usize = 0;
 const FROM_PATTERN: usize = 1;
 const FROM_TEXT: usize = 2;
 
-/// What texts are folded by.
+/// What texts are folded by. Before the first text it takes no room: most stores stay too small to be folded.
+#[derive(Default)]
 pub(super) struct Pattern {
     text: Vec<u8>,
-    /// By hash, where in the pattern such a piece begins, plus one.
+    /// By hash, where in the pattern such a piece begins, plus one. Empty until there is a piece.
     places: Vec<Place>,
-    /// The same for the text that is being folded.
-    own_places: Vec<Place>,
-}
-
-impl Default for Pattern {
-    fn default() -> Self {
-        Self { text: Vec::new(), places: vec![0; TABLE * 4], own_places: vec![0; TABLE] }
-    }
 }
 
 impl std::fmt::Debug for Pattern {
@@ -96,27 +89,28 @@ impl Pattern {
         if lesson.len() > room {
             return false;
         }
+        self.places.resize(TABLE * 4, 0);
         let start = self.text.len();
         self.text.extend_from_slice(lesson);
         self.text.shrink_to_fit();
         for at in start..self.text.len() {
             if let Some(hash) = hash(&self.text[at..]) {
-                let slot = slot(hash, self.places.len());
+                let slot = slot(hash, TABLE * 4);
                 self.places[slot] = at as Place + 1;
             }
         }
         true
     }
 
-    fn difference(&mut self, text: &[u8]) -> Vec<u8> {
-        self.own_places.fill(0);
+    fn difference(&self, text: &[u8]) -> Vec<u8> {
+        // As `places`, of the text that is being folded.
+        let mut own_places = [0 as Place; TABLE];
         let mut out = Vec::with_capacity(text.len() / 2);
         let (mut at, mut said) = (0, 0);
         while let Some(hash) = text.get(at..).and_then(hash) {
             let place = |place: Place| usize::from(place).checked_sub(1);
-            let in_pattern = place(self.places[slot(hash, self.places.len())]);
-            let own = slot(hash, self.own_places.len());
-            let in_text = place(std::mem::replace(&mut self.own_places[own], at as Place + 1));
+            let in_pattern = self.places.get(slot(hash, TABLE * 4)).copied().and_then(place);
+            let in_text = place(std::mem::replace(&mut own_places[slot(hash, TABLE)], at as Place + 1));
             let rest = &text[at..];
             let from_pattern =
                 in_pattern.map(|start| (common(&self.text[start..], rest), FROM_PATTERN, start));

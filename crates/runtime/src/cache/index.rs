@@ -163,7 +163,6 @@ impl<P: Eq + Hash> Filed<P> {
     }
 
     /// Whether nothing is filed.
-    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.places.is_empty()
     }

@@ -157,7 +157,7 @@ impl Wants {
         let (Some(version), false, false) = (version, identity.uid.is_empty(), identity.name.is_empty())
         else {
             let name = if identity.name.is_empty() { "without a name" } else { &identity.name };
-            return Err(Unreadable::Stamp { kind: self.kind.kind.clone(), name: name.to_owned() });
+            return Err(Unreadable::Stamp { kind: self.kind.kind.to_string(), name: name.to_owned() });
         };
         let namespace = (!identity.namespace.is_empty()).then(|| self.namespace(&identity.namespace));
         let key = Key::sharing(self.cluster.clone(), namespace, &identity.name);

@@ -36,7 +36,7 @@ pub(super) struct OfType<K> {
 
 impl<K: Cached> Reads for OfType<K> {
     fn read(&self, text: &[u8], key: &Key, wants: &Wants) -> Result<Arc<dyn AnyObject>, Unreadable> {
-        let (kind, name) = (|| self.kind.kind.clone(), || key.to_string());
+        let (kind, name) = (|| self.kind.kind.to_string(), || key.to_string());
         let mut object =
             self.parse(text).map_err(|source| Unreadable::Type { kind: kind(), name: name(), source })?;
         wants.trim(object.meta_mut());
@@ -81,7 +81,7 @@ impl<K: Cached> OfType<K> {
             && dynamic.types.is_none()
         {
             // In lists of built-in kinds it is said only once.
-            let (api_version, kind) = (self.kind.api_version(), self.kind.kind.clone());
+            let (api_version, kind) = (self.kind.api_version(), self.kind.kind.to_string());
             dynamic.types = Some(TypeMeta { api_version, kind });
         }
         Ok(object)

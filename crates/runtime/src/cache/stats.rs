@@ -18,7 +18,7 @@ const NAMED: usize = 16;
 /// let cache = Cache::new("local".into(), Namespaces::All);
 /// cache.store::<ConfigMap>();
 /// let stats = cache.stats();
-/// assert_eq!((stats[0].kind.kind.as_str(), stats[0].objects, stats[0].synced), ("ConfigMap", 0, false));
+/// assert_eq!((stats[0].kind.kind.as_ref(), stats[0].objects, stats[0].synced), ("ConfigMap", 0, false));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

@@ -16,6 +16,13 @@ pub(crate) struct Described {
     pub(crate) sees: Vec<Kind>,
     pub(crate) refers: Vec<Kind>,
     pub(crate) prunes: Vec<Kind>,
+    pub(crate) deletes: Vec<Kind>,
+    pub(crate) claims: Vec<Kind>,
+    /// Of what it owns, what may be where it cannot name its owner.
+    pub(crate) anywhere: Vec<Kind>,
+    /// What its own code does with a client.
+    #[serde(skip)]
+    pub(crate) uses: Uses,
     pub(crate) actions: Vec<String>,
     pub(crate) facts: Vec<String>,
     /// Whether it decides purely, so that its plans can be shown.
@@ -25,12 +32,27 @@ pub(crate) struct Described {
     pub(crate) concurrency: usize,
 }
 
+impl Described {
+    /// Whether it puts a finalizer, or the kinds to remember, on its objects.
+    fn marks_its_objects(&self) -> bool {
+        self.undoes || !self.anywhere.is_empty() || !self.prunes.is_empty()
+    }
+
+    /// Whether it deletes children of a kind itself.
+    fn removes(&self, kind: &Kind) -> bool {
+        [&self.deletes, &self.prunes, &self.anywhere].iter().any(|kinds| kinds.contains(kind))
+    }
+}
+
+/// What a cache needs.
+const WATCH: &[&str] = &["list", "watch"];
+/// What code may read that has a client.
 const READ: &[&str] = &["get", "list", "watch"];
-/// A child is made by apply, by creation or by a claim, and pruned.
-const OWN: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
+/// What is written is also read, when it is not clear what came of a write. Applying what is not there makes it.
+const APPLY: &[&str] = &["create", "get", "list", "patch", "watch"];
 
 /// By group and resource, the verbs.
-type Rules = BTreeMap<(String, String), BTreeSet<&'static str>>;
+pub(crate) type Uses = BTreeMap<(String, String), BTreeSet<String>>;
 
 /// All of it, as JSON.
 pub(crate) fn describe(
@@ -39,23 +61,38 @@ pub(crate) fn describe(
     definitions: &[CustomResourceDefinition],
     controllers: &[Described],
 ) -> Value {
-    let mut rules = Rules::new();
-    let mut allow = |group: &str, resource: String, verbs: &'static [&'static str]| {
-        rules.entry((group.to_owned(), resource)).or_default().extend(verbs);
+    let mut rules = Uses::new();
+    let mut allow = |group: &str, resource: String, verbs: &[&str]| {
+        let allowed: &mut BTreeSet<String> = rules.entry((group.to_owned(), resource)).or_default();
+        allowed.extend(verbs.iter().map(ToString::to_string));
     };
     for controller in controllers {
         let Kind { group, plural, .. } = &controller.kind;
-        allow(group, plural.clone(), READ);
-        // The marks on the object itself: its finalizer, and the kinds of its children.
-        allow(group, plural.clone(), &["patch"]);
-        allow(group, format!("{plural}/status"), &["get", "patch"]);
-        // Children that block its deletion name it as their owner.
-        allow(group, format!("{plural}/finalizers"), &["update"]);
+        // One that writes by hand may do whatever there is to do.
+        let by_hand = !controller.decides;
+        allow(group, plural.to_string(), READ);
+        if by_hand || controller.marks_its_objects() {
+            allow(group, plural.to_string(), &["patch"]);
+        }
+        allow(group, format!("{plural}/status"), if by_hand { &["patch", "update"] } else { &["patch"] });
+        // Children that block its deletion name it as their owner: some clusters ask for this then.
+        if !controller.owns.is_empty() {
+            allow(group, format!("{plural}/finalizers"), &["update"]);
+        }
         for kind in &controller.owns {
-            allow(&kind.group, kind.plural.clone(), OWN);
+            allow(&kind.group, kind.plural.to_string(), APPLY);
+            if by_hand || controller.claims.contains(kind) {
+                allow(&kind.group, kind.plural.to_string(), &["update"]);
+            }
+            if by_hand || controller.removes(kind) {
+                allow(&kind.group, kind.plural.to_string(), &["delete"]);
+            }
         }
         for kind in controller.sees.iter().chain(&controller.refers) {
-            allow(&kind.group, kind.plural.clone(), READ);
+            allow(&kind.group, kind.plural.to_string(), if by_hand { READ } else { WATCH });
+        }
+        for ((group, resource), verbs) in &controller.uses {
+            allow(group, resource.clone(), &verbs.iter().map(String::as_str).collect::<Vec<_>>());
         }
     }
     allow("", "events".to_owned(), &["create", "patch"]);
@@ -68,10 +105,10 @@ pub(crate) fn describe(
         "controllers": controllers,
         "rules": rules,
         // In the lease's own namespace, where it is elected.
-        "electionRules": [rule("coordination.k8s.io", "leases", &["get", "create", "update"].into())],
+        "electionRules": [rule("coordination.k8s.io", "leases", &["get", "create", "update"].map(str::to_owned).into())],
     })
 }
 
-fn rule(group: &str, resource: &str, verbs: &BTreeSet<&'static str>) -> Value {
+fn rule(group: &str, resource: &str, verbs: &BTreeSet<String>) -> Value {
     json!({ "apiGroups": [group], "resources": [resource], "verbs": verbs })
 }

@@ -6,7 +6,7 @@ mod diff;
 mod plan;
 mod why;
 
-pub(crate) use describe::{Described, describe};
+pub(crate) use describe::{Described, Uses, describe};
 pub(crate) use plan::plan;
 pub(crate) use why::{show as show_why, tell as tell_why};
 

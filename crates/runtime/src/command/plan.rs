@@ -2,7 +2,7 @@
 
 use super::diff::changes;
 use super::{Decision, Unanswered};
-use crate::controller::Parts;
+use crate::controller::Decider;
 use crate::kind::Kind;
 use crate::plan::{Effect, Plan};
 use crate::seen::Seen;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// Decides on a capture, as text or as JSON.
-pub(crate) fn plan(captured: &str, controllers: &[Parts], as_json: bool) -> Result<String, Unanswered> {
+pub(crate) fn plan(captured: &str, controllers: &[Decider], as_json: bool) -> Result<String, Unanswered> {
     let captured: Value = serde_json::from_str(captured)
         .map_err(|error| Unanswered(format!("no capture: it is no JSON: {error}")))?;
     let object =
@@ -18,10 +18,10 @@ pub(crate) fn plan(captured: &str, controllers: &[Parts], as_json: bool) -> Resu
     let seen = captured.get("seen").ok_or_else(|| Unanswered("no capture: `seen` is missing".into()))?;
     let seen = Seen::from_json(seen).map_err(|why| Unanswered(format!("no capture: {why}")))?;
     let controller = find(&captured, object, controllers)?;
-    let kind = controller.described().kind;
+    let kind = &controller.kind;
     let decision = controller.decided(object.clone(), &seen).map_err(Unanswered)?;
     if as_json {
-        return Ok(format!("{:#}\n", to_json(controller.name(), &decision)));
+        return Ok(format!("{:#}\n", to_json(&controller.name, &decision)));
     }
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let place = match text("/metadata/namespace") {
@@ -31,22 +31,22 @@ pub(crate) fn plan(captured: &str, controllers: &[Parts], as_json: bool) -> Resu
     let title = format!("{kind} {place}");
     Ok(match decision {
         None => {
-            format!("{title}: {} does not decide purely about it, so there is no plan\n", controller.name())
+            format!("{title}: {} does not decide purely about it, so there is no plan\n", controller.name)
         }
         Some(Err(refusal)) => format!("{title}: refused\n  {}\n", refusal.reason()),
         Some(Ok(plan)) => to_text(&title, &plan, &seen, text("/metadata/namespace")),
     })
 }
 
-fn find<'a>(captured: &Value, object: &Value, controllers: &'a [Parts]) -> Result<&'a Parts, Unanswered> {
+fn find<'a>(captured: &Value, object: &Value, controllers: &'a [Decider]) -> Result<&'a Decider, Unanswered> {
     let named = captured.get("controller").and_then(Value::as_str);
     let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
     let found = controllers.iter().find(|controller| match named {
-        Some(name) => controller.name() == name,
-        None => controller.described().kind.kind == kind,
+        Some(name) => controller.name == name,
+        None => controller.kind.kind == kind,
     });
     found.ok_or_else(|| {
-        let names: Vec<&str> = controllers.iter().map(|controller| controller.name()).collect();
+        let names: Vec<&str> = controllers.iter().map(|controller| controller.name.as_str()).collect();
         let wanted = named.unwrap_or(kind);
         Unanswered(format!(
             "no controller is called {wanted:?}, or is for that kind: there are {}",

@@ -10,7 +10,8 @@ pub fn help(program: &str) -> String {
          Usage: {program} [run] [OPTIONS]\n       \
          {program} describe                 its kinds, watches, writes and permissions, as JSON\n       \
          {program} capture KIND NAME        what a decision about an object would see now, as JSON; secrets are in it\n       \
-         {program} plan < CAPTURE           what it would do, given that; secrets are not in it\n       \
+         {program} plan KIND NAME           what it would do about an object now; secrets are not in it\n       \
+         {program} plan < CAPTURE           what it would do, given that\n       \
          {program} why KIND NAME            what an object waits for, since when, and when it is looked at again\n\n\
          Options (each also as a variable, and by its name as a line in the file):\n"
     );

@@ -36,8 +36,8 @@ pub enum Command {
     Help,
     /// Say what it watches, writes and needs.
     Describe,
-    /// Say what it would do, given what was observed.
-    Plan,
+    /// Say what it would do about an object, or given what was observed.
+    Plan(Option<Named>),
     /// Show what a decision about an object sees.
     Capture(Named),
     /// Say what an object waits for.
@@ -162,7 +162,8 @@ fn command(words: &[&str]) -> Result<Command, Misread> {
         [] | ["run"] => Command::Run,
         ["help", ..] => Command::Help,
         ["describe"] => Command::Describe,
-        ["plan"] => Command::Plan,
+        ["plan"] => Command::Plan(None),
+        ["plan", kind, name] => Command::Plan(Some(named(kind, name))),
         ["capture", kind, name] => Command::Capture(named(kind, name)),
         ["why", kind, name] => Command::Why(named(kind, name)),
         [command @ ("capture" | "why"), ..] => {

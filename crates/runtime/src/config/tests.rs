@@ -110,5 +110,7 @@ fn a_binary_is_asked_for_one_thing() {
     assert_eq!(command(&[]), Command::Run);
     assert_eq!(command(&["--leader-elect"]), Command::Run);
     assert_eq!(command(&["why", "-n", "shop", "Vault", "v"]), Command::Why(("Vault".into(), "v".into())));
+    assert_eq!(command(&["plan"]), Command::Plan(None));
+    assert_eq!(command(&["plan", "Vault", "v"]), Command::Plan(Some(("Vault".into(), "v".into()))));
     assert_eq!(command(&["describe", "--help"]), Command::Help);
 }

@@ -21,7 +21,7 @@ impl Running {
             let ended = tokio::select! {
                 biased;
                 () = self.actions.stopped.cancelled() => return,
-                ended = self.run_action(&id.0, &open.uid, &open.action) => ended,
+                ended = Box::pin(self.run_action(&id.0, &open.uid, &open.action)) => ended,
             };
             if let End::Failed(why) = &ended {
                 tracing::warn!(controller = %self.name, object = %id.0, action = open.action.name(), key = open.action.key(), "an action failed: {why}");

@@ -1,9 +1,10 @@
 //! What a controller answers when it is asked about, rather than run.
 
-use super::parts::{Mode, Parts};
+use super::parts::{Decide, Mode, Parts, Read};
 use super::running::Running;
 use crate::command::{Decision, Described};
 use crate::key::Key;
+use crate::kind::Kind;
 use crate::seen::Seen;
 use serde_json::{Value, json};
 
@@ -21,6 +22,10 @@ impl Parts {
             sees: seen(false),
             refers: seen(true),
             prunes: self.prunes.iter().cloned().collect(),
+            deletes: self.deletes.iter().cloned().collect(),
+            claims: self.claims.iter().cloned().collect(),
+            uses: self.uses.clone(),
+            anywhere: self.anywhere.iter().cloned().collect(),
             actions: self.actions.keys().cloned().collect(),
             facts: self.facts.keys().cloned().collect(),
             decides: matches!(self.mode, Mode::Deciding(_)),
@@ -29,15 +34,34 @@ impl Parts {
         }
     }
 
+    /// What decides for it, to be asked without it.
+    pub(crate) fn decider(&self) -> Decider {
+        let decide = match &self.mode {
+            Mode::Deciding(decide) => Some(decide.clone()),
+            Mode::Reconciling(_) => None,
+        };
+        let undo = self.undo.clone();
+        Decider { name: self.name.clone(), kind: self.kind.clone(), decide, undo, read: self.read }
+    }
+}
+
+/// What decides for a controller.
+pub(crate) struct Decider {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    /// None where it does not decide purely.
+    decide: Option<Decide>,
+    undo: Option<Decide>,
+    read: Read,
+}
+
+impl Decider {
     /// What it would do about this object, given what was seen.
     pub(crate) fn decided(&self, object: Value, seen: &Seen) -> Result<Decision, String> {
         let object = (self.read)(object)
             .map_err(|error| format!("the captured object is no {}: {error}", self.kind))?;
-        let decide = match (&self.mode, object.meta().deletion_timestamp.is_some()) {
-            (_, true) => self.undo.as_ref(),
-            (Mode::Deciding(decide), false) => Some(decide),
-            (Mode::Reconciling(_), false) => None,
-        };
+        let going = object.meta().deletion_timestamp.is_some();
+        let decide = if going { self.undo.as_ref() } else { self.decide.as_ref() };
         Ok(decide.map(|decide| decide(&*object, seen)))
     }
 }

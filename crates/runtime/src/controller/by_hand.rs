@@ -1,6 +1,7 @@
 //! What a reconciler writes by hand in its turn: typed, and known to the cache at once.
 
-use super::turn::{Turn, TurnError};
+use super::turn::Turn;
+use super::turn_error::TurnError;
 use crate::act::{ActError, Deletion, Done, stamp_of};
 use crate::cache::Cache;
 use crate::events::About;
@@ -46,7 +47,7 @@ impl<K: Cached> Turn<K> {
         let kind = &self.parent.kind;
         k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference {
             api_version: kind.api_version(),
-            kind: kind.kind.clone(),
+            kind: kind.kind.to_string(),
             name: self.parent.key.name().to_owned(),
             uid: self.parent.uid.clone(),
             controller: Some(true),
@@ -104,7 +105,7 @@ impl<K: Cached> Turn<K> {
     /// [`TurnError`] when it was not deleted; a conflict if an object of another UID has its name.
     pub async fn delete<C: Object>(&self, object: &C, how: &Deletion) -> Result<Done, TurnError> {
         let last =
-            stamp_of(object.meta()).ok_or_else(|| ActError::Nameless(self.parent.kind.kind.clone()))?;
+            stamp_of(object.meta()).ok_or_else(|| ActError::Nameless(self.parent.kind.kind.to_string()))?;
         let hand = &self.running.hand;
         let done = hand.remove(&Kind::of::<C>(), &self.key_of(object), &last, how, self.key()).await?;
         Ok(self.note(done))

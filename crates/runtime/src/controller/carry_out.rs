@@ -46,16 +46,17 @@ impl Running {
             | Effect::Claim { kind, .. }
             | Effect::Delete { kind, .. } => kind,
         };
-        let store = self.owned.get(kind).ok_or_else(|| ActError::Undeclared(kind.kind.clone()))?;
+        let store = self.owned.get(kind).ok_or_else(|| ActError::Undeclared(kind.kind.to_string()))?;
+        self.said(effect, kind)?;
         if effect.name().is_empty() {
-            return Err(ActError::Nameless(kind.kind.clone()));
+            return Err(ActError::Nameless(kind.kind.to_string()));
         }
         let key = parent.key_of(effect);
         if kind.namespaced && key.namespace().is_none() {
-            return Err(ActError::Homeless { kind: kind.kind.clone(), key });
+            return Err(ActError::Homeless { kind: kind.kind.to_string(), key });
         }
         if !parent.can_own(&key) && !self.anywhere.contains(kind) {
-            return Err(ActError::Elsewhere { kind: kind.kind.clone(), key });
+            return Err(ActError::Elsewhere { kind: kind.kind.to_string(), key });
         }
         let mut live = store.get(&key);
         if let Some(live) = &live {
@@ -100,7 +101,7 @@ impl Running {
         let made = done == Done::Changed && live.is_none();
         if made && !parent.can_own(&key) && store.get(&key).is_none() {
             // The next turn would not see it either, and make it again.
-            return Err(ActError::OutOfSight { kind: kind.kind.clone(), key });
+            return Err(ActError::OutOfSight { kind: kind.kind.to_string(), key });
         }
         Ok(done)
     }
@@ -126,6 +127,6 @@ impl Running {
         }
         let owner = live.meta().owner_references.iter().flatten().next();
         let owner = owner.map(|owner| format!("{} {}", owner.kind, owner.name));
-        Err(ActError::NotOurs { kind: kind.kind.clone(), key: key.clone(), owner })
+        Err(ActError::NotOurs { kind: kind.kind.to_string(), key: key.clone(), owner })
     }
 }

@@ -19,6 +19,16 @@ pub enum ConfigError {
         /// Which kind.
         kind: String,
     },
+    /// It says that its plans do something to a kind that it does not own.
+    #[error("controller {controller} {says} {kind} and does not own it: add .owns for it")]
+    SaysOfUnowned {
+        /// Which controller.
+        controller: String,
+        /// Which kind.
+        kind: String,
+        /// What it says.
+        says: &'static str,
+    },
     /// It prunes a kind whose loss cannot be mended, and does not say that it means to.
     #[error("controller {controller} prunes {kind}, which holds data: say .prunes_precious if you mean it")]
     PrunesPrecious {
@@ -40,12 +50,19 @@ impl Parts {
             return Err(ConfigError::Name(self.name.clone()));
         }
         for kind in &self.prunes {
-            let (controller, name) = (self.name.clone(), kind.kind.clone());
+            let (controller, name) = (self.name.clone(), kind.kind.to_string());
             if self.owns.iter().all(|owned| owned.kind != *kind) {
                 return Err(ConfigError::PrunesUnowned { controller, kind: name });
             }
             if kind.is_precious() && !self.prunes_precious.contains(kind) {
                 return Err(ConfigError::PrunesPrecious { controller, kind: name });
+            }
+        }
+        for (kinds, says) in [(&self.deletes, "deletes"), (&self.claims, "claims")] {
+            let unowned = kinds.iter().find(|kind| self.owns.iter().all(|owned| owned.kind != **kind));
+            if let Some(kind) = unowned {
+                let (controller, kind) = (self.name.clone(), kind.kind.to_string());
+                return Err(ConfigError::SaysOfUnowned { controller, kind, says });
             }
         }
         Ok(())
@@ -82,6 +99,10 @@ mod tests {
             controller().prunes::<ConfigMap>().parts.check(),
             Err(ConfigError::PrunesUnowned { .. })
         ));
+        for says in [controller().deletes::<ConfigMap>(), controller().claims::<ConfigMap>()] {
+            assert!(matches!(says.parts.check(), Err(ConfigError::SaysOfUnowned { .. })));
+        }
+        assert_eq!(controller().owns::<ConfigMap>().deletes::<ConfigMap>().parts.check(), Ok(()));
         assert_eq!(controller().owns::<ConfigMap>().prunes::<ConfigMap>().parts.check(), Ok(()));
         let careless = controller().owns::<Secret>().prunes::<Secret>();
         assert!(matches!(careless.parts.check(), Err(ConfigError::PrunesPrecious { .. })));

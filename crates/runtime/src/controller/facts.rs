@@ -125,7 +125,7 @@ impl Running {
             let fact = tokio::select! {
                 biased;
                 () = self.facts.stopped.cancelled() => return,
-                fact = self.poll(poller, &key, object) => fact,
+                fact = Box::pin(self.poll(poller, &key, object)) => fact,
             };
             if let Fact::Unknown { why } = &fact {
                 tracing::debug!(controller = %self.name, object = %key, fact = name, "not known: {why}");

@@ -7,6 +7,7 @@
 //! - `turn`: one turn for one object; `prepare`, `carry_out`, `prune` and `report` are its steps
 //! - `by_hand`: what a reconciler writes itself
 //! - `outside`: actions and facts, as they are declared; `actions`, `acting` and `facts` are their work
+//! - `verbs`: what it says that its plans do to its children besides applying them
 //! - `counts`: what turns come to; `check`: whether a controller can be run
 
 mod acting;
@@ -26,7 +27,10 @@ mod report;
 mod running;
 mod triggers;
 mod turn;
+mod turn_error;
+mod verbs;
 
+pub(crate) use asked::Decider;
 pub use check::ConfigError;
 pub use counts::{BOUNDS, Counts, Ended, Times};
 pub use outside::{Context, Failure};
@@ -34,7 +38,8 @@ pub use owning::Adoption;
 pub(crate) use owning::{CONTROLLER_LABEL, OWNER_UID_LABEL};
 pub(crate) use parts::Parts;
 pub(crate) use running::{Ground, Running, panic_text};
-pub use turn::{Next, Turn, TurnError};
+pub use turn::{Next, Turn};
+pub use turn_error::TurnError;
 
 use crate::act::Conflicts;
 use crate::cache::typed;

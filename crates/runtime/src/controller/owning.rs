@@ -195,7 +195,7 @@ pub(crate) fn owner_elsewhere(meta: &ObjectMeta, kind: &Kind, cluster: &Arc<str>
     let address = meta.annotations.as_ref()?.get(OWNER_ANNOTATION)?;
     let mut parts = address.splitn(3, '/');
     let (of, namespace, name) = (parts.next()?, parts.next()?, parts.next()?);
-    let same = of.split_once('.') == Some((kind.kind.as_str(), kind.group.as_str()));
+    let same = of.split_once('.') == Some((&*kind.kind, &*kind.group));
     same.then(|| Key::new(cluster.clone(), Some(namespace), name))
 }
 

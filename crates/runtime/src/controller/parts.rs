@@ -6,10 +6,12 @@
 use super::actions::Do;
 use super::facts::Poller;
 use super::report::{HasRoom, has_conditions};
-use super::turn::{Next, Turn, TurnError};
+use super::turn::{Next, Turn};
+use super::turn_error::TurnError;
 use super::{Adoption, Counts};
 use crate::act::Conflicts;
 use crate::cache::{AnyObject, AnyStore, Cache};
+use crate::command::Uses;
 use crate::events::Events;
 use crate::kind::{Cached, Kind, Object};
 use crate::plan::Plan;
@@ -79,6 +81,10 @@ pub(crate) struct Parts {
     pub(super) anywhere: BTreeSet<Kind>,
     pub(super) prunes: BTreeSet<Kind>,
     pub(super) prunes_precious: BTreeSet<Kind>,
+    pub(super) deletes: BTreeSet<Kind>,
+    pub(super) claims: BTreeSet<Kind>,
+    /// What is done with a client besides: verbs, by group and resource.
+    pub(super) uses: Uses,
     pub(super) concurrency: usize,
     pub(super) adoption: Adoption,
     pub(super) backoff: Backoff,
@@ -117,6 +123,9 @@ impl Parts {
             anywhere: BTreeSet::new(),
             prunes: BTreeSet::new(),
             prunes_precious: BTreeSet::new(),
+            deletes: BTreeSet::new(),
+            claims: BTreeSet::new(),
+            uses: Uses::new(),
             concurrency: 1,
             adoption: Adoption::default(),
             backoff: Backoff::default(),

@@ -5,7 +5,7 @@ use super::facts::Facts;
 use super::parts::{Decide, Mode, Only, Parts, Read};
 use super::report::HasRoom;
 use super::triggers::{self, Doorbell, Related};
-use super::turn::TurnError;
+use super::turn_error::TurnError;
 use super::{Adoption, Counts, Ended, Next};
 use crate::act::{Hand, Schemas, chain};
 use crate::cache::{AnyStore, Cache};
@@ -91,6 +91,8 @@ impl Parts {
             undo: self.undo,
             finalizer,
             prunes: self.prunes,
+            deletes: self.deletes,
+            claims: self.claims,
             adoption: self.adoption,
             anywhere: self.anywhere,
             concurrency: self.concurrency,
@@ -129,6 +131,8 @@ pub(crate) struct Running {
     pub(super) undo: Option<Decide>,
     pub(super) finalizer: String,
     pub(super) prunes: BTreeSet<Kind>,
+    pub(super) deletes: BTreeSet<Kind>,
+    pub(super) claims: BTreeSet<Kind>,
     pub(super) adoption: Adoption,
     /// The kinds of children that may be where they cannot name their owner.
     pub(super) anywhere: BTreeSet<Kind>,
@@ -236,7 +240,8 @@ impl Running {
                 object = %key,
                 reconcile_id = %ReconcileId::next(),
             );
-            let turn = self.guarded_turn(&key).instrument(span.clone()).await;
+            // Boxed: a worker that waits, and most do, takes no room for a turn.
+            let turn = Box::pin(self.guarded_turn(&key)).instrument(span.clone()).await;
             open.end();
             let ended = span.in_scope(|| self.what_next(key, turn));
             self.counts.ended(ended, self.clock.moment() - began);

@@ -1,8 +1,9 @@
 //! One turn for one object: observe, decide, act, report; and again, on what was written, until nothing is.
 
-use super::parts::Mode;
+use super::owning::Parent;
+use super::parts::{Decide, Mode};
 use super::running::Running;
-use super::{Ended, owning::Parent};
+use super::turn_error::TurnError;
 use crate::act::{ActError, Done, Hand};
 use crate::cache::AnyObject;
 use crate::conditions::Standing;
@@ -20,7 +21,7 @@ use std::time::Duration;
 
 /// So often a turn decides again on what it wrote itself. A decision that writes every time is at war with itself or
 /// with another: it goes back to the queue, with back-off.
-const PASSES: usize = 8;
+pub(super) const PASSES: usize = 8;
 
 /// What comes after a turn that went well.
 ///
@@ -51,104 +52,6 @@ impl Next {
 
     pub(crate) fn after(self) -> Option<Duration> {
         self.0
-    }
-}
-
-/// Why a turn ended early. It is tried again after a back-off of the object's own.
-///
-/// ```
-/// # use windlass::TurnError;
-/// let again = TurnError::custom("the database does not answer");
-/// let not_again = TurnError::terminal("the schema is not ours");
-/// assert!(!again.is_terminal() && not_again.is_terminal());
-/// ```
-#[derive(Debug, thiserror::Error)]
-pub enum TurnError {
-    /// Something could not be written.
-    #[error(transparent)]
-    Act(#[from] ActError),
-    /// Every pass wrote something.
-    #[error("the decision wants something else each time it sees what it did: {PASSES} times in a row")]
-    Unsettled,
-    /// The code of the decision panicked.
-    #[error("the decision panicked: {0}")]
-    Panic(String),
-    /// It took longer than a turn may.
-    #[error("the turn took longer than {0:?} and was cut off")]
-    Timeout(Duration),
-    /// A reconciler's own error.
-    #[error("the reconciler failed")]
-    Custom(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// A reconciler's own error that trying again does not mend: nothing is done until something changes.
-    #[error("the reconciler failed, and will not try again until something changes")]
-    Terminal(#[source] Box<dyn std::error::Error + Send + Sync>),
-}
-
-impl TurnError {
-    /// A reconciler's own error.
-    pub fn custom(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        Self::Custom(error.into())
-    }
-
-    /// One word for it.
-    pub(super) fn label(&self) -> &'static str {
-        match self {
-            Self::Act(error) => error.label(),
-            Self::Unsettled => "Unsettled",
-            Self::Panic(_) => "Panicked",
-            Self::Timeout(_) => "TimedOut",
-            Self::Custom(_) | Self::Terminal(_) => "Failed",
-        }
-    }
-
-    /// A reconciler's own error that trying again does not mend: the object waits for a change.
-    pub fn terminal(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        Self::Terminal(error.into())
-    }
-
-    /// Whether trying again without a change is pointless.
-    pub fn is_terminal(&self) -> bool {
-        match self {
-            Self::Terminal(_) => true,
-            Self::Act(error) => error.is_mistake(),
-            _ => false,
-        }
-    }
-
-    pub(super) fn is_conflict(&self) -> bool {
-        matches!(self, Self::Act(ActError::Conflict(_)))
-    }
-
-    /// When to try again, if it says so itself.
-    pub(super) fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::Act(ActError::Contested { retry_after, .. }) => Some(*retry_after),
-            _ => None,
-        }
-    }
-
-    /// How long the server asks to be left alone, if it is busy and says so.
-    pub(super) fn busy_for(&self) -> Option<Duration> {
-        match self {
-            Self::Act(error) => error.busy_for(),
-            _ => None,
-        }
-    }
-
-    /// Whether a claim came too late.
-    fn is_lost_claim(&self) -> bool {
-        matches!(self, Self::Act(ActError::Conflict(failed)) if failed.verb == "claim")
-    }
-
-    /// As it is counted.
-    pub(super) fn ended(&self) -> Ended {
-        match self {
-            Self::Panic(_) => Ended::Panic,
-            Self::Timeout(_) => Ended::Timeout,
-            error if error.is_terminal() => Ended::Terminal,
-            error if error.is_conflict() => Ended::Requeue,
-            _ => Ended::Error,
-        }
     }
 }
 
@@ -201,7 +104,7 @@ impl<K: Cached> Turn<K> {
     /// # Errors
     /// [`TurnError`] when something could not be written.
     pub async fn carry_out(&self, plan: &Plan) -> Result<Done, TurnError> {
-        let done = self.running.act_and_report(&self.parent, &self.object, Ok(plan), false).await?;
+        let done = self.running.act_and_report(&self.parent, &self.object, Ok(plan), false).await?.done();
         if done == Done::Changed {
             self.wrote.store(true, Ordering::Relaxed);
         }
@@ -282,8 +185,23 @@ impl Running {
         if let Ok(plan) = &decision {
             tracing::debug!("{plan}");
         }
-        let done = self.act_and_report(&parent, &object, decision.as_ref(), false).await?;
-        Ok((done, next_of(&decision, &seen)))
+        let did = self.act_and_report(&parent, &object, decision.as_ref(), false).await?;
+        if did == Did::Reported
+            && let Ok(plan) = &decision
+            && let Some(next) = self.settled(key, decide, plan)
+        {
+            return Ok((Done::Unchanged, next));
+        }
+        Ok((did.done(), next_of(&decision, &seen)))
+    }
+
+    /// What comes next, if the same is decided on what was just reported: to carry that out once more would change nothing.
+    /// What others did since the pass looked is none of this: it was heard, and has a turn of its own.
+    fn settled(&self, key: &Key, decide: &Decide, plan: &Plan) -> Option<Next> {
+        let object = self.primary.get(key)?;
+        let seen = self.observe(&*object);
+        let again = decide(&*object, &seen);
+        (again.as_ref().ok() == Some(plan)).then(|| next_of(&again, &seen))
     }
 
     /// The object is being deleted: undo, then let it go.
@@ -302,7 +220,7 @@ impl Running {
         };
         let seen = self.observe(&**object);
         let decision = undo(&**object, &seen);
-        let done = self.act_and_report(parent, object, decision.as_ref(), true).await?;
+        let done = self.act_and_report(parent, object, decision.as_ref(), true).await?.done();
         let undone = decision.as_ref().is_ok_and(Plan::is_complete) && done == Done::Unchanged;
         if undone {
             return self.collect_and_let_go(parent, object).await;
@@ -353,14 +271,14 @@ impl Running {
         seen
     }
 
-    /// Carries a decision out and reports how the object stands. `Changed` if anything was written.
+    /// Carries a decision out and reports how the object stands.
     pub(super) async fn act_and_report(
         &self,
         parent: &Parent,
         object: &Arc<dyn AnyObject>,
         decision: Result<&Plan, &Refusal>,
         deleting: bool,
-    ) -> Result<Done, TurnError> {
+    ) -> Result<Did, TurnError> {
         let plan = match decision {
             Ok(plan) => plan,
             Err(refusal) => {
@@ -369,7 +287,7 @@ impl Running {
                 self.book.stands(&parent.key, Standing::Refused(reason), None);
                 let done = self.report(parent, None, Standing::Refused(reason)).await?;
                 self.say_if(self.told(done, news), parent, true, reason.clone());
-                return Ok(done);
+                return Ok(Did::of(Done::Unchanged, done));
             }
         };
         match self.act(parent, object, plan, deleting).await {
@@ -389,7 +307,7 @@ impl Running {
                 for note in plan.notes() {
                     self.say_if(done, parent, note.warning, note.reason.clone());
                 }
-                Ok(done)
+                Ok(Did::of(acted, reported))
             }
             Err(error) => {
                 if error.is_terminal() {
@@ -435,6 +353,31 @@ impl Running {
                 self.recorder.say(About { kind, key, uid: parent.uid.clone() }, warning, reason);
             }
         }
+    }
+}
+
+/// What of a decision was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Did {
+    /// Nothing.
+    Nothing,
+    /// How the object stands, and nothing else.
+    Reported,
+    /// What the decision is about.
+    Acted,
+}
+
+impl Did {
+    fn of(acted: Done, reported: Done) -> Self {
+        match (acted, reported) {
+            (Done::Changed, _) => Self::Acted,
+            (Done::Unchanged, Done::Changed) => Self::Reported,
+            (Done::Unchanged, Done::Unchanged) => Self::Nothing,
+        }
+    }
+
+    fn done(self) -> Done {
+        if self == Self::Nothing { Done::Unchanged } else { Done::Changed }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::cache::Cache;
 use crate::client::Way;
 use crate::command::{self, Described, Unanswered};
 use crate::config::{self, Command};
-use crate::controller::Ground;
+use crate::controller::{Decider, Ground, Parts};
 use crate::events::Desk;
 use crate::key::Key;
 use crate::kind::Kind;
@@ -40,15 +40,24 @@ impl Manager {
                     command::describe(&program(), &self.namespaces, &self.definitions, &described)
                 )
             }
-            Command::Plan => {
+            Command::Plan(Some((kind, name))) => {
+                // What was watched is asked by a controller that is then used up.
+                let deciders = self.deciders();
+                command::plan(&self.capture(&kind, &name).await?, &deciders, self.json)?
+            }
+            Command::Plan(None) => {
                 let mut captured = String::new();
                 let read = std::io::stdin().lock().take(LARGEST_CAPTURE).read_to_string(&mut captured);
                 read.map_err(|error| Unanswered(format!("no capture on standard input: {error}")))?;
-                command::plan(&captured, &self.controllers, self.json)?
+                command::plan(&captured, &self.deciders(), self.json)?
             }
             Command::Capture((kind, name)) => self.capture(&kind, &name).await?,
             Command::Why((kind, name)) => self.why(&kind, &name).await?,
         }))
+    }
+
+    fn deciders(&self) -> Vec<Decider> {
+        self.controllers.iter().map(Parts::decider).collect()
     }
 
     /// What is watched is listed once, and a controller of the kind asked what it would see.
@@ -107,7 +116,7 @@ impl Manager {
     /// The controller of a kind that a person named, and a client.
     async fn asked_about(&mut self, kind: &str) -> Result<(Described, kube::Client)> {
         let all: Vec<Described> = self.controllers.iter().map(|one| one.described()).collect();
-        let kinds = all.iter().map(|one| one.kind.kind.as_str()).collect::<Vec<_>>().join(", ");
+        let kinds = all.iter().map(|one| &*one.kind.kind).collect::<Vec<_>>().join(", ");
         let found = all.into_iter().find(|one| one.kind.is_called(kind));
         let described =
             found.ok_or_else(|| Unanswered(format!("this operator is not for {kind}; it is for {kinds}")))?;

@@ -1,15 +1,18 @@
 //! What is queued and what comes next: the queue without locks, clock or waiting.
 //!
 //! In come keys and the time; out come keys and the next time to look. Each key has one entry from when it is first
-//! added until it is neither queued, nor taken, nor failing. A key is hashed and compared once, when it is added;
-//! from then on its slot is its name.
+//! added until it is neither queued, nor taken, nor failing; then it is idle. A key is hashed and compared once, when it
+//! is added; from then on its slot is its name.
+//!
+//! Most keys come again. So what is idle keeps its slot and its place in the index until another key needs the slot: a
+//! key that comes again is found, not inserted, and at the end of its work nothing is removed. There are never more slots
+//! than keys were queued, taken or failing at one time.
 
 use super::backoff::Backoff;
 use super::due::DueTimes;
 use super::lanes::{Lanes, NONE, Slot};
 use super::priority::Priority;
 use hashbrown::HashTable;
-use hashbrown::hash_table::Entry as Found;
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::time::Duration;
 use windlass_clock::Moment;
@@ -81,13 +84,18 @@ struct Entry<K> {
     taken: Option<Priority>,
 }
 
+impl<K> Entry<K> {
+    fn is_idle(&self) -> bool {
+        self.place == Place::Out && self.taken.is_none() && self.failures == 0
+    }
+}
+
 /// See the module's text.
 pub(super) struct Core<K> {
     backoff: Backoff,
     hasher: RandomState,
     index: HashTable<Slot>,
-    entries: Vec<Option<Entry<K>>>,
-    free: Vec<Slot>,
+    entries: Vec<Entry<K>>,
     lanes: Lanes,
     due_times: DueTimes,
     held: usize,
@@ -127,41 +135,55 @@ impl<K: Eq + Hash> Core<K> {
     /// Resets the back-off of `key`.
     pub(super) fn forget(&mut self, key: &K) {
         let hash = self.hasher.hash_one(key);
-        let entries = &self.entries;
-        let same = |slot: &Slot| entries[*slot as usize].as_ref().is_some_and(|entry| entry.key == *key);
-        if let Some(slot) = self.index.find(hash, same).copied() {
+        if let Some(slot) = self.find(key, hash)
+            && !self.entry(slot).is_idle()
+        {
             self.entry(slot).failures = 0;
-            self.drop_if_idle(slot);
+            self.rest_if_idle(slot);
         }
     }
 
+    fn find(&self, key: &K, hash: u64) -> Option<Slot> {
+        self.index.find(hash, |slot| self.entries[*slot as usize].key == *key).copied()
+    }
+
+    /// The slot of a key that is about to be queued: its own, that of the key that has been idle for longest, or a new one.
     fn slot_of(&mut self, key: K) -> Slot {
         let hash = self.hasher.hash_one(&key);
-        let entries = &self.entries;
-        let same = |slot: &Slot| entries[*slot as usize].as_ref().is_some_and(|entry| entry.key == key);
-        let rehash = |slot: &Slot| entries[*slot as usize].as_ref().map_or(0, |entry| entry.hash);
-        match self.index.entry(hash, same, rehash) {
-            Found::Occupied(found) => *found.get(),
-            Found::Vacant(vacant) => {
-                let slot = self.free.pop().unwrap_or(entries.len() as Slot);
-                assert!(slot != NONE, "a queue holds fewer than four billion keys");
-                vacant.insert(slot);
-                let entry = Entry {
-                    key,
-                    hash,
-                    due: Moment::default(),
-                    failures: 0,
-                    priority: Priority::NORMAL,
-                    place: Place::Out,
-                    taken: None,
-                };
-                match self.entries.get_mut(slot as usize) {
-                    Some(cell) => *cell = Some(entry),
-                    None => self.entries.push(Some(entry)),
+        if let Some(slot) = self.find(&key, hash) {
+            if self.entry(slot).is_idle() {
+                self.lanes.rouse(slot);
+            }
+            return slot;
+        }
+        let entry = Entry {
+            key,
+            hash,
+            due: Moment::default(),
+            failures: 0,
+            priority: Priority::NORMAL,
+            place: Place::Out,
+            taken: None,
+        };
+        let slot = match self.lanes.longest_idle() {
+            Some(slot) => {
+                self.lanes.rouse(slot);
+                let before = std::mem::replace(self.entry(slot), entry);
+                if let Ok(found) = self.index.find_entry(before.hash, |other| *other == slot) {
+                    found.remove();
                 }
                 slot
             }
-        }
+            None => {
+                let slot = self.entries.len() as Slot;
+                assert!(slot != NONE, "a queue holds fewer than four billion keys");
+                self.entries.push(entry);
+                slot
+            }
+        };
+        let entries = &self.entries;
+        self.index.insert_unique(hash, slot, |slot| entries[*slot as usize].hash);
+        slot
     }
 }
 
@@ -172,7 +194,6 @@ impl<K> Core<K> {
             hasher: RandomState::new(),
             index: HashTable::new(),
             entries: Vec::new(),
-            free: Vec::new(),
             lanes: Lanes::new(),
             due_times: DueTimes::new(),
             held: 0,
@@ -217,7 +238,7 @@ impl<K> Core<K> {
                 self.held -= 1;
                 self.lanes.push(slot, priority);
             }
-            Place::Out => self.drop_if_idle(slot),
+            Place::Out => self.rest_if_idle(slot),
             Place::Waiting | Place::Ready => {}
         }
     }
@@ -237,10 +258,17 @@ impl<K> Core<K> {
         self.lanes.len() + self.due_times.len() + self.held
     }
 
-    /// How many keys have an entry, queued or not.
+    /// How many keys are not idle.
     #[cfg(test)]
     pub(super) fn remembered(&self) -> usize {
-        self.index.len()
+        self.index.len() - self.lanes.idle()
+    }
+
+    /// How many slots there are, idle ones included.
+    #[cfg(test)]
+    pub(super) fn slots(&self) -> usize {
+        assert_eq!(self.index.len(), self.entries.len());
+        self.entries.len()
     }
 
     pub(super) fn depth(&mut self, now: Moment) -> Depth {
@@ -260,7 +288,7 @@ impl<K> Core<K> {
     /// How long the first of any lane has been due.
     pub(super) fn oldest(&mut self, now: Moment) -> Option<Duration> {
         self.advance(now);
-        let firsts = self.lanes.busy().filter_map(|(_, _, slot)| self.entries[slot as usize].as_ref());
+        let firsts = self.lanes.busy().map(|(_, _, slot)| &self.entries[slot as usize]);
         firsts.map(|entry| entry.due).min().map(|due| self.now.since(due))
     }
 
@@ -325,21 +353,13 @@ impl<K> Core<K> {
     }
 
     fn entry(&mut self, slot: Slot) -> &mut Entry<K> {
-        self.entries[slot as usize]
-            .as_mut()
-            .expect("a slot in use has an entry until it is neither queued nor taken")
+        &mut self.entries[slot as usize]
     }
 
-    fn drop_if_idle(&mut self, slot: Slot) {
-        let entry = self.entry(slot);
-        if entry.place != Place::Out || entry.taken.is_some() || entry.failures > 0 {
-            return;
+    /// Puts `slot`, which was not idle, with those that are if it is now.
+    fn rest_if_idle(&mut self, slot: Slot) {
+        if self.entry(slot).is_idle() {
+            self.lanes.rest(slot);
         }
-        let hash = entry.hash;
-        if let Ok(found) = self.index.find_entry(hash, |other| *other == slot) {
-            found.remove();
-        }
-        self.entries[slot as usize] = None;
-        self.free.push(slot);
     }
 }

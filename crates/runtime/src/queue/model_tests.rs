@@ -146,6 +146,7 @@ proptest! {
         let mut core = Core::new(Backoff::default());
         let mut model = Model::default();
         let mut taken = Vec::new();
+        let mut most = 0;
         for step in steps {
             match step {
                 Step::Add { name, after, priority } => {
@@ -190,9 +191,12 @@ proptest! {
             let depth = core.depth(model.now);
             prop_assert_eq!(depth.taken, taken.len());
             prop_assert_eq!(depth.ready.iter().map(|(_, len)| len).sum::<usize>(), core.ready());
-            prop_assert_eq!(core.remembered(), model.keys.iter().filter(|key| {
+            let remembered = model.keys.iter().filter(|key| {
                 key.failures > 0 || key.taken.is_some() || key.queued.is_some()
-            }).count());
+            }).count();
+            prop_assert_eq!(core.remembered(), remembered);
+            most = most.max(remembered);
+            prop_assert_eq!(core.slots(), most);
         }
     }
 }

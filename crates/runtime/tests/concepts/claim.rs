@@ -33,7 +33,7 @@ fn announced(thing: &Thing, who: i32) -> ConfigMap {
 }
 
 fn controller() -> Controller<Thing> {
-    Controller::deciding(decide).owns::<ConfigMap>()
+    Controller::deciding(decide).owns::<ConfigMap>().claims::<ConfigMap>()
 }
 
 async fn says(ground: &Ground, name: &str) -> Option<String> {

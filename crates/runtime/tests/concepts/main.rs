@@ -17,3 +17,4 @@ mod pause;
 mod references;
 mod told;
 mod turns;
+mod verbs;

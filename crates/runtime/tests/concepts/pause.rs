@@ -31,7 +31,8 @@ async fn pause(ground: &Ground, annotation: &str, value: serde_json::Value) {
 async fn a_paused_object_is_left_alone_and_goes_on_where_it_was() {
     let ground = Ground::new().await;
     ground.thing("a", 1).await;
-    let _operator = ground.run(Controller::deciding(decide).owns::<ConfigMap>().deleting(undo));
+    let _operator =
+        ground.run(Controller::deciding(decide).owns::<ConfigMap>().deletes::<ConfigMap>().deleting(undo));
     ground.until_condition("a", "Ready", "True", "AsDeclared").await;
     pause(&ground, "windlass.dev/paused", "true".into()).await;
     ground.until_condition("a", "Paused", "True", "PausedByAnnotation").await;
@@ -49,7 +50,11 @@ async fn a_paused_object_is_left_alone_and_goes_on_where_it_was() {
 async fn a_paused_object_that_is_deleted_waits() {
     let ground = Ground::new().await;
     ground.thing("a", 1).await;
-    let controller = Controller::deciding(decide).owns::<ConfigMap>().deleting(undo).paused_by("mine/hold");
+    let controller = Controller::deciding(decide)
+        .owns::<ConfigMap>()
+        .deletes::<ConfigMap>()
+        .deleting(undo)
+        .paused_by("mine/hold");
     let _operator = ground.run(controller);
     ground.until_condition("a", "Ready", "True", "AsDeclared").await;
     pause(&ground, "mine/hold", "true".into()).await;

@@ -126,6 +126,7 @@ pub fn apply_update(bytes: &[u8]) {
     let text = |field: &str| live.get(field).and_then(Value::as_str).unwrap_or_default();
     let context = Context {
         blank: None,
+        settled: false,
         schema: &schema,
         convert: &Same,
         now: Default::default(),

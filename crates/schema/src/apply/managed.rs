@@ -82,9 +82,14 @@ pub(crate) fn time_text(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
+/// The list of an object's managers, as it is.
+pub(super) fn listed(object: &Value) -> Option<&Value> {
+    object.get("metadata")?.get("managedFields")
+}
+
 /// The entries of an object; `None` if there is no such list, or one with something else in it.
 pub fn entries(object: &Value) -> Option<Vec<Entry>> {
-    object.pointer("/metadata/managedFields")?.as_array()?.iter().map(Entry::from_json).collect()
+    listed(object)?.as_array()?.iter().map(Entry::from_json).collect()
 }
 
 /// Who owns fields: one manager by one operation, and for updates in one version.
@@ -324,11 +329,11 @@ pub(crate) fn asks_for_reset(entries: &[Entry]) -> bool {
 ///
 /// To be called with the object as it is about to be stored, in the same version as `old`.
 pub fn keep_times_if_unchanged(old: &Value, new: &mut Value) {
-    fn listed(object: &Value) -> &[Value] {
-        let list = object.pointer("/metadata/managedFields").and_then(Value::as_array);
+    fn all(object: &Value) -> &[Value] {
+        let list = listed(object).and_then(Value::as_array);
         list.map(Vec::as_slice).unwrap_or_default()
     }
-    let (old_entries, new_entries) = (listed(old), listed(new));
+    let (old_entries, new_entries) = (all(old), all(new));
     let pairs = || old_entries.iter().zip(new_entries);
     if old_entries.is_empty()
         || old_entries.len() != new_entries.len()

@@ -70,7 +70,7 @@ pub struct Same;
 
 impl Convert for Same {
     fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConvertError> {
-        if text_at(object, "/apiVersion") == api_version {
+        if text_at(object, &["apiVersion"]) == api_version {
             Ok(object.clone())
         } else {
             Err(ConvertError::MissingVersion)
@@ -118,6 +118,8 @@ pub struct Context<'a> {
     pub kind: &'a str,
     /// An object of the kind with nothing in it, for kinds that spell out what is empty.
     pub blank: Option<&'a Value>,
+    /// Whether objects as they are were of their type when they were stored, and the type is still the same.
+    pub settled: bool,
 }
 
 /// Why an apply or update failed.
@@ -269,7 +271,7 @@ pub fn update(
         None => from_live(),
     };
     // Who was not tracked from the beginning is tracked from the first apply on.
-    let existed = live.is_some_and(|live| !text_at(live, "/metadata/uid").is_empty());
+    let existed = live.is_some_and(|live| !text_at(live, &["metadata", "uid"]).is_empty());
     if managed.owners.is_empty() && existed {
         return Ok(());
     }
@@ -277,7 +279,7 @@ pub fn update(
         ApplyError::Internal(format!("failed to convert live object to proper version: {error}"))
     })?;
     // Who owns what is no change: while both are compared, both say the same of it.
-    if let Some(entries) = live.pointer("/metadata/managedFields") {
+    if let Some(entries) = managed::listed(&live) {
         let same = written.filter(|written| written == entries);
         managed::put_into(new, same.unwrap_or_else(|| entries.clone()));
     }
@@ -296,11 +298,15 @@ fn tracked_change(
     context: &Context<'_>,
 ) -> Result<Managed, ApplyError> {
     let view = TypeView::of_kind((context.schema)(context.api_version));
-    for (which, object) in [("new", new), ("live", &*live)] {
-        typed::check(&view, object, true).map_err(|errors| {
-            let name = name_of(object);
-            ApplyError::Internal(format!("failed to convert {which} object ({name}) to smd typed: {errors}"))
-        })?;
+    let unfit = |which: &str, object: &Value, errors: typed::TypeErrors| {
+        let name = name_of(object);
+        ApplyError::Internal(format!("failed to convert {which} object ({name}) to smd typed: {errors}"))
+    };
+    if context.settled {
+        typed::check_beside(&view, new, &live).map_err(|errors| unfit("new", new, errors))?;
+    } else {
+        typed::check(&view, new, true).map_err(|errors| unfit("new", new, errors))?;
+        typed::check_beside(&view, &live, new).map_err(|errors| unfit("live", &live, errors))?;
     }
     let live = Typed { value: live, view, api_version: Cow::Borrowed(context.api_version) };
     let new = Typed { value: Cow::Borrowed(new), ..live.clone_type() };
@@ -368,7 +374,7 @@ fn strip(owners: &mut Owners, id: &Identifier) {
 }
 
 fn check_intent(intent: &Value, context: &Context<'_>) -> Result<(), ApplyError> {
-    let (api_version, kind) = (text_at(intent, "/apiVersion"), text_at(intent, "/kind"));
+    let (api_version, kind) = (text_at(intent, &["apiVersion"]), text_at(intent, &["kind"]));
     if api_version != context.api_version || kind != context.kind {
         let message = format!("invalid object type: {}", kind_text(api_version, kind));
         return Err(ApplyError::BadRequest(message));
@@ -383,7 +389,7 @@ fn check_intent(intent: &Value, context: &Context<'_>) -> Result<(), ApplyError>
 fn live_object<'a>(live: Option<&'a Value>, context: &Context<'_>) -> Result<Cow<'a, Value>, ConvertError> {
     match live {
         None => Ok(Cow::Owned(empty_object(context))),
-        Some(live) if text_at(live, "/apiVersion") == context.api_version => Ok(Cow::Borrowed(live)),
+        Some(live) if text_at(live, &["apiVersion"]) == context.api_version => Ok(Cow::Borrowed(live)),
         Some(live) => context.convert.convert(live, context.api_version).map(Cow::Owned),
     }
 }
@@ -393,8 +399,9 @@ fn empty_object(context: &Context<'_>) -> Value {
     Value::Object(fields.into_iter().map(|(k, v)| (k.to_owned(), v.into())).collect::<Map<_, _>>())
 }
 
-fn text_at<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+fn text_at<'a>(object: &'a Value, path: &[&str]) -> &'a str {
+    let value = path.iter().try_fold(object, |value, name| value.get(name));
+    value.and_then(Value::as_str).unwrap_or_default()
 }
 
 /// A kind as messages name it: `example.com/v1, Kind=Widget`.
@@ -405,8 +412,12 @@ fn kind_text(api_version: &str, kind: &str) -> String {
 
 /// An object as messages name it: `default/w; example.com/v1, Kind=Widget`.
 fn name_of(object: &Value) -> String {
-    let kind = kind_text(text_at(object, "/apiVersion"), text_at(object, "/kind"));
-    format!("{}/{}; {kind}", text_at(object, "/metadata/namespace"), text_at(object, "/metadata/name"))
+    let kind = kind_text(text_at(object, &["apiVersion"]), text_at(object, &["kind"]));
+    format!(
+        "{}/{}; {kind}",
+        text_at(object, &["metadata", "namespace"]),
+        text_at(object, &["metadata", "name"])
+    )
 }
 
 impl From<UpdateError> for ApplyError {

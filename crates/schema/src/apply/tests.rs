@@ -92,6 +92,7 @@ impl World {
             ResetFields::from([(API_VERSION.into(), Filter::Exclude(FieldSet::of_fields(reset)))]);
         run(&Context {
             blank: None,
+            settled: false,
             schema: &|version| (version == API_VERSION).then(widget_schema),
             convert: &Same,
             now: Timestamp::from_second(self.seconds).expect("a time of our age"),

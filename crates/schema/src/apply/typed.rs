@@ -69,6 +69,17 @@ pub(crate) fn check(view: &TypeView, value: &Value, duplicates: bool) -> Result<
     if errors.0.is_empty() { Ok(()) } else { Err(errors) }
 }
 
+/// The same for an object that may hold duplicates, beside one that was checked: what both have alike is not looked at twice.
+pub(crate) fn check_beside(view: &TypeView, value: &Value, checked: &Value) -> Result<(), TypeErrors> {
+    let (Value::Object(fields), Value::Object(known)) = (value, checked) else {
+        return check(view, value, true);
+    };
+    let differing = fields.iter().filter(|(name, value)| known.get(*name) != Some(*value));
+    let mut errors = TypeErrors::default();
+    check_fields(view, differing, true, MAX_DEPTH - 1, &mut errors);
+    if errors.0.is_empty() { Ok(()) } else { Err(errors) }
+}
+
 fn check_value(view: &TypeView, value: &Value, duplicates: bool, depth: usize, errors: &mut TypeErrors) {
     let Some(depth) = depth.checked_sub(1) else {
         return errors.push(format!("nested deeper than {MAX_DEPTH} levels"));
@@ -93,9 +104,9 @@ fn check_value(view: &TypeView, value: &Value, duplicates: bool, depth: usize, e
     }
 }
 
-fn check_fields(
+fn check_fields<'a>(
     view: &TypeView,
-    fields: &Map<String, Value>,
+    fields: impl IntoIterator<Item = (&'a String, &'a Value)>,
     duplicates: bool,
     depth: usize,
     errors: &mut TypeErrors,

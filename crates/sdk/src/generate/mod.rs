@@ -11,11 +11,17 @@
 //! | `manager/metrics.yaml` | its figures as a Service, and who may ask for them |
 //! | `samples/GROUP_VERSION_KIND.yaml` | a smallest object of each kind, from its schema |
 //! | `install.yaml` | all of the above but samples and roles for people, in one file |
+//! | `chart/` | the same as a Helm chart |
+//! | `monitoring/` | a dashboard for Grafana, and alerts for Prometheus |
+//! | `reference.md` | every field of its kinds, for those who write them |
 
+mod chart;
 mod definitions;
 mod manager;
+mod monitoring;
 mod people;
 mod permissions;
+mod reference;
 mod samples;
 
 use crate::described::Described;
@@ -68,6 +74,10 @@ pub fn manifests(operator: &Described, options: &Options) -> Vec<File> {
         .map(|manifest| File::new(&manifest.path, HEADER.to_owned() + &yaml::documents(&manifest.objects)))
         .collect();
     files.push(installer);
+    let definitions: Vec<Manifest> = operator.kinds().iter().map(definitions::definition).collect();
+    files.extend(chart::files(&name, operator, options, &definitions));
+    files.extend(monitoring::files(&name));
+    files.extend(reference::page(operator));
     files
 }
 

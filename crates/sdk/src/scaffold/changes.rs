@@ -71,7 +71,7 @@ pub struct NewKind {
     pub plural: Option<String>,
     /// Whether its objects live in namespaces; unless said otherwise they do.
     pub namespaced: Option<bool>,
-    /// The built-in kinds that its controllers make.
+    /// The kinds that its controllers make: built-in ones, or others of the project.
     pub owns: Vec<String>,
 }
 
@@ -86,7 +86,7 @@ pub fn create_api(asked: &NewKind, read: Read<'_>) -> Result<Change, Refused> {
     let mut project = project(read)?;
     let mut owns: Vec<String> = Vec::new();
     for kind in &asked.owns {
-        owned::find(kind)?;
+        owned::find(kind, &asked.kind, &project)?;
         if !owns.contains(kind) {
             owns.push(kind.clone());
         }

@@ -1,17 +1,18 @@
 //! The files of a kind's controllers: pure decisions, their reasons, and what they make.
 
+use super::made;
 use super::names;
 use super::naming::{Imports, Naming, header};
-use super::owned::{self, Need, Owned, Pods};
+use super::owned::{Need, Owned, Pods};
 
 /// The kind's first controller: it runs what was declared.
 pub(super) fn first(naming: &Naming<'_>) -> String {
     let access = naming.has_access();
-    let owned: Vec<&Owned> =
+    let owned: Vec<Owned> =
         naming.owned().into_iter().filter(|one| !(access && one.kind == "Service")).collect();
     let mut imports = Imports::default();
     let mut uses = naming.import("crate", naming.needs().contains(&Need::Replicas));
-    imports_of(&owned, &mut imports);
+    uses += &owned.iter().map(|one| one.imports(&mut imports, "crate")).collect::<String>();
     if !naming.owned().is_empty() {
         imports.add("apimachinery::pkg::apis::meta::v1", &["ObjectMeta"]);
         uses += "use kube::ResourceExt;\nuse std::collections::BTreeMap;\n";
@@ -20,6 +21,10 @@ pub(super) fn first(naming: &Naming<'_>) -> String {
     let mut ours = vec!["Controller", "Plan", "Refusal", "Seen", "metrics"];
     ours.extend((!owned.is_empty()).then_some("Reasoned"));
     ours.extend(generates.then_some("Generate"));
+    if owned.iter().any(|one| one.as_json) {
+        ours.push("Kind");
+        uses += "use serde_json::{Value, json};\n";
+    }
     ours.sort_unstable();
     uses += &format!("use std::sync::Arc;\nuse windlass::{{{}}};\n", ours.join(", "));
     let kind = &naming.kind.kind;
@@ -38,9 +43,9 @@ pub(super) fn first(naming: &Naming<'_>) -> String {
 
 /// The controller that lets clients find what runs.
 pub(super) fn access(naming: &Naming<'_>) -> String {
-    let service: Vec<&Owned> = naming.owned().into_iter().filter(|one| one.kind == "Service").collect();
+    let service: Vec<Owned> = naming.owned().into_iter().filter(|one| one.kind == "Service").collect();
     let mut imports = Imports::default();
-    imports_of(&service, &mut imports);
+    service.iter().for_each(|one| drop(one.imports(&mut imports, "crate")));
     imports.add("api::discovery::v1", &["EndpointSlice"]);
     let kind = &naming.kind.kind;
     let elsewhere = match naming.kind.namespaced {
@@ -101,7 +106,7 @@ fn endpoints(VAR: &TYPE) -> Relation {{
 }}
 
 {}",
-        service.iter().map(|one| one.make).collect::<String>(),
+        service.iter().map(|one| one.make.as_str()).collect::<String>(),
     ));
     text
 }
@@ -132,8 +137,8 @@ pub fn decide(_VAR: &TYPE, _seen: &Seen) -> Result<Plan, Refusal> {
 }
 
 /// `Deployment and Service`.
-fn listed(owned: &[&Owned]) -> String {
-    let names: Vec<&str> = owned.iter().map(|one| one.kind).collect();
+fn listed(owned: &[Owned]) -> String {
+    let names: Vec<&str> = owned.iter().map(|one| one.kind.as_str()).collect();
     match names.split_last() {
         Some((last, [])) => (*last).to_owned(),
         Some((last, before)) => format!("{} and {last}", before.join(", ")),
@@ -141,29 +146,23 @@ fn listed(owned: &[&Owned]) -> String {
     }
 }
 
-fn imports_of(owned: &[&Owned], imports: &mut Imports) {
-    for one in owned {
-        imports.add(one.module, &[one.kind]);
-        imports.add_all(one.imports);
-        match one.pods {
-            Pods::Serve => imports.add_all(owned::SERVE_IMPORTS),
-            Pods::Finish => imports.add_all(owned::FINISH_IMPORTS),
-            Pods::None => {}
-        }
-    }
-}
-
-fn why(owned: &[&Owned]) -> String {
+fn why(owned: &[Owned]) -> String {
     if owned.is_empty() {
         return String::new();
     }
     let variants: String = owned.iter().map(|one| format!("    {},\n", one.why.0)).collect();
+    let first = |one: &Owned| names::words(&one.why.0).split(' ').next().map(str::to_owned);
+    let alike = owned.len() > 2 && owned.iter().all(|one| first(one) == first(&owned[0]));
+    let allowed = match alike {
+        true => "#[allow(clippy::enum_variant_names, reason = \"they are reasons, and read as such\")]\n",
+        false => "",
+    };
     let arms: String =
         owned.iter().map(|one| format!("            Self::{} => \"{}\",\n", one.why.0, one.why.1)).collect();
     format!(
         "/// Why this controller does what it does: in events, conditions and logs.
 #[derive(Debug)]
-enum Why {{
+{allowed}enum Why {{
 {variants}}}
 
 impl Reasoned for Why {{
@@ -178,12 +177,17 @@ impl Reasoned for Why {{
     )
 }
 
-fn controller(naming: &Naming<'_>, concern: Option<&str>, owned: &[&Owned], more: &str) -> String {
+fn controller(naming: &Naming<'_>, concern: Option<&str>, owned: &[Owned], more: &str) -> String {
     let name = match concern {
         Some(concern) => format!("{}-{concern}", naming.controller),
         None => naming.controller.clone(),
     };
-    let owns: String = owned.iter().map(|one| format!("        .owns::<{}>()\n", one.kind)).collect();
+    let relation = |one: &Owned| match naming.kind.namespaced && !one.namespaced {
+        true => "owns_anywhere",
+        false => "owns",
+    };
+    let owns: String =
+        owned.iter().map(|one| format!("        .{}::<{}>()\n", relation(one), one.ty)).collect();
     format!(
         "/// How it works: which kinds it makes and looks at, and how many objects it turns to at once.
 pub fn controller() -> Controller<{}> {{
@@ -197,7 +201,7 @@ pub fn controller() -> Controller<{}> {{
     )
 }
 
-fn decide(naming: &Naming<'_>, owned: &[&Owned]) -> String {
+fn decide(naming: &Naming<'_>, owned: &[Owned]) -> String {
     let head = "/// What it needs, given what is there. Pure: no client, no I/O; time is `seen.now()`.
 ///
 /// # Errors
@@ -256,7 +260,7 @@ pub fn measure(all: &[Arc<TYPE>], page: &mut metrics::Page) {{
     )
 }
 
-fn makers(naming: &Naming<'_>, owned: &[&Owned]) -> String {
+fn makers(naming: &Naming<'_>, owned: &[Owned]) -> String {
     if naming.owned().is_empty() {
         return String::new();
     }
@@ -284,10 +288,16 @@ pub(super) fn metadata(VAR: &TYPE) -> ObjectMeta {{
 "
     );
     let has = |pods: Pods| owned.iter().any(|one| one.pods == pods);
-    let shared = [(has(Pods::Serve), owned::SERVE), (has(Pods::Finish), owned::FINISH)];
-    let shared = shared.into_iter().chain([(has(Pods::Serve) || has(Pods::Finish), owned::CONTAINER)]);
+    let shared = [(has(Pods::Serve), made::SERVE), (has(Pods::Finish), made::FINISH)];
+    let container = has(Pods::Serve) || has(Pods::Finish) || has(Pods::Alone);
+    let global = match naming.kind.namespaced {
+        true => made::GLOBAL,
+        false => made::GLOBAL_OF_GLOBAL,
+    };
+    let outside = owned.iter().any(|one| !one.namespaced);
+    let shared = shared.into_iter().chain([(container, made::CONTAINER), (outside, global)]);
     let shared = shared.filter(|(wanted, _)| *wanted).map(|(_, text)| text);
-    for one in owned.iter().map(|one| one.make).chain(shared) {
+    for one in owned.iter().map(|one| one.make.as_str()).chain(shared) {
         text += &format!("\n{one}");
     }
     text

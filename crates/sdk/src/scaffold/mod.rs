@@ -7,6 +7,8 @@
 mod changes;
 mod controllers;
 mod insert;
+mod kinds;
+mod made;
 mod names;
 mod naming;
 mod owned;
@@ -32,7 +34,7 @@ use std::path::Path;
 
 /// The built-in kinds that a controller can own from the start.
 pub fn ownable() -> Vec<&'static str> {
-    owned::ALL.iter().map(|owned| owned.kind).collect()
+    owned::built_in().collect()
 }
 
 /// How a file is written.

@@ -6,7 +6,9 @@ use super::project::{Kind, License, Project};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Names that the code of controllers and tests uses: a kind that is called so is written with its module.
-const USED: [&str; 34] = [
+const USED: [&str; 36] = [
+    "Kind",
+    "Value",
     "Why",
     "Plan",
     "Seen",
@@ -44,7 +46,8 @@ const USED: [&str; 34] = [
 ];
 
 /// Names of functions and variables there: a variable of that name would hide them.
-const LOCAL: [&str; 32] = [
+const LOCAL: [&str; 33] = [
+    "global",
     "labels",
     "metadata",
     "decide",
@@ -98,9 +101,11 @@ impl<'a> Naming<'a> {
     pub(super) fn new(project: &'a Project, kind: &'a Kind) -> Self {
         let module = names::snake(&kind.kind);
         let is_used =
-            USED.contains(&kind.kind.as_str()) || owned::ALL.iter().any(|owned| owned.kind == kind.kind);
+            USED.contains(&kind.kind.as_str()) || owned::built_in().any(|built_in| built_in == kind.kind);
         let ty = if is_used { format!("{module}::{}", kind.kind) } else { kind.kind.clone() };
-        let var = if LOCAL.contains(&module.as_str()) { format!("the_{module}") } else { module.clone() };
+        let is_function =
+            LOCAL.contains(&module.as_str()) || kind.owns.iter().any(|one| names::snake(one) == module);
+        let var = if is_function { format!("the_{module}") } else { module.clone() };
         let lower = kind.kind.to_lowercase();
         let controller = match kind.grouped && !kind.group.is_empty() {
             true => format!("{}-{lower}", kind.group.replace('.', "-")),
@@ -167,8 +172,9 @@ impl<'a> Naming<'a> {
         }
     }
 
-    pub(super) fn owned(&self) -> Vec<&'static Owned> {
-        self.kind.owns.iter().filter_map(|kind| owned::find(kind).ok()).collect()
+    pub(super) fn owned(&self) -> Vec<Owned> {
+        let find = |kind: &String| owned::find(kind, &self.kind.kind, self.project).ok();
+        self.kind.owns.iter().filter_map(find).collect()
     }
 
     pub(super) fn needs(&self) -> BTreeSet<Need> {

@@ -1,8 +1,12 @@
-//! The built-in kinds that a controller can own from the start, each with a function that makes one.
+//! The kinds that a controller can own from the start, each with a function that makes one: built-in kinds, of which some have a
+//! function of their own here and the others are in `kinds`, and the kinds of the project itself.
 //!
 //! In these texts `VAR` is the object's variable and `TYPE` its type.
 
-use super::Refused;
+use super::made::{ALONE_IMPORTS, FINISH_IMPORTS, MADE, SERVE_IMPORTS};
+use super::naming::{Imports, Naming};
+use super::project::{Kind, Project};
+use super::{Refused, kinds, names};
 
 /// A field of the spec that a kind of child asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,282 +25,149 @@ pub(super) enum Pods {
     Serve,
     /// They end.
     Finish,
+    /// It is one.
+    Alone,
 }
 
-/// A kind of child.
+/// A kind of child, as it is in the texts of a project.
 #[derive(Debug)]
 pub(super) struct Owned {
-    pub(super) kind: &'static str,
-    /// The module of its type in `k8s_openapi::api`.
-    pub(super) module: &'static str,
+    pub(super) kind: String,
+    /// Its type, as controllers and tests write it.
+    pub(super) ty: String,
+    pub(super) from: Origin,
     pub(super) needs: &'static [Need],
     pub(super) pods: Pods,
+    /// Whether its objects live in namespaces.
+    pub(super) namespaced: bool,
+    /// Whether it becomes healthy without anything that a controller does not make.
+    pub(super) settles: bool,
     /// Why it is made: a name, and a sentence.
-    pub(super) why: (&'static str, &'static str),
+    pub(super) why: (String, String),
     /// What is put into the plan.
-    pub(super) step: &'static str,
-    /// Further types, by module.
-    pub(super) imports: &'static [(&'static str, &'static [&'static str])],
+    pub(super) step: String,
     /// The function that makes one.
-    pub(super) make: &'static str,
+    pub(super) make: String,
+    /// Whether that says what it is like as JSON.
+    pub(super) as_json: bool,
 }
 
-const META: &str = "apimachinery::pkg::apis::meta::v1";
+/// Where its type comes from.
+#[derive(Debug)]
+pub(super) enum Origin {
+    /// From a module of `k8s_openapi`, with further types.
+    BuiltIn(&'static str, &'static [(&'static str, &'static [&'static str])]),
+    /// From the project itself, by these lines for a `use` below a root.
+    Own(Vec<(&'static str, String)>),
+}
 
-/// All of them.
-pub(super) const ALL: [Owned; 9] = [
-    Owned {
-        kind: "Deployment",
-        module: "api::apps::v1",
-        needs: &[Need::Replicas, Need::Image],
-        pods: Pods::Serve,
-        why: ("RunsIt", "its pods run in a Deployment"),
-        step: ".apply(deployment(VAR), Why::RunsIt)",
-        imports: &[("api::apps::v1", &["DeploymentSpec"]), (META, &["LabelSelector"])],
-        make: "fn deployment(VAR: &TYPE) -> Deployment {
-    Deployment {
-        metadata: metadata(VAR),
-        spec: Some(DeploymentSpec {
-            replicas: Some(VAR.spec.replicas),
-            selector: LabelSelector { match_labels: Some(labels(VAR)), ..Default::default() },
-            template: pods(VAR),
-            ..Default::default()
-        }),
-        ..Default::default()
+impl Owned {
+    /// What its function and the plan need in scope; what the project itself has is imported by lines below `root`.
+    pub(super) fn imports(&self, imports: &mut Imports, root: &str) -> String {
+        match &self.from {
+            Origin::BuiltIn(module, more) => {
+                imports.add(module, &[&self.kind]);
+                imports.add_all(more);
+                match self.pods {
+                    Pods::Serve => imports.add_all(SERVE_IMPORTS),
+                    Pods::Finish => imports.add_all(FINISH_IMPORTS),
+                    Pods::Alone => imports.add_all(ALONE_IMPORTS),
+                    Pods::None => {}
+                }
+                String::new()
+            }
+            Origin::Own(_) => self.import(imports, root),
+        }
+    }
+
+    /// What it takes to name its type.
+    pub(super) fn import(&self, imports: &mut Imports, root: &str) -> String {
+        match &self.from {
+            Origin::BuiltIn(module, _) => {
+                imports.add(module, &[&self.kind]);
+                String::new()
+            }
+            Origin::Own(lines) => {
+                lines.iter().filter(|(below, _)| *below == root).map(|(_, line)| line.as_str()).collect()
+            }
+        }
+    }
+
+    /// What the one of an object `sample` in `default` is called.
+    pub(super) fn name_of_sample(&self, owner: &Kind) -> &'static str {
+        if self.namespaced || !owner.namespaced { "sample" } else { "default-sample" }
     }
 }
-",
-    },
+
+/// A kind whose objects are said as JSON.
+fn as_json(kind: &str, ty: String, namespaced: bool, why: &str, fields: &str) -> Owned {
+    let function = names::snake(kind);
+    let metadata = if namespaced { "metadata" } else { "global" };
+    let reason = names::camel(&why.replace(' ', "-"));
     Owned {
-        kind: "StatefulSet",
-        module: "api::apps::v1",
-        needs: &[Need::Replicas, Need::Image],
-        pods: Pods::Serve,
-        why: ("RunsItWithNames", "its pods run in a StatefulSet, each under a name of its own"),
-        step: ".apply(stateful_set(VAR), Why::RunsItWithNames)",
-        imports: &[("api::apps::v1", &["StatefulSetSpec"]), (META, &["LabelSelector"])],
-        make: "fn stateful_set(VAR: &TYPE) -> StatefulSet {
-    StatefulSet {
-        metadata: metadata(VAR),
-        spec: Some(StatefulSetSpec {
-            replicas: Some(VAR.spec.replicas),
-            service_name: Some(VAR.name_any()),
-            selector: LabelSelector { match_labels: Some(labels(VAR)), ..Default::default() },
-            template: pods(VAR),
-            ..Default::default()
-        }),
-        ..Default::default()
-    }
-}
-",
-    },
-    Owned {
-        kind: "DaemonSet",
-        module: "api::apps::v1",
-        needs: &[Need::Image],
-        pods: Pods::Serve,
-        why: ("RunsItEverywhere", "a pod of it runs on every node"),
-        step: ".apply(daemon_set(VAR), Why::RunsItEverywhere)",
-        imports: &[("api::apps::v1", &["DaemonSetSpec"]), (META, &["LabelSelector"])],
-        make: "fn daemon_set(VAR: &TYPE) -> DaemonSet {
-    DaemonSet {
-        metadata: metadata(VAR),
-        spec: Some(DaemonSetSpec {
-            selector: LabelSelector { match_labels: Some(labels(VAR)), ..Default::default() },
-            template: pods(VAR),
-            ..Default::default()
-        }),
-        ..Default::default()
-    }
-}
-",
-    },
-    Owned {
-        kind: "Job",
-        module: "api::batch::v1",
-        needs: &[Need::Image],
-        pods: Pods::Finish,
-        why: ("DoesItOnce", "a Job does it, once"),
-        step: ".apply(job(VAR), Why::DoesItOnce)",
-        imports: &[("api::batch::v1", &["JobSpec"])],
-        make: "fn job(VAR: &TYPE) -> Job {
-    Job {
-        metadata: metadata(VAR),
-        spec: Some(JobSpec { backoff_limit: Some(3), template: task(VAR), ..Default::default() }),
-        ..Default::default()
-    }
-}
-",
-    },
-    Owned {
-        kind: "CronJob",
-        module: "api::batch::v1",
-        needs: &[Need::Image, Need::Schedule],
-        pods: Pods::Finish,
-        why: ("DoesItOnTime", "a CronJob does it, whenever it is time"),
-        step: ".apply(cron_job(VAR), Why::DoesItOnTime)",
-        imports: &[("api::batch::v1", &["CronJobSpec", "JobSpec", "JobTemplateSpec"])],
-        make: "fn cron_job(VAR: &TYPE) -> CronJob {
-    let job = JobSpec { backoff_limit: Some(3), template: task(VAR), ..Default::default() };
-    CronJob {
-        metadata: metadata(VAR),
-        spec: CronJobSpec {
-            schedule: VAR.spec.schedule.clone(),
-            concurrency_policy: Some(\"Forbid\".to_owned()),
-            job_template: JobTemplateSpec { spec: Some(job), ..Default::default() },
-            ..Default::default()
-        },
-        ..Default::default()
-    }
-}
-",
-    },
-    Owned {
-        kind: "Service",
-        module: "api::core::v1",
+        kind: kind.to_owned(),
+        from: Origin::Own(Vec::new()),
         needs: &[],
         pods: Pods::None,
-        why: ("GivesItAName", "clients find its pods by the Service's name"),
-        step: ".apply(service(VAR), Why::GivesItAName)",
-        imports: &[
-            ("api::core::v1", &["ServicePort", "ServiceSpec"]),
-            ("apimachinery::pkg::util::intstr", &["IntOrString"]),
-        ],
-        make: "fn service(VAR: &TYPE) -> Service {
-    Service {
-        metadata: metadata(VAR),
-        spec: Some(ServiceSpec {
-            selector: Some(labels(VAR)),
-            ports: Some(vec![ServicePort {
-                name: Some(\"http\".to_owned()),
-                port: 80,
-                target_port: Some(IntOrString::String(\"http\".to_owned())),
-                ..Default::default()
-            }]),
-            ..Default::default()
-        }),
-        ..Default::default()
-    }
-}
-",
-    },
-    Owned {
-        kind: "ConfigMap",
-        module: "api::core::v1",
-        needs: &[Need::Settings],
-        pods: Pods::None,
-        why: ("ConfiguresIt", "its settings are in a ConfigMap"),
-        step: ".apply(config_map(VAR), Why::ConfiguresIt)",
-        imports: &[],
-        make: "fn config_map(VAR: &TYPE) -> ConfigMap {
-    ConfigMap {
-        metadata: metadata(VAR),
-        data: Some(VAR.spec.settings.clone()),
-        ..Default::default()
-    }
-}
-",
-    },
-    Owned {
-        kind: "Secret",
-        module: "api::core::v1",
-        needs: &[],
-        pods: Pods::None,
-        why: ("SecuresIt", "its password is in a Secret"),
-        step: ".create_once(secret(VAR), Generate::new().text(\"/stringData/password\", 32), Why::SecuresIt)",
-        imports: &[],
-        make: "/// Its password is made up at the moment when it is created, and is in no plan and no log.
-fn secret(VAR: &TYPE) -> Secret {
-    Secret { metadata: metadata(VAR), ..Default::default() }
-}
-",
-    },
-    Owned {
-        kind: "ServiceAccount",
-        module: "api::core::v1",
-        needs: &[],
-        pods: Pods::None,
-        why: ("GivesItAnIdentity", "it acts under an account of its own"),
-        step: ".apply(service_account(VAR), Why::GivesItAnIdentity)",
-        imports: &[],
-        make: "fn service_account(VAR: &TYPE) -> ServiceAccount {
-    ServiceAccount { metadata: metadata(VAR), ..Default::default() }
-}
-",
-    },
-];
-
-/// The one of that name.
-pub(super) fn find(kind: &str) -> Result<&'static Owned, Refused> {
-    ALL.iter().find(|owned| owned.kind == kind).ok_or_else(|| {
-        let known: Vec<&str> = ALL.iter().map(|owned| owned.kind).collect();
-        let why = format!(
-            "these can be made from the start: {}. Others you add by .owns::<...>() in the controller",
-            known.join(", ")
-        );
-        Refused::Name { what: "kind to own", name: kind.to_owned(), why }
-    })
-}
-
-/// Types of the pods that run on.
-pub(super) const SERVE_IMPORTS: &[(&str, &[&str])] = &[
-    (
-        "api::core::v1",
-        &["Container", "ContainerPort", "PodSpec", "PodTemplateSpec", "PodSecurityContext", "SeccompProfile"],
-    ),
-    ("api::core::v1", &["Capabilities", "SecurityContext"]),
-];
-
-/// Types of the pods that end.
-pub(super) const FINISH_IMPORTS: &[(&str, &[&str])] = &[
-    ("api::core::v1", &["Container", "PodSpec", "PodTemplateSpec", "PodSecurityContext", "SeccompProfile"]),
-    ("api::core::v1", &["Capabilities", "SecurityContext"]),
-];
-
-/// Pods that run on.
-pub(super) const SERVE: &str = "fn pods(VAR: &TYPE) -> PodTemplateSpec {
-    let port = ContainerPort { name: Some(\"http\".to_owned()), container_port: 8080, ..Default::default() };
-    let container = Container { ports: Some(vec![port]), ..container(VAR) };
-    PodTemplateSpec {
-        metadata: Some(ObjectMeta { labels: Some(labels(VAR)), ..Default::default() }),
-        spec: Some(PodSpec { containers: vec![container], security_context: Some(restricted()), ..Default::default() }),
-    }
-}
-";
-
-/// Pods that end.
-pub(super) const FINISH: &str = "fn task(VAR: &TYPE) -> PodTemplateSpec {
-    let command = vec![\"echo\".to_owned(), VAR.name_any()];
-    let container = Container { command: Some(command), ..container(VAR) };
-    PodTemplateSpec {
-        spec: Some(PodSpec {
-            containers: vec![container],
-            restart_policy: Some(\"Never\".to_owned()),
-            security_context: Some(restricted()),
-            ..Default::default()
-        }),
-        ..Default::default()
-    }
-}
-";
-
-/// What pods of both sorts have in common.
-pub(super) const CONTAINER: &str = "fn container(VAR: &TYPE) -> Container {
-    Container {
-        name: \"main\".to_owned(),
-        image: Some(VAR.spec.image.clone()),
-        security_context: Some(SecurityContext {
-            allow_privilege_escalation: Some(false),
-            capabilities: Some(Capabilities { drop: Some(vec![\"ALL\".to_owned()]), ..Default::default() }),
-            ..Default::default()
-        }),
-        ..Default::default()
+        namespaced,
+        settles: true,
+        why: (reason.clone(), format!("its {kind} {why}")),
+        step: format!(".apply_of(Kind::of::<{ty}>(), {function}(VAR), Why::{reason})"),
+        make: format!(
+            "/// What is said of it here is kept so; what is left out is up to others, or has its default.
+fn {function}(VAR: &TYPE) -> Value {{
+    json!({{\"metadata\": {metadata}(VAR), {fields}}})
+}}
+"
+        ),
+        ty,
+        as_json: true,
     }
 }
 
-/// What namespaces with the strictest level of pod security ask for.
-fn restricted() -> PodSecurityContext {
-    let profile = SeccompProfile { type_: \"RuntimeDefault\".to_owned(), ..Default::default() };
-    PodSecurityContext { run_as_non_root: Some(true), seccomp_profile: Some(profile), ..Default::default() }
+/// The names of all built-in kinds that can be owned.
+pub(super) fn built_in() -> impl Iterator<Item = &'static str> {
+    MADE.iter().map(|made| made.kind).chain(kinds::ALL.iter().map(|row| row.kind))
 }
-";
+
+/// The kind of that name, for an owner of this name: a built-in one, or one of the project's own.
+pub(super) fn find(kind: &str, owner: &str, project: &Project) -> Result<Owned, Refused> {
+    if let Some(made) = MADE.iter().find(|made| made.kind == kind) {
+        return Ok(made.owned());
+    }
+    if let Some(row) = kinds::ALL.iter().find(|row| row.kind == kind) {
+        let owned = as_json(kind, kind.to_owned(), row.namespaced, row.why, &row.body());
+        let from = Origin::BuiltIn(row.module, &[]);
+        return Ok(Owned { from, needs: row.needs, pods: row.pods, settles: row.settles, ..owned });
+    }
+    let refused = |why: String| Refused::Name { what: "kind to own", name: kind.to_owned(), why };
+    if let Some((_, module)) = kinds::OTHERS.iter().find(|(other, _)| *other == kind) {
+        return Err(refused(format!(
+            "none is made from the start; add .owns::<k8s_openapi::{module}::{kind}>() to the controller, and say in decide what one is like"
+        )));
+    }
+    let own: Vec<&Kind> = project.kinds.iter().filter(|one| one.kind == kind).collect();
+    match own.as_slice() {
+        _ if kind == owner => Err(refused("a kind does not own itself".to_owned())),
+        [one] => {
+            let naming = Naming::new(project, one);
+            let lines =
+                [("crate", naming.import("crate", false)), (TESTS, naming.import(&naming.krate(), false))];
+            let why = format!("serves as its {}", names::words(kind));
+            let owned = as_json(kind, naming.ty.clone(), one.namespaced, &why, "\"spec\": {}");
+            Ok(Owned { from: Origin::Own(lines.into()), ..owned })
+        }
+        [] => {
+            let mut known: Vec<&str> = built_in().collect();
+            known.extend(project.kinds.iter().map(|one| one.kind.as_str()));
+            Err(refused(format!(
+                "these can be made from the start: {}. Others you add by .owns::<...>() in the controller",
+                known.join(", ")
+            )))
+        }
+        _ => Err(refused("several groups have one; add .owns::<...>() to the controller".to_owned())),
+    }
+}
+
+/// The root below which tests import.
+pub(super) const TESTS: &str = "tests";

@@ -108,7 +108,7 @@ impl Project {
                 return Err((of("versions"), Refused::name("list", "[]", "a kind has at least one version")));
             }
             for owned in &kind.owns {
-                super::owned::find(owned).map_err(|refused| (of("owns"), refused))?;
+                super::owned::find(owned, &kind.kind, self).map_err(|refused| (of("owns"), refused))?;
             }
             for concern in &kind.concerns {
                 names::concern(concern).map_err(|refused| (of("concerns"), refused))?;

@@ -3,7 +3,7 @@
 use super::controllers::gauge;
 use super::names;
 use super::naming::{Imports, Naming, header};
-use super::owned::Need;
+use super::owned::{Need, Owned, TESTS};
 
 fn sample_fields(naming: &Naming<'_>) -> &'static str {
     match naming.kind.namespaced || naming.kind.owns.is_empty() {
@@ -18,10 +18,10 @@ pub(super) fn of_kind(naming: &Naming<'_>) -> String {
     let access = naming.has_access();
     let (ty, krate) = (&naming.ty, naming.krate());
     let mut imports = Imports::default();
-    owned.iter().for_each(|one| imports.add(one.module, &[one.kind]));
+    let own: String = owned.iter().map(|one| one.import(&mut imports, TESTS)).collect();
     let controller = naming.below_controller(&naming.module);
     let mut text = format!(
-        "{}//! What a `{kind}` comes to, from pure decisions to a whole cluster.\n\n{}{}use {krate}::controller::{controller}::{{decide, measure}};\nuse {krate}::{{definitions, operator}};\nuse serde_json::json;\nuse std::sync::Arc;\nuse windlass::Seen;\nuse windlass::metrics::Page;\nuse windlass_testing::{{TestCluster, campaign, object}};\n\n",
+        "{}//! What a `{kind}` comes to, from pure decisions to a whole cluster.\n\n{}{own}{}use {krate}::controller::{controller}::{{decide, measure}};\nuse {krate}::{{definitions, operator}};\nuse serde_json::json;\nuse std::sync::Arc;\nuse windlass::Seen;\nuse windlass::metrics::Page;\nuse windlass_testing::{{TestCluster, campaign, object}};\n\n",
         header(naming.project.license),
         naming.import(&krate, false),
         imports.text(),
@@ -42,11 +42,19 @@ fn all_of_them_are_counted() {{
 ",
         gauge(naming)
     );
-    let there: String = owned.iter().map(|one| is_there(one.kind)).collect();
-    let gone: String = owned
-        .iter()
-        .map(|one| format!("    cluster.eventually::<{}>(\"sample\").is_gone().await?;\n", one.kind))
-        .collect();
+    let is = |one: &Owned, how: &str| {
+        let name = one.name_of_sample(naming.kind);
+        format!("    cluster.eventually::<{}>(\"{name}\").{how}().await?;\n", one.ty)
+    };
+    let there: String = owned.iter().map(|one| is(one, "is_there")).collect();
+    let gone: String = owned.iter().map(|one| is(one, "is_gone")).collect();
+    let settles = owned.iter().all(|one| one.settles);
+    let ready = match settles {
+        true => {
+            format!("    cluster.eventually::<{ty}>(\"sample\").has_condition(\"Ready\", true).await?;\n")
+        }
+        false => String::new(),
+    };
     let reachable = match access {
         true => {
             format!("    cluster.eventually::<{ty}>(\"sample\").has_condition(\"Reachable\", true).await?;\n")
@@ -67,8 +75,7 @@ async fn it_becomes_ready_and_leaves_nothing_behind() -> anyhow::Result<()> {{
     cluster.install(definitions()).await?;
     let operator = cluster.run(operator);
     cluster.create(sample()).await?;
-{there}    cluster.eventually::<{ty}>(\"sample\").has_condition(\"Ready\", true).await?;
-{reachable}{scaled}    cluster.delete::<{ty}>(\"sample\").await?;
+{there}{ready}{reachable}{scaled}    cluster.delete::<{ty}>(\"sample\").await?;
     cluster.eventually::<{ty}>(\"sample\").is_gone().await?;
 {gone}    operator.stop().await
 }}
@@ -93,17 +100,16 @@ async fn it_survives_every_fault_at_every_write() -> anyhow::Result<()> {{
     text
 }
 
-fn is_there(kind: &str) -> String {
-    format!("    cluster.eventually::<{kind}>(\"sample\").is_there().await?;\n")
-}
-
 fn pure(naming: &Naming<'_>) -> String {
     let access = naming.has_access();
     let owned: Vec<_> = naming.owned().into_iter().filter(|one| !(access && one.kind == "Service")).collect();
     let asserts: String = owned
         .iter()
         .map(|one| {
-            format!("    assert!(plan.applied::<{}>(\"sample\").is_some(), \"{{plan}}\");\n", one.kind)
+            let name = one.name_of_sample(naming.kind);
+            // A namespace of a sample that is nowhere is the empty one.
+            let name = name.strip_prefix("default").unwrap_or(name);
+            format!("    assert!(plan.applied::<{}>(\"{name}\").is_some(), \"{{plan}}\");\n", one.ty)
         })
         .collect();
     match owned.is_empty() {

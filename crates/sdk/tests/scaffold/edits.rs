@@ -138,7 +138,9 @@ fn what_does_not_fit_is_refused_with_a_way_out() -> anyhow::Result<()> {
         (folder.api_of(kind("Policy", "policies", Some(false))), "scope"),
         (folder.api("shop", "v1", "Policy", &["Job"]), ".owns"),
         (folder.api("shop", "v1", "PolicyAccess", &[]), "policy_access"),
-        (folder.api("shop", "v1", "Order", &["Spaceship"]), "Deployment"),
+        (folder.api("shop", "v1", "Order", &["Spaceship"]), "NetworkPolicy"),
+        (folder.api("shop", "v1", "Order", &["Order"]), "does not own itself"),
+        (folder.api("shop", "v1", "Order", &["Node"]), ".owns::<k8s_openapi::api::core::v1::Node>()"),
         (folder.controller("Policy", "access"), "policy_access"),
         (folder.controller("Order", "backup"), "there are: Policy"),
         (Folder { path: below.path().into() }.api("shop", "v1", "Order", &[]), "windlass init"),
@@ -148,6 +150,32 @@ fn what_does_not_fit_is_refused_with_a_way_out() -> anyhow::Result<()> {
     }
     assert_eq!((folder.all()?, folder.text("PROJECT")?), before);
     assert_eq!(Project::read(&before.1)?.kinds.len(), 1);
+    Ok(())
+}
+
+#[test]
+fn any_kind_can_be_owned_and_a_kind_of_the_project_too() -> anyhow::Result<()> {
+    let (_below, folder) = folder()?;
+    folder.api("shop", "v1", "Order", &["ConfigMap"])?;
+    folder.api("shop", "v1", "Basket", &["Order", "NetworkPolicy", "Namespace"])?;
+    let controller = folder.text("src/controller/basket.rs")?;
+    for part in [
+        "use crate::api::v1::order::Order;",
+        "use k8s_openapi::api::networking::v1::NetworkPolicy;",
+        ".owns::<Order>()",
+        ".owns::<NetworkPolicy>()",
+        "fn order(basket: &Basket) -> Value {",
+        "\"metadata\": global(basket)",
+    ] {
+        assert!(controller.contains(part), "no {part} in\n{controller}");
+    }
+    let tests = folder.text("tests/basket.rs")?;
+    assert!(tests.contains("use shop_operator::api::v1::order::Order;"), "{tests}");
+    assert!(tests.contains("(\"default-sample\")"), "what is in no namespace says whose it is: {tests}");
+    assert_eq!(
+        Project::read(&folder.text("PROJECT")?)?.kinds[1].owns,
+        ["Order", "NetworkPolicy", "Namespace"]
+    );
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use super::folder::{Folder, repository};
 use anyhow::{Context, ensure};
 use std::path::Path;
 use std::process::Command;
-use windlass_sdk::scaffold::{Edit, License, NewKind, edit};
+use windlass_sdk::scaffold::{Edit, License, NewKind, edit, ownable};
 
 type Make = fn(&Path, &str) -> anyhow::Result<()>;
 
@@ -15,7 +15,7 @@ fn plain(below: &Path, name: &str) -> anyhow::Result<Folder> {
     Folder::init(below, name, License::Apache2, false)
 }
 
-const SHAPES: [(&str, Make); 15] = [
+const SHAPES: [(&str, Make); 17] = [
     ("shape-empty", |below, name| plain(below, name).map(drop)),
     ("shape-tutorial", |below, name| {
         plain(below, name)?.api("cache", "v1alpha1", "Memcached", &["Deployment", "Service"]).map(drop)
@@ -74,6 +74,20 @@ const SHAPES: [(&str, Make); 15] = [
         folder.change(|read| edit(&several, read))?;
         folder.api("stock", "v1", "Shelf", &["Secret"]).map(drop)
     }),
+    ("shape-any", |below, name| {
+        let folder = plain(below, name)?;
+        folder.api("shop", "v1", "Part", &["ConfigMap"])?;
+        let usual = ["Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "ConfigMap", "Secret"];
+        // A claim is bound only when a pod uses it, and pods of several would be taken for each other's.
+        let left_out = ["PersistentVolumeClaim", "ReplicationController", "Service", "ServiceAccount"];
+        let kinds = ownable().into_iter().filter(|kind| !usual.contains(kind) && !left_out.contains(kind));
+        folder.api("shop", "v1", "Whole", &kinds.chain(["Part"]).collect::<Vec<_>>()).map(drop)
+    }),
+    ("shape-any-cluster", |below, name| {
+        let folder = plain(below, name)?;
+        let owns = ["Namespace", "PersistentVolumeClaim", "NetworkPolicy", "ClusterRole", "RoleBinding"];
+        folder.cluster_api("fleet", "Site", &owns).map(drop)
+    }),
     ("shape-everything", |below, name| {
         let folder = plain(below, name)?;
         let owns = ["Deployment", "Service", "ConfigMap", "Secret", "ServiceAccount", "CronJob", "Job"];
@@ -111,13 +125,20 @@ fn projects_of_every_shape_compile_without_a_warning_and_pass_their_tests() -> a
         std::fs::write(&manifest, &text[..cut])?;
     }
     ensure!(!members.is_empty(), "{CHOICE} names no shape");
-    let root = format!("[workspace]\nresolver = \"3\"\nmembers = [{}]\n\n{}", members.join(", "), profile()?);
+    let mut root =
+        format!("[workspace]\nresolver = \"3\"\nmembers = [{}]\n\n{}", members.join(", "), profile()?);
+    // The library is built anew, since it belongs to another workspace: as quickly as can be.
+    for name in ["", "-apiserver", "-clock", "-cluster", "-schema", "-testing"] {
+        root += &format!("\n[profile.dev.package.windlass{name}]\nopt-level = 0\n");
+    }
     std::fs::write(below.join("Cargo.toml"), root)?;
     std::fs::copy(repository().join("Cargo.lock"), below.join("Cargo.lock"))?;
     let cargo = |arguments: &[&str]| -> anyhow::Result<()> {
         let mut command = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
         command.args(arguments).current_dir(below);
         command.env("CARGO_TARGET_DIR", repository().join("target")).env("CARGO_NET_OFFLINE", "true");
+        // As the tutorial is built, so that they share what they build.
+        command.env("CARGO_INCREMENTAL", "0");
         // What the outer cargo says of its own package is not said of these.
         for (name, _) in std::env::vars()
             .filter(|(name, _)| name.starts_with("CARGO_PKG_") || name == "CARGO_MANIFEST_DIR")

@@ -26,7 +26,7 @@ const MOST_MISSED: usize = 100;
 
 /// The controller.
 pub fn controller() -> Controller<CronJob> {
-    Controller::deciding(decide).owns::<Job>()
+    Controller::deciding(decide).owns::<Job>().deletes::<Job>()
 }
 
 /// What a cron job needs, given the jobs that are there.

@@ -6,8 +6,7 @@
 mod conditions;
 mod rows;
 
-use crate::kinds::walk::last_three;
-use crate::typed::{Amount, Field, Structs, Type};
+use crate::typed::{Amount, Field, Quick, Struct, Structs, Type};
 use rows::{FIELDS, STRUCTS};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -35,8 +34,8 @@ struct Rows {
     adjust: Option<Adjust>,
 }
 
-static ROWS: LazyLock<HashMap<&'static str, Rows>> = LazyLock::new(|| {
-    let mut rows: HashMap<&str, Rows> = HashMap::new();
+static ROWS: LazyLock<HashMap<&'static str, Rows, Quick>> = LazyLock::new(|| {
+    let mut rows: HashMap<&str, Rows, Quick> = HashMap::default();
     for (name, field, fill) in FIELDS {
         rows.entry(name).or_default().fields.push((field, *fill));
     }
@@ -66,15 +65,14 @@ fn walk(structs: &Structs, kind: &Type, value: &mut Value, left: usize) {
             entries.values_mut().for_each(round);
         }
         (Type::Struct(definition), Value::Object(object)) => {
-            let name = last_three(definition);
-            if name == "meta.v1.ObjectMeta" {
+            let Some(known) = structs.get(definition) else { return };
+            if known.name == "meta.v1.ObjectMeta" {
                 return;
             }
-            let Some(known) = structs.get(definition) else { return };
-            fill_struct(structs, definition, object);
-            for (name, field) in &known.fields {
-                if is_walked(&field.kind)
-                    && let Some(value) = object.get_mut(name)
+            fill_struct(structs, known, object);
+            for (name, value) in object.iter_mut() {
+                if let Some(field) = known.fields.get(name)
+                    && is_walked(&field.kind)
                 {
                     walk(structs, &field.kind, value, left);
                 }
@@ -102,15 +100,14 @@ fn round(amount: &mut Value) {
     }
 }
 
-fn fill_struct(structs: &Structs, definition: &str, object: &mut Map<String, Value>) {
-    let Some(known) = structs.get(definition) else { return };
+fn fill_struct(structs: &Structs, known: &Struct, object: &mut Map<String, Value>) {
     // What JSON inlines has rows of its own.
-    for inline in known.declared.values().filter(|field| field.inline) {
-        if let Type::Struct(inner) = &inline.kind {
-            fill_struct(structs, inner, object);
+    for inner in &known.inlined {
+        if let Some(known) = structs.get(inner) {
+            fill_struct(structs, known, object);
         }
     }
-    let Some(rows) = ROWS.get(last_three(definition)) else { return };
+    let Some(rows) = ROWS.get(known.name) else { return };
     for (name, fill) in &rows.fields {
         let is_set = known.fields.get(*name).is_some_and(|field| is_set(field, object.get(*name)));
         if !is_set && let Some(value) = fill.value(object) {

@@ -2,6 +2,7 @@
 
 use super::addresses::Addresses;
 use super::links::Links;
+use crate::aside::aside;
 use crate::net::dns::{Dns, Names};
 use crate::net::protocol::{Hello, Reply, Request, read, write};
 use crate::net::proxy::{self, Proxy};
@@ -63,7 +64,7 @@ impl Control {
     pub(super) async fn serve(self: Arc<Self>, listener: UnixListener) {
         let mut terminated = match signal(SignalKind::terminate()) {
             Ok(signal) => signal,
-            Err(error) => return eprintln!("cannot wait for signals: {error}"),
+            Err(error) => return aside(format!("cannot wait for signals: {error}")),
         };
         loop {
             tokio::select! {
@@ -74,13 +75,13 @@ impl Control {
                     }
                     Err(error) => {
                         // Out of descriptors, most likely: others will be closed.
-                        eprintln!("cannot take a request: {error}");
+                        aside(format!("cannot take a request: {error}"));
                         self.clock.sleep(Duration::from_millis(50)).await;
                     }
                 },
                 () = self.clock.sleep(LOOKING) => {
                     if !self.still_found() {
-                        return eprintln!("the network's folder is gone, and so is whoever could ask");
+                        return aside("the network's folder is gone, and so is whoever could ask");
                     }
                 }
                 () = self.end.notified() => return,
@@ -97,7 +98,7 @@ impl Control {
     async fn answer(&self, stream: UnixStream) {
         let asked = match self.clock.timeout(ASKING, read::<Request>(&stream)).await {
             Ok(Ok(Some(asked))) => asked,
-            Ok(Err(error)) => return eprintln!("a request is not understood: {error}"),
+            Ok(Err(error)) => return aside(format!("a request is not understood: {error}")),
             Ok(Ok(None)) | Err(_) => return,
         };
         let ends = asked.0 == Request::End;
@@ -151,11 +152,11 @@ impl Control {
     async fn publish(&self, table: Table) {
         for address in proxy::outside(&table, self.settings()) {
             if let Err(error) = self.state.lock().links.own(address) {
-                eprintln!("cannot make {address} this network's own: {error}");
+                aside(format!("cannot make {address} this network's own: {error}"));
             }
         }
         for wrong in self.proxy.replace(&table).await {
-            eprintln!("{wrong}");
+            aside(wrong);
         }
         self.dns.know(Names::new(self.settings(), table));
     }
@@ -213,7 +214,7 @@ impl Control {
             .and_then(|text| fs::write(&new, text))
             .and_then(|()| fs::rename(&new, &file));
         if let Err(error) = written {
-            eprintln!("cannot write down who holds which address: {error}");
+            aside(format!("cannot write down who holds which address: {error}"));
         }
     }
 }

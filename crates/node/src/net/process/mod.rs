@@ -9,6 +9,7 @@ mod namespaces;
 use super::Settings;
 use super::dial::through_folder;
 use super::protocol::Hello;
+use crate::aside::aside;
 pub(crate) use links::try_links;
 pub(crate) use namespaces::leave_the_host;
 
@@ -49,7 +50,7 @@ pub fn main(arguments: &[OsString]) -> ExitCode {
             ExitCode::FAILURE
         }
         Err(Ended::Failed(why)) => {
-            eprintln!("error: {why}");
+            aside(format!("error: {why}"));
             begun(&Begun::Failed(why));
             ExitCode::FAILURE
         }

@@ -3,6 +3,7 @@
 use super::super::program::Program;
 use super::super::protocol::Order;
 use super::super::wire;
+use crate::aside::aside;
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
@@ -38,11 +39,29 @@ pub struct Children {
     program: Program,
     own: File,
     waiting: RefCell<HashMap<i32, oneshot::Sender<i32>>>,
+    prepared: RefCell<Option<Stage>>,
+}
+
+/// A first stage that waits for its order.
+struct Stage {
+    pid: i32,
+    socket: UnixStream,
+    exit: oneshot::Receiver<i32>,
 }
 
 impl Children {
     pub fn new(program: Program) -> io::Result<Self> {
-        Ok(Self { program, own: File::open("/proc/self/ns/pid")?, waiting: RefCell::default() })
+        let own = File::open("/proc/self/ns/pid")?;
+        Ok(Self { program, own, waiting: RefCell::default(), prepared: RefCell::default() })
+    }
+
+    /// Starts the first stage of a container that will be asked for: to run a program takes a while in which there is other work.
+    pub fn prepare(&self) {
+        match self.stage(&Place::New) {
+            Ok(stage) => _ = self.prepared.replace(Some(stage)),
+            // It is tried again when it is needed, and told then.
+            Err(error) => aside(format!("the first container's first stage was not started early: {error}")),
+        }
     }
 
     /// Starts the first stage of a container or of a program in one. Nothing is awaited here: until the child is entered, its
@@ -53,6 +72,18 @@ impl Children {
         order: &Order,
         descriptors: &[BorrowedFd<'_>],
     ) -> io::Result<Child> {
+        let prepared = if let Place::New = place { self.prepared.take() } else { None };
+        let Stage { pid, socket, exit } = match prepared {
+            Some(stage) => stage,
+            None => self.stage(place)?,
+        };
+        // A stage that died already says so by its exit code.
+        let _ = wire::send(&socket, order, descriptors);
+        socket.set_nonblocking(true)?;
+        Ok(Child { pid, socket: tokio::net::UnixStream::from_std(socket)?, exit })
+    }
+
+    fn stage(&self, place: &Place<'_>) -> io::Result<Stage> {
         let (ours, theirs) = UnixStream::pair()?;
         match place {
             Place::New => unshare(CloneFlags::CLONE_NEWPID)?,
@@ -70,10 +101,7 @@ impl Children {
         let pid = i32::try_from(spawned?.id()).map_err(io::Error::other)?;
         let (sender, exit) = oneshot::channel();
         self.waiting.borrow_mut().insert(pid, sender);
-        // A stage that died already says so by its exit code.
-        let _ = wire::send(&ours, order, descriptors);
-        ours.set_nonblocking(true)?;
-        Ok(Child { pid, socket: tokio::net::UnixStream::from_std(ours)?, exit })
+        Ok(Stage { pid, socket: ours, exit })
     }
 
     /// Reaps all that ended.

@@ -177,6 +177,7 @@ async fn begin(pod: &Rc<Pod>, entry: &Rc<Entry>) -> Result<Begun, (i32, String)>
         own_network: pod.launch.sandbox.network.is_some(),
     };
     let order = Order::Make(Box::new(making));
+    pod.joined().await;
     let mut outputs = Vec::new();
     let spawned = if spec.terminal {
         pod.children.spawn(&Place::New, &order, &[])

@@ -1,6 +1,7 @@
 //! The shim itself: from its first stage, which makes the namespaces, to the process 1 that lives in them.
 
 mod children;
+mod connect;
 mod containers;
 mod exec;
 mod logs;

@@ -7,7 +7,9 @@ use super::super::spec::{ContainerState, Phase};
 use super::super::{remembered, wire};
 use super::children::Children;
 use super::containers::{self, Entry, Progress};
-use super::{exec, memory, say};
+use super::{connect, exec, memory, say};
+use crate::aside::aside;
+use crate::net::Joining;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
@@ -15,7 +17,7 @@ use std::os::unix::net::UnixListener;
 use std::rc::Rc;
 use tokio::net::UnixStream;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Mutex as AsyncMutex, Notify, watch};
 use windlass_clock::Clock;
 
 /// How many attempts of a container are remembered: the last, and the one before, whose log can still be asked for.
@@ -30,10 +32,12 @@ pub struct Pod {
     states: RefCell<BTreeMap<(String, u32), ContainerState>>,
     version: watch::Sender<u64>,
     over: Notify,
+    /// The pod's interface, until packets are known to pass.
+    joining: AsyncMutex<Option<Joining>>,
 }
 
 impl Pod {
-    fn new(launch: Launch) -> io::Result<Self> {
+    fn new(launch: Launch, children: Children, joining: Option<Joining>) -> io::Result<Self> {
         let clock = Clock::real();
         let now = clock.now().as_millisecond();
         let mut states = BTreeMap::new();
@@ -43,7 +47,8 @@ impl Pod {
             states.insert((state.name.clone(), state.attempt), state);
         }
         Ok(Self {
-            children: Children::new(launch.program.clone())?,
+            children,
+            joining: AsyncMutex::new(joining),
             entries: RefCell::default(),
             states: RefCell::new(states),
             // Later than any version of a shim that was here before.
@@ -87,10 +92,21 @@ impl Pod {
     pub fn tell(&self, entry: &Entry, phase: Phase) {
         let state = ContainerState { name: entry.spec.name.clone(), attempt: entry.spec.attempt, phase };
         if let Err(error) = remembered::write(&self.launch.sandbox.folder, &state) {
-            eprintln!("the state of container {} is not kept: {error}", state.name);
+            aside(format!("the state of container {} is not kept: {error}", state.name));
         }
         self.states.borrow_mut().insert((state.name.clone(), state.attempt), state);
         self.version.send_modify(|version| *version += 1);
+    }
+
+    /// Returns when packets of the pod pass: no program is to find itself cut off at first.
+    pub async fn joined(&self) {
+        let mut joining = self.joining.lock().await;
+        if let Some(waiting) = joining.take()
+            && let Err(error) = waiting.finished(&self.clock).await
+        {
+            // Its probes will tell.
+            aside(format!("whether the pod's packets pass is not known: {error}"));
+        }
     }
 
     async fn changed(&self, since: u64) -> u64 {
@@ -121,10 +137,15 @@ impl Pod {
 }
 
 /// Listens, until the pod ends.
-pub fn listen(launch: Launch, listener: UnixListener) -> io::Result<()> {
+pub fn listen(
+    launch: Launch,
+    children: Children,
+    joining: Option<Joining>,
+    listener: UnixListener,
+) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     tokio::task::LocalSet::new().block_on(&runtime, async {
-        let pod = Rc::new(Pod::new(launch)?);
+        let pod = Rc::new(Pod::new(launch, children, joining)?);
         let mut deaths = signal(SignalKind::child())?;
         let mut terminated = signal(SignalKind::terminate())?;
         let listener = tokio::net::UnixListener::from_std(listener)?;
@@ -171,6 +192,7 @@ async fn answer(pod: Rc<Pod>, socket: UnixStream) {
         Request::Exec { name, exec } => return exec::exec(&pod, &socket, &name, exec).await,
         Request::Attach { name } => return exec::attach(&pod, &socket, &name).await,
         Request::Usage => Reply::Usage(memory::usage(&pod)),
+        Request::Connect { port } => return connect::connect(&pod, &socket, port).await,
         Request::Resize(_) => Reply::Failed("nothing was run on this connection".into()),
         Request::End => {
             pod.end().await;

@@ -3,9 +3,12 @@
 use super::super::client::SOCKET;
 use super::super::protocol::{Launch, Launched};
 use super::super::record::{FILE, Record};
-use super::super::spec::Memory;
+use super::super::spec::{Attachment, Memory};
+use super::children::Children;
 use super::requests::listen;
 use super::{because, say, told};
+use crate::aside::aside;
+use crate::net::Joining;
 use nix::mount::{MsFlags, mount};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -17,7 +20,7 @@ use std::process::ExitCode;
 
 /// Becomes the pod's shim, until the pod ends.
 pub fn serve() -> ExitCode {
-    let (launch, lock, listener) = match set_up() {
+    let Ready { launch, lock, children, joining, listener } = match set_up() {
         Ok(Some(ready)) => ready,
         Ok(None) => {
             say(&Launched::Taken);
@@ -28,18 +31,27 @@ pub fn serve() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let ended = listen(launch, listener);
+    let ended = listen(launch, children, joining, listener);
     drop(lock);
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("the pod's shim gives up: {error}");
+            aside(format!("the pod's shim gives up: {error}"));
             ExitCode::FAILURE
         }
     }
 }
 
-fn set_up() -> io::Result<Option<(Launch, File, UnixListener)>> {
+/// What a shim has before it listens.
+struct Ready {
+    launch: Launch,
+    lock: File,
+    children: Children,
+    joining: Option<Joining>,
+    listener: UnixListener,
+}
+
+fn set_up() -> io::Result<Option<Ready>> {
     let launch = told()?;
     let folder = &launch.sandbox.folder;
     let lock = OpenOptions::new().create(true).append(true).mode(0o600).open(folder.join("shim.lock"))?;
@@ -52,12 +64,15 @@ fn set_up() -> io::Result<Option<(Launch, File, UnixListener)>> {
     mounts(folder)?;
     launch.sandbox.memory.iter().try_for_each(memory)?;
     nix::unistd::sethostname(&launch.sandbox.hostname).map_err(because("set the host name"))?;
-    if let Some(network) = &launch.sandbox.network {
-        crate::net::join(&network.socket, &launch.sandbox.uid)
-            .map_err(because("join the pod to the network"))?;
-    }
+    // It comes up while the network is joined.
+    let children = Children::new(launch.program.clone())?;
+    children.prepare();
+    let join = |network: &Attachment| {
+        crate::net::join(&network.socket, &launch.sandbox.uid).map_err(because("join the pod to the network"))
+    };
+    let joining = launch.sandbox.network.as_ref().map(join).transpose()?;
     let listener = bind(folder).map_err(because("listen"))?;
-    Ok(Some((launch, lock, listener)))
+    Ok(Some(Ready { launch, lock, children, joining, listener }))
 }
 
 /// Memory that the pod's containers share.

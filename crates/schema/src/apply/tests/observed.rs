@@ -372,6 +372,7 @@ fn other_versions_are_reached_by_conversion() {
         let reset_fields = ResetFields::new();
         run(&Context {
             blank: None,
+            settled: false,
             schema: &|_| Some(widget_schema()),
             convert: &convert,
             now: Timestamp::from_second(now).unwrap(),

@@ -1,7 +1,11 @@
 //! Pods as processes: from creation to ready, many at once, exec, logs, Services and memory; beside it, for scale, how long runc
-//! alone takes to start the same program.
+//! alone, and containerd with it, take to start the same program.
 //!
-//! Run by `make bench-node`. The cluster is the embedded one, in this process.
+//! Run by `make bench-node`. The cluster is the embedded one, in this process. Two starts are measured: that of a sandbox and a
+//! container in it without the API, which is what runc does, and that of a pod from its creation in the API until it is ready.
+
+mod peers;
+mod sandbox;
 
 use anyhow::Context;
 use k8s_openapi::api::core::v1::{Pod, Service};
@@ -9,8 +13,8 @@ use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use windlass_apiserver::{Config, Identity};
@@ -20,10 +24,11 @@ use windlass_harness::bench::{Bench, Better};
 use windlass_node::images::Catalogue;
 use windlass_node::net::Network;
 use windlass_node::shim::{Exec, Program, Shim};
-use windlass_node::{Node, Options};
+use windlass_node::{Eviction, Node, Options};
 
 const PODS: &str = "process pod";
-const RUNC: &str = "runc";
+/// A container starts: what all of them are asked.
+const START: &str = "start of a container, p50";
 const TIMES: usize = 20;
 const AT_ONCE: usize = 50;
 const ROUNDS: usize = 500;
@@ -46,7 +51,7 @@ fn main() -> ExitCode {
 }
 
 async fn run() -> anyhow::Result<()> {
-    let mut bench = Bench::start("node", &[PODS, RUNC]);
+    let mut bench = Bench::start("node", &[PODS, peers::RUNC, peers::CONTAINERD]);
     let api = windlass_apiserver::Api::open(Config::default()).await?;
     let cluster = Cluster::start(&api, Settings::default());
     cluster.settled(&api).await?;
@@ -64,6 +69,7 @@ async fn run() -> anyhow::Result<()> {
         client_ca: api.credentials()?.ca_certificate().to_owned(),
         images: Catalogue::new(at("images"), at("recipes.yaml"), root.join("images")),
         root: root.clone(),
+        eviction: Eviction::never(),
     };
     let node = Node::join(client.clone(), Clock::real(), options).await?;
     let ground = Ground { client, root, clock: Clock::real() };
@@ -72,7 +78,7 @@ async fn run() -> anyhow::Result<()> {
     node.leave().await?;
     cluster.stop().await?;
     measured?;
-    runc(&mut bench, folder.path()).await?;
+    peers::measure(&mut bench, folder.path()).await?;
     Ok(bench.finish()?)
 }
 
@@ -142,7 +148,7 @@ async fn measure(bench: &mut Bench, ground: &Ground) -> anyhow::Result<()> {
         ground.ready(&name).await?;
         all.push(ground.clock.moment() - began);
     }
-    bench.record(PODS, "start, p50", median(all) * 1e3, "ms", Better::Lower);
+    bench.record(PODS, "pod from creation to ready, p50", median(all) * 1e3, "ms", Better::Lower);
     let mut memory = 0;
     for number in 0..TIMES {
         memory += private(ground, &format!("one-{number}")).await?;
@@ -160,6 +166,8 @@ async fn measure(bench: &mut Bench, ground: &Ground) -> anyhow::Result<()> {
     }
     bench.record(PODS, "exec of `true`, p50", median(all) * 1e3, "ms", Better::Lower);
     ground.gone().await?;
+    bench.progress("a sandbox and a container, without the API");
+    bench.record(PODS, START, median(sandbox::starts(&ground.root).await?) * 1e3, "ms", Better::Lower);
     bench.progress("many pods at once");
     let began = ground.clock.moment();
     for number in 0..AT_ONCE {
@@ -237,39 +245,4 @@ async fn services(bench: &mut Bench, ground: &Ground) -> anyhow::Result<()> {
         bench.record(PODS, metric, median(all) * 1e6, "us", Better::Lower);
     }
     ground.gone().await
-}
-
-/// The same program, started by runc alone: no API, no network, no logs.
-async fn runc(bench: &mut Bench, folder: &Path) -> anyhow::Result<()> {
-    let (bundle, clock) = (folder.join("bundle"), Clock::real());
-    std::fs::create_dir_all(bundle.join("rootfs/bin"))?;
-    let runc = |arguments: &[&str]| {
-        let mut command = Command::new("runc");
-        command.args(arguments).current_dir(&bundle).stdin(Stdio::null()).stdout(Stdio::null());
-        command.stderr(Stdio::null()).status().is_ok_and(|status| status.success())
-    };
-    if !runc(&["spec"]) || std::fs::copy("/bin/busybox", bundle.join("rootfs/bin/busybox")).is_err() {
-        bench.note("runc or a static busybox is not installed (Debian: apt-get install runc busybox-static)");
-        return Ok(());
-    }
-    let path = bundle.join("config.json");
-    let mut config: Value = serde_json::from_slice(&std::fs::read(&path)?)?;
-    config["process"]["terminal"] = false.into();
-    config["process"]["args"] = json!(["/bin/busybox", "sleep", "1000"]);
-    std::fs::write(&path, config.to_string())?;
-    bench.progress("runc");
-    let mut all = Vec::new();
-    for number in 0..TIMES {
-        let name = format!("windlass-bench-{}-{number}", std::process::id());
-        let began = clock.moment();
-        let started = runc(&["run", "--detach", &name]);
-        all.push(clock.moment() - began);
-        runc(&["delete", "--force", &name]);
-        if !started {
-            bench.note("runc does not start containers here");
-            return Ok(());
-        }
-    }
-    bench.record(RUNC, "start, p50", median(all) * 1e3, "ms", Better::Lower);
-    Ok(())
 }

@@ -1,0 +1,104 @@
+//! Why a turn ended early, and what follows from that.
+
+use super::Ended;
+use super::turn::PASSES;
+use crate::act::ActError;
+use std::time::Duration;
+
+/// Why a turn ended early. It is tried again after a back-off of the object's own.
+///
+/// ```
+/// # use windlass::TurnError;
+/// let again = TurnError::custom("the database does not answer");
+/// let not_again = TurnError::terminal("the schema is not ours");
+/// assert!(!again.is_terminal() && not_again.is_terminal());
+/// ```
+#[derive(Debug, thiserror::Error)]
+pub enum TurnError {
+    /// Something could not be written.
+    #[error(transparent)]
+    Act(#[from] ActError),
+    /// Every pass wrote something.
+    #[error("the decision wants something else each time it sees what it did: {PASSES} times in a row")]
+    Unsettled,
+    /// The code of the decision panicked.
+    #[error("the decision panicked: {0}")]
+    Panic(String),
+    /// It took longer than a turn may.
+    #[error("the turn took longer than {0:?} and was cut off")]
+    Timeout(Duration),
+    /// A reconciler's own error.
+    #[error("the reconciler failed")]
+    Custom(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A reconciler's own error that trying again does not mend: nothing is done until something changes.
+    #[error("the reconciler failed, and will not try again until something changes")]
+    Terminal(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl TurnError {
+    /// A reconciler's own error.
+    pub fn custom(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Custom(error.into())
+    }
+
+    /// One word for it.
+    pub(super) fn label(&self) -> &'static str {
+        match self {
+            Self::Act(error) => error.label(),
+            Self::Unsettled => "Unsettled",
+            Self::Panic(_) => "Panicked",
+            Self::Timeout(_) => "TimedOut",
+            Self::Custom(_) | Self::Terminal(_) => "Failed",
+        }
+    }
+
+    /// A reconciler's own error that trying again does not mend: the object waits for a change.
+    pub fn terminal(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Terminal(error.into())
+    }
+
+    /// Whether trying again without a change is pointless.
+    pub fn is_terminal(&self) -> bool {
+        match self {
+            Self::Terminal(_) => true,
+            Self::Act(error) => error.is_mistake(),
+            _ => false,
+        }
+    }
+
+    pub(super) fn is_conflict(&self) -> bool {
+        matches!(self, Self::Act(ActError::Conflict(_)))
+    }
+
+    /// When to try again, if it says so itself.
+    pub(super) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Act(ActError::Contested { retry_after, .. }) => Some(*retry_after),
+            _ => None,
+        }
+    }
+
+    /// How long the server asks to be left alone, if it is busy and says so.
+    pub(super) fn busy_for(&self) -> Option<Duration> {
+        match self {
+            Self::Act(error) => error.busy_for(),
+            _ => None,
+        }
+    }
+
+    /// Whether a claim came too late.
+    pub(super) fn is_lost_claim(&self) -> bool {
+        matches!(self, Self::Act(ActError::Conflict(failed)) if failed.verb == "claim")
+    }
+
+    /// As it is counted.
+    pub(super) fn ended(&self) -> Ended {
+        match self {
+            Self::Panic(_) => Ended::Panic,
+            Self::Timeout(_) => Ended::Timeout,
+            error if error.is_terminal() => Ended::Terminal,
+            error if error.is_conflict() => Ended::Requeue,
+            _ => Ended::Error,
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! What plans do to children besides applying them is said beforehand.
+
+use crate::ground::{Ground, Thing, Why, entry, map, of};
+use k8s_openapi::api::core::v1::ConfigMap;
+use windlass::{Controller, Plan, Refusal, Seen, Until};
+
+/// A size of zero is a map that is deleted.
+fn decide(thing: &Thing, seen: &Seen) -> Result<Plan, Refusal> {
+    let name = of(thing, "size");
+    Ok(match (thing.spec.size, seen.get::<ConfigMap>(&name)?) {
+        (0, Some(_)) => {
+            Plan::complete().delete::<ConfigMap>(name, Why::Needed).wait(Why::Awaited, Until::Change)
+        }
+        (0, None) => Plan::complete(),
+        (size, _) => Plan::complete().apply(map(name, "is", size), Why::Needed),
+    })
+}
+
+#[tokio::test]
+async fn a_deletion_that_was_not_said_is_a_mistake_and_not_made() {
+    let ground = Ground::new().await;
+    ground.thing("a", 1).await;
+    let operator = ground.run(Controller::deciding(decide).owns::<ConfigMap>());
+    ground.until_condition("a", "Ready", "True", "AsDeclared").await;
+    ground.resize("a", 0).await;
+    ground.until_condition("a", "Ready", "False", "UndeclaredWrite").await;
+    let there = ground.here::<ConfigMap>().get("a-size").await.unwrap();
+    assert_eq!(entry(&there, "is").unwrap(), "1");
+    drop(operator);
+    let _operator = ground.run(Controller::deciding(decide).owns::<ConfigMap>().deletes::<ConfigMap>());
+    ground.until_condition("a", "Ready", "True", "AsDeclared").await;
+    assert!(ground.here::<ConfigMap>().get_opt("a-size").await.unwrap().is_none());
+}
