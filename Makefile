@@ -37,6 +37,7 @@ test-reference: reference ## Run the tests that compare with a real Kubernetes, 
 	@python3 -c 'import ensurepip' 2>/dev/null || scripts/need python3-venv:python3-venv \
 	    || echo "the Python client is not compared without it"
 	WINDLASS_REQUIRE_REFERENCE=1 $(CARGO) test --package windlass-tests --package windlass-node --package memcached-operator --tests -- "on reference"
+	WINDLASS_REQUIRE_REFERENCE=1 $(CARGO) test --package windlass-node --test kubectl -- "on embedded"
 
 parity: reference ## Count the behaviours that equal the reference's; writes target/parity.json
 	WINDLASS_REQUIRE_REFERENCE=1 $(CARGO) test --quiet --package windlass-tests --test parity -- --nocapture

@@ -156,6 +156,13 @@ impl Ground {
         Self { open: Arc::new(open), close: Arc::new(close), ..self }
     }
 
+    /// The same ground where this is there: without it its tests are skipped, and say why.
+    #[must_use]
+    pub fn needing<T, E: ToString>(self, what: Result<T, E>) -> Self {
+        let available = self.available.clone().and(what.map(|_| ()).map_err(|error| error.to_string()));
+        Self { available, ..self }
+    }
+
     fn of_reference(name: &'static str, builder: Builder) -> Self {
         let required = std::env::var_os(REQUIRE_VARIABLE).is_some();
         if let Some(path) = std::env::var_os(KUBECONFIG_VARIABLE).map(PathBuf::from) {

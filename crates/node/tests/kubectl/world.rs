@@ -56,6 +56,7 @@ pub fn embedded() -> Ground {
         let ca = credentials.ca_certificate().to_owned();
         Ok(Target::new(NAME, client).with(Embedded { _api: api, _serving: serving, folder, ca }))
     })
+    .needing(reference::programs())
 }
 
 /// A node with a pod on it. The target stays open as long as it does.
