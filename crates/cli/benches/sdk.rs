@@ -87,7 +87,10 @@ impl Desk {
             fs::create_dir_all(folder.path().join(name))?;
         }
         match warm {
-            true => fs::write(folder.path().join(".cargo/config.toml"), shared(&root))?,
+            true => fs::write(
+                folder.path().join(".cargo/config.toml"),
+                windlass_harness::projects::cargo_settings(&root),
+            )?,
             false => seed(&folder.path().join("cargo"))?,
         }
         let log = folder.path().join("cargo.log");
@@ -177,18 +180,6 @@ fn seed(to: &Path) -> anyhow::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Dependencies are built as this repository builds them, and in its folder.
-fn shared(root: &Path) -> String {
-    let mut text = format!(
-        "[build]\nbuild-dir = {:?}\nincremental = false\n\n[profile.dev.package.\"*\"]\nopt-level = 1\ndebug = false\n",
-        root.join("target")
-    );
-    for name in ["", "-apiserver", "-clock", "-cluster", "-schema", "-testing"] {
-        text += &format!("\n[profile.dev.package.windlass{name}]\nopt-level = 0\n");
-    }
-    text
 }
 
 /// An operator and its cluster.

@@ -3,10 +3,12 @@
 //!
 //! - [`Reference`] starts a real control plane on loopback and removes every trace of it when dropped.
 //! - [`Suite`] runs a test body written once on every [`Ground`] there is, and says which one failed.
+//! - [`projects`] says how the projects are built that tests make.
 //! - [`Bench`] measures several subjects on the same work in turns, and prints their ratios.
 
 pub mod bench;
 pub mod process;
+pub mod projects;
 pub mod reference;
 pub mod suite;
 

@@ -153,15 +153,8 @@ pub(crate) fn desk(place: &Path, repository: &Path) -> anyhow::Result<Desk> {
     let (desk, aside, run, settings) =
         (folder("desk")?, folder("aside")?, folder("run")?, folder("settings")?);
     fs::create_dir_all(desk.join(".cargo"))?;
-    // The dependencies' profile is that of the repository, or nothing would be shared; the reader's own is in Cargo.toml. The library
-    // itself is built anew, since it belongs to another workspace: as quickly as can be.
-    let mut shared = format!(
-        "[build]\nbuild-dir = {:?}\nincremental = false\n\n[net]\noffline = true\n\n[profile.dev.package.\"*\"]\nopt-level = 1\ndebug = false\n",
-        repository.join("target")
-    );
-    for name in ["", "-apiserver", "-clock", "-cluster", "-schema", "-testing"] {
-        shared += &format!("\n[profile.dev.package.windlass{name}]\nopt-level = 0\n");
-    }
+    // The reader's own profile is in Cargo.toml.
+    let shared = windlass_harness::projects::cargo_settings(repository) + "\n[net]\noffline = true\n";
     fs::write(desk.join(".cargo/config.toml"), shared)?;
     let program = Path::new(env!("CARGO_BIN_EXE_windlass"));
     let mut path = vec![program.parent().context("the program is in a folder")?.to_owned()];

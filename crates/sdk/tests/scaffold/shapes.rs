@@ -125,12 +125,12 @@ fn projects_of_every_shape_compile_without_a_warning_and_pass_their_tests() -> a
         std::fs::write(&manifest, &text[..cut])?;
     }
     ensure!(!members.is_empty(), "{CHOICE} names no shape");
-    let mut root =
-        format!("[workspace]\nresolver = \"3\"\nmembers = [{}]\n\n{}", members.join(", "), profile()?);
-    // The library is built anew, since it belongs to another workspace: as quickly as can be.
-    for name in ["", "-apiserver", "-clock", "-cluster", "-schema", "-testing"] {
-        root += &format!("\n[profile.dev.package.windlass{name}]\nopt-level = 0\n");
-    }
+    let root = format!(
+        "[workspace]\nresolver = \"3\"\nmembers = [{}]\n\n{}{}",
+        members.join(", "),
+        profile()?,
+        windlass_harness::projects::library_profiles()
+    );
     std::fs::write(below.join("Cargo.toml"), root)?;
     std::fs::copy(repository().join("Cargo.lock"), below.join("Cargo.lock"))?;
     let cargo = |arguments: &[&str]| -> anyhow::Result<()> {
