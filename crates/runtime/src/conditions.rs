@@ -34,6 +34,8 @@ pub mod reasons {
     pub const ALL_THERE: &str = "AllThere";
     /// Something that the object refers to is not there.
     pub const REFERENCE_MISSING: &str = "ReferenceMissing";
+    /// The object is being deleted, and its children elsewhere are not gone yet.
+    pub const CHILDREN_LEFT: &str = "ChildrenLeft";
     /// An annotation pauses the object.
     pub const PAUSED_BY_ANNOTATION: &str = "PausedByAnnotation";
 }

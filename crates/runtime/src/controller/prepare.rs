@@ -5,8 +5,10 @@ use super::running::Running;
 use super::turn::either;
 use crate::act::{ActError, Done, Door};
 use crate::cache::AnyObject;
+use crate::conditions::reasons;
 use crate::kind::Kind;
 use crate::plan::{Effect, Plan};
+use crate::reason::Reason;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -54,10 +56,10 @@ impl Running {
         self.undo.is_some() || !self.anywhere.is_empty()
     }
 
-    /// Deletes the children elsewhere, and says whether none is left. They are looked for live, since one that a stale cache
-    /// does not show would be left behind for ever.
-    pub(super) async fn collect(&self, parent: &Parent) -> Result<(Done, bool), ActError> {
-        let (mut all, mut none_left) = (Done::Unchanged, true);
+    /// Deletes the children elsewhere, and says what the object waits for if any is left. They are looked for live, since one
+    /// that a stale cache does not show would be left behind for ever.
+    pub(super) async fn collect(&self, parent: &Parent) -> Result<(Done, Option<Reason>), ActError> {
+        let (mut all, mut left) = (Done::Unchanged, Vec::new());
         for kind in &self.anywhere {
             for child in self.hand.list_made_for(kind, &parent.uid, &parent.key).await? {
                 let meta = child.get("metadata").cloned().unwrap_or_default();
@@ -65,13 +67,13 @@ impl Running {
                 if !parent.made_elsewhere(&meta) {
                     continue;
                 }
-                none_left = false;
                 if meta.deletion_timestamp.is_none() {
                     all = either(all, self.prune_one(parent, kind, &meta).await?);
                 }
+                left.push((kind, meta));
             }
         }
-        Ok((all, none_left))
+        Ok((all, waits_for(&left)))
     }
 
     /// Takes the finalizer off, so that the object can go.
@@ -86,6 +88,22 @@ impl Running {
         }
         self.hand.set_finalizers(&self.kind, &parent.key, meta, &others).await
     }
+}
+
+/// What an object waits for whose children elsewhere go: the one that shows best why that takes so long.
+fn waits_for(left: &[(&Kind, ObjectMeta)]) -> Option<Reason> {
+    let held = |meta: &ObjectMeta| meta.finalizers.as_ref().is_some_and(|all| !all.is_empty());
+    let (kind, meta) = left.iter().find(|(_, meta)| held(meta)).or_else(|| left.first())?;
+    let name = meta.name.as_deref().unwrap_or_default();
+    let mut message = match &meta.namespace {
+        Some(namespace) => format!("waits until {} {namespace}/{name} is gone", kind.kind),
+        None => format!("waits until {} {name} is gone", kind.kind),
+    };
+    if held(meta) {
+        let by = meta.finalizers.as_deref().unwrap_or_default().join(", ");
+        message += &format!(", which is held by {by}");
+    }
+    Some(Reason::new(reasons::CHILDREN_LEFT, message))
 }
 
 fn makes_something(plan: &Plan) -> bool {

@@ -233,12 +233,19 @@ impl Running {
         parent: &Parent,
         object: &Arc<dyn AnyObject>,
     ) -> Result<(Done, Next), TurnError> {
-        let (done, none_left) = self.collect(parent).await?;
-        if none_left {
+        let (done, waits_for) = self.collect(parent).await?;
+        let Some(reason) = waits_for else {
             self.let_go(parent, object).await?;
-        }
-        // Otherwise the last of them rings when it is gone.
-        Ok((done, Next::on_change()))
+            return Ok((done, Next::on_change()));
+        };
+        // The last of them rings when it is gone. Most go at once: only what is still there at the second look is told.
+        let standing = Standing::Waiting(&reason);
+        self.book.stands(&parent.key, standing, None);
+        let reported = match done {
+            Done::Changed => done,
+            Done::Unchanged => self.report(parent, None, standing).await?,
+        };
+        Ok((reported, Next::on_change()))
     }
 
     fn is_paused(&self, meta: &ObjectMeta) -> bool {

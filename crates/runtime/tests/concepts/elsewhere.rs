@@ -117,7 +117,13 @@ async fn children_elsewhere_are_kept_pruned_and_go_with_their_object() {
         || async { maps(&ground, "one").get("far").await.unwrap().metadata.deletion_timestamp.is_some() };
     ground.until("the child is deleted", going).await;
     ground.until_silent().await;
-    assert!(ground.here::<Thing>().get_opt("a").await.unwrap().is_some(), "it waits for its child");
+    ground.until_condition("a", "Ready", "False", "ChildrenLeft").await;
+    let waits = ground.here::<Thing>().get("a").await.expect("it waits for its child");
+    let told = waits.status.unwrap().conditions.into_iter().find(|one| one.type_ == "Progressing").unwrap();
+    assert_eq!(
+        told.message,
+        "waits until ConfigMap one/far is gone, which is held by test.windlass.dev/held"
+    );
     let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
     maps(&ground, "one").patch("far", &PatchParams::default(), &free).await.unwrap();
     ground.until("it goes", || async { ground.here::<Thing>().get_opt("a").await.unwrap().is_none() }).await;
