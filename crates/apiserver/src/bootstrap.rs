@@ -4,6 +4,8 @@
 use crate::api::Inner;
 use crate::flow::{prepare, stamp};
 use crate::kinds;
+use crate::kinds::selecting::Field;
+use crate::resource::Selectable;
 use crate::store::{Change, CommitError, Entry, Key, Mould};
 use serde_json::Value;
 use std::sync::{Arc, LazyLock};
@@ -27,13 +29,10 @@ fn mould(line: &'static str) -> Option<(Key, Mould)> {
 /// The selectable fields. Few kinds have any, so only their texts are read.
 fn fields(resource: &str, text: &str) -> Option<Vec<(Box<str>, Box<str>)>> {
     let (group, plural) = resource.rsplit_once('/').unwrap_or(("", resource));
-    let selectable = kinds::rules(group, plural).selectable;
-    if selectable.is_empty() {
-        return Some(Vec::new());
-    }
+    let Some(selecting) = kinds::selecting::selecting(group, plural) else { return Some(Vec::new()) };
     let object: Value = serde_json::from_str(text).ok()?;
-    let field = |(label, path): &(&str, &[&str])| ((*label).into(), kinds::text(&object, path).into());
-    Some(selectable.iter().map(field).collect())
+    let field = |field: &Field| (field.label.into(), Selectable::built_in(field).of(&object).into());
+    Some(selecting.fields.iter().map(field).collect())
 }
 
 /// Makes those that are missing. In memory there is nothing to wait for.

@@ -144,10 +144,8 @@ fn rank(version: &str) -> (u8, u64, u64, String) {
 fn built_in() -> impl Iterator<Item = Resource> {
     FACTS.resources.iter().map(|row| {
         let rules = kinds::rules(&row.group, &row.plural);
-        let selectable = |(label, path): &(&str, &[&str])| Selectable {
-            label: (*label).to_owned(),
-            path: path.iter().map(|&name| name.to_owned()).collect(),
-        };
+        let selecting = kinds::selecting::selecting(&row.group, &row.plural);
+        let selectable = selecting.map(|kind| kind.fields.iter().map(Selectable::built_in).collect());
         let subresource = |sub: &SubresourceRow| Subresource {
             name: sub.name.clone(),
             group: sub.group.clone(),
@@ -167,7 +165,7 @@ fn built_in() -> impl Iterator<Item = Resource> {
             categories: row.categories.clone(),
             verbs: row.verbs.clone(),
             subresources: row.subresources.iter().map(subresource).collect(),
-            selectable: rules.selectable.iter().map(selectable).collect(),
+            selectable: selectable.unwrap_or_default(),
             definition: row.definition.clone(),
             storage_hash: row.hash.clone(),
             pristine: true,

@@ -3,9 +3,10 @@
 use crate::crd::scale::ScalePaths;
 use crate::facts::FACTS;
 use crate::flow::decode;
-use crate::kinds::Rules;
 use crate::kinds::convert::Shape;
-use crate::status::Named;
+use crate::kinds::selecting::{Absent, Field};
+use crate::kinds::{self, Rules};
+use crate::status::{Named, Status};
 use crate::table::CustomColumn;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -109,6 +110,8 @@ pub struct Selectable {
     pub label: String,
     /// Where it is in the object.
     pub path: Vec<String>,
+    /// What it is where the object does not have it; empty, unless the kind says otherwise.
+    pub(crate) absent: Absent,
 }
 
 impl Resource {
@@ -160,10 +163,8 @@ impl Resource {
 
     /// The selectable fields of an object, as the store keeps them.
     pub fn fields_of(&self, object: &Value) -> Vec<(Box<str>, Box<str>)> {
-        let field = |field: &Selectable| {
-            Some((field.label.as_str().into(), self.field(object, &field.label)?.into()))
-        };
-        self.selectable.iter().filter_map(field).collect()
+        let field = |field: &Selectable| (field.label.as_str().into(), field.of(object).into());
+        self.selectable.iter().map(field).collect()
     }
 
     /// Whether it has this subresource.
@@ -171,35 +172,27 @@ impl Resource {
         self.subresources.iter().any(|subresource| subresource.name == name)
     }
 
-    /// What a field selector compares with for `label`: none if the label is not selectable.
-    pub fn field(&self, object: &Value, label: &str) -> Option<String> {
-        let path: Vec<&str> = match label {
-            "metadata.name" => vec!["metadata", "name"],
-            "metadata.namespace" if self.namespaced || !self.custom => vec!["metadata", "namespace"],
-            _ => self
-                .selectable
-                .iter()
-                .find(|field| field.label == label)?
-                .path
-                .iter()
-                .map(String::as_str)
-                .collect(),
-        };
-        let found = path.iter().try_fold(object, |value, name| value.get(name));
-        Some(match found {
-            Some(Value::String(text)) => text.clone(),
-            None | Some(Value::Null) => String::new(),
-            Some(other) => other.to_string(),
-        })
-    }
-
-    /// Whether a field selector may name `label`.
-    pub fn is_selectable(&self, label: &str) -> bool {
-        match label {
+    /// The name that the store keeps a field under which a field selector asks for.
+    pub(crate) fn kept_as<'a>(&self, asked: &'a str) -> Result<&'a str, Status> {
+        if let Some(selecting) =
+            kinds::selecting::selecting(&self.group, &self.plural).filter(|_| !self.custom)
+        {
+            return selecting.kept_as(asked);
+        }
+        let known = match asked {
             "metadata.name" => true,
             "metadata.namespace" => self.namespaced || !self.custom,
-            _ => self.selectable.iter().any(|field| field.label == label),
-        }
+            _ => self.selectable.iter().any(|field| field.label == asked),
+        };
+        let refuse = || match self.custom {
+            true => format!("field label not supported: {asked}"),
+            false => {
+                format!(
+                    "{asked:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+                )
+            }
+        };
+        if known { Ok(asked) } else { Err(Status::bad_request(refuse())) }
     }
 }
 
@@ -207,4 +200,30 @@ fn blank_fields(resource: &Resource) -> String {
     let Some(Value::Object(fields)) = decode::blank(resource) else { return String::new() };
     let rest = fields.iter().filter(|(name, _)| !matches!(name.as_str(), "apiVersion" | "kind" | "metadata"));
     rest.map(|(name, value)| format!(",{}:{value}", Value::from(name.as_str()))).collect()
+}
+
+impl Selectable {
+    /// A field of a built-in kind.
+    pub(crate) fn built_in(field: &Field) -> Self {
+        let path = field.path.iter().map(|&name| name.to_owned()).collect();
+        Self { label: field.label.to_owned(), path, absent: field.absent }
+    }
+
+    /// What a selector compares with.
+    pub(crate) fn of(&self, object: &Value) -> String {
+        fn text(found: Option<&Value>) -> Option<String> {
+            match found? {
+                Value::Null => None,
+                Value::String(text) => (!text.is_empty()).then(|| text.clone()),
+                other => Some(other.to_string()),
+            }
+        }
+        let found = text(self.path.iter().try_fold(object, |value, name| value.get(name)));
+        found.unwrap_or_else(|| match self.absent {
+            Absent::Text(absent) => absent.to_owned(),
+            Absent::As(path) => {
+                text(path.iter().try_fold(object, |value, name| value.get(*name))).unwrap_or_default()
+            }
+        })
+    }
 }

@@ -117,6 +117,88 @@ const CHANGES: &[(&str, &str, &str, &str)] = &[
     ),
 ];
 
+/// A group, a kind of it, an object, and selectors that fit it, that do not, and that nobody knows.
+const SELECTED: &[(&str, &str, &str, &[&str])] = &[
+    (
+        "/api/v1",
+        "secrets",
+        r#"{"type":"example.com/a"}"#,
+        &["type=example.com/a", "type=Opaque", "type!=Opaque,metadata.name=a", "data=x"],
+    ),
+    (
+        "/api/v1",
+        "pods",
+        r#"{"spec":{"containers":[{"name":"a","image":"a"}]}}"#,
+        &[
+            "spec.hostNetwork=false",
+            "spec.hostNetwork=",
+            "spec.restartPolicy=Always,spec.nodeName=",
+            "spec.host!=",
+            "status.podIPs=",
+            "status.podIPs=1",
+            "status.phase!=Pending",
+            "spec.nothing=1",
+        ],
+    ),
+    (
+        "/api/v1",
+        "replicationcontrollers",
+        r#"{"spec":{"replicas":0,"selector":{"a":"b"},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"a","image":"a"}]}}}}"#,
+        &["status.replicas=0", "status.replicas=", "status.replicas=1", "spec.replicas=0"],
+    ),
+    (
+        "/apis/apps/v1",
+        "replicasets",
+        r#"{"spec":{"replicas":0,"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"a","image":"a"}]}}}}"#,
+        &["metadata.name=a", "status.replicas=0"],
+    ),
+    (
+        "/apis/batch/v1",
+        "jobs",
+        r#"{"spec":{"suspend":true,"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"a","image":"a"}]}}}}"#,
+        &["status.successful=0", "status.successful=", "status.successful!=0", "status.succeeded=0"],
+    ),
+    (
+        "/api/v1",
+        "events",
+        r#"{"involvedObject":{"kind":"Pod","namespace":"*"},"reportingComponent":"me","reason":"R"}"#,
+        &["source=me", "source=", "reportingComponent=me", "involvedObject.kind=Pod", "regarding.kind=Pod"],
+    ),
+    (
+        "/api/v1",
+        "services",
+        r#"{"spec":{"clusterIP":"None"}}"#,
+        &["spec.clusterIP=None", "spec.type=ClusterIP", "spec.type=", "spec.ports=1"],
+    ),
+];
+
+/// The same for kinds that are in no namespace: there is always one of them, and maybe others of theirs.
+const SELECTORS: &[(&str, &[&str])] = &[
+    (
+        "/api/v1/namespaces",
+        &["metadata.name=default", "metadata.namespace=", "status.phase!=Active,metadata.name=default"],
+    ),
+    ("/api/v1/nodes", &["spec.unschedulable=nobody", "metadata.namespace=", "status.phase="]),
+    (
+        "/apis/certificates.k8s.io/v1/certificatesigningrequests",
+        &["spec.signerName=nobody", "metadata.namespace=", "spec.username="],
+    ),
+    (
+        "/apis/resource.k8s.io/v1/resourceslices",
+        &["spec.driver=nobody", "spec.nodeName=nobody", "spec.pool=", "metadata.namespace="],
+    ),
+    (
+        "/apis/events.k8s.io/v1/events",
+        &[
+            "regarding.kind=Nothing",
+            "reportingController=nobody",
+            "source=",
+            "reportingComponent=",
+            "involvedObject.kind=",
+        ],
+    ),
+];
+
 fn kind_of(script: &Script, kind: &str, fields: &str) -> anyhow::Result<(String, Value)> {
     let (version, path) = match kind {
         "ConfigMap" => ("v1", script.maps()),
@@ -159,14 +241,33 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
         script.put(&format!("{path}/a"), object).await?;
         Ok(script)
     }));
-    all.push(Behaviour::new("Secret: selected by type", |mut script: Script| async move {
-        let (path, object) = kind_of(&script, "Secret", r#"{"type":"example.com/a"}"#)?;
-        script.post(&path, object).await?;
-        for selector in ["type=example.com/a", "type=Opaque", "type!=Opaque,metadata.name=a"] {
-            let list = crate::compare::Request::new("GET", &path).with("fieldSelector", selector);
-            script.send(list).await?;
-        }
-        Ok(script)
-    }));
+    for (group, plural, object, selectors) in SELECTED {
+        let name = format!("{plural} of {group}: selected by fields");
+        all.push(Behaviour::new(name, move |mut script: Script| async move {
+            let path = script.path(group, plural);
+            let mut object: Value = serde_json::from_str(&object.replace('*', &script.namespace))?;
+            object["metadata"] = json!({"name": "a"});
+            script.post(&path, object).await?;
+            for selector in *selectors {
+                script
+                    .send(crate::compare::Request::new("GET", &path).with("fieldSelector", selector))
+                    .await?;
+            }
+            Ok(script)
+        }));
+    }
+    for (path, selectors) in SELECTORS {
+        all.push(Behaviour::new(
+            format!("{path}: selected by fields"),
+            move |mut script: Script| async move {
+                for selector in *selectors {
+                    script
+                        .send(crate::compare::Request::new("GET", path).with("fieldSelector", selector))
+                        .await?;
+                }
+                Ok(script)
+            },
+        ));
+    }
     all
 }

@@ -20,7 +20,7 @@ const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitio
 /// Sends requests to one server and writes down what comes back.
 pub struct Script {
     side: Side,
-    namespace: String,
+    pub(super) namespace: String,
     transcript: Vec<Value>,
     /// Cluster-wide things to remove at the end.
     leftovers: Vec<String>,

@@ -1,6 +1,7 @@
 //! The resources that a definition stands for.
 
 use super::{flag, is_true, scale, validate, versions};
+use crate::kinds::selecting::Absent;
 use crate::kinds::text;
 use crate::resource::{Resource, Selectable, Subresource};
 use crate::table;
@@ -116,7 +117,7 @@ fn selectable(version: &Value) -> Vec<Selectable> {
         .map(|field| {
             let label = text(field, &["jsonPath"]).trim_start_matches('.').to_owned();
             let path = label.split('.').map(str::to_owned).collect();
-            Selectable { label, path }
+            Selectable { label, path, absent: Absent::Text("") }
         })
         .collect()
 }

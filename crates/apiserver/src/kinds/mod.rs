@@ -9,6 +9,7 @@ mod key_pair;
 mod pods;
 mod prepare;
 pub(crate) mod resources;
+pub(crate) mod selecting;
 pub(crate) mod services;
 mod shown;
 mod table;

@@ -80,8 +80,6 @@ pub(crate) struct Rules {
     pub(crate) warn: fn(&Value, Option<&Value>) -> Vec<String>,
     /// Does the reference keep no cache of it?
     pub(crate) uncached: bool,
-    /// Fields that a field selector may name.
-    pub(crate) selectable: &'static [(&'static str, &'static [&'static str])],
     /// Fields that only some subresource may change: the subresource that may (empty for the object itself) and the field.
     pub(crate) owned: &'static [(&'static str, &'static str)],
     /// May a new object bring its status?
@@ -134,7 +132,6 @@ const PLAIN: Rules = Rules {
     unsettled: |_| None,
     warn: |_, _| Vec::new(),
     uncached: false,
-    selectable: &[],
     owned: &[],
     brings_status: false,
     default: |_| {},
@@ -156,26 +153,10 @@ const PLAIN: Rules = Rules {
     deprecated: "",
 };
 
-/// Of Events of either group, as they are stored.
-const EVENT_FIELDS: &[(&str, &[&str])] = &[
-    ("involvedObject.kind", &["involvedObject", "kind"]),
-    ("involvedObject.namespace", &["involvedObject", "namespace"]),
-    ("involvedObject.name", &["involvedObject", "name"]),
-    ("involvedObject.uid", &["involvedObject", "uid"]),
-    ("involvedObject.apiVersion", &["involvedObject", "apiVersion"]),
-    ("involvedObject.resourceVersion", &["involvedObject", "resourceVersion"]),
-    ("involvedObject.fieldPath", &["involvedObject", "fieldPath"]),
-    ("reason", &["reason"]),
-    ("reportingComponent", &["reportingComponent"]),
-    ("source", &["source", "component"]),
-    ("type", &["type"]),
-];
-
 static TABLE: &[Rules] = &[
     Rules {
         plural: "namespaces",
         name: NameRule::Label,
-        selectable: &[("status.phase", &["status", "phase"])],
         owned: &[("finalize", "spec"), ("status", "status")],
         default: checks::default_namespace,
         prepare_create: |_, namespace| checks::prepare_namespace(namespace),
@@ -192,7 +173,6 @@ static TABLE: &[Rules] = &[
     },
     Rules {
         plural: "secrets",
-        selectable: &[("type", &["type"])],
         warn: key_pair::warnings,
         default: checks::default_secret,
         prepare_update: checks::prepare_secret_update,
@@ -207,7 +187,6 @@ static TABLE: &[Rules] = &[
         uncached: true,
         repeats_metadata: false,
         dependents: Dependents::Ignored,
-        selectable: EVENT_FIELDS,
         validate: events::core,
         validate_update: |new, _, _| events::core(new),
         revalidates: false,
@@ -249,16 +228,6 @@ static TABLE: &[Rules] = &[
         revalidates: false,
         shows_deleted: true,
         generation: true,
-        selectable: &[
-            ("spec.nodeName", &["spec", "nodeName"]),
-            ("spec.restartPolicy", &["spec", "restartPolicy"]),
-            ("spec.schedulerName", &["spec", "schedulerName"]),
-            ("spec.serviceAccountName", &["spec", "serviceAccountName"]),
-            ("spec.hostNetwork", &["spec", "hostNetwork"]),
-            ("status.phase", &["status", "phase"]),
-            ("status.podIP", &["status", "podIP"]),
-            ("status.nominatedNodeName", &["status", "nominatedNodeName"]),
-        ],
         default: pods::addresses,
         admit: admission::pod,
         check: admission::check_pod,
@@ -282,7 +251,6 @@ static TABLE: &[Rules] = &[
         shows_deleted: true,
         create_on_update: true,
         name: NameRule::Label,
-        selectable: &[("spec.clusterIP", &["spec", "clusterIP"]), ("spec.type", &["spec", "type"])],
         allocate: services::allocate,
         prepare_update: services::prepare_update,
         ..PLAIN
@@ -298,7 +266,6 @@ static TABLE: &[Rules] = &[
     Rules {
         plural: "nodes",
         validate_update: |new, old, _| validate::node_update(new, old),
-        selectable: &[("spec.unschedulable", &["spec", "unschedulable"])],
         brings_status: true,
         default: prepare::node_addresses,
         prepare_create: prepare::node,
@@ -336,7 +303,6 @@ static TABLE: &[Rules] = &[
         validate: workloads::replication_controller,
         warn: warnings::template,
         generation: true,
-        selectable: &[("status.replicas", &["status", "replicas"])],
         ..PLAIN
     },
     Rules {
@@ -374,7 +340,6 @@ static TABLE: &[Rules] = &[
         revalidates: false,
         fixed: &[("spec.selector", SELECTOR)],
         generation: true,
-        selectable: &[("status.replicas", &["status", "replicas"])],
         ..PLAIN
     },
     Rules {
@@ -413,7 +378,6 @@ static TABLE: &[Rules] = &[
             ("spec.successPolicy", FIXED),
         ],
         generation: true,
-        selectable: &[("status.successful", &["status", "successful"])],
         prepare_create: prepare::job,
         ..PLAIN
     },
@@ -556,7 +520,6 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "certificates.k8s.io",
         plural: "certificatesigningrequests",
-        selectable: &[("spec.signerName", &["spec", "signerName"])],
         prepare_create: prepare::signing_request,
         prepare_update: prepare::keep_spec,
         ..PLAIN
@@ -694,7 +657,6 @@ static TABLE: &[Rules] = &[
         create_on_update: true,
         repeats_metadata: false,
         dependents: Dependents::Ignored,
-        selectable: EVENT_FIELDS,
         validate: events::create,
         validate_update: |new, old, _| events::update(new, old),
         uncached: true,

@@ -154,11 +154,7 @@ pub(crate) fn scope(call: &Call<'_>, options: &ListOptions) -> Result<Scope, Sta
         Labels::parse(&options.label_selector).map_err(|error| Status::bad_request(error.to_string()))?;
     let fields =
         Fields::parse(&options.field_selector).map_err(|error| Status::bad_request(error.to_string()))?;
-    for requirement in fields.requirements() {
-        if !resource.is_selectable(&requirement.field) {
-            return Err(unknown_field(resource, &requirement.field));
-        }
-    }
+    let fields = fields.renamed(|asked| resource.kept_as(asked))?;
     let narrow = narrowed(call, options, &fields);
     let filter: Option<Filter> = (!labels.is_empty() || !fields.is_empty()).then(|| {
         let filter: Filter = Arc::new(move |entry: &Entry| {
@@ -188,13 +184,4 @@ fn narrowed(call: &Call<'_>, options: &ListOptions, fields: &Fields) -> (Option<
     let namespace = path.or_else(|| exact("metadata.namespace", NameRule::Label).filter(|_| namespaced));
     let name = exact("metadata.name", NameRule::PathSegment).filter(|_| !namespaced || namespace.is_some());
     (namespace, name)
-}
-
-fn unknown_field(resource: &Resource, field: &str) -> Status {
-    Status::bad_request(match resource.custom || !resource.selectable.is_empty() {
-        true => format!("field label not supported: {field}"),
-        false => {
-            format!("{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
-        }
-    })
 }

@@ -27,6 +27,17 @@ impl Fields {
         terms.map(|term| parse_term(selector, term)).collect::<Result<_, _>>().map(Self)
     }
 
+    /// The same selector with other names for the fields, or why one of them has none.
+    pub fn renamed<E>(mut self, name: impl Fn(&str) -> Result<&str, E>) -> Result<Self, E> {
+        for term in &mut self.0 {
+            let known = name(&term.field)?;
+            if known != term.field {
+                term.field = known.to_owned();
+            }
+        }
+        Ok(self)
+    }
+
     /// The terms, which all must hold.
     pub fn requirements(&self) -> &[FieldRequirement] {
         &self.0
