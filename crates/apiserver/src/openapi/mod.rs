@@ -34,6 +34,12 @@ const SHOWN_VERSION: &str = "1.36";
 static TAGS: LazyLock<Mutex<BTreeMap<String, String>>> = LazyLock::new(Mutex::default);
 
 pub(crate) const PREFIX: &str = "#/components/schemas/";
+const GROUP_VERSION_KIND: &str = "x-kubernetes-group-version-kind";
+/// What is told of the fields that every object has.
+const VERSION_IS: &str =
+    "APIVersion defines in which version of its type the object is written, as group/version.";
+const KIND_IS: &str = "Kind is the name of the object's type, in CamelCase. It never changes.";
+const METADATA_IS: &str = "What every object has: its name, its labels, whom it belongs to.";
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
 const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
@@ -235,17 +241,9 @@ fn custom_schema(api: &Inner, resource: &Resource) -> Value {
         .unwrap_or_else(|| json!({"type": "object"}));
     embed(&mut schema);
     if let Some(object) = schema.as_object_mut() {
-        let preserves = object.get("x-kubernetes-preserve-unknown-fields") == Some(&json!(true));
-        if !preserves || object.contains_key("properties") {
-            let properties = object.entry("properties").or_insert_with(|| json!({}));
-            if let Some(properties) = properties.as_object_mut() {
-                properties.insert("apiVersion".to_owned(), json!({"type": "string"}));
-                properties.insert("kind".to_owned(), json!({"type": "string"}));
-                let metadata = json!({"allOf": [{"$ref": format!("{PREFIX}{OBJECT_META}")}]});
-                properties.insert("metadata".to_owned(), metadata);
-            }
-        }
-        object.insert("x-kubernetes-group-version-kind".to_owned(), kinds(resource, ""));
+        let properties = object.entry("properties").or_insert_with(|| json!({}));
+        properties.as_object_mut().into_iter().for_each(add_common);
+        object.insert(GROUP_VERSION_KIND.to_owned(), kinds(resource, ""));
     }
     tell_selectable(resource, &mut schema);
     schema
@@ -271,12 +269,7 @@ fn embed(schema: &mut Value) {
         return;
     }
     let properties = object.entry("properties").or_insert_with(|| json!({}));
-    if let Some(properties) = properties.as_object_mut() {
-        properties.insert("apiVersion".to_owned(), json!({"type": "string"}));
-        properties.insert("kind".to_owned(), json!({"type": "string"}));
-        let metadata = json!({"allOf": [{"$ref": format!("{PREFIX}{OBJECT_META}")}]});
-        properties.insert("metadata".to_owned(), metadata);
-    }
+    properties.as_object_mut().into_iter().for_each(add_common);
     let required = object.entry("required").or_insert_with(|| json!([]));
     for name in ["kind", "apiVersion"] {
         if let Some(required) = required.as_array_mut().filter(|required| !required.contains(&json!(name))) {
@@ -285,15 +278,28 @@ fn embed(schema: &mut Value) {
     }
 }
 
+/// What every object has.
+fn add_common(properties: &mut Map<String, Value>) {
+    for (name, told) in [("apiVersion", VERSION_IS), ("kind", KIND_IS)] {
+        properties.insert(name.to_owned(), json!({"type": "string", "description": told}));
+    }
+    let metadata = json!({"allOf": [{"$ref": format!("{PREFIX}{OBJECT_META}")}], "description": METADATA_IS});
+    properties.insert("metadata".to_owned(), metadata);
+}
+
 fn custom_list(resource: &Resource, name: &str) -> Value {
     let mut list = json!({
         "type": "object",
         "required": ["items"],
         "properties": {
-            "apiVersion": {"type": "string"},
-            "kind": {"type": "string"},
-            "metadata": {"allOf": [{"$ref": format!("{PREFIX}{LIST_META}")}]},
-            "items": {"type": "array", "items": {"$ref": format!("{PREFIX}{name}")}},
+            "apiVersion": {"type": "string", "description": VERSION_IS},
+            "kind": {"type": "string", "description": KIND_IS},
+            "metadata": {"allOf": [{"$ref": format!("{PREFIX}{LIST_META}")}], "description": METADATA_IS},
+            "items": {
+                "type": "array",
+                "items": {"$ref": format!("{PREFIX}{name}")},
+                "description": format!("The {} of this list.", resource.plural),
+            },
         },
         "x-kubernetes-group-version-kind": kinds(resource, "List"),
     });

@@ -1,6 +1,6 @@
 //! OpenAPI v2, made from the documents of version 3: all in one, in the older notation.
 
-use super::PREFIX;
+use super::{GROUP_VERSION_KIND, PREFIX};
 use serde_json::{Map, Value, json};
 
 /// One document of all these.
@@ -13,7 +13,7 @@ pub(super) fn document(documents: Vec<Value>, version: &str) -> Value {
         let schemas = document.pointer_mut("/components/schemas").map(Value::take);
         if let Some(Value::Object(own)) = schemas {
             for (name, mut schema) in own {
-                rewrite(&mut schema);
+                definition(&mut schema);
                 definitions.entry(name).or_insert(schema);
             }
         }
@@ -24,6 +24,17 @@ pub(super) fn document(documents: Vec<Value>, version: &str) -> Value {
         "paths": paths,
         "definitions": definitions,
     })
+}
+
+/// A definition. Of an object that may have any fields nothing else is said, not even that it has metadata.
+fn definition(schema: &mut Value) {
+    if schema.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true))
+        && let Some(fields) = schema.as_object_mut().filter(|fields| fields.contains_key(GROUP_VERSION_KIND))
+    {
+        fields.retain(|name, _| name == GROUP_VERSION_KIND);
+        fields.insert("type".to_owned(), "object".into());
+    }
+    rewrite(schema);
 }
 
 fn path_of(operations: Value) -> Value {
@@ -85,36 +96,60 @@ fn content(holder: &Value) -> Option<(Vec<String>, Value)> {
     Some((content.keys().cloned().collect(), schema))
 }
 
-/// A schema in the older notation, which has no alternatives and keeps its definitions elsewhere.
+/// A schema in the older notation, which has no alternatives and nothing that may be null, and keeps its definitions
+/// elsewhere.
 fn rewrite(schema: &mut Value) {
-    match schema {
-        Value::Object(fields) => {
-            // A reference beside anything else is wrapped there, and bare here.
-            if let Some(inner) = fields.get("allOf").and_then(Value::as_array)
-                && let [inner] = inner.as_slice()
-                && let Some(reference) = inner.get("$ref").cloned()
-            {
-                fields.remove("allOf");
-                fields.remove("default");
-                fields.insert("$ref".to_owned(), reference);
-            }
-            let is_schema = fields.get("type").is_none_or(|kind| kind.is_string());
-            if is_schema {
-                for name in ["nullable", "oneOf", "anyOf", "not"] {
-                    if fields.get(name).is_some_and(|value| !value.get("type").is_some_and(Value::is_string))
-                    {
-                        fields.remove(name);
-                    }
-                }
-            }
-            for (name, value) in fields.iter_mut() {
-                match value.as_str().and_then(|text| text.strip_prefix(PREFIX)) {
-                    Some(target) if name == "$ref" => *value = format!("#/definitions/{target}").into(),
-                    _ => rewrite(value),
-                }
-            }
+    let Some(fields) = schema.as_object_mut() else { return };
+    // A reference beside anything else is wrapped there, and bare here.
+    if let Some(inner) = fields.get("allOf").and_then(Value::as_array)
+        && let [inner] = inner.as_slice()
+        && let Some(reference) = inner.get("$ref").cloned()
+    {
+        fields.remove("default");
+        fields.insert("$ref".to_owned(), reference);
+    }
+    if let Some(target) = fields.get("$ref").and_then(Value::as_str).and_then(|to| to.strip_prefix(PREFIX)) {
+        let target = format!("#/definitions/{target}");
+        fields.insert("$ref".to_owned(), target.into());
+    }
+    for name in ["allOf", "anyOf", "oneOf", "not"] {
+        fields.remove(name);
+    }
+    leave_open(fields);
+    let properties = fields.get_mut("properties").and_then(Value::as_object_mut);
+    properties.into_iter().flat_map(Map::values_mut).for_each(rewrite);
+    for name in ["items", "additionalProperties"] {
+        fields.get_mut(name).into_iter().for_each(rewrite);
+    }
+}
+
+/// Says less of what may be null or have unknown fields: clients would take all else for an error.
+fn leave_open(fields: &mut Map<String, Value>) {
+    let is = |value: Option<&Value>| value == Some(&Value::Bool(true));
+    let nulls: Vec<Value> = fields
+        .get("properties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+        .filter(|(_, property)| is(property.get("nullable")))
+        .map(|(name, _)| name.as_str().into())
+        .collect();
+    if let Some(required) = fields.get_mut("required").and_then(Value::as_array_mut) {
+        required.retain(|name| !nulls.contains(name));
+        if required.is_empty() {
+            fields.remove("required");
         }
-        Value::Array(items) => items.iter_mut().for_each(rewrite),
-        _ => {}
+    }
+    let null = is(fields.remove("nullable").as_ref());
+    let unknown = is(fields.get("x-kubernetes-preserve-unknown-fields"));
+    if null || unknown {
+        fields.remove("items");
+        fields.remove("properties");
+    }
+    let kind = fields.get("type").and_then(Value::as_str);
+    let untyped =
+        (unknown && kind == Some("object")) || (kind == Some("array") && !fields.contains_key("items"));
+    if null || untyped {
+        fields.remove("type");
     }
 }
