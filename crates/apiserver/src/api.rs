@@ -2,7 +2,7 @@
 
 use crate::accounts::Accounts;
 use crate::bootstrap;
-use crate::connect::Kubelets;
+use crate::connect::{Kubelets, Reach};
 use crate::crd::{self, lifecycle};
 use crate::credentials::{Credentials, CredentialsError};
 use crate::faults::Faults;
@@ -154,6 +154,11 @@ impl Api {
     /// When those that are kept cannot be read, or new ones cannot be made.
     pub fn credentials(&self) -> Result<&Credentials, CredentialsError> {
         self.0.credentials()
+    }
+
+    /// Reaches addresses of another network this way from now on: those of pods, for requests that are passed on to them.
+    pub fn reach_by(&self, way: Arc<dyn Reach>) {
+        self.0.kubelets.reach_by(way);
     }
 
     /// Ends all watches, as a server that goes down does. Requests are answered as before.

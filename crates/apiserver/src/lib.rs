@@ -39,7 +39,7 @@ mod verbs;
 pub use admission::Tally;
 pub use api::{Api, Config};
 pub use body::ApiBody;
-pub use connect::unverified;
+pub use connect::{Reach, unverified};
 pub use credentials::Credentials;
 pub use discovery::VERSION as KUBERNETES_VERSION;
 pub use flow::authenticate::Identity;

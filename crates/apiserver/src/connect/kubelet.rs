@@ -1,10 +1,14 @@
 //! Connections to kubelets: over TLS, with a certificate that they trust.
 
 use super::place::{Scheme, Somewhere};
+use super::reach::Reach;
 use super::unverified::unverified;
 use crate::credentials::{Credentials, CredentialsError};
+use parking_lot::RwLock;
 use rustls::pki_types::ServerName;
 use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -32,6 +36,10 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
 pub(crate) struct Kubelets {
     trusted: OnceLock<TlsConnector>,
     anonymous: OnceLock<TlsConnector>,
+    /// Ways to other networks than this machine's.
+    ways: RwLock<Vec<Arc<dyn Reach>>>,
+    /// Whose turn it is of a Service's endpoints.
+    pub(super) turns: AtomicUsize,
     /// Places for streams that are passed on.
     pub(super) places: Arc<Semaphore>,
 }
@@ -39,7 +47,29 @@ pub(crate) struct Kubelets {
 impl Kubelets {
     pub(crate) fn new() -> Self {
         let places = Arc::new(Semaphore::new(STREAMS));
-        Self { trusted: OnceLock::new(), anonymous: OnceLock::new(), places }
+        Self {
+            trusted: OnceLock::new(),
+            anonymous: OnceLock::new(),
+            ways: RwLock::default(),
+            turns: AtomicUsize::new(0),
+            places,
+        }
+    }
+
+    pub(crate) fn reach_by(&self, way: Arc<dyn Reach>) {
+        self.ways.write().push(way);
+    }
+
+    /// A connection to a host and its port: by the first way that leads there, or else by this machine's own network.
+    async fn dial(&self, host: &str, port: u16) -> io::Result<TcpStream> {
+        if let Ok(address) = host.parse::<IpAddr>() {
+            let ways = self.ways.read().clone();
+            let to = SocketAddr::new(address, port);
+            if let Some(connecting) = ways.iter().find_map(|way| way.connect(to)) {
+                return connecting.await;
+            }
+        }
+        TcpStream::connect((host, port)).await
     }
 
     /// Connects to where a request leads.
@@ -49,7 +79,7 @@ impl Kubelets {
         credentials: impl FnOnce() -> Result<Credentials, CredentialsError>,
     ) -> io::Result<Box<dyn Wire>> {
         let connecting = async {
-            let stream = TcpStream::connect((to.host.as_str(), to.port)).await?;
+            let stream = self.dial(&to.host, to.port).await?;
             // What is typed is to be seen at once.
             stream.set_nodelay(true)?;
             let connector = match to.scheme {

@@ -5,8 +5,10 @@ mod kubelet;
 mod options;
 mod pass;
 mod place;
+mod reach;
 mod unverified;
 
+pub use reach::Reach;
 pub use unverified::unverified;
 
 pub(crate) use kubelet::Kubelets;
@@ -29,6 +31,7 @@ use pass::Passing;
 use place::{Kubelet, Scheme, Somewhere};
 use serde_json::Value;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use tokio_util::sync::CancellationToken;
 use windlass_schema::quote;
 
@@ -43,6 +46,7 @@ pub(crate) enum Connects {
     Attach,
     PortForward,
     PodProxy,
+    ServiceProxy,
     NodeProxy,
 }
 
@@ -57,6 +61,7 @@ pub(crate) fn connects(resource: &Resource, target: &Target) -> Option<Connects>
         ("", "pods", "attach") => Connects::Attach,
         ("", "pods", "portforward") => Connects::PortForward,
         ("", "pods", _) if first == "proxy" => Connects::PodProxy,
+        ("", "services", _) if first == "proxy" => Connects::ServiceProxy,
         ("", "nodes", _) if first == "proxy" => Connects::NodeProxy,
         _ => return None,
     };
@@ -84,7 +89,9 @@ impl Connecting<'_> {
             Connects::Exec => self.stream("exec", parts).await,
             Connects::Attach => self.stream("attach", parts).await,
             Connects::PortForward => self.forward(parts).await,
-            Connects::PodProxy | Connects::NodeProxy => self.proxy(what, parts, body).await,
+            Connects::PodProxy | Connects::ServiceProxy | Connects::NodeProxy => {
+                self.proxy(what, parts, body).await
+            }
         };
         answered.unwrap_or_else(|status| failure(&status))
     }
@@ -155,27 +162,44 @@ impl Connecting<'_> {
         mut parts: Parts,
         body: Result<Bytes, Status>,
     ) -> Result<Response<ApiBody>, Status> {
-        let pods = what == Connects::PodProxy;
-        let kind = if pods { "pod" } else { "node" };
+        let kind = match what {
+            Connects::PodProxy => "pod",
+            Connects::ServiceProxy => "service",
+            _ => "node",
+        };
         let Some((scheme, name, port)) = place::scheme_name_port(self.name()) else {
             return Err(Status::bad_request(format!("invalid {kind} request {}", quote(self.name()))));
         };
-        let to = if pods {
-            place::pod_address(&self.pod(name)?, scheme, port)?
-        } else {
-            let kubelet = self.kubelet(name)?;
-            match port.is_empty() || port == kubelet.port.to_string() {
-                true => Somewhere { scheme: Scheme::Kubelet, host: kubelet.host, port: kubelet.port },
-                false => place::beside(&kubelet, scheme, port)?,
+        let to = match what {
+            Connects::PodProxy => place::pod_address(&self.pod(name)?, scheme, port)?,
+            Connects::ServiceProxy => self.endpoint(name, scheme, port)?,
+            _ => {
+                let kubelet = self.kubelet(name)?;
+                match port.is_empty() || port == kubelet.port.to_string() {
+                    true => Somewhere { scheme: Scheme::Kubelet, host: kubelet.host, port: kubelet.port },
+                    false => place::beside(&kubelet, scheme, port)?,
+                }
             }
         };
         // What is behind the subresource, as it was written: escapes and a slash at the end count.
-        let before = if pods { 7 } else { 5 };
+        let before = if what == Connects::NodeProxy { 5 } else { 7 };
         let rest = parts.uri.path().splitn(before + 2, '/').nth(before + 1).unwrap_or_default();
         let query = parts.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
         let path = format!("/{rest}{query}");
         let client = parts.extensions.remove::<OnUpgrade>();
         self.passing().proxy(&to, &path, &parts, body?, client).await
+    }
+
+    /// Where a Service leads.
+    fn endpoint(&self, name: &str, scheme: Scheme, port: &str) -> Result<Somewhere, Status> {
+        // A number is one of the Service's own; its endpoints know the port by its name.
+        let port = match port.parse::<u64>() {
+            Ok(number) => place::port_name(&stored(self.api, "services", self.namespace(), name)?, number)?,
+            Err(_) => port.to_owned(),
+        };
+        let endpoints = stored(self.api, "endpoints", self.namespace(), name)?;
+        let turn = self.api.kubelets.turns.fetch_add(1, Ordering::Relaxed);
+        place::service_address(&endpoints, scheme, &port, turn)
     }
 
     fn passing(&self) -> Passing<'_> {

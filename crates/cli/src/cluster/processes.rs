@@ -1,11 +1,17 @@
 //! The nodes of a cluster that run pods as processes of this machine.
 
 use anyhow::Context;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use kube::Client;
+use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use windlass_apiserver::{Api, Credentials, Identity};
+use std::sync::Arc;
+use tokio::net::TcpStream;
+use windlass_apiserver::{Api, Credentials, Identity, Reach};
 use windlass_clock::Clock;
+use windlass_node::net::Network;
 use windlass_node::shim::Program;
 use windlass_node::{Node, Options};
 
@@ -39,7 +45,11 @@ pub(super) async fn join(
         };
         // Programs know no time but the machine's.
         match Node::join(Client::new(api.service(identity), "default"), Clock::real(), options).await {
-            Ok(node) => nodes.push(node),
+            Ok(node) => {
+                let network = node.network().cloned();
+                network.into_iter().for_each(|network| api.reach_by(Arc::new(Pods(network))));
+                nodes.push(node);
+            }
             Err(error) => {
                 end(nodes, false).await;
                 return Err(error.into());
@@ -47,6 +57,17 @@ pub(super) async fn join(
         }
     }
     Ok(nodes)
+}
+
+/// The way to a node's pods, which are in a network of their own.
+struct Pods(Network);
+
+impl Reach for Pods {
+    fn connect(&self, to: SocketAddr) -> Option<BoxFuture<'_, io::Result<TcpStream>>> {
+        let SocketAddr::V4(to) = to else { return None };
+        let leads = self.0.settings().pods.contains(*to.ip());
+        leads.then(|| async move { self.0.connect(to).await.map_err(io::Error::other) }.boxed())
+    }
 }
 
 /// Ends nodes; with their pods, unless the cluster comes back.

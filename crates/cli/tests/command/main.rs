@@ -16,6 +16,7 @@ mod lifecycle;
 mod node_simulate;
 mod process;
 mod project;
+mod proxies;
 mod scaffold;
 mod slow;
 mod wire;

@@ -189,6 +189,11 @@ impl Node {
         Ok(Self { name, client, site, tasks, pods: Some(pods), serving: Some(serving) })
     }
 
+    /// The network of its pods.
+    pub fn network(&self) -> Option<&Network> {
+        self.site.network.as_ref()
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
