@@ -1,5 +1,7 @@
 //! The rules for names, labels and keys, with Kubernetes' own words for what is wrong.
 
+use std::net::{IpAddr, Ipv4Addr};
+
 /// What a kind's names must look like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NameRule {
@@ -11,6 +13,8 @@ pub enum NameRule {
     Label1035,
     /// Anything that fits into a path: RBAC's kinds, and what is inside embedded resources.
     PathSegment,
+    /// An IP address in the form that is its own: IPAddresses.
+    Address,
 }
 
 impl NameRule {
@@ -21,13 +25,16 @@ impl NameRule {
             Self::Label => label(name),
             Self::Label1035 => label_1035(name),
             Self::PathSegment => path_segment(name, false),
+            Self::Address => address(name),
         }
     }
 
     /// What is wrong with a `generateName`, which may end in a dash.
     pub fn check_prefix(self, prefix: &str) -> Vec<String> {
-        if self == Self::PathSegment {
-            return path_segment(prefix, true);
+        match self {
+            Self::PathSegment => return path_segment(prefix, true),
+            Self::Address => return address(prefix),
+            _ => {}
         }
         match prefix.as_bytes() {
             // The dash and the byte before it are hidden, as the real server does.
@@ -81,6 +88,25 @@ fn is_label(text: &str) -> bool {
 
 fn is_subdomain(text: &str) -> bool {
     text.split('.').all(is_label)
+}
+
+/// An address of either family, written as it is written by everybody.
+fn address(text: &str) -> Vec<String> {
+    let Ok(known) = text.parse::<IpAddr>() else {
+        let plain = text
+            .split('.')
+            .map(|part| part.parse::<u8>().map_or_else(|_| part.to_owned(), |part| part.to_string()));
+        let plain = plain.collect::<Vec<_>>().join(".");
+        return vec![match plain.parse::<Ipv4Addr>() {
+            Ok(_) => "must not have leading 0s".to_owned(),
+            Err(_) => "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_owned(),
+        }];
+    };
+    if matches!(known, IpAddr::V6(known) if known.to_ipv4_mapped().is_some()) {
+        return vec!["must not be an IPv4-mapped IPv6 address".to_owned()];
+    }
+    let own = known.to_string();
+    if own == text { Vec::new() } else { vec![format!("must be in canonical form ({own:?})")] }
 }
 
 /// A DNS label of RFC 1123.
@@ -201,6 +227,11 @@ mod tests {
             (NameRule::Subdomain, vec!["a", "a.b-c", "1.2"], vec!["", "A", "a..b", "-a", "a-", "a_b"]),
             (NameRule::Label, vec!["a", "1-a"], vec!["", "a.b", "a-"]),
             (NameRule::Label1035, vec!["a", "a-1"], vec!["", "1a", "a.b"]),
+            (
+                NameRule::Address,
+                vec!["10.0.0.1", "2001:db8::1"],
+                vec!["", "a", "10.0.0.01", "::ffff:1.2.3.4", "2001:DB8::1"],
+            ),
             (NameRule::PathSegment, vec!["a:b", "A B", ""], vec![".", "..", "a/b", "a%b"]),
         ] {
             for name in good {

@@ -22,6 +22,7 @@ use crate::resource::Resource;
 use crate::status::Status;
 use crate::store::Key;
 use bytes::Bytes;
+use http::header::{HeaderValue, LOCATION, UPGRADE};
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
@@ -185,6 +186,15 @@ impl Connecting<'_> {
         let before = if what == Connects::NodeProxy { 5 } else { 7 };
         let rest = parts.uri.path().splitn(before + 2, '/').nth(before + 1).unwrap_or_default();
         let query = parts.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+        let reads = parts.method == Method::GET || parts.method == Method::HEAD;
+        if reads
+            && !parts.headers.contains_key(UPGRADE)
+            && parts.uri.path().ends_with("/proxy")
+            && rest.is_empty()
+        {
+            // What pages refer to is beside them only if this is a folder.
+            return Ok(redirect(&format!("{}/{query}", parts.uri.path())));
+        }
         let path = format!("/{rest}{query}");
         let client = parts.extensions.remove::<OnUpgrade>();
         self.passing().proxy(&to, &path, &parts, body?, client).await
@@ -262,6 +272,14 @@ fn stored(api: &Inner, plural: &str, namespace: &str, name: &str) -> Result<Valu
     let resource = api.registry.get("", "v1", plural).ok_or_else(Status::no_such_resource)?;
     let entry = api.store.get(&Key::new(resource.storage_key(), namespace, name));
     entry.map(|entry| entry.value()).ok_or_else(|| Status::not_found(resource.named(), name))
+}
+
+fn redirect(to: &str) -> Response<ApiBody> {
+    let mut response = respond(StatusCode::MOVED_PERMANENTLY, TEXT, ApiBody::full(Bytes::new()));
+    if let Ok(to) = HeaderValue::try_from(to) {
+        response.headers_mut().insert(LOCATION, to);
+    }
+    response
 }
 
 /// What logs are.

@@ -620,6 +620,7 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "networking.k8s.io",
         plural: "ipaddresses",
+        name: NameRule::Address,
         fixed: &[("spec.parentRef", Fixed::Shown(IMMUTABLE, shown::parent))],
         ..PLAIN
     },

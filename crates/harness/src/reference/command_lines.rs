@@ -75,6 +75,8 @@ pub(crate) fn kube_apiserver(paths: &Paths, port: u16, etcd: u16, audit: bool) -
         ("kubelet-client-certificate", paths.of("pki/kubelet-client.crt")),
         ("kubelet-client-key", paths.of("pki/kubelet-client.key")),
         ("authorization-mode", "RBAC".into()),
+        // As nearly every cluster has it.
+        ("allow-privileged", "true".into()),
         ("service-account-issuer", "https://kubernetes.default.svc".into()),
         ("service-account-key-file", paths.of("pki/accounts.pub")),
         ("service-account-signing-key-file", paths.of("pki/accounts.key")),

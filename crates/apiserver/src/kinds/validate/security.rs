@@ -44,9 +44,6 @@ pub(super) fn app_armor(profile: &Object, path: &Path, errors: &mut Vec<FieldErr
 }
 
 pub(super) fn container(context: &Object, path: &Path, errors: &mut Vec<FieldError>) {
-    if flag(context, "privileged") {
-        errors.push(FieldError::forbidden(&path.child("privileged"), "disallowed by cluster policy"));
-    }
     if context.get("allowPrivilegeEscalation").and_then(Value::as_bool) != Some(false) {
         return;
     }
