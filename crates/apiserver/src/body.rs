@@ -50,6 +50,16 @@ impl ApiBody {
         }
     }
 
+    /// Whether it goes on until somebody ends it.
+    pub(crate) fn is_watch(&self) -> bool {
+        matches!(self.0, Kind::Watch(..))
+    }
+
+    /// Whether it comes from another server.
+    pub(crate) fn is_passed(&self) -> bool {
+        matches!(self.0, Kind::Passed(..))
+    }
+
     /// All of it, if it is there already.
     pub(crate) fn bytes(&self) -> Option<Bytes> {
         match &self.0 {

@@ -18,6 +18,7 @@ pub mod faults;
 mod flow;
 mod health;
 mod kinds;
+mod messages;
 mod metrics;
 mod negotiate;
 mod openapi;

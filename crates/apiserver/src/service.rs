@@ -4,11 +4,12 @@ use crate::accept::Endpoint;
 use crate::answers::{failure, plain, success, warned};
 use crate::api::Inner;
 use crate::body::ApiBody;
-use crate::connect::{Connecting, connects};
+use crate::connect::{Connecting, Connects, connects};
 use crate::crd::conversion;
 use crate::faults::{Delivery, RequestInfo, Verdict};
 use crate::flow::authenticate::Identity;
 use crate::flow::authorize;
+use crate::messages::Messages;
 use crate::metrics::{Measuring, is_metrics};
 use crate::path::{self, Route, Target};
 use crate::query::{self, Query};
@@ -163,12 +164,12 @@ impl ApiService {
         }
         if let Some(what) = connects(&resource, &target) {
             let (api, ended) = (&self.api, self.ended.clone());
-            return Ok(Connecting { api, target: &target, query: &query, ended }
-                .answer(what, parts, body)
-                .await);
+            let messages = (what == Connects::Log).then(|| Messages::wanted(&parts)).flatten();
+            let connecting = Connecting { api, target: &target, query: &query, ended };
+            return Ok(in_messages(messages, connecting.answer(what, parts, body).await));
         }
         match self.call(resource, target, query, &parts, body) {
-            Ok((verb, call)) => self.carry_out(verb, &call).await,
+            Ok((verb, call)) => Ok(in_messages(Messages::wanted(&parts), self.carry_out(verb, &call).await?)),
             Err(status) => Ok(failure(&status)),
         }
     }
@@ -433,6 +434,14 @@ fn question(resource: &Resource, subresource: Option<&str>) -> Option<Question> 
         ("authentication.k8s.io", "tokenreviews", None) => Some(Question::TokenReview),
         ("authorization.k8s.io", _, None) => Some(Question::AccessReview),
         _ => None,
+    }
+}
+
+/// An answer as its client wants it.
+fn in_messages(messages: Option<Messages>, response: Response<ApiBody>) -> Response<ApiBody> {
+    match messages {
+        Some(messages) => messages.answer(response),
+        None => response,
     }
 }
 

@@ -241,14 +241,14 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
         script.put(&format!("{path}/a"), object).await?;
         Ok(script)
     }));
-    for (group, plural, object, selectors) in SELECTED {
+    for &(group, plural, object, selectors) in SELECTED {
         let name = format!("{plural} of {group}: selected by fields");
         all.push(Behaviour::new(name, move |mut script: Script| async move {
             let path = script.path(group, plural);
             let mut object: Value = serde_json::from_str(&object.replace('*', &script.namespace))?;
             object["metadata"] = json!({"name": "a"});
             script.post(&path, object).await?;
-            for selector in *selectors {
+            for &selector in selectors {
                 script
                     .send(crate::compare::Request::new("GET", &path).with("fieldSelector", selector))
                     .await?;
@@ -256,11 +256,11 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
             Ok(script)
         }));
     }
-    for (path, selectors) in SELECTORS {
+    for &(path, selectors) in SELECTORS {
         all.push(Behaviour::new(
             format!("{path}: selected by fields"),
             move |mut script: Script| async move {
-                for selector in *selectors {
+                for &selector in selectors {
                     script
                         .send(crate::compare::Request::new("GET", path).with("fieldSelector", selector))
                         .await?;

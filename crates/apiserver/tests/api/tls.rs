@@ -1,6 +1,7 @@
 //! The API over TLS: both versions of HTTP, and who is believed.
 
 use bytes::Bytes;
+use futures::StreamExt as _;
 use http::{Request, Response, Version};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -15,6 +16,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::Role;
 use windlass_apiserver::{Api, Config, Credentials, Serving};
 
 const HTTP1: &[u8] = b"http/1.1";
@@ -199,4 +202,46 @@ async fn a_service_account_comes_in_with_its_token_as_long_as_it_is_there() {
     assert_eq!(user["uid"], granted["metadata"]["uid"]);
     server.ask(admin(), "DELETE", &format!("{accounts}/bob"), "").await;
     assert_eq!(server.get(Shows::Token(token), NAMESPACES).await.0, 401);
+}
+
+#[tokio::test]
+async fn a_watch_is_told_in_messages_to_who_wants_them() {
+    let server = Server::start().await;
+    let stream = server.connect(HTTP1, &Shows::Certificate(&server.credentials)).await;
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection.with_upgrades());
+    let request = Request::get("/api/v1/namespaces?watch=1&fieldSelector=metadata.name%3Ddefault")
+        .header("host", "localhost")
+        .header("connection", "Upgrade")
+        .header("upgrade", "websocket")
+        .header("sec-websocket-version", "13")
+        .header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==")
+        .body(Full::new(Bytes::new()))
+        .unwrap();
+    let response = sender.send_request(request).await.unwrap();
+    assert_eq!(response.status(), 101);
+    // As the protocol's own example has it.
+    assert_eq!(response.headers()["sec-websocket-accept"], "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+    let upgraded = TokioIo::new(hyper::upgrade::on(response).await.unwrap());
+    let mut socket = WebSocketStream::from_raw_socket(upgraded, Role::Client, None).await;
+    let mut next = async || -> Value {
+        let message = socket.next().await.unwrap().unwrap();
+        assert!(message.is_text());
+        serde_json::from_str(message.to_text().unwrap()).unwrap()
+    };
+    let told = next().await;
+    assert_eq!((&told["type"], &told["object"]["metadata"]["name"]), (&json!("ADDED"), &json!("default")));
+    let patch = r#"{"metadata":{"labels":{"a":"b"}}}"#;
+    let mut patched = Request::patch(format!("{NAMESPACES}/default")).header("host", "localhost");
+    patched = patched.header("content-type", "application/merge-patch+json");
+    let io = TokioIo::new(server.connect(HTTP1, &Shows::Certificate(&server.credentials)).await);
+    let (mut other, connection) = hyper::client::conn::http1::handshake(io).await.unwrap();
+    tokio::spawn(connection);
+    let answer = other.send_request(patched.body(Full::new(Bytes::from(patch))).unwrap()).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    let told = next().await;
+    assert_eq!(
+        (&told["type"], &told["object"]["metadata"]["labels"]["a"]),
+        (&json!("MODIFIED"), &json!("b"))
+    );
 }

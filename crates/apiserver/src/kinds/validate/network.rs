@@ -1,6 +1,6 @@
 //! Ingresses, network policies, and networks.
 
-use super::check::{Check, address, network, port};
+use super::check::{Check, network, port};
 use super::{Object, has, invalid, list, number, part, word};
 use serde_json::Value;
 use std::net::IpAddr;
@@ -191,9 +191,4 @@ fn is_within(inner: &str, outer: &str) -> bool {
     };
     let head = |address: u128| address.checked_shr(128 - shorter).unwrap_or(0);
     four == also_four && longer > shorter && head(inner) == head(outer)
-}
-
-pub(super) fn ip_address(object: &Object, _: &Path, errors: &mut Vec<FieldError>) {
-    let name = part(object, "metadata").map_or("", |metadata| word(metadata, "name"));
-    invalid(errors, &Path::new("metadata").child("name"), name, address(name));
 }

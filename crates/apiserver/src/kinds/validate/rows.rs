@@ -308,7 +308,6 @@ pub(super) const STRUCTS: &[(&str, Whole)] = &[
     ("networking.v1.NetworkPolicyPeer", networks::peer),
     ("networking.v1.NetworkPolicyPort", networks::policy_port),
     ("networking.v1.IPBlock", networks::block),
-    ("networking.v1.IPAddress", networks::ip_address),
     ("discovery.v1.EndpointSlice", service::slice),
     ("storage.v1.CSIDriverSpec", storage::driver_spec),
     ("storage.v1.StorageClass", storage::class),

@@ -1,0 +1,119 @@
+//! Watches and logs over WebSocket, for clients that read messages, such as pages in a browser.
+
+use crate::body::ApiBody;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::{Bytes, BytesMut};
+use futures::{SinkExt as _, StreamExt as _};
+use http::header::{CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
+use http::request::Parts;
+use http::{HeaderValue, Method, Response, StatusCode};
+use http_body_util::BodyExt as _;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::Role;
+use tokio_tungstenite::tungstenite::{Error, Message};
+
+/// What the WebSocket protocol adds to a key before it is hashed.
+const GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+/// Messages of text, in which bytes are written as base64.
+const BASE64: &str = "base64.binary.k8s.io";
+const BINARY: &str = "binary.k8s.io";
+
+/// A client that would rather have messages than a body.
+pub(crate) struct Messages {
+    client: OnUpgrade,
+    accept: HeaderValue,
+    /// What it would speak, if it says one thing.
+    protocol: Option<HeaderValue>,
+}
+
+/// How a body is cut into messages.
+#[derive(Clone, Copy)]
+enum Cut {
+    /// Each line, as text: events.
+    Lines,
+    /// As it comes.
+    Bytes,
+    /// As it comes, in base64.
+    Base64,
+}
+
+impl Messages {
+    /// Whether a request wants to be answered so.
+    pub(crate) fn wanted(parts: &Parts) -> Option<Self> {
+        let is_websocket = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"websocket");
+        if parts.method != Method::GET || !parts.headers.get(UPGRADE).is_some_and(is_websocket) {
+            return None;
+        }
+        let key = parts.headers.get(SEC_WEBSOCKET_KEY)?;
+        let hashed = digest(&SHA1_FOR_LEGACY_USE_ONLY, &[key.as_bytes(), GUID.as_bytes()].concat());
+        let accept = HeaderValue::try_from(STANDARD.encode(hashed.as_ref())).ok()?;
+        let protocol = parts.headers.get(SEC_WEBSOCKET_PROTOCOL).cloned();
+        Some(Self { client: parts.extensions.get::<OnUpgrade>()?.clone(), accept, protocol })
+    }
+
+    /// An answer as messages, if it is one that goes on: a watch or a log.
+    pub(crate) fn answer(self, response: Response<ApiBody>) -> Response<ApiBody> {
+        let protocol = self.protocol.as_ref().and_then(|protocol| protocol.to_str().ok());
+        let cut = match (response.status(), response.body().is_watch(), response.body().is_passed()) {
+            (StatusCode::OK, true, _) => Cut::Lines,
+            (StatusCode::OK, _, true) if protocol == Some(BASE64) => Cut::Base64,
+            (StatusCode::OK, _, true) if protocol.is_none_or(|protocol| protocol == BINARY) => Cut::Bytes,
+            _ => return response,
+        };
+        let body = response.into_body();
+        tokio::spawn(async move {
+            let Ok(upgraded) = self.client.await else { return };
+            let socket = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, None).await;
+            if let Err(error) = send(body, socket, cut).await {
+                tracing::debug!(%error, "a client that reads messages is gone");
+            }
+        });
+        let mut response = Response::new(ApiBody::full(Bytes::new()));
+        *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+        let headers = response.headers_mut();
+        headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+        headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+        headers.insert(SEC_WEBSOCKET_ACCEPT, self.accept);
+        if let Some(protocol) = self.protocol {
+            headers.insert(SEC_WEBSOCKET_PROTOCOL, protocol);
+        }
+        response
+    }
+}
+
+/// Sends a body until it or the client's patience ends.
+async fn send<S>(mut body: ApiBody, socket: WebSocketStream<S>, cut: Cut) -> Result<(), Error>
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+{
+    let (mut sink, mut source) = socket.split();
+    let mut rest = BytesMut::new();
+    loop {
+        let frame = tokio::select! {
+            frame = body.frame() => frame,
+            // What it says is of no interest, but that it goes.
+            said = source.next() => match said {
+                Some(Ok(message)) if !message.is_close() => continue,
+                _ => break,
+            },
+        };
+        let Some(Ok(frame)) = frame else { break };
+        let Ok(data) = frame.into_data() else { continue };
+        match cut {
+            Cut::Bytes => sink.send(Message::Binary(data)).await?,
+            Cut::Base64 => sink.send(Message::text(STANDARD.encode(&data))).await?,
+            Cut::Lines => {
+                rest.extend_from_slice(&data);
+                while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
+                    let line = rest.split_to(end + 1);
+                    sink.send(Message::text(String::from_utf8_lossy(&line).into_owned())).await?;
+                }
+            }
+        }
+    }
+    sink.send(Message::Close(None)).await
+}
