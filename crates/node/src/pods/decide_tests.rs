@@ -154,6 +154,11 @@ fn one_that_never_started_goes_at_once() {
     m.now = 20;
     m.settle();
     assert_eq!(m.phase(), "Running", "it came after all");
+    let never = json!([{"name": "main", "image": "i", "imagePullPolicy": "Never"}]);
+    let mut m = Machine::new(json!({"containers": never}));
+    m.run("main").image = Image::Missing { message: "no recipe".into(), tried: at(0), again: at(20) };
+    assert_eq!((m.settle(), m.waits("main").as_str()), (Some(20), "ErrImageNeverPull"));
+    assert_eq!(m.told, ["Container image \"i\" is not present with pull policy of Never"]);
 }
 
 #[test]
@@ -250,9 +255,84 @@ fn one_that_has_to_make_room_is_asked_killed_and_gives_back_what_it_had() {
 #[test]
 fn one_that_is_not_taken_in_never_runs() {
     let mut m = Machine::new(json!({}));
-    m.known.evicted = Some(Evicted { message: "no room".into(), at: at(0), cause: Cause::Refusal });
+    m.known.evicted =
+        Some(Evicted { message: "no room".into(), at: at(0), cause: Cause::Refusal("Evicted".into()) });
     m.settle();
     let status = m.pod.status.clone().unwrap();
     assert_eq!((m.phase(), status.message.as_deref()), ("Failed", Some("Pod was rejected: no room")));
     assert!(m.started.is_empty() && m.known.sandbox == Sandbox::Absent);
+}
+
+#[test]
+fn a_containers_own_policy_and_rules_come_before_its_pods() {
+    let rules = json!([{"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}]);
+    let mut m = Machine::new(json!({"restartPolicy": "Never", "containers": [
+        {"name": "main", "image": "i", "restartPolicy": "Never", "restartPolicyRules": rules},
+    ]}));
+    m.settle();
+    m.exits("main", 42);
+    m.settle();
+    assert_eq!((m.phase(), m.started.len()), ("Running", 2));
+    m.now = 1;
+    m.exits("main", 42);
+    assert_eq!((m.settle(), m.phase(), m.waits("main").as_str()), (Some(11), "Running", "CrashLoopBackOff"));
+    m.now = 11;
+    m.settle();
+    m.exits("main", 1);
+    m.settle();
+    assert_eq!((m.phase(), m.started.len()), ("Failed", 3));
+
+    let mut m = Machine::new(json!({"restartPolicy": "Never", "containers": [
+        {"name": "main", "image": "i", "restartPolicy": "Always"},
+    ]}));
+    m.settle();
+    m.exits("main", 0);
+    m.settle();
+    assert_eq!((m.phase(), m.started.len()), ("Running", 2));
+    m.deleted(30);
+    m.settle();
+    assert!(m.known.runs["main"].stop.is_some(), "it is no sidecar");
+}
+
+#[test]
+fn who_looks_into_a_pod_is_started_once_and_counts_for_nothing() {
+    let mut m = Machine::new(json!({"restartPolicy": "OnFailure"}));
+    m.settle();
+    let added = json!([{"name": "look", "image": "i"}, {"name": "stays", "image": "i"}]);
+    m.pod.spec.as_mut().unwrap().ephemeral_containers = serde_json::from_value(added).unwrap();
+    m.settle();
+    assert_eq!(m.started, ["main", "look", "stays"]);
+    m.exits("look", 1);
+    m.settle();
+    m.loses_its_sandbox();
+    m.settle();
+    assert_eq!(m.started, ["main", "look", "stays", "main"], "only what is the pod's own is started again");
+    let status = m.pod.status.clone().unwrap().ephemeral_container_statuses.unwrap();
+    let codes: Vec<_> =
+        status.iter().map(|status| status.state.clone().unwrap().terminated.unwrap().exit_code).collect();
+    assert_eq!((codes, m.phase(), m.holds("Ready")), (vec![1, 137], "Running", true));
+    m.exits("main", 0);
+    m.settle();
+    assert_eq!(m.phase(), "Succeeded", "whatever they ended with");
+}
+
+#[test]
+fn who_looks_into_a_pod_is_stopped_with_it_and_holds_nobody_up() {
+    let mut m = Machine::new(json!({"initContainers": [{"name": "side", "restartPolicy": "Always"}]}));
+    m.settle();
+    let added = json!([{"name": "look", "image": "i"}]);
+    m.pod.spec.as_mut().unwrap().ephemeral_containers = serde_json::from_value(added).unwrap();
+    m.settle();
+    m.deleted(30);
+    m.settle();
+    assert!(m.known.runs["look"].stop.is_some() && m.known.runs["side"].stop.is_none());
+    m.exits("main", 0);
+    m.settle();
+    assert!(m.known.runs["side"].stop.is_some(), "it waits for the pod's own containers alone");
+    m.exits("side", 0);
+    assert_eq!(m.settle(), Some(30));
+    assert!(!m.gone);
+    m.now = 30;
+    m.settle();
+    assert!(m.gone);
 }
