@@ -1,5 +1,6 @@
 //! Lives of pods, decided step by step on a machine that does at once what it is told.
 
+mod added;
 mod machine;
 
 use super::known::{Cause, Evicted, Image, Sandbox};
@@ -231,6 +232,22 @@ fn another_image_is_another_run() {
 }
 
 #[test]
+fn the_size_that_is_told_is_the_one_it_was_started_with() {
+    let sized =
+        |much: &str| json!([{"name": "main", "image": "i", "resources": {"requests": {"cpu": much}}}]);
+    let mut m = Machine::new(json!({"containers": sized("1")}));
+    m.settle();
+    let told = |m: &Machine| m.status("main").allocated_resources.unwrap()["cpu"].0.clone();
+    m.pod.spec.as_mut().unwrap().containers = serde_json::from_value(sized("2")).unwrap();
+    m.settle();
+    assert_eq!(told(&m), "1");
+    m.exits("main", 1);
+    m.settle();
+    assert_eq!((told(&m).as_str(), m.status("main").restart_count), ("2", 1));
+    assert_eq!(m.status("main").resources, m.pod.spec.as_ref().unwrap().containers[0].resources);
+}
+
+#[test]
 fn one_that_has_to_make_room_is_asked_killed_and_gives_back_what_it_had() {
     let mut m = Machine::new(json!({}));
     m.settle();
@@ -292,47 +309,4 @@ fn a_containers_own_policy_and_rules_come_before_its_pods() {
     m.deleted(30);
     m.settle();
     assert!(m.known.runs["main"].stop.is_some(), "it is no sidecar");
-}
-
-#[test]
-fn who_looks_into_a_pod_is_started_once_and_counts_for_nothing() {
-    let mut m = Machine::new(json!({"restartPolicy": "OnFailure"}));
-    m.settle();
-    let added = json!([{"name": "look", "image": "i"}, {"name": "stays", "image": "i"}]);
-    m.pod.spec.as_mut().unwrap().ephemeral_containers = serde_json::from_value(added).unwrap();
-    m.settle();
-    assert_eq!(m.started, ["main", "look", "stays"]);
-    m.exits("look", 1);
-    m.settle();
-    m.loses_its_sandbox();
-    m.settle();
-    assert_eq!(m.started, ["main", "look", "stays", "main"], "only what is the pod's own is started again");
-    let status = m.pod.status.clone().unwrap().ephemeral_container_statuses.unwrap();
-    let codes: Vec<_> =
-        status.iter().map(|status| status.state.clone().unwrap().terminated.unwrap().exit_code).collect();
-    assert_eq!((codes, m.phase(), m.holds("Ready")), (vec![1, 137], "Running", true));
-    m.exits("main", 0);
-    m.settle();
-    assert_eq!(m.phase(), "Succeeded", "whatever they ended with");
-}
-
-#[test]
-fn who_looks_into_a_pod_is_stopped_with_it_and_holds_nobody_up() {
-    let mut m = Machine::new(json!({"initContainers": [{"name": "side", "restartPolicy": "Always"}]}));
-    m.settle();
-    let added = json!([{"name": "look", "image": "i"}]);
-    m.pod.spec.as_mut().unwrap().ephemeral_containers = serde_json::from_value(added).unwrap();
-    m.settle();
-    m.deleted(30);
-    m.settle();
-    assert!(m.known.runs["look"].stop.is_some() && m.known.runs["side"].stop.is_none());
-    m.exits("main", 0);
-    m.settle();
-    assert!(m.known.runs["side"].stop.is_some(), "it waits for the pod's own containers alone");
-    m.exits("side", 0);
-    assert_eq!(m.settle(), Some(30));
-    assert!(!m.gone);
-    m.now = 30;
-    m.settle();
-    assert!(m.gone);
 }

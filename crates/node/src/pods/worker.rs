@@ -103,6 +103,14 @@ impl Worker {
         }
         while let Some(pod) = self.pod() {
             self.look_at_objects(&pod);
+            let told_else = |last: &Arc<Pod>| {
+                (&last.metadata.labels, &last.metadata.annotations)
+                    != (&pod.metadata.labels, &pod.metadata.annotations)
+            };
+            if self.last_pod.as_ref().is_some_and(told_else) {
+                // Its volumes may tell of them.
+                self.refresh_volumes().await;
+            }
             let wake = self.turn(&pod).await;
             self.last_pod = Some(pod);
             if self.pod().is_none() {

@@ -5,7 +5,7 @@ use anyhow::Context;
 use futures::FutureExt;
 use k8s_openapi::api::core::v1::{ConfigMap, ContainerStateTerminated, ContainerStatus, Pod};
 use kube::ResourceExt;
-use kube::api::{LogParams, Patch, PatchParams};
+use kube::api::{LogParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use windlass_node::shim::Shim;
@@ -103,7 +103,11 @@ async fn once(ground: &Ground) -> anyhow::Result<()> {
     let pod = ground.run("kept", sleeps()).await?;
     ground.until_ready("kept").await?;
     add(ground, "kept", one("ends", "echo once")).await?;
-    add(ground, "kept", one("stays", "trap '' TERM; while :; do sleep 0.05; done")).await?;
+    // As a whole, this time.
+    let mut whole = ground.pods().get_ephemeral_containers("kept").await?;
+    let stays = serde_json::from_value(one("stays", "trap '' TERM; while :; do sleep 0.05; done"))?;
+    whole.spec.as_mut().context("it has one")?.ephemeral_containers.get_or_insert_default().push(stays);
+    ground.pods().replace_ephemeral_containers("kept", &PostParams::default(), &whole).await?;
     ground.until("kept", "looked into", |pod| ended(pod, "ends").is_some() && runs("stays")(pod)).await?;
     // A node that comes back finds both, and starts what is new.
     ground.stop_node();
