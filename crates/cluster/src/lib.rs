@@ -37,6 +37,7 @@ mod volumes;
 mod wire;
 
 pub use cluster::{Cluster, SettleError};
+pub use scheduler::refusal;
 pub use time::Time;
 pub use volumes::local as local_volumes;
 

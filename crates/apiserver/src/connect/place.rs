@@ -226,7 +226,8 @@ mod tests {
         let containers: Vec<Value> = containers.iter().map(|name| json!({"name": name})).collect();
         json!({
             "metadata": {"name": "web"},
-            "spec": {"containers": containers, "initContainers": [{"name": "first"}]},
+            "spec": {"containers": containers, "initContainers": [{"name": "first"}],
+                "ephemeralContainers": [{"name": "debugger"}]},
         })
     }
 
@@ -237,7 +238,8 @@ mod tests {
         };
         assert_eq!(named(&pod(&["a"]), "").as_deref(), Ok("a"));
         assert_eq!(named(&pod(&["a", "b"]), "first").as_deref(), Ok("first"));
-        let why = "a container name must be specified for pod web, choose one of: [first a b]";
+        assert_eq!(named(&pod(&["a"]), "debugger").as_deref(), Ok("debugger"));
+        let why = "a container name must be specified for pod web, choose one of: [first a b debugger]";
         assert_eq!(named(&pod(&["a", "b"]), "").unwrap_err(), why);
         assert_eq!(named(&pod(&["a"]), "c").unwrap_err(), "container c is not valid for pod web");
     }

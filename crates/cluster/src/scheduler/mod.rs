@@ -4,6 +4,7 @@
 //! other, the most important first, on sums that are kept change by change (`state`); what it decided is assumed to be so at
 //! once, and written by many requests at a time. `decide` and all it asks is pure.
 
+mod admission;
 mod binding;
 mod budgets;
 mod decide;
@@ -18,6 +19,7 @@ mod state;
 mod volumes;
 mod waiting;
 
+pub use admission::refusal;
 pub(crate) use selecting::{allow, covers};
 
 use binding::Written;

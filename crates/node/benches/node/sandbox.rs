@@ -8,7 +8,9 @@ use std::time::Duration;
 use windlass_clock::Clock;
 use windlass_node::images::{Catalogue, ImageRoot};
 use windlass_node::net::Network;
-use windlass_node::shim::{Attachment, Container, Identity, Privileges, Program, Root, Sandbox, Shim};
+use windlass_node::shim::{
+    Attachment, Container, Identity, Privileges, Processes, Program, Root, Sandbox, Shim,
+};
 
 /// How long each start took.
 pub(crate) async fn starts(root: &Path) -> anyhow::Result<Vec<Duration>> {
@@ -44,6 +46,7 @@ pub(crate) async fn starts(root: &Path) -> anyhow::Result<Vec<Duration>> {
             log: folder.join("0.log"),
             memory_limit: None,
             termination_message: None,
+            processes: Processes::Own,
         };
         let began = clock.moment();
         let address = network.lend(&uid).await?;
@@ -54,6 +57,7 @@ pub(crate) async fn starts(root: &Path) -> anyhow::Result<Vec<Duration>> {
             user_namespace_of: network.user_namespace_of(),
             network: Some(Attachment { socket: network.socket().to_owned(), address }),
             memory: Vec::new(),
+            sysctls: Vec::new(),
         };
         let shim = Shim::launch(&program, &sandbox).await?;
         let started = shim.start(&container).await;

@@ -79,7 +79,8 @@ impl Asked {
 
 fn status(pod: &Pod, name: &str) -> Option<ContainerStatus> {
     let status = pod.status.as_ref()?;
-    let all = status.container_statuses.iter().chain(&status.init_container_statuses).flatten();
+    let usual = status.container_statuses.iter().chain(&status.init_container_statuses);
+    let all = usual.chain(&status.ephemeral_container_statuses).flatten();
     all.into_iter().find(|status| status.name == name).cloned()
 }
 
@@ -93,10 +94,7 @@ fn refusal(error: ShimError) -> Refusal {
 impl Backend for Asked {
     async fn find(&self, container: &ContainerRef) -> Result<(), Refusal> {
         let pod = self.pod(&container.pod)?;
-        let spec = pod.spec.as_ref();
-        let init = spec.into_iter().flat_map(|spec| spec.init_containers.iter().flatten());
-        let mut all = spec.into_iter().flat_map(|spec| &spec.containers).chain(init);
-        match all.any(|known| known.name == container.name) {
+        match crate::pods::has_container(&pod, &container.name) {
             true => Ok(()),
             false => {
                 let (name, pod) = (&container.name, &container.pod.name);

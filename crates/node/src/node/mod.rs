@@ -171,6 +171,7 @@ impl Node {
             workers: Default::default(),
             short: watch::Sender::new(short),
             evicted: Default::default(),
+            admitted: Default::default(),
         });
         tasks.spawn(network::publish(network.clone(), clock.clone(), services, slices));
         if let Some(api) = options.api {

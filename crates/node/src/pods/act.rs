@@ -12,6 +12,7 @@ use crate::shim::ShimError;
 use crate::volumes::prepare::{Making, prepare};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
+use std::borrow::Cow;
 use std::fs;
 use std::time::Duration;
 use windlass::Reason;
@@ -142,13 +143,19 @@ impl Worker {
 
     async fn start(&mut self, pod: &Pod, name: &str, attempt: u32) {
         let (Some(container), Some(image), Some(shim)) =
-            (container(pod, name).cloned(), self.images.get(name).cloned(), self.shim.clone())
+            (container(pod, name).map(Cow::into_owned), self.images.get(name).cloned(), self.shim.clone())
         else {
             self.run_of(name).image = Image::Unknown;
             return;
         };
         let now = self.now();
         let site = self.site.clone();
+        if let Some(watched) = &self.watched
+            && let Err(why) = watched.synced(&site.clock).await
+        {
+            // It is told where an object is found lacking.
+            tracing::debug!(pod = %self.key, "{why}");
+        }
         let objects = self.watched.as_ref().map(|watched| watched.objects()).unwrap_or_default();
         let starting = Starting {
             site: &site,

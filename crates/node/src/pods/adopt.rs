@@ -17,8 +17,9 @@ const KILLED: i32 = 137;
 pub(super) async fn adopt(worker: &mut Worker, pod: &Pod) {
     let status = pod.status.clone().unwrap_or_default();
     worker.known.pod_ip = status.pod_ip.clone().filter(|address| !address.is_empty());
+    let (init, main) = (&status.init_container_statuses, &status.container_statuses);
     let reported: Vec<&ContainerStatus> =
-        status.init_container_statuses.iter().chain(&status.container_statuses).flatten().collect();
+        init.iter().chain(main).chain(&status.ephemeral_container_statuses).flatten().collect();
     for status in &reported {
         let run = worker.run_of(&status.name);
         // What was ready is not unready because we were away.

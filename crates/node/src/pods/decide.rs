@@ -1,6 +1,8 @@
 //! What a node does about a pod: the steps that are valid now, what to report, and when to look again. Pure.
 
+mod again;
 mod ending;
+mod ephemeral;
 
 use super::known::{Known, Run, Sandbox, Volumes};
 use super::life::{Act, Life};
@@ -136,7 +138,7 @@ impl Turn<'_> {
         SignedDuration::from_secs(self.spec.termination_grace_period_seconds.unwrap_or(30).max(0))
     }
 
-    fn life<'l>(&'l self, container: &'l Container, run: &'l Run, restarts: Restarts) -> Life<'l> {
+    fn life<'l>(&'l self, container: &'l Container, run: &'l Run, restarts: Restarts<'l>) -> Life<'l> {
         Life { pod: self.pod, container, run, restarts, now: self.now, grace: self.grace() }
     }
 
@@ -195,8 +197,14 @@ impl Turn<'_> {
             self.tell(lives.told, find(&main_before, &container.name), &became);
             main.push(became);
         }
+        self.looks_into_it(new, may_start, first);
         let phase = match conditions::phase(self.spec, &init, &main, false) {
             ended if ended.has_ended() && self.begins_anew() => Phase::Running,
+            // By a policy or a rule of its own, where the pod's says otherwise.
+            ended if ended.has_ended() && self.any_comes_back() => match done {
+                true => Phase::Running,
+                false => Phase::named(new.phase.as_deref()),
+            },
             phase => phase,
         };
         if phase.has_ended() {
@@ -214,20 +222,6 @@ impl Turn<'_> {
             true => Phase::Running,
             false => phase,
         }
-    }
-
-    /// Whether all main containers have ended, and none is started again.
-    fn main_are_over(&self) -> bool {
-        self.spec.containers.iter().all(|container| {
-            let run = self.known.runs.get(&container.name);
-            let code = run.and_then(Run::exit_code);
-            code.is_some_and(|code| !Restarts::of(self.spec, container).again(code))
-        }) && !self.begins_anew()
-    }
-
-    /// Whether a container was stopped to be started again, whatever the policy says.
-    fn begins_anew(&self) -> bool {
-        self.known.runs.values().any(|run| run.stop.as_ref().is_some_and(|stop| stop.again))
     }
 
     fn uid(&self) -> &str {
@@ -268,23 +262,6 @@ impl Turn<'_> {
                 false
             }
         }
-    }
-
-    /// Whether any container is still to be started.
-    fn wants_to_run(&self) -> bool {
-        let again = |restarts: Restarts, container: &Container| {
-            self.run(&container.name).exit_code().is_none_or(|code| restarts.again(code))
-        };
-        let failed = self.init().any(|container| {
-            let restarts = Restarts::initializing(self.spec, container);
-            self.run(&container.name).exit_code().is_some_and(|code| code != 0 && !restarts.again(code))
-        });
-        !failed
-            && self
-                .spec
-                .containers
-                .iter()
-                .any(|container| again(Restarts::of(self.spec, container), container))
     }
 
     fn act(&mut self, container: &Container, act: Act, run: &Run) {

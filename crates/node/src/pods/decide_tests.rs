@@ -1,5 +1,6 @@
 //! Lives of pods, decided step by step on a machine that does at once what it is told.
 
+mod added;
 mod machine;
 
 use super::known::{Cause, Evicted, Image, Sandbox};
@@ -154,6 +155,11 @@ fn one_that_never_started_goes_at_once() {
     m.now = 20;
     m.settle();
     assert_eq!(m.phase(), "Running", "it came after all");
+    let never = json!([{"name": "main", "image": "i", "imagePullPolicy": "Never"}]);
+    let mut m = Machine::new(json!({"containers": never}));
+    m.run("main").image = Image::Missing { message: "no recipe".into(), tried: at(0), again: at(20) };
+    assert_eq!((m.settle(), m.waits("main").as_str()), (Some(20), "ErrImageNeverPull"));
+    assert_eq!(m.told, ["Container image \"i\" is not present with pull policy of Never"]);
 }
 
 #[test]
@@ -226,6 +232,22 @@ fn another_image_is_another_run() {
 }
 
 #[test]
+fn the_size_that_is_told_is_the_one_it_was_started_with() {
+    let sized =
+        |much: &str| json!([{"name": "main", "image": "i", "resources": {"requests": {"cpu": much}}}]);
+    let mut m = Machine::new(json!({"containers": sized("1")}));
+    m.settle();
+    let told = |m: &Machine| m.status("main").allocated_resources.unwrap()["cpu"].0.clone();
+    m.pod.spec.as_mut().unwrap().containers = serde_json::from_value(sized("2")).unwrap();
+    m.settle();
+    assert_eq!(told(&m), "1");
+    m.exits("main", 1);
+    m.settle();
+    assert_eq!((told(&m).as_str(), m.status("main").restart_count), ("2", 1));
+    assert_eq!(m.status("main").resources, m.pod.spec.as_ref().unwrap().containers[0].resources);
+}
+
+#[test]
 fn one_that_has_to_make_room_is_asked_killed_and_gives_back_what_it_had() {
     let mut m = Machine::new(json!({}));
     m.settle();
@@ -250,9 +272,41 @@ fn one_that_has_to_make_room_is_asked_killed_and_gives_back_what_it_had() {
 #[test]
 fn one_that_is_not_taken_in_never_runs() {
     let mut m = Machine::new(json!({}));
-    m.known.evicted = Some(Evicted { message: "no room".into(), at: at(0), cause: Cause::Refusal });
+    m.known.evicted =
+        Some(Evicted { message: "no room".into(), at: at(0), cause: Cause::Refusal("Evicted".into()) });
     m.settle();
     let status = m.pod.status.clone().unwrap();
     assert_eq!((m.phase(), status.message.as_deref()), ("Failed", Some("Pod was rejected: no room")));
     assert!(m.started.is_empty() && m.known.sandbox == Sandbox::Absent);
+}
+
+#[test]
+fn a_containers_own_policy_and_rules_come_before_its_pods() {
+    let rules = json!([{"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}]);
+    let mut m = Machine::new(json!({"restartPolicy": "Never", "containers": [
+        {"name": "main", "image": "i", "restartPolicy": "Never", "restartPolicyRules": rules},
+    ]}));
+    m.settle();
+    m.exits("main", 42);
+    m.settle();
+    assert_eq!((m.phase(), m.started.len()), ("Running", 2));
+    m.now = 1;
+    m.exits("main", 42);
+    assert_eq!((m.settle(), m.phase(), m.waits("main").as_str()), (Some(11), "Running", "CrashLoopBackOff"));
+    m.now = 11;
+    m.settle();
+    m.exits("main", 1);
+    m.settle();
+    assert_eq!((m.phase(), m.started.len()), ("Failed", 3));
+
+    let mut m = Machine::new(json!({"restartPolicy": "Never", "containers": [
+        {"name": "main", "image": "i", "restartPolicy": "Always"},
+    ]}));
+    m.settle();
+    m.exits("main", 0);
+    m.settle();
+    assert_eq!((m.phase(), m.started.len()), ("Running", 2));
+    m.deleted(30);
+    m.settle();
+    assert!(m.known.runs["main"].stop.is_some(), "it is no sidecar");
 }

@@ -35,14 +35,14 @@ impl Worker {
     /// The signal that asks a container to end: its own, or its image's. A node that came back looks at the image again.
     pub(super) async fn stop_signal(&self, pod: &Pod, name: &str) -> i32 {
         let container = container(pod, name);
-        let own = container.and_then(|container| container.lifecycle.as_ref()?.stop_signal.clone());
+        let own = container.as_ref().and_then(|container| container.lifecycle.as_ref()?.stop_signal.clone());
         if let Some(signal) = own.and_then(|own| own.parse::<nix::sys::signal::Signal>().ok()) {
             return signal as i32;
         }
         if let Some(image) = self.images.get(name) {
             return image.stop_signal;
         }
-        match container.and_then(|container| container.image.as_deref()) {
+        match container.as_ref().and_then(|container| container.image.as_deref()) {
             Some(image) => self.resolve(image).await.map_or(TERM, |image| image.stop_signal),
             None => TERM,
         }

@@ -35,14 +35,14 @@ pub(crate) struct Evicted {
 }
 
 /// What has a pod go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// The machine is short of something: that is not the pod's failure.
     Shortage,
     /// It holds more than it may.
     Excess,
-    /// It was never taken in.
-    Refusal,
+    /// It was never taken in, for this reason.
+    Refusal(String),
 }
 
 /// The pod's namespaces.

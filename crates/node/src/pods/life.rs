@@ -50,7 +50,7 @@ pub(crate) struct Life<'a> {
     pub(crate) pod: &'a Pod,
     pub(crate) container: &'a Container,
     pub(crate) run: &'a Run,
-    pub(crate) restarts: Restarts,
+    pub(crate) restarts: Restarts<'a>,
     pub(crate) now: Timestamp,
     /// How long it has to stop.
     pub(crate) grace: SignedDuration,
@@ -132,6 +132,13 @@ impl Life<'_> {
             return Lives { waits: Some(waits), ..Lives::acts(Act::Find) };
         }
         let image = self.container.image.as_deref().unwrap_or_default();
+        if self.container.image_pull_policy.as_deref() == Some("Never") {
+            let reason = "ErrImageNeverPull";
+            let why = format!("Container image {image:?} is not present with pull policy of Never");
+            let told = Told { warning: true, reason, message: why.clone() };
+            let waits = Waits { reason, message: Some(why) };
+            return Lives { wake: Some(again), told: vec![told], ..Lives::waits(waits) };
+        }
         // For the first half of the wait it is news, then it is a wait.
         let half = again.duration_since(tried) / 2;
         let old = super::backoff::later(tried, half);

@@ -10,6 +10,7 @@ mod decide;
 #[cfg(test)]
 mod decide_tests;
 mod environment;
+pub(crate) mod ephemeral;
 pub(crate) mod expand;
 pub(crate) mod fields;
 mod finding;
@@ -26,6 +27,7 @@ pub(crate) mod site;
 mod start;
 mod statuses;
 mod stopping;
+mod sysctls;
 pub(crate) mod tokens;
 mod watched;
 mod words;
@@ -54,6 +56,11 @@ pub(crate) type Workers = Arc<Mutex<HashMap<String, Arc<Notify>>>>;
 
 fn uid_of(object: &Arc<dyn AnyObject>) -> String {
     object.meta().uid.clone().unwrap_or_default()
+}
+
+/// Whether a pod has a container of this name, of whatever kind.
+pub(crate) fn has_container(pod: &Pod, name: &str) -> bool {
+    worker::container(pod, name).is_some()
 }
 
 /// Looks after the pods of a node until it is told or the other end is dropped. When it returns nobody does: whoever clears

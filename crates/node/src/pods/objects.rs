@@ -1,6 +1,6 @@
 //! The ConfigMaps and Secrets that a pod refers to: which, and as they were read.
 
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Container, Pod, Secret};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -44,7 +44,8 @@ pub(crate) struct Names {
 pub(crate) fn names(pod: &Pod) -> Names {
     let mut names = Names::default();
     let Some(spec) = &pod.spec else { return names };
-    for container in spec.init_containers.iter().flatten().chain(&spec.containers) {
+    let added: Vec<Container> = super::ephemeral::containers(spec).collect();
+    for container in spec.init_containers.iter().flatten().chain(&spec.containers).chain(&added) {
         for from in container.env_from.iter().flatten() {
             names.config_maps.extend(from.config_map_ref.as_ref().map(|reference| reference.name.clone()));
             names.secrets.extend(from.secret_ref.as_ref().map(|reference| reference.name.clone()));
@@ -77,6 +78,7 @@ mod tests {
     fn every_reference_is_found() {
         let pod: Pod = serde_json::from_value(json!({"metadata": {}, "spec": {
             "initContainers": [{"name": "i", "envFrom": [{"configMapRef": {"name": "a"}}]}],
+            "ephemeralContainers": [{"name": "e", "envFrom": [{"secretRef": {"name": "g"}}]}],
             "containers": [{"name": "c", "env": [{"name": "V", "valueFrom": {"secretKeyRef": {"name": "b", "key": "k"}}}]}],
             "volumes": [
                 {"name": "v", "configMap": {"name": "c"}},
@@ -87,6 +89,6 @@ mod tests {
         .unwrap();
         let names = names(&pod);
         assert_eq!(Vec::from_iter(&names.config_maps), ["a", "c", "e"]);
-        assert_eq!(Vec::from_iter(&names.secrets), ["b", "d", "f"]);
+        assert_eq!(Vec::from_iter(&names.secrets), ["b", "d", "f", "g"]);
     }
 }

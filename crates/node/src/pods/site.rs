@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::{Pod, Service};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::Client;
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use tokio::sync::watch;
 use windlass::Recorder;
@@ -46,6 +46,8 @@ pub(crate) struct Site {
     pub(crate) workers: Workers,
     /// What the machine is short of.
     pub(crate) short: watch::Sender<BTreeSet<Short>>,
+    /// Pods that were taken in, by UID, as long as they are here.
+    pub(crate) admitted: Mutex<HashSet<String>>,
     /// Pods that have to go, by UID, as long as they are here.
     pub(crate) evicted: Mutex<HashMap<String, Evicted>>,
 }

@@ -7,7 +7,7 @@ use super::identity::{identity, passwd};
 use super::objects::Objects;
 use super::site::Site;
 use crate::images::{Image, ImageRoot};
-use crate::shim::{Bind, Container as Spec, Privileges, Root};
+use crate::shim::{Bind, Container as Spec, Privileges, Processes, Root};
 use crate::volumes::mounts::{Ready, binds};
 use k8s_openapi::api::core::v1::{Container, Pod, SecurityContext};
 use std::collections::BTreeMap;
@@ -72,6 +72,11 @@ impl Starting<'_> {
         let text = |error: std::io::Error| create(error.to_string());
         fs::create_dir_all(&writable).map_err(text)?;
         self.image.furnish(&writable).map_err(text)?;
+        if container.volume_devices.as_ref().is_some_and(|devices| !devices.is_empty()) {
+            return Err(config(
+                "this node has no block devices to give: volumeDevices is not followed".to_owned(),
+            ));
+        }
         let volumes = binds(container, self.volumes, &environment).map_err(config)?;
         // What the image has where a volume is lies beneath it, unseen.
         let seen = |bind: &&Bind| !volumes.iter().any(|volume| bind.to.starts_with(&volume.to));
@@ -103,10 +108,24 @@ impl Starting<'_> {
             stdin: container.stdin == Some(true),
             stdin_once: container.stdin_once == Some(true),
             privileges: privileges(secure),
+            processes: self.processes(),
             log,
             memory_limit: limit.and_then(|limit| u64::try_from(limit).ok()).filter(|limit| *limit > 0),
             termination_message: Some(self.last_words(&own).map_err(text)?),
         })
+    }
+
+    /// Whose processes it sees: its target's where it was added to look into that one.
+    fn processes(&self) -> Processes {
+        let added = super::ephemeral::named(self.pod, &self.container.name);
+        let target = added.and_then(|added| added.target_container_name.clone());
+        if let Some(target) = target.filter(|target| !target.is_empty()) {
+            return Processes::Of(target);
+        }
+        match self.pod.spec.as_ref().and_then(|spec| spec.share_process_namespace) {
+            Some(true) => Processes::OfPod,
+            _ => Processes::Own,
+        }
     }
 
     fn command(&self, environment: &BTreeMap<String, String>) -> Vec<String> {

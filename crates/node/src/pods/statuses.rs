@@ -5,7 +5,7 @@ use super::policy::is_sidecar;
 use crate::shim::{ContainerState as Seen, Phase};
 use k8s_openapi::api::core::v1::{
     Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting,
-    ContainerStatus,
+    ContainerStatus, ResourceRequirements,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -52,6 +52,15 @@ pub(crate) fn status(
     };
     status.restart_count = i32::try_from(last.attempt).unwrap_or(i32::MAX);
     status.container_id = Some(id(uid, &container.name, last.attempt));
+    // What it was started with: another size is not given to one that runs.
+    let same =
+        before.filter(|before| before.container_id == status.container_id && before.resources.is_some());
+    let own = container.resources.clone().filter(|own| *own != ResourceRequirements::default());
+    status.resources = same.map_or_else(|| own.clone(), |same| same.resources.clone());
+    status.allocated_resources = match same {
+        Some(same) => same.allocated_resources.clone(),
+        None => own.and_then(|own| own.requests),
+    };
     let state = state(uid, run, last);
     let earlier = run.states.iter().rev().find(|state| state.attempt < last.attempt);
     let mut past = earlier.map(|earlier| self::state(uid, run, earlier));

@@ -16,6 +16,7 @@ const FIRST_LOOK: Duration = Duration::from_secs(10);
 /// What a pod refers to, kept up to date.
 pub(crate) struct Watched {
     namespace: String,
+    names: Names,
     config_maps: BTreeMap<String, (Opened<ConfigMap>, Listening)>,
     secrets: BTreeMap<String, (Opened<Secret>, Listening)>,
 }
@@ -28,7 +29,7 @@ impl std::fmt::Debug for Watched {
 
 impl Watched {
     /// Begins to watch; `changed` is notified of every change.
-    pub(crate) fn open(cache: &Cache, namespace: &str, names: &Names, changed: &Arc<Notify>) -> Self {
+    pub(crate) fn open(cache: &Cache, namespace: &str, names: Names, changed: &Arc<Notify>) -> Self {
         Self {
             namespace: namespace.to_owned(),
             config_maps: names
@@ -41,7 +42,13 @@ impl Watched {
                 .iter()
                 .map(|name| (name.clone(), open(cache, namespace, name, changed)))
                 .collect(),
+            names,
         }
+    }
+
+    /// What is watched.
+    pub(crate) fn names(&self) -> &Names {
+        &self.names
     }
 
     /// Waits until all were looked for once. An error names the first that the API does not tell of.

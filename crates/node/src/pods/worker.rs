@@ -1,5 +1,6 @@
 //! The one task that looks after a pod: observe, decide, act, report; then wait for news or for the time to look again.
 
+mod admitting;
 mod news;
 mod observing;
 
@@ -7,17 +8,18 @@ pub(super) use news::News;
 
 use super::adopt;
 use super::decide::{Decision, Step, decide};
-use super::known::{Cause, Evicted, Known, Run, Sandbox};
+use super::known::{Known, Run, Sandbox};
 use super::probing::Probing;
 use super::site::Site;
 use super::tokens::Tokens;
 use super::watched::Watched;
-use super::{objects, report};
+use super::{ephemeral, objects, report};
 use crate::images::Image as Found;
 use crate::shim::Shim;
 use crate::volumes::mounts::Ready;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, Pod};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -97,12 +99,18 @@ impl Worker {
     pub(super) async fn run(mut self) {
         if let Some(pod) = self.pod() {
             adopt::adopt(&mut self, &pod).await;
-            let names = objects::names(&pod);
-            let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-            self.watched = Some(Watched::open(&self.site.cache, namespace, &names, &self.objects_changed));
-            self.admit(&pod);
+            self.admit(&pod).await;
         }
         while let Some(pod) = self.pod() {
+            self.look_at_objects(&pod);
+            let told_else = |last: &Arc<Pod>| {
+                (&last.metadata.labels, &last.metadata.annotations)
+                    != (&pod.metadata.labels, &pod.metadata.annotations)
+            };
+            if self.last_pod.as_ref().is_some_and(told_else) {
+                // Its volumes may tell of them.
+                self.refresh_volumes().await;
+            }
             let wake = self.turn(&pod).await;
             self.last_pod = Some(pod);
             if self.pod().is_none() {
@@ -113,13 +121,12 @@ impl Worker {
         self.clear().await;
     }
 
-    /// Takes a new pod in, unless the machine is short of what it needs.
-    fn admit(&mut self, pod: &Pod) {
-        let is_new = pod.status.as_ref().is_none_or(|status| status.start_time.is_none());
-        let refused = crate::pressure::judge::refused(pod, &self.site.short.borrow());
-        if let (true, Some(message)) = (is_new, refused) {
-            self.tell_pod(pod, true, super::decide::EVICTED, message.clone());
-            self.known.evicted = Some(Evicted { message, at: self.now(), cause: Cause::Refusal });
+    /// Watches what the pod refers to. That becomes more when a container is added to it.
+    fn look_at_objects(&mut self, pod: &Pod) {
+        let names = objects::names(pod);
+        if self.watched.as_ref().is_none_or(|watched| *watched.names() != names) {
+            let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+            self.watched = Some(Watched::open(&self.site.cache, namespace, names, &self.objects_changed));
         }
     }
 
@@ -234,13 +241,16 @@ impl Worker {
         self.probing.stop();
         self.tasks.shutdown().await;
         self.site.evicted.lock().remove(&self.uid);
+        self.site.admitted.lock().remove(&self.uid);
         let pod = self.last_pod.clone();
         adopt::clear(&self.site, &self.uid, pod.as_deref()).await;
     }
 }
 
 /// A container of a pod, of whatever kind.
-pub(super) fn container<'p>(pod: &'p Pod, name: &str) -> Option<&'p Container> {
+pub(super) fn container<'p>(pod: &'p Pod, name: &str) -> Option<Cow<'p, Container>> {
     let spec = pod.spec.as_ref()?;
-    spec.init_containers.iter().flatten().chain(&spec.containers).find(|container| container.name == name)
+    let mut all = spec.init_containers.iter().flatten().chain(&spec.containers);
+    let usual = all.find(|container| container.name == name).map(Cow::Borrowed);
+    usual.or_else(|| Some(Cow::Owned(ephemeral::container(ephemeral::named(pod, name)?))))
 }

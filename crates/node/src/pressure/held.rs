@@ -23,11 +23,10 @@ pub(super) async fn of(site: &Site, pod: &Pod) -> PodHeld {
     }
     let spec = pod.spec.clone().unwrap_or_default();
     let logs = site.logs_of(pod);
-    let containers: Vec<(String, [PathBuf; 2])> = spec
-        .containers
-        .iter()
-        .chain(spec.init_containers.iter().flatten())
-        .map(|one| (one.name.clone(), [folder.join("containers").join(&one.name), logs.join(&one.name)]))
+    let usual = spec.containers.iter().chain(spec.init_containers.iter().flatten()).map(|one| &one.name);
+    let containers: Vec<(String, [PathBuf; 2])> = usual
+        .chain(spec.ephemeral_containers.iter().flatten().map(|one| &one.name))
+        .map(|name| (name.clone(), [folder.join("containers").join(name), logs.join(name)]))
         .collect();
     let empty = spec.volumes.into_iter().flatten().filter(|volume| volume.empty_dir.is_some());
     let volumes: Vec<(String, PathBuf)> = empty

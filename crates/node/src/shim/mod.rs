@@ -21,8 +21,8 @@ pub use client::{Shim, ShimError, left_behind};
 pub use program::Program;
 pub use running::{Control, Input, Output, Running};
 pub use spec::{
-    Attachment, Bind, Container, ContainerState, Exec, Identity, Memory, Phase, Privileges, Root, Sandbox,
-    Size, Usage,
+    Attachment, Bind, Container, ContainerState, Exec, Identity, Memory, Phase, Privileges, Processes, Root,
+    Sandbox, Size, Usage,
 };
 
 pub(crate) use pod::{launch, serve};

@@ -103,6 +103,8 @@ pub enum Order {
     Make(Box<Making>),
     /// Run a program in a container that is there.
     Join(Joining),
+    /// Hold a namespace of processes that containers share, and do nothing else.
+    Hold,
 }
 
 /// What making a container takes.

@@ -20,6 +20,9 @@ pub struct Sandbox {
     /// Volumes that are memory.
     #[serde(default)]
     pub memory: Vec<Memory>,
+    /// Settings of the kernel in the pod's namespaces: names with dots between their parts, and values.
+    #[serde(default)]
+    pub sysctls: Vec<(String, String)>,
 }
 
 /// A volume that is memory: mounted over a folder of the host, and seen only in the pod.
@@ -72,12 +75,27 @@ pub struct Container {
     /// With which rights it runs.
     #[serde(default)]
     pub privileges: Privileges,
+    /// Whose processes it sees.
+    #[serde(default)]
+    pub processes: Processes,
     /// Where its log is written, in the format of the CRI; rotated by the shim.
     pub log: PathBuf,
     /// The most memory it may hold, in bytes; above it is killed, and reported as such.
     pub memory_limit: Option<u64>,
     /// Where it may leave its last words, as a path in the container, and the file of the host that holds them.
     pub termination_message: Option<Bind>,
+}
+
+/// Whose processes a container sees, and can signal.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Processes {
+    /// Its own alone.
+    #[default]
+    Own,
+    /// Those of all containers of the pod that say the same.
+    OfPod,
+    /// Those of another container, which has to run, and with which it ends.
+    Of(String),
 }
 
 /// What a container sees as its root.

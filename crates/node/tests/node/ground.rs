@@ -292,6 +292,7 @@ pub(crate) fn is_ready(pod: &Pod) -> bool {
 /// The status of a container.
 pub(crate) fn status(pod: &Pod, name: &str) -> k8s_openapi::api::core::v1::ContainerStatus {
     let status = pod.status.clone().unwrap_or_default();
-    let all = status.container_statuses.into_iter().chain(status.init_container_statuses).flatten();
+    let usual = status.container_statuses.into_iter().chain(status.init_container_statuses);
+    let all = usual.chain(status.ephemeral_container_statuses).flatten();
     all.into_iter().find(|status| status.name == name).unwrap_or_default()
 }

@@ -2,12 +2,14 @@
 //!
 //! As root all of it runs twice: as root, and as an ordinary user.
 
+mod added;
 mod ground;
 mod images;
 mod left;
 mod lives;
 mod places;
 mod reach;
+mod sharing;
 mod shortage;
 #[path = "../skip/mod.rs"]
 mod skip;
@@ -39,7 +41,7 @@ fn main() -> ExitCode {
         eprintln!("{reason}");
         return ExitCode::SUCCESS;
     }
-    let all = lives::ALL.iter().chain(places::ALL).chain(images::ALL);
+    let all = lives::ALL.iter().chain(places::ALL).chain(images::ALL).chain(added::ALL).chain(sharing::ALL);
     let usual = all.map(|(name, test)| Trial::test(*name, || run(Wants::default(), *test)));
     let wanting = shortage::ALL.iter().chain(reach::ALL).map(|(name, wants, test)| {
         // A disk of one's own is for root alone to make.

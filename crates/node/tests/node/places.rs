@@ -59,13 +59,17 @@ async fn volumes(ground: &Ground) -> anyhow::Result<()> {
         test -s /var/run/secrets/kubernetes.io/serviceaccount/token && echo token; \
         cat /var/run/secrets/kubernetes.io/serviceaccount/ca.crt; echo; \
         dd if=/dev/zero of=/memory/x bs=1M count=2 2>/dev/null || echo full; \
+        until test \"$(cat /labels/word)\" = three; do sleep 0.05; done; cat /labels/word; echo; \
         while test $(cat /page/index) = one; do sleep 0.05; done; cat /page/index; echo; touch /page/x 2>/dev/null || echo read-only";
     let pod = ground
         .run("volumes", json!({"restartPolicy": "Never",
             "volumes": [
                 {"name": "page", "configMap": {"name": "page"}},
                 {"name": "key", "secret": {"secretName": "key", "defaultMode": 0o440}},
-                {"name": "labels", "downwardAPI": {"items": [{"path": "app", "fieldRef": {"fieldPath": "metadata.name"}}]}},
+                {"name": "labels", "downwardAPI": {"items": [
+                    {"path": "app", "fieldRef": {"fieldPath": "metadata.name"}},
+                    {"path": "word", "fieldRef": {"fieldPath": "metadata.annotations['word']"}},
+                ]}},
                 {"name": "memory", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
             ],
             "containers": [{"name": "main", "image": "busybox", "command": ["sh", "-c", script], "volumeMounts": [
@@ -79,11 +83,13 @@ async fn volumes(ground: &Ground) -> anyhow::Result<()> {
             Ok(ground.log(&pod, "main", 0).is_ok_and(|log| log.contains("full")))
         })
         .await?;
+    let word = |word: &str| Patch::Merge(json!({"metadata": {"annotations": {"word": word}}}));
+    ground.pods().patch("volumes", &PatchParams::default(), &word("three")).await?;
     let maps: Api<ConfigMap> = Api::default_namespaced(ground.client.clone());
     let patch = Patch::Merge(json!({"data": {"index": "two"}}));
     maps.patch("page", &PatchParams::default(), &patch).await?;
     ground.until_phase("volumes", "Succeeded").await?;
-    let expected = "onesecretvolumes\n440\np\ntoken\na certificate\nfull\ntwo\nread-only\n";
+    let expected = "onesecretvolumes\n440\np\ntoken\na certificate\nfull\nthree\ntwo\nread-only\n";
     assert_eq!(ground.log(&pod, "main", 0)?, expected);
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use windlass_clock::Clock;
 use windlass_node::shim::{
-    Container, ContainerState, Identity, Phase, Privileges, Program, Root, Sandbox, Shim,
+    Container, ContainerState, Identity, Phase, Privileges, Processes, Program, Root, Sandbox, Shim,
 };
 
 /// Marks every process of a test, in its environment.
@@ -40,6 +40,7 @@ impl Ground {
             user_namespace_of: None,
             network: None,
             memory: Vec::new(),
+            sysctls: Vec::new(),
         }
     }
 
@@ -69,6 +70,7 @@ impl Ground {
             log: self.log(name, 0),
             memory_limit: None,
             termination_message: None,
+            processes: Processes::Own,
         }
     }
 

@@ -5,11 +5,12 @@ use super::super::worker::{News, Worker, container};
 use super::LONGEST_HOOK;
 use crate::probes::handler::{Handler, Reach};
 use k8s_openapi::api::core::v1::{Container, LifecycleHandler, Pod};
+use std::borrow::Cow;
 use std::time::Duration;
 
 impl Worker {
     pub(super) fn pre_stop(&mut self, pod: &Pod, name: &str) {
-        let Some(container) = container(pod, name).cloned() else { return };
+        let Some(container) = container(pod, name).map(Cow::into_owned) else { return };
         let Some(attempt) = self.run_of(name).last().map(|last| last.attempt) else { return };
         let Some(stop) = &mut self.run_of(name).stop else { return };
         stop.hook = Some(Hook::Running);

@@ -3,6 +3,7 @@
 use super::super::hosts;
 use super::super::known::Sandbox;
 use super::super::site::DOMAIN;
+use super::super::sysctls;
 use super::super::worker::Worker;
 use super::{FIRST, LONGEST};
 use crate::shim::{Attachment, Memory, Sandbox as Wanted, Shim};
@@ -83,6 +84,7 @@ impl Worker {
                 .iter()
                 .map(|(path, limit)| Memory { path: path.clone(), limit: *limit })
                 .collect(),
+            sysctls: sysctls::asked(pod),
         };
         Shim::launch(&site.program, &sandbox).await.map_err(|error| error.to_string())
     }

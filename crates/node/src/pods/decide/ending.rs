@@ -1,5 +1,6 @@
 //! How a pod ends: because it is asked to go, has run for too long, has to make room, or is over.
 
+use super::super::ephemeral;
 use super::super::known::{Cause, Evicted, Run, Sandbox};
 use super::super::policy::is_sidecar;
 use super::super::statuses::{ended_with, initializing, never_found, status};
@@ -18,47 +19,51 @@ impl Turn<'_> {
         grace: SignedDuration,
         message: impl Fn(&Container) -> String,
     ) -> bool {
-        let (spec, known) = (self.spec, self.known);
-        let main: Vec<&Container> =
-            spec.containers.iter().filter(|container| !is_sidecar(container)).collect();
+        let spec = self.spec;
+        // Who looks into the pod is stopped with the first, and nobody waits for that.
+        let added: Vec<Container> = ephemeral::containers(spec).collect();
+        let looked = self.stop_group(&added.iter().collect::<Vec<_>>(), asked, grace, &message);
         let first = spec.init_containers.iter().flatten().filter(|container| !is_sidecar(container));
         let sidecars = spec.init_containers.iter().flatten().rev().filter(|container| is_sidecar(container));
         // Groups, each stopped when those before it are.
-        let mut groups = vec![main.into_iter().chain(first).collect::<Vec<_>>()];
+        let mut groups = vec![spec.containers.iter().chain(first).collect::<Vec<_>>()];
         groups.extend(sidecars.map(|sidecar| vec![sidecar]));
-        for group in groups {
-            let mut any = false;
-            for container in group {
-                let Some(run) = known.runs.get(&container.name).filter(|run| run.is_running()) else {
-                    continue;
-                };
-                any = true;
-                match &run.stop {
-                    None => {
-                        let hook = container.lifecycle.as_ref().is_some_and(|hooks| hooks.pre_stop.is_some());
-                        let stop = Stop::new(asked, grace, hook);
-                        self.decision.steps.push(Step::Stop(
-                            container.name.clone(),
-                            stop,
-                            message(container),
-                        ));
+        groups.iter().any(|group| self.stop_group(group, asked, grace, &message)) || looked
+    }
+
+    /// Stops containers at once. Answers whether any of them still runs.
+    fn stop_group(
+        &mut self,
+        group: &[&Container],
+        asked: Timestamp,
+        grace: SignedDuration,
+        message: impl Fn(&Container) -> String,
+    ) -> bool {
+        let known = self.known;
+        let mut any = false;
+        for container in group {
+            let Some(run) = known.runs.get(&container.name).filter(|run| run.is_running()) else {
+                continue;
+            };
+            any = true;
+            match &run.stop {
+                None => {
+                    let hook = container.lifecycle.as_ref().is_some_and(|hooks| hooks.pre_stop.is_some());
+                    let stop = Stop::new(asked, grace, hook);
+                    self.decision.steps.push(Step::Stop(container.name.clone(), stop, message(container)));
+                }
+                Some(stop) => {
+                    let mut hastened = stop.clone();
+                    let deadline = super::super::backoff::later(asked, grace);
+                    hastened.hasten(deadline);
+                    if hastened != *stop {
+                        self.decision.steps.push(Step::Hasten(container.name.clone(), deadline));
                     }
-                    Some(stop) => {
-                        let mut hastened = stop.clone();
-                        let deadline = super::super::backoff::later(asked, grace);
-                        hastened.hasten(deadline);
-                        if hastened != *stop {
-                            self.decision.steps.push(Step::Hasten(container.name.clone(), deadline));
-                        }
-                        self.stop_on(&container.name, hastened.next(self.now));
-                    }
+                    self.stop_on(&container.name, hastened.next(self.now));
                 }
             }
-            if any {
-                return true;
-            }
         }
-        false
+        any
     }
 
     /// The pod is asked to go.
@@ -100,7 +105,8 @@ impl Turn<'_> {
     /// It has to go, for want of something.
     pub(super) fn is_evicted(&mut self, new: &mut PodStatus, evicted: &Evicted) -> Phase {
         new.reason = Some(EVICTED.to_owned());
-        if evicted.cause == Cause::Refusal {
+        if let Cause::Refusal(reason) = &evicted.cause {
+            new.reason = Some(reason.clone());
             new.message = Some(format!("Pod was rejected: {}", evicted.message));
             return Phase::Failed;
         }
@@ -174,6 +180,7 @@ impl Turn<'_> {
             true,
         );
         write(&self.spec.containers, &mut new.container_statuses, false);
+        self.looked_into_it(new);
     }
 
     /// Nothing runs any more, and nothing will.

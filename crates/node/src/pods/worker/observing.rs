@@ -39,7 +39,7 @@ impl Worker {
                     let message =
                         self.folder.join("containers").join(&name).join(format!("{}.message", state.attempt));
                     let log = self.site.logs_of(pod).join(&name).join(format!("{}.log", state.attempt));
-                    run.words.insert(state.attempt, last_words(container, code, &message, &log));
+                    run.words.insert(state.attempt, last_words(&container, code, &message, &log));
                 }
             }
             run.states = states;
@@ -66,14 +66,14 @@ impl Worker {
                 }
                 _ => None,
             };
+            let has_started = container.startup_probe.is_none() || run.started == Some(true);
             let reach = probes::handler::Reach {
                 shim: shim.clone(),
                 network: network.clone(),
                 address: address.clone(),
-                container: container.clone(),
+                container: container.into_owned(),
                 clock: self.site.clock.clone(),
             };
-            let has_started = container.startup_probe.is_none() || run.started == Some(true);
             self.probing.sync(&reach, running, has_started, going, &self.tell);
         }
     }

@@ -2,7 +2,7 @@
 
 use super::super::protocol::{Making, Order, Reply, Staged};
 use super::super::running::Output;
-use super::super::spec::{Container, ContainerState, Phase};
+use super::super::spec::{Container, ContainerState, Phase, Processes};
 use super::super::wire;
 use super::children::{Child, Place};
 use super::logs::Log;
@@ -111,6 +111,13 @@ pub async fn start(pod: &Rc<Pod>, spec: Container) -> Reply {
             ));
         }
         _ => {
+            if let Processes::Of(target) = &spec.processes
+                && pod.entry(target).is_none_or(|target| target.namespaces.borrow().is_none())
+            {
+                return Reply::Failed(format!(
+                    "container {target}, whose processes it is to see, does not run"
+                ));
+            }
             let entry = Rc::new(Entry::new(spec));
             pod.enter(entry.clone());
             tokio::task::spawn_local(live(pod.clone(), entry.clone()));
@@ -157,6 +164,12 @@ async fn run(pod: &Rc<Pod>, entry: &Rc<Entry>, begun: Begun) -> i32 {
     if let Some(watcher) = watcher {
         watcher.abort();
     }
+    if entry.spec.processes != Processes::Own
+        && let Some(namespaces) = &*entry.namespaces.borrow()
+    {
+        // No namespace ends with it, and what it left running is to end all the same.
+        memory::kill_within(&namespaces.mounts);
+    }
     for mut pump in pumps {
         if pod.clock.timeout(LAST_WORDS, &mut pump).await.is_err() {
             pump.abort();
@@ -178,14 +191,16 @@ async fn begin(pod: &Rc<Pod>, entry: &Rc<Entry>) -> Result<Begun, (i32, String)>
     };
     let order = Order::Make(Box::new(making));
     pod.joined().await;
+    let others = pod.processes_for(spec).map_err(failed("see the processes of others"))?;
+    let place = others.as_ref().map_or(Place::New, Place::Of);
     let mut outputs = Vec::new();
     let spawned = if spec.terminal {
-        pod.children.spawn(&Place::New, &order, &[])
+        pod.children.spawn(&place, &order, &[])
     } else {
         let (input, output, errors) = streams(spec.stdin, entry).map_err(failed("make pipes"))?;
         outputs =
             vec![("stdout", output.0, entry.stdout.clone()), ("stderr", errors.0, entry.stderr.clone())];
-        pod.children.spawn(&Place::New, &order, &[input.as_fd(), output.1.as_fd(), errors.1.as_fd()])
+        pod.children.spawn(&place, &order, &[input.as_fd(), output.1.as_fd(), errors.1.as_fd()])
     };
     let child = spawned.map_err(failed("start a process"))?;
     entry.pid.set(Some(child.pid));

@@ -1,9 +1,12 @@
 //! What containers hold and use, read from `/proc`; and the limit on memory, kept by looking.
 
-use super::super::spec::Usage;
+use super::super::spec::{Container, Processes, Usage};
 use super::containers::Entry;
 use super::requests::Pod;
-use std::fs;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::fs::{self, File, Metadata};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
@@ -16,13 +19,16 @@ const LATEST: Duration = Duration::from_secs(1);
 
 /// What each running container holds.
 pub fn usage(pod: &Pod) -> Vec<Usage> {
-    pod.running().iter().filter_map(|entry| of(&entry.spec.name, entry.pid.get()?)).collect()
+    pod.running()
+        .iter()
+        .filter_map(|entry| summed(&entry.spec.name, &processes_of(&entry.spec, entry.pid.get()?)))
+        .collect()
 }
 
 /// Kills the container when it holds more than its limit.
 pub async fn watch(pod: Rc<Pod>, entry: Rc<Entry>, pid: i32, limit: u64) {
     loop {
-        let processes = processes_of(pid);
+        let processes = processes_of(&entry.spec, pid);
         // What is shared is counted more than once here, which is quick; only where that is too much is it counted well.
         let mut held: u64 = processes.iter().map(|process| resident(process)).sum();
         if held > limit {
@@ -41,10 +47,9 @@ fn pause(room: u64) -> Duration {
     Duration::from_nanos(room).clamp(SOONEST, LATEST)
 }
 
-fn of(name: &str, pid: i32) -> Option<Usage> {
-    let processes = processes_of(pid);
+fn summed(name: &str, processes: &[PathBuf]) -> Option<Usage> {
     let mut usage = Usage { name: name.to_owned(), ..Usage::default() };
-    for process in &processes {
+    for process in processes {
         usage.memory_bytes += proportional(process);
         usage.cpu_nanoseconds +=
             fs::read_to_string(process.join("stat")).ok().and_then(|stat| ticks(&stat)).unwrap_or(0);
@@ -54,14 +59,30 @@ fn of(name: &str, pid: i32) -> Option<Usage> {
     (!processes.is_empty()).then_some(usage)
 }
 
-/// The processes in the same namespace of processes.
-fn processes_of(pid: i32) -> Vec<PathBuf> {
-    let namespace = |process: &Path| fs::read_link(process.join("ns/pid")).ok();
-    let Some(wanted) = namespace(Path::new(&format!("/proc/{pid}"))) else { return Vec::new() };
+/// The processes of a container: those in its namespace of processes, or of mounts where it shares the first.
+fn processes_of(container: &Container, pid: i32) -> Vec<PathBuf> {
+    let own = container.processes == Processes::Own;
+    let name = if own { "ns/pid" } else { "ns/mnt" };
+    within(name, fs::metadata(format!("/proc/{pid}/{name}")).ok())
+}
+
+/// Kills all in a namespace of mounts.
+pub fn kill_within(mounts: &File) {
+    for process in within("ns/mnt", mounts.metadata().ok()) {
+        let pid = process.file_name().and_then(|name| name.to_str()?.parse().ok());
+        if let Some(pid) = pid {
+            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+        }
+    }
+}
+
+/// The processes in the same namespace as this one.
+fn within(name: &str, wanted: Option<Metadata>) -> Vec<PathBuf> {
+    let Some(wanted) = wanted.map(|wanted| wanted.ino()) else { return Vec::new() };
     let all = fs::read_dir("/proc").into_iter().flatten().flatten();
     all.filter(|entry| entry.file_name().as_encoded_bytes().first().is_some_and(u8::is_ascii_digit))
         .map(|entry| entry.path())
-        .filter(|process| namespace(process).as_ref() == Some(&wanted))
+        .filter(|process| fs::metadata(process.join(name)).is_ok_and(|found| found.ino() == wanted))
         .collect()
 }
 
@@ -107,7 +128,8 @@ mod tests {
     #[test]
     fn this_process_is_found_and_holds_memory() {
         let own = i32::try_from(std::process::id()).unwrap();
-        let usage = of("own", own).unwrap();
+        let processes = within("ns/pid", fs::metadata(format!("/proc/{own}/ns/pid")).ok());
+        let usage = summed("own", &processes).unwrap();
         assert!(usage.processes >= 1 && usage.memory_bytes > 100 << 10, "{usage:?}");
     }
 }

@@ -1,17 +1,18 @@
 //! What a shim is asked, and how it answers.
 
 use super::super::client::SOCKET;
-use super::super::protocol::{Launch, Launched, Reply, Request};
+use super::super::protocol::{Launch, Launched, Order, Reply, Request};
 use super::super::record::FILE;
-use super::super::spec::{ContainerState, Phase};
+use super::super::spec::{Container, ContainerState, Phase, Processes};
 use super::super::{remembered, wire};
-use super::children::Children;
+use super::children::{Children, Place};
 use super::containers::{self, Entry, Progress};
 use super::{connect, exec, memory, say};
 use crate::aside::aside;
 use crate::net::Joining;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io;
 use std::os::unix::net::UnixListener;
 use std::rc::Rc;
@@ -32,6 +33,8 @@ pub struct Pod {
     states: RefCell<BTreeMap<(String, u32), ContainerState>>,
     version: watch::Sender<u64>,
     over: Notify,
+    /// The namespace of processes that containers share, once one asked for that.
+    shared: RefCell<Option<File>>,
     /// The pod's interface, until packets are known to pass.
     joining: AsyncMutex<Option<Joining>>,
 }
@@ -54,6 +57,7 @@ impl Pod {
             // Later than any version of a shim that was here before.
             version: watch::Sender::new(u64::try_from(now).unwrap_or(1)),
             over: Notify::new(),
+            shared: RefCell::default(),
             launch,
             clock,
         })
@@ -96,6 +100,30 @@ impl Pod {
         }
         self.states.borrow_mut().insert((state.name.clone(), state.attempt), state);
         self.version.send_modify(|version| *version += 1);
+    }
+
+    /// The namespace of processes that a container is to be in, where that is not a new one.
+    pub fn processes_for(&self, spec: &Container) -> io::Result<Option<File>> {
+        let held = match &spec.processes {
+            Processes::Own => return Ok(None),
+            Processes::Of(name) => {
+                let entry = self.entry(name).ok_or(io::ErrorKind::NotFound)?;
+                let namespaces = entry.namespaces.borrow();
+                return namespaces.as_ref().ok_or(io::ErrorKind::NotFound)?.processes.try_clone().map(Some);
+            }
+            Processes::OfPod => self.shared.take(),
+        };
+        // It lasts as long as its first process, which is nobody's program.
+        let held = match held {
+            Some(held) => held,
+            None => {
+                let holder = self.children.spawn(&Place::New, &Order::Hold, &[])?;
+                File::open(format!("/proc/{}/ns/pid", holder.pid))?
+            }
+        };
+        let given = held.try_clone()?;
+        self.shared.replace(Some(held));
+        Ok(Some(given))
     }
 
     /// Returns when packets of the pod pass: no program is to find itself cut off at first.

@@ -12,7 +12,7 @@ use crate::net::Joining;
 use nix::mount::{MsFlags, mount};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -71,6 +71,8 @@ fn set_up() -> io::Result<Option<Ready>> {
         crate::net::join(&network.socket, &launch.sandbox.uid).map_err(because("join the pod to the network"))
     };
     let joining = launch.sandbox.network.as_ref().map(join).transpose()?;
+    // After the network, which lets everybody listen on every port, and before any container: those cannot write them.
+    launch.sandbox.sysctls.iter().try_for_each(|(name, value)| sysctl(name, value))?;
     let listener = bind(folder).map_err(because("listen"))?;
     Ok(Some(Ready { launch, lock, children, joining, listener }))
 }
@@ -103,6 +105,18 @@ fn memory(volume: &Memory) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(&volume.path)?;
     mount(Some("tmpfs"), &volume.path, Some("tmpfs"), quiet, Some(options.as_str()))
         .map_err(because("mount a volume of memory"))
+}
+
+/// Sets what is the pod's own of the kernel's settings. The dots of a name are folders, and its slashes dots.
+fn sysctl(name: &str, value: &str) -> io::Result<()> {
+    let refused = |why: String| io::Error::other(format!("cannot set the sysctl {name} to {value:?}: {why}"));
+    let parts: Vec<String> = name.split('.').map(|part| part.replace('/', ".")).collect();
+    if parts.iter().any(|part| matches!(part.as_str(), "" | "." | "..")) {
+        return Err(refused("it is no name of one".to_owned()));
+    }
+    let path = Path::new("/proc/sys").join(parts.join("/"));
+    let file = OpenOptions::new().write(true).open(path);
+    file.and_then(|mut file| file.write_all(value.as_bytes())).map_err(|error| refused(error.to_string()))
 }
 
 /// Binds by a short name from within the folder: the path of a socket must be short, that of a folder need not.

@@ -2,6 +2,7 @@
 //! own program.
 
 mod devices;
+mod hold;
 mod mounts;
 mod root;
 mod run;
@@ -40,6 +41,7 @@ pub fn enter() -> ExitCode {
     let fault = match wire::receive::<Order>(&socket) {
         Ok(Some((Order::Make(making), streams))) => make(&socket, *making, streams),
         Ok(Some((Order::Join(joining), descriptors))) => join(&socket, joining, descriptors),
+        Ok(Some((Order::Hold, _))) => hold::hold(),
         // The shim died.
         Ok(None) | Err(_) => return ExitCode::FAILURE,
     };
