@@ -138,7 +138,7 @@ fn object(plural: &str, fields: &str) -> anyhow::Result<Value> {
 }
 
 /// The account that a controller would make.
-async fn with_account(script: &mut Script) -> anyhow::Result<()> {
+pub(super) async fn with_account(script: &mut Script) -> anyhow::Result<()> {
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
     let path = script.path("/api/v1", "serviceaccounts");
     script.quiet(Request::new("POST", path).body(media::JSON, account)).await?;

@@ -1,5 +1,6 @@
 //! What is special about config maps, secrets, leases and events.
 
+use super::admission::with_account;
 use super::{Behaviour, Script};
 use serde_json::{Value, json};
 
@@ -245,6 +246,7 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
         let name = format!("{plural} of {group}: selected by fields");
         all.push(Behaviour::new(name, move |mut script: Script| async move {
             let path = script.path(group, plural);
+            with_account(&mut script).await?;
             let mut object: Value = serde_json::from_str(&object.replace('*', &script.namespace))?;
             object["metadata"] = json!({"name": "a"});
             script.post(&path, object).await?;
@@ -269,5 +271,22 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
             },
         ));
     }
+    all.push(Behaviour::new("Pod: what its own paths may change", |mut script: Script| async move {
+        let path = script.path("/api/v1", "pods");
+        with_account(&mut script).await?;
+        let container = json!({"name": "a", "image": "a", "resources": {"requests": {"cpu": "1"}}});
+        script.post(&path, json!({"metadata": {"name": "a"}, "spec": {"containers": [container]}})).await?;
+        let more = json!({"name": "e", "image": "e"});
+        let change = json!({"metadata": {"labels": {"new": "label"}}, "spec": {
+            "activeDeadlineSeconds": 5,
+            "containers": [{"name": "a", "image": "b", "resources": {"requests": {"cpu": "2"}}}],
+            "ephemeralContainers": [more],
+        }});
+        script.strategic(&format!("{path}/a/ephemeralcontainers"), change.clone()).await?;
+        script.strategic(&format!("{path}/a/resize"), change).await?;
+        let without = json!({"spec": {"ephemeralContainers": null}});
+        script.merge(&format!("{path}/a/ephemeralcontainers"), without).await?;
+        Ok(script)
+    }));
     all
 }

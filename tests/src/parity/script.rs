@@ -142,6 +142,14 @@ impl Script {
         self.send(Request::new("PATCH", path).body(media::MERGE_PATCH, body)).await
     }
 
+    /// Sends a strategic merge patch.
+    ///
+    /// # Errors
+    /// As [`Script::send`].
+    pub async fn strategic(&mut self, path: &str, body: Value) -> anyhow::Result<Answer> {
+        self.send(Request::new("PATCH", path).body(media::STRATEGIC_PATCH, body)).await
+    }
+
     /// Sends a JSON patch.
     ///
     /// # Errors

@@ -148,6 +148,7 @@ pub(crate) fn update(operation: &Operation<'_>, new: &mut Value, old: &Value) {
                 keep_metadata(rules, new, old_metadata);
                 (rules.prepare_status)(operation, new, old);
             }
+            kinds::pods::keep_to(&operation.subresource, new, old);
             kinds::disabled::drop(&resource.definition, new);
             (rules.prepare_update)(new, old);
         }
@@ -286,7 +287,7 @@ fn same_to_go(one: Option<&Value>, two: Option<&Value>) -> bool {
     }
 }
 
-fn put(object: &mut Map<String, Value>, field: &str, value: Option<&Value>) {
+pub(crate) fn put(object: &mut Map<String, Value>, field: &str, value: Option<&Value>) {
     match value {
         // Mostly it is as it should be, and to look costs less than to copy.
         Some(value) if object.get(field) == Some(value) => None,

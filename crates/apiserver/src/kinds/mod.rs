@@ -6,7 +6,7 @@ pub(crate) mod defaults;
 pub(crate) mod disabled;
 mod events;
 mod key_pair;
-mod pods;
+pub(crate) mod pods;
 mod prepare;
 pub(crate) mod resources;
 pub(crate) mod selecting;

@@ -4,6 +4,7 @@ use super::{at, child, text};
 use crate::admission::default_tolerations;
 use crate::admission::list;
 use crate::flow::Operation;
+use crate::flow::prepare::put;
 use serde_json::{Map, Value, json};
 
 /// The first of a pod's addresses has a field of its own, from before there could be several. That field counts.
@@ -88,6 +89,42 @@ pub(super) fn prepare_update(new: &mut Value, old: &Value) {
     default_tolerations::fill(new);
     if let Some(quality) = at(old, &["status", "qosClass"]) {
         child(new, "status").entry("qosClass").or_insert_with(|| quality.clone());
+    }
+}
+
+/// Leaves a pod as it was but for what a path of its own is there for: containers that are added while it runs, or the sizes
+/// of those that it has.
+pub(crate) fn keep_to(subresource: &str, new: &mut Value, old: &Value) {
+    let Some(mut spec) = old.get("spec").and_then(Value::as_object).cloned() else { return };
+    let given = new.get("spec").and_then(Value::as_object);
+    let asked = |field: &str| given.and_then(|spec| spec.get(field));
+    match subresource {
+        "ephemeralcontainers" => put(&mut spec, "ephemeralContainers", asked("ephemeralContainers")),
+        "resize" => {
+            put(&mut spec, "resources", asked("resources"));
+            for field in ["containers", "initContainers"] {
+                let wanted = asked(field).and_then(Value::as_array);
+                let mine = spec.get_mut(field).and_then(Value::as_array_mut);
+                resize(mine.map_or(&mut [], Vec::as_mut_slice), wanted.map_or(&[], Vec::as_slice));
+            }
+        }
+        _ => return,
+    }
+    child(new, "spec").clone_from(&spec);
+    for field in ["labels", "annotations", "finalizers", "ownerReferences"] {
+        put(child(new, "metadata"), field, at(old, &["metadata", field]));
+    }
+}
+
+/// Gives containers the sizes that they have among others of the same names.
+fn resize(containers: &mut [Value], wanted: &[Value]) {
+    for container in containers {
+        let like = wanted.iter().find(|other| text(other, &["name"]) == text(container, &["name"]));
+        if let (Some(like), Some(container)) = (like, container.as_object_mut()) {
+            for field in ["resources", "resizePolicy"] {
+                put(container, field, like.get(field));
+            }
+        }
     }
 }
 

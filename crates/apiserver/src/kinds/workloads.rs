@@ -19,14 +19,38 @@ pub(super) fn pod(pod: &Value) -> Vec<FieldError> {
     given.then(|| FieldError::forbidden(&path, "cannot be set on create")).into_iter().collect()
 }
 
+/// Containers that were added to a pod stay as they were.
+fn added(new: &Value, old: &Value) -> Vec<FieldError> {
+    let path = Path::new("spec").child("ephemeralContainers");
+    let of = |pod: &Value| -> Vec<Value> {
+        items(pod.get("spec").unwrap_or(&Value::Null), "ephemeralContainers").cloned().collect()
+    };
+    let wanted = of(new);
+    let mut errors = Vec::new();
+    for had in of(old) {
+        let name = text(&had, &["name"]);
+        let why = match wanted.iter().find(|one| text(one, &["name"]) == name) {
+            None => format!("existing ephemeral containers {name:?} may not be removed\n"),
+            Some(still) if *still != had => {
+                format!("existing ephemeral containers {name:?} may not be changed\n")
+            }
+            Some(_) => continue,
+        };
+        errors.push(FieldError::forbidden(&path, why));
+    }
+    errors
+}
+
 /// What of a pod may change after it was made.
 pub(super) fn pod_update(new: &Value, old: &Value, subresource: &str) -> Vec<FieldError> {
     const WHY: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
                        `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to \
                        existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was \
                        previously negative)";
-    if !subresource.is_empty() {
-        return Vec::new();
+    match subresource {
+        "" => {}
+        "ephemeralcontainers" => return added(new, old),
+        _ => return Vec::new(),
     }
     let path = Path::new("spec");
     let mut errors = Vec::new();
@@ -95,7 +119,7 @@ fn chosen_nodes(new: &Value, old: &Value) -> Vec<FieldError> {
 fn fixed_part(pod: &Value, gated: bool) -> Value {
     let mut spec = pod.get("spec").cloned().unwrap_or_default();
     if let Some(spec) = spec.as_object_mut() {
-        for field in ["activeDeadlineSeconds", "tolerations", "ephemeralContainers", "schedulingGates"] {
+        for field in ["activeDeadlineSeconds", "tolerations", "schedulingGates"] {
             spec.remove(field);
         }
         if gated {

@@ -159,9 +159,8 @@ impl<B: Backend> Connections<B> {
             match protocol {
                 Protocol::Spdy => remote::over_spdy(io, wants, &*backend, &container, work).await,
                 _ => {
-                    let closes = protocol == Protocol::ChannelsV5;
                     let socket = websocket(io).await;
-                    remote::over_websocket(socket, closes, wants, &*backend, &container, work).await;
+                    remote::over_websocket(socket, protocol, wants, &*backend, &container, work).await;
                 }
             }
         });

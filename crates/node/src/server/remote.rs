@@ -4,6 +4,7 @@ use super::backend::{Backend, ContainerRef, Exit, Refusal, Size, Streams};
 use super::outlet::Outlet;
 use super::route::Wants;
 use super::spdy;
+use super::upgrade::Protocol;
 use bytes::Bytes;
 use futures::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
@@ -85,11 +86,19 @@ fn status(ended: Result<Exit, Refusal>) -> Value {
     }
 }
 
-/// Serves a client that speaks WebSocket: each message begins with the number of its channel. With `closes`, the client
-/// tells when a channel is done.
+/// What a client is told of how it went.
+fn told(status: &Value, protocol: Protocol) -> Option<String> {
+    match protocol {
+        Protocol::Channels => status["message"].as_str().map(str::to_owned),
+        _ => Some(status.to_string()),
+    }
+}
+
+/// Serves a client that speaks WebSocket: each message begins with the number of its channel. Who speaks the newest
+/// of its protocols tells when a channel is done.
 pub(super) async fn over_websocket<B: Backend, S: AsyncRead + AsyncWrite + Send + Unpin>(
     socket: WebSocketStream<S>,
-    closes: bool,
+    protocol: Protocol,
     wants: Wants,
     backend: &B,
     container: &ContainerRef,
@@ -121,7 +130,9 @@ pub(super) async fn over_websocket<B: Backend, S: AsyncRead + AsyncWrite + Send 
         // Something at once, so that the client knows that it is connected.
         let _ = sender.send(message(first, &[])).await;
         let status = work.run(backend, container, streams).await;
-        let _ = sender.send(message(ERROR, status.to_string().as_bytes())).await;
+        if let Some(told) = told(&status, protocol) {
+            let _ = sender.send(message(ERROR, told.as_bytes())).await;
+        }
         let _ = sender.send(goodbye()).await;
     };
     let writing = async move {
@@ -138,7 +149,7 @@ pub(super) async fn over_websocket<B: Backend, S: AsyncRead + AsyncWrite + Send 
             }
         }
     };
-    let mut reading = pin!(read_messages(source, pipe, resized, closes));
+    let mut reading = pin!(read_messages(source, pipe, resized, protocol == Protocol::ChannelsV5));
     tokio::select! {
         () = &mut reading => return,
         written = async { tokio::join!(working, writing).1 } => {
@@ -309,6 +320,11 @@ mod tests {
             status(Err(Refusal::internal("no such file")))["message"],
             "Internal error occurred: no such file"
         );
+        // In the oldest protocol only what went wrong is told, and in words.
+        assert_eq!(told(&status(Ok(Exit(0))), Protocol::Channels), None);
+        let words = "command terminated with non-zero exit code: exit status 3";
+        assert_eq!(told(&failed, Protocol::Channels).as_deref(), Some(words));
+        assert!(told(&failed, Protocol::ChannelsV4).unwrap().starts_with('{'));
     }
 
     #[tokio::test]

@@ -29,6 +29,8 @@ pub(super) enum Protocol {
     ChannelsV5,
     /// Channels in messages.
     ChannelsV4,
+    /// Channels in messages; how it went is told in words, and only if it went wrong.
+    Channels,
     /// SPDY inside of messages.
     Tunnel,
     /// SPDY by itself.
@@ -44,7 +46,11 @@ pub(super) struct Offer {
 
 /// For exec and attach.
 pub(super) const REMOTE_COMMAND: Offer = Offer {
-    websocket: &[("v5.channel.k8s.io", Protocol::ChannelsV5), ("v4.channel.k8s.io", Protocol::ChannelsV4)],
+    websocket: &[
+        ("v5.channel.k8s.io", Protocol::ChannelsV5),
+        ("v4.channel.k8s.io", Protocol::ChannelsV4),
+        ("channel.k8s.io", Protocol::Channels),
+    ],
     spdy: "v4.channel.k8s.io",
 };
 
