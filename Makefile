@@ -5,7 +5,7 @@ CARGO ?= cargo
 BUILD_NEEDS = cc:gcc
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-transcript test test-scaffolds test-tutorial test-reference parity lint fuzz bench reference facts docs clean
+.PHONY: help demo demo-transcript test test-scaffolds test-tutorial test-reference parity conformance lint fuzz bench reference facts docs clean
 # Targets share one build folder and two cores: one at a time.
 .NOTPARALLEL:
 
@@ -41,6 +41,12 @@ test-reference: reference ## Run the tests that compare with a real Kubernetes, 
 
 parity: reference ## Count the behaviours that equal the reference's; writes target/parity.json
 	WINDLASS_REQUIRE_REFERENCE=1 $(CARGO) test --quiet --package windlass-tests --test parity -- --nocapture
+
+FOCUS ?= \[Conformance\]
+conformance: ## Run Kubernetes' own conformance tests on an embedded cluster (needs Go); FOCUS='sig-apps.*\[Conformance\]' for some of them
+	@scripts/need $(BUILD_NEEDS) curl:curl dig:dnsutils nc:netcat-openbsd busybox:busybox-static nginx:nginx-light
+	@$(CARGO) build --quiet --package windlass-cli
+	@programs=$$($(CARGO) xtask conformance) && scripts/conformance "$$programs" '$(FOCUS)'
 
 lint: ## Check format, lints and dependencies, with warnings denied
 	@scripts/need $(BUILD_NEEDS)

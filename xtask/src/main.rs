@@ -12,6 +12,7 @@ cargo xtask TASK
 Tasks:
   reference          build the reference Kubernetes, unless it is there already
   reference --where  print the folder of its programs, or fail with what is missing
+  conformance        build Kubernetes' own conformance tests, unless they are there, and print their folder
   facts              write down what a running Kubernetes says of its built-in kinds; `facts --help` for more
   skipped            say in one line what `make test` skipped, and how to get it
 ";
@@ -33,6 +34,7 @@ fn run(arguments: &[&str]) -> anyhow::Result<()> {
         [] | ["help" | "--help" | "-h"] => print!("{HELP}"),
         ["reference"] => reference::ensure()?,
         ["reference", "--where"] => println!("{}", reference::find()?.display()),
+        ["conformance"] => println!("{}", reference::conformance()?.display()),
         ["facts", rest @ ..] => facts::run(rest.iter().map(ToString::to_string))?,
         ["skipped"] => reference::say_skipped(),
         other => bail!("no task {:?}; `cargo xtask help` lists them", other.join(" ")),

@@ -1,7 +1,7 @@
-//! Builds the reference: checks first, then one `go build` in a folder beside the final place, then one rename.
+//! Builds programs of Kubernetes: checks first, then one `go build` in a folder beside the final place, then one rename.
 
 use super::job;
-use super::module::{PROGRAMS, go_mod, linker_flags};
+use super::module::{go_mod, linker_flags};
 use anyhow::{Context, bail};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -10,18 +10,19 @@ use std::process::Command;
 /// What the module cache, Go's build cache and the programs took when measured, with a margin.
 const GIGABYTES_NEEDED: u64 = 5;
 
-/// Builds Kubernetes `version` into `folder`, which appears only when it is complete.
-pub(crate) fn build(version: &str, folder: &Path) -> anyhow::Result<()> {
+/// Builds these packages of Kubernetes `version` and those it depends on into `folder`, which appears only when it is
+/// complete. A program whose name ends in `.test` is made of its package's tests.
+pub(crate) fn build(version: &str, programs: &[(&str, &str)], folder: &Path) -> anyhow::Result<()> {
     check_go()?;
-    let parent = folder.parent().context("the reference's folder has a parent")?;
+    let parent = folder.parent().context("the folder has a parent")?;
     fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
     check_disk(parent)?;
 
     let lock = File::create(parent.join(".lock")).context("cannot make the lock file")?;
     if lock.try_lock().is_err() {
-        eprintln!("another build of the reference is under way; waiting for it");
+        eprintln!("another build is under way; waiting for it");
         lock.lock().context("cannot wait for the other build")?;
-        if folder.join("kubectl").is_file() {
+        if programs.iter().all(|(_, program)| folder.join(program).is_file()) {
             return Ok(());
         }
     }
@@ -38,26 +39,49 @@ pub(crate) fn build(version: &str, folder: &Path) -> anyhow::Result<()> {
     };
     fs::write(work.0.join("go.mod"), module_of(version)?).context("cannot write go.mod")?;
 
-    let packages: Vec<&str> = PROGRAMS.iter().map(|(package, _)| *package).collect();
-    let list = [&["list", "-mod=mod", "-deps"], packages.as_slice()].concat();
+    let (tests, programs_alone): (Vec<_>, Vec<_>) =
+        programs.iter().copied().partition(|(_, program)| program.ends_with(".test"));
+    let all: Vec<&str> = programs.iter().map(|(package, _)| *package).collect();
+    let packages: Vec<&str> = programs_alone.iter().map(|(package, _)| *package).collect();
+    let list = [&["list", "-mod=mod", "-deps", "-test"], all.as_slice()].concat();
     let total = job::run("downloading its dependencies", 0, &mut go(&list))?.lines().count();
     let flags = linker_flags(version);
     let compile =
         ["build", "-mod=mod", "-v", "-trimpath", "-buildvcs=false", "-ldflags", &flags, "-o", "bin/"];
     job::run("compiling packages", total, &mut go(&[&compile, packages.as_slice()].concat()))?;
 
-    // Go names a program after its package's folder.
-    fs::rename(work.0.join("bin/server"), work.0.join("bin/etcd")).context("go build made no etcd")?;
-    for (_, program) in PROGRAMS {
-        if !work.0.join("bin").join(program).is_file() {
-            bail!("go build succeeded but made no {program}");
-        }
+    for (package, program) in tests {
+        let into = format!("bin/{program}");
+        let compile = [
+            "test",
+            "-c",
+            "-mod=mod",
+            "-trimpath",
+            "-buildvcs=false",
+            "-ldflags",
+            &flags,
+            "-o",
+            &into,
+            package,
+        ];
+        job::run("compiling tests", 0, &mut go(&compile))?;
+    }
+    let bin = work.0.join("bin");
+    for (package, program) in programs_alone {
+        // Go names a program after its package's folder.
+        let made = bin.join(named_by_go(package));
+        fs::rename(made, bin.join(program)).with_context(|| format!("go build made no {program}"))?;
     }
     if folder.exists() {
         fs::remove_dir_all(folder).with_context(|| format!("cannot replace {}", folder.display()))?;
     }
-    fs::rename(work.0.join("bin"), folder)
-        .with_context(|| format!("cannot move the result to {}", folder.display()))
+    fs::rename(bin, folder).with_context(|| format!("cannot move the result to {}", folder.display()))
+}
+
+/// The last folder of a package that is no version.
+fn named_by_go(package: &str) -> &str {
+    let is_version = |part: &&str| !part.trim_start_matches('v').chars().all(|c| c.is_ascii_digit());
+    package.rsplit('/').find(is_version).unwrap_or(package)
 }
 
 /// The `go.mod` of a program that uses Kubernetes `version`.

@@ -11,7 +11,7 @@ mod location;
 pub(crate) use build::module_of;
 
 use anyhow::{Context, bail};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The folder with the reference's programs: the one the user named, or the one that was built.
 pub(crate) fn find() -> anyhow::Result<PathBuf> {
@@ -40,10 +40,24 @@ pub(crate) fn ensure() -> anyhow::Result<()> {
         println!("Kubernetes {version} is in {}", folder.display());
         return Ok(());
     }
-    build::build(version, &folder)
+    build::build(version, &module::REFERENCE, &folder)
         .with_context(|| format!("the reference Kubernetes {version} was not built"))?;
     println!("Kubernetes {version} is in {}", folder.display());
     Ok(())
+}
+
+/// Builds Kubernetes' own conformance tests unless they are there, and says where they are.
+pub(crate) fn conformance() -> anyhow::Result<PathBuf> {
+    let version = location::version();
+    let beside = location::built_folder().map_err(anyhow::Error::msg)?;
+    let cache = beside.parent().and_then(Path::parent).context("the reference's folder has parents")?;
+    let folder = cache.join("conformance").join(version);
+    let programs = module::CONFORMANCE.map(|(_, program)| program);
+    if !location::missing_from(&folder, &programs).is_empty() {
+        build::build(version, &module::CONFORMANCE, &folder)
+            .with_context(|| format!("the conformance tests of Kubernetes {version} were not built"))?;
+    }
+    Ok(folder)
 }
 
 /// One line on what a run of the tests left out; nothing when it left nothing out.

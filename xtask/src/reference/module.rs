@@ -4,12 +4,19 @@
 use anyhow::{Context, bail};
 
 /// The packages whose programs make a reference, with the name that each program gets.
-pub(crate) const PROGRAMS: [(&str, &str); 5] = [
+pub(crate) const REFERENCE: [(&str, &str); 5] = [
     ("go.etcd.io/etcd/server/v3", "etcd"),
     ("k8s.io/kubernetes/cmd/kube-apiserver", "kube-apiserver"),
     ("k8s.io/kubernetes/cmd/kube-controller-manager", "kube-controller-manager"),
     ("k8s.io/kubernetes/cmd/kube-scheduler", "kube-scheduler"),
     ("k8s.io/kubernetes/cmd/kubectl", "kubectl"),
+];
+
+/// Kubernetes' own tests of a cluster, what runs them, and the program that their pods run.
+pub(crate) const CONFORMANCE: [(&str, &str); 3] = [
+    ("k8s.io/kubernetes/test/e2e", "e2e.test"),
+    ("github.com/onsi/ginkgo/v2/ginkgo", "ginkgo"),
+    ("k8s.io/kubernetes/test/images/agnhost", "agnhost"),
 ];
 
 /// The `go.mod` that builds Kubernetes `version` outside its own tree, given Kubernetes' own `go.mod`. There, staging
