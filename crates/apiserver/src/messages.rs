@@ -26,8 +26,8 @@ const BINARY: &str = "binary.k8s.io";
 pub(crate) struct Messages {
     client: OnUpgrade,
     accept: HeaderValue,
-    /// What it would speak, if it says one thing.
-    protocol: Option<HeaderValue>,
+    /// What it would speak, what it likes best first.
+    protocols: Vec<String>,
 }
 
 /// How a body is cut into messages.
@@ -51,19 +51,27 @@ impl Messages {
         let key = parts.headers.get(SEC_WEBSOCKET_KEY)?;
         let hashed = digest(&SHA1_FOR_LEGACY_USE_ONLY, &[key.as_bytes(), GUID.as_bytes()].concat());
         let accept = HeaderValue::try_from(STANDARD.encode(hashed.as_ref())).ok()?;
-        let protocol = parts.headers.get(SEC_WEBSOCKET_PROTOCOL).cloned();
-        Some(Self { client: parts.extensions.get::<OnUpgrade>()?.clone(), accept, protocol })
+        let values =
+            parts.headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|value| value.to_str().ok());
+        let protocols = values.flat_map(|value| value.split(',')).map(|one| one.trim().to_owned()).collect();
+        Some(Self { client: parts.extensions.get::<OnUpgrade>()?.clone(), accept, protocols })
     }
 
     /// An answer as messages, if it is one that goes on: a watch or a log.
     pub(crate) fn answer(self, response: Response<ApiBody>) -> Response<ApiBody> {
-        let protocol = self.protocol.as_ref().and_then(|protocol| protocol.to_str().ok());
-        let cut = match (response.status(), response.body().is_watch(), response.body().is_passed()) {
-            (StatusCode::OK, true, _) => Cut::Lines,
-            (StatusCode::OK, _, true) if protocol == Some(BASE64) => Cut::Base64,
-            (StatusCode::OK, _, true) if protocol.is_none_or(|protocol| protocol == BINARY) => Cut::Bytes,
-            _ => return response,
-        };
+        let (protocol, cut) =
+            match (response.status(), response.body().is_watch(), response.body().is_passed()) {
+                (StatusCode::OK, true, _) => (self.protocols.first(), Cut::Lines),
+                (StatusCode::OK, _, true) => {
+                    match self.protocols.iter().find_map(|one| Some((one, cut(one)?))) {
+                        Some((protocol, cut)) => (Some(protocol), cut),
+                        None if self.protocols.is_empty() => (None, Cut::Bytes),
+                        None => return response,
+                    }
+                }
+                _ => return response,
+            };
+        let protocol = protocol.and_then(|one| HeaderValue::try_from(one).ok());
         let body = response.into_body();
         tokio::spawn(async move {
             let Ok(upgraded) = self.client.await else { return };
@@ -78,10 +86,19 @@ impl Messages {
         headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
         headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
         headers.insert(SEC_WEBSOCKET_ACCEPT, self.accept);
-        if let Some(protocol) = self.protocol {
+        if let Some(protocol) = protocol {
             headers.insert(SEC_WEBSOCKET_PROTOCOL, protocol);
         }
         response
+    }
+}
+
+/// How a log is cut for who speaks this.
+fn cut(protocol: &str) -> Option<Cut> {
+    match protocol {
+        BINARY => Some(Cut::Bytes),
+        BASE64 => Some(Cut::Base64),
+        _ => None,
     }
 }
 

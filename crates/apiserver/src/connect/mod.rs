@@ -2,6 +2,7 @@
 //! is found out which node that is, and the bytes are passed on both ways.
 
 mod kubelet;
+mod links;
 mod options;
 mod pass;
 mod place;

@@ -1,13 +1,16 @@
 //! Passes requests on, and then bytes both ways.
 
 use super::kubelet::Kubelets;
+use super::links::Links;
 use super::place::{Kubelet, Scheme, Somewhere};
 use crate::api::Inner;
 use crate::body::ApiBody;
 use crate::status::{Details, Named, Status};
 use bytes::Bytes;
 use http::header::{
-    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST, HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
+    ACCEPT_ENCODING, ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS,
+    ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, AUTHORIZATION, CONNECTION, CONTENT_ENCODING,
+    CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, LOCATION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
     TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::request::Parts;
@@ -22,6 +25,20 @@ use tokio_util::sync::CancellationToken;
 
 /// How much of a refusal is read.
 const REFUSAL: usize = 50_000;
+
+/// How large a page may be whose links are rewritten.
+const LARGEST_PAGE: usize = 16 * 1024 * 1024;
+
+/// Which path a client asked for.
+const FORWARDED: HeaderName = HeaderName::from_static("x-forwarded-uri");
+
+/// Whom a server allows to read what it answers: here it is not the one that is asked.
+const ALLOWED: [HeaderName; 4] = [
+    ACCESS_CONTROL_ALLOW_CREDENTIALS,
+    ACCESS_CONTROL_ALLOW_HEADERS,
+    ACCESS_CONTROL_ALLOW_METHODS,
+    ACCESS_CONTROL_ALLOW_ORIGIN,
+];
 
 /// What is between two neighbours only.
 const HOP_BY_HOP: [HeaderName; 7] =
@@ -56,7 +73,7 @@ impl Passing<'_> {
         self.switch(&somewhere(kubelet), path, parts, client).await
     }
 
-    /// Passes a request on as it is, and what is answered.
+    /// Passes a request on as it is, and what is answered, with links that lead back through the same path.
     pub(super) async fn proxy(
         &self,
         to: &Somewhere,
@@ -72,10 +89,61 @@ impl Passing<'_> {
         for name in &HOP_BY_HOP {
             headers.remove(name);
         }
+        // What is packed could not be rewritten, and pods are near.
+        headers.remove(ACCEPT_ENCODING);
+        if let Ok(asked) = HeaderValue::try_from(parts.uri.path()) {
+            headers.insert(FORWARDED, asked);
+        }
+        let asked = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
+        let asked = asked.or_else(|| parts.uri.authority().map(http::uri::Authority::as_str));
+        let asked = asked.unwrap_or_default();
+        if let Some(host) = HeaderValue::try_from(asked).ok().filter(|host| !host.is_empty()) {
+            headers.insert(HOST, host);
+        }
         let response = self.send(to, parts.method.clone(), path, headers, body).await.map_err(|error| {
             Status::unavailable(format!("error trying to reach service: {}", told(to, &error)))
         })?;
-        Ok(self.passed(response))
+        let behind = path.split('?').next().unwrap_or_default();
+        let prefix = parts.uri.path().strip_suffix(behind).unwrap_or_default();
+        let links = Links { prefix: prefix.to_owned(), server: to.authority(), asked: asked.to_owned() };
+        self.linked(response, &parts.method, &links).await
+    }
+
+    /// An answer with links that lead through the proxy.
+    async fn linked(
+        &self,
+        mut response: Response<Incoming>,
+        method: &Method,
+        links: &Links,
+    ) -> Result<Response<ApiBody>, Status> {
+        for name in &ALLOWED {
+            response.headers_mut().remove(name);
+        }
+        let header = |name: HeaderName| response.headers().get(name).and_then(|value| value.to_str().ok());
+        if let Some(location) = header(LOCATION) {
+            let location = links.rewritten(location).and_then(|to| HeaderValue::try_from(to).ok());
+            if let Some(location) = location {
+                response.headers_mut().insert(LOCATION, location);
+            }
+            return Ok(self.passed(response));
+        }
+        let kind = header(CONTENT_TYPE).and_then(|kind| kind.split(';').next()).unwrap_or_default();
+        let length = header(CONTENT_LENGTH).and_then(|length| length.parse().ok());
+        let readable =
+            header(CONTENT_ENCODING).is_none() && length.is_none_or(|length| LARGEST_PAGE >= length);
+        if kind.trim() != "text/html" || method == Method::HEAD || !readable {
+            return Ok(self.passed(response));
+        }
+        let (mut head, body) = response.into_parts();
+        let page = Limited::new(body, LARGEST_PAGE).collect();
+        let page = tokio::select! {
+            () = self.ended.cancelled() => return Err(Status::unavailable("the server is about to stop")),
+            page = page => page.map_err(|error| Status::internal(format!("a page was not read: {error}")))?,
+        };
+        for name in HOP_BY_HOP.iter().chain([&CONTENT_LENGTH]) {
+            head.headers.remove(name);
+        }
+        Ok(Response::from_parts(head, ApiBody::full(links.page(&page.to_bytes()).into())))
     }
 
     async fn switch(
@@ -147,7 +215,7 @@ impl Passing<'_> {
         *request.uri_mut() = path.parse().map_err(io::Error::other)?;
         *request.headers_mut() = headers;
         let host = HeaderValue::try_from(to.authority()).map_err(io::Error::other)?;
-        request.headers_mut().insert(HOST, host);
+        request.headers_mut().entry(HOST).or_insert(host);
         sender.send_request(request).await.map_err(io::Error::other)
     }
 

@@ -1,12 +1,13 @@
 //! Who asks. In-process clients carry their identity; over TLS a certificate or a token says it; without TLS everyone is
 //! the administrator.
 
+use super::protocol_token;
 use crate::accounts::ISSUER;
 use crate::api::Inner;
 use crate::credentials::Credentials;
 use crate::status::Status;
-use http::HeaderMap;
-use http::header::AUTHORIZATION;
+use http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
+use http::{HeaderMap, HeaderValue};
 use ring::digest::{Digest, SHA256, digest};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -113,20 +114,30 @@ impl Authenticator {
         }
     }
 
-    /// A certificate counts before a token; with neither one is anonymous; with a wrong one, nobody.
+    /// A certificate counts before a token; with neither one is anonymous; with a wrong one, nobody. A token that is among
+    /// protocols is taken out of them: the others are what can be spoken.
     pub(crate) fn identify(
         &self,
         certificate: &Certificate,
-        headers: &HeaderMap,
+        headers: &mut HeaderMap,
     ) -> Result<Arc<Identity>, Status> {
         if let Certificate::Of(identity) = certificate {
             return Ok(identity.clone());
         }
-        match bearer(headers) {
-            Some(token) => self.bearer_of(token).ok_or_else(Status::unauthorized),
-            None if matches!(certificate, Certificate::Refused) => Err(Status::unauthorized()),
-            None => Ok(self.anonymous.clone()),
+        let token = bearer(headers);
+        if let Some(identity) = token.and_then(|token| self.bearer_of(token)) {
+            return Ok(identity);
         }
+        let wrong = token.is_some() || matches!(certificate, Certificate::Refused);
+        let shown = protocol_token::shown(headers).map_err(|()| Status::unauthorized())?;
+        let Some(shown) = shown else {
+            return if wrong { Err(Status::unauthorized()) } else { Ok(self.anonymous.clone()) };
+        };
+        let identity = self.bearer_of(&shown.token).ok_or_else(Status::unauthorized)?;
+        let protocols =
+            HeaderValue::try_from(shown.protocols).map_err(|error| Status::bad_request(error.to_string()))?;
+        headers.insert(SEC_WEBSOCKET_PROTOCOL, protocols);
+        Ok(identity)
     }
 
     fn bearer_of(&self, token: &str) -> Option<Arc<Identity>> {
@@ -188,7 +199,7 @@ mod tests {
             let header = header.replace("TOKEN", credentials.admin_token());
             headers.insert(AUTHORIZATION, header.parse().unwrap());
         }
-        let asked = authenticator.identify(&Certificate::None, &headers);
+        let asked = authenticator.identify(&Certificate::None, &mut headers);
         asked.map(|identity| identity.user.clone()).map_err(|status| status.code)
     }
 
@@ -207,8 +218,8 @@ mod tests {
         let (authenticator, _) = authenticator();
         let known = Certificate::Of(Arc::new(Identity::user("jane")));
         let mut headers = HeaderMap::new();
-        assert!(authenticator.identify(&Certificate::Refused, &headers).is_err());
+        assert!(authenticator.identify(&Certificate::Refused, &mut headers).is_err());
         headers.insert(AUTHORIZATION, "Bearer wrong".parse().unwrap());
-        assert_eq!(authenticator.identify(&known, &headers).unwrap().user, "jane");
+        assert_eq!(authenticator.identify(&known, &mut headers).unwrap().user, "jane");
     }
 }

@@ -11,6 +11,7 @@ pub(crate) mod decode;
 pub(crate) mod managed;
 pub(crate) mod mutate;
 pub(crate) mod prepare;
+mod protocol_token;
 pub(crate) mod validate;
 pub(crate) mod yaml;
 mod yaml_told;

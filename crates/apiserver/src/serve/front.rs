@@ -29,7 +29,7 @@ pub(super) enum Door {
 }
 
 impl Door {
-    fn enter(&self, headers: &http::HeaderMap) -> Result<Arc<Identity>, Status> {
+    fn enter(&self, headers: &mut http::HeaderMap) -> Result<Arc<Identity>, Status> {
         match self {
             Self::Open(identity) => Ok(identity.clone()),
             Self::Guarded { authenticator, certificate } => authenticator.identify(certificate, headers),
@@ -55,9 +55,9 @@ impl hyper::service::Service<Request<Incoming>> for Front {
     type Error = io::Error;
     type Future = Pin<Box<dyn Future<Output = io::Result<Response<Counted>>> + Send>>;
 
-    fn call(&self, request: Request<Incoming>) -> Self::Future {
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         let busy = Pulse::begin(&self.pulse);
-        let entered = self.door.enter(request.headers());
+        let entered = self.door.enter(request.headers_mut());
         match entered {
             Err(status) => {
                 let response = failure(&status).map(|body| Counted { body, _busy: busy });

@@ -1,5 +1,7 @@
 //! The API over TLS: both versions of HTTP, and who is believed.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use futures::StreamExt as _;
 use http::{Request, Response, Version};
@@ -207,19 +209,26 @@ async fn a_service_account_comes_in_with_its_token_as_long_as_it_is_there() {
 #[tokio::test]
 async fn a_watch_is_told_in_messages_to_who_wants_them() {
     let server = Server::start().await;
-    let stream = server.connect(HTTP1, &Shows::Certificate(&server.credentials)).await;
+    // As a page in a browser does it, which cannot set headers.
+    let stream = server.connect(HTTP1, &Shows::Nothing).await;
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection.with_upgrades());
+    let token = URL_SAFE_NO_PAD.encode(server.credentials.admin_token());
     let request = Request::get("/api/v1/namespaces?watch=1&fieldSelector=metadata.name%3Ddefault")
         .header("host", "localhost")
         .header("connection", "Upgrade")
         .header("upgrade", "websocket")
         .header("sec-websocket-version", "13")
+        .header(
+            "sec-websocket-protocol",
+            format!("base64url.bearer.authorization.k8s.io.{token}, base64.binary.k8s.io"),
+        )
         .header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==")
         .body(Full::new(Bytes::new()))
         .unwrap();
     let response = sender.send_request(request).await.unwrap();
     assert_eq!(response.status(), 101);
+    assert_eq!(response.headers()["sec-websocket-protocol"], "base64.binary.k8s.io");
     // As the protocol's own example has it.
     assert_eq!(response.headers()["sec-websocket-accept"], "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
     let upgraded = TokioIo::new(hyper::upgrade::on(response).await.unwrap());

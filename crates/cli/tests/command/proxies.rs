@@ -41,7 +41,9 @@ async fn pods_and_services_answer_through_the_api() {
     command.env("XDG_RUNTIME_DIR", folder.path());
     let cluster = Cluster::of(command);
     let client = client_of(&cluster).await;
-    let serve = "echo hello > /tmp/index.html; exec httpd -f -p 8080 -h /tmp";
+    let serve =
+        "mkdir /tmp/in; echo hello > /tmp/index.html; echo '<a href=\"/in/\">in</a>' > /tmp/in/index.html
+        exec httpd -f -p 8080 -h /tmp";
     make::<Pod>(
         &client,
         json!({
@@ -77,6 +79,19 @@ async fn pods_and_services_answer_through_the_api() {
         "services/web:http/proxy/index.html",
     ] {
         assert_eq!(asked(&client, path).await.as_deref(), Ok("hello\n"), "{path}");
+    }
+    // Links lead back through the API: in pages, and where one is sent on to.
+    for through in ["pods/web", "services/web:80"] {
+        let path = format!("/api/v1/namespaces/default/{through}/proxy/in/");
+        let page = asked(&client, &format!("{through}/proxy/in/")).await;
+        assert_eq!(page, Ok(format!("<a href=\"{path}\">in</a>\n")));
+        let request =
+            http::Request::get(path.trim_end_matches('/')).body(kube::client::Body::empty()).unwrap();
+        let sent_on = client.send(request).await.unwrap();
+        assert_eq!(
+            (sent_on.status().as_u16(), sent_on.headers()["location"].to_str()),
+            (302, Ok(path.as_str()))
+        );
     }
     assert!(cluster.end(nix::sys::signal::Signal::SIGTERM).success());
 }
