@@ -10,9 +10,9 @@
 
 use super::backoff::Backoff;
 use super::due::DueTimes;
+use super::index::Index;
 use super::lanes::{Lanes, NONE, Slot};
 use super::priority::Priority;
-use hashbrown::HashTable;
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::time::Duration;
 use windlass_clock::Moment;
@@ -72,8 +72,8 @@ enum Place {
 
 struct Entry<K> {
     key: K,
-    /// Kept so that neither growth nor removal hashes the key again.
-    hash: u64,
+    /// Kept so that its removal does not hash the key again.
+    hash: u32,
     /// When it is, or was, due. Without meaning while it is out.
     due: Moment,
     failures: u32,
@@ -94,7 +94,7 @@ impl<K> Entry<K> {
 pub(super) struct Core<K> {
     backoff: Backoff,
     hasher: RandomState,
-    index: HashTable<Slot>,
+    index: Index,
     entries: Vec<Entry<K>>,
     lanes: Lanes,
     due_times: DueTimes,
@@ -134,7 +134,7 @@ impl<K: Eq + Hash> Core<K> {
 
     /// Resets the back-off of `key`.
     pub(super) fn forget(&mut self, key: &K) {
-        let hash = self.hasher.hash_one(key);
+        let hash = self.hash(key);
         if let Some(slot) = self.find(key, hash)
             && !self.entry(slot).is_idle()
         {
@@ -143,13 +143,18 @@ impl<K: Eq + Hash> Core<K> {
         }
     }
 
-    fn find(&self, key: &K, hash: u64) -> Option<Slot> {
-        self.index.find(hash, |slot| self.entries[*slot as usize].key == *key).copied()
+    /// The lower half of a hash, which is enough to tell four billion slots apart.
+    fn hash(&self, key: &K) -> u32 {
+        self.hasher.hash_one(key) as u32
+    }
+
+    fn find(&self, key: &K, hash: u32) -> Option<Slot> {
+        self.index.find(hash, |slot| self.entries[slot as usize].key == *key)
     }
 
     /// The slot of a key that is about to be queued: its own, that of the key that has been idle for longest, or a new one.
     fn slot_of(&mut self, key: K) -> Slot {
-        let hash = self.hasher.hash_one(&key);
+        let hash = self.hash(&key);
         if let Some(slot) = self.find(&key, hash) {
             if self.entry(slot).is_idle() {
                 self.lanes.rouse(slot);
@@ -169,9 +174,7 @@ impl<K: Eq + Hash> Core<K> {
             Some(slot) => {
                 self.lanes.rouse(slot);
                 let before = std::mem::replace(self.entry(slot), entry);
-                if let Ok(found) = self.index.find_entry(before.hash, |other| *other == slot) {
-                    found.remove();
-                }
+                self.index.remove(before.hash, slot);
                 slot
             }
             None => {
@@ -181,8 +184,7 @@ impl<K: Eq + Hash> Core<K> {
                 slot
             }
         };
-        let entries = &self.entries;
-        self.index.insert_unique(hash, slot, |slot| entries[*slot as usize].hash);
+        self.index.insert(hash, slot);
         slot
     }
 }
@@ -192,7 +194,7 @@ impl<K> Core<K> {
         Self {
             backoff,
             hasher: RandomState::new(),
-            index: HashTable::new(),
+            index: Index::default(),
             entries: Vec::new(),
             lanes: Lanes::new(),
             due_times: DueTimes::new(),

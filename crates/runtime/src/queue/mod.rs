@@ -5,12 +5,13 @@
 //! cost the same with a thousand keys as with a million; only a due time in the future costs O(log n).
 //!
 //! - `core`: what is queued and what comes next; pure, told the time.
-//! - `due` and `lanes`: its two orders, by due time and by priority.
+//! - `index`: which slot a key has. `due` and `lanes`: its two orders, by due time and by priority.
 //! - [`Queue`]: the shell that waits, wakes and reads the clock.
 
 mod backoff;
 mod core;
 mod due;
+mod index;
 mod lanes;
 mod priority;
 mod shell;
