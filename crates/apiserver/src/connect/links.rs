@@ -188,6 +188,7 @@ fn joined(prefix: &str, path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn links() -> Links {
         Links {
@@ -244,6 +245,21 @@ mod tests {
             ["", "<", "<a", "<a href", "<a href=", "<a href='", "<!--", "</", "<script>", "<a =/x>", "é<"]
         {
             assert_eq!(page(whole), whole);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_page_is_too_broken(page in "[<>a!/='\" -]{0,40}|(<a href|<script|</script>|<!--|-->|=|/|'|\"|>){0,20}") {
+            links().page(page.as_bytes());
+            // What has no link is as it was.
+            let without = page.replace('/', "");
+            prop_assert_eq!(links().page(without.as_bytes()), without.as_bytes());
+        }
+
+        #[test]
+        fn no_bytes_are_too_odd(page in proptest::collection::vec(any::<u8>(), 0..60)) {
+            links().page(&page);
         }
     }
 }
