@@ -44,7 +44,7 @@ parity: reference ## Count the behaviours that equal the reference's; writes tar
 
 FOCUS ?= \[Conformance\]
 conformance: ## Run Kubernetes' own conformance tests on an embedded cluster (needs Go); FOCUS='sig-apps.*\[Conformance\]' for some of them
-	@scripts/need $(BUILD_NEEDS) curl:curl dig:dnsutils nc:netcat-openbsd busybox:busybox-static nginx:nginx-light
+	@scripts/need $(BUILD_NEEDS) curl:curl dig:dnsutils nc:netcat-openbsd openssl:openssl busybox:busybox-static nginx:nginx-light
 	@$(CARGO) build --quiet --package windlass-cli
 	@programs=$$($(CARGO) xtask conformance) && scripts/conformance "$$programs" '$(FOCUS)'
 
