@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use futures::{SinkExt as _, StreamExt as _};
 use http::header::{CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use http::request::Parts;
-use http::{HeaderValue, Method, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
@@ -44,16 +44,13 @@ enum Cut {
 impl Messages {
     /// Whether a request wants to be answered so.
     pub(crate) fn wanted(parts: &Parts) -> Option<Self> {
-        let is_websocket = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"websocket");
-        if parts.method != Method::GET || !parts.headers.get(UPGRADE).is_some_and(is_websocket) {
+        if parts.method != Method::GET || !is_websocket(&parts.headers) {
             return None;
         }
         let key = parts.headers.get(SEC_WEBSOCKET_KEY)?;
         let hashed = digest(&SHA1_FOR_LEGACY_USE_ONLY, &[key.as_bytes(), GUID.as_bytes()].concat());
         let accept = HeaderValue::try_from(STANDARD.encode(hashed.as_ref())).ok()?;
-        let values =
-            parts.headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|value| value.to_str().ok());
-        let protocols = values.flat_map(|value| value.split(',')).map(|one| one.trim().to_owned()).collect();
+        let protocols = protocols(&parts.headers).map(ToOwned::to_owned).collect();
         Some(Self { client: parts.extensions.get::<OnUpgrade>()?.clone(), accept, protocols })
     }
 
@@ -91,6 +88,23 @@ impl Messages {
         }
         response
     }
+}
+
+/// Whether a client asks to speak WebSocket.
+pub(crate) fn is_websocket(headers: &HeaderMap) -> bool {
+    values(headers, &UPGRADE).any(|value| value.eq_ignore_ascii_case("websocket"))
+        && values(headers, &CONNECTION).any(|value| value.eq_ignore_ascii_case("upgrade"))
+}
+
+/// What it would speak over it, what it likes best first.
+pub(crate) fn protocols(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    values(headers, &SEC_WEBSOCKET_PROTOCOL)
+}
+
+/// The values of a header, which are many or separated by commas.
+fn values<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
+    let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).map(str::trim)
 }
 
 /// How a log is cut for who speaks this.

@@ -81,8 +81,8 @@ impl Links {
                     }
                     tag.end + raw_text(&page[tag.end..], &tag.name)
                 }
-                Some(b'!') if rest.starts_with(b"<!--") => start + 4 + until(&rest[4..], b"-->"),
-                Some(b'!' | b'?' | b'/') => start + 2 + until(&rest[2..], b">"),
+                Some(b'!') if rest.starts_with(b"<!--") => start + 4 + past(&rest[4..], b"-->"),
+                Some(b'!' | b'?' | b'/') => start + 2 + past(&rest[2..], b">"),
                 _ => start + 1,
             };
         }
@@ -154,7 +154,7 @@ fn raw_text(rest: &[u8], name: &str) -> usize {
 }
 
 /// How much there is until `end` is over.
-fn until(rest: &[u8], end: &[u8]) -> usize {
+fn past(rest: &[u8], end: &[u8]) -> usize {
     rest.windows(end.len()).position(|window| window == end).map_or(rest.len(), |found| found + end.len())
 }
 

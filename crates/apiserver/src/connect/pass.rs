@@ -94,9 +94,7 @@ impl Passing<'_> {
         if let Ok(asked) = HeaderValue::try_from(parts.uri.path()) {
             headers.insert(FORWARDED, asked);
         }
-        let asked = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
-        let asked = asked.or_else(|| parts.uri.authority().map(http::uri::Authority::as_str));
-        let asked = asked.unwrap_or_default();
+        let asked = asked_host(parts);
         if let Some(host) = HeaderValue::try_from(asked).ok().filter(|host| !host.is_empty()) {
             headers.insert(HOST, host);
         }
@@ -104,7 +102,7 @@ impl Passing<'_> {
             Status::unavailable(format!("error trying to reach service: {}", told(to, &error)))
         })?;
         let behind = path.split('?').next().unwrap_or_default();
-        let prefix = parts.uri.path().strip_suffix(behind).unwrap_or_default();
+        let prefix = parts.uri.path().strip_suffix(behind).unwrap_or(parts.uri.path());
         let links = Links { prefix: prefix.to_owned(), server: to.authority(), asked: asked.to_owned() };
         self.linked(response, &parts.method, &links).await
     }
@@ -240,6 +238,12 @@ fn forwarded(headers: &HeaderMap) -> HeaderMap {
         headers.remove(name);
     }
     headers
+}
+
+/// By which host this server was asked; HTTP/2 has it beside the path.
+fn asked_host(parts: &Parts) -> &str {
+    let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
+    host.or_else(|| parts.uri.authority().map(http::uri::Authority::as_str)).unwrap_or_default()
 }
 
 /// Why somewhere could not be reached.

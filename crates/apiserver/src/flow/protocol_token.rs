@@ -1,9 +1,9 @@
 //! Tokens of pages in a browser, which cannot set a header of a WebSocket: they are named among its protocols.
 
+use crate::messages;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use http::header::{CONNECTION, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
-use http::{HeaderMap, HeaderName};
+use http::HeaderMap;
 
 const PREFIX: &str = "base64url.bearer.authorization.k8s.io.";
 
@@ -16,13 +16,11 @@ pub(super) struct Shown {
 
 /// The token that is among the protocols, if any; an error if it cannot be one.
 pub(super) fn shown(headers: &HeaderMap) -> Result<Option<Shown>, ()> {
-    let is_websocket = values(headers, &UPGRADE).any(|value| value.eq_ignore_ascii_case("websocket"))
-        && values(headers, &CONNECTION).any(|value| value.eq_ignore_ascii_case("upgrade"));
-    if !is_websocket {
+    if !messages::is_websocket(headers) {
         return Ok(None);
     }
     let (tokens, protocols): (Vec<_>, Vec<_>) =
-        values(headers, &SEC_WEBSOCKET_PROTOCOL).partition(|protocol| protocol.starts_with(PREFIX));
+        messages::protocols(headers).partition(|protocol| protocol.starts_with(PREFIX));
     let encoded = match tokens.as_slice() {
         [] => return Ok(None),
         [token] => &token[PREFIX.len()..],
@@ -38,14 +36,10 @@ pub(super) fn shown(headers: &HeaderMap) -> Result<Option<Shown>, ()> {
     }
 }
 
-fn values<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
-    let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
-    values.flat_map(|value| value.split(',')).map(str::trim)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::header::{CONNECTION, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 
     fn shown_in(protocols: &[&str]) -> Result<Option<Shown>, ()> {
         let mut headers = HeaderMap::new();
