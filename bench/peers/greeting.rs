@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use windlass_clock::Clock;
 
-/// How many turns run at once, in each of them.
+/// How many reconciles run at once, in each of them.
 pub const WORKERS: u16 = 4;
 
 /// What is to be said.
@@ -63,8 +63,8 @@ impl Greeting {
 /// By when it was asked for.
 static DELAYS: Mutex<BTreeMap<i64, Duration>> = Mutex::new(BTreeMap::new());
 
-/// Notes how long ago this greeting was asked for, if the first turn for it has just begun. One that is decided about again,
-/// on what its own turn wrote, began before.
+/// Notes how long ago this greeting was asked for, if the first reconcile for it has just begun. One that is decided about again,
+/// on what its own reconcile wrote, began before.
 pub fn note_delay(greeting: &Greeting) {
     let Some(sent) = greeting.spec.sent.filter(|_| !greeting.is_said()) else { return };
     let now = Clock::real().now().as_nanosecond();

@@ -19,7 +19,7 @@ const TURNS: usize = 3;
 const LISTS: usize = 5;
 const WATCHERS: usize = 50;
 const EVENTS: usize = 200;
-/// How often the events are measured in a turn: one hiccup of the machine spoils the p99 of a round, not of most rounds.
+/// How often the events are measured in a reconcile: one hiccup of the machine spoils the p99 of a round, not of most rounds.
 const ROUNDS: usize = 5;
 /// Where the curve is read.
 const SIZES: [usize; 5] = [1_000, 3_000, 10_000, 30_000, 100_000];
@@ -50,9 +50,9 @@ async fn main() -> anyhow::Result<()> {
         REFERENCE => Server::reference().await,
         subject => Server::windlass(&program, subject == DURABLE).await,
     };
-    for turn in 1..=TURNS {
+    for reconcile in 1..=TURNS {
         for subject in subjects() {
-            bench.progress(&format!("turn {turn} of {TURNS}: {subject}"));
+            bench.progress(&format!("reconcile {reconcile} of {TURNS}: {subject}"));
             let (server, ready) = bench.timed(start(subject)).await;
             let server = server?;
             bench.record(subject, "from nothing to ready", milliseconds(ready), "ms", Better::Lower);

@@ -25,7 +25,7 @@ const REFERENCE: &str = "reference";
 /// Nodes take 110 pods each, as a kubelet does by default; so many take the most that is made.
 const NODES: usize = 100;
 const SIZES: [usize; 2] = [1_000, 10_000];
-/// So many turns are taken with fewer pods than these.
+/// So many reconciles are taken with fewer pods than these.
 const TURNS: usize = 5;
 const MANY: usize = 5_000;
 const REST: Duration = Duration::from_secs(5);
@@ -75,7 +75,7 @@ async fn in_tests(bench: &mut Bench) -> anyhow::Result<()> {
                 let cluster = TestCluster::start();
                 cluster.create(deployment("first", 1)?).await?;
                 let client = cluster.client();
-                cluster.flow(ready(&client, "first", 1)).await
+                cluster.run_clock_while(ready(&client, "first", 1)).await
             })
             .await;
         outcome?;

@@ -10,7 +10,7 @@ use windlass_clock::Clock;
 use windlass_harness::Usage;
 use windlass_harness::bench::{Bench, Better};
 use windlass_testing::TestCluster;
-use windlass_testing::sabotage::Sabotage;
+use windlass_testing::faulty_client::FaultyClient;
 use windlass_tests::sample::{self, Vault, VaultSpec};
 
 const VAULTS: usize = 10_000;
@@ -34,7 +34,7 @@ async fn main() -> anyhow::Result<()> {
     made?;
     bench.record(SUBJECT, "create 10,000 resources", took.as_secs_f64(), "s", Better::Lower);
 
-    let counting = Sabotage::none();
+    let counting = FaultyClient::none();
     bench.progress("the operator starts");
     let operator = cluster.run_manager(manager(&cluster, &counting));
     let store = cluster.embedded().context("embedded")?.clone();
@@ -63,7 +63,7 @@ async fn main() -> anyhow::Result<()> {
     operator.kill().await;
 
     bench.progress("a restart with nothing to do");
-    let again = Sabotage::none();
+    let again = FaultyClient::none();
     let operator = cluster.run_manager(manager(&cluster, &again));
     clock.sleep(Duration::from_secs(10)).await;
     operator.kill().await;
@@ -71,8 +71,8 @@ async fn main() -> anyhow::Result<()> {
     Ok(bench.finish()?)
 }
 
-fn manager(cluster: &TestCluster, sabotage: &Sabotage) -> Manager {
-    let client = sabotage.on(cluster.client_as("operator"));
+fn manager(cluster: &TestCluster, faulty_client: &FaultyClient) -> Manager {
+    let client = faulty_client.on(cluster.client_as("operator"));
     sample::operator(Manager::new(client, Clock::real()).namespace(cluster.namespace()))
 }
 

@@ -3,10 +3,10 @@
 //!
 //! The work: resources that own one ConfigMap each and have a status; then one update to each; then rest; then a restart.
 //! On the reference, which audits every request, and on `windlass cluster up --api-only`, where the operator is what
-//! bounds it. From an update to the turn that it begins it takes a few milliseconds, which the machine's mood outweighs:
+//! bounds it. From an update to the reconcile that it begins it takes a few milliseconds, which the machine's mood outweighs:
 //! that is measured with fewer resources, several times in turns.
 //!
-//! `-- --objects 1000` makes it smaller, `-- --delays` measures those turns alone, and subjects named after `--` are
+//! `-- --objects 1000` makes it smaller, `-- --delays` measures those reconciles alone, and subjects named after `--` are
 //! measured alone.
 
 use anyhow::{Context, ensure};
@@ -86,9 +86,9 @@ async fn main() -> anyhow::Result<()> {
         let ground = Ground { bench: &mut bench, subject, name: "windlass", program, server: &server };
         ground.measure(objects).await.with_context(|| format!("measuring {subject} on windlass"))?;
     }
-    for turn in 1..=TURNS {
+    for reconcile in 1..=TURNS {
         for (subject, program) in &programs {
-            bench.progress(&format!("turn {turn} of {TURNS}: updates to {subject}"));
+            bench.progress(&format!("reconcile {reconcile} of {TURNS}: updates to {subject}"));
             if reference.is_ok() {
                 let server = Server::audited_reference().await?;
                 let ground =
@@ -157,7 +157,7 @@ impl Ground<'_> {
         Ok(())
     }
 
-    /// How long it takes from an update until a turn begins.
+    /// How long it takes from an update until a reconcile begins.
     async fn delays(mut self) -> anyhow::Result<()> {
         let mut connections = self.prepare(DELAYED).await?;
         let said = Said::follow(self.server).await?;

@@ -61,7 +61,7 @@ impl Embedded {
 pub async fn cluster(target: &Target) -> anyhow::Result<TestCluster> {
     match target.extra::<Embedded>() {
         Some(_) => Ok(TestCluster::api_only()),
-        None => TestCluster::reached_by(target.client()).await,
+        None => TestCluster::connect(target.client()).await,
     }
 }
 
@@ -179,9 +179,9 @@ impl Drop for Joined {
 pub async fn whole_cluster(target: &Target) -> anyhow::Result<TestCluster> {
     let cluster = match target.extra::<TestCluster>() {
         Some(cluster) => cluster.clone(),
-        None => TestCluster::reached_by(target.client()).await?,
+        None => TestCluster::connect(target.client()).await?,
     };
     // No pod is let in before there is an account for it to run under.
-    cluster.eventually::<ServiceAccount>("default").is_there().await?;
+    cluster.eventually::<ServiceAccount>("default").exists().await?;
     Ok(cluster)
 }

@@ -3,7 +3,7 @@
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt;
-use windlass::{Controller, Plan, Reasoned, Refusal, Seen};
+use windlass::{Controller, Observed, Plan, Reasoned, Refusal};
 use windlass_testing::{TestCluster, secret};
 
 /// Its one reason.
@@ -19,12 +19,12 @@ impl Reasoned for Why {}
 ///
 /// # Errors
 /// Never.
-pub fn decide(map: &ConfigMap, _: &Seen) -> Result<Plan, Refusal> {
+pub fn decide(map: &ConfigMap, _: &Observed) -> Result<Plan, Refusal> {
     let mut mirror = secret(map.name_any());
     let bytes = |text: &String| ByteString(text.clone().into_bytes());
     mirror.data =
         map.data.as_ref().map(|data| data.iter().map(|(key, text)| (key.clone(), bytes(text))).collect());
-    Ok(Plan::complete().apply(mirror, Why::Mirrors))
+    Ok(Plan::new().apply(mirror, Why::Mirrors))
 }
 
 /// The controller, named `mirror`.

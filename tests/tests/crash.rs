@@ -10,7 +10,7 @@ use windlass::Manager;
 use windlass_harness::{Ground, Suite, Target};
 use windlass_testing::TestCluster;
 use windlass_testing::campaign::{Campaign, Fault};
-use windlass_testing::sabotage::Break;
+use windlass_testing::faulty_client::ClientFault;
 use windlass_tests::grounds::{Embedded, cluster, embedded_in_process};
 use windlass_tests::operators::{elected, plain, reports};
 use windlass_tests::sample;
@@ -19,14 +19,18 @@ fn main() -> ExitCode {
     Suite::on([embedded_in_process(), Ground::reference()])
         .limit(Duration::from_secs(900))
         .test("a crash after each write converges to the same end", |target| {
-            every_write(target, Break::KillAfter)
+            every_write(target, ClientFault::KillAfter)
         })
         .test("a crash before each write converges to the same end", |target| {
-            every_write(target, Break::KillBefore)
+            every_write(target, ClientFault::KillBefore)
         })
-        .test("a lost request converges to the same end", |target| every_write(target, Break::LoseRequest))
-        .test("a lost answer converges to the same end", |target| every_write(target, Break::LoseAnswer))
-        .test("a conflict converges to the same end", |target| every_write(target, Break::Conflict))
+        .test("a lost request converges to the same end", |target| {
+            every_write(target, ClientFault::LoseRequest)
+        })
+        .test("a lost answer converges to the same end", |target| {
+            every_write(target, ClientFault::LoseAnswer)
+        })
+        .test("a conflict converges to the same end", |target| every_write(target, ClientFault::Conflict))
         .test("every fault for an operator with children and a status", |target| {
             every_fault(target, [plain::Site::crd()], plain::operator, plain::life)
         })
@@ -65,7 +69,7 @@ where
     Ok(())
 }
 
-async fn every_write(target: Target, how: Break) -> anyhow::Result<()> {
+async fn every_write(target: Target, how: ClientFault) -> anyhow::Result<()> {
     let ground = target.ground();
     let report = Campaign::new(sample::operator, sample::life)
         .kinds(sample::crds())

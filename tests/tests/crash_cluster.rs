@@ -13,7 +13,7 @@ use windlass::Manager;
 use windlass_cluster::Settings;
 use windlass_harness::{Suite, Target};
 use windlass_testing::campaign::{Campaign, Fault};
-use windlass_testing::sabotage::Break;
+use windlass_testing::faulty_client::ClientFault;
 use windlass_testing::{TestCluster, config_map, named, object};
 use windlass_tests::grounds::embedded_in_process;
 
@@ -109,7 +109,7 @@ async fn stateful_set(cluster: TestCluster) -> anyhow::Result<()> {
     } });
     let settled = |replicas: i32| json!({ "status": { "replicas": replicas, "updatedReplicas": replicas, "readyReplicas": replicas } });
     // Claims that are made before it is there name no class.
-    cluster.eventually::<StorageClass>("standard").is_there().await?;
+    cluster.eventually::<StorageClass>("standard").exists().await?;
     cluster.create(object::<StatefulSet>("db", spec)).await?;
     cluster.eventually::<StatefulSet>("db").has(settled(2)).await?;
     let changed = json!({ "spec": { "replicas": 1, "template": template("db", "db:2") } });
@@ -155,9 +155,9 @@ async fn namespace(cluster: TestCluster) -> anyhow::Result<()> {
     }] } });
     shop.create(object::<ConfigMap>("child", child)).await?;
     shop.delete::<ConfigMap>("settings").await?;
-    shop.eventually::<ConfigMap>("child").is_gone().await?;
+    shop.eventually::<ConfigMap>("child").is_deleted().await?;
     cluster.delete::<Namespace>("shop").await?;
-    cluster.eventually::<Namespace>("shop").is_gone().await?;
+    cluster.eventually::<Namespace>("shop").is_deleted().await?;
     Ok(())
 }
 
@@ -173,6 +173,6 @@ fn faults() -> Vec<Fault> {
             let named = |fault: &Fault| word == "1" || fault.to_string().contains(&word);
             Fault::ALL.into_iter().filter(named).collect()
         }
-        None => vec![Fault::Break(Break::KillAfter), Fault::Break(Break::LoseAnswer)],
+        None => vec![Fault::Break(ClientFault::KillAfter), Fault::Break(ClientFault::LoseAnswer)],
     }
 }

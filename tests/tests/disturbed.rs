@@ -1,5 +1,5 @@
 //! What befalls an operator on any Kubernetes, the real one too: a wire that is cut, conflicts in a row, a lease that another
-//! takes in the middle of a turn, and another who wants the same field otherwise.
+//! takes in the middle of a reconcile, and another who wants the same field otherwise.
 
 use anyhow::ensure;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 use windlass::election::Election;
-use windlass::{Controller, Manager, Next, Plan, Turn, TurnError};
+use windlass::{Controller, Manager, Plan, Reconcile, ReconcileError, Requeue};
 use windlass_clock::Clock;
 use windlass_harness::{Ground, Suite, Target};
-use windlass_testing::sabotage::{Break, Sabotage};
+use windlass_testing::faulty_client::{ClientFault, FaultyClient};
 use windlass_testing::{Data, Running, TestCluster, config_map, secret};
 use windlass_tests::grounds::embedded_over_tcp;
 use windlass_tests::mirror::{self, Why};
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     Suite::on([embedded_over_tcp(), Ground::reference()])
         .test("a wire that is cut and mended", wire_cut)
         .test("conflicts in a row", conflicts)
-        .test("a lease that another takes in mid-turn", lease_taken_in_mid_turn)
+        .test("a lease that another takes in mid-reconcile", lease_taken_in_mid_reconcile)
         .test("two field managers that fight", fight)
         .run()
 }
@@ -36,7 +36,7 @@ fn run_mirror(cluster: &TestCluster, client: kube::Client) -> Running {
 }
 
 async fn wire_cut(target: Target) -> anyhow::Result<()> {
-    let cluster = TestCluster::reached_by(target.client()).await?;
+    let cluster = TestCluster::connect(target.client()).await?;
     let (wire, client) = proxy::to_target(&target).await?;
     let operator = run_mirror(&cluster, client);
     cluster.create(config_map("before").data("k", "v")).await?;
@@ -55,8 +55,8 @@ async fn wire_cut(target: Target) -> anyhow::Result<()> {
 
 async fn conflicts(target: Target) -> anyhow::Result<()> {
     const CONFLICTS: usize = 7;
-    let cluster = TestCluster::reached_by(target.client()).await?;
-    let storm = Sabotage::first(CONFLICTS, Break::Conflict);
+    let cluster = TestCluster::connect(target.client()).await?;
+    let storm = FaultyClient::first(CONFLICTS, ClientFault::Conflict);
     let operator = run_mirror(&cluster, storm.on(target.client()));
     cluster.create(config_map("a").data("k", "v")).await?;
     mirror::shows(&cluster, "a", "v").await?;
@@ -65,20 +65,20 @@ async fn conflicts(target: Target) -> anyhow::Result<()> {
     operator.stop().await
 }
 
-/// The turn has done half of its writes when the lease goes to another: the other half is never sent.
-async fn lease_taken_in_mid_turn(target: Target) -> anyhow::Result<()> {
-    let cluster = TestCluster::reached_by(target.client()).await?;
+/// The reconcile has done half of its writes when the lease goes to another: the other half is never sent.
+async fn lease_taken_in_mid_reconcile(target: Target) -> anyhow::Result<()> {
+    let cluster = TestCluster::connect(target.client()).await?;
     let (half_done, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let signals = (half_done.clone(), go_on.clone());
-    let reconcile = move |map: Arc<ConfigMap>, turn: Turn<ConfigMap>| {
+    let reconcile = move |map: Arc<ConfigMap>, ctx: Reconcile<ConfigMap>| {
         let (half_done, go_on) = signals.clone();
         async move {
             let part = |number: u8| secret(format!("{}-{number}", map.name_any()));
-            turn.carry_out(&Plan::complete().apply(part(1), Why::Mirrors)).await?;
+            ctx.carry_out(&Plan::new().apply(part(1), Why::Mirrors)).await?;
             half_done.notify_one();
             go_on.notified().await;
-            turn.carry_out(&Plan::complete().apply(part(2), Why::Mirrors)).await?;
-            Ok::<_, TurnError>(Next::on_change())
+            ctx.carry_out(&Plan::new().apply(part(2), Why::Mirrors)).await?;
+            Ok::<_, ReconcileError>(Requeue::on_change())
         }
     };
     let election = Election::new(cluster.namespace(), "operator").identity("first").durations(
@@ -87,10 +87,10 @@ async fn lease_taken_in_mid_turn(target: Target) -> anyhow::Result<()> {
         Duration::from_millis(200),
     );
     let manager =
-        Manager::new(target.client(), Clock::real()).namespace(cluster.namespace()).elected(election);
+        Manager::new(target.client(), Clock::real()).namespace(cluster.namespace()).leader_election(election);
     let controller = Controller::reconciling(reconcile).named("halves").owns::<Secret>();
     let mut operator = cluster.run_manager(manager.controller(controller));
-    // What a controller manager puts into each namespace would have a turn, too.
+    // What a controller manager puts into each namespace would have a reconcile, too.
     let _ = cluster.delete::<ConfigMap>("kube-root-ca.crt").await;
     cluster.create(config_map("a")).await?;
     half_done.notified().await;
@@ -108,9 +108,9 @@ async fn lease_taken_in_mid_turn(target: Target) -> anyhow::Result<()> {
 /// Another puts its own value back whenever the operator wrote: the operator notices, says so, and writes seldom.
 async fn fight(target: Target) -> anyhow::Result<()> {
     const LONG: Duration = Duration::from_secs(3);
-    let cluster = TestCluster::reached_by(target.client()).await?;
+    let cluster = TestCluster::connect(target.client()).await?;
     cluster.install([Site::crd()]).await?;
-    let counting = Sabotage::none();
+    let counting = FaultyClient::none();
     let manager = Manager::new(counting.on(target.client()), Clock::real()).namespace(cluster.namespace());
     let operator = cluster.run_manager(plain::operator(manager));
     cluster.create(Site::new("s", SiteSpec { pages: vec!["home".into()] })).await?;
@@ -128,7 +128,7 @@ async fn fight(target: Target) -> anyhow::Result<()> {
     };
     let judged = async {
         cluster.eventually::<Site>("s").has_condition_because("Degraded", "Contested").await?;
-        let told = cluster.eventually::<Site>("s").tells("Contested").await?;
+        let told = cluster.eventually::<Site>("s").has_event("Contested").await?;
         ensure!(told.contains("rival"), "{told}");
         Clock::real().sleep(LONG).await;
         let writes = counting.writes().iter().filter(|write| write.ends_with("/configmaps/s-home")).count();

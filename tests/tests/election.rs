@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use windlass::election::{Candidate, Election, Leadership, Lost};
-use windlass::{Controller, Manager, Plan, Reasoned, Refusal, Seen};
+use windlass::{Controller, Manager, Observed, Plan, Reasoned, Refusal};
 use windlass_clock::{Clock, Driver};
 use windlass_harness::{Suite, Target};
 use windlass_tests::grounds;
@@ -74,14 +74,14 @@ async fn handed_over(target: Target) -> anyhow::Result<()> {
     let mut first = scene.candidate("first", scene.target.client());
     let mut second = scene.candidate("second", scene.target.client());
     let (one, two) = (first.leadership(), second.leadership());
-    first.campaign().await;
+    first.acquire().await;
     ensure!(one.leads() && !two.leads());
     let waiting = tokio::spawn(async move {
-        second.campaign().await;
+        second.acquire().await;
         second
     });
     // For longer than a lease lasts: it is renewed.
-    let holding = tokio::spawn(async move { first.hold().await });
+    let holding = tokio::spawn(async move { first.renew().await });
     let start = scene.clock.moment();
     scene.pass_until(&[&one, &two], || scene.clock.moment() - start > Duration::from_secs(20)).await?;
     ensure!(one.leads(), "the leader lost a lease that it could renew");
@@ -89,7 +89,7 @@ async fn handed_over(target: Target) -> anyhow::Result<()> {
     let _ = holding.await;
     // One of the same name renews what is its own, and gives it back.
     let mut again = scene.candidate("first", scene.target.client());
-    again.campaign().await;
+    again.acquire().await;
     again.release().await;
     let before = scene.clock.moment();
     scene.pass_until(&[&two], || two.leads()).await?;
@@ -111,9 +111,9 @@ async fn cut_off(target: Target) -> anyhow::Result<()> {
     let mut first = scene.candidate("first", cuttable(scene.target.client(), cut.clone()));
     let mut second = scene.candidate("second", scene.target.client());
     let (one, two) = (first.leadership(), second.leadership());
-    first.campaign().await;
-    let holding = tokio::spawn(async move { first.hold().await });
-    let waiting = tokio::spawn(async move { second.campaign().await });
+    first.acquire().await;
+    let holding = tokio::spawn(async move { first.renew().await });
+    let waiting = tokio::spawn(async move { second.acquire().await });
     let start = scene.clock.moment();
     scene.pass_until(&[&one, &two], || scene.clock.moment() - start > Duration::from_secs(20)).await?;
     ensure!(one.leads());
@@ -133,9 +133,9 @@ async fn slept(target: Target) -> anyhow::Result<()> {
     let maps: Api<ConfigMap> = Api::namespaced(leadership.guard(scene.target.client()), &scene.namespace);
     let refused = maps.create(&PostParams::default(), &map("early")).await;
     ensure!(refused.is_err(), "a write before the lease was held");
-    candidate.campaign().await;
+    candidate.acquire().await;
     maps.create(&PostParams::default(), &map("leading")).await?;
-    let holding = tokio::spawn(async move { candidate.hold().await });
+    let holding = tokio::spawn(async move { candidate.renew().await });
     // As a stopped process: time passes, and nobody renews.
     scene.driver.advance(Duration::from_secs(60));
     let refused = maps.create(&PostParams::default(), &map("late")).await;
@@ -152,10 +152,10 @@ async fn taken(target: Target) -> anyhow::Result<()> {
     let scene = Scene::of(target).await?;
     let mut candidate = scene.candidate("mine", scene.target.client());
     let leadership = candidate.leadership();
-    candidate.campaign().await;
+    candidate.acquire().await;
     let force = serde_json::json!({"spec": {"holderIdentity": "theirs"}});
     scene.leases().patch("windlass", &PatchParams::default(), &Patch::Merge(force)).await?;
-    let holding = tokio::spawn(async move { candidate.hold().await });
+    let holding = tokio::spawn(async move { candidate.renew().await });
     scene.pass_until(&[&leadership], || !leadership.leads()).await?;
     let lost = holding.await?;
     ensure!(matches!(&lost, Lost::Taken { by } if by == "theirs"), "{lost}");
@@ -167,8 +167,8 @@ async fn lost_answer(target: Target) -> anyhow::Result<()> {
     let lose = Arc::new(AtomicBool::new(false));
     let mut candidate = scene.candidate("mine", losing_answers(scene.target.client(), lose.clone()));
     let leadership = candidate.leadership();
-    candidate.campaign().await;
-    let holding = tokio::spawn(async move { candidate.hold().await });
+    candidate.acquire().await;
+    let holding = tokio::spawn(async move { candidate.renew().await });
     lose.store(true, Ordering::SeqCst);
     let start = scene.clock.moment();
     scene.pass_until(&[&leadership], || scene.clock.moment() - start > Duration::from_secs(20)).await?;
@@ -191,7 +191,7 @@ async fn operators(target: Target) -> anyhow::Result<()> {
         let task = tokio::spawn(async move {
             Manager::new(client, Clock::real())
                 .namespace(namespace)
-                .elected(election)
+                .leader_election(election)
                 .controller(Controller::deciding(decide).named(identity).owns::<Secret>())
                 .run_until(async {
                     let _ = stopped.await;
@@ -237,11 +237,11 @@ enum Why {
 
 impl Reasoned for Why {}
 
-fn decide(map: &ConfigMap, _: &Seen) -> Result<Plan, Refusal> {
+fn decide(map: &ConfigMap, _: &Observed) -> Result<Plan, Refusal> {
     let mut secret = Secret::default();
     secret.metadata.name = Some(map.name_any());
     secret.metadata.namespace = map.namespace();
-    Ok(Plan::complete().apply(secret, Why::Mirrors))
+    Ok(Plan::new().apply(secret, Why::Mirrors))
 }
 
 fn map(name: &str) -> ConfigMap {

@@ -32,7 +32,7 @@ impl Scene {
     async fn of(cluster: TestCluster, place: Vec<String>) -> anyhow::Result<Self> {
         let kubectl =
             Kubectl::new(reference::programs()?.join("kubectl"), place, cluster.namespace().to_owned())?;
-        cluster.eventually::<ServiceAccount>("default").is_there().await?;
+        cluster.eventually::<ServiceAccount>("default").exists().await?;
         let nodes: Api<Node> = Api::all(cluster.client());
         let node = cluster
             .until(
@@ -52,7 +52,7 @@ impl Scene {
         let (kubectl, command) = (self.kubectl.clone(), line.replace("NODE", &self.node));
         let run = tokio::task::spawn_blocking(move || kubectl.run(&command));
         // Time passes while it waits.
-        let printed = self.cluster.flow(run).await??;
+        let printed = self.cluster.run_clock_while(run).await??;
         let printed = printed.replace(&self.node, "NODE");
         let hashes =
             Regex::new(r"-[bcdfghjklmnpqrstvwxz2456789]{4,10}(-[bcdfghjklmnpqrstvwxz2456789]{5})?\b")?;

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 use windlass::election::Election;
-use windlass::{Controller, Manager, Plan, Reasoned, Refusal, Seen};
+use windlass::{Controller, Manager, Observed, Plan, Reasoned, Refusal};
 use windlass_clock::Clock;
 use windlass_harness::{Process, Suite, Target};
 use windlass_tests::grounds::{self, Embedded};
@@ -44,12 +44,12 @@ enum Why {
 impl Reasoned for Why {}
 
 /// Writes all the time: a heart that beats as long as it leads.
-fn decide(_: &ConfigMap, seen: &Seen) -> Result<Plan, Refusal> {
+fn decide(_: &ConfigMap, observed: &Observed) -> Result<Plan, Refusal> {
     let mut beat = ConfigMap::default();
     beat.metadata.name = Some("beat".into());
-    let time = seen.now().as_millisecond() / 40;
+    let time = observed.now().as_millisecond() / 40;
     beat.data = Some([("at".to_owned(), time.to_string())].into());
-    Ok(Plan::complete().apply(beat, Why::Beats).look_again(Duration::from_millis(40)))
+    Ok(Plan::new().apply(beat, Why::Beats).requeue_after(Duration::from_millis(40)))
 }
 
 #[tokio::main]
@@ -58,17 +58,17 @@ async fn operator(asked: &str) -> ExitCode {
     let election =
         Election::new(namespace, "operator").identity("process").durations(LASTS, RENEWS_WITHIN, RETRY);
     let manager = match Manager::from_env() {
-        Ok(manager) => manager.namespace(namespace).elected(election),
+        Ok(manager) => manager.namespace(namespace).leader_election(election),
         Err(error) => {
             eprintln!("error: {error}");
             return ExitCode::FAILURE;
         }
     };
-    let manager = if again == "again" { manager.stands_by_again() } else { manager };
+    let manager = if again == "again" { manager.rejoin_election() } else { manager };
     // Not its own children: a beat of a beat would have no end.
-    let heart = Controller::deciding(|map: &ConfigMap, seen| match map.name_any().as_str() {
-        "heart" => decide(map, seen),
-        _ => Ok(Plan::complete()),
+    let heart = Controller::deciding(|map: &ConfigMap, observed| match map.name_any().as_str() {
+        "heart" => decide(map, observed),
+        _ => Ok(Plan::new()),
     });
     match manager.controller(heart.named("heart").owns::<ConfigMap>()).run().await {
         Ok(()) => ExitCode::SUCCESS,
@@ -172,7 +172,7 @@ impl Scene {
             .identity("other")
             .durations(LASTS, RENEWS_WITHIN, RETRY)
             .candidate(self.target.client(), Clock::real());
-        other.campaign().await;
+        other.acquire().await;
         let before = self.writes()?;
         ensure!(before > 0, "nothing is on record");
         self.send(Signal::SIGCONT)?;

@@ -12,7 +12,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Output, Stdio};
 use std::time::Duration;
-use windlass::{Manager, Seen};
+use windlass::{Manager, Observed};
 use windlass_harness::{Ground, Process, Suite, Target};
 use windlass_tests::grounds;
 use windlass_tests::sample::vault::{decide, password_name};
@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     Suite::on([grounds::embedded_over_tcp(), Ground::reference()])
         .limit(Duration::from_secs(120))
         .test("a binary says what it watches, writes and needs", describes)
-        .test("what was seen is captured, planned on, and replayed in a test", captures_and_plans)
+        .test("what was observed is captured, planned on, and replayed in a test", captures_and_plans)
         .test("why an object waits is told", tells_why)
         .test("flags, variables and a file are read, and mistakes named", is_told)
         .test("asked twice, it ends at once", ends_at_once)
@@ -157,8 +157,8 @@ async fn captures_and_plans(target: Target) -> anyhow::Result<()> {
     let scene = Scene::of(target).await?;
     let name = scene.make_vault().await?;
     let capture = scene.answer(&["capture", "vaults", &name], "").await?;
-    let (vault, seen) = Seen::from_capture::<Vault>(&capture).map_err(anyhow::Error::msg)?;
-    ensure!(decide(&vault, &seen)?.waits().len() == 1, "a replayed decision waits for the password");
+    let (vault, observed) = Observed::from_capture::<Vault>(&capture).map_err(anyhow::Error::msg)?;
+    ensure!(decide(&vault, &observed)?.waits().len() == 1, "a replayed decision waits for the password");
     let plan = scene.answer(&["plan"], &capture).await?;
     ensure!(plan.contains(&format!("Vault {name}: waiting, 1 step")), "{plan}");
     ensure!(
@@ -245,7 +245,7 @@ async fn is_told(target: Target) -> anyhow::Result<()> {
     let name = scene.make_vault().await?;
     let lease = format!("--leader-election-namespace={}", scene.namespace);
     let _operator = scene.start("plain", &["--config".to_owned(), config, lease])?;
-    until("the vault's turn is logged as JSON", async || {
+    until("the vault's reconcile is logged as JSON", async || {
         let log = std::fs::read_to_string(scene.log()).unwrap_or_default();
         let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let mut of_the_vault = lines.filter(|line| line["object"] == name.as_str());

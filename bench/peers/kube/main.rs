@@ -1,4 +1,4 @@
-//! The bench's operator as it is written with plain kube: its `Controller`, and an apply of the child at each turn as its
+//! The bench's operator as it is written with plain kube: its `Controller`, and an apply of the child at each reconcile as its
 //! own examples do.
 
 use futures::StreamExt;

@@ -1,7 +1,7 @@
 //! The bench's operator as it is written with windlass. Like its twins, it records no events about what goes well.
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use windlass::{Controller, Events, Manager, Plan, Reasoned, Refusal, Seen};
+use windlass::{Controller, Events, Manager, Observed, Plan, Reasoned, Refusal};
 use windlass_clock::Clock;
 use windlass_peers::{Greeting, WORKERS, config, note_delay, print_delays};
 
@@ -12,9 +12,9 @@ enum Why {
 
 impl Reasoned for Why {}
 
-fn decide(greeting: &Greeting, _seen: &Seen) -> Result<Plan, Refusal> {
+fn decide(greeting: &Greeting, _observed: &Observed) -> Result<Plan, Refusal> {
     note_delay(greeting);
-    Ok(Plan::complete().apply(greeting.child(), Why::Says).status(greeting.said()))
+    Ok(Plan::new().apply(greeting.child(), Why::Says).status(greeting.said()))
 }
 
 #[global_allocator]

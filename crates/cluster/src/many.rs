@@ -1,4 +1,4 @@
-//! Making and ending many pods in one turn: concurrently, but never more at once than the API should bear, and with a slow start,
+//! Making and ending many pods in one reconcile: concurrently, but never more at once than the API should bear, and with a slow start,
 //! so that what cannot work is tried a few times and not a thousand times.
 
 use crate::slow_start::{self, AT_ONCE};
@@ -6,8 +6,8 @@ use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use windlass::act::Deletion;
-use windlass::{Object, Reason, Turn, TurnError};
+use windlass::write::Deletion;
+use windlass::{Object, Reason, Reconcile, ReconcileError};
 
 /// The first error of many, and what people hear of it.
 #[derive(Debug)]
@@ -17,13 +17,13 @@ pub(crate) struct Failed {
     /// What the API said.
     pub(crate) message: String,
     /// The error itself.
-    pub(crate) error: TurnError,
+    pub(crate) error: ReconcileError,
 }
 
 /// Makes so many pods, the first `make(0)`, with a slow start, and tells of each. Whether any was made; in a namespace that goes,
 /// none is, and it is no error.
 pub(crate) async fn create<K: Object>(
-    turn: &Turn<K>,
+    ctx: &Reconcile<K>,
     count: usize,
     make: impl Fn(usize) -> Pod,
 ) -> Result<bool, Failed> {
@@ -31,15 +31,15 @@ pub(crate) async fn create<K: Object>(
     let create = |index| {
         let (pod, any) = (make(index), &any);
         async move {
-            let made = turn.create(&pod).await.inspect_err(|error| {
+            let made = ctx.create(&pod).await.inspect_err(|error| {
                 if !namespace_goes(error) {
                     let said = format!("Error creating: {}", message(error));
-                    turn.warning(Reason::new("FailedCreate", said));
+                    ctx.warning(Reason::new("FailedCreate", said));
                 }
             })?;
             any.store(true, Ordering::Relaxed);
             let name = made.metadata.name.unwrap_or_default();
-            turn.event(Reason::new("SuccessfulCreate", format!("Created pod: {name}")));
+            ctx.event(Reason::new("SuccessfulCreate", format!("Created pod: {name}")));
             Ok(())
         }
     };
@@ -53,7 +53,7 @@ pub(crate) async fn create<K: Object>(
 
 /// Ends these pods and tells of each. Whether any was ended.
 pub(crate) async fn delete<K: Object>(
-    turn: &Turn<K>,
+    ctx: &Reconcile<K>,
     pods: Vec<Arc<Pod>>,
     how: &Deletion,
 ) -> Result<bool, Failed> {
@@ -61,7 +61,7 @@ pub(crate) async fn delete<K: Object>(
     let mut ended = false;
     let mut results = futures::stream::iter(pods)
         .map(|pod| async move {
-            let result = turn.delete(&*pod, how).await;
+            let result = ctx.delete(&*pod, how).await;
             (pod, result)
         })
         .buffer_unordered(AT_ONCE);
@@ -70,11 +70,11 @@ pub(crate) async fn delete<K: Object>(
             Ok(_) => {
                 ended = true;
                 let name = pod.metadata.name.as_deref().unwrap_or_default();
-                turn.event(Reason::new("SuccessfulDelete", format!("Deleted pod: {name}")));
+                ctx.event(Reason::new("SuccessfulDelete", format!("Deleted pod: {name}")));
             }
             Err(error) => {
                 let message = message(&error);
-                turn.warning(Reason::new("FailedDelete", format!("Error deleting: {message}")));
+                ctx.warning(Reason::new("FailedDelete", format!("Error deleting: {message}")));
                 failed.get_or_insert(Failed { reason: "FailedDelete", message, error });
             }
         }
@@ -83,16 +83,16 @@ pub(crate) async fn delete<K: Object>(
 }
 
 /// What the API said, or else what happened.
-pub(crate) fn message(error: &TurnError) -> String {
+pub(crate) fn message(error: &ReconcileError) -> String {
     let said = match error {
-        TurnError::Act(error) => error.message(),
+        ReconcileError::Act(error) => error.message(),
         _ => None,
     };
     said.map_or_else(|| error.to_string(), str::to_owned)
 }
 
 /// Whether the API refuses because the namespace is on its way out: there is nothing to be done, and nothing to tell.
-pub(crate) fn namespace_goes(error: &TurnError) -> bool {
-    matches!(error, TurnError::Act(error) if error.code() == Some(403)
+pub(crate) fn namespace_goes(error: &ReconcileError) -> bool {
+    matches!(error, ReconcileError::Act(error) if error.code() == Some(403)
         && error.message().is_some_and(|message| message.contains("because it is being terminated")))
 }

@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use std::sync::Arc;
-use windlass::{Kind, Object, Selector, Turn, TurnError};
+use windlass::{Kind, Object, Reconcile, ReconcileError, Selector};
 
 /// The owner that controls an object.
 pub(crate) fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
@@ -41,16 +41,16 @@ pub(crate) fn fate(meta: &ObjectMeta, selector: &Selector, uid: &str, going: boo
 /// # Errors
 /// When an object could not be taken up or let go; one that is gone is passed over.
 pub(crate) async fn claim<K, C>(
-    turn: &Turn<K>,
+    ctx: &Reconcile<K>,
     owner: &ObjectMeta,
     selector: &Selector,
     objects: Vec<Arc<C>>,
-) -> Result<Vec<Arc<C>>, TurnError>
+) -> Result<Vec<Arc<C>>, ReconcileError>
 where
     K: Object,
     C: Object,
 {
-    claim_with(turn, owner, selector, objects, None).await
+    claim_with(ctx, owner, selector, objects, None).await
 }
 
 /// As [`claim`]; what is taken up gets this finalizer too.
@@ -58,12 +58,12 @@ where
 /// # Errors
 /// As for [`claim`].
 pub(crate) async fn claim_with<K, C>(
-    turn: &Turn<K>,
+    ctx: &Reconcile<K>,
     owner: &ObjectMeta,
     selector: &Selector,
     objects: Vec<Arc<C>>,
     finalizer: Option<&str>,
-) -> Result<Vec<Arc<C>>, TurnError>
+) -> Result<Vec<Arc<C>>, ReconcileError>
 where
     K: Object,
     C: Object,
@@ -84,13 +84,13 @@ where
                 // The cache may be behind: an owner that is going, or another of the same name, must not adopt.
                 let may = match may_adopt {
                     Some(may) => may,
-                    None => *may_adopt.insert(still_there(turn, owner).await?),
+                    None => *may_adopt.insert(still_there(ctx, owner).await?),
                 };
                 if !may {
                     continue;
                 }
                 let mut references = object.meta().owner_references.clone().unwrap_or_default();
-                references.push(turn.owner_reference());
+                references.push(ctx.owner_reference());
                 references
             }
             Fate::Release => {
@@ -106,19 +106,19 @@ where
             }
             patch["metadata"]["finalizers"] = finalizers.into();
         }
-        match turn.merge(&*object, "", patch).await {
+        match ctx.merge(&*object, "", patch).await {
             Ok(_) if fate == Fate::Adopt => mine.push(object),
             Ok(_) => {}
             // Gone, or another by now: nothing to take up or let go.
-            Err(TurnError::Act(error)) if matches!(error.code(), Some(404 | 422)) => {}
+            Err(ReconcileError::Act(error)) if matches!(error.code(), Some(404 | 422)) => {}
             Err(error) => return Err(error),
         }
     }
     Ok(mine)
 }
 
-async fn still_there<K: Object>(turn: &Turn<K>, owner: &ObjectMeta) -> Result<bool, TurnError> {
-    let live = turn.hand().read(&Kind::of::<K>(), turn.key()).await?;
+async fn still_there<K: Object>(ctx: &Reconcile<K>, owner: &ObjectMeta) -> Result<bool, ReconcileError> {
+    let live = ctx.writer().read(&Kind::of::<K>(), ctx.key()).await?;
     let meta = |field: &str| live.as_ref()?.pointer(&format!("/metadata/{field}"))?.as_str();
     Ok(meta("uid") == owner.uid.as_deref() && meta("deletionTimestamp").is_none())
 }

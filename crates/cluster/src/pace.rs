@@ -1,4 +1,4 @@
-//! Rest between turns over many pods: while thousands of them change, a turn per change would count them all each time.
+//! Rest between reconciles over many pods: while thousands of them change, a reconcile per change would count them all each time.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -8,14 +8,14 @@ use windlass_clock::Moment;
 
 /// Fewer pods than this are counted whenever one changes.
 const FEW: usize = 200;
-/// The rest after a turn, for each of the pods: 100 ms for ten thousand.
+/// The rest after a reconcile, for each of the pods: 100 ms for ten thousand.
 const PER_POD: Duration = Duration::from_micros(10);
 /// Nobody waits longer than this.
 const LONGEST: Duration = Duration::from_millis(200);
 /// So many are remembered before those are forgotten whose rest is over.
 const REMEMBERED: usize = 1024;
 
-/// Until when each object with many pods rests. Only a hint for speed: forgotten, a turn comes early.
+/// Until when each object with many pods rests. Only a hint for speed: forgotten, a reconcile comes early.
 #[derive(Debug, Default)]
 pub(crate) struct Pace(Mutex<HashMap<Key, Moment>>);
 
@@ -26,7 +26,7 @@ impl Pace {
         (until > now).then(|| until - now)
     }
 
-    /// A turn over so many pods begins; the object rests after it.
+    /// A reconcile over so many pods begins; the object rests after it.
     pub(crate) fn begin(&self, key: &Key, pods: usize, now: Moment) {
         let mut all = self.0.lock();
         if pods < FEW {

@@ -1,9 +1,9 @@
-//! Many writes of one turn, several at once: few at first, then ever more, so that a server that refuses is not asked a
+//! Many writes of one reconcile, several at once: few at first, then ever more, so that a server that refuses is not asked a
 //! thousand times.
 
 use futures::StreamExt;
 use std::future::Future;
-use windlass::TurnError;
+use windlass::ReconcileError;
 
 /// So many at once, at most.
 pub(crate) const AT_ONCE: usize = 16;
@@ -18,9 +18,9 @@ const LARGEST: usize = 512;
 pub(crate) async fn each<T, F>(
     items: impl IntoIterator<Item = T>,
     act: impl Fn(T) -> F,
-) -> Result<(), TurnError>
+) -> Result<(), ReconcileError>
 where
-    F: Future<Output = Result<(), TurnError>>,
+    F: Future<Output = Result<(), ReconcileError>>,
 {
     let mut items = items.into_iter().peekable();
     let mut size = 1;
@@ -43,7 +43,7 @@ mod tests {
         let begun = RefCell::new(Vec::new());
         let done = each(0..100, |number| {
             begun.borrow_mut().push(number);
-            async move { if number == 4 { Err(TurnError::custom("no")) } else { Ok(()) } }
+            async move { if number == 4 { Err(ReconcileError::custom("no")) } else { Ok(()) } }
         });
         assert!(done.await.is_err());
         let mut begun = begun.into_inner();

@@ -69,7 +69,7 @@ impl Time {
     }
 
     /// Awaits something while time passes as on the wall: what backs off or times out does so in its time.
-    pub async fn flow<F: Future>(&self, future: F) -> F::Output {
+    pub async fn run_clock_while<F: Future>(&self, future: F) -> F::Output {
         let Some(driver) = &self.driver else { return future.await };
         let wall = Clock::real();
         let mut future = pin!(future);
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(time.clock().moment(), start);
         time.advance(Duration::from_secs(3600)).await;
         assert_eq!(time.clock().moment() - start, Duration::from_secs(3600));
-        time.flow(time.clock().sleep(Duration::from_millis(30))).await;
+        time.run_clock_while(time.clock().sleep(Duration::from_millis(30))).await;
         assert!(time.clock().moment() - start >= Duration::from_millis(3_600_030));
     }
 
@@ -150,7 +150,7 @@ mod tests {
                 std::hint::spin_loop();
             }
         };
-        time.flow(busy).await;
+        time.run_clock_while(busy).await;
         assert!(time.clock().moment() - start >= Duration::from_millis(20));
     }
 

@@ -40,7 +40,7 @@ pub mod reasons {
     pub const PAUSED_BY_ANNOTATION: &str = "PausedByAnnotation";
 }
 
-/// How an object stands at the end of a turn.
+/// How an object stands at the end of a reconcile.
 #[derive(Debug, Clone, Copy)]
 pub enum Standing<'a> {
     /// The plan was complete and is carried out.

@@ -1,4 +1,4 @@
-//! Events: what a controller did and why, told to people. Best effort, bounded, aggregated; never in the way of a turn.
+//! Events: what a controller did and why, told to people. Best effort, bounded, aggregated; never in the way of a reconcile.
 
 use crate::key::Key;
 use crate::kind::{Kind, Object};
@@ -27,7 +27,7 @@ const MESSAGE_LIMIT: usize = 1024;
 /// ```
 /// # use k8s_openapi::api::core::v1::ConfigMap;
 /// # use windlass::{Controller, Events, Plan};
-/// let controller = Controller::deciding(|_: &ConfigMap, _| Ok(Plan::complete())).events(Events::Warnings);
+/// let controller = Controller::deciding(|_: &ConfigMap, _| Ok(Plan::new())).events(Events::Warnings);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Events {

@@ -7,10 +7,10 @@ use windlass_clock::Timestamp;
 /// decision that needs it waits.
 ///
 /// ```
-/// use windlass::{Fact, Seen};
-/// let seen = Seen::nothing().with_fact("lag", 3).now_is("2026-01-01T00:00:00Z".parse().unwrap());
-/// assert_eq!(seen.fact::<u32>("lag").unwrap().known(), Some(&3));
-/// assert!(matches!(seen.fact::<u32>("size").unwrap(), Fact::Unknown { .. }));
+/// use windlass::{Fact, Observed};
+/// let seen = Observed::empty().with_fact("lag", 3).now_is("2026-01-01T00:00:00Z".parse().unwrap());
+/// assert_eq!(observed.fact::<u32>("lag").unwrap().known(), Some(&3));
+/// assert!(matches!(observed.fact::<u32>("size").unwrap(), Fact::Unknown { .. }));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -5,18 +5,18 @@
 //! ```no_run
 //! use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 //! use kube::ResourceExt;
-//! use windlass::{Controller, Manager, Plan, Reasoned, Refusal, Seen};
+//! use windlass::{Controller, Manager, Observed, Plan, Reasoned, Refusal};
 //!
 //! #[derive(Debug)]
 //! enum Why { WelcomesItsPeople }
 //! impl Reasoned for Why {}
 //!
-//! /// What a namespace needs, given what is there. Pure: no client, no I/O; time is `seen.now()`.
-//! fn decide(namespace: &Namespace, _seen: &Seen) -> Result<Plan, Refusal> {
+//! /// What a namespace needs, given what is there. Pure: no client, no I/O; time is `observed.now()`.
+//! fn decide(namespace: &Namespace, _observed: &Observed) -> Result<Plan, Refusal> {
 //!     let mut welcome = ConfigMap::default();
 //!     welcome.metadata.name = Some("welcome".into());
 //!     welcome.metadata.namespace = Some(namespace.name_any());
-//!     Ok(Plan::complete().apply(welcome, Why::WelcomesItsPeople))
+//!     Ok(Plan::new().apply(welcome, Why::WelcomesItsPeople))
 //! }
 //!
 //! # async fn operator() -> windlass::Result<()> {
@@ -29,18 +29,17 @@
 //! // No cluster: a plan is a value.
 //! let mut shop = Namespace::default();
 //! shop.metadata.name = Some("shop".into());
-//! let plan = decide(&shop, &Seen::nothing()).unwrap();
+//! let plan = decide(&shop, &Observed::empty()).unwrap();
 //! assert!(plan.applied::<ConfigMap>("welcome").is_some());
 //! ```
 //!
 //! - [`Manager`] runs [`Controller`]s on one cluster.
-//! - A controller decides purely: from an object and what was [`Seen`] to a [`Plan`], or a [`Refusal`].
+//! - A controller decides purely: from an object and what was [`Observed`] to a [`Plan`], or a [`Refusal`].
 //! - [`election`] lets one of several replicas work.
 //! - [`metrics`] and [`inspect`] show what it is doing, under names that dashboards know.
 //! - [`health`] says of any object how it fares.
-//! - [`cache`] reads one's own writes; [`queue`] has one entry per key; [`act`] applies only what would change.
+//! - [`cache`] reads one's own writes; [`queue`] has one entry per key; [`write`] applies only what would change.
 
-pub mod act;
 pub mod cache;
 mod client;
 mod command;
@@ -57,30 +56,32 @@ mod kind;
 pub mod logs;
 mod manager;
 pub mod metrics;
+mod observed;
 mod plan;
 pub mod queue;
 mod reason;
 mod relation;
 pub mod schema;
-mod seen;
 mod selector;
 mod serve;
+pub mod write;
 
 pub use command::Unanswered;
 pub use controller::{
-    Adoption, BOUNDS, ConfigError, Context, Controller, Counts, Ended, Failure, Next, Times, Turn, TurnError,
+    Adoption, BOUNDS, ConfigError, Context, Controller, Counts, Ended, Failure, Reconcile, ReconcileError,
+    Requeue, Times,
 };
 pub use events::{Events, Recorder};
 pub use fact::Fact;
 pub use key::Key;
 pub use kind::{Cached, Kind, Object};
 pub use manager::{Error, Manager, Result, Task};
+pub use observed::{ObserveError, Observed};
 pub use plan::{
     Action, Effect, Generate, GenerateError, Guard, Note, Outcome, Plan, Stated, Step, Until, Wait,
 };
 pub use reason::{Reason, Reasoned, Refusal};
 pub use relation::Relation;
-pub use seen::{Seen, Unseen};
 pub use selector::Selector;
 pub use serve::{Bind, NoAddress};
 pub use windlass_clock as clock;

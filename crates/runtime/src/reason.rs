@@ -83,16 +83,16 @@ impl fmt::Display for Reason {
 ///
 /// ```
 /// # use k8s_openapi::api::core::v1::ConfigMap;
-/// # use windlass::{Plan, Reasoned, Refusal, Seen};
+/// # use windlass::{Observed, Plan, Reasoned, Refusal};
 /// #[derive(Debug)]
 /// enum Why { HasNoData }
 /// impl Reasoned for Why {}
 ///
-/// fn decide(map: &ConfigMap, _: &Seen) -> Result<Plan, Refusal> {
+/// fn decide(map: &ConfigMap, _: &Observed) -> Result<Plan, Refusal> {
 ///     let _data = map.data.as_ref().ok_or(Why::HasNoData)?;
-///     Ok(Plan::complete())
+///     Ok(Plan::new())
 /// }
-/// let refusal = decide(&ConfigMap::default(), &Seen::nothing()).unwrap_err();
+/// let refusal = decide(&ConfigMap::default(), &Observed::empty()).unwrap_err();
 /// assert_eq!(refusal.reason().message(), "has no data");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,13 +11,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 /// ```
 /// # use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Service};
 /// # use windlass::{Controller, Plan, Relation};
-/// let controller = Controller::deciding(|_: &Service, _| Ok(Plan::complete()))
-///     .sees::<Pod>(|service| {
+/// let controller = Controller::deciding(|_: &Service, _| Ok(Plan::new()))
+///     .watches::<Pod>(|service| {
 ///         let selector = service.spec.as_ref().and_then(|spec| spec.selector.clone());
 ///         Relation::labelled(selector.unwrap_or_default())
 ///     })
-///     .sees::<ConfigMap>(|_| Relation::named("defaults").in_namespace("system"))
-///     .sees::<Namespace>(|service| Relation::names(service.metadata.namespace.clone()));
+///     .watches::<ConfigMap>(|_| Relation::named("defaults").in_namespace("system"))
+///     .watches::<Namespace>(|service| Relation::names(service.metadata.namespace.clone()));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Relation {
@@ -94,7 +94,7 @@ impl Relation {
     /// const BY_NODE: Index<Pod> =
     ///     Index::new("node", |pod| pod.spec.iter().filter_map(|spec| spec.node_name.clone()).collect());
     ///
-    /// // For a controller of nodes: `.sees::<Pod>(|node| Relation::indexed(BY_NODE, node.name_any()).anywhere())`
+    /// // For a controller of nodes: `.watches::<Pod>(|node| Relation::indexed(BY_NODE, node.name_any()).anywhere())`
     /// let relation = Relation::indexed(BY_NODE, "n1").anywhere();
     /// ```
     pub fn indexed<C: Cached>(index: Index<C>, term: impl Into<String>) -> Self {

@@ -148,7 +148,7 @@ impl TestCluster {
     /// # async fn main() -> anyhow::Result<()> {
     /// # let cluster = TestCluster::start();
     /// let yours = cluster.client(); // or kube::Client::try_default().await?
-    /// let here = TestCluster::reached_by(yours).await?;
+    /// let here = TestCluster::connect(yours).await?;
     /// assert!(here.namespace().starts_with("test-"));
     /// # Ok(())
     /// # }
@@ -156,7 +156,7 @@ impl TestCluster {
     ///
     /// # Errors
     /// When no namespace can be made.
-    pub async fn reached_by(client: Client) -> anyhow::Result<Self> {
+    pub async fn connect(client: Client) -> anyhow::Result<Self> {
         let metadata = ObjectMeta { generate_name: Some("test-".into()), ..ObjectMeta::default() };
         let namespace = Namespace { metadata, ..Namespace::default() };
         let made = Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &namespace).await;
@@ -235,13 +235,13 @@ impl TestCluster {
     /// # use std::time::Duration;
     /// # #[tokio::main]
     /// # async fn main() -> anyhow::Result<()> {
-    /// let cluster = TestCluster::start().patient(Duration::from_secs(120));
-    /// cluster.eventually::<k8s_openapi::api::core::v1::Node>("node-1").is_there().await?;
+    /// let cluster = TestCluster::start().timeout(Duration::from_secs(120));
+    /// cluster.eventually::<k8s_openapi::api::core::v1::Node>("node-1").exists().await?;
     /// # Ok(())
     /// # }
     /// ```
     #[must_use]
-    pub fn patient(&self, patience: Duration) -> Self {
+    pub fn timeout(&self, patience: Duration) -> Self {
         Self { patience, ..self.clone() }
     }
 
@@ -316,12 +316,12 @@ impl TestCluster {
     /// # async fn main() -> anyhow::Result<()> {
     /// # let cluster = TestCluster::start();
     /// let clock = cluster.clock().clone();
-    /// cluster.flow(clock.sleep(std::time::Duration::from_millis(5))).await; // would never end by itself
+    /// cluster.run_clock_while(clock.sleep(std::time::Duration::from_millis(5))).await; // would never end by itself
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn flow<F: Future>(&self, future: F) -> F::Output {
-        self.time.flow(future).await
+    pub async fn run_clock_while<F: Future>(&self, future: F) -> F::Output {
+        self.time.run_clock_while(future).await
     }
 
     /// Sets the wall clock, forward or back, as an administrator or a time server would.
@@ -360,8 +360,8 @@ impl TestCluster {
     /// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
     /// # use windlass::{Controller, Manager, Plan};
     /// # use windlass_testing::TestCluster;
-    /// # fn vaults() -> Controller<ConfigMap> { Controller::deciding(|_, _| Ok(Plan::complete())) }
-    /// # fn tenants() -> Controller<Secret> { Controller::deciding(|_, _| Ok(Plan::complete())) }
+    /// # fn vaults() -> Controller<ConfigMap> { Controller::deciding(|_, _| Ok(Plan::new())) }
+    /// # fn tenants() -> Controller<Secret> { Controller::deciding(|_, _| Ok(Plan::new())) }
     /// # #[tokio::main]
     /// # async fn main() -> anyhow::Result<()> {
     /// # let cluster = TestCluster::start();

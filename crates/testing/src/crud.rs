@@ -180,7 +180,7 @@ impl TestCluster {
     /// # let cluster = TestCluster::start();
     /// cluster.create(config_map("a")).await?;
     /// cluster.delete::<ConfigMap>("a").await?;
-    /// cluster.eventually::<ConfigMap>("a").is_gone().await?;
+    /// cluster.eventually::<ConfigMap>("a").is_deleted().await?;
     /// # Ok(())
     /// # }
     /// ```

@@ -101,7 +101,7 @@ impl TestCluster {
         let wall = Clock::real();
         let deadline = wall.moment() + patience;
         loop {
-            let found = self.flow(look()).await;
+            let found = self.run_clock_while(look()).await;
             let wrong = match &found {
                 Ok(found) => judge(found),
                 Err(error) => vec![format!("{error:#}")],
@@ -114,7 +114,7 @@ impl TestCluster {
                     let wrong = wrong.join("\n  ");
                     bail!("not after {patience:?}: {what}\n  {wrong}{}", last.unwrap_or_default());
                 }
-                _ => self.flow(wall.sleep(PAUSE)).await,
+                _ => self.run_clock_while(wall.sleep(PAUSE)).await,
             }
         }
     }
@@ -131,7 +131,7 @@ impl<K: Object> Eventually<K> {
     ///
     /// # Errors
     /// When it does not come true in time, as for all of these.
-    pub async fn is_there(self) -> anyhow::Result<K> {
+    pub async fn exists(self) -> anyhow::Result<K> {
         self.has(json!({})).await
     }
 
@@ -139,7 +139,7 @@ impl<K: Object> Eventually<K> {
     ///
     /// # Errors
     /// When it is still there; the error shows it.
-    pub async fn is_gone(self) -> anyhow::Result<()> {
+    pub async fn is_deleted(self) -> anyhow::Result<()> {
         let look = || self.cluster.find::<K>(&self.name);
         let judge = |found: &Option<K>| found.iter().map(|_| "it is there".to_owned()).collect();
         self.cluster.wait(&self.says("is gone"), self.patience, look, judge).await.map(drop)
@@ -206,7 +206,7 @@ impl<K: Object> Eventually<K> {
     ///
     /// # Errors
     /// When nothing of the kind was told in time; the error shows what was.
-    pub async fn tells(self, reason: &str) -> anyhow::Result<String> {
+    pub async fn has_event(self, reason: &str) -> anyhow::Result<String> {
         let prefix = format!("{reason}: ");
         let look = || self.cluster.events::<K>(&self.name);
         let judge = |told: &Vec<String>| match told.iter().any(|one| one.starts_with(&prefix)) {
@@ -271,13 +271,13 @@ mod tests {
         assert!(told.contains(r#"data.k: is "v", should be "w""#), "{told}");
         assert!(told.contains("last seen:") && told.contains("    k: v"), "{told}");
         assert!(!told.contains("managedFields"), "{told}");
-        let told =
-            cluster.eventually::<ConfigMap>("b").within(SOON).is_there().await.unwrap_err().to_string();
+        let told = cluster.eventually::<ConfigMap>("b").within(SOON).exists().await.unwrap_err().to_string();
         assert!(told.contains("it is not there"), "{told}");
-        let told = cluster.eventually::<ConfigMap>("a").within(SOON).is_gone().await.unwrap_err().to_string();
+        let told =
+            cluster.eventually::<ConfigMap>("a").within(SOON).is_deleted().await.unwrap_err().to_string();
         assert!(told.contains("it is there"), "{told}");
         let told =
-            cluster.eventually::<ConfigMap>("a").within(SOON).tells("Why").await.unwrap_err().to_string();
+            cluster.eventually::<ConfigMap>("a").within(SOON).has_event("Why").await.unwrap_err().to_string();
         assert!(told.contains("no event says Why"), "{told}");
     }
 

@@ -3,16 +3,16 @@
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-//! use windlass::{Controller, Plan, Reasoned, Refusal, Seen};
+//! use windlass::{Controller, Observed, Plan, Reasoned, Refusal};
 //! use windlass_testing::{Building, Data, TestCluster, config_map, secret};
 //!
 //! #[derive(Debug)]
 //! enum Why { MirrorsTheMap }
 //! impl Reasoned for Why {}
 //!
-//! fn decide(map: &ConfigMap, _: &Seen) -> Result<Plan, Refusal> {
+//! fn decide(map: &ConfigMap, _: &Observed) -> Result<Plan, Refusal> {
 //!     let name = map.metadata.name.clone().unwrap_or_default();
-//!     Ok(Plan::complete().apply(secret(name).labelled("of", "map"), Why::MirrorsTheMap))
+//!     Ok(Plan::new().apply(secret(name).labelled("of", "map"), Why::MirrorsTheMap))
 //! }
 //!
 //! # #[tokio::main]
@@ -40,10 +40,10 @@ mod cluster;
 mod crud;
 pub mod difference;
 mod eventually;
+pub mod faulty_client;
 mod objects;
 mod operator;
 mod outage;
-pub mod sabotage;
 
 pub use cluster::TestCluster;
 pub use eventually::Eventually;

@@ -14,7 +14,7 @@ use windlass_cluster::Time;
 ///
 /// # #[tokio::main]
 /// # async fn main() {
-/// let controller = || Controller::deciding(|_: &ConfigMap, _| Ok(Plan::complete()));
+/// let controller = || Controller::deciding(|_: &ConfigMap, _| Ok(Plan::new()));
 /// let cluster = TestCluster::start();
 /// let one = controller().on(cluster.manager());
 /// let the_same = (|manager: Manager| manager.controller(controller())).on(cluster.manager());
@@ -41,11 +41,11 @@ impl<F: FnOnce(Manager) -> Manager> Operator for F {
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-/// use windlass::{Controller, Plan, Reason, Refusal, Seen};
+/// use windlass::{Controller, Observed, Plan, Reason, Refusal};
 /// use windlass_testing::{TestCluster, config_map, secret};
 ///
-/// fn decide(_: &ConfigMap, _: &Seen) -> Result<Plan, Refusal> {
-///     Ok(Plan::complete().apply(secret("made"), Reason::new("Needed", "it is needed")))
+/// fn decide(_: &ConfigMap, _: &Observed) -> Result<Plan, Refusal> {
+///     Ok(Plan::new().apply(secret("made"), Reason::new("Needed", "it is needed")))
 /// }
 ///
 /// # #[tokio::main]
@@ -53,7 +53,7 @@ impl<F: FnOnce(Manager) -> Manager> Operator for F {
 /// let cluster = TestCluster::start();
 /// let operator = cluster.run(Controller::deciding(decide).owns::<Secret>());
 /// cluster.create(config_map("a")).await?;
-/// cluster.eventually::<Secret>("made").is_there().await?;
+/// cluster.eventually::<Secret>("made").exists().await?;
 /// operator.kill().await; // as SIGKILL does; and another is started
 /// let operator = cluster.run(Controller::deciding(decide).owns::<Secret>());
 /// assert!(!operator.has_ended());
@@ -101,7 +101,7 @@ impl Running {
     /// What it ended with.
     pub async fn ended(&mut self) -> anyhow::Result<()> {
         let time = self.time.clone();
-        Ok(time.flow(&mut self.task).await??)
+        Ok(time.run_clock_while(&mut self.task).await??)
     }
 
     /// Whether it ended by itself.

@@ -5,36 +5,36 @@ use kube::ResourceExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use windlass::{Controller, Manager, Next, Plan, Reason, Turn};
+use windlass::{Controller, Manager, Plan, Reason, Reconcile, Requeue};
 use windlass_testing::campaign::{Campaign, Fault};
-use windlass_testing::sabotage::Break;
+use windlass_testing::faulty_client::ClientFault;
 use windlass_testing::{TestCluster, config_map, secret};
 
 fn why() -> Reason {
     Reason::new("Pairs", "each has two")
 }
 
-/// Makes two secrets for each map, the second in a turn of its own.
+/// Makes two secrets for each map, the second in a reconcile of its own.
 fn operator(manager: Manager, remembers: bool) -> Manager {
     let made_the_first = Arc::new(AtomicBool::new(false));
-    let reconcile = move |map: Arc<ConfigMap>, turn: Turn<ConfigMap>| {
+    let reconcile = move |map: Arc<ConfigMap>, ctx: Reconcile<ConfigMap>| {
         let made_the_first = made_the_first.clone();
         async move {
             let named = |number: u8| secret(format!("{}-{number}", map.name_any()));
             let first = match remembers {
                 // What it did itself is what it believes in, and a crash makes it forget.
                 true => made_the_first.swap(true, Ordering::SeqCst),
-                false => !turn.seen().names::<Secret>().unwrap_or_default().is_empty(),
+                false => !ctx.observed().names::<Secret>().unwrap_or_default().is_empty(),
             };
-            let there = !turn.seen().names::<Secret>().unwrap_or_default().is_empty();
+            let there = !ctx.observed().names::<Secret>().unwrap_or_default().is_empty();
             let plan = match (first, there) {
                 // It looks as if somebody else had made the first: then there is no need for a second.
-                (false, true) => Plan::complete(),
-                (false, false) => Plan::complete().apply(named(1), why()),
-                (true, _) => Plan::complete().apply(named(1), why()).apply(named(2), why()),
+                (false, true) => Plan::new(),
+                (false, false) => Plan::new().apply(named(1), why()),
+                (true, _) => Plan::new().apply(named(1), why()).apply(named(2), why()),
             };
-            turn.carry_out(&plan).await?;
-            Ok(Next::on_change())
+            ctx.carry_out(&plan).await?;
+            Ok(Requeue::on_change())
         }
     };
     manager.controller(Controller::reconciling(reconcile).owns::<Secret>())
@@ -52,14 +52,15 @@ fn here(manager: Manager, remembers: bool) -> Manager {
 #[tokio::test]
 async fn an_operator_that_remembers_instead_of_looking_is_found_out() {
     let crash =
-        || Campaign::new(|manager| here(manager, true), life).faults([Fault::Break(Break::KillAfter)]);
+        || Campaign::new(|manager| here(manager, true), life).faults([Fault::Break(ClientFault::KillAfter)]);
     let failed = format!("{:#}", crash().within(Duration::from_secs(1)).run().await.unwrap_err());
     assert!(
         failed.contains("a crash after at write 1 of 2 (PATCH /api/v1/namespaces/default/secrets/a-1)"),
         "{failed}"
     );
     assert!(failed.contains("the state is that of the undisturbed life"), "{failed}");
-    let looks = Campaign::new(|manager| here(manager, false), life).faults([Fault::Break(Break::KillAfter)]);
+    let looks =
+        Campaign::new(|manager| here(manager, false), life).faults([Fault::Break(ClientFault::KillAfter)]);
     assert_eq!(looks.run().await.unwrap().writes, 2);
 }
 
@@ -74,7 +75,7 @@ async fn a_life_without_a_write_is_no_campaign() {
 async fn a_life_that_fails_says_at_which_fault() {
     let fails = |cluster: TestCluster| async move {
         cluster.create(config_map("a")).await?;
-        cluster.eventually::<Secret>("a-2").is_there().await?;
+        cluster.eventually::<Secret>("a-2").exists().await?;
         anyhow::ensure!(cluster.list::<Secret>().await?.len() > 2, "only two");
         Ok(())
     };

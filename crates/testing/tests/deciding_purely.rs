@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::time::Duration;
 use windlass::{
-    Action, Controller, Fact, Failure, Generate, Guard, Outcome, Plan, Reason, Refusal, Relation, Seen, Until,
+    Action, Controller, Fact, Failure, Generate, Guard, Observed, Outcome, Plan, Reason, Refusal, Relation,
+    Until,
 };
 use windlass_testing::{Data, config_map, named, object, secret};
 
@@ -32,52 +33,52 @@ fn why(name: &'static str) -> Reason {
 fn password(database: &Database) -> Plan {
     let password = Generate::new().text("/stringData/password", 32);
     let name = format!("{}-password", database.name_any());
-    Plan::complete().create_once(secret(name), password, why("Secures"))
+    Plan::new().create_once(secret(name), password, why("Secures"))
 }
 
 /// Waits for time to pass: a backup of each hour.
-fn hourly(last: windlass::clock::Timestamp, seen: &Seen) -> Plan {
+fn hourly(last: windlass::clock::Timestamp, observed: &Observed) -> Plan {
     let due = last + Duration::from_secs(3600);
-    match seen.now() < due {
-        true => Plan::complete().wait(why("NotDue"), Until::At(due)),
-        false => Plan::complete().action(Action::new("backup", due.to_string()), why("Due")),
+    match observed.now() < due {
+        true => Plan::new().wait(why("NotDue"), Until::At(due)),
+        false => Plan::new().action(Action::new("backup", due.to_string()), why("Due")),
     }
 }
 
 /// Who leads cannot be observed: it is claimed, and the claim decides.
-fn primary(database: &Database, seen: &Seen) -> Result<Plan, Refusal> {
+fn primary(database: &Database, observed: &Observed) -> Result<Plan, Refusal> {
     let name = format!("{}-primary", database.name_any());
-    let pods = seen.names::<Pod>()?;
-    let claimed = seen.get::<ConfigMap>(&name)?;
+    let pods = observed.names::<Pod>()?;
+    let claimed = observed.get::<ConfigMap>(&name)?;
     let leads = claimed.as_ref().and_then(|map| map.data.as_ref()?.get("is").cloned());
     match (leads, pods.first()) {
         (Some(leads), _) if pods.contains(&leads) => {
             let promote = Action::new("promote", &leads).only_if(Guard::NotDeleted);
-            Ok(Plan::complete().action(promote, why("Leads")))
+            Ok(Plan::new().action(promote, why("Leads")))
         }
         (_, None) => Ok(Plan::waiting(why("NobodyCanLead"))),
         (_, Some(first)) => {
             let claim = claimed.map(|map| (*map).clone()).unwrap_or_else(|| config_map(&name));
-            Ok(Plan::complete().claim(claim.data("is", first), why("Elected")))
+            Ok(Plan::new().claim(claim.data("is", first), why("Elected")))
         }
     }
 }
 
 /// What is outside the cluster is known or unknown; unknown is not absent.
-fn lag(seen: &Seen) -> Result<Plan, Refusal> {
-    Ok(match seen.fact::<u64>("lag")? {
-        Fact::Known { value: 0..100, .. } => Plan::complete(),
+fn lag(observed: &Observed) -> Result<Plan, Refusal> {
+    Ok(match observed.fact::<u64>("lag")? {
+        Fact::Known { value: 0..100, .. } => Plan::new(),
         Fact::Known { .. } => Plan::waiting(why("Lags")),
         Fact::Unknown { why } => Plan::waiting(Reason::new("LagUnknown", why)),
     })
 }
 
 /// A reference must be there before it can be used.
-fn certificate(database: &Database, seen: &Seen) -> Result<Plan, Refusal> {
+fn certificate(database: &Database, observed: &Observed) -> Result<Plan, Refusal> {
     if let Some(name) = &database.spec.certificate {
-        seen.referred::<Secret>(name)?;
+        observed.referenced::<Secret>(name)?;
     }
-    Ok(Plan::complete().apply(replicas(database), why("Runs")).initially("/spec/replicas"))
+    Ok(Plan::new().apply(replicas(database), why("Runs")).initially("/spec/replicas"))
 }
 
 fn replicas(database: &Database) -> StatefulSet {
@@ -95,18 +96,18 @@ fn replicas(database: &Database) -> StatefulSet {
 }
 
 /// What deleting the children does not undo is undone first.
-fn undo(database: &Database, seen: &Seen) -> Result<Plan, Refusal> {
+fn undo(database: &Database, observed: &Observed) -> Result<Plan, Refusal> {
     let snapshot = Action::new("snapshot", database.uid().unwrap_or_default());
-    Ok(match seen.action("snapshot", snapshot.key())? {
-        Outcome::Done { .. } => Plan::complete(),
+    Ok(match observed.action("snapshot", snapshot.key())? {
+        Outcome::Done { .. } => Plan::new(),
         _ => Plan::waiting(why("SnapshotRuns")).action(snapshot, why("KeepsTheData")),
     })
 }
 
-fn decide(database: &Database, seen: &Seen) -> Result<Plan, Refusal> {
-    match lag(seen)? {
-        caught_up if caught_up.is_complete() => certificate(database, seen),
-        _ => primary(database, seen),
+fn decide(database: &Database, observed: &Observed) -> Result<Plan, Refusal> {
+    match lag(observed)? {
+        caught_up if caught_up.is_complete() => certificate(database, observed),
+        _ => primary(database, observed),
     }
 }
 
@@ -116,13 +117,13 @@ fn controller() -> Controller<Database> {
         .owns::<ConfigMap>()
         .claims::<ConfigMap>()
         .owns::<Secret>()
-        .sees::<Pod>(|database| Relation::labelled([("app", database.name_any())]))
-        .refers::<Secret>(|database| Relation::names(database.spec.certificate.clone()))
+        .watches::<Pod>(|database| Relation::labelled([("app", database.name_any())]))
+        .references::<Secret>(|database| Relation::names(database.spec.certificate.clone()))
         .action("promote", |_, _, _| async { Ok::<_, Failure>(()) })
         .action("backup", |_, _, _| async { Ok::<_, Failure>(()) })
         .action("snapshot", |_, _, _| async { Ok::<_, Failure>(()) })
         .fact("lag", |_, _| async { Ok::<u64, Failure>(0) }, Duration::from_secs(10), Duration::from_secs(2))
-        .deleting(undo)
+        .finalizer(undo)
 }
 
 fn database() -> Database {
@@ -139,15 +140,15 @@ fn a_password_is_never_in_a_plan() {
 #[test]
 fn an_hour_is_waited_for_and_not_a_second_more() {
     let last = "2026-01-01T00:00:00Z".parse().unwrap();
-    let early = Seen::nothing().now_is(last + Duration::from_secs(3599));
+    let early = Observed::empty().now_is(last + Duration::from_secs(3599));
     assert_eq!(hourly(last, &early).due(early.now()), Some(Duration::from_secs(1)));
-    let due = Seen::nothing().now_is(last + Duration::from_secs(3600));
+    let due = Observed::empty().now_is(last + Duration::from_secs(3600));
     assert_eq!(hourly(last, &due).actions().next().unwrap().key(), "2026-01-01T01:00:00Z");
 }
 
 #[test]
 fn a_primary_is_claimed_first_and_promoted_then() {
-    let pods = Seen::nothing().with(named::<Pod>("db-0")).with(named::<Pod>("db-1"));
+    let pods = Observed::empty().with(named::<Pod>("db-0")).with(named::<Pod>("db-1"));
     let first = primary(&database(), &pods).unwrap();
     assert_eq!(first.applied::<ConfigMap>("db-primary").unwrap().data.unwrap()["is"], "db-0");
     let claimed = pods.with(config_map("db-primary").data("is", "db-1"));
@@ -157,30 +158,30 @@ fn a_primary_is_claimed_first_and_promoted_then() {
 
 #[test]
 fn what_is_not_known_is_waited_for() {
-    assert!(!lag(&Seen::nothing()).unwrap().is_complete());
-    assert!(lag(&Seen::nothing().with_fact("lag", 7)).unwrap().is_complete());
+    assert!(!lag(&Observed::empty()).unwrap().is_complete());
+    assert!(lag(&Observed::empty().with_fact("lag", 7)).unwrap().is_complete());
 }
 
 #[test]
 fn a_certificate_that_is_missing_is_named() {
     let mut database = database();
     database.spec.certificate = Some("tls".into());
-    let refusal = certificate(&database, &Seen::nothing()).unwrap_err();
+    let refusal = certificate(&database, &Observed::empty()).unwrap_err();
     assert_eq!(refusal.to_string(), "ReferenceMissing: Secret tls is not there");
-    assert!(certificate(&database, &Seen::nothing().with(secret("tls"))).is_ok());
+    assert!(certificate(&database, &Observed::empty().with(secret("tls"))).is_ok());
 }
 
 #[test]
 fn nothing_goes_before_its_snapshot_is_there() {
-    assert!(!undo(&database(), &Seen::nothing()).unwrap().is_complete());
+    assert!(!undo(&database(), &Observed::empty()).unwrap().is_complete());
     let done = Outcome::Done { at: windlass::clock::Timestamp::UNIX_EPOCH, said: json!("s3://bucket") };
-    assert!(undo(&database(), &Seen::nothing().with_action("snapshot", "", done)).unwrap().is_complete());
+    assert!(undo(&database(), &Observed::empty().with_action("snapshot", "", done)).unwrap().is_complete());
 }
 
 #[test]
 fn what_was_seen_can_be_saved_and_seen_again() {
-    let seen = Seen::nothing().with(named::<Pod>("db-0"));
-    let again = Seen::from_json(&seen.to_json()).unwrap();
+    let observed = Observed::empty().with(named::<Pod>("db-0"));
+    let again = Observed::from_json(&observed.to_json()).unwrap();
     assert_eq!(again.names::<Pod>().unwrap(), ["db-0"]);
 }
 

@@ -7,7 +7,7 @@ use kube::{CustomResource, CustomResourceExt, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use windlass::{Controller, Manager, Plan, Reasoned, Refusal, Seen};
+use windlass::{Controller, Manager, Observed, Plan, Reasoned, Refusal};
 use windlass_testing::{TestCluster, campaign};
 
 /// What a website should be.
@@ -42,14 +42,14 @@ enum Why {
 
 impl Reasoned for Why {}
 
-fn decide(site: &Website, seen: &Seen) -> Result<Plan, Refusal> {
+fn decide(site: &Website, observed: &Observed) -> Result<Plan, Refusal> {
     if site.spec.replicas < 1 {
         return Err(Why::NobodyWouldServe.into());
     }
     let name = site.name_any();
-    let running = seen.get::<Deployment>(&name)?;
+    let running = observed.get::<Deployment>(&name)?;
     let ready = running.and_then(|running| running.status.as_ref()?.ready_replicas).unwrap_or(0);
-    let plan = Plan::complete()
+    let plan = Plan::new()
         .apply(deployment(site), Why::RunsTheSite)
         .apply(service(site), Why::LetsVisitorsIn)
         .status(WebsiteStatus { ready, ..Default::default() });
@@ -94,14 +94,14 @@ fn website(replicas: i32) -> Website {
 
 #[test]
 fn a_site_runs_as_many_replicas_as_declared() {
-    let plan = decide(&website(3), &Seen::nothing()).unwrap();
+    let plan = decide(&website(3), &Observed::empty()).unwrap();
     let deployment = plan.applied::<Deployment>("shop").unwrap();
     assert_eq!(deployment.spec.unwrap().replicas, Some(3));
 }
 
 #[test]
 fn a_site_that_nobody_would_serve_is_refused() {
-    let refusal = decide(&website(0), &Seen::nothing()).unwrap_err();
+    let refusal = decide(&website(0), &Observed::empty()).unwrap_err();
     assert_eq!(refusal.reason().name(), "NobodyWouldServe");
 }
 
@@ -125,7 +125,7 @@ async fn a_site_is_ready_when_its_replicas_are() -> anyhow::Result<()> {
 async fn a_site_survives_every_fault_at_every_write() -> anyhow::Result<()> {
     async fn life(cluster: TestCluster) -> anyhow::Result<()> {
         cluster.create(website(1)).await?;
-        cluster.eventually::<Service>("shop").is_there().await?;
+        cluster.eventually::<Service>("shop").exists().await?;
         cluster.patch::<Website>("shop", json!({"spec": {"replicas": 2}})).await?;
         cluster.eventually::<Deployment>("shop").has(json!({"spec": {"replicas": 2}})).await?;
         Ok(())

@@ -16,11 +16,11 @@ use windlass::{Controller, Manager};
 
 /// The manager with this operator's kinds and controllers.
 pub fn operator(manager: Manager) -> Manager {
-    figures::shown(manager).defines([Memcached::crd()]).controller(
+    figures::shown(manager).crds([Memcached::crd()]).controller(
         Controller::deciding(controller::memcached::decide)
             .owns::<Deployment>()
             .owns::<Service>()
-            .sees::<Pod>(controller::memcached::servers)
+            .watches::<Pod>(controller::memcached::servers)
             .concurrency(2),
     )
 }

@@ -139,8 +139,8 @@ fn the_chart_installs_what_the_installer_does() -> anyhow::Result<()> {
 async fn dashboard_and_alerts_ask_for_figures_that_there_are() -> anyhow::Result<()> {
     let cluster = TestCluster::start();
     cluster.install([Memcached::crd()]).await?;
-    let manager =
-        memcached_operator::operator(cluster.manager()).elected(Election::new("default", "memcached"));
+    let manager = memcached_operator::operator(cluster.manager())
+        .leader_election(Election::new("default", "memcached"));
     let inspector = manager.inspector();
     let running = cluster.run_manager(manager);
     let spec = MemcachedSpec { size: 1, image: "memcached:1.6".into(), ..Default::default() };

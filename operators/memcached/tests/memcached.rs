@@ -7,7 +7,7 @@ use memcached_operator::api::v1alpha1::{Memcached, MemcachedSpec};
 use memcached_operator::controller::memcached::decide;
 use memcached_operator::operator;
 use serde_json::json;
-use windlass::Seen;
+use windlass::Observed;
 use windlass_testing::{TestCluster, campaign, object};
 
 fn memcached(size: i32) -> Memcached {
@@ -16,7 +16,7 @@ fn memcached(size: i32) -> Memcached {
 
 #[test]
 fn a_deployment_has_as_many_replicas_as_the_size_says() {
-    let plan = decide(&memcached(5), &Seen::nothing()).unwrap();
+    let plan = decide(&memcached(5), &Observed::empty()).unwrap();
     let deployment = plan.applied::<Deployment>("sample").unwrap();
     assert_eq!(deployment.spec.unwrap().replicas, Some(5));
 }
@@ -25,7 +25,7 @@ fn a_deployment_has_as_many_replicas_as_the_size_says() {
 fn it_waits_and_says_for_how_many() {
     let deployment: Deployment =
         object("sample", json!({"status": {"readyReplicas": 1}, "spec": {"selector": {}, "template": {}}}));
-    let plan = decide(&memcached(3), &Seen::nothing().with(deployment)).unwrap();
+    let plan = decide(&memcached(3), &Observed::empty().with(deployment)).unwrap();
     assert!(plan.to_string().contains("1 of 3 servers are ready"), "{plan}");
 }
 
@@ -36,7 +36,7 @@ fn a_name_that_no_service_can_have_is_refused_with_the_reason() {
     {
         let mut memcached = memcached(1);
         memcached.metadata.name = Some(name.to_owned());
-        let decided = decide(&memcached, &Seen::nothing());
+        let decided = decide(&memcached, &Observed::empty());
         assert_eq!(decided.is_ok(), fits, "{name}");
     }
 }
@@ -46,7 +46,7 @@ fn servers_stay_below_their_memory_limit() {
     let mut memcached = memcached(1);
     memcached.spec.resources = serde_json::from_value(json!({"limits": {"memory": "128Mi"}}))
         .expect("resources as they are written");
-    let plan = decide(&memcached, &Seen::nothing()).unwrap();
+    let plan = decide(&memcached, &Observed::empty()).unwrap();
     let template = plan.applied::<Deployment>("sample").unwrap().spec.unwrap().template.spec.unwrap();
     assert_eq!(template.containers[0].command.clone().unwrap(), ["memcached", "--memory-limit=96"]);
 }
@@ -60,8 +60,8 @@ async fn what_it_does_is_seen_from_outside() -> anyhow::Result<()> {
     let running = cluster.run_manager(manager);
     cluster.create(memcached(2)).await?;
     cluster.eventually::<Memcached>("sample").has_condition("Ready", true).await?;
-    cluster.eventually::<Memcached>("sample").tells("RunsTheServers").await?;
-    cluster.eventually::<Memcached>("sample").tells("LetsClientsFindThem").await?;
+    cluster.eventually::<Memcached>("sample").has_event("RunsTheServers").await?;
+    cluster.eventually::<Memcached>("sample").has_event("LetsClientsFindThem").await?;
     let page = inspector.metrics();
     for line in [
         "memcached_servers{state=\"declared\"} 2",
@@ -100,8 +100,8 @@ async fn its_status_follows_the_size_up_and_down() -> anyhow::Result<()> {
         assert_eq!(memcached.status.unwrap_or_default().nodes, pods);
     }
     cluster.delete::<Memcached>("sample").await?;
-    cluster.eventually::<Deployment>("sample").is_gone().await?;
-    cluster.eventually::<Service>("sample").is_gone().await?;
+    cluster.eventually::<Deployment>("sample").is_deleted().await?;
+    cluster.eventually::<Service>("sample").is_deleted().await?;
     operator.stop().await
 }
 
@@ -119,8 +119,8 @@ async fn it_survives_every_fault_at_every_write() -> anyhow::Result<()> {
     // In a campaign the API stands alone: the test plays the part of the workload controllers.
     async fn life(cluster: TestCluster) -> anyhow::Result<()> {
         cluster.create(memcached(1)).await?;
-        cluster.eventually::<Service>("sample").is_there().await?;
-        cluster.eventually::<Deployment>("sample").is_there().await?;
+        cluster.eventually::<Service>("sample").exists().await?;
+        cluster.eventually::<Deployment>("sample").exists().await?;
         cluster.patch_status::<Deployment>("sample", json!({"replicas": 1, "readyReplicas": 1})).await?;
         cluster.eventually::<Memcached>("sample").has(json!({"status": {"ready": 1}})).await?;
         cluster.patch::<Memcached>("sample", json!({"spec": {"size": 2}})).await?;

@@ -22,7 +22,7 @@ use windlass_clock::Clock;
 use windlass_harness::suite::KUBECONFIG_VARIABLE;
 use windlass_harness::{Ground, Reference, Suite, Target};
 use windlass_sdk::described::Described;
-use windlass_testing::sabotage::{Break, Sabotage};
+use windlass_testing::faulty_client::{ClientFault, FaultyClient};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -55,7 +55,7 @@ struct Scene {
 }
 
 impl Scene {
-    async fn new(target: &Target, rules: Vec<PolicyRule>, sabotage: &Sabotage) -> anyhow::Result<Self> {
+    async fn new(target: &Target, rules: Vec<PolicyRule>, sabotage: &FaultyClient) -> anyhow::Result<Self> {
         let (client, namespace) = (target.client(), target.namespace().await?);
         let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
         let definition = Memcached::crd();
@@ -196,7 +196,7 @@ where
 
 async fn is_refused_nothing(target: Target) -> anyhow::Result<()> {
     // Also when it must look what became of writes whose answers were lost.
-    let scene = Scene::new(&target, rules()?, &Sabotage::first(4, Break::LoseAnswer)).await?;
+    let scene = Scene::new(&target, rules()?, &FaultyClient::first(4, ClientFault::LoseAnswer)).await?;
     scene.live().await?;
     scene.end().await?;
     ensure!(scene.refused() == 0.0, "{}", scene.inspector.metrics());
@@ -220,7 +220,8 @@ async fn needs_each_verb(target: Target) -> anyhow::Result<()> {
             rules.retain(|rule| !rule.verbs.is_empty());
             let (target, case) = (target.clone(), format!("{verb} {resource}"));
             cases.spawn(async move {
-                let scene = Scene::new(&target, rules, &Sabotage::first(4, Break::LoseAnswer)).await?;
+                let scene =
+                    Scene::new(&target, rules, &FaultyClient::first(4, ClientFault::LoseAnswer)).await?;
                 // How far it comes differs; that it is refused does not.
                 let what = format!("without {case} it is refused");
                 let refused = until(&what, || async { Ok(scene.refused() > 0.0) });

@@ -217,7 +217,7 @@ impl Draft<'_> {
             json!(5),
             json!([5]),
             json!([{"op": "add"}]),
-            json!([{"op": "turn", "path": "/spec"}]),
+            json!([{"op": "reconcile", "path": "/spec"}]),
             json!([{"op": "add", "path": "spec", "value": 1}]),
             json!({"spec": 1}),
             json!({"apiVersion": "v1", "kind": "Thing"}),

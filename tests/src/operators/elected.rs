@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use windlass::{Action, Context, Controller, Failure, Guard, Manager, Plan, Refusal, Seen};
+use windlass::{Action, Context, Controller, Failure, Guard, Manager, Observed, Plan, Refusal};
 use windlass_testing::{Data, TestCluster, config_map};
 
 /// What a band should be.
@@ -37,18 +37,18 @@ pub struct BandStatus {
 ///
 /// # Errors
 /// When it asks for what its controller does not watch.
-pub fn decide(band: &Band, seen: &Seen) -> Result<Plan, Refusal> {
+pub fn decide(band: &Band, observed: &Observed) -> Result<Plan, Refusal> {
     let (claimed, first) = (format!("{}-leader", band.name_any()), band.spec.members.first());
     let Some(first) = first else { return Ok(Plan::waiting(Why::SomeoneLeads)) };
     let led_by = |map: &ConfigMap| map.data.as_ref().and_then(|data| data.get("is").cloned());
-    let claim = match seen.get::<ConfigMap>(&claimed)? {
+    let claim = match observed.get::<ConfigMap>(&claimed)? {
         Some(map) if led_by(&map).is_some_and(|leader| band.spec.members.contains(&leader)) => (*map).clone(),
         Some(map) => (*map).clone().data("is", first),
         None => config_map(&claimed).data("is", first),
     };
     let leader = led_by(&claim).unwrap_or_default();
-    let told = seen.action("tell", &leader)?.is_done();
-    let plan = if told { Plan::complete() } else { Plan::waiting(Why::WaitsForTheLeader) };
+    let told = observed.action("tell", &leader)?.is_done();
+    let plan = if told { Plan::new() } else { Plan::waiting(Why::WaitsForTheLeader) };
     let tell = Action::new("tell", &leader).with(&leader).only_if(Guard::same_spec(band));
     let plan = plan.claim(claim, Why::SomeoneLeads).action(tell, Why::KnowsThatItLeads);
     let status = BandStatus { leader: told.then_some(leader), ..Default::default() };
@@ -93,6 +93,6 @@ pub async fn life(cluster: TestCluster) -> anyhow::Result<()> {
         .await?;
     cluster.patch::<Band>("b", json!({"spec": {"members": ["bob"]}})).await?;
     cluster.eventually::<Band>("b").has(json!({"status": {"leader": "bob"}})).await?;
-    cluster.eventually::<ConfigMap>("letter-to-bob").is_there().await?;
+    cluster.eventually::<ConfigMap>("letter-to-bob").exists().await?;
     Ok(())
 }

@@ -7,7 +7,7 @@ use kube::{CustomResource, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use windlass::{Controller, Manager, Plan, Refusal, Seen};
+use windlass::{Controller, Manager, Observed, Plan, Refusal};
 use windlass_testing::{Data, TestCluster, config_map};
 
 /// What a site should be.
@@ -34,12 +34,12 @@ pub struct SiteStatus {
 ///
 /// # Errors
 /// When it asks for what its controller does not watch.
-pub fn decide(site: &Site, seen: &Seen) -> Result<Plan, Refusal> {
+pub fn decide(site: &Site, observed: &Observed) -> Result<Plan, Refusal> {
     let name = |page: &str| format!("{}-{page}", site.name_any());
-    let there = seen.names::<ConfigMap>()?;
+    let there = observed.names::<ConfigMap>()?;
     let pages = site.spec.pages.iter().filter(|page| there.contains(&name(page))).count();
     let index = config_map(name("index")).data("pages", &site.spec.pages.join(","));
-    let plan = site.spec.pages.iter().fold(Plan::complete(), |plan, page| {
+    let plan = site.spec.pages.iter().fold(Plan::new(), |plan, page| {
         plan.apply(config_map(name(page)).data("title", page), Why::IsDeclared)
     });
     Ok(plan.apply(index, Why::IsDeclared).status(SiteStatus { pages, ..Default::default() }))
@@ -59,7 +59,7 @@ pub async fn life(cluster: TestCluster) -> anyhow::Result<()> {
     cluster.create(Site::new("s", spec)).await?;
     cluster.eventually::<Site>("s").has(json!({"status": {"pages": 2}})).await?;
     cluster.patch::<Site>("s", json!({"spec": {"pages": ["home", "shop", "help"]}})).await?;
-    cluster.eventually::<ConfigMap>("s-news").is_gone().await?;
+    cluster.eventually::<ConfigMap>("s-news").is_deleted().await?;
     cluster.eventually::<Site>("s").has(json!({"status": {"pages": 3}})).await?;
     Ok(())
 }

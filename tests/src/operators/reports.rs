@@ -7,7 +7,7 @@ use kube::{CustomResource, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use windlass::{Controller, Manager, Plan, Refusal, Relation, Seen};
+use windlass::{Controller, Manager, Observed, Plan, Refusal, Relation};
 use windlass_testing::{Data, TestCluster, config_map, secret};
 
 /// What a report should be.
@@ -33,14 +33,14 @@ pub struct ReportStatus {
 ///
 /// # Errors
 /// While its source or its seal is missing.
-pub fn decide(report: &Report, seen: &Seen) -> Result<Plan, Refusal> {
-    let source = seen.referred::<ConfigMap>(&report.spec.source)?;
-    let seal = seen.referred::<Secret>(&report.spec.seal)?;
+pub fn decide(report: &Report, observed: &Observed) -> Result<Plan, Refusal> {
+    let source = observed.referenced::<ConfigMap>(&report.spec.source)?;
+    let seal = observed.referenced::<Secret>(&report.spec.seal)?;
     let text = source.data.as_ref().and_then(|data| data.get("text").cloned()).unwrap_or_default();
     let sealed = seal.data.as_ref().map_or(0, |data| data.len());
     let written = config_map(format!("{}-written", report.name_any()));
     let written = written.data("text", &text).data("seals", &sealed.to_string());
-    Ok(Plan::complete().apply(written, Why::IsDeclared).status(ReportStatus::default()))
+    Ok(Plan::new().apply(written, Why::IsDeclared).status(ReportStatus::default()))
 }
 
 /// The manager with its controller.
@@ -48,8 +48,8 @@ pub fn operator(manager: Manager) -> Manager {
     manager.controller(
         Controller::deciding(decide)
             .owns::<ConfigMap>()
-            .refers::<ConfigMap>(|report: &Report| Relation::named(&report.spec.source))
-            .refers::<Secret>(|report| Relation::named(&report.spec.seal)),
+            .references::<ConfigMap>(|report: &Report| Relation::named(&report.spec.source))
+            .references::<Secret>(|report| Relation::named(&report.spec.seal)),
     )
 }
 

@@ -7,7 +7,7 @@ use kube::{CustomResource, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use windlass::{Controller, Manager, Plan, Refusal, Seen};
+use windlass::{Controller, Manager, Observed, Plan, Refusal};
 use windlass_testing::{Building, Data, TestCluster, config_map, named};
 
 /// What a team should be.
@@ -37,13 +37,13 @@ pub struct TeamStatus {
 ///
 /// # Errors
 /// When it asks for what its controller does not watch.
-pub fn decide(team: &Team, seen: &Seen) -> Result<Plan, Refusal> {
+pub fn decide(team: &Team, observed: &Observed) -> Result<Plan, Refusal> {
     let says = |map: &ConfigMap| map.data.as_ref().and_then(|data| data.get("motto").cloned());
-    let badges = seen.list::<ConfigMap>()?;
+    let badges = observed.list::<ConfigMap>()?;
     let badges = badges.iter().filter(|badge| says(badge).as_ref() == Some(&team.spec.motto));
     let mut badges: Vec<String> = badges.filter_map(|badge| badge.namespace()).collect();
     badges.sort();
-    let plan = team.spec.works_in.iter().fold(Plan::complete(), |plan, place| {
+    let plan = team.spec.works_in.iter().fold(Plan::new(), |plan, place| {
         let badge = config_map(team.name_any()).in_namespace(place).data("motto", &team.spec.motto);
         plan.apply(badge, Why::IsDeclared)
     });
@@ -68,6 +68,6 @@ pub async fn life(cluster: TestCluster) -> anyhow::Result<()> {
     cluster.eventually::<Team>("t").has(json!({"status": {"badges": ["east", "west"]}})).await?;
     cluster.patch::<Team>("t", json!({"spec": {"worksIn": ["north", "west"], "motto": "steady"}})).await?;
     cluster.eventually::<Team>("t").has(json!({"status": {"badges": ["north", "west"]}})).await?;
-    cluster.in_namespace("east").eventually::<ConfigMap>("t").is_gone().await?;
+    cluster.in_namespace("east").eventually::<ConfigMap>("t").is_deleted().await?;
     Ok(())
 }

@@ -24,8 +24,8 @@ pub async fn life(cluster: TestCluster) -> anyhow::Result<()> {
     // It changes and loses a member.
     cluster.patch::<Vault>("v", json!({"spec": {"shards": 2, "region": "north"}})).await?;
     cluster.delete::<Tenant>("leaver").await?;
-    cluster.eventually::<Tenant>("leaver").is_gone().await?;
-    cluster.eventually::<ConfigMap>("v-shard-2").is_gone().await?;
+    cluster.eventually::<Tenant>("leaver").is_deleted().await?;
+    cluster.eventually::<ConfigMap>("v-shard-2").is_deleted().await?;
     cluster.eventually::<ConfigMap>("v-shard-1").has(json!({"data": {"region": "north"}})).await?;
     let kept = cluster.get::<Secret>("v-password").await?.data.context("a password")?;
     ensure!(kept == password, "another password");

@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use windlass::{Controller, Generate, Plan, Refusal, Relation, Seen, Until};
+use windlass::{Controller, Generate, Observed, Plan, Refusal, Relation, Until};
 
 /// What a tenant should be.
 #[derive(CustomResource, Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -35,9 +35,9 @@ pub struct TenantStatus {
 }
 
 /// What a tenant needs, given what is there: an open vault, then a token and the way in.
-pub fn decide(tenant: &Tenant, seen: &Seen) -> Result<Plan, Refusal> {
+pub fn decide(tenant: &Tenant, observed: &Observed) -> Result<Plan, Refusal> {
     let name = &tenant.spec.vault;
-    let Some(vault) = seen.get::<Vault>(name)? else {
+    let Some(vault) = observed.get::<Vault>(name)? else {
         return Ok(Plan::waiting(Why::WaitsForTheVault(name.clone())).status(TenantStatus::default()));
     };
     if !vault.status.as_ref().is_some_and(|status| status.open) {
@@ -45,21 +45,21 @@ pub fn decide(tenant: &Tenant, seen: &Seen) -> Result<Plan, Refusal> {
     }
     let token = Generate::new().text("/stringData/token", 40);
     let status = TenantStatus { admitted_to: Some(name.clone()), ..Default::default() };
-    Ok(Plan::complete()
+    Ok(Plan::new()
         .create_once(token_secret(tenant), token, Why::ProvesTheTenant)
         .apply(access(tenant, &vault), Why::ShowsTheWay)
         .status(status))
 }
 
 /// What is to be taken back before a tenant goes: the token first, and the way in once the token is gone.
-pub fn undo(tenant: &Tenant, seen: &Seen) -> Result<Plan, Refusal> {
+pub fn undo(tenant: &Tenant, observed: &Observed) -> Result<Plan, Refusal> {
     let token = token_name(tenant);
-    if seen.get::<Secret>(&token)?.is_some() {
-        return Ok(Plan::complete()
+    if observed.get::<Secret>(&token)?.is_some() {
+        return Ok(Plan::new()
             .delete::<Secret>(token, Why::RevokesTheToken)
             .wait(Why::WaitsForTheRevocation, Until::Change));
     }
-    Ok(Plan::complete().delete::<ConfigMap>(access_name(tenant), Why::ClosesTheWay))
+    Ok(Plan::new().delete::<ConfigMap>(access_name(tenant), Why::ClosesTheWay))
 }
 
 /// The controller of tenants.
@@ -67,10 +67,10 @@ pub fn controller() -> Controller<Tenant> {
     Controller::deciding(decide)
         .owns::<ConfigMap>()
         .owns::<Secret>()
-        .sees::<Vault>(|tenant| Relation::named(&tenant.spec.vault))
+        .watches::<Vault>(|tenant| Relation::named(&tenant.spec.vault))
         .prunes::<ConfigMap>()
         .deletes::<Secret>()
-        .deleting(undo)
+        .finalizer(undo)
         .concurrency(2)
 }
 
@@ -117,16 +117,16 @@ mod tests {
 
     #[test]
     fn a_tenant_waits_for_its_vault_and_for_it_to_open() {
-        let plan = decide(&tenant(), &Seen::nothing()).unwrap();
+        let plan = decide(&tenant(), &Observed::empty()).unwrap();
         assert_eq!(waits_for(&plan), "WaitsForTheVault");
-        let plan = decide(&tenant(), &Seen::nothing().with(vault(false))).unwrap();
+        let plan = decide(&tenant(), &Observed::empty().with(vault(false))).unwrap();
         assert_eq!(waits_for(&plan), "WaitsForTheVaultToOpen");
         assert!(plan.steps().is_empty());
     }
 
     #[test]
     fn an_open_vault_admits_its_tenant() {
-        let plan = decide(&tenant(), &Seen::nothing().with(vault(true))).unwrap();
+        let plan = decide(&tenant(), &Observed::empty().with(vault(true))).unwrap();
         assert!(plan.is_complete());
         assert!(plan.applied::<Secret>("t-token").is_some());
         let access = plan.applied::<ConfigMap>("t-access").unwrap().data.unwrap();
@@ -137,15 +137,15 @@ mod tests {
     #[test]
     fn the_token_is_revoked_before_the_way_in_is_closed() {
         let token = Secret { metadata: named("t-token"), ..Default::default() };
-        let first = undo(&tenant(), &Seen::nothing().with(token)).unwrap();
+        let first = undo(&tenant(), &Observed::empty().with(token)).unwrap();
         assert!(first.deletes::<Secret>("t-token") && !first.is_complete());
-        let then = undo(&tenant(), &Seen::nothing()).unwrap();
+        let then = undo(&tenant(), &Observed::empty()).unwrap();
         assert!(then.deletes::<ConfigMap>("t-access") && then.is_complete());
     }
 
     #[test]
     fn no_plan_shows_a_token() {
-        let plan = decide(&tenant(), &Seen::nothing().with(vault(true))).unwrap();
+        let plan = decide(&tenant(), &Observed::empty().with(vault(true))).unwrap();
         assert!(plan.to_string().contains("create once Secret t-token (ProvesTheTenant"), "{plan}");
     }
 }

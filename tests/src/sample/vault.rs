@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use windlass::{Controller, Generate, Plan, Refusal, Seen};
+use windlass::{Controller, Generate, Observed, Plan, Refusal};
 
 /// What a vault should be.
 #[derive(CustomResource, Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -41,14 +41,14 @@ pub struct VaultStatus {
 const MOST_SHARDS: u32 = 64;
 
 /// What a vault needs, given what is there: first the password, then the shards.
-pub fn decide(vault: &Vault, seen: &Seen) -> Result<Plan, Refusal> {
+pub fn decide(vault: &Vault, observed: &Observed) -> Result<Plan, Refusal> {
     if vault.spec.shards == 0 || vault.spec.shards > MOST_SHARDS {
         return Err(Why::NoShards.into());
     }
     let password = Generate::new().text("/stringData/password", 32);
-    let plan = Plan::complete().create_once(password_secret(vault), password, Why::OpensTheVault);
-    let shards = seen.names::<ConfigMap>()?;
-    if seen.get::<Secret>(&password_name(vault))?.is_none() {
+    let plan = Plan::new().create_once(password_secret(vault), password, Why::OpensTheVault);
+    let shards = observed.names::<ConfigMap>()?;
+    if observed.get::<Secret>(&password_name(vault))?.is_none() {
         let status = VaultStatus { open: false, shards, ..Default::default() };
         return Ok(plan.wait(Why::WaitsForThePassword, windlass::Until::Change).status(status));
     }
@@ -91,13 +91,13 @@ mod tests {
         Vault::new("v", VaultSpec { shards, region: None })
     }
 
-    fn with_password() -> Seen {
-        Seen::nothing().with(Secret { metadata: named("v-password"), ..Default::default() })
+    fn with_password() -> Observed {
+        Observed::empty().with(Secret { metadata: named("v-password"), ..Default::default() })
     }
 
     #[test]
     fn the_password_comes_first_and_alone() {
-        let plan = decide(&vault(2), &Seen::nothing()).unwrap();
+        let plan = decide(&vault(2), &Observed::empty()).unwrap();
         assert!(!plan.is_complete());
         assert_eq!(plan.steps().len(), 1);
         assert!(plan.applied::<Secret>("v-password").is_some());
@@ -124,6 +124,6 @@ mod tests {
 
     #[test]
     fn a_vault_without_shards_is_refused() {
-        assert_eq!(decide(&vault(0), &Seen::nothing()).unwrap_err().reason().name(), "NoShards");
+        assert_eq!(decide(&vault(0), &Observed::empty()).unwrap_err().reason().name(), "NoShards");
     }
 }

@@ -16,9 +16,9 @@ async fn has_an_account(target: Target) -> anyhow::Result<()> {
     let name = format!("{}-more", cluster.namespace());
     cluster.create(named::<Namespace>(&name)).await?;
     let there = cluster.in_namespace(&name);
-    let account = there.eventually::<ServiceAccount>("default").is_there().await?;
+    let account = there.eventually::<ServiceAccount>("default").exists().await?;
     there.delete::<ServiceAccount>("default").await?;
-    let again = there.eventually::<ServiceAccount>("default").is_there().await?;
+    let again = there.eventually::<ServiceAccount>("default").exists().await?;
     ensure!(account.metadata.uid != again.metadata.uid, "it is another one");
     Ok(())
 }

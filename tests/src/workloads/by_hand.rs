@@ -27,7 +27,7 @@ pub fn template(app: &str, image: &str) -> Value {
 /// # Errors
 /// When it cannot be made.
 pub async fn lone_pod(cluster: &TestCluster, name: &str, app: &str) -> anyhow::Result<Pod> {
-    cluster.eventually::<ServiceAccount>("default").is_there().await?;
+    cluster.eventually::<ServiceAccount>("default").exists().await?;
     cluster.create(object(name, template(app, "nginx"))).await
 }
 
@@ -83,7 +83,7 @@ pub async fn fares(cluster: &TestCluster, pod: &Pod, ready: bool) -> anyhow::Res
 /// # Errors
 /// When it is not there in time.
 pub async fn ready(cluster: &TestCluster, name: &str) -> anyhow::Result<Pod> {
-    let pod = cluster.eventually::<Pod>(name).is_there().await?;
+    let pod = cluster.eventually::<Pod>(name).exists().await?;
     fares(cluster, &pod, true).await
 }
 
@@ -92,7 +92,7 @@ pub async fn ready(cluster: &TestCluster, name: &str) -> anyhow::Result<Pod> {
 /// # Errors
 /// When it is not there in time.
 pub async fn ended(cluster: &TestCluster, name: &str, code: i32) -> anyhow::Result<Pod> {
-    cluster.eventually::<Pod>(name).is_there().await?;
+    cluster.eventually::<Pod>(name).exists().await?;
     let now = now(cluster);
     let terminated = json!({ "terminated": { "exitCode": code, "startedAt": now, "finishedAt": now } });
     let phase = if code == 0 { "Succeeded" } else { "Failed" };

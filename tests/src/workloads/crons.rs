@@ -85,7 +85,7 @@ async fn begins(target: Target) -> anyhow::Result<()> {
 
     let active = json!({ "kind": "Job", "name": name, "uid": job.metadata.uid, "apiVersion": "batch/v1" });
     cluster.eventually::<CronJob>("cron").has(json!({ "status": { "active": [active] } })).await?;
-    let told = cluster.eventually::<CronJob>("cron").tells("SuccessfulCreate").await?;
+    let told = cluster.eventually::<CronJob>("cron").has_event("SuccessfulCreate").await?;
     ensure!(told == format!("Created job {name}"), "{told}");
     // No other, while this one runs.
     cluster.patch::<CronJob>("cron", json!({ "spec": { "suspend": true } })).await?;
@@ -98,7 +98,7 @@ async fn begins(target: Target) -> anyhow::Result<()> {
         })
     };
     cluster.eventually::<CronJob>("cron").is("saw the end", over).await?;
-    let told = cluster.eventually::<CronJob>("cron").tells("SawCompletedJob").await?;
+    let told = cluster.eventually::<CronJob>("cron").has_event("SawCompletedJob").await?;
     ensure!(told == format!("Saw completed job: {name}, condition: Complete"), "{told}");
     Ok(())
 }
@@ -113,7 +113,7 @@ async fn concurrency(target: Target) -> anyhow::Result<()> {
         return Ok(());
     }
     cluster.advance(Duration::from_secs(3600)).await;
-    let told = cluster.eventually::<CronJob>("cron").tells("JobAlreadyActive").await?;
+    let told = cluster.eventually::<CronJob>("cron").has_event("JobAlreadyActive").await?;
     ensure!(told.contains("concurrency policy is Forbid"), "{told}");
     let first = jobs(&cluster, 1).await?.remove(0);
     cluster
@@ -168,7 +168,7 @@ async fn history(target: Target) -> anyhow::Result<()> {
     let kept = jobs(&cluster, 3).await?.into_iter().filter_map(|job| job.metadata.name);
     let kept: Vec<String> = kept.collect();
     ensure!(kept == [&*names[2], &*names[4], &*names[5]], "{kept:?} of {names:?}");
-    cluster.eventually::<CronJob>("cron").tells("SuccessfulDelete").await?;
+    cluster.eventually::<CronJob>("cron").has_event("SuccessfulDelete").await?;
     Ok(())
 }
 
@@ -204,7 +204,7 @@ async fn missed(target: Target) -> anyhow::Result<()> {
     let go = json!({ "spec": { "suspend": false, "concurrencyPolicy": "Forbid" } });
     cluster.patch::<CronJob>("cron", go).await?;
     jobs(&cluster, 1).await?;
-    let told = cluster.eventually::<CronJob>("cron").tells("TooManyMissedTimes").await?;
+    let told = cluster.eventually::<CronJob>("cron").has_event("TooManyMissedTimes").await?;
     ensure!(told.starts_with("too many missed start times."), "{told}");
     Ok(())
 }

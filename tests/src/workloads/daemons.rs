@@ -116,7 +116,7 @@ async fn one_on_each(target: Target) -> anyhow::Result<()> {
         "numberUnavailable": 2, "observedGeneration": 1, "numberMisscheduled": 0,
     } });
     logs().has(status).await?;
-    logs().tells("SuccessfulCreate").await?;
+    logs().has_event("SuccessfulCreate").await?;
     all_ready(&cluster, "logs").await?;
     logs().has(json!({ "status": { "numberReady": 2, "numberAvailable": 2 } })).await?;
     // A node that comes to fit gets one; one that fits no longer loses it; and one that is gone too.
@@ -239,8 +239,8 @@ async fn replaces_failed(target: Target) -> anyhow::Result<()> {
     cluster.patch_status::<Pod>(&first[0].name_any(), json!({ "phase": "Failed" })).await?;
     let again = so_many(&cluster, "logs", 1).await?;
     ensure!(again[0].name_any() != first[0].name_any(), "another one");
-    cluster.eventually::<Pod>(&first[0].name_any()).is_gone().await?;
-    let told = cluster.eventually::<DaemonSet>("logs").tells("FailedDaemonPod").await?;
+    cluster.eventually::<Pod>(&first[0].name_any()).is_deleted().await?;
+    let told = cluster.eventually::<DaemonSet>("logs").has_event("FailedDaemonPod").await?;
     let name = format!("{}/{}", cluster.namespace(), first[0].name_any());
     let wanted = format!("Found failed daemon pod {name} on node {}, will try to kill it", names[0]);
     ensure!(told == wanted, "{told}");

@@ -119,7 +119,7 @@ async fn comes_up(target: Target) -> anyhow::Result<()> {
     web().has(waiting).await?;
     web().has_condition_because("Available", "MinimumReplicasUnavailable").await?;
     web().has_condition_because("Progressing", "ReplicaSetUpdated").await?;
-    let told = web().tells("ScalingReplicaSet").await?;
+    let told = web().has_event("ScalingReplicaSet").await?;
     ensure!(told == format!("Scaled up replica set web-{hash} from 0 to 3"), "{told}");
     let done = complete(&cluster, "web").await?;
     ensure!(done.annotations().get(REVISION).is_some_and(|revision| revision == "1"), "{done:?}");

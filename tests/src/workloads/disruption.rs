@@ -33,7 +33,7 @@ fn budget(name: &str, mut spec: Value) -> PodDisruptionBudget {
 
 /// Pods that run and are ready, as far as anyone says: no node has them.
 async fn running(cluster: &TestCluster, names: &[&str]) -> anyhow::Result<()> {
-    cluster.eventually::<ServiceAccount>("default").is_there().await?;
+    cluster.eventually::<ServiceAccount>("default").exists().await?;
     for name in names {
         made(cluster, name).await?;
         say(cluster, name, "Running", true).await?;
@@ -119,7 +119,7 @@ fn reason(budget: &PodDisruptionBudget) -> Option<(String, String)> {
 async fn counts(target: Target) -> anyhow::Result<()> {
     let cluster = whole_cluster(&target).await?;
     cluster.create(budget("web", json!({ "minAvailable": 2 }))).await?;
-    cluster.eventually::<PodDisruptionBudget>("web").tells("NoPods").await?;
+    cluster.eventually::<PodDisruptionBudget>("web").has_event("NoPods").await?;
     running(&cluster, &["a", "b", "c"]).await?;
     let found = allows(&cluster, "web", 1).await?;
     let status = serde_json::to_value(&found.status)?;
@@ -142,7 +142,7 @@ async fn evictions(target: Target) -> anyhow::Result<()> {
     allows(&cluster, "web", 1).await?;
     let (code, answer) = evictor.evict("a", json!(null)).await?;
     ensure!(code == 201 && answer["status"] == "Success", "{code} {answer}");
-    cluster.eventually::<Pod>("a").is_gone().await?;
+    cluster.eventually::<Pod>("a").is_deleted().await?;
     cluster
         .eventually::<PodDisruptionBudget>("web")
         .has(json!({ "status": { "disruptionsAllowed": 0, "currentHealthy": 2, "expectedPods": 2 } }))
@@ -164,7 +164,7 @@ async fn evictions(target: Target) -> anyhow::Result<()> {
 async fn not_running(target: Target) -> anyhow::Result<()> {
     let cluster = whole_cluster(&target).await?;
     let evictor = Evictor::of(&target, &cluster).await?;
-    cluster.eventually::<ServiceAccount>("default").is_there().await?;
+    cluster.eventually::<ServiceAccount>("default").exists().await?;
     made(&cluster, "waits").await?;
     made(&cluster, "failed").await?;
     say(&cluster, "failed", "Failed", false).await?;
@@ -172,7 +172,7 @@ async fn not_running(target: Target) -> anyhow::Result<()> {
     for name in ["waits", "failed"] {
         let (code, answer) = evictor.evict(name, json!(null)).await?;
         ensure!(code == 201, "{name}: {answer}");
-        cluster.eventually::<Pod>(name).is_gone().await?;
+        cluster.eventually::<Pod>(name).is_deleted().await?;
     }
     Ok(())
 }
@@ -197,7 +197,7 @@ async fn unhealthy(target: Target) -> anyhow::Result<()> {
     cluster.patch::<PodDisruptionBudget>("web", always).await?;
     let (code, answer) = evictor.evict("sick-too", json!(null)).await?;
     ensure!(code == 201, "{answer}");
-    cluster.eventually::<Pod>("sick-too").is_gone().await
+    cluster.eventually::<Pod>("sick-too").is_deleted().await
 }
 
 async fn two_budgets(target: Target) -> anyhow::Result<()> {
@@ -243,14 +243,14 @@ async fn rehearsed(target: Target) -> anyhow::Result<()> {
     ensure!(said.reason.as_deref() == Some("EvictionByEvictionAPI"), "{said:?}");
     ensure!(said.message.as_deref() == Some("Eviction API: evicting"), "{said:?}");
     cluster.patch::<Pod>("b", json!({ "metadata": { "finalizers": null } })).await?;
-    cluster.eventually::<Pod>("b").is_gone().await
+    cluster.eventually::<Pod>("b").is_deleted().await
 }
 
 async fn unmanaged(target: Target) -> anyhow::Result<()> {
     let cluster = whole_cluster(&target).await?;
     running(&cluster, &["a"]).await?;
     cluster.create(budget("web", json!({ "maxUnavailable": "50%" }))).await?;
-    cluster.eventually::<PodDisruptionBudget>("web").tells("UnmanagedPods").await?;
+    cluster.eventually::<PodDisruptionBudget>("web").has_event("UnmanagedPods").await?;
     let found = allows(&cluster, "web", 0).await?;
     ensure!(found.status.and_then(|status| status.expected_pods) == Some(0));
     let owner = cluster.create(config_map("owner")).await?;

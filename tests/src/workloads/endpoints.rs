@@ -41,7 +41,7 @@ async fn node(cluster: &TestCluster) -> anyhow::Result<String> {
 }
 
 async fn pod(cluster: &TestCluster, name: &str, node: &str, ip: &str, ready: bool) -> anyhow::Result<Pod> {
-    cluster.eventually::<ServiceAccount>("default").is_there().await?;
+    cluster.eventually::<ServiceAccount>("default").exists().await?;
     let app = name.rsplit_once('-').map_or(name, |(app, _)| app);
     let port = json!([{ "name": "web", "containerPort": 8080 }]);
     let made: Pod = object(name, by_hand::template(app, "nginx"));
@@ -260,7 +260,7 @@ async fn mirrors(target: Target) -> anyhow::Result<()> {
 async fn go_with_the_service(target: Target) -> anyhow::Result<()> {
     let cluster = whole_cluster(&target).await?;
     cluster.create(service("web", json!({}))).await?;
-    cluster.eventually::<Endpoints>("web").is_there().await?;
+    cluster.eventually::<Endpoints>("web").exists().await?;
     cluster.delete::<Service>("web").await?;
-    cluster.eventually::<Endpoints>("web").is_gone().await
+    cluster.eventually::<Endpoints>("web").is_deleted().await
 }

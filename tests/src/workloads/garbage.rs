@@ -58,12 +58,12 @@ async fn delete(cluster: &TestCluster, name: &str, how: PropagationPolicy) -> an
 
 /// Time in which something would have happened that must not.
 async fn a_while(cluster: &TestCluster) {
-    cluster.flow(windlass_clock::Clock::real().sleep(Duration::from_millis(1500))).await;
+    cluster.run_clock_while(windlass_clock::Clock::real().sleep(Duration::from_millis(1500))).await;
 }
 
 async fn gone(cluster: &TestCluster, names: &[&str]) -> anyhow::Result<()> {
     for name in names {
-        cluster.eventually::<ConfigMap>(name).is_gone().await?;
+        cluster.eventually::<ConfigMap>(name).is_deleted().await?;
     }
     Ok(())
 }
@@ -188,7 +188,7 @@ async fn wrong_namespace(target: Target) -> anyhow::Result<()> {
     let owner = map(&other, "owner", &[]).await?;
     map(&cluster, "child", &[&owner]).await?;
     gone(&cluster, &["child"]).await?;
-    cluster.eventually::<ConfigMap>("child").tells("OwnerRefInvalidNamespace").await?;
+    cluster.eventually::<ConfigMap>("child").has_event("OwnerRefInvalidNamespace").await?;
     other.get::<ConfigMap>("owner").await?;
     cluster.in_namespace("").delete::<Namespace>(&name).await
 }
@@ -284,7 +284,7 @@ async fn new_kind(target: Target) -> anyhow::Result<()> {
     widgets.create(&Default::default(), &widget).await?;
     widgets.delete("owner", &DeleteParams::background()).await?;
     // The reference asks for new kinds every half minute.
-    cluster.eventually::<ConfigMap>("child").within(Duration::from_secs(60)).is_gone().await?;
+    cluster.eventually::<ConfigMap>("child").within(Duration::from_secs(60)).is_deleted().await?;
     cluster
         .until(
             "the widgets are gone",
@@ -333,7 +333,7 @@ async fn old_events(target: Target) -> anyhow::Result<()> {
     cluster.create(event("second")).await?;
     cluster.get::<Event>("first").await?;
     cluster.advance(Duration::from_secs(12 * 60)).await;
-    cluster.eventually::<Event>("first").is_gone().await?;
+    cluster.eventually::<Event>("first").is_deleted().await?;
     cluster.get::<Event>("second").await?;
     Ok(())
 }

@@ -105,9 +105,9 @@ async fn completes(target: Target) -> anyhow::Result<()> {
     for pod in cluster.list::<Pod>().await? {
         ensure!(pod.metadata.finalizers.is_none(), "{} was counted and is let go", name(&pod));
     }
-    let told = cluster.eventually::<Job>("work").tells("Completed").await?;
+    let told = cluster.eventually::<Job>("work").has_event("Completed").await?;
     ensure!(told == "Job completed", "{told}");
-    cluster.eventually::<Job>("work").tells("SuccessfulCreate").await?;
+    cluster.eventually::<Job>("work").has_event("SuccessfulCreate").await?;
     Ok(())
 }
 
@@ -165,7 +165,7 @@ async fn fails(target: Target) -> anyhow::Result<()> {
     ensure!(status.failed == Some(2) && status.active.is_none(), "the other was ended: {status:?}");
     ensure!(status.completion_time.is_none(), "{status:?}");
     working(&cluster, 0).await?;
-    let told = cluster.eventually::<Job>("work").tells("BackoffLimitExceeded").await?;
+    let told = cluster.eventually::<Job>("work").has_event("BackoffLimitExceeded").await?;
     ensure!(told == "Job has reached the specified backoff limit", "{told}");
     Ok(())
 }
@@ -203,7 +203,7 @@ async fn deadline(target: Target) -> anyhow::Result<()> {
     let failed = [("FailureTarget", "DeadlineExceeded"), ("Failed", "DeadlineExceeded")];
     ends(&cluster, &failed).await?;
     working(&cluster, 0).await?;
-    let told = cluster.eventually::<Job>("work").tells("DeadlineExceeded").await?;
+    let told = cluster.eventually::<Job>("work").has_event("DeadlineExceeded").await?;
     ensure!(told == "Job was active longer than specified deadline", "{told}");
     Ok(())
 }
@@ -225,7 +225,7 @@ async fn suspends(target: Target) -> anyhow::Result<()> {
     let status = again.status.context("it has a status")?;
     ensure!(status.failed.is_none() && status.start_time.is_none(), "{status:?}");
     for (reason, message) in [("Suspended", "Job suspended"), ("Resumed", "Job resumed")] {
-        let told = cluster.eventually::<Job>("work").tells(reason).await?;
+        let told = cluster.eventually::<Job>("work").has_event(reason).await?;
         ensure!(told == message, "{told}");
     }
     Ok(())
@@ -323,7 +323,7 @@ async fn own_selector(target: Target) -> anyhow::Result<()> {
     let mut pod = spec();
     pod["restartPolicy"] = "Never".into();
     // Without an account no pod is let in.
-    cluster.eventually::<ServiceAccount>("default").is_there().await?;
+    cluster.eventually::<ServiceAccount>("default").exists().await?;
     let orphan: Pod = object("orphan", json!({ "metadata": { "labels": labels }, "spec": pod }));
     cluster.create(orphan).await?;
     let fields = json!({
@@ -367,7 +367,7 @@ async fn lets_go(target: Target) -> anyhow::Result<()> {
     let running = working(&cluster, 1).await?;
     let jobs: kube::Api<Job> = kube::Api::namespaced(cluster.client(), cluster.namespace());
     jobs.delete("work", &DeleteParams::background()).await?;
-    cluster.eventually::<Job>("work").is_gone().await?;
+    cluster.eventually::<Job>("work").is_deleted().await?;
     let look = || cluster.find::<Pod>(name(&running[0]));
     let let_go = |pod: &Option<Pod>| pod.as_ref().is_none_or(|pod| pod.metadata.finalizers.is_none());
     cluster.until("the pod has no finalizer", look, let_go).await?;

@@ -37,7 +37,7 @@ async fn goes_with_all(target: Target) -> anyhow::Result<()> {
         there.create(secret(format!("secret-{number}"))).await?;
     }
     cluster.delete::<Namespace>(&name).await?;
-    cluster.eventually::<Namespace>(&name).is_gone().await?;
+    cluster.eventually::<Namespace>(&name).is_deleted().await?;
     ensure!(there.list::<ConfigMap>().await?.is_empty() && there.list::<Secret>().await?.is_empty());
     // The name is free again.
     cluster.create(named::<Namespace>(&name)).await?;
@@ -83,13 +83,13 @@ async fn says_what_keeps_it(target: Target) -> anyhow::Result<()> {
     for map in ["a", "b"] {
         there.patch::<ConfigMap>(map, json!({ "metadata": { "finalizers": null } })).await?;
     }
-    cluster.eventually::<Namespace>(&name).is_gone().await
+    cluster.eventually::<Namespace>(&name).is_deleted().await
 }
 
 async fn pods_first(target: Target) -> anyhow::Result<()> {
     let cluster = whole_cluster(&target).await?;
     let (name, there) = another(&cluster).await?;
-    there.eventually::<k8s_openapi::api::core::v1::ServiceAccount>("default").is_there().await?;
+    there.eventually::<k8s_openapi::api::core::v1::ServiceAccount>("default").exists().await?;
     let mut kept = pod("kept", "nginx");
     kept.metadata.finalizers = Some(vec!["example.com/never".to_owned()]);
     there.create(kept).await?;
@@ -101,7 +101,7 @@ async fn pods_first(target: Target) -> anyhow::Result<()> {
     cluster.eventually::<Namespace>(&name).is("was looked at", has_said).await?;
     ensure!(there.get::<ConfigMap>("needed").await?.metadata.deletion_timestamp.is_none());
     there.patch::<Pod>("kept", json!({ "metadata": { "finalizers": null } })).await?;
-    cluster.eventually::<Namespace>(&name).is_gone().await
+    cluster.eventually::<Namespace>(&name).is_deleted().await
 }
 
 async fn own_finalizers(target: Target) -> anyhow::Result<()> {
@@ -112,11 +112,11 @@ async fn own_finalizers(target: Target) -> anyhow::Result<()> {
     let there = cluster.in_namespace(&name);
     there.create(config_map("free")).await?;
     cluster.delete::<Namespace>(&name).await?;
-    there.eventually::<ConfigMap>("free").is_gone().await?;
+    there.eventually::<ConfigMap>("free").is_deleted().await?;
     let emptied = |it: &Namespace| {
         it.spec.as_ref().is_none_or(|spec| spec.finalizers.as_ref().is_none_or(Vec::is_empty))
     };
     cluster.eventually::<Namespace>(&name).is("was emptied", emptied).await?;
     cluster.patch::<Namespace>(&name, json!({ "metadata": { "finalizers": null } })).await?;
-    cluster.eventually::<Namespace>(&name).is_gone().await
+    cluster.eventually::<Namespace>(&name).is_deleted().await
 }

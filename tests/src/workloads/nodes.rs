@@ -37,10 +37,10 @@ async fn runs_and_goes(target: Target) -> anyhow::Result<()> {
     for of in ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"] {
         ensure!(conditions.contains(&(of, "True")), "{conditions:?}");
     }
-    cluster.eventually::<Pod>("web").tells("Scheduled").await?;
-    cluster.eventually::<Pod>("web").tells("Started").await?;
+    cluster.eventually::<Pod>("web").has_event("Scheduled").await?;
+    cluster.eventually::<Pod>("web").has_event("Started").await?;
     cluster.delete::<Pod>("web").await?;
-    cluster.eventually::<Pod>("web").is_gone().await
+    cluster.eventually::<Pod>("web").is_deleted().await
 }
 
 async fn initializes(target: Target) -> anyhow::Result<()> {
@@ -86,7 +86,7 @@ async fn ends_as_its_containers_do(target: Target) -> anyhow::Result<()> {
             exit.and_then(|status| status.state.as_ref()?.terminated.as_ref()).map(|ended| ended.exit_code);
         ensure!(exit == code.parse().ok(), "{status:?}");
         cluster.delete::<Pod>(name).await?;
-        cluster.eventually::<Pod>(name).is_gone().await?;
+        cluster.eventually::<Pod>(name).is_deleted().await?;
     }
     Ok(())
 }
@@ -102,7 +102,7 @@ async fn crashes_in_a_loop(target: Target) -> anyhow::Result<()> {
     };
     let crashed = cluster.eventually::<Pod>("web").is("left alone for a while", waiting).await?;
     ensure!(crashed.status.unwrap_or_default().phase.as_deref() == Some("Running"), "it is to run on");
-    cluster.eventually::<Pod>("web").tells("BackOff").await?;
+    cluster.eventually::<Pod>("web").has_event("BackOff").await?;
     if cluster.embedded().is_some() {
         // Each wait is longer than the one before; on the other ground it would take as long as it says.
         cluster.advance(Duration::from_secs(35)).await;
@@ -146,8 +146,8 @@ async fn has_its_grace(target: Target) -> anyhow::Result<()> {
     cluster.delete::<Pod>("web").await?;
     let going = cluster.get::<Pod>("web").await.context("it is still there")?;
     ensure!(going.metadata.deletion_grace_period_seconds == Some(3));
-    cluster.eventually::<Pod>("web").tells("Killing").await?;
-    cluster.eventually::<Pod>("web").is_gone().await?;
+    cluster.eventually::<Pod>("web").has_event("Killing").await?;
+    cluster.eventually::<Pod>("web").is_deleted().await?;
     // In whole seconds, which begin before they are written.
     let took = cluster.clock().moment() - before;
     ensure!(took >= Duration::from_millis(1900), "it had {took:?}");
@@ -200,7 +200,7 @@ async fn falls_silent(target: Target) -> anyhow::Result<()> {
     // Nobody is there to end it, but it was asked to go.
     let going = |pod: &Pod| pod.metadata.deletion_timestamp.is_some();
     cluster.eventually::<Pod>("hasty").within(GIVEN_UP).is("asked to go", going).await?;
-    cluster.eventually::<Pod>("lost").within(GIVEN_UP).is_gone().await?;
+    cluster.eventually::<Pod>("lost").within(GIVEN_UP).is_deleted().await?;
     ensure!(cluster.get::<Pod>("patient").await?.metadata.deletion_timestamp.is_none());
     cluster.delete::<Node>(&silent).await
 }

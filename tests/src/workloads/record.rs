@@ -47,17 +47,17 @@ where
         let end = newest(&there.into_iter().map(|object| (object.name_any(), object)).collect());
         let mut now = self.first.clone();
         let mut moments = vec![now.clone()];
-        let mut seen = newest(&now);
+        let mut observed = newest(&now);
         // It ends with the last change of what is there; or by itself, should the history be incomplete.
         let params = WatchParams::default().timeout(2);
         let mut events = pin!(api.watch(&params, &self.version).await?);
-        while seen < end
-            && let Some(event) = cluster.flow(events.try_next()).await?
+        while observed < end
+            && let Some(event) = cluster.run_clock_while(events.try_next()).await?
         {
             match event {
                 WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                    seen =
-                        seen.max(object.resource_version().and_then(|text| text.parse().ok()).unwrap_or(0));
+                    observed = observed
+                        .max(object.resource_version().and_then(|text| text.parse().ok()).unwrap_or(0));
                     now.insert(object.name_any(), object);
                 }
                 WatchEvent::Deleted(object) => {

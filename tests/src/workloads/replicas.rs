@@ -52,7 +52,7 @@ async fn makes_its_pods(target: Target) -> anyhow::Result<()> {
         "replicas": 3, "fullyLabeledReplicas": 3, "observedGeneration": 1, "terminatingReplicas": 0,
     } });
     cluster.eventually::<ReplicaSet>("web").has(status).await?;
-    let told = cluster.eventually::<ReplicaSet>("web").tells("SuccessfulCreate").await?;
+    let told = cluster.eventually::<ReplicaSet>("web").has_event("SuccessfulCreate").await?;
     ensure!(told.starts_with("Created pod: web-"), "{told}");
 
     cluster.delete::<Pod>(&first[0].name_any()).await?;
@@ -71,7 +71,7 @@ async fn makes_its_pods(target: Target) -> anyhow::Result<()> {
     so_many(&cluster, "web", 0).await?;
     let status = json!({ "status": { "replicas": 0, "observedGeneration": 2 } });
     cluster.eventually::<ReplicaSet>("web").has(status).await?;
-    let told = cluster.eventually::<ReplicaSet>("web").tells("SuccessfulDelete").await?;
+    let told = cluster.eventually::<ReplicaSet>("web").has_event("SuccessfulDelete").await?;
     ensure!(told.starts_with("Deleted pod: web-"), "{told}");
     Ok(())
 }
@@ -201,7 +201,7 @@ async fn cannot_create(target: Target) -> anyhow::Result<()> {
         .has_condition_because("ReplicaFailure", "FailedCreate")
         .await?;
     ensure!(because.status.context("a status")?.replicas == 0, "none is there");
-    let told = cluster.eventually::<ReplicaSet>("web").tells("FailedCreate").await?;
+    let told = cluster.eventually::<ReplicaSet>("web").has_event("FailedCreate").await?;
     ensure!(told.starts_with("Error creating: pods \"web-"), "{told}");
     use k8s_openapi::api::scheduling::v1::PriorityClass;
     cluster.create(object::<PriorityClass>(class.as_str(), json!({ "value": 1000 }))).await?;
@@ -249,6 +249,6 @@ async fn replication_controller(target: Target) -> anyhow::Result<()> {
     cluster.patch::<ReplicationController>("rc", json!({ "spec": { "replicas": 1 } })).await?;
     let left = so_many(&cluster, "old", 1).await?;
     ensure!(left[0].name_any() == pods[0].name_any(), "the ready one stays");
-    cluster.eventually::<ReplicationController>("rc").tells("SuccessfulDelete").await?;
+    cluster.eventually::<ReplicationController>("rc").has_event("SuccessfulDelete").await?;
     Ok(())
 }

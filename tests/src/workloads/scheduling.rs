@@ -40,7 +40,7 @@ async fn waits_for_room(target: Target) -> anyhow::Result<()> {
     ensure!(message.starts_with("0/") && message.contains(" nodes are available: "), "{message}");
     ensure!(message.contains("1 Insufficient cpu"), "{message}");
     ensure!(message.ends_with("."), "{message}");
-    cluster.eventually::<Pod>("second").tells("FailedScheduling").await?;
+    cluster.eventually::<Pod>("second").has_event("FailedScheduling").await?;
     cluster.delete::<Pod>("first").await?;
     cluster.eventually::<Pod>("second").has_condition("Ready", true).await?;
     own.leave().await
@@ -205,7 +205,7 @@ async fn takes_a_place(target: Target) -> anyhow::Result<()> {
     cluster.eventually::<Pod>("humble").has_condition("Ready", true).await?;
     let urgent = own.here(json!({"containers": asks("1"), "priorityClassName": class}));
     cluster.create(pod("urgent", json!({}), urgent)).await?;
-    cluster.eventually::<Pod>("humble").is_gone().await?;
+    cluster.eventually::<Pod>("humble").is_deleted().await?;
     cluster.eventually::<Pod>("urgent").has_condition("Ready", true).await?;
     cluster.delete::<PriorityClass>(&class).await?;
     own.leave().await
@@ -250,7 +250,7 @@ async fn spares_budgets(target: Target) -> anyhow::Result<()> {
     ensure!(cluster.get::<Pod>("guarded").await?.metadata.deletion_timestamp.is_none());
     // Where there is nobody else, a budget does not help.
     cluster.create(pod("second", json!({}), first)).await?;
-    cluster.eventually::<Pod>("guarded").is_gone().await?;
+    cluster.eventually::<Pod>("guarded").is_deleted().await?;
     cluster.eventually::<Pod>("second").has_condition("Ready", true).await?;
     for class in [some, urgent] {
         cluster.delete::<PriorityClass>(&class).await?;

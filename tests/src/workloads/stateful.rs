@@ -69,7 +69,7 @@ async fn in_order(target: Target) -> anyhow::Result<()> {
     // The name has the hash of the template, which is the same everywhere.
     ensure!(labels["controller-revision-hash"] == "db-648ddb86cb", "{labels:?}");
     ensure!(status.current_revision.as_deref() == Some("db-648ddb86cb"), "{status:?}");
-    let told = cluster.eventually::<StatefulSet>("db").tells("SuccessfulCreate").await?;
+    let told = cluster.eventually::<StatefulSet>("db").has_event("SuccessfulCreate").await?;
     ensure!(told == "Create Pod db-0 in StatefulSet db successful", "{told}");
 
     cluster.patch::<StatefulSet>("db", json!({ "spec": { "replicas": 1 } })).await?;

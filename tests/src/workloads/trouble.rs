@@ -85,7 +85,7 @@ async fn crashing_set(target: Target) -> anyhow::Result<()> {
     if cluster.embedded().is_some() {
         cluster.advance(Duration::from_secs(1800)).await;
     }
-    let (patient, look) = (cluster.patient(Duration::from_secs(60)), || cluster.list::<Pod>());
+    let (patient, look) = (cluster.timeout(Duration::from_secs(60)), || cluster.list::<Pod>());
     patient.until("each crashed twice", look, |pods| pods.iter().all(|pod| restarts(pod) >= 2)).await?;
     let after = cluster.list::<Pod>().await?;
     ensure!(after.len() == many, "nobody is replaced who is only tried again: {}", after.len());

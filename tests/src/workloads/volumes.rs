@@ -107,7 +107,7 @@ async fn by_name(target: Target) -> anyhow::Result<()> {
     bound(&cluster, "second", &aside).await?;
     let small = volume(&cluster, "too-small", "1Gi", &json!({})).await?;
     cluster.create(claim(&cluster, "third", "2Gi", &json!({ "volumeName": small }))).await?;
-    let told = cluster.eventually::<PersistentVolumeClaim>("third").tells("VolumeMismatch").await?;
+    let told = cluster.eventually::<PersistentVolumeClaim>("third").has_event("VolumeMismatch").await?;
     ensure!(
         told == format!("Cannot bind to requested volume {small:?}: requested PV is too small"),
         "{told}"
@@ -119,7 +119,7 @@ async fn waits(target: Target) -> anyhow::Result<()> {
     let cluster = whole_cluster(&target).await?;
     let tells = |claim: &'static str, reason: &'static str| {
         let cluster = cluster.clone();
-        async move { cluster.eventually::<PersistentVolumeClaim>(claim).tells(reason).await }
+        async move { cluster.eventually::<PersistentVolumeClaim>(claim).has_event(reason).await }
     };
     cluster.create(claim(&cluster, "classless", "1Gi", &json!({ "storageClassName": "" }))).await?;
     let told = tells("classless", "FailedBinding").await?;
@@ -147,11 +147,11 @@ async fn released(target: Target) -> anyhow::Result<()> {
     cluster.create(claim(&cluster, "data", "1Gi", &json!({}))).await?;
     bound(&cluster, "data", &kept).await?;
     cluster.delete::<PersistentVolumeClaim>("data").await?;
-    cluster.eventually::<PersistentVolumeClaim>("data").is_gone().await?;
+    cluster.eventually::<PersistentVolumeClaim>("data").is_deleted().await?;
     phase(&cluster, &kept, "Released").await?;
     // Another claim of the name is another claim.
     cluster.create(claim(&cluster, "data", "1Gi", &json!({}))).await?;
-    let told = cluster.eventually::<PersistentVolumeClaim>("data").tells("ProvisioningFailed").await?;
+    let told = cluster.eventually::<PersistentVolumeClaim>("data").has_event("ProvisioningFailed").await?;
     ensure!(told.contains("not found"), "{told}");
     // Until somebody says that it may be used again.
     cluster.patch::<PersistentVolume>(&kept, json!({ "spec": { "claimRef": null } })).await?;
@@ -162,13 +162,13 @@ async fn released(target: Target) -> anyhow::Result<()> {
     let force = json!({ "metadata": { "finalizers": null } });
     cluster.patch::<PersistentVolume>(&kept, force).await?;
     cluster.eventually::<PersistentVolumeClaim>("data").has(json!({ "status": { "phase": "Lost" } })).await?;
-    cluster.eventually::<PersistentVolumeClaim>("data").tells("ClaimLost").await?;
+    cluster.eventually::<PersistentVolumeClaim>("data").has_event("ClaimLost").await?;
     Ok(())
 }
 
 async fn protected(target: Target) -> anyhow::Result<()> {
     let cluster = whole_cluster(&target).await?;
-    cluster.eventually::<ServiceAccount>("default").is_there().await?;
+    cluster.eventually::<ServiceAccount>("default").exists().await?;
     let used = volume(&cluster, "used", "1Gi", &json!({})).await?;
     cluster.create(claim(&cluster, "data", "1Gi", &json!({}))).await?;
     bound(&cluster, "data", &used).await?;
@@ -190,8 +190,8 @@ async fn protected(target: Target) -> anyhow::Result<()> {
     cluster.get::<PersistentVolume>(&used).await?;
     let pods: kube::Api<Pod> = kube::Api::namespaced(cluster.client(), cluster.namespace());
     pods.delete("user", &kube::api::DeleteParams::default().grace_period(0)).await?;
-    cluster.eventually::<PersistentVolumeClaim>("data").is_gone().await?;
-    cluster.eventually::<PersistentVolume>(&used).is_gone().await
+    cluster.eventually::<PersistentVolumeClaim>("data").is_deleted().await?;
+    cluster.eventually::<PersistentVolume>(&used).is_deleted().await
 }
 
 async fn attributes(target: Target) -> anyhow::Result<()> {
@@ -209,13 +209,13 @@ async fn attributes(target: Target) -> anyhow::Result<()> {
     for name in [&claimed, &had, &unused] {
         cluster.delete::<VolumeAttributesClass>(name).await?;
     }
-    cluster.eventually::<VolumeAttributesClass>(&unused).is_gone().await?;
+    cluster.eventually::<VolumeAttributesClass>(&unused).is_deleted().await?;
     cluster.get::<VolumeAttributesClass>(&claimed).await?;
     cluster.delete::<PersistentVolumeClaim>("data").await?;
-    cluster.eventually::<VolumeAttributesClass>(&claimed).is_gone().await?;
+    cluster.eventually::<VolumeAttributesClass>(&claimed).is_deleted().await?;
     cluster.get::<VolumeAttributesClass>(&had).await?;
     cluster.delete::<PersistentVolume>(&has).await?;
-    cluster.eventually::<VolumeAttributesClass>(&had).is_gone().await
+    cluster.eventually::<VolumeAttributesClass>(&had).is_deleted().await
 }
 
 async fn provisioned(target: Target) -> anyhow::Result<()> {
@@ -224,17 +224,17 @@ async fn provisioned(target: Target) -> anyhow::Result<()> {
         // The reference makes no volumes on demand by itself.
         return Ok(());
     }
-    cluster.eventually::<ServiceAccount>("default").is_there().await?;
-    let class = cluster.eventually::<StorageClass>("standard").is_there().await?;
+    cluster.eventually::<ServiceAccount>("default").exists().await?;
+    let class = cluster.eventually::<StorageClass>("standard").exists().await?;
     ensure!(class.provisioner == "windlass.dev/local", "{class:?}");
     // The class is there by default.
     cluster.create(claim(&cluster, "data", "1Gi", &json!({ "storageClassName": null }))).await?;
-    cluster.eventually::<PersistentVolumeClaim>("data").tells("WaitForFirstConsumer").await?;
+    cluster.eventually::<PersistentVolumeClaim>("data").has_event("WaitForFirstConsumer").await?;
     let selected = json!({ "metadata": { "annotations": { "volume.kubernetes.io/selected-node": "n1" } } });
     let claim = cluster.patch::<PersistentVolumeClaim>("data", selected).await?;
     let name = format!("pvc-{}", claim.metadata.uid.clone().unwrap_or_default());
     bound(&cluster, "data", &name).await?;
-    cluster.eventually::<PersistentVolumeClaim>("data").tells("ProvisioningSucceeded").await?;
+    cluster.eventually::<PersistentVolumeClaim>("data").has_event("ProvisioningSucceeded").await?;
     let made = cluster.get::<PersistentVolume>(&name).await?;
     let spec = made.spec.context("it has a spec")?;
     ensure!(spec.host_path.is_some_and(|host| host.path.starts_with("/var/lib/windlass/volumes/")));
@@ -249,8 +249,8 @@ async fn provisioned(target: Target) -> anyhow::Result<()> {
     let grown = json!({ "status": { "capacity": { "storage": "2Gi" } } });
     cluster.eventually::<PersistentVolumeClaim>("data").has(grown).await?;
     cluster.delete::<PersistentVolumeClaim>("data").await?;
-    cluster.eventually::<PersistentVolumeClaim>("data").is_gone().await?;
-    cluster.eventually::<PersistentVolume>(&name).is_gone().await
+    cluster.eventually::<PersistentVolumeClaim>("data").is_deleted().await?;
+    cluster.eventually::<PersistentVolume>(&name).is_deleted().await
 }
 
 /// A pod of the simulated node with this volume.
@@ -272,9 +272,9 @@ async fn first_consumer(target: Target) -> anyhow::Result<()> {
         // The reference makes no volumes on demand by itself.
         return Ok(());
     }
-    cluster.eventually::<StorageClass>("standard").is_there().await?;
+    cluster.eventually::<StorageClass>("standard").exists().await?;
     cluster.create(claim(&cluster, "data", "1Gi", &json!({ "storageClassName": null }))).await?;
-    cluster.eventually::<PersistentVolumeClaim>("data").tells("WaitForFirstConsumer").await?;
+    cluster.eventually::<PersistentVolumeClaim>("data").has_event("WaitForFirstConsumer").await?;
     cluster.create(mounting("user", &json!({ "persistentVolumeClaim": { "claimName": "data" } }))).await?;
     let running = cluster.eventually::<Pod>("user").has_condition("Ready", true).await?;
     let node = running.spec.and_then(|spec| spec.node_name).context("it has a node")?;
@@ -291,11 +291,11 @@ async fn first_consumer(target: Target) -> anyhow::Result<()> {
     ensure!(other.spec.and_then(|spec| spec.node_name) == Some(node));
     cluster.delete::<PersistentVolumeClaim>("data").await?;
     cluster.delete::<Pod>("user").await?;
-    cluster.eventually::<Pod>("user").is_gone().await?;
+    cluster.eventually::<Pod>("user").is_deleted().await?;
     ensure!(cluster.find::<PersistentVolumeClaim>("data").await?.is_some(), "it is in use");
     cluster.delete::<Pod>("other").await?;
-    cluster.eventually::<PersistentVolumeClaim>("data").is_gone().await?;
-    cluster.eventually::<PersistentVolume>(&volume).is_gone().await
+    cluster.eventually::<PersistentVolumeClaim>("data").is_deleted().await?;
+    cluster.eventually::<PersistentVolume>(&volume).is_deleted().await
 }
 
 async fn ephemeral(target: Target) -> anyhow::Result<()> {
@@ -303,7 +303,7 @@ async fn ephemeral(target: Target) -> anyhow::Result<()> {
     let class = match cluster.embedded() {
         // Made on demand there, by hand on the reference.
         Some(_) => {
-            cluster.eventually::<StorageClass>("standard").is_there().await?;
+            cluster.eventually::<StorageClass>("standard").exists().await?;
             Value::Null
         }
         None => {
@@ -321,7 +321,7 @@ async fn ephemeral(target: Target) -> anyhow::Result<()> {
     });
     let scratch = json!({ "ephemeral": { "volumeClaimTemplate": template } });
     let pod = cluster.create(mounting("web", &scratch)).await?;
-    let made = cluster.eventually::<PersistentVolumeClaim>("web-data").is_there().await?;
+    let made = cluster.eventually::<PersistentVolumeClaim>("web-data").exists().await?;
     let owner = made.metadata.owner_references.unwrap_or_default().pop().context("the claim has an owner")?;
     ensure!((owner.kind.as_str(), owner.controller) == ("Pod", Some(true)), "{owner:?}");
     ensure!(Some(owner.uid) == pod.metadata.uid && owner.block_owner_deletion == Some(true));
@@ -330,12 +330,12 @@ async fn ephemeral(target: Target) -> anyhow::Result<()> {
     let bound = json!({ "status": { "phase": "Bound" } });
     cluster.eventually::<PersistentVolumeClaim>("web-data").has(bound).await?;
     cluster.delete::<Pod>("web").await?;
-    cluster.eventually::<PersistentVolumeClaim>("web-data").is_gone().await?;
+    cluster.eventually::<PersistentVolumeClaim>("web-data").is_deleted().await?;
 
     // A claim of that name that is somebody else's is not taken.
     cluster.create(claim(&cluster, "late-data", "1Gi", &json!({}))).await?;
     cluster.create(mounting("late", &scratch)).await?;
-    let told = cluster.eventually::<Pod>("late").tells("FailedBinding").await?;
+    let told = cluster.eventually::<Pod>("late").has_event("FailedBinding").await?;
     let here = cluster.namespace();
     let why = format!("PVC {here}/late-data was not created for pod {here}/late (pod is not owner)");
     ensure!(told == format!("ephemeral volume data: {why}"), "{told}");

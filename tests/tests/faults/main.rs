@@ -49,7 +49,7 @@ fn main() -> ExitCode {
         .test("a server that overrules every write", server::overrules_every_write)
         .test("kinds that go and come again", server::kind_goes_and_comes)
         .test("a kind that never comes", server::kind_never_comes)
-        .test("SIGTERM in mid-turn", process::terminated_in_mid_turn)
+        .test("SIGTERM in mid-reconcile", process::terminated_in_mid_reconcile)
         .run()
 }
 
@@ -71,13 +71,13 @@ async fn silent_at_rest(_: Target) -> anyhow::Result<()> {
     cluster.install(sample::crds()).await?;
     let operator = cluster.run(sample::operator);
     sample::life(cluster.clone()).await?;
-    cluster.flow(Clock::real().sleep(LONG_ENOUGH)).await;
+    cluster.run_clock_while(Clock::real().sleep(LONG_ENOUGH)).await;
     operator.kill().await;
     let before = cluster.faults().audit().total();
     ensure!(before > 10, "the API counted {before} writes of a whole life");
     for round in ["after a restart", "after another restart"] {
         let operator = cluster.run(sample::operator);
-        cluster.flow(Clock::real().sleep(LONG_ENOUGH)).await;
+        cluster.run_clock_while(Clock::real().sleep(LONG_ENOUGH)).await;
         ensure!(!operator.has_ended(), "it ended by itself");
         operator.kill().await;
         let written = cluster.faults().audit().since(before);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::process::{Child, Command};
-use windlass::{Controller, Manager, Next, Plan, Turn, TurnError};
+use windlass::{Controller, Manager, Plan, Reconcile, ReconcileError, Requeue};
 use windlass_clock::Clock;
 use windlass_harness::Target;
 use windlass_testing::{TestCluster, config_map, secret};
@@ -18,7 +18,7 @@ use windlass_tests::mirror::Why;
 /// Names the API that this program is to be an operator of, instead of a suite of tests.
 const OPERATOR_OF: &str = "WINDLASS_FAULTS_OPERATOR_OF";
 
-/// How long a turn takes between its two writes.
+/// How long a reconcile takes between its two writes.
 const TURN: Duration = Duration::from_millis(700);
 
 /// Runs the operator, if that is what this process was started for.
@@ -40,12 +40,12 @@ pub fn as_operator() -> Option<ExitCode> {
     })
 }
 
-async fn in_two_writes(map: Arc<ConfigMap>, turn: Turn<ConfigMap>) -> Result<Next, TurnError> {
+async fn in_two_writes(map: Arc<ConfigMap>, ctx: Reconcile<ConfigMap>) -> Result<Requeue, ReconcileError> {
     let part = |number: u8| secret(format!("{}-{number}", map.name_any()));
-    turn.carry_out(&Plan::complete().apply(part(1), Why::Mirrors)).await?;
+    ctx.carry_out(&Plan::new().apply(part(1), Why::Mirrors)).await?;
     Clock::real().sleep(TURN).await;
-    turn.carry_out(&Plan::complete().apply(part(2), Why::Mirrors)).await?;
-    Ok(Next::on_change())
+    ctx.carry_out(&Plan::new().apply(part(2), Why::Mirrors)).await?;
+    Ok(Requeue::on_change())
 }
 
 fn start(url: &str) -> anyhow::Result<Child> {
@@ -61,8 +61,8 @@ async fn signal(child: &Child, signal: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// SIGTERM in the middle of a turn: the turn ends, no other begins, and the process ends well.
-pub async fn terminated_in_mid_turn(_: Target) -> anyhow::Result<()> {
+/// SIGTERM in the middle of a reconcile: the reconcile ends, no other begins, and the process ends well.
+pub async fn terminated_in_mid_reconcile(_: Target) -> anyhow::Result<()> {
     let cluster = TestCluster::start_in_real_time();
     let api = cluster.embedded().context("embedded")?;
     let serving = api.serve_tcp(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?)?;
@@ -70,12 +70,12 @@ pub async fn terminated_in_mid_turn(_: Target) -> anyhow::Result<()> {
     for name in ["a", "b"] {
         cluster.create(config_map(name)).await?;
     }
-    cluster.until("a turn is half done", || cluster.list::<Secret>(), |made| made.len() == 1).await?;
+    cluster.until("a reconcile is half done", || cluster.list::<Secret>(), |made| made.len() == 1).await?;
     signal(&operator, "TERM").await?;
     let ended = Clock::real().timeout(Duration::from_secs(20), operator.wait()).await??;
     ensure!(ended.success(), "{ended}");
     let made: Vec<String> = cluster.list::<Secret>().await?.iter().map(ResourceExt::name_any).collect();
-    ensure!(made == ["a-1", "a-2"] || made == ["b-1", "b-2"], "one whole turn, and no other: {made:?}");
+    ensure!(made == ["a-1", "a-2"] || made == ["b-1", "b-2"], "one whole ctx, and no other: {made:?}");
     serving.stop().await;
     Ok(())
 }

@@ -55,7 +55,7 @@ async fn mutated(change: impl Fn(&mut Value) + Send + Sync + 'static) -> anyhow:
     let operator = cluster
         .run_manager(cluster.manager().namespace(cluster.namespace()).controller(mirror::controller()));
     cluster.create(config_map("a").data("k", "v")).await?;
-    cluster.eventually::<Secret>("a").is_there().await?;
+    cluster.eventually::<Secret>("a").exists().await?;
     let first = writes_in(&cluster, MINUTE).await;
     ensure!(first <= 3, "{first} more writes in a minute, of what the server changes on its way");
     // What it wants changes: that is worth a write, and no more than that.
@@ -81,7 +81,7 @@ pub async fn kind_goes_and_comes(_: Target) -> anyhow::Result<()> {
     cluster.eventually::<Vault>("first").has(json!({"status": {"open": true}})).await?;
     for kind in sample::crds() {
         cluster.delete::<CustomResourceDefinition>(&kind.name_any()).await?;
-        cluster.eventually::<CustomResourceDefinition>(&kind.name_any()).is_gone().await?;
+        cluster.eventually::<CustomResourceDefinition>(&kind.name_any()).is_deleted().await?;
     }
     cluster.advance(Duration::from_secs(60)).await;
     ensure!(!operator.has_ended(), "a kind that goes is no reason to end");
@@ -97,7 +97,7 @@ pub async fn kind_goes_and_comes(_: Target) -> anyhow::Result<()> {
 pub async fn kind_never_comes(_: Target) -> anyhow::Result<()> {
     const LIMIT: Duration = Duration::from_secs(30);
     let cluster = TestCluster::api_only();
-    let operator = cluster.run_manager(sample::operator(cluster.manager().sync_within(LIMIT)));
+    let operator = cluster.run_manager(sample::operator(cluster.manager().cache_sync_timeout(LIMIT)));
     cluster.advance(LIMIT / 2).await;
     ensure!(!operator.has_ended(), "it may still come");
     cluster.advance(LIMIT).await;

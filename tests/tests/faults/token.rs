@@ -42,7 +42,7 @@ pub async fn token_expires(_: Target) -> anyhow::Result<()> {
     // It expires, and everything is refused; the watches that go on end when their time is over.
     cluster.advance(TOKEN_LIFE + Duration::from_secs(120)).await;
     cluster.create(config_map("after").data("k", "v")).await?;
-    cluster.flow(Clock::real().sleep(Duration::from_secs(1))).await;
+    cluster.run_clock_while(Clock::real().sleep(Duration::from_secs(1))).await;
     ensure!(cluster.find::<Secret>("after").await?.is_none(), "an expired token must not do");
     ensure!(!operator.has_ended(), "a token that expired is no reason to end");
 

@@ -117,7 +117,7 @@ async fn up(options: &Options, arguments: Vec<String>, begun: Moment) -> anyhow:
     let mut processes = Vec::new();
     if let Some(cluster) = &cluster {
         let settled = tokio::select! {
-            settled = time.flow(cluster.settled(&api)) => settled.context("the cluster does not settle").map(|()| true),
+            settled = time.run_clock_while(cluster.settled(&api)) => settled.context("the cluster does not settle").map(|()| true),
             () = signals.next() => Ok(false),
         };
         if !matches!(settled, Ok(true)) {
@@ -129,7 +129,7 @@ async fn up(options: &Options, arguments: Vec<String>, begun: Moment) -> anyhow:
         }
         let joined =
             processes::join(options.nodes.process, &api, &credentials, home.folder(), serving.address());
-        match time.flow(joined).await {
+        match time.run_clock_while(joined).await {
             Ok(joined) => processes = joined,
             Err(error) => {
                 kubeconfig.forget(&server)?;
@@ -158,10 +158,10 @@ async fn up(options: &Options, arguments: Vec<String>, begun: Moment) -> anyhow:
     if options.detached {
         detach::log_to(home.folder())?;
     }
-    time.flow(signals.next()).await;
+    time.run_clock_while(signals.next()).await;
     Record::remove(home.folder());
-    time.flow(processes::end(processes, options.data_dir.is_some())).await;
-    let code = time.flow(stop(cluster, serving, &api, &mut signals)).await;
+    time.run_clock_while(processes::end(processes, options.data_dir.is_some())).await;
+    let code = time.run_clock_while(stop(cluster, serving, &api, &mut signals)).await;
     // A cluster that can come back keeps its own kubeconfig, beside its data. The user's file is left as it was.
     if options.data_dir.is_none() || !kubeconfig.is_in(home.folder()) {
         kubeconfig.forget(&server)?;

@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
-use windlass::Seen;
+use windlass::Observed;
 use windlass_clock::Clock;
 
 const NAME: &str = "memcached-sample";
@@ -97,7 +97,7 @@ async fn is_as_the_flagship_would(
     reader: &mut Terminal,
     memcached: &Memcached,
 ) -> anyhow::Result<()> {
-    let plan = decide(memcached, &Seen::nothing()).map_err(|refused| anyhow::anyhow!("{refused:?}"))?;
+    let plan = decide(memcached, &Observed::empty()).map_err(|refused| anyhow::anyhow!("{refused:?}"))?;
     let deployment = plan.applied::<Deployment>(NAME).context("it plans a Deployment")?;
     let service = plan.applied::<Service>(NAME).context("it plans a Service")?;
     for (kind, wanted) in

@@ -6,7 +6,7 @@ use crate::Settings;
 use decide::{Lacks, lacks};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
 use std::sync::Arc;
-use windlass::{Controller, Manager, Next, Relation, Turn, TurnError};
+use windlass::{Controller, Manager, Reconcile, ReconcileError, Relation, Requeue};
 
 /// The ServiceAccount of pods that name none.
 const ACCOUNT: &str = "default";
@@ -16,10 +16,10 @@ const ROOT_CA: (&str, &str) = ("kube-root-ca.crt", "ca.crt");
 pub(crate) fn add(manager: Manager, settings: &Settings) -> Manager {
     let root_ca: Option<Arc<str>> = settings.root_ca.as_deref().map(Into::into);
     let controller =
-        Controller::reconciling(move |namespace, turn| reconcile(namespace, turn, root_ca.clone()))
+        Controller::reconciling(move |namespace, ctx| reconcile(namespace, ctx, root_ca.clone()))
             .named("serviceaccount-controller")
-            .sees::<ServiceAccount>(|namespace: &Namespace| within(namespace, ACCOUNT))
-            .sees::<ConfigMap>(|namespace: &Namespace| within(namespace, ROOT_CA.0))
+            .watches::<ServiceAccount>(|namespace: &Namespace| within(namespace, ACCOUNT))
+            .watches::<ConfigMap>(|namespace: &Namespace| within(namespace, ROOT_CA.0))
             .concurrency(4);
     manager.controller(controller)
 }
@@ -30,18 +30,19 @@ fn within(namespace: &Namespace, name: &str) -> Relation {
 
 async fn reconcile(
     namespace: Arc<Namespace>,
-    turn: Turn<Namespace>,
+    ctx: Reconcile<Namespace>,
     root_ca: Option<Arc<str>>,
-) -> Result<Next, TurnError> {
-    let seen = turn.seen();
-    let account = seen.get_in::<ServiceAccount>(turn.key().name(), ACCOUNT).map_err(TurnError::terminal)?;
-    let map = seen.get_in::<ConfigMap>(turn.key().name(), ROOT_CA.0).map_err(TurnError::terminal)?;
+) -> Result<Requeue, ReconcileError> {
+    let observed = ctx.observed();
+    let account =
+        observed.get_in::<ServiceAccount>(ctx.key().name(), ACCOUNT).map_err(ReconcileError::terminal)?;
+    let map = observed.get_in::<ConfigMap>(ctx.key().name(), ROOT_CA.0).map_err(ReconcileError::terminal)?;
     for lack in lacks(&namespace, account.as_deref(), map.as_deref(), root_ca.as_deref()) {
         match lack {
-            Lacks::Account(account) => drop(turn.create(&account).await?),
-            Lacks::RootCa(map) => drop(turn.create(&map).await?),
-            Lacks::OtherRootCa(map) => drop(turn.replace(&map).await?),
+            Lacks::Account(account) => drop(ctx.create(&account).await?),
+            Lacks::RootCa(map) => drop(ctx.create(&map).await?),
+            Lacks::OtherRootCa(map) => drop(ctx.replace(&map).await?),
         }
     }
-    Ok(Next::on_change())
+    Ok(Requeue::on_change())
 }

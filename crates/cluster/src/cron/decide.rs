@@ -65,25 +65,25 @@ pub(super) fn reference(job: &Job) -> ObjectReference {
 }
 
 /// What is to be done.
-pub(super) fn decide(seen: &Observed, owner: &OwnerReference) -> Plan {
-    let mut plan = Plan { status: seen.cron.status.clone().unwrap_or_default(), ..Plan::default() };
-    let spec = &seen.cron.spec;
-    expire(seen, spec, &mut plan);
-    follow(seen, &mut plan);
-    if seen.cron.metadata.deletion_timestamp.is_none() {
-        start(seen, spec, owner, &mut plan);
+pub(super) fn decide(observed: &Observed, owner: &OwnerReference) -> Plan {
+    let mut plan = Plan { status: observed.cron.status.clone().unwrap_or_default(), ..Plan::default() };
+    let spec = &observed.cron.spec;
+    expire(observed, spec, &mut plan);
+    follow(observed, &mut plan);
+    if observed.cron.metadata.deletion_timestamp.is_none() {
+        start(observed, spec, owner, &mut plan);
     }
     plan.status.active = plan.status.active.filter(|active| !active.is_empty());
     plan
 }
 
 /// Which of those that ended are too many to keep.
-fn expire(seen: &Observed, spec: &CronJobSpec, plan: &mut Plan) {
+fn expire(observed: &Observed, spec: &CronJobSpec, plan: &mut Plan) {
     for (of, limit) in
         [("Complete", spec.successful_jobs_history_limit), ("Failed", spec.failed_jobs_history_limit)]
     {
         let Some(limit) = limit.and_then(|limit| usize::try_from(limit).ok()) else { continue };
-        let mut over: Vec<&Arc<Job>> = seen
+        let mut over: Vec<&Arc<Job>> = observed
             .jobs
             .iter()
             .filter(|job| {
@@ -101,12 +101,12 @@ fn expire(seen: &Observed, spec: &CronJobSpec, plan: &mut Plan) {
 }
 
 /// Follows the Jobs that were started: what ended is no longer active.
-fn follow(seen: &Observed, plan: &mut Plan) {
+fn follow(observed: &Observed, plan: &mut Plan) {
     let active = plan.status.active.take().unwrap_or_default();
     let is_active = |job: &Job| active.iter().any(|reference| reference.uid == job.metadata.uid);
-    let mut over: Vec<&str> = seen.gone.iter().map(String::as_str).collect();
+    let mut over: Vec<&str> = observed.gone.iter().map(String::as_str).collect();
     let mut last = plan.status.last_successful_time.clone();
-    for job in seen.jobs {
+    for job in observed.jobs {
         let name = job.metadata.name.as_deref().unwrap_or_default();
         let Some(end) = ended(job) else {
             if !is_active(job) {
@@ -126,7 +126,7 @@ fn follow(seen: &Observed, plan: &mut Plan) {
     }
     plan.status.last_successful_time = last;
     for reference in &active {
-        if seen.gone.contains(&reference.uid.clone().unwrap_or_default()) {
+        if observed.gone.contains(&reference.uid.clone().unwrap_or_default()) {
             let name = reference.name.as_deref().unwrap_or_default();
             plan.tell("MissingJob", format!("Active job went missing: {name}"));
         }
@@ -136,7 +136,7 @@ fn follow(seen: &Observed, plan: &mut Plan) {
 }
 
 /// Starts what is due.
-fn start(seen: &Observed, spec: &CronJobSpec, owner: &OwnerReference, plan: &mut Plan) {
+fn start(observed: &Observed, spec: &CronJobSpec, owner: &OwnerReference, plan: &mut Plan) {
     let place = match &spec.time_zone {
         None => TimeZone::UTC,
         Some(name) => match zone(name) {
@@ -158,27 +158,28 @@ fn start(seen: &Observed, spec: &CronJobSpec, owner: &OwnerReference, plan: &mut
         }
     };
     let deadline = spec.starting_deadline_seconds.map(SignedDuration::from_secs);
-    let since = since(seen.cron);
-    let earliest = deadline.and_then(|deadline| seen.now.checked_sub(deadline).ok());
-    let recent = match last_due(&schedule, since.max(earliest.unwrap_or(since)), seen.now) {
+    let since = since(observed.cron);
+    let earliest = deadline.and_then(|deadline| observed.now.checked_sub(deadline).ok());
+    let recent = match last_due(&schedule, since.max(earliest.unwrap_or(since)), observed.now) {
         Ok(recent) => recent,
         Err(why) => {
             return plan.warn("InvalidSchedule", format!("invalid schedule: {} : {why}", spec.schedule));
         }
     };
-    let after = last_due(&schedule, since, seen.now).ok().flatten().map_or(since, |(due, _)| due);
-    plan.next = schedule.next(after).filter(|next| *next > seen.now).or_else(|| schedule.next(seen.now));
+    let after = last_due(&schedule, since, observed.now).ok().flatten().map_or(since, |(due, _)| due);
+    plan.next =
+        schedule.next(after).filter(|next| *next > observed.now).or_else(|| schedule.next(observed.now));
     let Some((due, missed)) = recent else { return };
     if missed > MANY {
         let message =
             "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
         plan.warn("TooManyMissedTimes", message);
     }
-    if deadline.and_then(|deadline| due.checked_add(deadline).ok()).is_some_and(|last| last < seen.now) {
+    if deadline.and_then(|deadline| due.checked_add(deadline).ok()).is_some_and(|last| last < observed.now) {
         let when = due.to_zoned(TimeZone::UTC).strftime("%a, %d %b %Y %H:%M:%S %z").to_string();
         return plan.warn("MissSchedule", format!("Missed scheduled time to start a job: {when}"));
     }
-    let job = job(seen.cron, spec, owner, due, &place);
+    let job = job(observed.cron, spec, owner, due, &place);
     let active = plan.status.active.iter().flatten();
     let begun = active.into_iter().any(|reference| reference.name == job.metadata.name);
     if begun || plan.status.last_schedule_time.as_ref().is_some_and(|last| last.0 == due) {
@@ -194,7 +195,7 @@ fn start(seen: &Observed, spec: &CronJobSpec, owner: &OwnerReference, plan: &mut
         Some("Replace") => {
             let active = plan.status.active.take().unwrap_or_default();
             let of = |job: &Arc<Job>| active.iter().any(|reference| reference.uid == job.metadata.uid);
-            plan.replace = seen.jobs.iter().filter(|job| of(job)).cloned().collect();
+            plan.replace = observed.jobs.iter().filter(|job| of(job)).cloned().collect();
         }
         _ => {}
     }

@@ -10,8 +10,8 @@ use decide::{Observed, Plan, decide, started};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use std::sync::Arc;
 use std::time::Duration;
-use windlass::act::Deletion;
-use windlass::{Controller, Key, Kind, Manager, Next, Reason, Turn, TurnError};
+use windlass::write::Deletion;
+use windlass::{Controller, Key, Kind, Manager, Reason, Reconcile, ReconcileError, Requeue};
 
 pub(crate) fn add(manager: Manager) -> Manager {
     let controller =
@@ -19,30 +19,34 @@ pub(crate) fn add(manager: Manager) -> Manager {
     manager.controller(controller)
 }
 
-async fn reconcile(cron: Arc<CronJob>, turn: Turn<CronJob>) -> Result<Next, TurnError> {
+async fn reconcile(cron: Arc<CronJob>, ctx: Reconcile<CronJob>) -> Result<Requeue, ReconcileError> {
     let uid = cron.metadata.uid.as_deref().unwrap_or_default();
-    let mut jobs = turn.cache().store::<Job>().owned_by(uid);
+    let mut jobs = ctx.cache().store::<Job>().owned_by(uid);
     jobs.retain(|job| owning::controller_of(&job.metadata).is_some_and(|owner| owner.uid == uid));
-    let gone = gone(&turn, &cron, &jobs).await?;
-    let now = turn.clock().now();
-    let plan = decide(&Observed { cron: &cron, jobs: &jobs, gone: &gone, now }, &turn.owner_reference());
+    let gone = gone(&ctx, &cron, &jobs).await?;
+    let now = ctx.clock().now();
+    let plan = decide(&Observed { cron: &cron, jobs: &jobs, gone: &gone, now }, &ctx.owner_reference());
     for (warning, reason, message) in &plan.events {
         let reason = Reason::new(*reason, message);
-        if *warning { turn.warning(reason) } else { turn.event(reason) }
+        if *warning { ctx.warning(reason) } else { ctx.event(reason) }
     }
     for job in plan.expire.iter().chain(&plan.replace) {
-        delete(&turn, job).await?;
+        delete(&ctx, job).await?;
     }
     let next = plan.next.and_then(|at| Duration::try_from(at.duration_since(now)).ok());
-    let status = create(&turn, plan).await?;
+    let status = create(&ctx, plan).await?;
     if cron.status.as_ref() != Some(&status) {
-        turn.replace_status(&CronJob { status: Some(status), ..(*cron).clone() }).await?;
+        ctx.replace_status(&CronJob { status: Some(status), ..(*cron).clone() }).await?;
     }
-    Ok(next.map_or_else(Next::on_change, Next::after_at_most))
+    Ok(next.map_or_else(Requeue::on_change, Requeue::after))
 }
 
 /// The active Jobs that are gone. The cache may be behind, so it is not believed.
-async fn gone(turn: &Turn<CronJob>, cron: &CronJob, jobs: &[Arc<Job>]) -> Result<Vec<String>, TurnError> {
+async fn gone(
+    ctx: &Reconcile<CronJob>,
+    cron: &CronJob,
+    jobs: &[Arc<Job>],
+) -> Result<Vec<String>, ReconcileError> {
     let active = cron.status.iter().flat_map(|status| status.active.iter().flatten());
     let mut gone = Vec::new();
     for reference in active {
@@ -51,8 +55,8 @@ async fn gone(turn: &Turn<CronJob>, cron: &CronJob, jobs: &[Arc<Job>]) -> Result
             continue;
         }
         let namespace = cron.metadata.namespace.as_deref();
-        let key = Key::new(turn.cache().cluster().clone(), namespace, name);
-        let live = turn.hand().read(&Kind::of::<Job>(), &key).await?;
+        let key = Key::new(ctx.cache().cluster().clone(), namespace, name);
+        let live = ctx.writer().read(&Kind::of::<Job>(), &key).await?;
         let there = live.as_ref().and_then(|job| job.pointer("/metadata/uid")?.as_str());
         if there != Some(uid) {
             gone.push(uid.clone());
@@ -61,16 +65,16 @@ async fn gone(turn: &Turn<CronJob>, cron: &CronJob, jobs: &[Arc<Job>]) -> Result
     Ok(gone)
 }
 
-async fn delete(turn: &Turn<CronJob>, job: &Job) -> Result<(), TurnError> {
+async fn delete(ctx: &Reconcile<CronJob>, job: &Job) -> Result<(), ReconcileError> {
     let name = job.metadata.name.as_deref().unwrap_or_default();
-    match turn.delete(job, &Deletion::default()).await {
+    match ctx.delete(job, &Deletion::default()).await {
         Ok(_) => {
-            turn.event(Reason::new("SuccessfulDelete", format!("Deleted job {name}")));
+            ctx.event(Reason::new("SuccessfulDelete", format!("Deleted job {name}")));
             Ok(())
         }
         Err(error) => {
             let why = many::message(&error);
-            turn.warning(Reason::new("FailedDelete", format!("Deleted job: {why}")));
+            ctx.warning(Reason::new("FailedDelete", format!("Deleted job: {why}")));
             Err(error)
         }
     }
@@ -78,23 +82,23 @@ async fn delete(turn: &Turn<CronJob>, job: &Job) -> Result<(), TurnError> {
 
 /// Makes the Job that is due. Answers the status with it.
 async fn create(
-    turn: &Turn<CronJob>,
+    ctx: &Reconcile<CronJob>,
     plan: Plan,
-) -> Result<k8s_openapi::api::batch::v1::CronJobStatus, TurnError> {
+) -> Result<k8s_openapi::api::batch::v1::CronJobStatus, ReconcileError> {
     let Some((job, due)) = plan.create else { return Ok(plan.status) };
-    match turn.create(&*job).await {
+    match ctx.create(&*job).await {
         Ok(made) => {
             let name = made.metadata.name.as_deref().unwrap_or_default();
-            turn.event(Reason::new("SuccessfulCreate", format!("Created job {name}")));
+            ctx.event(Reason::new("SuccessfulCreate", format!("Created job {name}")));
             Ok(started(plan.status, &made, due))
         }
         Err(error) if many::namespace_goes(&error) => Ok(plan.status),
-        Err(TurnError::Act(error)) if error.code() == Some(409) => {
+        Err(ReconcileError::Act(error)) if error.code() == Some(409) => {
             // Made by us, before the status could tell of it; or by somebody else, who knows what they do.
-            let key = Key::of(turn.cache().cluster().clone(), &job.metadata);
-            let live = turn.hand().read(&Kind::of::<Job>(), &key).await?;
+            let key = Key::of(ctx.cache().cluster().clone(), &job.metadata);
+            let live = ctx.writer().read(&Kind::of::<Job>(), &key).await?;
             let there = live.and_then(|json| serde_json::from_value::<Job>(json).ok());
-            let uid = turn.owner_reference().uid;
+            let uid = ctx.owner_reference().uid;
             let ours = |job: &Job| owning::controller_of(&job.metadata).is_some_and(|owner| owner.uid == uid);
             Ok(match there.filter(ours) {
                 Some(job) => started(plan.status, &job, due),
@@ -103,7 +107,7 @@ async fn create(
         }
         Err(error) => {
             let why = many::message(&error);
-            turn.warning(Reason::new("FailedCreate", format!("Error creating job: {why}")));
+            ctx.warning(Reason::new("FailedCreate", format!("Error creating job: {why}")));
             Err(error)
         }
     }

@@ -20,8 +20,8 @@ fn cron(spec: Value) -> CronJob {
 }
 
 fn plan(cron: &CronJob, jobs: &[Arc<Job>], now: &str) -> Plan {
-    let seen = Observed { cron, jobs, gone: &[], now: at(now) };
-    decide(&seen, &OwnerReference::default())
+    let observed = Observed { cron, jobs, gone: &[], now: at(now) };
+    decide(&observed, &OwnerReference::default())
 }
 
 fn created(plan: &Plan) -> Option<&str> {
@@ -130,8 +130,8 @@ fn a_job_that_went_missing_is_no_longer_active() {
     let mut cron = cron(json!({ "concurrencyPolicy": "Forbid" }));
     let job = with_job(&mut cron, "01:00:00", None);
     let gone = [job.metadata.uid.clone().unwrap()];
-    let seen = Observed { cron: &cron, jobs: &[], gone: &gone, now: at("02:00:00") };
-    let plan = decide(&seen, &OwnerReference::default());
+    let observed = Observed { cron: &cron, jobs: &[], gone: &gone, now: at("02:00:00") };
+    let plan = decide(&observed, &OwnerReference::default());
     assert_eq!((created(&plan).is_some(), reasons(&plan)), (true, vec!["MissingJob"]));
     assert_eq!(reference(&job).name.as_deref(), Some("hourly-29453820"));
 }

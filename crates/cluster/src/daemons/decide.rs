@@ -109,14 +109,14 @@ fn seniority(pod: &Pod) -> (bool, Option<Timestamp>, Option<String>) {
 /// One pod on every node that should have one, and none elsewhere. `may_replace` says for a node whether a failed pod may be
 /// replaced already, or in how long.
 pub(super) fn manage(
-    seen: &Observed<'_>,
+    observed: &Observed<'_>,
     mut may_replace: impl FnMut(&str) -> Result<(), Duration>,
 ) -> Steps {
     let mut steps = Steps::default();
-    let surges = seen.bounds().is_some_and(|(surge, _)| surge > 0);
-    for (node, place) in &seen.nodes {
+    let surges = observed.bounds().is_some_and(|(surge, _)| surge > 0);
+    for (node, place) in &observed.nodes {
         let name = node.metadata.name.as_deref().unwrap_or_default();
-        let there = seen.on(name);
+        let there = observed.on(name);
         match place {
             Place::Never => there.iter().filter(|pod| !pods::is_going(pod)).for_each(|pod| steps.end(pod)),
             Place::Runs if there.is_empty() => steps.create.push(name.to_owned()),
@@ -156,14 +156,15 @@ pub(super) fn manage(
                     // All but the oldest.
                     false => running.iter().skip(1).for_each(|pod| steps.end(pod)),
                     true if running.is_empty() && *place == Place::Runs => steps.create.push(name.to_owned()),
-                    true => only_two(seen, &running, &mut steps),
+                    true => only_two(observed, &running, &mut steps),
                 }
             }
         }
     }
     // Those that wait for a node that is gone would wait for ever.
-    let known = |name: &String| seen.nodes.iter().any(|(node, _)| node.metadata.name.as_ref() == Some(name));
-    for (_, lost) in seen.pods.iter().filter(|(name, _)| !known(name)) {
+    let known =
+        |name: &String| observed.nodes.iter().any(|(node, _)| node.metadata.name.as_ref() == Some(name));
+    for (_, lost) in observed.pods.iter().filter(|(name, _)| !known(name)) {
         let waits = |pod: &&Arc<Pod>| seniority(pod).0 && !pods::is_going(pod);
         lost.iter().filter(waits).for_each(|pod| steps.end(pod));
     }
@@ -171,41 +172,41 @@ pub(super) fn manage(
 }
 
 /// Where there may be two, an old and a new one: until the new one is available, or the old one no longer ready.
-fn only_two(seen: &Observed<'_>, running: &[&Arc<Pod>], steps: &mut Steps) {
+fn only_two(observed: &Observed<'_>, running: &[&Arc<Pod>], steps: &mut Steps) {
     if running.len() < 2 {
         return;
     }
     let (mut new, mut old) = (None, None);
     for pod in running {
-        let place = if seen.is_new(pod) { &mut new } else { &mut old };
+        let place = if observed.is_new(pod) { &mut new } else { &mut old };
         match place {
             None => *place = Some(*pod),
             Some(_) => steps.end(pod),
         }
     }
     if let (Some(new), Some(old)) = (new, old)
-        && (!pods::is_ready(old) || seen.is_available(new))
+        && (!pods::is_ready(old) || observed.is_available(new))
     {
         steps.end(old);
     }
 }
 
 /// The next step of a rolling update, when every node has what it should.
-pub(super) fn roll(seen: &Observed<'_>) -> Steps {
-    match seen.bounds() {
+pub(super) fn roll(observed: &Observed<'_>) -> Steps {
+    match observed.bounds() {
         None => Steps::default(),
-        Some((0, unavailable)) => replace(seen, unavailable),
-        Some((surge, _)) => surge_up(seen, surge),
+        Some((0, unavailable)) => replace(observed, unavailable),
+        Some((surge, _)) => surge_up(observed, surge),
     }
 }
 
 /// The new and the old pod on a node; `None` if there are several of one.
 type Pair<'a> = Option<(Option<&'a Arc<Pod>>, Option<&'a Arc<Pod>>)>;
 
-fn pair<'a>(seen: &Observed<'_>, there: &'a [Arc<Pod>]) -> Pair<'a> {
+fn pair<'a>(observed: &Observed<'_>, there: &'a [Arc<Pod>]) -> Pair<'a> {
     let (mut new, mut old) = (None, None);
     for pod in there.iter().filter(|pod| !pods::is_going(pod)) {
-        let place = if seen.is_new(pod) { &mut new } else { &mut old };
+        let place = if observed.is_new(pod) { &mut new } else { &mut old };
         if place.replace(pod).is_some() {
             return None;
         }
@@ -214,25 +215,25 @@ fn pair<'a>(seen: &Observed<'_>, there: &'a [Arc<Pod>]) -> Pair<'a> {
 }
 
 /// The names of all nodes that matter: those that should have a pod, and those that have one.
-fn concerned<'a>(seen: &'a Observed<'_>) -> Vec<&'a str> {
-    let runs = seen.nodes.iter().filter(|(_, place)| *place == Place::Runs);
+fn concerned<'a>(observed: &'a Observed<'_>) -> Vec<&'a str> {
+    let runs = observed.nodes.iter().filter(|(_, place)| *place == Place::Runs);
     let mut names: Vec<&str> = runs.filter_map(|(node, _)| node.metadata.name.as_deref()).collect();
-    names.extend(seen.pods.keys().map(String::as_str));
+    names.extend(observed.pods.keys().map(String::as_str));
     names.sort_unstable();
     names.dedup();
     names
 }
 
 /// Ends old pods, so that they are made anew, as many as may be unavailable. Those that are not available go in any case.
-fn replace(seen: &Observed<'_>, unavailable: i32) -> Steps {
+fn replace(observed: &Observed<'_>, unavailable: i32) -> Steps {
     let mut steps = Steps::default();
     let mut lacking = 0;
     let mut candidates = Vec::new();
-    for name in concerned(seen) {
-        match pair(seen, seen.on(name)) {
+    for name in concerned(observed) {
+        match pair(observed, observed.on(name)) {
             None | Some((None, None) | (Some(_), Some(_))) => lacking += 1,
-            Some((Some(new), None)) => lacking += i32::from(!seen.is_available(new)),
-            Some((None, Some(old))) if seen.is_available(old) => candidates.push(old),
+            Some((Some(new), None)) => lacking += i32::from(!observed.is_available(new)),
+            Some((None, Some(old))) if observed.is_available(old) => candidates.push(old),
             Some((None, Some(old))) => {
                 lacking += 1;
                 steps.end(old);
@@ -245,35 +246,36 @@ fn replace(seen: &Observed<'_>, unavailable: i32) -> Steps {
 }
 
 /// Makes new pods beside the old ones, so many at a time, and ends an old one when its new one is available.
-fn surge_up(seen: &Observed<'_>, surge: i32) -> Steps {
+fn surge_up(observed: &Observed<'_>, surge: i32) -> Steps {
     let mut steps = Steps::default();
     let (mut surging, mut available) = (0, 0);
     let (mut candidates, mut misplaced) = (Vec::new(), Vec::new());
     let runs = |name: &str| {
-        let mut places = seen.nodes.iter().filter(|(node, _)| node.metadata.name.as_deref() == Some(name));
+        let mut places =
+            observed.nodes.iter().filter(|(node, _)| node.metadata.name.as_deref() == Some(name));
         places.any(|(_, place)| *place == Place::Runs)
     };
-    for name in concerned(seen) {
-        let Some((new, old)) = pair(seen, seen.on(name)) else {
+    for name in concerned(observed) {
+        let Some((new, old)) = pair(observed, observed.on(name)) else {
             surging += 1;
             continue;
         };
-        available += i32::from(old.or(new).is_some_and(|pod| seen.is_available(pod)));
+        available += i32::from(old.or(new).is_some_and(|pod| observed.is_available(pod)));
         match (new, old) {
             (_, None) => {}
-            (None, Some(old)) => match (seen.is_available(old), runs(name)) {
+            (None, Some(old)) => match (observed.is_available(old), runs(name)) {
                 (false, false) => steps.end(old),
                 (false, true) => steps.create.push(name.to_owned()),
                 (true, false) => misplaced.push(old),
                 (true, true) => candidates.push(name.to_owned()),
             },
-            (Some(new), Some(old)) => match seen.is_available(new) {
+            (Some(new), Some(old)) => match observed.is_available(new) {
                 true => steps.end(old),
                 false => surging += 1,
             },
         }
     }
-    let spare = usize::try_from(available - seen.wanted()).unwrap_or_default();
+    let spare = usize::try_from(available - observed.wanted()).unwrap_or_default();
     misplaced.into_iter().take(spare).for_each(|pod| steps.end(pod));
     let more = usize::try_from(surge - surging).unwrap_or_default();
     steps.create.extend(candidates.into_iter().take(more));
@@ -281,25 +283,25 @@ fn surge_up(seen: &Observed<'_>, surge: i32) -> Steps {
 }
 
 /// What the status should say.
-pub(super) fn status(seen: &Observed<'_>, collisions: i32) -> DaemonSetStatus {
-    let told = seen.set.status.clone().unwrap_or_default();
+pub(super) fn status(observed: &Observed<'_>, collisions: i32) -> DaemonSetStatus {
+    let told = observed.set.status.clone().unwrap_or_default();
     let mut status = DaemonSetStatus {
-        observed_generation: seen.set.metadata.generation,
+        observed_generation: observed.set.metadata.generation,
         collision_count: told.collision_count.or((collisions > 0).then_some(0)).map(|_| collisions),
         conditions: told.conditions,
         ..DaemonSetStatus::default()
     };
     let (mut available, mut updated) = (0, 0);
-    for (node, place) in &seen.nodes {
-        let there = seen.on(node.metadata.name.as_deref().unwrap_or_default());
+    for (node, place) in &observed.nodes {
+        let there = observed.on(node.metadata.name.as_deref().unwrap_or_default());
         match (place, there.first()) {
             (Place::Runs, first) => {
                 status.desired_number_scheduled += 1;
                 let Some(pod) = first else { continue };
                 status.current_number_scheduled += 1;
                 status.number_ready += i32::from(pods::is_ready(pod));
-                available += i32::from(seen.is_available(pod));
-                updated += i32::from(seen.is_new(pod));
+                available += i32::from(observed.is_available(pod));
+                updated += i32::from(observed.is_new(pod));
             }
             (_, Some(_)) => status.number_misscheduled += 1,
             (_, None) => {}
@@ -314,9 +316,9 @@ pub(super) fn status(seen: &Observed<'_>, collisions: i32) -> DaemonSetStatus {
 }
 
 /// In how long the next ready pod becomes available.
-pub(super) fn until_available(seen: &Observed<'_>) -> Option<Duration> {
-    let seconds = seen.spec.min_ready_seconds.filter(|seconds| *seconds > 0)?;
-    let all = seen.pods.values().flatten().filter_map(|pod| pods::available_at(pod, seconds));
-    let next = all.filter(|at| *at > seen.now).min()?;
-    Duration::try_from(next.duration_since(seen.now)).ok()
+pub(super) fn until_available(observed: &Observed<'_>) -> Option<Duration> {
+    let seconds = observed.spec.min_ready_seconds.filter(|seconds| *seconds > 0)?;
+    let all = observed.pods.values().flatten().filter_map(|pod| pods::available_at(pod, seconds));
+    let next = all.filter(|at| *at > observed.now).min()?;
+    Duration::try_from(next.duration_since(observed.now)).ok()
 }

@@ -17,21 +17,21 @@ use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use windlass::act::Deletion;
-use windlass::{Controller, Manager, Next, Reason, Relation, Selector, Turn, TurnError};
+use windlass::write::Deletion;
+use windlass::{Controller, Manager, Reason, Reconcile, ReconcileError, Relation, Requeue, Selector};
 
 /// So many old revisions are kept, unless said otherwise.
 const HISTORY: i32 = 10;
 
 pub(crate) fn add(manager: Manager) -> Manager {
     let backoffs = Arc::new(Backoffs::default());
-    let controller = Controller::reconciling(move |set, turn| reconcile(set, turn, backoffs.clone()))
+    let controller = Controller::reconciling(move |set, ctx| reconcile(set, ctx, backoffs.clone()))
         .named("daemonset-controller")
         .owns::<Pod>()
         .owns::<ControllerRevision>()
-        .sees::<Pod>(selected)
-        .sees::<ControllerRevision>(selected)
-        .sees::<Node>(|_: &DaemonSet| Relation::all())
+        .watches::<Pod>(selected)
+        .watches::<ControllerRevision>(selected)
+        .watches::<Node>(|_: &DaemonSet| Relation::all())
         .concurrency(4);
     manager.controller(controller)
 }
@@ -48,53 +48,53 @@ fn selected(set: &DaemonSet) -> Relation {
 
 async fn reconcile(
     set: Arc<DaemonSet>,
-    turn: Turn<DaemonSet>,
+    ctx: Reconcile<DaemonSet>,
     backoffs: Arc<Backoffs>,
-) -> Result<Next, TurnError> {
+) -> Result<Requeue, ReconcileError> {
     // Of one that goes, what belongs to it may be half gone: nothing true can be said of it.
     let Some(spec) = set.spec.as_ref().filter(|_| set.metadata.deletion_timestamp.is_none()) else {
-        return Ok(Next::on_change());
+        return Ok(Requeue::on_change());
     };
     let Some(selector) = selector(&set) else {
         let message = "This daemon set is selecting all pods. A non-empty selector is required.";
-        turn.warning(Reason::new("SelectingAll", message));
-        return Ok(Next::on_change());
+        ctx.warning(Reason::new("SelectingAll", message));
+        return Ok(Requeue::on_change());
     };
-    let found = revisions::own_and_orphans(turn.cache(), &set.metadata);
-    let history = revisions::claim(&turn, &set.metadata, &selector, found).await?;
+    let found = revisions::own_and_orphans(ctx.cache(), &set.metadata);
+    let history = revisions::claim(&ctx, &set.metadata, &selector, found).await?;
     let told = set.status.as_ref();
     let collisions = told.and_then(|status| status.collision_count).unwrap_or_default();
     let (current, collisions) =
-        revisions::settle(&turn, &set.metadata, &spec.template, &history, collisions).await?;
+        revisions::settle(&ctx, &set.metadata, &spec.template, &history, collisions).await?;
     let hash = hash_of(&current).unwrap_or_default().to_owned();
 
-    let found = pods::own_and_orphans(turn.cache(), &set.metadata);
-    let mine = owning::claim(&turn, &set.metadata, &selector, found).await?;
-    let all = turn.cache().store::<Node>().list();
-    let seen = Observed::new(&set, spec, &hash, all, mine, turn.clock().now());
+    let found = pods::own_and_orphans(ctx.cache(), &set.metadata);
+    let mine = owning::claim(&ctx, &set.metadata, &selector, found).await?;
+    let all = ctx.cache().store::<Node>().list();
+    let observed = Observed::new(&set, spec, &hash, all, mine, ctx.clock().now());
     let uid = set.metadata.uid.as_deref().unwrap_or_default();
-    let moment = turn.clock().moment();
-    let mut steps = manage(&seen, |node| backoffs.may_replace(uid, node, moment));
+    let moment = ctx.clock().moment();
+    let mut steps = manage(&observed, |node| backoffs.may_replace(uid, node, moment));
     let wait = steps.wait;
     if steps.is_empty() {
-        steps = roll(&seen);
+        steps = roll(&observed);
     }
-    let failed = match act(&set, &turn, &hash, steps).await {
+    let failed = match act(&set, &ctx, &hash, steps).await {
         // The next pass counts what is there now, and tells it once.
-        Ok(true) => return Ok(Next::on_change()),
+        Ok(true) => return Ok(Requeue::on_change()),
         Ok(false) => None,
         Err(failed) => Some(failed),
     };
-    let status = status(&seen, collisions);
+    let status = status(&observed, collisions);
     if told != Some(&status) {
-        turn.replace_status(&DaemonSet { status: Some(status), ..(*set).clone() }).await?;
+        ctx.replace_status(&DaemonSet { status: Some(status), ..(*set).clone() }).await?;
     }
     if let Some(failed) = failed {
         return Err(failed.error);
     }
-    forget(&turn, &seen, &history, &current).await?;
-    let next = wait.into_iter().chain(until_available(&seen)).min();
-    Ok(next.map_or_else(Next::on_change, Next::after_at_most))
+    forget(&ctx, &observed, &history, &current).await?;
+    let next = wait.into_iter().chain(until_available(&observed)).min();
+    Ok(next.map_or_else(Requeue::on_change, Requeue::after))
 }
 
 fn hash_of(revision: &ControllerRevision) -> Option<&str> {
@@ -102,32 +102,32 @@ fn hash_of(revision: &ControllerRevision) -> Option<&str> {
 }
 
 /// Carries the steps out. Whether anything was done.
-async fn act(set: &DaemonSet, turn: &Turn<DaemonSet>, hash: &str, steps: Steps) -> Result<bool, Failed> {
-    let owner = turn.owner_reference();
+async fn act(set: &DaemonSet, ctx: &Reconcile<DaemonSet>, hash: &str, steps: Steps) -> Result<bool, Failed> {
+    let owner = ctx.owner_reference();
     let wanted: Vec<Pod> =
         steps.create.iter().filter_map(|node| nodes::pod_on(set, owner.clone(), hash, node)).collect();
-    let made = many::create(turn, wanted.len(), |index| wanted[index].clone()).await;
+    let made = many::create(ctx, wanted.len(), |index| wanted[index].clone()).await;
     let mut going = Vec::with_capacity(steps.delete.len());
     for ends in steps.delete {
         match ends.told {
-            Some((true, reason, message)) => turn.warning(Reason::new(reason, message)),
-            Some((false, reason, message)) => turn.event(Reason::new(reason, message)),
+            Some((true, reason, message)) => ctx.warning(Reason::new(reason, message)),
+            Some((false, reason, message)) => ctx.event(Reason::new(reason, message)),
             None => {}
         }
         going.push(ends.pod);
     }
-    let ended = many::delete(turn, going, &Deletion::default()).await?;
+    let ended = many::delete(ctx, going, &Deletion::default()).await?;
     Ok(made? || ended)
 }
 
 /// Deletes the revisions that no pod is of, but for as many as are to be kept.
 async fn forget(
-    turn: &Turn<DaemonSet>,
-    seen: &Observed<'_>,
+    ctx: &Reconcile<DaemonSet>,
+    observed: &Observed<'_>,
     history: &[Arc<ControllerRevision>],
     current: &ControllerRevision,
-) -> Result<(), TurnError> {
-    let hashes = seen
+) -> Result<(), ReconcileError> {
+    let hashes = observed
         .pods
         .values()
         .flatten()
@@ -136,6 +136,6 @@ async fn forget(
     let of_pods = history.iter().filter(|revision| hash_of(revision).is_some_and(|hash| used.contains(hash)));
     let mut live: BTreeSet<&str> = of_pods.filter_map(|revision| revision.metadata.name.as_deref()).collect();
     live.extend(current.metadata.name.as_deref());
-    let limit = seen.spec.revision_history_limit.unwrap_or(HISTORY);
-    revisions::truncate(turn, history, &live, limit).await
+    let limit = observed.spec.revision_history_limit.unwrap_or(HISTORY);
+    revisions::truncate(ctx, history, &live, limit).await
 }

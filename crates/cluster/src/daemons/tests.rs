@@ -45,7 +45,7 @@ fn pod(set: &DaemonSet, hash: &str, node: &str, phase: &str, ready: bool) -> Arc
     Arc::new(pod)
 }
 
-fn seen<'a>(set: &'a DaemonSet, nodes: Vec<Arc<Node>>, pods: Vec<Arc<Pod>>) -> Observed<'a> {
+fn observation<'a>(set: &'a DaemonSet, nodes: Vec<Arc<Node>>, pods: Vec<Arc<Pod>>) -> Observed<'a> {
     Observed::new(set, set.spec.as_ref().unwrap(), "new", nodes, pods, now())
 }
 
@@ -86,7 +86,7 @@ fn every_node_gets_one_and_other_nodes_none() {
         pod(&set, "new", "b", "Failed", false),
         pod(&set, "new", "gone", "Pending", false),
     ];
-    let observed = seen(&set, nodes, pods);
+    let observed = observation(&set, nodes, pods);
     let steps = manage(&observed, |_| Ok(()));
     assert_eq!(steps.create, ["c", "d"]);
     assert_eq!(ended(&steps), ["logs-old-a", "logs-new-b", "logs-new-never", "logs-new-gone"]);
@@ -116,11 +116,11 @@ fn an_update_replaces_as_many_as_may_be_unavailable() {
         names.iter().map(|(hash, node, ready)| pod(&set, hash, node, "Running", *ready)).collect::<Vec<_>>()
     };
     let old = all(&[("old", "a", true), ("old", "b", true), ("old", "c", true), ("old", "d", true)]);
-    assert_eq!(ended(&roll(&seen(&set, four(), old))), ["logs-old-a", "logs-old-b"]);
+    assert_eq!(ended(&roll(&observation(&set, four(), old))), ["logs-old-a", "logs-old-b"]);
     let half = all(&[("new", "a", false), ("new", "b", true), ("old", "c", true), ("old", "d", true)]);
-    assert_eq!(ended(&roll(&seen(&set, four(), half))), ["logs-old-c"]);
+    assert_eq!(ended(&roll(&observation(&set, four(), half))), ["logs-old-c"]);
     let broken = all(&[("new", "a", false), ("new", "b", false), ("old", "c", false), ("old", "d", true)]);
-    assert_eq!(ended(&roll(&seen(&set, four(), broken))), ["logs-old-c"], "it serves nobody anyway");
+    assert_eq!(ended(&roll(&observation(&set, four(), broken))), ["logs-old-c"], "it serves nobody anyway");
     let by_hand = DaemonSet {
         spec: set.spec.clone().map(|mut spec| {
             spec.update_strategy = serde_json::from_value(json!({ "type": "OnDelete" })).unwrap();
@@ -129,7 +129,7 @@ fn an_update_replaces_as_many_as_may_be_unavailable() {
         ..set.clone()
     };
     let old = all(&[("old", "a", true)]);
-    assert!(roll(&seen(&by_hand, four(), old)).is_empty());
+    assert!(roll(&observation(&by_hand, four(), old)).is_empty());
 }
 
 #[test]
@@ -137,13 +137,13 @@ fn a_surge_makes_the_new_one_first() {
     let set = set(json!({ "maxSurge": 1, "maxUnavailable": 0 }));
     let on = |hash: &str, node: &str, ready: bool| pod(&set, hash, node, "Running", ready);
     let old = vec![on("old", "a", true), on("old", "b", true), on("old", "c", true), on("old", "d", true)];
-    let steps = roll(&seen(&set, four(), old.clone()));
+    let steps = roll(&observation(&set, four(), old.clone()));
     assert_eq!((steps.create, steps.delete.len()), (vec!["a".to_owned()], 0));
     let mut both = old.clone();
     both.push(on("new", "a", false));
-    let observed = seen(&set, four(), both);
+    let observed = observation(&set, four(), both);
     assert!(manage(&observed, |_| Ok(())).is_empty() && roll(&observed).is_empty(), "it waits");
     let mut ready = old;
     ready.push(on("new", "a", true));
-    assert_eq!(ended(&manage(&seen(&set, four(), ready), |_| Ok(()))), ["logs-old-a"]);
+    assert_eq!(ended(&manage(&observation(&set, four(), ready), |_| Ok(()))), ["logs-old-a"]);
 }

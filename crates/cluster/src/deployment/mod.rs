@@ -18,8 +18,10 @@ use k8s_openapi::api::apps::v1::{Deployment, DeploymentStatus, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
 use sets::{Asked, REVISION, name, same, size};
 use std::sync::Arc;
-use windlass::act::{ActError, Deletion};
-use windlass::{Controller, Key, Kind, Manager, Next, Reason, Relation, Selector, Turn, TurnError};
+use windlass::write::{Deletion, WriteError};
+use windlass::{
+    Controller, Key, Kind, Manager, Reason, Reconcile, ReconcileError, Relation, Requeue, Selector,
+};
 
 const CONTROLLER: &str = "deployment-controller";
 /// So many Deployments are worked on at once.
@@ -29,7 +31,7 @@ pub(crate) fn add(manager: Manager) -> Manager {
     let controller = Controller::reconciling(reconcile)
         .named(CONTROLLER)
         .owns::<ReplicaSet>()
-        .sees::<ReplicaSet>(|deployment: &Deployment| {
+        .watches::<ReplicaSet>(|deployment: &Deployment| {
             selector(deployment).map_or_else(Relation::nothing, Relation::selected)
         })
         .concurrency(WORKERS);
@@ -42,83 +44,90 @@ fn selector(deployment: &Deployment) -> Option<Selector> {
     (!selector.is_empty()).then_some(selector)
 }
 
-async fn reconcile(deployment: Arc<Deployment>, turn: Turn<Deployment>) -> Result<Next, TurnError> {
-    let Some(asked) = Asked::by(&deployment) else { return Ok(Next::on_change()) };
-    let Some(selector) = selector(&deployment) else { return selects_all(&deployment, &turn).await };
-    let found = turn.seen().list::<ReplicaSet>().map_err(TurnError::terminal)?;
-    let sets = claim(&turn, &deployment.metadata, &selector, found).await?;
-    let pods = turn.cache().store::<Pod>();
+async fn reconcile(
+    deployment: Arc<Deployment>,
+    ctx: Reconcile<Deployment>,
+) -> Result<Requeue, ReconcileError> {
+    let Some(asked) = Asked::by(&deployment) else { return Ok(Requeue::on_change()) };
+    let Some(selector) = selector(&deployment) else { return selects_all(&deployment, &ctx).await };
+    let found = ctx.observed().list::<ReplicaSet>().map_err(ReconcileError::terminal)?;
+    let sets = claim(&ctx, &deployment.metadata, &selector, found).await?;
+    let pods = ctx.cache().store::<Pod>();
     // Also those on their way out: they may hold what their successors need.
     let runs = |set: &ReplicaSet| {
         let uid = set.metadata.uid.as_deref().unwrap_or_default();
         sets::status(set).replicas > 0 || pods.owned_by(uid).iter().any(|pod| !pods::has_ended(pod))
     };
-    let now = turn.clock().now();
-    match step(&asked, sets, turn.owner_reference(), runs, now) {
-        Step::Create(set) => create(&asked, &turn, &set).await?,
+    let now = ctx.clock().now();
+    match step(&asked, sets, ctx.owner_reference(), runs, now) {
+        Step::Create(set) => create(&asked, &ctx, &set).await?,
         Step::Update(sets) => {
             for (before, set) in sets {
-                turn.replace(&set).await?;
-                tell_of_scaling(&turn, name(&set), before, size(&set));
+                ctx.replace(&set).await?;
+                tell_of_scaling(&ctx, name(&set), before, size(&set));
             }
         }
         Step::Delete(sets) => {
             for set in sets {
-                turn.delete(&*set, &Deletion::default()).await?;
+                ctx.delete(&*set, &Deletion::default()).await?;
             }
         }
-        Step::Tell(status, revision) => tell(&deployment, &turn, *status, revision).await?,
-        Step::Rest(after) => return Ok(after.map_or_else(Next::on_change, Next::after_at_most)),
+        Step::Tell(status, revision) => tell(&deployment, &ctx, *status, revision).await?,
+        Step::Rest(after) => return Ok(after.map_or_else(Requeue::on_change, Requeue::after)),
     }
-    Ok(Next::on_change())
+    Ok(Requeue::on_change())
 }
 
-fn tell_of_scaling(turn: &Turn<Deployment>, set: &str, before: i32, now: i32) {
+fn tell_of_scaling(ctx: &Reconcile<Deployment>, set: &str, before: i32, now: i32) {
     let way = match now - before {
         0 => return,
         1.. => "up",
         _ => "down",
     };
     let message = format!("Scaled {way} replica set {set} from {before} to {now}");
-    turn.event(Reason::new("ScalingReplicaSet", message));
+    ctx.event(Reason::new("ScalingReplicaSet", message));
 }
 
 /// Writes the status, and with it the revision, which belongs to it though it is an annotation.
 async fn tell(
     deployment: &Deployment,
-    turn: &Turn<Deployment>,
+    ctx: &Reconcile<Deployment>,
     status: DeploymentStatus,
     revision: Option<String>,
-) -> Result<(), TurnError> {
+) -> Result<(), ReconcileError> {
     let mut deployment = Deployment { status: Some(status), ..deployment.clone() };
     if let Some(revision) = revision {
         deployment.metadata.annotations.get_or_insert_default().insert(REVISION.to_owned(), revision);
     }
-    turn.replace_status(&deployment).await?;
+    ctx.replace_status(&deployment).await?;
     Ok(())
 }
 
-async fn create(asked: &Asked<'_>, turn: &Turn<Deployment>, set: &ReplicaSet) -> Result<(), TurnError> {
-    let now = turn.clock().now();
-    let error = match turn.create(set).await {
+async fn create(
+    asked: &Asked<'_>,
+    ctx: &Reconcile<Deployment>,
+    set: &ReplicaSet,
+) -> Result<(), ReconcileError> {
+    let now = ctx.clock().now();
+    let error = match ctx.create(set).await {
         Ok(made) => {
-            tell_of_scaling(turn, name(&made), 0, size(&made));
+            tell_of_scaling(ctx, name(&made), 0, size(&made));
             let revision = sets::annotation(&made, REVISION).map(str::to_owned);
-            return tell(asked.deployment, turn, status_when_made(asked, &made, now), revision).await;
+            return tell(asked.deployment, ctx, status_when_made(asked, &made, now), revision).await;
         }
         Err(error) => error,
     };
     if namespace_goes(&error) {
         return Ok(());
     }
-    if matches!(&error, TurnError::Act(ActError::Conflict(_))) {
-        return taken(asked, turn, set, error).await;
+    if matches!(&error, ReconcileError::Act(WriteError::Conflict(_))) {
+        return taken(asked, ctx, set, error).await;
     }
     let message = format!("Failed to create new replica set \"{}\": {}", name(set), message(&error));
     if let Some(status) = status_when_not_made(asked, &message, now) {
-        tell(asked.deployment, turn, status, None).await?;
+        tell(asked.deployment, ctx, status, None).await?;
     }
-    turn.warning(Reason::new(status::reasons::NOT_CREATED, message));
+    ctx.warning(Reason::new(status::reasons::NOT_CREATED, message));
     Err(error)
 }
 
@@ -126,13 +135,13 @@ async fn create(asked: &Asked<'_>, turn: &Turn<Deployment>, set: &ReplicaSet) ->
 /// hash, and the next try is with another.
 async fn taken(
     asked: &Asked<'_>,
-    turn: &Turn<Deployment>,
+    ctx: &Reconcile<Deployment>,
     set: &ReplicaSet,
-    error: TurnError,
-) -> Result<(), TurnError> {
-    let key = Key::of(turn.cache().cluster().clone(), &set.metadata);
-    let Some(there) = turn.hand().read(&Kind::of::<ReplicaSet>(), &key).await? else { return Err(error) };
-    let there: ReplicaSet = serde_json::from_value(there).map_err(TurnError::custom)?;
+    error: ReconcileError,
+) -> Result<(), ReconcileError> {
+    let key = Key::of(ctx.cache().cluster().clone(), &set.metadata);
+    let Some(there) = ctx.writer().read(&Kind::of::<ReplicaSet>(), &key).await? else { return Err(error) };
+    let there: ReplicaSet = serde_json::from_value(there).map_err(ReconcileError::custom)?;
     let owner = controller_of(&there.metadata).map(|owner| owner.uid.as_str());
     let is_ours = owner == asked.deployment.metadata.uid.as_deref();
     let template = there.spec.as_ref().and_then(|spec| spec.template.as_ref());
@@ -141,17 +150,20 @@ async fn taken(
     }
     let mut status = asked.deployment.status.clone().unwrap_or_default();
     status.collision_count = Some(status.collision_count.unwrap_or_default() + 1);
-    tell(asked.deployment, turn, status, None).await
+    tell(asked.deployment, ctx, status, None).await
 }
 
 /// One that selects everything does nothing: it would take up what is anybody's.
-async fn selects_all(deployment: &Deployment, turn: &Turn<Deployment>) -> Result<Next, TurnError> {
+async fn selects_all(
+    deployment: &Deployment,
+    ctx: &Reconcile<Deployment>,
+) -> Result<Requeue, ReconcileError> {
     let mut status = deployment.status.clone().unwrap_or_default();
     if status.observed_generation < deployment.metadata.generation {
         let message = "This deployment is selecting all pods. A non-empty selector is required.";
-        turn.warning(Reason::new("SelectingAll", message));
+        ctx.warning(Reason::new("SelectingAll", message));
         status.observed_generation = deployment.metadata.generation;
-        tell(deployment, turn, status, None).await?;
+        tell(deployment, ctx, status, None).await?;
     }
-    Ok(Next::on_change())
+    Ok(Requeue::on_change())
 }

@@ -9,13 +9,13 @@ use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetStatu
 use scale::{Kinds, Wanted, wanted};
 use std::sync::Arc;
 use std::time::Duration;
-use windlass::{Controller, Manager, Next, Reason, Relation, Selector, Turn, TurnError};
+use windlass::{Controller, Manager, Reason, Reconcile, ReconcileError, Relation, Requeue, Selector};
 
 pub(crate) fn add(manager: Manager) -> Manager {
     let kinds = Kinds::default();
-    let controller = Controller::reconciling(move |budget, turn| reconcile(budget, turn, kinds.clone()))
+    let controller = Controller::reconciling(move |budget, ctx| reconcile(budget, ctx, kinds.clone()))
         .named("disruption-controller")
-        .sees::<Pod>(pods_of)
+        .watches::<Pod>(pods_of)
         .concurrency(4);
     manager.caching(scale::watch).controller(controller)
 }
@@ -29,25 +29,25 @@ fn pods_of(budget: &PodDisruptionBudget) -> Relation {
 
 async fn reconcile(
     budget: Arc<PodDisruptionBudget>,
-    turn: Turn<PodDisruptionBudget>,
+    ctx: Reconcile<PodDisruptionBudget>,
     kinds: Kinds,
-) -> Result<Next, TurnError> {
-    let pods = turn.seen().list::<Pod>().map_err(TurnError::terminal)?;
-    let now = turn.clock().now();
+) -> Result<Requeue, ReconcileError> {
+    let pods = ctx.observed().list::<Pod>().map_err(ReconcileError::terminal)?;
+    let now = ctx.clock().now();
     if pods.is_empty() {
-        turn.event(Reason::new("NoPods", "No matching pods found"));
+        ctx.event(Reason::new("NoPods", "No matching pods found"));
     }
     let wanted = match asks_owners(&budget) {
-        true => wanted(turn.hand().client(), turn.cache(), &kinds, &pods).await,
+        true => wanted(ctx.writer().client(), ctx.cache(), &kinds, &pods).await,
         false => Ok(Wanted::default()),
     };
     let wanted = match wanted {
         Ok(wanted) => wanted,
         Err(why) => {
             let said = format!("Failed to calculate the number of expected pods: {why}");
-            turn.warning(Reason::new("CalculateExpectedPodCountFailed", said));
-            write(&budget, &turn, failed(&budget, &why, now)).await?;
-            return Err(TurnError::custom(why));
+            ctx.warning(Reason::new("CalculateExpectedPodCountFailed", said));
+            write(&budget, &ctx, failed(&budget, &why, now)).await?;
+            return Err(ReconcileError::custom(why));
         }
     };
     if wanted.unmanaged {
@@ -58,32 +58,32 @@ async fn reconcile(
              set \".spec.minAvailable\" field of the PDB to an integer value.",
             selector.unwrap_or_default()
         );
-        turn.warning(Reason::new("UnmanagedPods", said));
+        ctx.warning(Reason::new("UnmanagedPods", said));
     }
     let judged = judge(&budget, &pods, wanted.pods, now);
     for pod in &judged.not_deleted {
         let namespace = budget.metadata.namespace.as_deref().unwrap_or_default();
         let said =
-            format!("Pod was expected by PDB {namespace}/{} to be deleted but it wasn't", turn.key().name());
-        turn.event_about(&**pod, true, Reason::new("NotDeleted", said));
+            format!("Pod was expected by PDB {namespace}/{} to be deleted but it wasn't", ctx.key().name());
+        ctx.event_about(&**pod, true, Reason::new("NotDeleted", said));
     }
-    write(&budget, &turn, judged.status).await?;
+    write(&budget, &ctx, judged.status).await?;
     Ok(match judged.again {
-        None => Next::on_change(),
+        None => Requeue::on_change(),
         Some(again) => {
             let pause = Duration::try_from(again.duration_since(now)).unwrap_or_default();
-            Next::after_at_most(pause + Duration::from_millis(1))
+            Requeue::after(pause + Duration::from_millis(1))
         }
     })
 }
 
 async fn write(
     budget: &PodDisruptionBudget,
-    turn: &Turn<PodDisruptionBudget>,
+    ctx: &Reconcile<PodDisruptionBudget>,
     status: PodDisruptionBudgetStatus,
-) -> Result<(), TurnError> {
+) -> Result<(), ReconcileError> {
     if budget.status.as_ref() != Some(&status) {
-        turn.replace_status(&PodDisruptionBudget { status: Some(status), ..budget.clone() }).await?;
+        ctx.replace_status(&PodDisruptionBudget { status: Some(status), ..budget.clone() }).await?;
     }
     Ok(())
 }

@@ -173,7 +173,7 @@ impl Graph {
     }
 
     /// What became of an owner, as far as it is watched.
-    pub(super) fn seen(&self, reference: &OwnerReference, namespace: Option<&str>) -> Option<Owner> {
+    pub(super) fn observed(&self, reference: &OwnerReference, namespace: Option<&str>) -> Option<Owner> {
         let (kind, monitor) = self.kind_of(reference)?;
         let owner = monitor?.objects.get(&self.key_of(&kind, namespace, &reference.name))?;
         let meta = owner.meta();
@@ -224,7 +224,7 @@ impl Graph {
             Doing::Goes => false,
             Doing::Lives => references(meta)
                 .iter()
-                .any(|owner| self.seen(owner, meta.namespace.as_deref()) != Some(Owner::Solid)),
+                .any(|owner| self.observed(owner, meta.namespace.as_deref()) != Some(Owner::Solid)),
         };
         if is_due {
             self.add(kind, meta);
@@ -274,7 +274,7 @@ impl Graph {
         let still = new.map(references).unwrap_or_default();
         for owner in references(old).iter().filter(|owner| !still.contains(owner)) {
             let namespace = old.namespace.as_deref();
-            if self.seen(owner, namespace) != Some(Owner::Waiting) {
+            if self.observed(owner, namespace) != Some(Owner::Waiting) {
                 continue;
             }
             let Some((kind, Some(monitor))) = self.kind_of(owner) else { continue };

@@ -83,8 +83,8 @@ impl Graph {
     /// What became of an owner: as watched if it is there, else as the server says.
     async fn owner(&self, item: &Item, reference: &OwnerReference) -> kube::Result<Owner> {
         let namespace = item.key.namespace();
-        if let Some(seen) = self.seen(reference, namespace) {
-            return Ok(seen);
+        if let Some(observed) = self.observed(reference, namespace) {
+            return Ok(observed);
         }
         if self.absent.lock().has(reference, namespace) {
             return Ok(Owner::Absent);

@@ -238,7 +238,7 @@ impl<'a> View<'a> {
             let failed = self.pods.iter().filter(|pod| self.has_failed(pod));
             let until = backoff::until_after(of("Succeeded").map(|pod| &**pod), failed.map(|pod| &**pod));
             if let Some(until) = until.filter(|until| *until > self.now) {
-                plan.look_again(until);
+                plan.requeue_after(until);
                 return;
             }
         }
@@ -253,7 +253,7 @@ impl<'a> View<'a> {
                 backoff::until(counted + ignored + 1, backoff::finished_at(failed))
             });
             match until.filter(|until| *until > self.now) {
-                Some(until) => plan.look_again(until),
+                Some(until) => plan.requeue_after(until),
                 None => plan.create.push((Some(index), replaces)),
             }
         }
@@ -277,10 +277,10 @@ impl<'a> View<'a> {
         let mut by_progress: Vec<&Arc<Pod>> = active.iter().collect();
         by_progress.sort_by_cached_key(|pod| progress(pod));
         let (mut gone, mut left) = (Vec::new(), Vec::new());
-        let mut seen = std::collections::BTreeSet::new();
+        let mut observed = std::collections::BTreeSet::new();
         // From the one that is furthest, so that it is the one that stays.
         for pod in by_progress.into_iter().rev() {
-            let stays = !self.indexed || self.index(pod).is_some_and(|index| seen.insert(index));
+            let stays = !self.indexed || self.index(pod).is_some_and(|index| observed.insert(index));
             if stays { left.push(pod.clone()) } else { gone.push(pod.clone()) }
         }
         let more = least.saturating_sub(gone.len());
@@ -307,7 +307,7 @@ fn progress(pod: &Pod) -> impl Ord + use<> {
 }
 
 impl Plan {
-    fn look_again(&mut self, at: Timestamp) {
+    fn requeue_after(&mut self, at: Timestamp) {
         self.wait = Some(self.wait.map_or(at, |wait| wait.min(at)));
     }
 }
@@ -324,7 +324,7 @@ pub(super) fn decide(job: &View) -> Plan {
         }
     } else if job.meta.deletion_timestamp.is_none() {
         if let Some(deadline) = job.deadline() {
-            plan.look_again(deadline);
+            plan.requeue_after(deadline);
         }
         job.manage(&counts, &mut plan);
         let rests = counts.active.is_empty() && plan.create.is_empty();

@@ -19,8 +19,8 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use std::sync::Arc;
 use std::time::Duration;
-use windlass::act::Deletion;
-use windlass::{Controller, Manager, Next, Reason, Relation, Selector, Turn, TurnError};
+use windlass::write::Deletion;
+use windlass::{Controller, Manager, Reason, Reconcile, ReconcileError, Relation, Requeue, Selector};
 
 /// Jobs that name another controller are left to it.
 const CONTROLLER: &str = "kubernetes.io/job-controller";
@@ -28,9 +28,9 @@ const CONTROLLER: &str = "kubernetes.io/job-controller";
 pub(crate) fn add(manager: Manager) -> Manager {
     let controller = Controller::reconciling(reconcile)
         .named("job-controller")
-        .only(is_ours)
+        .filter(is_ours)
         .owns::<Pod>()
-        .sees::<Pod>(|job: &Job| selector(job).map_or_else(Relation::nothing, Relation::selected))
+        .watches::<Pod>(|job: &Job| selector(job).map_or_else(Relation::nothing, Relation::selected))
         .concurrency(8);
     ttl::add(tracked::add(manager.controller(controller)))
 }
@@ -44,52 +44,52 @@ fn selector(job: &Job) -> Option<Selector> {
     Selector::of(job.spec.as_ref()?.selector.as_ref()?).ok()
 }
 
-async fn reconcile(job: Arc<Job>, turn: Turn<Job>) -> Result<Next, TurnError> {
+async fn reconcile(job: Arc<Job>, ctx: Reconcile<Job>) -> Result<Requeue, ReconcileError> {
     let Some(selector) = selector(&job).filter(|_| ended(&job).is_none()) else {
-        return Ok(Next::on_change());
+        return Ok(Requeue::on_change());
     };
-    let found = pods::own_and_orphans(turn.cache(), &job.metadata);
-    let mine = owning::claim_with(&turn, &job.metadata, &selector, found, Some(TRACKING)).await?;
+    let found = pods::own_and_orphans(ctx.cache(), &job.metadata);
+    let mine = owning::claim_with(&ctx, &job.metadata, &selector, found, Some(TRACKING)).await?;
     let owned = |pod: &Arc<Pod>| {
         let owner = owning::controller_of(&pod.metadata);
         owner.is_some_and(|owner| Some(&owner.uid) == job.metadata.uid.as_ref())
     };
     if !mine.iter().all(owned) {
         // Some were taken up just now, and are seen with their finalizer in the next pass.
-        return Ok(Next::on_change());
+        return Ok(Requeue::on_change());
     }
-    let now = turn.clock().now();
-    let Some(view) = View::of(&job, &mine, now) else { return Ok(Next::on_change()) };
+    let now = ctx.clock().now();
+    let Some(view) = View::of(&job, &mine, now) else { return Ok(Requeue::on_change()) };
     let plan = decide(&view);
-    let managed = manage(&turn, &view, &plan).await;
+    let managed = manage(&ctx, &view, &plan).await;
     if matches!(managed, Ok(true)) {
         // The next pass counts what is there now.
-        return Ok(Next::on_change());
+        return Ok(Requeue::on_change());
     }
     if job.status.as_ref() != Some(&plan.status) {
-        turn.replace_status(&Job { status: Some(plan.status), ..(*job).clone() }).await?;
+        ctx.replace_status(&Job { status: Some(plan.status), ..(*job).clone() }).await?;
         for (warning, reason, message) in plan.events {
             let reason = Reason::new(reason, message);
-            if warning { turn.warning(reason) } else { turn.event(reason) }
+            if warning { ctx.warning(reason) } else { ctx.event(reason) }
         }
     } else {
-        slow_start::each(plan.release, |pod| tracked::release(&turn, pod)).await?;
+        slow_start::each(plan.release, |pod| tracked::release(&ctx, pod)).await?;
     }
     managed?;
     let wait = plan.wait.and_then(|at| Duration::try_from(at.duration_since(now)).ok());
-    Ok(wait.map_or_else(Next::on_change, Next::after_at_most))
+    Ok(wait.map_or_else(Requeue::on_change, Requeue::after))
 }
 
 /// Makes and deletes pods. True if there was anything to do.
-async fn manage(turn: &Turn<Job>, job: &View<'_>, plan: &Plan) -> Result<bool, TurnError> {
+async fn manage(ctx: &Reconcile<Job>, job: &View<'_>, plan: &Plan) -> Result<bool, ReconcileError> {
     if plan.uncounted {
-        slow_start::each(plan.delete.clone(), |pod| tracked::release(turn, pod)).await?;
+        slow_start::each(plan.delete.clone(), |pod| tracked::release(ctx, pod)).await?;
     }
-    let deleted = many::delete(turn, plan.delete.clone(), &Deletion::default()).await;
+    let deleted = many::delete(ctx, plan.delete.clone(), &Deletion::default()).await;
     let make = |place: usize| {
         let (index, replaces) = &plan.create[place];
-        making::pod(job, turn.owner_reference(), *index, replaces.as_deref())
+        making::pod(job, ctx.owner_reference(), *index, replaces.as_deref())
     };
-    let made = many::create(turn, plan.create.len(), make).await;
+    let made = many::create(ctx, plan.create.len(), make).await;
     Ok(deleted.map_err(|failed| failed.error)? | made.map_err(|failed| failed.error)?)
 }

@@ -5,13 +5,13 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::batch::v1::Job;
 use std::sync::Arc;
 use std::time::Duration;
-use windlass::act::Deletion;
-use windlass::{Controller, Manager, Next, Turn, TurnError};
+use windlass::write::Deletion;
+use windlass::{Controller, Manager, Reconcile, ReconcileError, Requeue};
 
 pub(super) fn add(manager: Manager) -> Manager {
     let controller = Controller::reconciling(reconcile)
         .named("ttl-after-finished-controller")
-        .only(|job: &Job| goes_at(job).is_some())
+        .filter(|job: &Job| goes_at(job).is_some())
         .concurrency(2);
     manager.controller(controller)
 }
@@ -24,14 +24,14 @@ fn goes_at(job: &Job) -> Option<Timestamp> {
     ended.checked_add(SignedDuration::from_secs(kept.into())).ok()
 }
 
-async fn reconcile(job: Arc<Job>, turn: Turn<Job>) -> Result<Next, TurnError> {
-    let Some(at) = goes_at(&job) else { return Ok(Next::on_change()) };
-    match Duration::try_from(at.duration_since(turn.clock().now())) {
-        Ok(wait) if !wait.is_zero() => Ok(Next::after_at_most(wait)),
+async fn reconcile(job: Arc<Job>, ctx: Reconcile<Job>) -> Result<Requeue, ReconcileError> {
+    let Some(at) = goes_at(&job) else { return Ok(Requeue::on_change()) };
+    match Duration::try_from(at.duration_since(ctx.clock().now())) {
+        Ok(wait) if !wait.is_zero() => Ok(Requeue::after(wait)),
         _ => {
             // If it changed meanwhile, it may be to stay.
-            turn.delete(&*job, &Deletion::default().propagation("Foreground").if_unchanged()).await?;
-            Ok(Next::on_change())
+            ctx.delete(&*job, &Deletion::default().propagation("Foreground").if_unchanged()).await?;
+            Ok(Requeue::on_change())
         }
     }
 }

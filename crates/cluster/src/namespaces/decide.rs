@@ -39,7 +39,7 @@ pub(super) fn left(objects: &[ObjectMeta], since: SignedDuration) -> Left {
     Left { count: objects.len(), finalizers, estimate, unexpected }
 }
 
-/// All that was found out in a turn.
+/// All that was found out in a reconcile.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     /// Why the kinds are not all known.
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_keep_their_time_until_they_turn() {
+    fn conditions_keep_their_time_until_they_reconcile() {
         let (early, late) = (Timestamp::UNIX_EPOCH, Timestamp::from_second(60).unwrap());
         let held = found(&[object(&["a/b"], None)], 0);
         let first = held.conditions(&[], early);

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use windlass::queue::Backoff;
-use windlass::{Controller, Key, Kind, Manager, Next, Turn, TurnError};
+use windlass::{Controller, Key, Kind, Manager, Reconcile, ReconcileError, Requeue};
 
 /// The finalizer that is ours.
 const FINALIZER: &str = "kubernetes";
@@ -24,67 +24,67 @@ const AT_ONCE: usize = 8;
 pub(crate) fn add(manager: Manager) -> Manager {
     let controller = Controller::reconciling(end)
         .named("namespace-controller")
-        .only(|namespace: &Namespace| namespace.metadata.deletion_timestamp.is_some())
+        .filter(|namespace: &Namespace| namespace.metadata.deletion_timestamp.is_some())
         .backoff(Backoff { first: Duration::from_millis(5), limit: Duration::from_secs(60) })
         .concurrency(10);
     manager.controller(controller)
 }
 
-async fn end(namespace: Arc<Namespace>, turn: Turn<Namespace>) -> Result<Next, TurnError> {
+async fn end(namespace: Arc<Namespace>, ctx: Reconcile<Namespace>) -> Result<Requeue, ReconcileError> {
     let finalizers = namespace.spec.iter().flat_map(|spec| spec.finalizers.iter().flatten());
     let (ours, others): (Vec<&String>, Vec<&String>) = finalizers.partition(|name| *name == FINALIZER);
-    let Some(deleted) = &namespace.metadata.deletion_timestamp else { return Ok(Next::on_change()) };
+    let Some(deleted) = &namespace.metadata.deletion_timestamp else { return Ok(Requeue::on_change()) };
     if ours.is_empty() {
-        return Ok(Next::on_change());
+        return Ok(Requeue::on_change());
     }
-    let now = turn.clock().now();
+    let now = ctx.clock().now();
     let since = now.duration_since(deleted.0);
-    let found = empty(turn.hand().client(), turn.key().name(), since).await;
+    let found = empty(ctx.writer().client(), ctx.key().name(), since).await;
     let status = namespace.status.clone().unwrap_or_default();
     let conditions = found.conditions(status.conditions.as_deref().unwrap_or_default(), now);
     if found.is_empty() {
         // What it says at last can be seen only if somebody else holds it.
         if !others.is_empty() || namespace.metadata.finalizers.as_ref().is_some_and(|held| !held.is_empty()) {
-            say(&namespace, &turn, &conditions).await?;
+            say(&namespace, &ctx, &conditions).await?;
         }
-        return finalize(&namespace, &turn, &others).await;
+        return finalize(&namespace, &ctx, &others).await;
     }
-    say(&namespace, &turn, &conditions).await?;
+    say(&namespace, &ctx, &conditions).await?;
     match found.error() {
-        Some(why) => Err(TurnError::custom(why)),
-        None => Ok(Next::after_at_most(found.pace(since))),
+        Some(why) => Err(ReconcileError::custom(why)),
+        None => Ok(Requeue::after(found.pace(since))),
     }
 }
 
 async fn say(
     namespace: &Namespace,
-    turn: &Turn<Namespace>,
+    ctx: &Reconcile<Namespace>,
     conditions: &[k8s_openapi::api::core::v1::NamespaceCondition],
-) -> Result<(), TurnError> {
+) -> Result<(), ReconcileError> {
     let mut status = namespace.status.clone().unwrap_or_default();
     if status.conditions.as_deref() == Some(conditions) {
         return Ok(());
     }
     status.conditions = Some(conditions.to_vec());
     status.phase = Some("Terminating".to_owned());
-    turn.replace_status(&Namespace { status: Some(status), ..namespace.clone() }).await?;
+    ctx.replace_status(&Namespace { status: Some(status), ..namespace.clone() }).await?;
     Ok(())
 }
 
 /// Lets the namespace go, as far as we are concerned.
 async fn finalize(
     namespace: &Namespace,
-    turn: &Turn<Namespace>,
+    ctx: &Reconcile<Namespace>,
     others: &[&String],
-) -> Result<Next, TurnError> {
+) -> Result<Requeue, ReconcileError> {
     // All of its metadata, at its version: what is not sent is taken away, as finalizers of others.
     let metadata = ObjectMeta { managed_fields: None, ..namespace.metadata.clone() };
     let object = json!({
         "apiVersion": "v1", "kind": "Namespace", "metadata": metadata, "spec": { "finalizers": others },
     });
-    match wire::put(turn.hand().client(), &Kind::of::<Namespace>(), turn.key(), "finalize", &object).await {
-        Err(error) if wire::code(&error) != Some(404) => Err(TurnError::custom(error)),
-        _ => Ok(Next::on_change()),
+    match wire::put(ctx.writer().client(), &Kind::of::<Namespace>(), ctx.key(), "finalize", &object).await {
+        Err(error) if wire::code(&error) != Some(404) => Err(ReconcileError::custom(error)),
+        _ => Ok(Requeue::on_change()),
     }
 }
 

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
-use windlass::cache::{Opened, Stamp};
+use windlass::cache::{ObjectVersion, Opened};
 use windlass::queue::{Backoff, Priority, Queue};
 use windlass::{Key, Reason, Recorder};
 use windlass_clock::Clock;
@@ -92,7 +92,7 @@ impl Kubelet {
                 self.queue.forget(&key);
                 continue;
             };
-            match self.turn(&key, &pod).await {
+            match self.reconcile(&key, &pod).await {
                 Ok(wake) => {
                     self.queue.forget(&key);
                     if let Some(after) = wake {
@@ -108,7 +108,7 @@ impl Kubelet {
     }
 
     /// Answers after how long to look again.
-    async fn turn(&self, key: &Key, pod: &Pod) -> Result<Option<Duration>, kube::Error> {
+    async fn reconcile(&self, key: &Key, pod: &Pod) -> Result<Option<Duration>, kube::Error> {
         let uid = pod.metadata.uid.as_deref().unwrap_or_default();
         let (script, misread) = Script::of(pod, &self.stages);
         let address = || self.addresses.lock().of(uid);
@@ -217,8 +217,8 @@ struct LastMeta {
 }
 
 impl LastMeta {
-    fn stamp(&self) -> Option<Stamp> {
+    fn stamp(&self) -> Option<ObjectVersion> {
         let version = self.resource_version.parse().ok()?;
-        (!self.uid.is_empty()).then(|| Stamp { uid: self.uid.as_str().into(), version })
+        (!self.uid.is_empty()).then(|| ObjectVersion { uid: self.uid.as_str().into(), version })
     }
 }

@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use windlass::act::Deletion;
-use windlass::{Controller, Manager, Next, Reason, Relation, Turn, TurnError};
+use windlass::write::Deletion;
+use windlass::{Controller, Manager, Reason, Reconcile, ReconcileError, Relation, Requeue};
 use windlass_clock::Moment;
 
 /// So long a node may be silent, and so long a new one that never said anything.
@@ -37,27 +37,27 @@ type Heard = Arc<Mutex<HashMap<String, (Option<Timestamp>, Option<Timestamp>, Mo
 
 pub(crate) fn add(manager: Manager) -> Manager {
     let heard = Heard::default();
-    let controller = Controller::reconciling(move |node, turn| reconcile(node, turn, heard.clone()))
+    let controller = Controller::reconciling(move |node, ctx| reconcile(node, ctx, heard.clone()))
         .named("node-controller")
-        .sees::<Lease>(|node: &Node| {
+        .watches::<Lease>(|node: &Node| {
             Relation::named(node.metadata.name.clone().unwrap_or_default()).in_namespace(LEASES)
         })
         // Only so that they are there to be looked at: no pod's change is a reason to look.
-        .sees::<Pod>(|_| Relation::nothing())
+        .watches::<Pod>(|_| Relation::nothing())
         .concurrency(4);
     collect::add(manager.controller(controller))
 }
 
-async fn reconcile(node: Arc<Node>, turn: Turn<Node>, heard: Heard) -> Result<Next, TurnError> {
-    let name = turn.key().name().to_owned();
+async fn reconcile(node: Arc<Node>, ctx: Reconcile<Node>, heard: Heard) -> Result<Requeue, ReconcileError> {
+    let name = ctx.key().name().to_owned();
     if node.metadata.deletion_timestamp.is_some() {
         heard.lock().remove(&name);
-        return Ok(Next::on_change());
+        return Ok(Requeue::on_change());
     }
-    let lease = turn.seen().get_in::<Lease>(LEASES, &name).map_err(TurnError::terminal)?;
+    let lease = ctx.observed().get_in::<Lease>(LEASES, &name).map_err(ReconcileError::terminal)?;
     let renewed = lease.and_then(|lease| lease.spec.as_ref()?.renew_time.as_ref().map(|time| time.0));
     let said = (last_word(&node), renewed);
-    let now = turn.clock().moment();
+    let now = ctx.clock().moment();
     let since = {
         let mut heard = heard.lock();
         let entry = heard.entry(name.clone()).or_insert((said.0, said.1, now));
@@ -67,30 +67,30 @@ async fn reconcile(node: Arc<Node>, turn: Turn<Node>, heard: Heard) -> Result<Ne
         entry.2
     };
     let grace = if said == (None, None) { FIRST_GRACE } else { GRACE };
-    let (wall, mut node) = (turn.clock().now(), (*node).clone());
+    let (wall, mut node) = (ctx.clock().now(), (*node).clone());
     if now - since >= grace
         && let Some(conditions) = silent(&node, wall)
     {
         let was_ready = is_ready(&node);
         let patch = at_version(&node, json!({ "status": { "conditions": conditions } }));
-        turn.merge(&node, "status", patch).await?;
+        ctx.merge(&node, "status", patch).await?;
         if was_ready {
             let message = format!("Node {name} status is now: NodeNotReady");
-            turn.event(Reason::new("NodeNotReady", message));
-            pods_are_not_ready(&turn, &name).await;
+            ctx.event(Reason::new("NodeNotReady", message));
+            pods_are_not_ready(&ctx, &name).await;
         }
         // The next pass sees it, and taints it.
-        return Ok(Next::on_change());
+        return Ok(Requeue::on_change());
     }
     if let Some(taints) = taints(&node, wall) {
-        turn.merge(&node, "", at_version(&node, json!({ "spec": { "taints": taints } }))).await?;
+        ctx.merge(&node, "", at_version(&node, json!({ "spec": { "taints": taints } }))).await?;
         node.spec.get_or_insert_default().taints = Some(taints);
     }
-    let next_pod = drive_out(&turn, &node, wall).await?;
+    let next_pod = drive_out(&ctx, &node, wall).await?;
     let silence = Some(grace.saturating_sub(now - since)).filter(|left| !left.is_zero());
     Ok(match silence.into_iter().chain(next_pod).min() {
-        Some(after) => Next::after_at_most(after),
-        None => Next::on_change(),
+        Some(after) => Requeue::after(after),
+        None => Requeue::on_change(),
     })
 }
 
@@ -100,15 +100,15 @@ fn at_version(node: &Node, mut patch: Value) -> Value {
     patch
 }
 
-fn pods_of(turn: &Turn<Node>, name: &str) -> Vec<Arc<Pod>> {
-    turn.cache().store::<Pod>().find(BY_NODE, name)
+fn pods_of(ctx: &Reconcile<Node>, name: &str) -> Vec<Arc<Pod>> {
+    ctx.cache().store::<Pod>().find(BY_NODE, name)
 }
 
 /// Nobody knows how the pods of a silent node fare: none of them counts as ready.
-async fn pods_are_not_ready(turn: &Turn<Node>, name: &str) {
+async fn pods_are_not_ready(ctx: &Reconcile<Node>, name: &str) {
     let ready: Vec<Arc<Pod>> =
-        pods_of(turn, name).into_iter().filter(|pod| crate::pods::is_ready(pod)).collect();
-    let stamp = turn.clock().now();
+        pods_of(ctx, name).into_iter().filter(|pod| crate::pods::is_ready(pod)).collect();
+    let stamp = ctx.clock().now();
     let stamp = Timestamp::from_second(stamp.as_second()).unwrap_or(stamp).to_string();
     let saying = futures::stream::iter(ready).map(|pod| {
         let stamp = stamp.clone();
@@ -124,8 +124,8 @@ async fn pods_are_not_ready(turn: &Turn<Node>, name: &str) {
                 "metadata": { "resourceVersion": pod.metadata.resource_version },
                 "status": { "conditions": conditions },
             });
-            match turn.merge(&*pod, "status", patch).await {
-                Ok(_) => turn.event_about(&*pod, true, Reason::new("NodeNotReady", "Node is not ready")),
+            match ctx.merge(&*pod, "status", patch).await {
+                Ok(_) => ctx.event_about(&*pod, true, Reason::new("NodeNotReady", "Node is not ready")),
                 // It changed just now, or is gone: whoever wrote knows more than we do.
                 Err(error) => {
                     tracing::debug!(pod = ?pod.metadata.name, "it was not said to be unready: {error}")
@@ -137,13 +137,17 @@ async fn pods_are_not_ready(turn: &Turn<Node>, name: &str) {
 }
 
 /// Ends the pods that do not tolerate the node's taints any longer. Answers after how long the next one has to go.
-async fn drive_out(turn: &Turn<Node>, node: &Node, now: Timestamp) -> Result<Option<Duration>, TurnError> {
+async fn drive_out(
+    ctx: &Reconcile<Node>,
+    node: &Node,
+    now: Timestamp,
+) -> Result<Option<Duration>, ReconcileError> {
     let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_deref()).unwrap_or_default();
     if !taints.iter().any(|taint| taint.effect == "NoExecute") {
         return Ok(None);
     }
     let (mut due, mut next) = (Vec::new(), LOOK_AGAIN);
-    for pod in pods_of(turn, turn.key().name()) {
+    for pod in pods_of(ctx, ctx.key().name()) {
         if crate::pods::is_going(&pod) {
             continue;
         }
@@ -153,17 +157,17 @@ async fn drive_out(turn: &Turn<Node>, node: &Node, now: Timestamp) -> Result<Opt
             None => {}
         }
     }
-    let ending = futures::stream::iter(due).map(|pod| async move { evict(turn, &pod).await });
-    let ended: Vec<Result<(), TurnError>> = ending.buffer_unordered(AT_ONCE).collect().await;
+    let ending = futures::stream::iter(due).map(|pod| async move { evict(ctx, &pod).await });
+    let ended: Vec<Result<(), ReconcileError>> = ending.buffer_unordered(AT_ONCE).collect().await;
     ended.into_iter().collect::<Result<Vec<()>, _>>()?;
     Ok(Some(next))
 }
 
-async fn evict(turn: &Turn<Node>, pod: &Pod) -> Result<(), TurnError> {
+async fn evict(ctx: &Reconcile<Node>, pod: &Pod) -> Result<(), ReconcileError> {
     let meta = &pod.metadata;
     let (name, namespace) =
         (meta.name.as_deref().unwrap_or_default(), meta.namespace.as_deref().unwrap_or_default());
-    let stamp = turn.clock().now();
+    let stamp = ctx.clock().now();
     let stamp = Timestamp::from_second(stamp.as_second()).unwrap_or(stamp).to_string();
     let mut conditions =
         json!(pod.status.as_ref().and_then(|status| status.conditions.clone()).unwrap_or_default());
@@ -178,13 +182,13 @@ async fn evict(turn: &Turn<Node>, pod: &Pod) -> Result<(), TurnError> {
     let patch = json!({
         "metadata": { "resourceVersion": meta.resource_version }, "status": { "conditions": conditions },
     });
-    match turn.merge(pod, "status", patch).await {
+    match ctx.merge(pod, "status", patch).await {
         Ok(_) => {}
-        Err(TurnError::Act(error)) if error.code() == Some(404) => return Ok(()),
+        Err(ReconcileError::Act(error)) if error.code() == Some(404) => return Ok(()),
         Err(error) => return Err(error),
     }
     let message = format!("Marking for deletion Pod {namespace}/{name}");
-    turn.event_about(pod, false, Reason::new("TaintManagerEviction", message));
-    turn.delete(pod, &Deletion::default()).await?;
+    ctx.event_about(pod, false, Reason::new("TaintManagerEviction", message));
+    ctx.delete(pod, &Deletion::default()).await?;
     Ok(())
 }

@@ -13,9 +13,9 @@ use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use windlass::act::Deletion;
 use windlass::cache::{Cache, Index};
-use windlass::{Key, Kind, Object, Selector, Turn, TurnError};
+use windlass::write::Deletion;
+use windlass::{Key, Kind, Object, Reconcile, ReconcileError, Selector};
 
 /// The label of a revision, and of the pods made from it.
 pub(crate) const HASH_LABEL: &str = "controller-revision-hash";
@@ -146,12 +146,12 @@ pub(crate) fn own_and_orphans(cache: &Cache, owner: &ObjectMeta) -> Vec<Arc<Cont
 /// # Errors
 /// When one could not be taken up.
 pub(crate) async fn claim<K: Object>(
-    turn: &Turn<K>,
+    ctx: &Reconcile<K>,
     owner: &ObjectMeta,
     selector: &Selector,
     found: Vec<Arc<ControllerRevision>>,
-) -> Result<Vec<Arc<ControllerRevision>>, TurnError> {
-    let mut mine = owning::claim(turn, owner, selector, found).await?;
+) -> Result<Vec<Arc<ControllerRevision>>, ReconcileError> {
+    let mut mine = owning::claim(ctx, owner, selector, found).await?;
     sort(&mut mine);
     Ok(mine)
 }
@@ -161,29 +161,29 @@ pub(crate) async fn claim<K: Object>(
 /// # Errors
 /// When it could not be written.
 pub(crate) async fn settle<K: Object>(
-    turn: &Turn<K>,
+    ctx: &Reconcile<K>,
     owner: &ObjectMeta,
     template: &PodTemplateSpec,
     sorted: &[Arc<ControllerRevision>],
     mut collisions: i32,
-) -> Result<(Arc<ControllerRevision>, i32), TurnError> {
+) -> Result<(Arc<ControllerRevision>, i32), ReconcileError> {
     for _ in 0..TRIES {
-        let wanted = make(owner, turn.owner_reference(), template, next_number(sorted), collisions);
+        let wanted = make(owner, ctx.owner_reference(), template, next_number(sorted), collisions);
         let wanted = match newest(sorted, wanted) {
             Newest::Is(revision) => return Ok((revision, collisions)),
             Newest::Renumber(revision, number) => {
-                turn.merge(&*revision, "", json!({ "revision": number })).await?;
+                ctx.merge(&*revision, "", json!({ "revision": number })).await?;
                 let renumbered = ControllerRevision { revision: number, ..(*revision).clone() };
                 return Ok((Arc::new(renumbered), collisions));
             }
             Newest::Make(wanted) => wanted,
         };
-        match turn.create(&*wanted).await {
+        match ctx.create(&*wanted).await {
             Ok(made) => return Ok((Arc::new(made), collisions)),
-            Err(TurnError::Act(error)) if error.code() == Some(409) => {
+            Err(ReconcileError::Act(error)) if error.code() == Some(409) => {
                 // Ours, which the cache does not show yet, or another of the same hash.
-                let key = Key::of(turn.cache().cluster().clone(), &wanted.metadata);
-                let there = turn.hand().read(&Kind::of::<ControllerRevision>(), &key).await?;
+                let key = Key::of(ctx.cache().cluster().clone(), &wanted.metadata);
+                let there = ctx.writer().read(&Kind::of::<ControllerRevision>(), &key).await?;
                 let there = there.and_then(|json| serde_json::from_value::<ControllerRevision>(json).ok());
                 match there {
                     Some(there) if same(&there, &wanted) => return Ok((Arc::new(there), collisions)),
@@ -194,7 +194,7 @@ pub(crate) async fn settle<K: Object>(
             Err(error) => return Err(error),
         }
     }
-    Err(TurnError::custom("every name for the revision is taken"))
+    Err(ReconcileError::custom("every name for the revision is taken"))
 }
 
 /// Deletes the revisions beyond the limit that nobody uses.
@@ -202,13 +202,13 @@ pub(crate) async fn settle<K: Object>(
 /// # Errors
 /// When one could not be deleted.
 pub(crate) async fn truncate<K: Object>(
-    turn: &Turn<K>,
+    ctx: &Reconcile<K>,
     sorted: &[Arc<ControllerRevision>],
     live: &BTreeSet<&str>,
     limit: i32,
-) -> Result<(), TurnError> {
+) -> Result<(), ReconcileError> {
     for revision in superfluous(sorted, live, limit) {
-        turn.delete(&*revision, &Deletion::default()).await?;
+        ctx.delete(&*revision, &Deletion::default()).await?;
     }
     Ok(())
 }

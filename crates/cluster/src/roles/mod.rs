@@ -2,23 +2,23 @@
 
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
 use std::sync::Arc;
-use windlass::{Controller, Manager, Next, Relation, Selector, Turn, TurnError};
+use windlass::{Controller, Manager, Reconcile, ReconcileError, Relation, Requeue, Selector};
 
 pub(crate) fn add(manager: Manager) -> Manager {
     let controller = Controller::reconciling(reconcile)
         .named("clusterrole-aggregation-controller")
-        .only(|role: &ClusterRole| role.aggregation_rule.is_some())
-        .sees::<ClusterRole>(|_| Relation::all());
+        .filter(|role: &ClusterRole| role.aggregation_rule.is_some())
+        .watches::<ClusterRole>(|_| Relation::all());
     manager.controller(controller)
 }
 
-async fn reconcile(role: Arc<ClusterRole>, turn: Turn<ClusterRole>) -> Result<Next, TurnError> {
-    let all = turn.seen().list::<ClusterRole>().map_err(TurnError::terminal)?;
+async fn reconcile(role: Arc<ClusterRole>, ctx: Reconcile<ClusterRole>) -> Result<Requeue, ReconcileError> {
+    let all = ctx.observed().list::<ClusterRole>().map_err(ReconcileError::terminal)?;
     let rules = rules(&role, &all);
     if role.rules.as_deref().unwrap_or_default() != rules {
-        turn.replace(&ClusterRole { rules: Some(rules), ..(*role).clone() }).await?;
+        ctx.replace(&ClusterRole { rules: Some(rules), ..(*role).clone() }).await?;
     }
-    Ok(Next::on_change())
+    Ok(Requeue::on_change())
 }
 
 /// The rules of every role that is selected, selector by selector and by name, each once. A selector that nobody can read

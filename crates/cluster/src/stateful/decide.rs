@@ -47,30 +47,30 @@ pub(super) enum Step {
 }
 
 /// What is to be done, in phases: what is in one may be done at once, unless the set is ordered.
-pub(super) fn decide(seen: &Observed) -> Vec<Vec<Step>> {
-    let set = seen.set;
+pub(super) fn decide(observed: &Observed) -> Vec<Vec<Step>> {
+    let set = observed.set;
     if set.meta.deletion_timestamp.is_some() {
         return Vec::new();
     }
     let replicas: Vec<(i64, Arc<Pod>)> =
-        (set.start..set.start + set.replicas).map(|ordinal| (ordinal, seen.pod(ordinal))).collect();
+        (set.start..set.start + set.replicas).map(|ordinal| (ordinal, observed.pod(ordinal))).collect();
     let mut condemned: Vec<&(i64, Arc<Pod>)> =
-        seen.pods.iter().filter(|(ordinal, _)| !set.wants(*ordinal)).collect();
+        observed.pods.iter().filter(|(ordinal, _)| !set.wants(*ordinal)).collect();
     condemned.sort_by_key(|(ordinal, _)| -ordinal);
 
     let mut steps = Vec::new();
     for (ordinal, pod) in &replicas {
-        if !seen.keep(*ordinal, pod, &mut steps) && set.ordered {
+        if !observed.keep(*ordinal, pod, &mut steps) && set.ordered {
             return if steps.is_empty() { Vec::new() } else { vec![steps] };
         }
     }
     let mut phases = vec![steps];
-    let owned = condemned.iter().flat_map(|(ordinal, pod)| seen.owned(*ordinal, pod, true)).collect();
+    let owned = condemned.iter().flat_map(|(ordinal, pod)| observed.owned(*ordinal, pod, true)).collect();
     phases.push(owned);
-    let (deleted, blocked) = seen.scale_down(&replicas, &condemned);
+    let (deleted, blocked) = observed.scale_down(&replicas, &condemned);
     phases.push(deleted);
     if !blocked {
-        phases.push(seen.roll(&replicas).into_iter().collect());
+        phases.push(observed.roll(&replicas).into_iter().collect());
     }
     phases.retain(|steps| !steps.is_empty());
     phases

@@ -16,17 +16,19 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use windlass::act::Deletion;
-use windlass::{Controller, Key, Kind, Manager, Next, Reason, Relation, Selector, Turn, TurnError};
+use windlass::write::Deletion;
+use windlass::{
+    Controller, Key, Kind, Manager, Reason, Reconcile, ReconcileError, Relation, Requeue, Selector,
+};
 
 pub(crate) fn add(manager: Manager) -> Manager {
     let controller = Controller::reconciling(reconcile)
         .named("statefulset-controller")
         .owns::<Pod>()
         .owns::<ControllerRevision>()
-        .sees::<Pod>(selected)
-        .sees::<ControllerRevision>(selected)
-        .sees::<PersistentVolumeClaim>(claimed)
+        .watches::<Pod>(selected)
+        .watches::<ControllerRevision>(selected)
+        .watches::<PersistentVolumeClaim>(claimed)
         .concurrency(4);
     manager.controller(controller)
 }
@@ -45,16 +47,16 @@ fn claimed(set: &StatefulSet) -> Relation {
     Relation::labelled(labels.unwrap_or_default())
 }
 
-async fn reconcile(set: Arc<StatefulSet>, turn: Turn<StatefulSet>) -> Result<Next, TurnError> {
+async fn reconcile(set: Arc<StatefulSet>, ctx: Reconcile<StatefulSet>) -> Result<Requeue, ReconcileError> {
     let (Some(known), Some(selector)) = (Set::of(&set), selector(&set)) else {
-        return Ok(Next::on_change());
+        return Ok(Requeue::on_change());
     };
-    let now = turn.clock().now();
-    let found = revisions::own_and_orphans(turn.cache(), &set.metadata);
-    let history = revisions::claim(&turn, &set.metadata, &selector, found).await?;
-    let mut found = pods::own_and_orphans(turn.cache(), &set.metadata);
+    let now = ctx.clock().now();
+    let found = revisions::own_and_orphans(ctx.cache(), &set.metadata);
+    let history = revisions::claim(&ctx, &set.metadata, &selector, found).await?;
+    let mut found = pods::own_and_orphans(ctx.cache(), &set.metadata);
     found.retain(|pod| known.ordinal(pod).is_some());
-    let mine = owning::claim(&turn, &set.metadata, &selector, found).await?;
+    let mine = owning::claim(&ctx, &set.metadata, &selector, found).await?;
     let mut pods: Vec<(i64, Arc<Pod>)> =
         mine.into_iter().filter_map(|pod| Some((known.ordinal(&pod)?, pod))).collect();
     pods.sort_by_key(|(ordinal, _)| *ordinal);
@@ -62,18 +64,18 @@ async fn reconcile(set: Arc<StatefulSet>, turn: Turn<StatefulSet>) -> Result<Nex
     let old = set.status.as_ref();
     let collisions = old.and_then(|status| status.collision_count).unwrap_or_default();
     let (update, collisions) =
-        revisions::settle(&turn, &set.metadata, &known.spec.template, &history, collisions).await?;
+        revisions::settle(&ctx, &set.metadata, &known.spec.template, &history, collisions).await?;
     let current = old.and_then(|status| status.current_revision.as_deref());
     let current =
         history.iter().find(|revision| revision.metadata.name.as_deref() == current).unwrap_or(&update);
     let (current, update) = (version(current)?, version(&update)?);
 
-    let store = turn.cache().store::<PersistentVolumeClaim>();
-    let cluster = turn.cache().cluster().clone();
+    let store = ctx.cache().store::<PersistentVolumeClaim>();
+    let cluster = ctx.cache().cluster().clone();
     let claim = |name: &str| store.get(&Key::new(cluster.clone(), set.metadata.namespace.as_deref(), name));
     let observed = Observed {
         set: &known,
-        owner: &turn.owner_reference(),
+        owner: &ctx.owner_reference(),
         pods: &pods,
         claim: &claim,
         current: &current,
@@ -82,13 +84,13 @@ async fn reconcile(set: Arc<StatefulSet>, turn: Turn<StatefulSet>) -> Result<Nex
         now,
     };
     let phases = decide(&observed);
-    let acted = act(&turn, &known, phases).await;
+    let acted = act(&ctx, &known, phases).await;
     if !matches!(acted, Ok(true)) {
         // After what was done, the next pass tells of it.
         let names = (current.name.as_str(), update.name.as_str());
         let status = status::status(&known, old, &pods, names, collisions, now);
         if old != Some(&status) {
-            turn.replace_status(&StatefulSet { status: Some(status), ..(*set).clone() }).await?;
+            ctx.replace_status(&StatefulSet { status: Some(status), ..(*set).clone() }).await?;
         }
     }
     acted?;
@@ -96,108 +98,112 @@ async fn reconcile(set: Arc<StatefulSet>, turn: Turn<StatefulSet>) -> Result<Nex
     let mut live: BTreeSet<&str> = pods.iter().filter_map(|(_, pod)| revision(pod)).collect();
     live.extend([current.name.as_str(), update.name.as_str()]);
     let limit = known.spec.revision_history_limit.unwrap_or(10);
-    revisions::truncate(&turn, &history, &live, limit).await?;
+    revisions::truncate(&ctx, &history, &live, limit).await?;
 
     let waits = status::next_available(&known, &pods, now);
     let wait = waits.and_then(|at| Duration::try_from(at.duration_since(now)).ok());
-    Ok(wait.map_or_else(Next::on_change, Next::after_at_most))
+    Ok(wait.map_or_else(Requeue::on_change, Requeue::after))
 }
 
-fn version(revision: &ControllerRevision) -> Result<Version, TurnError> {
+fn version(revision: &ControllerRevision) -> Result<Version, ReconcileError> {
     let name = revision.metadata.name.clone().unwrap_or_default();
     match revisions::template(revision) {
         Some(template) => Ok(Version { name, template }),
-        None => Err(TurnError::terminal(format!("the revision {name} holds no template of pods"))),
+        None => Err(ReconcileError::terminal(format!("the revision {name} holds no template of pods"))),
     }
 }
 
 /// Carries the phases out, one after the other. True if there was anything to do.
-async fn act(turn: &Turn<StatefulSet>, set: &Set<'_>, phases: Vec<Vec<Step>>) -> Result<bool, TurnError> {
+async fn act(
+    ctx: &Reconcile<StatefulSet>,
+    set: &Set<'_>,
+    phases: Vec<Vec<Step>>,
+) -> Result<bool, ReconcileError> {
     let any = !phases.is_empty();
     for steps in phases {
         if set.ordered {
             for step in steps {
-                carry_out(turn, set, step).await?;
+                carry_out(ctx, set, step).await?;
             }
         } else {
-            slow_start::each(steps, |step| carry_out(turn, set, step)).await?;
+            slow_start::each(steps, |step| carry_out(ctx, set, step)).await?;
         }
     }
     Ok(any)
 }
 
-async fn carry_out(turn: &Turn<StatefulSet>, set: &Set<'_>, step: Step) -> Result<(), TurnError> {
+async fn carry_out(ctx: &Reconcile<StatefulSet>, set: &Set<'_>, step: Step) -> Result<(), ReconcileError> {
     match step {
         Step::Create(claims, pod) => {
-            furnish(turn, set, claims, &pod).await?;
-            let made = turn.create(&*pod).await.map(drop);
-            // Whoever has the name: the next turn sees who it is.
-            if matches!(&made, Err(TurnError::Act(error)) if error.code() == Some(409)) {
+            furnish(ctx, set, claims, &pod).await?;
+            let made = ctx.create(&*pod).await.map(drop);
+            // Whoever has the name: the next reconcile sees who it is.
+            if matches!(&made, Err(ReconcileError::Act(error)) if error.code() == Some(409)) {
                 return made;
             }
-            tell(turn, set, "Create", &pod, made)
+            tell(ctx, set, "Create", &pod, made)
         }
-        Step::Furnish(claims, pod) => furnish(turn, set, claims, &pod).await,
-        Step::Mend(pod) => match mend(turn, set, &pod).await {
+        Step::Furnish(claims, pod) => furnish(ctx, set, claims, &pod).await,
+        Step::Mend(pod) => match mend(ctx, set, &pod).await {
             Ok(false) => Ok(()),
-            mended => tell(turn, set, "Update", &pod, mended.map(drop)),
+            mended => tell(ctx, set, "Update", &pod, mended.map(drop)),
         },
         Step::Own(claim, owners) => {
             let version = claim.metadata.resource_version.clone();
             let patch = json!({ "metadata": { "ownerReferences": owners, "resourceVersion": version } });
-            turn.merge(&*claim, "", patch).await.map(drop)
+            ctx.merge(&*claim, "", patch).await.map(drop)
         }
         Step::Contested(claim) => {
             let message = format!(
                 "PersistentVolumeClaim {claim} has a conflicting OwnerReference that acts as a managing controller, the \
                  retention policy is ignored for this claim"
             );
-            turn.warning(Reason::new("ConflictingController", message));
+            ctx.warning(Reason::new("ConflictingController", message));
             Ok(())
         }
         Step::Delete(pod) => {
-            let deleted = turn.delete(&*pod, &Deletion::default()).await.map(drop);
-            tell(turn, set, "Delete", &pod, deleted)
+            let deleted = ctx.delete(&*pod, &Deletion::default()).await.map(drop);
+            tell(ctx, set, "Delete", &pod, deleted)
         }
     }
 }
 
-/// Makes a pod who it should be. Not, if it is another by now, which the next turn sees.
-async fn mend(turn: &Turn<StatefulSet>, set: &Set<'_>, pod: &Pod) -> Result<bool, TurnError> {
-    let key = Key::of(turn.cache().cluster().clone(), &pod.metadata);
+/// Makes a pod who it should be. Not, if it is another by now, which the next reconcile sees.
+async fn mend(ctx: &Reconcile<StatefulSet>, set: &Set<'_>, pod: &Pod) -> Result<bool, ReconcileError> {
+    let key = Key::of(ctx.cache().cluster().clone(), &pod.metadata);
     // The cache holds less of a pod than is to be written.
-    let Some(live) = turn.hand().read(&Kind::of::<Pod>(), &key).await? else { return Ok(false) };
-    let live: Pod = serde_json::from_value(live).map_err(TurnError::custom)?;
+    let Some(live) = ctx.writer().read(&Kind::of::<Pod>(), &key).await? else { return Ok(false) };
+    let live: Pod = serde_json::from_value(live).map_err(ReconcileError::custom)?;
     let (ordinal, same) = (set.ordinal(&live), live.metadata.uid == pod.metadata.uid);
     match ordinal.and_then(|ordinal| set.mended(&live, ordinal)).filter(|_| same) {
-        Some(mended) => turn.replace(&mended).await.map(|_| true),
+        Some(mended) => ctx.replace(&mended).await.map(|_| true),
         None => Ok(false),
     }
 }
 
 async fn furnish(
-    turn: &Turn<StatefulSet>,
+    ctx: &Reconcile<StatefulSet>,
     set: &Set<'_>,
     claims: Vec<PersistentVolumeClaim>,
     pod: &Pod,
-) -> Result<(), TurnError> {
+) -> Result<(), ReconcileError> {
     for claim in claims {
         let name = claim.metadata.name.as_deref().unwrap_or_default();
         let of = pod.metadata.name.as_deref().unwrap_or_default();
-        match turn.create(&claim).await {
+        match ctx.create(&claim).await {
             Ok(_) => {
                 let message = format!("Create Claim {name} Pod {of} in StatefulSet {} success", set.name);
-                turn.event(Reason::new("SuccessfulCreate", message));
+                ctx.event(Reason::new("SuccessfulCreate", message));
             }
             // It is there, and the cache does not know yet.
-            Err(TurnError::Act(error)) if error.is_already_exists() => {}
+            Err(ReconcileError::Act(error)) if error.is_already_exists() => {}
             Err(error) => {
                 let why = many::message(&error);
                 let message = format!(
                     "Create Claim {name} for Pod {of} in StatefulSet {} failed error: {why}",
                     set.name
                 );
-                turn.warning(Reason::new("FailedCreate", message));
+                ctx.warning(Reason::new("FailedCreate", message));
                 return Err(error);
             }
         }
@@ -207,19 +213,19 @@ async fn furnish(
 
 /// Records what came of a write.
 fn tell(
-    turn: &Turn<StatefulSet>,
+    ctx: &Reconcile<StatefulSet>,
     set: &Set<'_>,
     verb: &str,
     pod: &Pod,
-    outcome: Result<(), TurnError>,
-) -> Result<(), TurnError> {
+    outcome: Result<(), ReconcileError>,
+) -> Result<(), ReconcileError> {
     let pod = pod.metadata.name.as_deref().unwrap_or_default();
     let what = format!("{verb} Pod {pod} in StatefulSet {}", set.name);
     match &outcome {
-        Ok(()) => turn.event(Reason::new(format!("Successful{verb}"), format!("{what} successful"))),
+        Ok(()) => ctx.event(Reason::new(format!("Successful{verb}"), format!("{what} successful"))),
         Err(error) => {
             let message = format!("{what} failed error: {}", many::message(error));
-            turn.warning(Reason::new(format!("Failed{verb}"), message));
+            ctx.warning(Reason::new(format!("Failed{verb}"), message));
         }
     }
     outcome

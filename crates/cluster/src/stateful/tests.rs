@@ -121,7 +121,7 @@ fn a_parallel_set_makes_all_at_once_and_deletes_all_at_once() {
 }
 
 #[test]
-fn what_broke_is_replaced_in_its_turn() {
+fn what_broke_is_replaced_in_its_reconcile() {
     let set = set(json!({ "replicas": 3 }));
     let broken = [pod(0, "new", "ready"), pod(1, "new", "Failed"), pod(2, "new", "Succeeded")];
     assert_eq!(steps(&set, &broken, &[]), [["delete db-1"]]);

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::VolumeAttributesClass;
 use std::sync::Arc;
 use windlass::cache::Index;
-use windlass::{Controller, Manager, Next, Relation, Turn, TurnError};
+use windlass::{Controller, Manager, Reconcile, ReconcileError, Relation, Requeue};
 
 const CLASS: &str = "kubernetes.io/vac-protection";
 
@@ -28,21 +28,21 @@ pub(super) fn add(manager: Manager) -> Manager {
     let name = |class: &VolumeAttributesClass| class.metadata.name.clone().unwrap_or_default();
     let classes = Controller::reconciling(class)
         .named("volumeattributesclass-protection-controller")
-        .only(|class: &VolumeAttributesClass| goes(&class.metadata, CLASS))
-        .sees::<PersistentVolumeClaim>(move |class| Relation::indexed(CLAIMS, name(class)).anywhere())
-        .sees::<PersistentVolume>(move |class| Relation::indexed(VOLUMES, name(class)))
+        .filter(|class: &VolumeAttributesClass| goes(&class.metadata, CLASS))
+        .watches::<PersistentVolumeClaim>(move |class| Relation::indexed(CLAIMS, name(class)).anywhere())
+        .watches::<PersistentVolume>(move |class| Relation::indexed(VOLUMES, name(class)))
         .concurrency(2);
     manager.controller(classes)
 }
 
 async fn class(
     class: Arc<VolumeAttributesClass>,
-    turn: Turn<VolumeAttributesClass>,
-) -> Result<Next, TurnError> {
-    let claims = turn.seen().list::<PersistentVolumeClaim>().map_err(TurnError::terminal)?;
-    let volumes = turn.seen().list::<PersistentVolume>().map_err(TurnError::terminal)?;
+    ctx: Reconcile<VolumeAttributesClass>,
+) -> Result<Requeue, ReconcileError> {
+    let claims = ctx.observed().list::<PersistentVolumeClaim>().map_err(ReconcileError::terminal)?;
+    let volumes = ctx.observed().list::<PersistentVolume>().map_err(ReconcileError::terminal)?;
     if claims.is_empty() && volumes.is_empty() {
-        let_go(&turn, &*class, CLASS).await?;
+        let_go(&ctx, &*class, CLASS).await?;
     }
-    Ok(Next::on_change())
+    Ok(Requeue::on_change())
 }

@@ -240,7 +240,7 @@ pub(super) enum Fate {
     Delete,
     /// The claim has another: it is free again, or set aside as it was.
     Unbind(Value),
-    /// The claim's turn is next.
+    /// The claim's reconcile is next.
     Leave,
 }
 

@@ -5,56 +5,56 @@ use crate::pods::{claims, ephemeral_claim};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use std::sync::Arc;
-use windlass::{Controller, Key, Manager, Next, Reason, Relation, Turn, TurnError};
+use windlass::{Controller, Key, Manager, Reason, Reconcile, ReconcileError, Relation, Requeue};
 
 pub(super) fn add(manager: Manager) -> Manager {
     let pods = Controller::reconciling(pod)
         .named("ephemeral-volume")
-        .only(|pod: &Pod| claims(pod).any(|claimed| claimed.ephemeral))
-        .sees::<PersistentVolumeClaim>(|pod| {
+        .filter(|pod: &Pod| claims(pod).any(|claimed| claimed.ephemeral))
+        .watches::<PersistentVolumeClaim>(|pod| {
             Relation::names(claims(pod).filter(|claimed| claimed.ephemeral).map(|claimed| claimed.name))
         })
         .concurrency(2);
     manager.controller(pods)
 }
 
-async fn pod(pod: Arc<Pod>, turn: Turn<Pod>) -> Result<Next, TurnError> {
+async fn pod(pod: Arc<Pod>, ctx: Reconcile<Pod>) -> Result<Requeue, ReconcileError> {
     if pod.metadata.deletion_timestamp.is_some() {
-        return Ok(Next::on_change());
+        return Ok(Requeue::on_change());
     }
     for wanted in wanted(&pod) {
-        let made = match there(&turn, &wanted) {
+        let made = match there(&ctx, &wanted) {
             Some(claim) => is_for(&pod, &claim),
-            None => turn.create(&wanted).await.map(drop).map_err(|error| {
+            None => ctx.create(&wanted).await.map(drop).map_err(|error| {
                 let claim = wanted.metadata.name.as_deref().unwrap_or_default();
                 (format!("create PVC {claim}: {}", crate::many::message(&error)), error)
             }),
         };
         if let Err((why, error)) = made {
             let name = wanted.metadata.name.as_deref().unwrap_or_default();
-            let volume = name.strip_prefix(&ephemeral_claim(turn.key().name(), "")).unwrap_or(name);
-            turn.warning(Reason::new("FailedBinding", format!("ephemeral volume {volume}: {why}")));
+            let volume = name.strip_prefix(&ephemeral_claim(ctx.key().name(), "")).unwrap_or(name);
+            ctx.warning(Reason::new("FailedBinding", format!("ephemeral volume {volume}: {why}")));
             return Err(error);
         }
     }
-    Ok(Next::on_change())
+    Ok(Requeue::on_change())
 }
 
-fn there(turn: &Turn<Pod>, wanted: &PersistentVolumeClaim) -> Option<Arc<PersistentVolumeClaim>> {
+fn there(ctx: &Reconcile<Pod>, wanted: &PersistentVolumeClaim) -> Option<Arc<PersistentVolumeClaim>> {
     let name = wanted.metadata.name.as_deref().unwrap_or_default();
-    let key = Key::new(turn.cache().cluster().clone(), turn.key().namespace(), name);
-    turn.cache().store::<PersistentVolumeClaim>().get(&key)
+    let key = Key::new(ctx.cache().cluster().clone(), ctx.key().namespace(), name);
+    ctx.cache().store::<PersistentVolumeClaim>().get(&key)
 }
 
 /// A claim of that name that is another's is no claim of the pod: somebody has to take it away first.
-fn is_for(pod: &Pod, claim: &PersistentVolumeClaim) -> Result<(), (String, TurnError)> {
+fn is_for(pod: &Pod, claim: &PersistentVolumeClaim) -> Result<(), (String, ReconcileError)> {
     if controller_of(&claim.metadata).is_some_and(|owner| Some(&owner.uid) == pod.metadata.uid.as_ref()) {
         return Ok(());
     }
     let text = |name: &Option<String>| name.clone().unwrap_or_default();
     let why =
         not_made_for(&text(&claim.metadata.name), &text(&pod.metadata.namespace), &text(&pod.metadata.name));
-    Err((why.clone(), TurnError::custom(std::io::Error::other(why))))
+    Err((why.clone(), ReconcileError::custom(std::io::Error::other(why))))
 }
 
 /// As Kubernetes says that a claim is not the pod's own.

@@ -23,9 +23,9 @@ use k8s_openapi::api::storage::v1::StorageClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use matching::{class_of, class_of_volume};
 use std::sync::Arc;
-use windlass::act::Deletion;
 use windlass::cache::Index;
-use windlass::{Controller, Key, Kind, Manager, Next, Reason, Relation, Turn, TurnError};
+use windlass::write::Deletion;
+use windlass::{Controller, Key, Kind, Manager, Reason, Reconcile, ReconcileError, Relation, Requeue};
 
 /// Volumes by their names and by their classes.
 const VOLUMES: Index<PersistentVolume> = Index::new("name or class", |volume| {
@@ -43,9 +43,9 @@ fn class_term(class: &str) -> String {
 pub(crate) fn add(manager: Manager) -> Manager {
     let claims = Controller::reconciling(claim)
         .named("persistentvolume-controller")
-        .sees::<PersistentVolume>(|claim| Relation::indexed(VOLUMES, term(claim)))
-        .sees::<StorageClass>(|claim| class_of(claim).map_or_else(Relation::all, Relation::named))
-        .sees::<Node>(|claim: &PersistentVolumeClaim| {
+        .watches::<PersistentVolume>(|claim| Relation::indexed(VOLUMES, term(claim)))
+        .watches::<StorageClass>(|claim| class_of(claim).map_or_else(Relation::all, Relation::named))
+        .watches::<Node>(|claim: &PersistentVolumeClaim| {
             let node =
                 annotation(&claim.metadata, decide::SELECTED).filter(|_| volume_name(claim).is_empty());
             node.map_or_else(Relation::nothing, Relation::named)
@@ -53,7 +53,7 @@ pub(crate) fn add(manager: Manager) -> Manager {
         .concurrency(2);
     let volumes = Controller::reconciling(volume)
         .named("persistentvolume-binder")
-        .sees::<PersistentVolumeClaim>(|volume: &PersistentVolume| {
+        .watches::<PersistentVolumeClaim>(|volume: &PersistentVolume| {
             let reference =
                 claim_ref(volume).and_then(|claim| Some((claim.namespace.clone()?, claim.name.clone()?)));
             reference.map_or_else(Relation::nothing, |(namespace, name)| {
@@ -79,15 +79,15 @@ fn term(claim: &PersistentVolumeClaim) -> String {
 
 async fn claim(
     claim: Arc<PersistentVolumeClaim>,
-    turn: Turn<PersistentVolumeClaim>,
-) -> Result<Next, TurnError> {
+    ctx: Reconcile<PersistentVolumeClaim>,
+) -> Result<Requeue, ReconcileError> {
     if claim.metadata.deletion_timestamp.is_some() && volume_name(&claim).is_empty() {
-        return Ok(Next::on_change());
+        return Ok(Requeue::on_change());
     }
-    let cache = turn.cache();
+    let cache = ctx.cache();
     let volumes = cache.store::<PersistentVolume>().find(VOLUMES, &term(&claim));
-    let seen = turn.seen();
-    let classes = seen.list::<StorageClass>().map_err(TurnError::terminal)?;
+    let observed = ctx.observed();
+    let classes = observed.list::<StorageClass>().map_err(ReconcileError::terminal)?;
     let named = class_of(&claim);
     let class = classes.iter().find(|class| named.is_some() && class.metadata.name.as_deref() == named);
     let mut defaults: Vec<_> = classes
@@ -95,8 +95,8 @@ async fn claim(
         .filter(|class| annotation(&class.metadata, provision::DEFAULT) == Some("true"))
         .collect();
     defaults.sort_by_key(|class| class.metadata.creation_timestamp.as_ref().map(|time| time.0));
-    let nodes = seen.list::<Node>().map_err(TurnError::terminal)?;
-    let waiting = waiting_pods(&claim, &turn);
+    let nodes = observed.list::<Node>().map_err(ReconcileError::terminal)?;
+    let waiting = waiting_pods(&claim, &ctx);
     let around = Around {
         volumes: &volumes,
         class: class.map(|class| &**class),
@@ -106,24 +106,24 @@ async fn claim(
     };
     for step in claim_steps(&claim, &around) {
         match step {
-            Step::Volume(volume, patch) => drop(turn.merge(&*volume, "", patch).await?),
-            Step::Claim(patch) => drop(turn.merge(&*claim, "", patch).await?),
+            Step::Volume(volume, patch) => drop(ctx.merge(&*volume, "", patch).await?),
+            Step::Claim(patch) => drop(ctx.merge(&*claim, "", patch).await?),
             Step::Status(status) => {
                 let told = PersistentVolumeClaim { status: Some(*status), ..(*claim).clone() };
-                turn.replace_status(&told).await?;
+                ctx.replace_status(&told).await?;
             }
-            Step::Provision => provision(&turn, &claim, around.class).await?,
-            Step::Tell(true, reason, message) => turn.warning(Reason::new(reason, message)),
-            Step::Tell(false, reason, message) => turn.event(Reason::new(reason, message)),
+            Step::Provision => provision(&ctx, &claim, around.class).await?,
+            Step::Tell(true, reason, message) => ctx.warning(Reason::new(reason, message)),
+            Step::Tell(false, reason, message) => ctx.event(Reason::new(reason, message)),
         }
     }
-    Ok(Next::on_change())
+    Ok(Requeue::on_change())
 }
 
 /// The pods that use a claim and have no node yet.
-fn waiting_pods(claim: &PersistentVolumeClaim, turn: &Turn<PersistentVolumeClaim>) -> Vec<String> {
+fn waiting_pods(claim: &PersistentVolumeClaim, ctx: &Reconcile<PersistentVolumeClaim>) -> Vec<String> {
     let name = claim.metadata.name.as_deref().unwrap_or_default();
-    let pods = turn.cache().store::<Pod>().find(protection::BY_CLAIM, name);
+    let pods = ctx.cache().store::<Pod>().find(protection::BY_CLAIM, name);
     let waits = |pod: &&Arc<Pod>| {
         pod.metadata.namespace == claim.metadata.namespace
             && pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_none())
@@ -132,70 +132,73 @@ fn waiting_pods(claim: &PersistentVolumeClaim, turn: &Turn<PersistentVolumeClaim
 }
 
 async fn provision(
-    turn: &Turn<PersistentVolumeClaim>,
+    ctx: &Reconcile<PersistentVolumeClaim>,
     claim: &PersistentVolumeClaim,
     class: Option<&StorageClass>,
-) -> Result<(), TurnError> {
+) -> Result<(), ReconcileError> {
     let Some(volume) = class.and_then(|class| provision::volume(claim, class)) else { return Ok(()) };
-    match turn.create(&volume).await {
+    match ctx.create(&volume).await {
         Ok(made) => {
             let name = made.metadata.name.unwrap_or_default();
             let message = format!("Successfully provisioned volume {name}");
-            turn.event(Reason::new("ProvisioningSucceeded", message));
+            ctx.event(Reason::new("ProvisioningSucceeded", message));
             Ok(())
         }
         // It is there, and the cache does not show it yet.
-        Err(TurnError::Act(error)) if error.is_already_exists() => Ok(()),
+        Err(ReconcileError::Act(error)) if error.is_already_exists() => Ok(()),
         Err(error) => {
             let why = crate::many::message(&error);
-            turn.warning(Reason::new("ProvisioningFailed", format!("failed to provision volume: {why}")));
+            ctx.warning(Reason::new("ProvisioningFailed", format!("failed to provision volume: {why}")));
             Err(error)
         }
     }
 }
 
-async fn volume(volume: Arc<PersistentVolume>, turn: Turn<PersistentVolume>) -> Result<Next, TurnError> {
-    let claim = claim_of(&volume, &turn).await?;
+async fn volume(
+    volume: Arc<PersistentVolume>,
+    ctx: Reconcile<PersistentVolume>,
+) -> Result<Requeue, ReconcileError> {
+    let claim = claim_of(&volume, &ctx).await?;
     match fate(&volume, claim.as_deref()) {
         Fate::Leave => {}
-        Fate::Delete => drop(turn.delete(&*volume, &Deletion::default()).await?),
-        Fate::Unbind(patch) => drop(turn.merge(&*volume, "", patch).await?),
+        Fate::Delete => drop(ctx.delete(&*volume, &Deletion::default()).await?),
+        Fate::Unbind(patch) => drop(ctx.merge(&*volume, "", patch).await?),
         Fate::Phase(phase, message) => {
             let old = volume.status.clone().unwrap_or_default();
             if old.phase.as_deref() != Some(phase) {
                 if phase == "Failed" {
-                    turn.warning(Reason::new("VolumeFailedDelete", message.clone()));
+                    ctx.warning(Reason::new("VolumeFailedDelete", message.clone()));
                 }
                 let status = PersistentVolumeStatus {
                     phase: Some(phase.to_owned()),
                     message: Some(message).filter(|message| !message.is_empty()),
                     reason: None,
-                    last_phase_transition_time: Some(Time(turn.clock().now())),
+                    last_phase_transition_time: Some(Time(ctx.clock().now())),
                 };
-                turn.replace_status(&PersistentVolume { status: Some(status), ..(*volume).clone() }).await?;
+                ctx.replace_status(&PersistentVolume { status: Some(status), ..(*volume).clone() }).await?;
             }
         }
     }
-    Ok(Next::on_change())
+    Ok(Requeue::on_change())
 }
 
 /// The claim that a volume names. The cache may be behind: a volume is not let go for that.
 async fn claim_of(
     volume: &PersistentVolume,
-    turn: &Turn<PersistentVolume>,
-) -> Result<Option<Arc<PersistentVolumeClaim>>, TurnError> {
+    ctx: &Reconcile<PersistentVolume>,
+) -> Result<Option<Arc<PersistentVolumeClaim>>, ReconcileError> {
     let Some(reference) =
         claim_ref(volume).filter(|claim| claim.uid.as_ref().is_some_and(|uid| !uid.is_empty()))
     else {
         return Ok(None);
     };
-    let cluster = turn.cache().cluster().clone();
+    let cluster = ctx.cache().cluster().clone();
     let key =
         Key::new(cluster, reference.namespace.as_deref(), reference.name.as_deref().unwrap_or_default());
-    let cached = turn.cache().store::<PersistentVolumeClaim>().get(&key);
+    let cached = ctx.cache().store::<PersistentVolumeClaim>().get(&key);
     if let Some(claim) = cached.filter(|claim| claim.metadata.uid == reference.uid) {
         return Ok(Some(claim));
     }
-    let live = turn.hand().read(&Kind::of::<PersistentVolumeClaim>(), &key).await?;
+    let live = ctx.writer().read(&Kind::of::<PersistentVolumeClaim>(), &key).await?;
     Ok(live.and_then(|json| serde_json::from_value(json).ok()).map(Arc::new))
 }

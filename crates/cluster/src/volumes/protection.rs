@@ -8,7 +8,7 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 use windlass::cache::Index;
-use windlass::{Controller, Manager, Next, Object, Relation, Turn, TurnError};
+use windlass::{Controller, Manager, Object, Reconcile, ReconcileError, Relation, Requeue};
 
 const CLAIM: &str = "kubernetes.io/pvc-protection";
 const VOLUME: &str = "kubernetes.io/pv-protection";
@@ -20,14 +20,14 @@ pub(super) const BY_CLAIM: Index<Pod> =
 pub(super) fn add(manager: Manager) -> Manager {
     let claims = Controller::reconciling(claim)
         .named("pvc-protection-controller")
-        .only(|claim: &PersistentVolumeClaim| goes(&claim.metadata, CLAIM))
-        .sees::<Pod>(|claim: &PersistentVolumeClaim| {
+        .filter(|claim: &PersistentVolumeClaim| goes(&claim.metadata, CLAIM))
+        .watches::<Pod>(|claim: &PersistentVolumeClaim| {
             Relation::indexed(BY_CLAIM, claim.metadata.name.clone().unwrap_or_default())
         })
         .concurrency(2);
     let volumes = Controller::reconciling(volume)
         .named("pv-protection-controller")
-        .only(|volume: &PersistentVolume| goes(&volume.metadata, VOLUME))
+        .filter(|volume: &PersistentVolume| goes(&volume.metadata, VOLUME))
         .concurrency(2);
     manager.controller(claims).controller(volumes)
 }
@@ -38,22 +38,22 @@ pub(super) fn goes(meta: &ObjectMeta, finalizer: &str) -> bool {
 
 async fn claim(
     claim: Arc<PersistentVolumeClaim>,
-    turn: Turn<PersistentVolumeClaim>,
-) -> Result<Next, TurnError> {
-    let name = turn.key().name();
-    let pods = turn.seen().list::<Pod>().map_err(TurnError::terminal)?;
+    ctx: Reconcile<PersistentVolumeClaim>,
+) -> Result<Requeue, ReconcileError> {
+    let name = ctx.key().name();
+    let pods = ctx.observed().list::<Pod>().map_err(ReconcileError::terminal)?;
     if pods.iter().any(|pod| uses(pod, name)) {
-        return Ok(Next::on_change());
+        return Ok(Requeue::on_change());
     }
     // The cache of pods may be behind that of claims, and what is let go is lost: the API itself is asked.
-    let namespace = turn.key().namespace().unwrap_or_default();
-    let live: Api<Pod> = Api::namespaced(turn.hand().client().clone(), namespace);
-    let live = live.list(&ListParams::default()).await.map_err(TurnError::custom)?;
+    let namespace = ctx.key().namespace().unwrap_or_default();
+    let live: Api<Pod> = Api::namespaced(ctx.writer().client().clone(), namespace);
+    let live = live.list(&ListParams::default()).await.map_err(ReconcileError::custom)?;
     if !live.items.iter().any(|pod| uses(pod, name)) {
-        let_go(&turn, &*claim, CLAIM).await?;
-        return Ok(Next::on_change());
+        let_go(&ctx, &*claim, CLAIM).await?;
+        return Ok(Requeue::on_change());
     }
-    Ok(Next::after_at_most(LOOK_AGAIN))
+    Ok(Requeue::after(LOOK_AGAIN))
 }
 
 /// How soon a claim is looked at again whose pod only the API knows of.
@@ -65,21 +65,28 @@ fn uses(pod: &Pod, claim: &str) -> bool {
         && claims(pod).any(|claimed| claimed.name == claim)
 }
 
-async fn volume(volume: Arc<PersistentVolume>, turn: Turn<PersistentVolume>) -> Result<Next, TurnError> {
+async fn volume(
+    volume: Arc<PersistentVolume>,
+    ctx: Reconcile<PersistentVolume>,
+) -> Result<Requeue, ReconcileError> {
     let phase = volume.status.as_ref().and_then(|status| status.phase.as_deref());
     if phase != Some("Bound") {
-        let_go(&turn, &*volume, VOLUME).await?;
+        let_go(&ctx, &*volume, VOLUME).await?;
     }
-    Ok(Next::on_change())
+    Ok(Requeue::on_change())
 }
 
-pub(super) async fn let_go<K: Object>(turn: &Turn<K>, object: &K, finalizer: &str) -> Result<(), TurnError> {
+pub(super) async fn let_go<K: Object>(
+    ctx: &Reconcile<K>,
+    object: &K,
+    finalizer: &str,
+) -> Result<(), ReconcileError> {
     let kept = object.meta().finalizers.iter().flatten().filter(|one| *one != finalizer);
     let kept: Vec<&String> = kept.collect();
     let version = object.meta().resource_version.as_deref();
     let patch = json!({ "metadata": { "finalizers": kept, "resourceVersion": version } });
-    match turn.merge(object, "", patch).await {
-        Err(TurnError::Act(error)) if error.code() == Some(404) => Ok(()),
+    match ctx.merge(object, "", patch).await {
+        Err(ReconcileError::Act(error)) if error.code() == Some(404) => Ok(()),
         done => done.map(drop),
     }
 }

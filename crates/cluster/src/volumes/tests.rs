@@ -189,7 +189,7 @@ fn a_volume_is_free_bound_released_and_reclaimed() {
     let used = volume("v", "1Gi", &bound);
     let of_it = claim(&json!({ "spec": { "volumeName": "v" } }));
     assert_eq!(phase(&used, Some(&of_it)), "Bound");
-    assert_eq!(phase(&used, Some(&claim(&json!({})))), "Leave", "the claim's turn is next");
+    assert_eq!(phase(&used, Some(&claim(&json!({})))), "Leave", "the claim's reconcile is next");
     assert_eq!(phase(&used, None), "Released");
     let released = |more: &Value| {
         volume(

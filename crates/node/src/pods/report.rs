@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use kube::Client;
 use serde_json::{Value, json};
 use windlass::Key;
-use windlass::cache::{Opened, Stamp};
+use windlass::cache::{ObjectVersion, Opened};
 use windlass_cluster::node::conditions::{BY_NODE, OURS};
 
 fn path(key: &Key) -> String {
@@ -65,10 +65,10 @@ pub(crate) async fn remove(
     }
 }
 
-fn stamp(answer: &Value) -> Option<Stamp> {
+fn stamp(answer: &Value) -> Option<ObjectVersion> {
     let meta = answer.get("metadata")?;
     let version = meta.get("resourceVersion")?.as_str()?.parse().ok()?;
-    Some(Stamp { uid: meta.get("uid")?.as_str()?.into(), version })
+    Some(ObjectVersion { uid: meta.get("uid")?.as_str()?.into(), version })
 }
 
 /// The status as a kubelet sends it: what it says itself, and nothing of what others do.

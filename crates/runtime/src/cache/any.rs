@@ -7,7 +7,7 @@ use super::object::AnyObject;
 use super::scope::Scope;
 use super::slots::{Lease, Opened, Slots};
 use super::store::Listener;
-use super::{Cache, Stamp};
+use super::{Cache, ObjectVersion};
 use crate::key::Key;
 use crate::kind::{Cached, Kind};
 use kube::core::PartialObjectMeta;
@@ -64,7 +64,7 @@ impl AnyOpened {
     }
 
     /// The stamp of the object under a key.
-    pub fn stamp(&self, key: &Key) -> Option<Stamp> {
+    pub fn stamp(&self, key: &Key) -> Option<ObjectVersion> {
         self.store.stamp(key)
     }
 

@@ -3,7 +3,7 @@
 use super::index::AnyIndex;
 use super::intake::{Intake, Raw, Unreadable};
 use super::object::AnyObject;
-use super::overlay::Stamp;
+use super::overlay::ObjectVersion;
 use super::scope::Scope;
 use super::stats::{Counters, Stats};
 use super::store::{Changed, Listener, Origin};
@@ -56,7 +56,7 @@ impl Drop for Listening {
 
 impl AnyStore {
     pub(super) fn new(intake: Intake, scope: Scope) -> Self {
-        let view = View::new(scope.parts(), intake.shelf.clone());
+        let view = View::new(scope.parts(), intake.objects.clone());
         let empty = view.parts.is_empty();
         Self {
             intake,
@@ -145,7 +145,7 @@ impl AnyStore {
 
     /// The type that its objects are held as.
     pub(super) fn of_type(&self) -> TypeId {
-        self.intake.shelf.reads.of()
+        self.intake.objects.reads.of()
     }
 
     /// Calls `listener` for every change from now on, as long as the store is there.
@@ -192,7 +192,7 @@ impl AnyStore {
     pub(crate) fn wrote(
         &self,
         key: &Key,
-        stamp: &Stamp,
+        stamp: &ObjectVersion,
         text: &[u8],
         origin: Option<Origin>,
     ) -> Result<(), Unreadable> {
@@ -222,7 +222,7 @@ impl AnyStore {
     }
 
     /// Takes note that the server says an object is gone.
-    pub(crate) fn wrote_gone(&self, key: &Key, last: &Stamp, origin: Option<Origin>) {
+    pub(crate) fn wrote_gone(&self, key: &Key, last: &ObjectVersion, origin: Option<Origin>) {
         self.change(origin, |view| {
             let part = view.part_of(key)?;
             view.parts[part].overlay.wrote_gone(key.clone(), last)
@@ -230,7 +230,7 @@ impl AnyStore {
     }
 
     /// The stamp of the object under a key.
-    pub(crate) fn stamp(&self, key: &Key) -> Option<Stamp> {
+    pub(crate) fn stamp(&self, key: &Key) -> Option<ObjectVersion> {
         let view = self.view.read();
         view.parts[view.part_of(key)?].overlay.stamp(key).cloned()
     }

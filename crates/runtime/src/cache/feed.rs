@@ -1,9 +1,9 @@
 //! What the watch of one part says, and how a store takes it in.
 
+use super::decoded_lru::Held;
 use super::erased::AnyStore;
 use super::intake::{Identity, Raw};
-use super::overlay::{Stale, Stamp};
-use super::shelf::Held;
+use super::overlay::{ObjectVersion, Stale};
 use super::stats::count;
 use super::view::{Changes, Seen};
 use crate::key::Key;
@@ -31,7 +31,7 @@ impl Listing<'_> {
 }
 
 /// An object that a list shows, as it enters the view.
-pub(super) type Item = (Key, Stamp, Held);
+pub(super) type Item = (Key, ObjectVersion, Held);
 
 impl AnyStore {
     /// Begins a list.
@@ -151,7 +151,7 @@ impl AnyStore {
         }
     }
 
-    fn identify(&self, identity: &Identity<'_>) -> Option<(Key, Stamp)> {
+    fn identify(&self, identity: &Identity<'_>) -> Option<(Key, ObjectVersion)> {
         self.intake.wants.identify(identity).map_err(|error| self.pass_over("", &error)).ok()
     }
 }

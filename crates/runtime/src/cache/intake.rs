@@ -1,9 +1,9 @@
 //! From what the server sent to what is held: identified, read, trimmed and weighed.
 
-use super::overlay::Stamp;
+use super::decoded_lru::{DecodedLru, FEW, Held};
+use super::json_spans::{elements, member, members, value_of};
+use super::overlay::ObjectVersion;
 use super::reading::OfType;
-use super::shelf::{FEW, Held, Shelf};
-use super::spans::{elements, member, members, value_of};
 use crate::key::Key;
 use crate::kind::{Cached, Kind};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -31,7 +31,7 @@ pub enum Unreadable {
     },
     /// It has no UID or no numeric resourceVersion, so nothing can be said about how new it is.
     #[error("{kind} {name} has no UID or no numeric resourceVersion")]
-    Stamp {
+    ObjectVersion {
         /// Its kind.
         kind: String,
         /// Its name.
@@ -78,13 +78,13 @@ impl<'a> Identity<'a> {
             #[serde(borrow, default)]
             metadata: Identity<'a>,
         }
-        Self::at_a_glance(text, 0).unwrap_or_else(|| {
+        Self::from_prefix(text, 0).unwrap_or_else(|| {
             serde_json::from_slice::<Object<'a>>(text).map(|object| object.metadata).unwrap_or_default()
         })
     }
 
     /// That of the object which begins at `at`, if it is written plainly: without a look at the rest of it.
-    pub(super) fn at_a_glance(text: &'a [u8], at: usize) -> Option<Self> {
+    pub(super) fn from_prefix(text: &'a [u8], at: usize) -> Option<Self> {
         let metadata = value_of(text, at, "metadata")?;
         let mut identity = Self::default();
         for (name, value) in members(text, metadata) {
@@ -152,16 +152,19 @@ pub(super) struct Wants {
 
 impl Wants {
     /// Which object it is, and how new.
-    pub(super) fn identify(&self, identity: &Identity<'_>) -> Result<(Key, Stamp), Unreadable> {
+    pub(super) fn identify(&self, identity: &Identity<'_>) -> Result<(Key, ObjectVersion), Unreadable> {
         let version = identity.resource_version.parse().ok();
         let (Some(version), false, false) = (version, identity.uid.is_empty(), identity.name.is_empty())
         else {
             let name = if identity.name.is_empty() { "without a name" } else { &identity.name };
-            return Err(Unreadable::Stamp { kind: self.kind.kind.to_string(), name: name.to_owned() });
+            return Err(Unreadable::ObjectVersion {
+                kind: self.kind.kind.to_string(),
+                name: name.to_owned(),
+            });
         };
         let namespace = (!identity.namespace.is_empty()).then(|| self.namespace(&identity.namespace));
         let key = Key::sharing(self.cluster.clone(), namespace, &identity.name);
-        Ok((key, Stamp { uid: Arc::from(&*identity.uid), version }))
+        Ok((key, ObjectVersion { uid: Arc::from(&*identity.uid), version }))
     }
 
     fn namespace(&self, name: &str) -> Arc<str> {
@@ -295,7 +298,7 @@ impl Wants {
 /// Takes in the objects of one kind.
 pub(super) struct Intake {
     pub(super) wants: Wants,
-    pub(super) shelf: Arc<Shelf>,
+    pub(super) objects: Arc<DecodedLru>,
 }
 
 impl fmt::Debug for Intake {
@@ -312,19 +315,19 @@ impl Intake {
         transforms: Transforms<K>,
     ) -> Self {
         let reads = Arc::new(OfType { kind: kind.clone(), transforms });
-        let shelf = Arc::new(Shelf::new(kind.clone(), reads));
+        let objects = Arc::new(DecodedLru::new(kind.clone(), reads));
         let wants =
             Wants { kind, cluster, partial: K::metadata_api(), managers, namespaces: Mutex::default() };
-        Self { wants, shelf }
+        Self { wants, objects }
     }
 
     /// The object, as it is to be held beside so many others.
     pub(super) fn read(&self, key: &Key, raw: Raw<'_>, others: usize) -> Result<Held, Unreadable> {
-        let (text, reads) = (self.wants.lean(raw), &self.shelf.reads);
+        let (text, reads) = (self.wants.lean(raw), &self.objects.reads);
         let object = reads.read(&text, key, &self.wants)?;
         if others < FEW || reads.changes() {
-            return Ok(self.shelf.whole(object));
+            return Ok(self.objects.whole(object));
         }
-        Ok(self.shelf.fold(object, &text))
+        Ok(self.objects.compress(object, &text))
     }
 }

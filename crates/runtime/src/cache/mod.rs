@@ -27,11 +27,13 @@
 //! what is known?) -> `view` (with its indexes) -> listeners.
 
 mod any;
+mod compressed;
+mod decoded_lru;
 mod erased;
 mod feed;
-mod fold;
 mod index;
 mod intake;
+mod json_spans;
 #[cfg(test)]
 mod kinds_tests;
 mod object;
@@ -40,9 +42,7 @@ mod overlay;
 mod overlay_tests;
 mod reading;
 mod scope;
-mod shelf;
 mod slots;
-mod spans;
 mod stats;
 mod store;
 #[cfg(test)]
@@ -62,12 +62,12 @@ pub use erased::Listening;
 pub use index::Index;
 pub(crate) use index::{AnyIndex, Filed};
 pub use intake::Unreadable;
+pub(crate) use json_spans::{elements, members, value_of};
 pub use object::AnyObject;
 pub(crate) use object::{face, owner_uids, typed};
-pub use overlay::{Change, Overlay, Stale, Stamp};
+pub use overlay::{Change, ObjectVersion, Overlay, Stale};
 pub use scope::{Namespaces, Scope};
 pub use slots::Opened;
-pub(crate) use spans::{elements, members, value_of};
 pub use stats::Stats;
 pub use store::{Changed, Listener, Origin, Store};
 pub use windlass_schema::selector::SelectorError;
@@ -224,7 +224,7 @@ impl Cache {
     }
 
     /// The stamp that an object is known with, newest first.
-    pub(crate) fn stamp(&self, kind: &Kind, key: &Key) -> Option<Stamp> {
+    pub(crate) fn stamp(&self, kind: &Kind, key: &Key) -> Option<ObjectVersion> {
         let stamps = self.shared.slots.of(kind);
         stamps.iter().filter_map(|store| store.stamp(key)).max_by_key(|stamp| stamp.version)
     }
@@ -235,7 +235,7 @@ impl Cache {
         &self,
         kind: &Kind,
         key: &Key,
-        stamp: &Stamp,
+        stamp: &ObjectVersion,
         text: &[u8],
         origin: Option<&Origin>,
     ) -> Result<(), Unreadable> {
@@ -248,7 +248,7 @@ impl Cache {
     }
 
     /// Tells every store of a kind that an object is gone.
-    pub(crate) fn wrote_gone(&self, kind: &Kind, key: &Key, last: &Stamp, origin: Option<&Origin>) {
+    pub(crate) fn wrote_gone(&self, kind: &Kind, key: &Key, last: &ObjectVersion, origin: Option<&Origin>) {
         self.shared.slots.of(kind).iter().for_each(|store| store.wrote_gone(key, last, origin.cloned()));
     }
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// Which object, and how new: its UID and its resourceVersion.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stamp {
+pub struct ObjectVersion {
     /// The object's UID.
     pub uid: Arc<str>,
     /// The object's resourceVersion, which is a number within one resource.
@@ -22,7 +22,7 @@ pub struct Stamp {
 
 #[derive(Debug)]
 struct Entry<T> {
-    stamp: Stamp,
+    stamp: ObjectVersion,
     value: T,
 }
 
@@ -71,7 +71,7 @@ impl<N: Clone + Eq + Hash, T: Clone> Overlay<N, T> {
     }
 
     /// The stamp of what is known under a name.
-    pub fn stamp(&self, name: &N) -> Option<&Stamp> {
+    pub fn stamp(&self, name: &N) -> Option<&ObjectVersion> {
         self.entries.get(name).map(|entry| &entry.stamp)
     }
 
@@ -103,7 +103,7 @@ impl<N: Clone + Eq + Hash, T: Clone> Overlay<N, T> {
 
     /// Whether the watch has anything new to say with this: what is older than the watch, than what is known or than what
     /// was deleted need not even be read.
-    pub fn is_news(&self, name: &N, stamp: &Stamp) -> bool {
+    pub fn is_news(&self, name: &N, stamp: &ObjectVersion) -> bool {
         stamp.version > self.progress && self.is_newer(name, stamp)
     }
 
@@ -113,7 +113,7 @@ impl<N: Clone + Eq + Hash, T: Clone> Overlay<N, T> {
     }
 
     /// The watch shows an object added or modified.
-    pub fn shown(&mut self, name: N, stamp: Stamp, value: T) -> Option<Change<N, T>> {
+    pub fn shown(&mut self, name: N, stamp: ObjectVersion, value: T) -> Option<Change<N, T>> {
         if stamp.version <= self.progress {
             return None;
         }
@@ -122,7 +122,7 @@ impl<N: Clone + Eq + Hash, T: Clone> Overlay<N, T> {
     }
 
     /// The watch shows an object deleted, at the version of its deletion.
-    pub fn shown_deleted(&mut self, name: N, stamp: &Stamp) -> Option<Change<N, T>> {
+    pub fn shown_deleted(&mut self, name: N, stamp: &ObjectVersion) -> Option<Change<N, T>> {
         if stamp.version <= self.progress {
             return None;
         }
@@ -135,7 +135,7 @@ impl<N: Clone + Eq + Hash, T: Clone> Overlay<N, T> {
     }
 
     /// The watch shows an object that cannot be held: an older state of it is not the truth any more.
-    pub fn shown_out(&mut self, name: N, stamp: &Stamp) -> Option<Change<N, T>> {
+    pub fn shown_out(&mut self, name: N, stamp: &ObjectVersion) -> Option<Change<N, T>> {
         if stamp.version <= self.progress {
             return None;
         }
@@ -154,7 +154,11 @@ impl<N: Clone + Eq + Hash, T: Clone> Overlay<N, T> {
     ///
     /// # Errors
     /// [`Stale`] when it was refused.
-    pub fn listed(&mut self, items: Vec<(N, Stamp, T)>, version: u64) -> Result<Vec<Change<N, T>>, Stale> {
+    pub fn listed(
+        &mut self,
+        items: Vec<(N, ObjectVersion, T)>,
+        version: u64,
+    ) -> Result<Vec<Change<N, T>>, Stale> {
         if version < self.progress {
             return Err(Stale { listed: version, known: self.progress });
         }
@@ -183,7 +187,7 @@ impl<N: Clone + Eq + Hash, T: Clone> Overlay<N, T> {
     }
 
     /// The server answered a write, or a live read, with this state of an object.
-    pub fn wrote(&mut self, name: N, stamp: Stamp, value: T) -> Option<Change<N, T>> {
+    pub fn wrote(&mut self, name: N, stamp: ObjectVersion, value: T) -> Option<Change<N, T>> {
         // What the watch has passed it has shown, this or something newer: perhaps the object's end.
         if stamp.version <= self.progress {
             return None;
@@ -193,7 +197,7 @@ impl<N: Clone + Eq + Hash, T: Clone> Overlay<N, T> {
 
     /// The server answered a write with a state of an object that is none of this view's: it left, and the watch will say
     /// so.
-    pub fn wrote_out(&mut self, name: N, stamp: &Stamp) -> Option<Change<N, T>> {
+    pub fn wrote_out(&mut self, name: N, stamp: &ObjectVersion) -> Option<Change<N, T>> {
         if !self.is_news(&name, stamp) {
             return None;
         }
@@ -202,7 +206,7 @@ impl<N: Clone + Eq + Hash, T: Clone> Overlay<N, T> {
     }
 
     /// The server said that an object is gone; `last` is the last stamp it was known with.
-    pub fn wrote_gone(&mut self, name: N, last: &Stamp) -> Option<Change<N, T>> {
+    pub fn wrote_gone(&mut self, name: N, last: &ObjectVersion) -> Option<Change<N, T>> {
         let known = self.entries.get(&name).map(|entry| entry.stamp.clone());
         let present = known.as_ref().is_some_and(|known| known.uid == last.uid);
         // An older object of that name is gone too: its successor was.
@@ -224,13 +228,13 @@ impl<N: Clone + Eq + Hash, T: Clone> Overlay<N, T> {
         changes
     }
 
-    fn is_newer(&self, name: &N, stamp: &Stamp) -> bool {
+    fn is_newer(&self, name: &N, stamp: &ObjectVersion) -> bool {
         let known = self.entries.get(name).is_some_and(|entry| entry.stamp.version >= stamp.version);
         let before = self.floors.get(name).is_some_and(|floor| *floor >= stamp.version);
         !known && !before && !self.tombstones.contains_key(&stamp.uid)
     }
 
-    fn take_newer(&mut self, name: N, stamp: Stamp, value: T) -> Option<Change<N, T>> {
+    fn take_newer(&mut self, name: N, stamp: ObjectVersion, value: T) -> Option<Change<N, T>> {
         if !self.is_newer(&name, &stamp) {
             return None;
         }
@@ -239,7 +243,7 @@ impl<N: Clone + Eq + Hash, T: Clone> Overlay<N, T> {
         Some(Change { name, old: old.map(|entry| entry.value), new: Some(value) })
     }
 
-    fn remove_older(&mut self, name: N, stamp: &Stamp) -> Option<Change<N, T>> {
+    fn remove_older(&mut self, name: N, stamp: &ObjectVersion) -> Option<Change<N, T>> {
         let dies = self.entries.get(&name).is_some_and(|entry| entry.stamp.version < stamp.version);
         dies.then(|| self.remove(name)).flatten()
     }

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-fn stamp(uid: &str, version: u64) -> Stamp {
-    Stamp { uid: uid.into(), version }
+fn stamp(uid: &str, version: u64) -> ObjectVersion {
+    ObjectVersion { uid: uid.into(), version }
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn one_that_left_and_came_back_before_we_deleted_it_does_not_come_back_with_old_
 /// A server with a history, the way of its events to us, and what we were told by our own writes.
 #[derive(Default)]
 struct World {
-    history: Vec<(u8, Stamp, bool)>,
+    history: Vec<(u8, ObjectVersion, bool)>,
     delivered: usize,
     uids: u64,
     /// Those that left the scope of the watch: they are there, and the watch has said that they are not.
@@ -98,7 +98,7 @@ struct World {
 }
 
 impl World {
-    fn live(&self, at: usize) -> HashMap<u8, Stamp> {
+    fn live(&self, at: usize) -> HashMap<u8, ObjectVersion> {
         let mut live = HashMap::new();
         for (name, stamp, alive) in &self.history[..at] {
             match alive {
@@ -109,7 +109,7 @@ impl World {
         live
     }
 
-    fn write(&mut self, name: u8) -> Stamp {
+    fn write(&mut self, name: u8) -> ObjectVersion {
         let uid = match self.live(self.history.len()).get(&name) {
             Some(stamp) => stamp.uid.clone(),
             None => self.outside.remove(&name).unwrap_or_else(|| {
@@ -117,25 +117,25 @@ impl World {
                 format!("uid-{}", self.uids).into()
             }),
         };
-        let stamp = Stamp { uid, version: self.history.len() as u64 + 1 };
+        let stamp = ObjectVersion { uid, version: self.history.len() as u64 + 1 };
         self.history.push((name, stamp.clone(), true));
         stamp
     }
 
     /// Changes it so that it leaves the scope: to the watch that is its end, at the version of the change.
-    fn move_out(&mut self, name: u8) -> Option<Stamp> {
+    fn move_out(&mut self, name: u8) -> Option<ObjectVersion> {
         let uid = self.live(self.history.len()).get(&name)?.uid.clone();
-        let stamp = Stamp { uid: uid.clone(), version: self.history.len() as u64 + 1 };
+        let stamp = ObjectVersion { uid: uid.clone(), version: self.history.len() as u64 + 1 };
         self.history.push((name, stamp.clone(), false));
         self.outside.insert(name, uid);
         Some(stamp)
     }
 
     /// Deletes it; returns what it was, with the version that our client last knew.
-    fn delete(&mut self, name: u8) -> Option<Stamp> {
+    fn delete(&mut self, name: u8) -> Option<ObjectVersion> {
         let last = self.live(self.history.len()).get(&name)?.clone();
         let version = self.history.len() as u64 + 1;
-        self.history.push((name, Stamp { uid: last.uid.clone(), version }, false));
+        self.history.push((name, ObjectVersion { uid: last.uid.clone(), version }, false));
         Some(last)
     }
 }
@@ -169,7 +169,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn deliver(world: &mut World, view: &mut Overlay<u8, Stamp>, count: usize) {
+fn deliver(world: &mut World, view: &mut Overlay<u8, ObjectVersion>, count: usize) {
     for _ in 0..count {
         let Some((name, stamp, alive)) = world.history.get(world.delivered).cloned() else { return };
         world.delivered += 1;
@@ -184,7 +184,7 @@ proptest! {
     #[test]
     fn a_read_after_a_write_is_never_older_than_the_write(steps in prop::collection::vec(step(), 0..60)) {
         let mut world = World::default();
-        let mut view: Overlay<u8, Stamp> = Overlay::default();
+        let mut view: Overlay<u8, ObjectVersion> = Overlay::default();
         let mut told: HashMap<u8, u64> = HashMap::new();
         let mut dead: Vec<Arc<str>> = Vec::new();
         for step in steps {
@@ -237,7 +237,7 @@ proptest! {
         }
         let rest = world.history.len();
         deliver(&mut world, &mut view, rest);
-        let end: HashMap<u8, Stamp> = view.iter().map(|(name, stamp)| (*name, stamp.clone())).collect();
+        let end: HashMap<u8, ObjectVersion> = view.iter().map(|(name, stamp)| (*name, stamp.clone())).collect();
         prop_assert_eq!(end, world.live(world.history.len()));
         prop_assert_eq!(view.remembers().0, 0, "the watch has shown every deletion");
     }

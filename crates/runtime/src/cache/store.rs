@@ -4,7 +4,7 @@ use super::erased::{AnyStore, Listening};
 use super::index::Index;
 use super::intake::{Identity, Unreadable};
 use super::object::{AnyObject, typed};
-use super::overlay::Stamp;
+use super::overlay::ObjectVersion;
 use super::scope::Scope;
 use super::stats::Stats;
 use crate::key::Key;
@@ -15,13 +15,13 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// Who wrote: a controller, in its turn for one object. That turn needs no telling of its own writes; everybody else does.
+/// Who wrote: a controller, in its reconcile for one object. That reconcile needs no telling of its own writes; everybody else does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     /// The controller's name, which is also its field manager.
     pub controller: Arc<str>,
-    /// The object whose turn it is.
-    pub turn: Key,
+    /// The object whose reconcile it is.
+    pub reconciled: Key,
 }
 
 /// An object changed in the cache.
@@ -154,7 +154,7 @@ impl<K: Cached> Store<K> {
     ///
     /// # Errors
     /// [`Unreadable`] when it does not fit its type.
-    pub fn wrote(&self, object: &Value, origin: Option<Origin>) -> Result<(Key, Stamp), Unreadable> {
+    pub fn wrote(&self, object: &Value, origin: Option<Origin>) -> Result<(Key, ObjectVersion), Unreadable> {
         self.wrote_text(object.to_string().as_bytes(), origin)
     }
 
@@ -162,19 +162,23 @@ impl<K: Cached> Store<K> {
     ///
     /// # Errors
     /// [`Unreadable`] when it does not fit its type.
-    pub fn wrote_text(&self, text: &[u8], origin: Option<Origin>) -> Result<(Key, Stamp), Unreadable> {
+    pub fn wrote_text(
+        &self,
+        text: &[u8],
+        origin: Option<Origin>,
+    ) -> Result<(Key, ObjectVersion), Unreadable> {
         let (key, stamp) = self.any.intake.wants.identify(&Identity::in_text(text))?;
         self.any.wrote(&key, &stamp, text, origin)?;
         Ok((key, stamp))
     }
 
     /// Takes note that the server says an object is gone.
-    pub fn wrote_gone(&self, key: &Key, last: &Stamp, origin: Option<Origin>) {
+    pub fn wrote_gone(&self, key: &Key, last: &ObjectVersion, origin: Option<Origin>) {
         self.any.wrote_gone(key, last, origin);
     }
 
     /// The stamp of the object under a key.
-    pub fn stamp(&self, key: &Key) -> Option<Stamp> {
+    pub fn stamp(&self, key: &Key) -> Option<ObjectVersion> {
         self.any.stamp(key)
     }
 }

@@ -3,7 +3,7 @@
 use super::intake::{Identity, Intake, Managers, Raw, Transforms};
 use super::scope::Scope;
 use super::store::{Origin, Store};
-use super::{AnyStore, Index, Stamp};
+use super::{AnyStore, Index, ObjectVersion};
 use crate::cache::overlay::Stale;
 use crate::key::Key;
 use crate::kind::Kind;
@@ -73,7 +73,7 @@ fn object(name: &str, version: u64, owner: &str) -> Value {
 }
 
 fn origin() -> Origin {
-    Origin { controller: "us".into(), turn: key("turn") }
+    Origin { controller: "us".into(), reconciled: key("reconcile") }
 }
 
 fn version(store: &Store<ConfigMap>, name: &str) -> Option<String> {
@@ -106,7 +106,7 @@ fn indexes_follow_writes_and_deletions_before_the_watch_does() {
         store.any.select(&relation).len()
     };
     assert_eq!((labelled("x"), labelled("y")), (0, 1));
-    store.wrote_gone(&key("a"), &Stamp { uid: "uid-a".into(), version: 6 }, None);
+    store.wrote_gone(&key("a"), &ObjectVersion { uid: "uid-a".into(), version: 6 }, None);
     assert!(store.owned_by("y").is_empty() && store.is_empty());
     assert_eq!(labelled("y"), 0);
 }

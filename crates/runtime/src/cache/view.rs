@@ -1,9 +1,9 @@
 //! The objects of one kind with their indexes, in one place that is locked as a whole.
 
+use super::decoded_lru::{DecodedLru, Held};
 use super::index::{AnyIndex, Filed};
 use super::object::{AnyObject, face, owner_uids};
 use super::overlay::{Change, Overlay};
-use super::shelf::{Held, Shelf};
 use crate::key::Key;
 use crate::relation::{Resolved, Select};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -23,7 +23,7 @@ const MANY: usize = 32;
 
 #[derive(Debug)]
 pub(super) struct View {
-    shelf: Arc<Shelf>,
+    objects: Arc<DecodedLru>,
     pub(super) parts: Vec<Part>,
     /// By the hash of the owner's UID, which takes a third of the memory; what is found is asked whether it is so.
     by_owner: Filed<u64>,
@@ -41,10 +41,10 @@ pub(super) struct Seen {
 }
 
 impl View {
-    pub(super) fn new(parts: Vec<Option<Arc<str>>>, shelf: Arc<Shelf>) -> Self {
+    pub(super) fn new(parts: Vec<Option<Arc<str>>>, objects: Arc<DecodedLru>) -> Self {
         let parts = parts.into_iter();
         Self {
-            shelf,
+            objects,
             parts: parts
                 .map(|namespace| Part { namespace, overlay: Overlay::default(), listed: false })
                 .collect(),
@@ -67,11 +67,11 @@ impl View {
     }
 
     pub(super) fn get(&self, key: &Key) -> Option<Arc<dyn AnyObject>> {
-        self.shelf.object(self.held(key)?)
+        self.objects.object(self.held(key)?)
     }
 
     pub(super) fn list(&self) -> Vec<Arc<dyn AnyObject>> {
-        self.iter().filter_map(|(_, held)| self.shelf.object_of_many(held)).collect()
+        self.iter().filter_map(|(_, held)| self.objects.object_of_many(held)).collect()
     }
 
     /// About how many bytes all of them take.
@@ -85,7 +85,7 @@ impl View {
 
     /// One after the other, read for this once.
     fn each(&self) -> impl Iterator<Item = (&Key, Arc<dyn AnyObject>)> {
-        self.iter().filter_map(|(key, held)| Some((key, self.shelf.object(held)?)))
+        self.iter().filter_map(|(key, held)| Some((key, self.objects.object(held)?)))
     }
 
     pub(super) fn len(&self) -> usize {
@@ -105,13 +105,13 @@ impl View {
     fn all<'a>(&'a self, keys: impl Iterator<Item = &'a Key>) -> Vec<Arc<dyn AnyObject>> {
         let held: Vec<&Held> = keys.filter_map(|key| self.held(key)).collect();
         let many = held.len() > MANY;
-        let object = |held| if many { self.shelf.object_of_many(held) } else { self.shelf.object(held) };
+        let object = |held| if many { self.objects.object_of_many(held) } else { self.objects.object(held) };
         held.into_iter().filter_map(object).collect()
     }
 
     /// What an object was before a change, and what it is now.
     pub(super) fn objects(&self, change: &Changes) -> Seen {
-        let object = |held: &Option<Held>| held.as_ref().and_then(|held| self.shelf.object(held));
+        let object = |held: &Option<Held>| held.as_ref().and_then(|held| self.objects.object(held));
         Seen { old: object(&change.old), new: object(&change.new) }
     }
 
@@ -215,7 +215,7 @@ impl View {
             _ => {
                 let near = |key: &Key| namespace.is_none() || namespace == key.namespace();
                 let all = self.iter().filter(|(key, _)| near(key));
-                let all = all.filter_map(|(key, held)| Some((key, self.shelf.object_of_many(held)?)));
+                let all = all.filter_map(|(key, held)| Some((key, self.objects.object_of_many(held)?)));
                 let mut all: Vec<_> = all.filter(|(_, object)| holds(object)).collect();
                 all.sort_by_key(|(key, _)| *key);
                 return all.into_iter().map(|(_, object)| object).collect();

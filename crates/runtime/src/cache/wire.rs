@@ -1,7 +1,7 @@
 //! Lists and watches as they are on the wire: requests out, events in, one line at a time.
 
 use super::intake::Identity;
-use super::spans::line_end;
+use super::json_spans::line_end;
 use crate::kind::Kind;
 use futures::{AsyncBufRead, AsyncBufReadExt};
 use serde::Deserialize;
@@ -75,7 +75,7 @@ fn usual_event(line: &[u8]) -> Option<Event<'_>> {
     let rest = line.strip_prefix(TYPE)?;
     let kind = ["ADDED", "MODIFIED", "DELETED"].into_iter().find(|kind| rest.starts_with(kind.as_bytes()))?;
     let object = rest[kind.len()..].strip_prefix(OBJECT)?;
-    let identity = Identity::at_a_glance(line, line.len() - object.len())?;
+    let identity = Identity::from_prefix(line, line.len() - object.len())?;
     Some(if kind == "DELETED" { Event::Deleted(identity) } else { Event::Shown(identity) })
 }
 

@@ -5,17 +5,17 @@
 //! Names, certificates, tokens and their renewal are kube's all the same. What a config asks beyond that (a proxy, a limit
 //! on silence) is left to kube's own client.
 
-mod line;
-mod way;
+mod connection;
+mod direct;
 
-pub(crate) use way::Way;
+pub(crate) use direct::DirectClient;
 
+use connection::{Answered, Connection, Stream};
 use futures::future::BoxFuture;
 use http::{HeaderValue, Request, Response, Uri};
 use hyper_util::client::legacy::connect::HttpConnector;
 use kube::Config;
 use kube::client::{Body, ConfigExt};
-use line::{Answered, Line, Stream};
 use parking_lot::Mutex;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -99,7 +99,7 @@ struct Shared<C> {
     connect_within: Option<Duration>,
     clock: Clock,
     /// The one that was used last is the last.
-    idle: Mutex<Vec<(Moment, Line)>>,
+    idle: Mutex<Vec<(Moment, Connection)>>,
 }
 
 struct Straight<C>(Arc<Shared<C>>);
@@ -164,7 +164,7 @@ where
         }
     }
 
-    async fn take_idle(&self) -> Option<Line> {
+    async fn take_idle(&self) -> Option<Connection> {
         loop {
             let (since, mut line) = self.idle.lock().pop()?;
             // Asked once: one that is not free by now is not waited for.
@@ -175,10 +175,10 @@ where
         }
     }
 
-    async fn connect(&self) -> Result<Line, BoxError> {
+    async fn connect(&self) -> Result<Connection, BoxError> {
         let connecting = async {
             let stream = self.connector.clone().oneshot(self.address.url.clone());
-            Line::on(stream.await.map_err(Into::into)?).await.map_err(BoxError::from)
+            Connection::on(stream.await.map_err(Into::into)?).await.map_err(BoxError::from)
         };
         match self.connect_within {
             Some(limit) => self.clock.timeout(limit, connecting).await?,
@@ -186,7 +186,7 @@ where
         }
     }
 
-    fn keep(&self, line: Line) {
+    fn keep(&self, line: Connection) {
         let mut idle = self.idle.lock();
         if idle.len() >= IDLE {
             idle.remove(0);

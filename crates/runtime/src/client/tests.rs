@@ -78,13 +78,13 @@ async fn requests_lists_and_watches_go_through_and_share_connections() -> Result
     let watch = Request::get("/api/v1/namespaces/default/configmaps?watch=true").body(Vec::new())?;
     let mut lines = Box::pin(client.request_stream(watch).await?).lines();
     maps.create(&PostParams::default(), &map("d", "short")).await?;
-    let mut seen = Vec::new();
-    while seen.len() < 3 {
+    let mut observed = Vec::new();
+    while observed.len() < 3 {
         let line = futures::StreamExt::next(&mut lines).await.expect("the watch goes on")?;
         let event: serde_json::Value = serde_json::from_str(&line)?;
-        seen.push(event["object"]["metadata"]["name"].as_str().unwrap_or_default().to_owned());
+        observed.push(event["object"]["metadata"]["name"].as_str().unwrap_or_default().to_owned());
     }
-    ensure!(seen == ["a", "b", "d"], "{seen:?}");
+    ensure!(observed == ["a", "b", "d"], "{observed:?}");
     let all = futures::future::join_all((0..20).map(|_| maps.get("d"))).await;
     ensure!(all.into_iter().all(|one| one.is_ok()), "many at once");
     serving.stop().await;

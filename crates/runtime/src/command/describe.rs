@@ -27,15 +27,15 @@ pub(crate) struct Described {
     pub(crate) facts: Vec<String>,
     /// Whether it decides purely, so that its plans can be shown.
     pub(crate) decides: bool,
-    /// Whether it undoes something before an object goes.
-    pub(crate) undoes: bool,
+    /// Whether it cleans_up something before an object goes.
+    pub(crate) cleans_up: bool,
     pub(crate) concurrency: usize,
 }
 
 impl Described {
     /// Whether it puts a finalizer, or the kinds to remember, on its objects.
     fn marks_its_objects(&self) -> bool {
-        self.undoes || !self.anywhere.is_empty() || !self.prunes.is_empty()
+        self.cleans_up || !self.anywhere.is_empty() || !self.prunes.is_empty()
     }
 
     /// Whether it deletes children of a kind itself.

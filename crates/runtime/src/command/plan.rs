@@ -4,8 +4,8 @@ use super::diff::changes;
 use super::{Decision, Unanswered};
 use crate::controller::Decider;
 use crate::kind::Kind;
+use crate::observed::Observed;
 use crate::plan::{Effect, Plan};
-use crate::seen::Seen;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -15,11 +15,12 @@ pub(crate) fn plan(captured: &str, controllers: &[Decider], as_json: bool) -> Re
         .map_err(|error| Unanswered(format!("no capture: it is no JSON: {error}")))?;
     let object =
         captured.get("object").ok_or_else(|| Unanswered("no capture: `object` is missing".into()))?;
-    let seen = captured.get("seen").ok_or_else(|| Unanswered("no capture: `seen` is missing".into()))?;
-    let seen = Seen::from_json(seen).map_err(|why| Unanswered(format!("no capture: {why}")))?;
+    let observed =
+        captured.get("observed").ok_or_else(|| Unanswered("no capture: `observed` is missing".into()))?;
+    let observed = Observed::from_json(observed).map_err(|why| Unanswered(format!("no capture: {why}")))?;
     let controller = find(&captured, object, controllers)?;
     let kind = &controller.kind;
-    let decision = controller.decided(object.clone(), &seen).map_err(Unanswered)?;
+    let decision = controller.decided(object.clone(), &observed).map_err(Unanswered)?;
     if as_json {
         return Ok(format!("{:#}\n", to_json(&controller.name, &decision)));
     }
@@ -34,7 +35,7 @@ pub(crate) fn plan(captured: &str, controllers: &[Decider], as_json: bool) -> Re
             format!("{title}: {} does not decide purely about it, so there is no plan\n", controller.name)
         }
         Some(Err(refusal)) => format!("{title}: refused\n  {}\n", refusal.reason()),
-        Some(Ok(plan)) => to_text(&title, &plan, &seen, text("/metadata/namespace")),
+        Some(Ok(plan)) => to_text(&title, &plan, &observed, text("/metadata/namespace")),
     })
 }
 
@@ -63,12 +64,12 @@ fn to_json(controller: &str, decision: &Decision) -> Value {
     }
 }
 
-fn to_text(title: &str, plan: &Plan, seen: &Seen, home: &str) -> String {
+fn to_text(title: &str, plan: &Plan, observed: &Observed, home: &str) -> String {
     let mut text = format!("{title}: {plan}\n");
     for step in plan.steps() {
         let (Some(kind), name) = (step.effect.kind(), step.effect.name()) else { continue };
         let namespace = kind.namespaced.then(|| step.effect.namespace().unwrap_or(home));
-        let live = seen.json_of(kind, namespace, name);
+        let live = observed.json_of(kind, namespace, name);
         // Writing to a text cannot fail.
         let _ = writeln!(text, "{kind} {name}: {}", summary(&step.effect, kind, live.as_ref()));
     }

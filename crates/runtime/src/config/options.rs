@@ -96,7 +96,7 @@ pub(super) const OPTIONS: &[Known] = &[
         help: "How often the lease is renewed or looked at",
     },
     Known {
-        name: "stand-by-again",
+        name: "rejoin-election",
         takes: Takes::Switch,
         default: "false",
         help: "Stand by when the lease is lost, instead of ending",
@@ -117,7 +117,7 @@ pub(super) const OPTIONS: &[Known] = &[
         name: "graceful-shutdown-timeout",
         takes: Takes::One("DURATION"),
         default: "30s",
-        help: "How long turns may take to end when it is stopped",
+        help: "How long reconciles may take to end when it is stopped",
     },
     Known {
         name: "log-format",

@@ -33,13 +33,13 @@ pub struct Settings {
     /// How often the lease is renewed.
     pub retry: Duration,
     /// Whether to stand by when the lease is lost, instead of ending.
-    pub stands_by_again: bool,
+    pub rejoin_election: bool,
     /// How many objects controllers work on at once, by controller.
     pub concurrency: BTreeMap<String, usize>,
     /// How long the first lists may take.
-    pub sync_within: Duration,
-    /// How long turns may take to end.
-    pub stop_within: Duration,
+    pub cache_sync_timeout: Duration,
+    /// How long reconciles may take to end.
+    pub graceful_shutdown_timeout: Duration,
     /// How log lines are written.
     pub log_format: LogFormat,
     /// What is logged.
@@ -72,10 +72,10 @@ impl Default for Settings {
             lease_lasts: Duration::ZERO,
             renew_within: Duration::ZERO,
             retry: Duration::ZERO,
-            stands_by_again: false,
+            rejoin_election: false,
             concurrency: BTreeMap::new(),
-            sync_within: Duration::ZERO,
-            stop_within: Duration::ZERO,
+            cache_sync_timeout: Duration::ZERO,
+            graceful_shutdown_timeout: Duration::ZERO,
             log_format: LogFormat::Human,
             log_level: String::new(),
             json: false,
@@ -106,10 +106,10 @@ impl Settings {
             "leader-election-lease-duration" => self.lease_lasts = duration(value)?,
             "leader-election-renew-deadline" => self.renew_within = duration(value)?,
             "leader-election-retry-period" => self.retry = duration(value)?,
-            "stand-by-again" => self.stands_by_again = switch(value)?,
+            "rejoin-election" => self.rejoin_election = switch(value)?,
             "concurrency" => self.concurrency = each(values).map(workers).collect::<Result<_, _>>()?,
-            "cache-sync-timeout" => self.sync_within = duration(value)?,
-            "graceful-shutdown-timeout" => self.stop_within = duration(value)?,
+            "cache-sync-timeout" => self.cache_sync_timeout = duration(value)?,
+            "graceful-shutdown-timeout" => self.graceful_shutdown_timeout = duration(value)?,
             "log-format" => {
                 self.log_format = match value {
                     "json" => LogFormat::Json,

@@ -28,7 +28,7 @@ fn a_flag_counts_before_a_variable_and_that_before_the_file() {
     assert_eq!(asked.log_level, "warn");
     assert_eq!(asked.log_format, LogFormat::Human);
     assert_eq!(asked.cluster_id, "file");
-    assert_eq!(asked.stop_within, Duration::from_secs(30));
+    assert_eq!(asked.graceful_shutdown_timeout, Duration::from_secs(30));
 }
 
 #[test]

@@ -1,13 +1,13 @@
-//! Actions at work: run beside the turns by workers of their own, under their guards and in their time.
+//! Actions at work: run beside the reconciles by workers of their own, under their guards and in their time.
 
 use super::actions::{End, Id};
 use super::outside::Context;
 use super::running::{Running, panic_text};
-use crate::act::chain;
 use crate::cache::AnyObject;
 use crate::key::Key;
 use crate::plan::Action;
 use crate::queue::Priority;
+use crate::write::chain;
 use futures::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ impl Running {
             if self.primary.get(&id.0).is_none() {
                 self.actions.forget(&id.0);
             }
-            // Given back before the turn that may ask for it again.
+            // Given back before the reconcile that may ask for it again.
             drop(taken);
             self.queue.add(id.0, Priority::NORMAL);
         }
@@ -45,7 +45,7 @@ impl Running {
             Err(ended) => return ended,
         };
         let context =
-            Context { client: self.hand.client().clone(), clock: self.clock.clone(), key: key.clone() };
+            Context { client: self.writer.client().clone(), clock: self.clock.clone(), key: key.clone() };
         let run =
             AssertUnwindSafe(async { what(object, action.args().clone(), context).await }).catch_unwind();
         match self.clock.timeout(action.limit(), run).await {
@@ -58,7 +58,7 @@ impl Running {
 
     /// The object as it is at this moment, if the action may still be done for it.
     async fn live_for(&self, key: &Key, uid: &str, action: &Action) -> Result<Arc<dyn AnyObject>, End> {
-        let live = self.hand.read(&self.kind, key).await.map_err(|error| End::Failed(chain(&error)))?;
+        let live = self.writer.read(&self.kind, key).await.map_err(|error| End::Failed(chain(&error)))?;
         let Some(live) = live else { return Err(End::Overtaken("the object is gone".to_owned())) };
         let object = (self.read)(live.clone())
             .map_err(|error| End::Failed(format!("the object does not fit its type: {error}")))?;

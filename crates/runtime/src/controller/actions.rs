@@ -1,11 +1,11 @@
-//! Actions that plans asked for: what is under way, what came of the others, and never two of one key at once.
+//! Actions that plans asked for: what is under direct, what came of the others, and never two of one key at once.
 
 use super::outside::{Context, Failure};
-use crate::act::ActError;
 use crate::cache::AnyObject;
 use crate::key::Key;
 use crate::plan::{Action, Outcome};
 use crate::queue::{Backoff, Priority, Queue};
+use crate::write::WriteError;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -53,7 +53,7 @@ struct Asked {
 pub(super) enum Answer {
     /// It will be run.
     Queued,
-    /// It is under way, or done.
+    /// It is under direct, or done.
     Known,
 }
 
@@ -107,9 +107,9 @@ impl Actions {
     }
 
     /// Asks for an action, once however often it is asked.
-    pub(super) fn ask(&self, key: &Key, uid: &str, action: &Action) -> Result<Answer, ActError> {
+    pub(super) fn ask(&self, key: &Key, uid: &str, action: &Action) -> Result<Answer, WriteError> {
         if !self.known.contains_key(action.name()) {
-            return Err(ActError::UnknownAction(action.name().to_owned()));
+            return Err(WriteError::UnknownAction(action.name().to_owned()));
         }
         let run = (action.name().to_owned(), action.key().to_owned());
         let mut asked = self.asked.lock();
@@ -126,7 +126,7 @@ impl Actions {
             }
             None => {
                 if of_object.values().filter(|one| one.queued).count() >= UNDER_WAY {
-                    return Err(ActError::TooManyActions(UNDER_WAY));
+                    return Err(WriteError::TooManyActions(UNDER_WAY));
                 }
                 if let Some(oldest) = forget_oldest(of_object) {
                     self.queue.forget(&(key.clone(), oldest));
@@ -293,7 +293,10 @@ mod tests {
         ask();
         actions.end(&id("1"), End::Done("well".into()), at(4));
         assert_eq!(ask(), Answer::Known, "done is done");
-        assert!(matches!(actions.ask(&key(), "u", &Action::new("b", "1")), Err(ActError::UnknownAction(_))));
+        assert!(matches!(
+            actions.ask(&key(), "u", &Action::new("b", "1")),
+            Err(WriteError::UnknownAction(_))
+        ));
     }
 
     #[test]
@@ -328,7 +331,7 @@ mod tests {
             actions.ask(&key(), "u", &Action::new("a", format!("more-{run}"))).unwrap();
         }
         let more = actions.ask(&key(), "u", &Action::new("a", "one too many"));
-        assert!(matches!(more, Err(ActError::TooManyActions(_))));
+        assert!(matches!(more, Err(WriteError::TooManyActions(_))));
         actions.forget(&key());
         assert_eq!(actions.outcomes(&key(), "u").len(), UNDER_WAY, "those under way are not lost sight of");
     }

@@ -5,13 +5,13 @@ use super::running::Running;
 use crate::command::{Decision, Described};
 use crate::key::Key;
 use crate::kind::Kind;
-use crate::seen::Seen;
+use crate::observed::Observed;
 use serde_json::{Value, json};
 
 impl Parts {
     /// Itself as data.
     pub(crate) fn described(&self) -> Described {
-        let seen = |refers: bool| {
+        let observed = |refers: bool| {
             let kinds = self.sees.iter().filter(move |(_, _, by_name)| *by_name == refers);
             kinds.map(|(watched, _, _)| watched.kind.clone()).collect()
         };
@@ -19,8 +19,8 @@ impl Parts {
             name: self.name.clone(),
             kind: self.kind.clone(),
             owns: self.owns.iter().map(|watched| watched.kind.clone()).collect(),
-            sees: seen(false),
-            refers: seen(true),
+            sees: observed(false),
+            refers: observed(true),
             prunes: self.prunes.iter().cloned().collect(),
             deletes: self.deletes.iter().cloned().collect(),
             claims: self.claims.iter().cloned().collect(),
@@ -29,7 +29,7 @@ impl Parts {
             actions: self.actions.keys().cloned().collect(),
             facts: self.facts.keys().cloned().collect(),
             decides: matches!(self.mode, Mode::Deciding(_)),
-            undoes: self.undo.is_some(),
+            cleans_up: self.cleanup.is_some(),
             concurrency: self.concurrency,
         }
     }
@@ -40,8 +40,8 @@ impl Parts {
             Mode::Deciding(decide) => Some(decide.clone()),
             Mode::Reconciling(_) => None,
         };
-        let undo = self.undo.clone();
-        Decider { name: self.name.clone(), kind: self.kind.clone(), decide, undo, read: self.read }
+        let cleanup = self.cleanup.clone();
+        Decider { name: self.name.clone(), kind: self.kind.clone(), decide, cleanup, read: self.read }
     }
 }
 
@@ -51,18 +51,18 @@ pub(crate) struct Decider {
     pub(crate) kind: Kind,
     /// None where it does not decide purely.
     decide: Option<Decide>,
-    undo: Option<Decide>,
+    cleanup: Option<Decide>,
     read: Read,
 }
 
 impl Decider {
     /// What it would do about this object, given what was seen.
-    pub(crate) fn decided(&self, object: Value, seen: &Seen) -> Result<Decision, String> {
+    pub(crate) fn decided(&self, object: Value, observed: &Observed) -> Result<Decision, String> {
         let object = (self.read)(object)
             .map_err(|error| format!("the captured object is no {}: {error}", self.kind))?;
         let going = object.meta().deletion_timestamp.is_some();
-        let decide = if going { self.undo.as_ref() } else { self.decide.as_ref() };
-        Ok(decide.map(|decide| decide(&*object, seen)))
+        let decide = if going { self.cleanup.as_ref() } else { self.decide.as_ref() };
+        Ok(decide.map(|decide| decide(&*object, observed)))
     }
 }
 
@@ -70,7 +70,7 @@ impl Running {
     /// What a decision about an object would see now; nothing when the object is not there.
     pub(crate) fn captured(&self, key: &Key) -> Option<Value> {
         let object = self.primary.get(key)?;
-        let seen = self.observe(&*object);
-        Some(json!({ "controller": &*self.name, "object": object.to_json(), "seen": seen.to_json() }))
+        let observed = self.observe(&*object);
+        Some(json!({ "controller": &*self.name, "object": object.to_json(), "observed": observed.to_json() }))
     }
 }

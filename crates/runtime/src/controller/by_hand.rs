@@ -1,40 +1,40 @@
-//! What a reconciler writes by hand in its turn: typed, and known to the cache at once.
+//! What a reconciler writes by hand in its reconcile: typed, and known to the cache at once.
 
-use super::turn::Turn;
-use super::turn_error::TurnError;
-use crate::act::{ActError, Deletion, Done, stamp_of};
+use super::reconcile::Reconcile;
+use super::reconcile_error::ReconcileError;
 use crate::cache::Cache;
 use crate::events::About;
 use crate::key::Key;
 use crate::kind::{Cached, Kind, Object};
 use crate::reason::Reason;
+use crate::write::{Deletion, Done, WriteError, version_of};
 use serde_json::Value;
 use std::sync::atomic::Ordering;
 use windlass_clock::Clock;
 
-/// Writes that say themselves what they do. A turn that wrote has another pass, which sees what was written; a reconciler must
+/// Writes that say themselves what they do. A reconcile that wrote has another pass, which sees what was written; a reconciler must
 /// come to rest.
 ///
 /// ```
 /// # use std::sync::Arc;
 /// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-/// # use windlass::{Controller, Next, Turn};
-/// let controller = Controller::reconciling(|map: Arc<ConfigMap>, turn: Turn<ConfigMap>| async move {
-///     if turn.seen().list::<Secret>().unwrap_or_default().is_empty() {
+/// # use windlass::{Controller, Requeue, Reconcile};
+/// let controller = Controller::reconciling(|map: Arc<ConfigMap>, reconcile: Reconcile<ConfigMap>| async move {
+///     if reconcile.seen().list::<Secret>().unwrap_or_default().is_empty() {
 ///         let mut secret = Secret::default();
-///         secret.metadata.generate_name = Some(format!("{}-", turn.key().name()));
+///         secret.metadata.generate_name = Some(format!("{}-", reconcile.key().name()));
 ///         secret.metadata.namespace = map.metadata.namespace.clone();
-///         secret.metadata.owner_references = Some(vec![turn.owner_reference()]);
-///         turn.create(&secret).await?;
+///         secret.metadata.owner_references = Some(vec![reconcile.owner_reference()]);
+///         reconcile.create(&secret).await?;
 ///     }
-///     Ok(Next::on_change())
+///     Ok(Requeue::on_change())
 /// })
 /// .owns::<Secret>();
 /// ```
-impl<K: Cached> Turn<K> {
+impl<K: Cached> Reconcile<K> {
     /// What is watched, by every controller of the manager: for what no relation tells.
     pub fn cache(&self) -> &Cache {
-        self.running.hand.cache()
+        self.running.writer.cache()
     }
 
     /// The time of the manager.
@@ -42,7 +42,7 @@ impl<K: Cached> Turn<K> {
         &self.running.clock
     }
 
-    /// Names the turn's object as the owner and controller of what it makes.
+    /// Names the reconcile's object as the owner and controller of what it makes.
     pub fn owner_reference(&self) -> k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference {
         let kind = &self.parent.kind;
         k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference {
@@ -58,65 +58,65 @@ impl<K: Cached> Turn<K> {
     /// Creates an object, with a generated name if it has a `generateName` and no name, and answers it as it was stored.
     ///
     /// # Errors
-    /// [`TurnError`] when it was not made; a conflict if there is one of that name.
-    pub async fn create<C: Object>(&self, object: &C) -> Result<C, TurnError> {
+    /// [`ReconcileError`] when it was not made; a conflict if there is one of that name.
+    pub async fn create<C: Object>(&self, object: &C) -> Result<C, ReconcileError> {
         let kind = Kind::of::<C>();
-        let made = self.running.hand.make(&kind, json(object)?, self.key()).await?;
+        let made = self.running.writer.make(&kind, json(object)?, self.key()).await?;
         self.wrote.store(true, Ordering::Relaxed);
-        serde_json::from_slice(&made.text).map_err(TurnError::custom)
+        serde_json::from_slice(&made.text).map_err(ReconcileError::custom)
     }
 
     /// Replaces an object (but its status), if it is still at the version in it.
     ///
     /// # Errors
-    /// [`TurnError`] when it was not written; a conflict if it is at another version.
-    pub async fn replace<C: Object>(&self, object: &C) -> Result<Done, TurnError> {
+    /// [`ReconcileError`] when it was not written; a conflict if it is at another version.
+    pub async fn replace<C: Object>(&self, object: &C) -> Result<Done, ReconcileError> {
         self.put(object, "").await
     }
 
     /// Replaces the status of an object, if it is still at the version in it.
     ///
     /// # Errors
-    /// [`TurnError`] when it was not written; a conflict if it is at another version.
-    pub async fn replace_status<C: Object>(&self, object: &C) -> Result<Done, TurnError> {
+    /// [`ReconcileError`] when it was not written; a conflict if it is at another version.
+    pub async fn replace_status<C: Object>(&self, object: &C) -> Result<Done, ReconcileError> {
         self.put(object, "status").await
     }
 
     /// Merges a patch into an object, or with a subresource such as `status` into that part, if the UID is still the same.
     ///
     /// # Errors
-    /// [`TurnError`] when it was not written.
+    /// [`ReconcileError`] when it was not written.
     pub async fn merge<C: Object>(
         &self,
         object: &C,
         subresource: &str,
         mut patch: Value,
-    ) -> Result<Done, TurnError> {
+    ) -> Result<Done, ReconcileError> {
         patch["metadata"]["uid"] = Value::from(object.meta().uid.clone());
-        let hand = &self.running.hand;
+        let writer = &self.running.writer;
         let done =
-            hand.merge(&Kind::of::<C>(), &self.key_of(object), subresource, &patch, self.key()).await?;
+            writer.merge(&Kind::of::<C>(), &self.key_of(object), subresource, &patch, self.key()).await?;
         Ok(self.note(done))
     }
 
     /// Deletes just this object; if it is gone already, it is deleted.
     ///
     /// # Errors
-    /// [`TurnError`] when it was not deleted; a conflict if an object of another UID has its name.
-    pub async fn delete<C: Object>(&self, object: &C, how: &Deletion) -> Result<Done, TurnError> {
-        let last =
-            stamp_of(object.meta()).ok_or_else(|| ActError::Nameless(self.parent.kind.kind.to_string()))?;
-        let hand = &self.running.hand;
-        let done = hand.remove(&Kind::of::<C>(), &self.key_of(object), &last, how, self.key()).await?;
+    /// [`ReconcileError`] when it was not deleted; a conflict if an object of another UID has its name.
+    pub async fn delete<C: Object>(&self, object: &C, how: &Deletion) -> Result<Done, ReconcileError> {
+        let last = version_of(object.meta())
+            .ok_or_else(|| WriteError::Nameless(self.parent.kind.kind.to_string()))?;
+        let writer = &self.running.writer;
+        let done = writer.remove(&Kind::of::<C>(), &self.key_of(object), &last, how, self.key()).await?;
         Ok(self.note(done))
     }
 
-    /// Records an event about the turn's object.
+    /// Records an event about the reconcile's object.
     pub fn event(&self, reason: impl Into<Reason>) {
         self.say(false, reason.into());
     }
 
-    /// Records a warning about the turn's object.
+    /// Records a warning about the reconcile's object.
     pub fn warning(&self, reason: impl Into<Reason>) {
         self.say(true, reason.into());
     }
@@ -132,10 +132,11 @@ impl<K: Cached> Turn<K> {
         self.running.recorder.say(about, warning, reason.into());
     }
 
-    async fn put<C: Object>(&self, object: &C, subresource: &str) -> Result<Done, TurnError> {
-        let hand = &self.running.hand;
+    async fn put<C: Object>(&self, object: &C, subresource: &str) -> Result<Done, ReconcileError> {
+        let writer = &self.running.writer;
         let kind = Kind::of::<C>();
-        let done = hand.replace(&kind, &self.key_of(object), subresource, json(object)?, self.key()).await?;
+        let done =
+            writer.replace(&kind, &self.key_of(object), subresource, json(object)?, self.key()).await?;
         Ok(self.note(done))
     }
 
@@ -151,6 +152,6 @@ impl<K: Cached> Turn<K> {
     }
 }
 
-fn json<C: Object>(object: &C) -> Result<Value, TurnError> {
-    serde_json::to_value(object).map_err(TurnError::terminal)
+fn json<C: Object>(object: &C) -> Result<Value, ReconcileError> {
+    serde_json::to_value(object).map_err(ReconcileError::terminal)
 }

@@ -1,20 +1,20 @@
-//! The steps of a plan, carried out one after the other; the first that fails ends the turn.
+//! The steps of a plan, carried out one after the other; the first that fails ends the reconcile.
 
 use super::actions::Answer;
 use super::owning::Parent;
+use super::reconcile::either;
 use super::running::Running;
-use super::turn::either;
-use crate::act::{ActError, Done, Door, keep_initial, stamp_of};
 use crate::cache::AnyObject;
 use crate::key::Key;
 use crate::kind::Kind;
 use crate::plan::{Action, Effect, Plan, Step};
 use crate::reason::Reason;
+use crate::write::{Done, Subresource, WriteError, keep_initial, version_of};
 use std::borrow::Cow;
 use std::sync::Arc;
 
 impl Running {
-    pub(super) async fn carry_out(&self, parent: &Parent, plan: &Plan) -> Result<Done, ActError> {
+    pub(super) async fn carry_out(&self, parent: &Parent, plan: &Plan) -> Result<Done, WriteError> {
         let mut all = Done::Unchanged;
         for step in plan.steps() {
             let done = self.step(parent, step).await?;
@@ -37,7 +37,7 @@ impl Running {
         Ok(all)
     }
 
-    async fn step(&self, parent: &Parent, step: &Step) -> Result<Done, ActError> {
+    async fn step(&self, parent: &Parent, step: &Step) -> Result<Done, WriteError> {
         let effect = &step.effect;
         let kind = match effect {
             Effect::Act(action) => return self.ask_for(parent, action, &step.reason),
@@ -46,17 +46,17 @@ impl Running {
             | Effect::Claim { kind, .. }
             | Effect::Delete { kind, .. } => kind,
         };
-        let store = self.owned.get(kind).ok_or_else(|| ActError::Undeclared(kind.kind.to_string()))?;
+        let store = self.owned.get(kind).ok_or_else(|| WriteError::Undeclared(kind.kind.to_string()))?;
         self.said(effect, kind)?;
         if effect.name().is_empty() {
-            return Err(ActError::Nameless(kind.kind.to_string()));
+            return Err(WriteError::Nameless(kind.kind.to_string()));
         }
         let key = parent.key_of(effect);
         if kind.namespaced && key.namespace().is_none() {
-            return Err(ActError::Homeless { kind: kind.kind.to_string(), key });
+            return Err(WriteError::Homeless { kind: kind.kind.to_string(), key });
         }
         if !parent.can_own(&key) && !self.anywhere.contains(kind) {
-            return Err(ActError::Elsewhere { kind: kind.kind.to_string(), key });
+            return Err(WriteError::Elsewhere { kind: kind.kind.to_string(), key });
         }
         let mut live = store.get(&key);
         if let Some(live) = &live {
@@ -67,31 +67,31 @@ impl Running {
             }
         }
         if let Some(known) = live.take_if(|_| effect.needs_contents()) {
-            live = self.hand.whole(kind, &key, known).await?;
+            live = self.writer.whole(kind, &key, known).await?;
         }
-        let turn = &parent.key;
+        let reconciled = &parent.key;
         let done = match (effect, &live) {
             (Effect::Apply { object, initially, .. }, live) if initially.is_empty() => {
                 // The marks follow from whose it is.
                 let made = ((object, &parent.uid), || Cow::Owned(parent.mark(&key, object)));
-                self.hand.apply_made(kind, &key, Door::Main, made, live.as_ref(), turn).await
+                self.writer.apply_made(kind, &key, Subresource::None, made, live.as_ref(), reconciled).await
             }
             (Effect::Apply { object, initially, .. }, live) => {
                 let mut intent = parent.mark(&key, object);
                 if let Some(live) = live {
-                    intent = keep_initial(&intent, initially, &live.to_json(), self.hand.manager());
+                    intent = keep_initial(&intent, initially, &live.to_json(), self.writer.manager());
                 }
-                self.hand.apply(kind, &key, Door::Main, &intent, live.as_ref(), turn).await
+                self.writer.apply(kind, &key, Subresource::None, &intent, live.as_ref(), reconciled).await
             }
             (Effect::Claim { object, .. }, live) => {
                 let whole = parent.mark_whole(&key, object);
-                self.hand.claim(kind, &key, &whole, live.as_ref(), turn).await
+                self.writer.claim(kind, &key, &whole, live.as_ref(), reconciled).await
             }
             (Effect::CreateOnce { object, generate, .. }, None) => {
-                self.hand.create(kind, &key, &parent.mark(&key, object), generate, turn).await
+                self.writer.create(kind, &key, &parent.mark(&key, object), generate, reconciled).await
             }
-            (Effect::Delete { .. }, Some(live)) => match stamp_of(live.meta()) {
-                Some(stamp) => self.hand.delete(kind, &key, &stamp, turn).await,
+            (Effect::Delete { .. }, Some(live)) => match version_of(live.meta()) {
+                Some(stamp) => self.writer.delete(kind, &key, &stamp, reconciled).await,
                 None => Ok(Done::Unchanged),
             },
             (Effect::CreateOnce { .. }, Some(_)) | (Effect::Delete { .. }, None) | (Effect::Act(_), _) => {
@@ -100,14 +100,14 @@ impl Running {
         }?;
         let made = done == Done::Changed && live.is_none();
         if made && !parent.can_own(&key) && store.get(&key).is_none() {
-            // The next turn would not see it either, and make it again.
-            return Err(ActError::OutOfSight { kind: kind.kind.to_string(), key });
+            // The next reconcile would not see it either, and make it again.
+            return Err(WriteError::OutOfSight { kind: kind.kind.to_string(), key });
         }
         Ok(done)
     }
 
-    /// Asks for an action. Nothing is written yet, so the turn goes on; when it has ended there is another.
-    fn ask_for(&self, parent: &Parent, action: &Action, reason: &Reason) -> Result<Done, ActError> {
+    /// Asks for an action. Nothing is written yet, so the reconcile goes on; when it has ended there is another.
+    fn ask_for(&self, parent: &Parent, action: &Action, reason: &Reason) -> Result<Done, WriteError> {
         if self.actions.ask(&parent.key, &parent.uid, action)? == Answer::Queued {
             let what = format!("act {} {}: {}", action.name(), action.key(), reason.message());
             self.say_if(Done::Changed, parent, false, reason.clone().saying(what));
@@ -121,12 +121,12 @@ impl Running {
         kind: &Kind,
         key: &Key,
         live: &Arc<dyn AnyObject>,
-    ) -> Result<(), ActError> {
+    ) -> Result<(), WriteError> {
         if parent.may_write(live.meta(), self.adoption) {
             return Ok(());
         }
         let owner = live.meta().owner_references.iter().flatten().next();
         let owner = owner.map(|owner| format!("{} {}", owner.kind, owner.name));
-        Err(ActError::NotOurs { kind: kind.kind.to_string(), key: key.clone(), owner })
+        Err(WriteError::NotOurs { kind: kind.kind.to_string(), key: key.clone(), owner })
     }
 }

@@ -77,7 +77,7 @@ mod tests {
     use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 
     fn controller() -> Controller<Pod> {
-        Controller::deciding(|_, _| Ok(Plan::complete()))
+        Controller::deciding(|_, _| Ok(Plan::new()))
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! What a controller's turns came to, counted: plain numbers that whoever exports metrics reads.
+//! What a controller's reconciles came to, counted: plain numbers that whoever exports metrics reads.
 
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Upper bounds, in seconds, of the buckets that turns are filed in by how long they took: those of controller-runtime, so
+/// Upper bounds, in seconds, of the buckets that reconciles are filed in by how long they took: those of controller-runtime, so
 /// that its dashboards fit. One more holds the rest.
 pub const BOUNDS: [f64; 40] = [
     0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25,
@@ -12,7 +12,7 @@ pub const BOUNDS: [f64; 40] = [
     50.0, 60.0,
 ];
 
-/// How a turn ended.
+/// How a reconcile ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     /// Well, with nothing more to do until something changes.
@@ -27,11 +27,11 @@ pub enum Ended {
     Terminal,
     /// By a panic.
     Panic,
-    /// After the time that a turn may take.
+    /// After the time that a reconcile may take.
     Timeout,
 }
 
-/// Counts of one controller, from its first turn on. Reading takes no lock but the histogram's.
+/// Counts of one controller, from its first reconcile on. Reading takes no lock but the histogram's.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -55,11 +55,11 @@ pub struct Counts {
     times: Mutex<Times>,
 }
 
-/// How long turns took.
+/// How long reconciles took.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Times {
     /// How many fell at or below each of [`BOUNDS`] and above the one before; the last is for those above all. Empty before the
-    /// first turn.
+    /// first reconcile.
     pub buckets: Vec<u64>,
     /// All of them together.
     pub sum: Duration,
@@ -68,12 +68,12 @@ pub struct Times {
 }
 
 impl Counts {
-    /// A turn began.
+    /// A reconcile began.
     pub fn began(&self) {
         self.active.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A turn that began ended so, after so long.
+    /// A reconcile that began ended so, after so long.
     pub fn ended(&self, how: Ended, after: Duration) {
         self.active.fetch_sub(1, Ordering::Relaxed);
         let more = |counter: &AtomicU64| {
@@ -100,12 +100,12 @@ impl Counts {
         times.count += 1;
     }
 
-    /// A turn that began was cut off from outside, as when leadership is lost: it came to nothing that could be counted.
+    /// A reconcile that began was cut off from outside, as when leadership is lost: it came to nothing that could be counted.
     pub fn cut_off(&self) {
         self.active.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Turns by result, with the names that controller-runtime gives them.
+    /// Reconciles by result, with the names that controller-runtime gives them.
     pub fn by_result(&self) -> [(&'static str, u64); 4] {
         [
             ("success", self.success.load(Ordering::Relaxed)),
@@ -115,7 +115,7 @@ impl Counts {
         ]
     }
 
-    /// Turns that ended with an error of any sort.
+    /// Reconciles that ended with an error of any sort.
     pub fn errors(&self) -> u64 {
         self.errors.load(Ordering::Relaxed)
     }
@@ -130,17 +130,17 @@ impl Counts {
         self.panics.load(Ordering::Relaxed)
     }
 
-    /// Of the errors, turns that took too long.
+    /// Of the errors, reconciles that took too long.
     pub fn timeouts(&self) -> u64 {
         self.timeouts.load(Ordering::Relaxed)
     }
 
-    /// Turns that run now.
+    /// Reconciles that run now.
     pub fn active(&self) -> usize {
         self.active.load(Ordering::Relaxed)
     }
 
-    /// How long turns took.
+    /// How long reconciles took.
     pub fn times(&self) -> Times {
         self.times.lock().clone()
     }
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_is_cut_off_is_over_and_nothing_else() {
+    fn a_reconcile_that_is_cut_off_is_over_and_nothing_else() {
         let counts = Counts::default();
         counts.began();
         counts.cut_off();
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_is_filed_under_the_first_bound_that_it_does_not_exceed() {
+    fn a_reconcile_is_filed_under_the_first_bound_that_it_does_not_exceed() {
         let counts = Counts::default();
         for millis in [0, 5, 6, 60_000, 60_001] {
             counts.began();

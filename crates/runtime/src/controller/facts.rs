@@ -1,4 +1,4 @@
-//! Facts at work: polled beside the turns, for every object that is there, one poll of one fact at a time.
+//! Facts at work: polled beside the reconciles, for every object that is there, one poll of one fact at a time.
 
 use super::outside::{Context, Failure};
 use super::running::{Running, panic_text};
@@ -144,7 +144,7 @@ impl Running {
 
     async fn poll(&self, poller: &Poller, key: &Key, object: Arc<dyn AnyObject>) -> Fact<Value> {
         let context =
-            Context { client: self.hand.client().clone(), clock: self.clock.clone(), key: key.clone() };
+            Context { client: self.writer.client().clone(), clock: self.clock.clone(), key: key.clone() };
         let poll = AssertUnwindSafe(async { (poller.poll)(object, context).await }).catch_unwind();
         let why = match self.clock.timeout(poller.within, poll).await {
             Ok(Ok(Ok(value))) => return Fact::Known { value, at: self.clock.now() },

@@ -4,11 +4,11 @@
 //! - `owning`: whose child is it (pure)
 //! - `triggers`: from a change to the keys it concerns
 //! - `running`: the workers and their queue
-//! - `turn`: one turn for one object; `prepare`, `carry_out`, `prune` and `report` are its steps
+//! - `reconciled`: one reconcile for one object; `prepare`, `carry_out`, `prune` and `report` are its steps
 //! - `by_hand`: what a reconciler writes itself
 //! - `outside`: actions and facts, as they are declared; `actions`, `acting` and `facts` are their work
 //! - `verbs`: what it says that its plans do to its children besides applying them
-//! - `counts`: what turns come to; `check`: whether a controller can be run
+//! - `counts`: what reconciles come to; `check`: whether a controller can be run
 
 mod acting;
 mod actions;
@@ -23,11 +23,11 @@ mod owning;
 mod parts;
 mod prepare;
 mod prune;
+mod reconcile;
+mod reconcile_error;
 mod report;
 mod running;
 mod triggers;
-mod turn;
-mod turn_error;
 mod verbs;
 
 pub(crate) use asked::Decider;
@@ -37,21 +37,21 @@ pub use outside::{Context, Failure};
 pub use owning::Adoption;
 pub(crate) use owning::{CONTROLLER_LABEL, OWNER_UID_LABEL};
 pub(crate) use parts::Parts;
+pub use reconcile::{Reconcile, Requeue};
+pub use reconcile_error::ReconcileError;
 pub(crate) use running::{Ground, Running, panic_text};
-pub use turn::{Next, Turn};
-pub use turn_error::TurnError;
 
-use crate::act::Conflicts;
 use crate::cache::typed;
 use crate::events::Events;
 use crate::kind::{Cached, Kind, Object};
+use crate::observed::Observed;
 use crate::plan::Plan;
 use crate::queue::Backoff;
 use crate::reason::Refusal;
 use crate::relation::Relation;
-use crate::seen::Seen;
+use crate::write::Conflicts;
 use kube::core::DynamicObject;
-use parts::{Decide, Mode, Reconcile, Relate, Watched, look};
+use parts::{Decide, Mode, ReconcileFn, Relate, Watched, look};
 use std::future::Future;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -61,12 +61,12 @@ use std::time::Duration;
 ///
 /// ```
 /// # use k8s_openapi::api::core::v1::{Namespace, ResourceQuota};
-/// # use windlass::{Controller, Manager, Plan, Reason, Refusal, Seen, clock::Clock};
-/// fn decide(namespace: &Namespace, _: &Seen) -> Result<Plan, Refusal> {
+/// # use windlass::{Controller, Manager, Observed, Plan, Reason, Refusal, clock::Clock};
+/// fn decide(namespace: &Namespace, _: &Observed) -> Result<Plan, Refusal> {
 ///     let mut quota = ResourceQuota::default();
 ///     quota.metadata.name = Some("default".into());
 ///     quota.metadata.namespace = namespace.metadata.name.clone();
-///     Ok(Plan::complete().apply(quota, Reason::new("Bounds", "no namespace is without bounds")))
+///     Ok(Plan::new().apply(quota, Reason::new("Bounds", "no namespace is without bounds")))
 /// }
 /// # async fn run(client: kube::Client) -> windlass::Result<()> {
 /// let controller = Controller::deciding(decide).owns::<ResourceQuota>().concurrency(4);
@@ -83,43 +83,43 @@ impl<K: Object> Controller<K> {
     /// A controller that decides purely: given an object and what was seen for it, what is to be done.
     pub fn deciding<D>(decide: D) -> Self
     where
-        D: Fn(&K, &Seen) -> Result<Plan, Refusal> + Send + Sync + 'static,
+        D: Fn(&K, &Observed) -> Result<Plan, Refusal> + Send + Sync + 'static,
     {
         Self::new(Kind::of::<K>(), Mode::Deciding(deciding(decide)))
     }
 
     /// A controller with full control: one async function that observes, decides and acts with the parts in its
-    /// [`Turn`].
+    /// [`Reconcile`].
     pub fn reconciling<R, F>(reconcile: R) -> Self
     where
-        R: Fn(Arc<K>, Turn<K>) -> F + Send + Sync + 'static,
-        F: Future<Output = Result<Next, TurnError>> + Send + 'static,
+        R: Fn(Arc<K>, Reconcile<K>) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<Requeue, ReconcileError>> + Send + 'static,
     {
-        let reconcile: Reconcile =
-            Arc::new(move |object, turn| Box::pin(reconcile(typed(object), turn.of_type())));
+        let reconcile: ReconcileFn =
+            Arc::new(move |object, ctx| Box::pin(reconcile(typed(object), ctx.of_type())));
         Self::new(Kind::of::<K>(), Mode::Reconciling(reconcile))
     }
 }
 
 impl Controller<DynamicObject> {
     /// A controller of a kind that is known only when it runs, for instance from discovery: objects are JSON behind their
-    /// metadata. It owns and sees kinds that are types, or by [`Controller::owns_kind`] and [`Controller::sees_kind`] others
+    /// metadata. It owns and sees kinds that are types, or by [`Controller::owns_kind`] and [`Controller::watches_kind`] others
     /// that are not. Conditions are kept if the server's schema has room for them.
     ///
     /// ```
     /// use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
-    /// use windlass::{Controller, Kind, Plan, Reason, Refusal, Seen};
+    /// use windlass::{Controller, Kind, Observed, Plan, Reason, Refusal};
     ///
-    /// fn decide(widget: &DynamicObject, _seen: &Seen) -> Result<Plan, Refusal> {
+    /// fn decide(widget: &DynamicObject, _observed: &Observed) -> Result<Plan, Refusal> {
     ///     let size = widget.data["spec"]["size"].as_u64().unwrap_or(1);
-    ///     Ok(Plan::complete().status(serde_json::json!({ "size": size })))
+    ///     Ok(Plan::new().status(serde_json::json!({ "size": size })))
     /// }
     /// let widgets = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Widget"));
     /// let controller = Controller::dynamic(Kind::of_resource(&widgets, true), decide);
     /// ```
     pub fn dynamic<D>(kind: Kind, decide: D) -> Self
     where
-        D: Fn(&DynamicObject, &Seen) -> Result<Plan, Refusal> + Send + Sync + 'static,
+        D: Fn(&DynamicObject, &Observed) -> Result<Plan, Refusal> + Send + Sync + 'static,
     {
         Self::new(kind, Mode::Deciding(deciding(decide)))
     }
@@ -137,16 +137,16 @@ impl<K: Cached> Controller<K> {
         self
     }
 
-    /// Only objects of which this holds have turns.
+    /// Only objects of which this holds have reconciles.
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::Pod;
     /// # use windlass::{Controller, Plan};
-    /// let scheduler = Controller::deciding(|_: &Pod, _| Ok(Plan::complete()))
-    ///     .only(|pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_none()));
+    /// let scheduler = Controller::deciding(|_: &Pod, _| Ok(Plan::new()))
+    ///     .filter(|pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_none()));
     /// ```
-    pub fn only(mut self, holds: impl Fn(&K) -> bool + Send + Sync + 'static) -> Self {
-        self.parts.only = Some(Arc::new(move |object| holds(look(object))));
+    pub fn filter(mut self, holds: impl Fn(&K) -> bool + Send + Sync + 'static) -> Self {
+        self.parts.filter = Some(Arc::new(move |object| holds(look(object))));
         self
     }
 
@@ -160,7 +160,7 @@ impl<K: Cached> Controller<K> {
     /// use kube::core::PartialObjectMeta;
     /// use windlass::{Controller, Plan};
     ///
-    /// let controller = Controller::deciding(|_: &Namespace, _| Ok(Plan::complete()))
+    /// let controller = Controller::deciding(|_: &Namespace, _| Ok(Plan::new()))
     ///     .owns::<PartialObjectMeta<ConfigMap>>();
     /// ```
     pub fn owns<C: Object>(mut self) -> Self {
@@ -174,8 +174,8 @@ impl<K: Cached> Controller<K> {
         self
     }
 
-    /// As [`Controller::sees`], for a kind that is not a type.
-    pub fn sees_kind(
+    /// As [`Controller::watches`], for a kind that is not a type.
+    pub fn watches_kind(
         mut self,
         kind: Kind,
         relation: impl Fn(&K) -> Relation + Send + Sync + 'static,
@@ -196,27 +196,30 @@ impl<K: Cached> Controller<K> {
 
     /// Its decisions look at objects of this kind, which others own. Watch and index follow from the relation. Of
     /// `PartialObjectMeta<C>`, which decisions then read as such, only the metadata is watched and held.
-    pub fn sees<C: Object>(mut self, relation: impl Fn(&K) -> Relation + Send + Sync + 'static) -> Self {
+    pub fn watches<C: Object>(mut self, relation: impl Fn(&K) -> Relation + Send + Sync + 'static) -> Self {
         self.parts.sees.push((Watched::new::<C>(), relating(relation), false));
         self
     }
 
     /// Its objects refer to objects of this kind by name: Secrets, ConfigMaps, other custom resources. Watch and index follow
     /// from it. While one is missing, the condition [`ReferencesResolved`](crate::conditions::REFERENCES_RESOLVED) says
-    /// which, and a decision that reads it by [`Seen::referred`] is refused until it is there.
+    /// which, and a decision that reads it by [`Observed::referenced`] is refused until it is there.
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::{Pod, Secret};
-    /// # use windlass::{Controller, Plan, Refusal, Relation, Seen};
-    /// fn decide(pod: &Pod, seen: &Seen) -> Result<Plan, Refusal> {
-    ///     let _login = seen.referred::<Secret>("login")?;
-    ///     Ok(Plan::complete())
+    /// # use windlass::{Controller, Observed, Plan, Refusal, Relation};
+    /// fn decide(pod: &Pod, observed: &Observed) -> Result<Plan, Refusal> {
+    ///     let _login = observed.referenced::<Secret>("login")?;
+    ///     Ok(Plan::new())
     /// }
-    /// let controller = Controller::deciding(decide).refers::<Secret>(|_| Relation::named("login"));
-    /// let refusal = decide(&Pod::default(), &Seen::nothing()).unwrap_err();
+    /// let controller = Controller::deciding(decide).references::<Secret>(|_| Relation::named("login"));
+    /// let refusal = decide(&Pod::default(), &Observed::empty()).unwrap_err();
     /// assert_eq!(refusal.to_string(), "ReferenceMissing: Secret login is not there");
     /// ```
-    pub fn refers<C: Object>(mut self, relation: impl Fn(&K) -> Relation + Send + Sync + 'static) -> Self {
+    pub fn references<C: Object>(
+        mut self,
+        relation: impl Fn(&K) -> Relation + Send + Sync + 'static,
+    ) -> Self {
         self.parts.sees.push((Watched::new::<C>(), relating(relation), true));
         self
     }
@@ -236,11 +239,11 @@ impl<K: Cached> Controller<K> {
 
     /// How to undo what deleting the children does not: the object stays, by a finalizer, until a plan of this is
     /// complete and carried out.
-    pub fn deleting<U>(mut self, undo: U) -> Self
+    pub fn finalizer<C>(mut self, cleanup: C) -> Self
     where
-        U: Fn(&K, &Seen) -> Result<Plan, Refusal> + Send + Sync + 'static,
+        C: Fn(&K, &Observed) -> Result<Plan, Refusal> + Send + Sync + 'static,
     {
-        self.parts.undo = Some(deciding(undo));
+        self.parts.cleanup = Some(deciding(cleanup));
         self
     }
 
@@ -256,7 +259,7 @@ impl<K: Cached> Controller<K> {
     /// ```
     /// # use k8s_openapi::api::core::v1::Pod;
     /// # use windlass::{Controller, Plan};
-    /// let backups = Controller::deciding(|_: &Pod, _| Ok(Plan::complete())).named("pod-backups").concerned_with("BackedUp");
+    /// let backups = Controller::deciding(|_: &Pod, _| Ok(Plan::new())).named("pod-backups").concerned_with("BackedUp");
     /// ```
     pub fn concerned_with(mut self, condition: impl Into<String>) -> Self {
         self.parts.concern = Some(condition.into());
@@ -291,27 +294,27 @@ impl<K: Cached> Controller<K> {
         self
     }
 
-    /// How long an object whose turn failed waits.
+    /// How long an object whose reconcile failed waits.
     pub fn backoff(mut self, backoff: Backoff) -> Self {
         self.parts.backoff = backoff;
         self
     }
 
-    /// How long one turn may take; by default five minutes. One that takes longer is cut off, counted and tried again: what
+    /// How long one reconcile may take; by default five minutes. One that takes longer is cut off, counted and tried again: what
     /// it may have written is read live first. A decision that never returns cannot be cut off.
-    pub fn turn_within(mut self, limit: Duration) -> Self {
-        self.parts.turn_within = limit;
+    pub fn reconcile_timeout(mut self, limit: Duration) -> Self {
+        self.parts.reconcile_timeout = limit;
         self
     }
 
-    /// The longest time between two turns for one object, whether something changed or not. By default there is none: what
+    /// The longest time between two reconciles for one object, whether something changed or not. By default there is none: what
     /// matters is watched.
-    pub fn at_least_every(mut self, interval: Duration) -> Self {
-        self.parts.at_least_every = Some(interval);
+    pub fn resync_period(mut self, interval: Duration) -> Self {
+        self.parts.resync_period = Some(interval);
         self
     }
 
-    /// What its turns come to, from now on.
+    /// What its reconciles come to, from now on.
     pub fn counts(&self) -> Arc<Counts> {
         self.parts.counts.clone()
     }
@@ -332,9 +335,9 @@ impl<K> std::fmt::Debug for Controller<K> {
 }
 
 fn deciding<K: Cached>(
-    decide: impl Fn(&K, &Seen) -> Result<Plan, Refusal> + Send + Sync + 'static,
+    decide: impl Fn(&K, &Observed) -> Result<Plan, Refusal> + Send + Sync + 'static,
 ) -> Decide {
-    Arc::new(move |object, seen| decide(look(object), seen))
+    Arc::new(move |object, observed| decide(look(object), observed))
 }
 
 fn relating<K: Cached>(relation: impl Fn(&K) -> Relation + Send + Sync + 'static) -> Relate {

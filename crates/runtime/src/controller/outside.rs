@@ -69,7 +69,7 @@ impl Failure {
 
     /// With its causes.
     pub(super) fn chain(&self) -> String {
-        crate::act::chain(&*self.0)
+        crate::write::chain(&*self.0)
     }
 }
 
@@ -93,14 +93,14 @@ impl fmt::Debug for Failure {
 
 impl<K: Cached> Controller<K> {
     /// An action that its plans may ask for by this name: an idempotent function, given the object as it is when it starts
-    /// and the plan's arguments. It runs beside the turns, which go on, and is cut off when the controller stops or no longer
+    /// and the plan's arguments. It runs beside the reconciles, which go on, and is cut off when the controller stops or no longer
     /// leads. See [`Action`](crate::Action).
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use windlass::{Controller, Plan};
     /// # use std::sync::Arc;
-    /// # fn decide(_: &ConfigMap, _: &windlass::Seen) -> Result<Plan, windlass::Refusal> { Ok(Plan::complete()) }
+    /// # fn decide(_: &ConfigMap, _: &windlass::Observed) -> Result<Plan, windlass::Refusal> { Ok(Plan::new()) }
     /// async fn dump(database: &str) -> Result<usize, std::io::Error> {
     ///     Ok(database.len()) // and so on
     /// }
@@ -129,15 +129,15 @@ impl<K: Cached> Controller<K> {
     }
 
     /// A fact about the world outside the cluster, found out for each object by a function that is called so often, and may
-    /// take so long. Decisions read it by [`Seen::fact`](crate::Seen::fact); when it changes, there is a turn.
+    /// take so long. Decisions read it by [`Observed::fact`](crate::Observed::fact); when it changes, there is a reconcile.
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::ConfigMap;
-    /// # use windlass::{Controller, Fact, Plan, Reason, Refusal, Seen};
+    /// # use windlass::{Controller, Fact, Observed, Plan, Reason, Refusal};
     /// # use std::{sync::Arc, time::Duration};
-    /// fn decide(_: &ConfigMap, seen: &Seen) -> Result<Plan, Refusal> {
-    ///     Ok(match seen.fact::<u64>("lag")? {
-    ///         Fact::Known { value, .. } => Plan::complete().status(serde_json::json!({ "lag": value })),
+    /// fn decide(_: &ConfigMap, observed: &Observed) -> Result<Plan, Refusal> {
+    ///     Ok(match observed.fact::<u64>("lag")? {
+    ///         Fact::Known { value, .. } => Plan::new().status(serde_json::json!({ "lag": value })),
     ///         Fact::Unknown { why } => Plan::waiting(Reason::new("LagUnknown", why)),
     ///     })
     /// }

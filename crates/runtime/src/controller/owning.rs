@@ -24,7 +24,7 @@ const KINDS_ANNOTATION: &str = "kinds.windlass.dev/";
 /// ```
 /// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 /// # use windlass::{Adoption, Controller, Plan};
-/// let controller = Controller::deciding(|_: &ConfigMap, _| Ok(Plan::complete()))
+/// let controller = Controller::deciding(|_: &ConfigMap, _| Ok(Plan::new()))
 ///     .owns::<Secret>()
 ///     .adopts(Adoption::IfUnowned); // Secrets from before there was an operator
 /// ```
@@ -228,7 +228,7 @@ mod tests {
 
     fn wanting(name: &str) -> Plan {
         let metadata = ObjectMeta { name: Some(name.into()), ..Default::default() };
-        Plan::complete().apply(ConfigMap { metadata, ..Default::default() }, Reason::new("Why", "why"))
+        Plan::new().apply(ConfigMap { metadata, ..Default::default() }, Reason::new("Why", "why"))
     }
 
     #[test]

@@ -5,20 +5,20 @@
 
 use super::actions::Do;
 use super::facts::Poller;
+use super::reconcile::{Reconcile, Requeue};
+use super::reconcile_error::ReconcileError;
 use super::report::{HasRoom, has_conditions};
-use super::turn::{Next, Turn};
-use super::turn_error::TurnError;
 use super::{Adoption, Counts};
-use crate::act::Conflicts;
 use crate::cache::{AnyObject, AnyStore, Cache};
 use crate::command::Uses;
 use crate::events::Events;
 use crate::kind::{Cached, Kind, Object};
+use crate::observed::Observed;
 use crate::plan::Plan;
 use crate::queue::Backoff;
 use crate::reason::Refusal;
 use crate::relation::Relation;
-use crate::seen::Seen;
+use crate::write::Conflicts;
 use futures::future::BoxFuture;
 use kube::core::DynamicObject;
 use serde_json::Value;
@@ -26,11 +26,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(super) type Decide = Arc<dyn Fn(&dyn AnyObject, &Seen) -> Result<Plan, Refusal> + Send + Sync>;
-pub(super) type Reconcile =
-    Arc<dyn Fn(Arc<dyn AnyObject>, Turn<()>) -> BoxFuture<'static, Result<Next, TurnError>> + Send + Sync>;
+pub(super) type Decide = Arc<dyn Fn(&dyn AnyObject, &Observed) -> Result<Plan, Refusal> + Send + Sync>;
+pub(super) type ReconcileFn = Arc<
+    dyn Fn(Arc<dyn AnyObject>, Reconcile<()>) -> BoxFuture<'static, Result<Requeue, ReconcileError>>
+        + Send
+        + Sync,
+>;
 pub(super) type Relate = Arc<dyn Fn(&dyn AnyObject) -> Relation + Send + Sync>;
-pub(super) type Only = Arc<dyn Fn(&dyn AnyObject) -> bool + Send + Sync>;
+pub(super) type Filter = Arc<dyn Fn(&dyn AnyObject) -> bool + Send + Sync>;
 /// Reads an object as the type it is of.
 pub(super) type Read = fn(Value) -> Result<Arc<dyn AnyObject>, serde_json::Error>;
 /// Opens the store of a kind.
@@ -39,7 +42,7 @@ pub(super) type Open = Arc<dyn Fn(&Cache) -> Arc<AnyStore> + Send + Sync>;
 /// How a controller comes to its writes.
 pub(super) enum Mode {
     Deciding(Decide),
-    Reconciling(Reconcile),
+    Reconciling(ReconcileFn),
 }
 
 /// A kind that the controller watches besides its own, and how to open its store.
@@ -73,8 +76,8 @@ pub(crate) struct Parts {
     /// How to find out whether its status has room for conditions; none where the type is one for any kind.
     pub(super) has_room: Option<HasRoom>,
     pub(super) mode: Mode,
-    pub(super) only: Option<Only>,
-    pub(super) undo: Option<Decide>,
+    pub(super) filter: Option<Filter>,
+    pub(super) cleanup: Option<Decide>,
     pub(super) owns: Vec<Watched>,
     /// And whether objects refer to those that they see, by name.
     pub(super) sees: Vec<(Watched, Relate, bool)>,
@@ -88,8 +91,8 @@ pub(crate) struct Parts {
     pub(super) concurrency: usize,
     pub(super) adoption: Adoption,
     pub(super) backoff: Backoff,
-    pub(super) turn_within: Duration,
-    pub(super) at_least_every: Option<Duration>,
+    pub(super) reconcile_timeout: Duration,
+    pub(super) resync_period: Option<Duration>,
     pub(super) counts: Arc<Counts>,
     pub(super) actions: BTreeMap<String, Do>,
     pub(super) action_concurrency: usize,
@@ -104,7 +107,7 @@ pub(crate) struct Parts {
 /// The annotation that pauses, unless said otherwise.
 const PAUSE: &str = "windlass.dev/paused";
 
-/// So long a turn may take, unless said otherwise: longer than any request should.
+/// So long a reconcile may take, unless said otherwise: longer than any request should.
 const TURN_WITHIN: Duration = Duration::from_secs(300);
 
 impl Parts {
@@ -116,8 +119,8 @@ impl Parts {
             has_room: Kind::known::<K>().map(|_| has_conditions::<K> as HasRoom),
             kind,
             mode,
-            only: None,
-            undo: None,
+            filter: None,
+            cleanup: None,
             owns: Vec::new(),
             sees: Vec::new(),
             anywhere: BTreeSet::new(),
@@ -129,8 +132,8 @@ impl Parts {
             concurrency: 1,
             adoption: Adoption::default(),
             backoff: Backoff::default(),
-            turn_within: TURN_WITHIN,
-            at_least_every: None,
+            reconcile_timeout: TURN_WITHIN,
+            resync_period: None,
             counts: Arc::default(),
             actions: BTreeMap::new(),
             action_concurrency: 4,
@@ -148,7 +151,7 @@ impl Parts {
         &self.name
     }
 
-    /// Runs so many turns at once.
+    /// Runs so many reconciles at once.
     pub(crate) fn set_concurrency(&mut self, workers: usize) {
         self.concurrency = workers.max(1);
     }

@@ -1,14 +1,14 @@
 //! What must be on the parent before its first child is made, and after the last one is undone.
 
 use super::owning::Parent;
+use super::reconcile::either;
 use super::running::Running;
-use super::turn::either;
-use crate::act::{ActError, Done, Door};
 use crate::cache::AnyObject;
 use crate::conditions::reasons;
 use crate::kind::Kind;
 use crate::plan::{Effect, Plan};
 use crate::reason::Reason;
+use crate::write::{Done, Subresource, WriteError};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ impl Running {
         parent: &Parent,
         meta: &ObjectMeta,
         plan: &Plan,
-    ) -> Result<Done, ActError> {
+    ) -> Result<Done, WriteError> {
         let mut kinds = parent.remembered(meta);
         if self.holds() || makes_something(plan) {
             // All at once, whether this plan makes them or a later one: one write, and before the first child.
@@ -35,7 +35,7 @@ impl Running {
         parent: &Parent,
         meta: &ObjectMeta,
         kinds: &BTreeSet<Kind>,
-    ) -> Result<Done, ActError> {
+    ) -> Result<Done, WriteError> {
         let finalizer = self.holds().then_some(self.finalizer.as_str());
         let marked = !parent.remembered(meta).is_empty()
             || meta.finalizers.iter().flatten().any(|finalizer| *finalizer == self.finalizer);
@@ -48,20 +48,22 @@ impl Running {
             // Gone meanwhile: the change that says so is on its way.
             return Ok(Done::Unchanged);
         }
-        self.hand.apply(&self.kind, &parent.key, Door::Main, &intent, live.as_ref(), &parent.key).await
+        self.writer
+            .apply(&self.kind, &parent.key, Subresource::None, &intent, live.as_ref(), &parent.key)
+            .await
     }
 
     /// Whether objects are to be held by a finalizer until all is undone: the API server does not collect children elsewhere.
     pub(super) fn holds(&self) -> bool {
-        self.undo.is_some() || !self.anywhere.is_empty()
+        self.cleanup.is_some() || !self.anywhere.is_empty()
     }
 
     /// Deletes the children elsewhere, and says what the object waits for if any is left. They are looked for live, since one
     /// that a stale cache does not show would be left behind for ever.
-    pub(super) async fn collect(&self, parent: &Parent) -> Result<(Done, Option<Reason>), ActError> {
+    pub(super) async fn collect(&self, parent: &Parent) -> Result<(Done, Option<Reason>), WriteError> {
         let (mut all, mut left) = (Done::Unchanged, Vec::new());
         for kind in &self.anywhere {
-            for child in self.hand.list_made_for(kind, &parent.uid, &parent.key).await? {
+            for child in self.writer.list_made_for(kind, &parent.uid, &parent.key).await? {
                 let meta = child.get("metadata").cloned().unwrap_or_default();
                 let Ok(meta) = serde_json::from_value::<ObjectMeta>(meta) else { continue };
                 if !parent.made_elsewhere(&meta) {
@@ -77,7 +79,11 @@ impl Running {
     }
 
     /// Takes the finalizer off, so that the object can go.
-    pub(super) async fn let_go(&self, parent: &Parent, object: &Arc<dyn AnyObject>) -> Result<(), ActError> {
+    pub(super) async fn let_go(
+        &self,
+        parent: &Parent,
+        object: &Arc<dyn AnyObject>,
+    ) -> Result<(), WriteError> {
         // The newest that is known: the undo may have reported a status.
         let newest = self.primary.get(&parent.key).unwrap_or_else(|| object.clone());
         let meta = newest.meta();
@@ -86,7 +92,7 @@ impl Running {
         if Some(&others) == meta.finalizers.as_ref() {
             return Ok(());
         }
-        self.hand.set_finalizers(&self.kind, &parent.key, meta, &others).await
+        self.writer.set_finalizers(&self.kind, &parent.key, meta, &others).await
     }
 }
 

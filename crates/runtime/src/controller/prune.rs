@@ -1,13 +1,13 @@
 //! Deleting the children that a complete plan no longer wants: by the controller's mark and the owner's UID, one by one.
 
 use super::owning::Parent;
+use super::reconcile::either;
 use super::running::Running;
-use super::turn::either;
-use crate::act::{ActError, Done, stamp_of};
 use crate::key::Key;
 use crate::kind::Kind;
 use crate::plan::Plan;
 use crate::reason::Reason;
+use crate::write::{Done, WriteError, version_of};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 /// The reason of the events about children that are no longer wanted.
@@ -19,7 +19,7 @@ impl Running {
         parent: &Parent,
         meta: &ObjectMeta,
         plan: &Plan,
-    ) -> Result<Done, ActError> {
+    ) -> Result<Done, WriteError> {
         let mut all = Done::Unchanged;
         if !plan.is_complete() {
             return Ok(all);
@@ -44,10 +44,10 @@ impl Running {
     }
 
     /// Children of a kind that this version of the controller does not know; it is not cached, so it is read live.
-    async fn prune_unknown(&self, parent: &Parent, kind: &Kind) -> Result<Done, ActError> {
+    async fn prune_unknown(&self, parent: &Parent, kind: &Kind) -> Result<Done, WriteError> {
         // Those that were made elsewhere are found only where all are looked for.
         let namespace = parent.key.namespace().filter(|_| self.anywhere.is_empty());
-        let children = self.hand.list_labelled(kind, namespace, &parent.key).await?;
+        let children = self.writer.list_labelled(kind, namespace, &parent.key).await?;
         let mut all = Done::Unchanged;
         for child in children {
             let meta = child.get("metadata").cloned().unwrap_or_default();
@@ -64,10 +64,10 @@ impl Running {
         parent: &Parent,
         kind: &Kind,
         meta: &ObjectMeta,
-    ) -> Result<Done, ActError> {
+    ) -> Result<Done, WriteError> {
         let key = Key::of(parent.key.cluster().clone(), meta);
-        let Some(stamp) = stamp_of(meta) else { return Ok(Done::Unchanged) };
-        let done = self.hand.delete(kind, &key, &stamp, &parent.key).await?;
+        let Some(stamp) = version_of(meta) else { return Ok(Done::Unchanged) };
+        let done = self.writer.delete(kind, &key, &stamp, &parent.key).await?;
         self.say_if(
             done,
             parent,

@@ -2,11 +2,11 @@
 
 use super::owning::Parent;
 use super::running::Running;
-use crate::act::{ActError, Done, Door, own_fields};
 use crate::cache::AnyObject;
 use crate::conditions::{REFERENCES_RESOLVED, Standing, concern_alone, conditions, paused, references};
 use crate::kind::{Cached, Kind};
 use crate::plan::Plan;
+use crate::write::{Done, Subresource, WriteError, own_fields};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -20,14 +20,15 @@ impl Running {
         parent: &Parent,
         plan: Option<&Plan>,
         standing: Standing<'_>,
-    ) -> Result<Done, ActError> {
+    ) -> Result<Done, WriteError> {
         let Some(live) = self.primary.get(&parent.key) else { return Ok(Done::Unchanged) };
         let said = plan.and_then(Plan::reported).cloned();
         if said.is_some() && self.room_for_conditions.get() == Some(&false) {
             return self.apply_status(parent, &live, said).await;
         }
         let live_json = live.to_json();
-        let before = || own_fields(&live_json, &self.name, Door::Status)?.get_mut("status").map(Value::take);
+        let before =
+            || own_fields(&live_json, &self.name, Subresource::Status)?.get_mut("status").map(Value::take);
         let mut status = said.or_else(before);
         let mut stated = plan.map(Plan::stated).unwrap_or_default().to_vec();
         if let Some(missing) = self.missing_references(&*live)
@@ -51,7 +52,7 @@ impl Running {
         live_json: &Value,
         status: &mut Option<Value>,
         conditions: Vec<Condition>,
-    ) -> Result<Done, ActError> {
+    ) -> Result<Done, WriteError> {
         if let Ok(kept) = serde_json::to_value(conditions) {
             let room = self.has_conditions(live_json, status.as_ref(), &kept).await;
             self.no_conditions.store(!room, Ordering::Relaxed);
@@ -67,7 +68,7 @@ impl Running {
         parent: &Parent,
         live: &Arc<dyn AnyObject>,
         status: Option<Value>,
-    ) -> Result<Done, ActError> {
+    ) -> Result<Done, WriteError> {
         let Some(status) = status else { return Ok(Done::Unchanged) };
         let make = || {
             let mut intent = parent.intent(None, &Default::default());
@@ -75,7 +76,7 @@ impl Running {
             Cow::Owned(intent)
         };
         let (kind, key) = (&self.kind, &parent.key);
-        self.hand.apply_made(kind, key, Door::Status, (&status, make), Some(live), key).await
+        self.writer.apply_made(kind, key, Subresource::Status, (&status, make), Some(live), key).await
     }
 
     /// Whether the status has room for conditions: as its type tells, or, where the type is one for any kind, the server.
@@ -89,15 +90,15 @@ impl Running {
                 Some(room) => *self.room_for_conditions.get_or_init(|| room),
                 None => false,
             },
-            None => self.hand.knows_field(&self.kind, &["status", "conditions"]).await,
+            None => self.writer.knows_field(&self.kind, &["status", "conditions"]).await,
         }
     }
 
     /// Says that the object is paused, and leaves all else as it was reported.
-    pub(super) async fn report_pause(&self, parent: &Parent) -> Result<Done, ActError> {
+    pub(super) async fn report_pause(&self, parent: &Parent) -> Result<Done, WriteError> {
         let Some(live) = self.primary.get(&parent.key) else { return Ok(Done::Unchanged) };
         let live_json = live.to_json();
-        let mut status = own_fields(&live_json, &self.name, Door::Status)
+        let mut status = own_fields(&live_json, &self.name, Subresource::Status)
             .and_then(|mut own| Some(own.get_mut("status")?.take()));
         let had = had_conditions(&live_json);
         // Only our own stay ours: those of others are not to be taken over.

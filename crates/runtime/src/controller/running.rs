@@ -2,14 +2,13 @@
 
 use super::actions::Actions;
 use super::facts::Facts;
-use super::parts::{Decide, Mode, Only, Parts, Read};
+use super::parts::{Decide, Filter, Mode, Parts, Read};
+use super::reconcile_error::ReconcileError;
 use super::report::HasRoom;
 use super::triggers::{self, Doorbell, Related};
-use super::turn_error::TurnError;
-use super::{Adoption, Counts, Ended, Next};
-use crate::act::{Hand, Schemas, chain};
+use super::{Adoption, Counts, Ended, Requeue};
 use crate::cache::{AnyStore, Cache};
-use crate::client::Way;
+use crate::client::DirectClient;
 use crate::election::Leadership;
 use crate::events::{Events, Recorder};
 use crate::inspect::Book;
@@ -18,6 +17,7 @@ use crate::kind::Kind;
 use crate::metrics::{Measured, Pace};
 use crate::queue::{Priority, Queue};
 use crate::relation::ReverseIndex;
+use crate::write::{Schemas, Writer, chain};
 use futures::FutureExt;
 use kube::Client;
 use parking_lot::Mutex;
@@ -34,8 +34,8 @@ use windlass_clock::Clock;
 /// What a manager gives its controllers to stand on.
 pub(crate) struct Ground {
     pub(crate) client: Client,
-    /// The client's way, by itself.
-    pub(crate) way: Way,
+    /// The client's direct, by itself.
+    pub(crate) direct: DirectClient,
     pub(crate) cache: Cache,
     pub(crate) clock: Clock,
     pub(crate) schemas: Arc<Schemas>,
@@ -64,19 +64,19 @@ impl Parts {
             .collect();
         let related = Arc::new(related);
         let stores: Vec<_> = owned.values().cloned().collect();
-        let hand = Hand::sharing(
+        let writer = Writer::sharing(
             ground.schemas.clone(),
             ground.client.clone(),
-            ground.way.clone(),
+            ground.direct.clone(),
             ground.cache.clone(),
             name.clone(),
             ground.clock.clone(),
         )
         .conflicts(self.conflicts);
         let doorbell =
-            Doorbell { controller: name.clone(), queue: queue.clone(), ledgers: hand.ledgers().clone() };
-        triggers::connect(&doorbell, &primary, self.only.as_ref(), &stores, &related);
-        triggers::forget_what_is_gone(&hand, &primary, &stores);
+            Doorbell { controller: name.clone(), queue: queue.clone(), ledgers: writer.ledgers().clone() };
+        triggers::connect(&doorbell, &primary, self.filter.as_ref(), &stores, &related);
+        triggers::forget_what_is_gone(&writer, &primary, &stores);
         let clock = &ground.clock;
         let actions = Actions::new(self.actions, self.action_concurrency, clock.clone(), self.backoff);
         let facts = Facts::new(self.facts, self.fact_concurrency, clock.clone());
@@ -87,8 +87,8 @@ impl Parts {
             name,
             kind: self.kind,
             mode: self.mode,
-            only: self.only,
-            undo: self.undo,
+            filter: self.filter,
+            cleanup: self.cleanup,
             finalizer,
             prunes: self.prunes,
             deletes: self.deletes,
@@ -96,13 +96,13 @@ impl Parts {
             adoption: self.adoption,
             anywhere: self.anywhere,
             concurrency: self.concurrency,
-            turn_within: self.turn_within,
-            at_least_every: self.at_least_every,
+            reconcile_timeout: self.reconcile_timeout,
+            resync_period: self.resync_period,
             counts: self.counts,
             primary,
             owned,
             related,
-            hand,
+            writer,
             queue,
             recorder,
             pace: Arc::new(Pace::new(ground.clock.clone())),
@@ -122,13 +122,13 @@ impl Parts {
     }
 }
 
-/// A controller at work. Its turns are in the sibling modules.
+/// A controller at work. Its reconciles are in the sibling modules.
 pub(crate) struct Running {
     pub(super) name: Arc<str>,
     pub(super) kind: Kind,
     pub(super) mode: Mode,
-    pub(super) only: Option<Only>,
-    pub(super) undo: Option<Decide>,
+    pub(super) filter: Option<Filter>,
+    pub(super) cleanup: Option<Decide>,
     pub(super) finalizer: String,
     pub(super) prunes: BTreeSet<Kind>,
     pub(super) deletes: BTreeSet<Kind>,
@@ -137,13 +137,13 @@ pub(crate) struct Running {
     /// The kinds of children that may be where they cannot name their owner.
     pub(super) anywhere: BTreeSet<Kind>,
     concurrency: usize,
-    turn_within: Duration,
-    at_least_every: Option<Duration>,
+    reconcile_timeout: Duration,
+    resync_period: Option<Duration>,
     counts: Arc<Counts>,
     pub(super) primary: Arc<AnyStore>,
     pub(super) owned: BTreeMap<Kind, Arc<AnyStore>>,
     pub(super) related: Arc<Vec<Related>>,
-    pub(super) hand: Hand,
+    pub(super) writer: Writer,
     pub(super) queue: Queue<Key>,
     pub(super) recorder: Recorder,
     pace: Arc<Pace>,
@@ -210,7 +210,7 @@ impl Running {
         }
     }
 
-    /// Lets its workers end after their current turns.
+    /// Lets its workers end after their current reconciles.
     pub(crate) fn stop(&self) {
         self.queue.shutdown();
         self.actions.stop();
@@ -232,44 +232,44 @@ impl Running {
             let work = self.pace.begin(taken.waited());
             let open = OpenTurn::begin(&self, &key, taken.priority());
             let began = self.clock.moment();
-            // At the highest level: whatever is logged, it is known whose turn it was.
+            // At the highest level: whatever is logged, it is known whose reconcile it was.
             let span = tracing::error_span!(
-                "turn",
+                "reconcile",
                 controller = %self.name,
                 kind = %self.kind.kind,
                 object = %key,
                 reconcile_id = %ReconcileId::next(),
             );
-            // Boxed: a worker that waits, and most do, takes no room for a turn.
-            let turn = Box::pin(self.guarded_turn(&key)).instrument(span.clone()).await;
+            // Boxed: a worker that waits, and most do, takes no room for a reconcile.
+            let reconciled = Box::pin(self.guarded_reconcile(&key)).instrument(span.clone()).await;
             open.end();
-            let ended = span.in_scope(|| self.what_next(key, turn));
+            let ended = span.in_scope(|| self.what_next(key, reconciled));
             self.counts.ended(ended, self.clock.moment() - began);
             work.ended();
         }
     }
 
-    /// A turn that ends in time, and whose panic ends it and nothing else: what it shares is behind locks that do not poison.
-    async fn guarded_turn(self: &Arc<Self>, key: &Key) -> Result<Next, TurnError> {
-        let turn = AssertUnwindSafe(self.turn(key)).catch_unwind();
-        match self.clock.timeout(self.turn_within, turn).await {
+    /// A reconcile that ends in time, and whose panic ends it and nothing else: what it shares is behind locks that do not poison.
+    async fn guarded_reconcile(self: &Arc<Self>, key: &Key) -> Result<Requeue, ReconcileError> {
+        let reconciled = AssertUnwindSafe(self.reconcile(key)).catch_unwind();
+        match self.clock.timeout(self.reconcile_timeout, reconciled).await {
             Ok(Ok(ended)) => ended,
-            Ok(Err(panic)) => Err(TurnError::Panic(panic_text(&*panic))),
-            Err(_) => Err(TurnError::Timeout(self.turn_within)),
+            Ok(Err(panic)) => Err(ReconcileError::Panic(panic_text(&*panic))),
+            Err(_) => Err(ReconcileError::Timeout(self.reconcile_timeout)),
         }
     }
 
     /// Queues the key again if it is to be looked at without a change.
-    fn what_next(&self, key: Key, turn: Result<Next, TurnError>) -> Ended {
-        let error = match turn {
+    fn what_next(&self, key: Key, reconciled: Result<Requeue, ReconcileError>) -> Ended {
+        let error = match reconciled {
             Ok(next) => {
                 self.queue.forget(&key);
-                let longest = self.at_least_every.filter(|_| self.primary.get(&key).is_some());
-                let after = next.after().into_iter().chain(longest).min();
+                let longest = self.resync_period.filter(|_| self.primary.get(&key).is_some());
+                let after = next.delay().into_iter().chain(longest).min();
                 if let Some(after) = after {
                     self.queue.add_at(key, self.clock.moment() + after, Priority::NORMAL);
                 }
-                return if next.after().is_some() { Ended::RequeueAfter } else { Ended::Success };
+                return if next.delay().is_some() { Ended::RequeueAfter } else { Ended::Success };
             }
             Err(error) => error,
         };
@@ -297,7 +297,7 @@ impl Running {
     }
 }
 
-/// A turn that runs. Cut off before its end, when leadership is lost, its object is queued again for when it is regained.
+/// A reconcile that runs. Cut off before its end, when leadership is lost, its object is queued again for when it is regained.
 struct OpenTurn<'a> {
     running: &'a Running,
     key: Key,
@@ -307,7 +307,7 @@ struct OpenTurn<'a> {
 
 impl<'a> OpenTurn<'a> {
     fn begin(running: &'a Running, key: &Key, priority: Priority) -> Self {
-        running.hand.ledgers().begin(key);
+        running.writer.ledgers().begin(key);
         running.counts.began();
         Self { running, key: key.clone(), priority, ended: false }
     }
@@ -319,7 +319,7 @@ impl<'a> OpenTurn<'a> {
 
 impl Drop for OpenTurn<'_> {
     fn drop(&mut self) {
-        let news = self.running.hand.ledgers().end(&self.key);
+        let news = self.running.writer.ledgers().end(&self.key);
         if !self.ended {
             self.running.counts.cut_off();
         }
@@ -329,7 +329,7 @@ impl Drop for OpenTurn<'_> {
     }
 }
 
-/// Another one each turn, and in each process: what joins the lines of one turn.
+/// Another one each reconcile, and in each process: what joins the lines of one reconcile.
 struct ReconcileId(u64);
 
 impl ReconcileId {

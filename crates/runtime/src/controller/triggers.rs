@@ -3,20 +3,20 @@
 use super::actions::Actions;
 use super::facts::Facts;
 use super::owning::owner_elsewhere;
-use super::parts::{Only, Relate};
-use crate::act::{Hand, Ledgers};
+use super::parts::{Filter, Relate};
 use crate::cache::{AnyObject, AnyStore, Changed, face};
 use crate::key::Key;
 use crate::kind::Kind;
 use crate::queue::{Priority, Queue};
 use crate::relation::{Relation, Resolved, ReverseIndex};
+use crate::write::{Ledgers, Writer};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Adds the keys that a change concerns, but not the turn that made it: that one looks again by itself.
+/// Adds the keys that a change concerns, but not the reconcile that made it: that one looks again by itself.
 #[derive(Clone)]
 pub(super) struct Doorbell {
     pub(super) controller: Arc<str>,
@@ -29,7 +29,7 @@ impl Doorbell {
         let own = changed
             .origin
             .as_ref()
-            .is_some_and(|origin| origin.controller == self.controller && origin.turn == key);
+            .is_some_and(|origin| origin.controller == self.controller && origin.reconciled == key);
         if !own && !self.ledgers.hear(&key, changed) {
             self.queue.add(key, if changed.initial { Priority::LOW } else { Priority::NORMAL });
         }
@@ -57,11 +57,11 @@ impl Related {
 pub(super) fn connect(
     doorbell: &Doorbell,
     primary: &Arc<AnyStore>,
-    only: Option<&Only>,
+    filter: Option<&Filter>,
     owned: &[Arc<AnyStore>],
     related: &Arc<Vec<Related>>,
 ) {
-    connect_primary(doorbell, primary, only, related);
+    connect_primary(doorbell, primary, filter, related);
     for store in owned {
         let (doorbell, cluster, kind) = (doorbell.clone(), primary.cluster().clone(), primary.kind().clone());
         store.listen(Arc::new(move |changed| {
@@ -87,9 +87,9 @@ pub(super) fn connect(
 }
 
 /// Has what is remembered of objects forgotten when they are gone, whoever deleted them.
-pub(super) fn forget_what_is_gone(hand: &Hand, primary: &Arc<AnyStore>, owned: &[Arc<AnyStore>]) {
-    primary.listen(hand.forgetting(primary.kind().clone()));
-    owned.iter().for_each(|store| store.listen(hand.forgetting(store.kind().clone())));
+pub(super) fn forget_what_is_gone(writer: &Writer, primary: &Arc<AnyStore>, owned: &[Arc<AnyStore>]) {
+    primary.listen(writer.forgetting(primary.kind().clone()));
+    owned.iter().for_each(|store| store.listen(writer.forgetting(store.kind().clone())));
 }
 
 /// Has facts about objects found out, and what is known of those that are gone forgotten.
@@ -114,10 +114,10 @@ pub(super) fn connect_outside(primary: &Arc<AnyStore>, actions: &Arc<Actions>, f
 fn connect_primary(
     doorbell: &Doorbell,
     primary: &Arc<AnyStore>,
-    only: Option<&Only>,
+    filter: Option<&Filter>,
     related: &Arc<Vec<Related>>,
 ) {
-    let (doorbell, only, related) = (doorbell.clone(), only.cloned(), related.clone());
+    let (doorbell, filter, related) = (doorbell.clone(), filter.cloned(), related.clone());
     // Weak: the store holds its listeners.
     let store = Arc::downgrade(primary);
     primary.listen(Arc::new(move |changed| {
@@ -127,17 +127,17 @@ fn connect_primary(
                 let mut index = relation.index.lock();
                 let now = store.get(&changed.key).map(|object| {
                     // The relation is the operator's code, and this is the watch's task: a panic must not end it. The
-                    // turn runs into the same panic, and tells.
+                    // reconcile runs into the same panic, and tells.
                     let related = catch_unwind(AssertUnwindSafe(|| relation.of(&*object)));
                     related.unwrap_or_else(|_| Relation::nothing().resolve(None, false))
                 });
                 index.set(&changed.key, now);
             }
         }
-        // One that concerned the controller until now has a last turn, in which it is forgotten.
-        let concerns = |object: &Arc<dyn AnyObject>| match &only {
-            // A panic of the operator's code must not end the watch's task, and shows in the turn.
-            Some(only) => catch_unwind(AssertUnwindSafe(|| only(&**object))).unwrap_or(true),
+        // One that concerned the controller until now has a last reconcile, in which it is forgotten.
+        let concerns = |object: &Arc<dyn AnyObject>| match &filter {
+            // A panic of the operator's code must not end the watch's task, and shows in the reconcile.
+            Some(filter) => catch_unwind(AssertUnwindSafe(|| filter(&**object))).unwrap_or(true),
             None => true,
         };
         if [&changed.old, &changed.new].into_iter().flatten().any(concerns) {

@@ -4,9 +4,9 @@
 use super::Controller;
 use super::parts::Mode;
 use super::running::Running;
-use crate::act::ActError;
 use crate::kind::{Cached, Kind, Object};
 use crate::plan::Effect;
+use crate::write::WriteError;
 
 impl<K: Cached> Controller<K> {
     /// Its plans also delete objects of this kind, which it owns, one by one ([`Plan::delete`](crate::Plan::delete)). What is
@@ -15,20 +15,20 @@ impl<K: Cached> Controller<K> {
     /// ```
     /// # use k8s_openapi::api::batch::v1::{CronJob, Job};
     /// # use windlass::{Controller, Plan};
-    /// let controller = Controller::deciding(|_: &CronJob, _| Ok(Plan::complete())).owns::<Job>().deletes::<Job>();
+    /// let controller = Controller::deciding(|_: &CronJob, _| Ok(Plan::new())).owns::<Job>().deletes::<Job>();
     /// ```
     pub fn deletes<C: Object>(mut self) -> Self {
         self.parts.deletes.insert(Kind::of::<C>());
         self
     }
 
-    /// What its actions and its polls, or a reconciler by hand, do with a client besides: verbs on a resource of a group (`""`
+    /// What its actions and its polls, or a reconciler by writer, do with a client besides: verbs on a resource of a group (`""`
     /// is the core group), such as `pods/exec`. It counts for the generated permissions and for nothing else.
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use windlass::{Controller, Plan};
-    /// let controller = Controller::deciding(|_: &ConfigMap, _| Ok(Plan::complete())).uses("", "pods/exec", &["create"]);
+    /// let controller = Controller::deciding(|_: &ConfigMap, _| Ok(Plan::new())).uses("", "pods/exec", &["create"]);
     /// ```
     pub fn uses(mut self, group: &str, resource: &str, verbs: &[&str]) -> Self {
         let entry = self.parts.uses.entry((group.to_owned(), resource.to_owned())).or_default();
@@ -45,11 +45,11 @@ impl<K: Cached> Controller<K> {
 
 impl Running {
     /// Whether the controller said that its plans do this. A reconciler that writes by hand may do everything.
-    pub(super) fn said(&self, effect: &Effect, kind: &Kind) -> Result<(), ActError> {
+    pub(super) fn said(&self, effect: &Effect, kind: &Kind) -> Result<(), WriteError> {
         if matches!(self.mode, Mode::Reconciling(_)) {
             return Ok(());
         }
-        let unsaid = |say: &'static str| Err(ActError::Unsaid { kind: kind.kind.to_string(), say });
+        let unsaid = |say: &'static str| Err(WriteError::Unsaid { kind: kind.kind.to_string(), say });
         match effect {
             Effect::Delete { .. }
                 if ![&self.deletes, &self.prunes, &self.anywhere]

@@ -45,10 +45,14 @@ pub(super) fn sighted(
     })
 }
 
-pub(super) fn next(me: &str, seen: Option<&Sighting>, now: Moment) -> Step {
-    let Some(seen) = seen else { return Step::Hold };
-    let lapses = seen.since + seen.lasts;
-    if seen.holder.is_empty() || seen.holder == me || now >= lapses { Step::Hold } else { Step::Wait(lapses) }
+pub(super) fn next(me: &str, observed: Option<&Sighting>, now: Moment) -> Step {
+    let Some(observed) = observed else { return Step::Hold };
+    let lapses = observed.since + observed.lasts;
+    if observed.holder.is_empty() || observed.holder == me || now >= lapses {
+        Step::Hold
+    } else {
+        Step::Wait(lapses)
+    }
 }
 
 #[cfg(test)]
@@ -92,7 +96,7 @@ mod tests {
     #[test]
     fn its_holders_word_on_how_long_it_lasts_counts() {
         let brief = found("other", "1").map(|found| Found { lasts: Some(Duration::from_secs(1)), ..found });
-        let seen = sighted(None, brief, at(0), LASTS);
-        assert_eq!(next("me", seen.as_ref(), at(0)), Step::Wait(at(1)));
+        let observed = sighted(None, brief, at(0), LASTS);
+        assert_eq!(next("me", observed.as_ref(), at(0)), Step::Wait(at(1)));
     }
 }

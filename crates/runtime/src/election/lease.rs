@@ -40,10 +40,10 @@ impl Leases {
     pub(super) async fn hold(
         &mut self,
         holder: &str,
-        seen: Option<&Sighting>,
+        observed: Option<&Sighting>,
         now: Timestamp,
     ) -> kube::Result<Found> {
-        let held = seen.is_some_and(|seen| seen.holder == holder);
+        let held = observed.is_some_and(|observed| observed.holder == holder);
         let mut lease = self.last.clone().unwrap_or_default();
         let spec = lease.spec.get_or_insert_default();
         spec.renew_time = Some(MicroTime(now));
@@ -51,9 +51,10 @@ impl Leases {
         if !held {
             spec.holder_identity = Some(holder.to_owned());
             spec.acquire_time = Some(MicroTime(now));
-            spec.lease_transitions = Some(seen.map_or(0, |seen| seen.transitions.saturating_add(1)));
+            spec.lease_transitions =
+                Some(observed.map_or(0, |observed| observed.transitions.saturating_add(1)));
         }
-        let written = match seen {
+        let written = match observed {
             Some(_) => self.api.replace(&self.name, &PostParams::default(), &lease).await,
             None => {
                 lease.metadata = ObjectMeta { name: Some(self.name.clone()), ..ObjectMeta::default() };
@@ -66,14 +67,14 @@ impl Leases {
     }
 
     /// Leaves it to whoever comes first.
-    pub(super) async fn give_back(&self, seen: &Sighting, now: Timestamp) -> kube::Result<()> {
+    pub(super) async fn give_back(&self, observed: &Sighting, now: Timestamp) -> kube::Result<()> {
         let Some(mut lease) = self.last.clone() else { return Ok(()) };
         lease.spec = Some(LeaseSpec {
             holder_identity: Some(String::new()),
             lease_duration_seconds: Some(1),
             acquire_time: Some(MicroTime(now)),
             renew_time: Some(MicroTime(now)),
-            lease_transitions: Some(seen.transitions),
+            lease_transitions: Some(observed.transitions),
             ..LeaseSpec::default()
         });
         self.api.replace(&self.name, &PostParams::default(), &lease).await.map(drop)

@@ -14,9 +14,9 @@
 //!
 //! let mut candidate = Election::new("default", "my-operator").candidate(client.clone(), clock);
 //! let leadership = candidate.leadership();
-//! candidate.campaign().await;
+//! candidate.acquire().await;
 //! let client = leadership.guard(client); // for all work from here on
-//! let lost = candidate.hold().await;
+//! let lost = candidate.renew().await;
 //! # drop(client); drop(lost); Ok(()) }
 //! ```
 
@@ -27,7 +27,7 @@ mod lease;
 pub(crate) use guard::Guard;
 pub use guard::{Leadership, NotLeading};
 
-use crate::act::chain;
+use crate::write::chain;
 use decide::{Sighting, Step};
 use kube::{Api, Client};
 use lease::Leases;
@@ -97,7 +97,7 @@ impl Election {
         let lease = format!("{namespace}/{}", self.name);
         let leases = Leases::new(Api::namespaced(client, &namespace), &self.name, self.lasts);
         let leadership = Leadership::none(clock.clone());
-        Candidate { election: self, lease, leases, clock, leadership, seen: None, told: None }
+        Candidate { election: self, lease, leases, clock, leadership, observed: None, told: None }
     }
 }
 
@@ -142,7 +142,7 @@ pub struct Candidate {
     leases: Leases,
     clock: Clock,
     leadership: Leadership,
-    seen: Option<Sighting>,
+    observed: Option<Sighting>,
     /// The holder that was told of last.
     told: Option<String>,
 }
@@ -164,7 +164,7 @@ impl Candidate {
     }
 
     /// Waits until it leads. Safe to drop: a lease taken meanwhile lapses, or is renewed by the next call.
-    pub async fn campaign(&mut self) {
+    pub async fn acquire(&mut self) {
         loop {
             let begun = self.clock.moment();
             let (clock, limit) = (self.clock.clone(), self.election.renew_within);
@@ -184,22 +184,22 @@ impl Candidate {
     /// Looks at the lease, and takes it if it may be taken.
     async fn attempt(&mut self, begun: Moment) -> Result<Step, String> {
         self.look().await?;
-        let step = decide::next(&self.election.identity, self.seen.as_ref(), self.clock.moment());
+        let step = decide::next(&self.election.identity, self.observed.as_ref(), self.clock.moment());
         if step == Step::Hold {
             // What was seen is what is replaced: if another one was faster, this is refused.
             self.write(begun).await?;
             tracing::info!(lease = %self.leases, identity = self.election.identity, "leading");
-        } else if let Some(seen) = &self.seen
-            && self.told.as_ref() != Some(&seen.holder)
+        } else if let Some(observed) = &self.observed
+            && self.told.as_ref() != Some(&observed.holder)
         {
-            tracing::info!(lease = %self.leases, leader = seen.holder, "standing by");
-            self.told = Some(seen.holder.clone());
+            tracing::info!(lease = %self.leases, leader = observed.holder, "standing by");
+            self.told = Some(observed.holder.clone());
         }
         Ok(step)
     }
 
     /// Renews the lease until that fails for too long, or another one holds it.
-    pub async fn hold(&mut self) -> Lost {
+    pub async fn renew(&mut self) -> Lost {
         let mut last = "not tried yet".to_owned();
         loop {
             let deadline = self.leadership.deadline();
@@ -210,7 +210,7 @@ impl Candidate {
                 self.leadership.end();
                 return Lost::NotRenewed { after: self.election.renew_within, last };
             }
-            match self.clock.clone().timeout(left, self.renew(begun)).await {
+            match self.clock.clone().timeout(left, self.renew_once(begun)).await {
                 Ok(Ok(None)) => continue,
                 Ok(Ok(Some(lost))) => {
                     self.leadership.end();
@@ -221,15 +221,15 @@ impl Candidate {
             }
             tracing::warn!(lease = %self.leases, "cannot renew the lease: {last}");
             // Its version may be another one now, whatever came back.
-            self.seen = None;
+            self.observed = None;
         }
     }
 
-    async fn renew(&mut self, begun: Moment) -> Result<Option<Lost>, String> {
-        if self.seen.is_none() {
+    async fn renew_once(&mut self, begun: Moment) -> Result<Option<Lost>, String> {
+        if self.observed.is_none() {
             self.look().await?;
         }
-        let holder = self.seen.as_ref().map(|seen| seen.holder.as_str());
+        let holder = self.observed.as_ref().map(|observed| observed.holder.as_str());
         if let Some(other) = holder.filter(|holder| *holder != self.election.identity) {
             return Ok(Some(Lost::Taken { by: other.to_owned() }));
         }
@@ -242,17 +242,18 @@ impl Candidate {
 
     async fn look(&mut self) -> Result<(), String> {
         let found = self.leases.read().await.map_err(|error| chain(&error))?;
-        self.seen = decide::sighted(self.seen.take(), found, self.clock.moment(), self.election.lasts);
+        self.observed =
+            decide::sighted(self.observed.take(), found, self.clock.moment(), self.election.lasts);
         Ok(())
     }
 
     async fn write(&mut self, begun: Moment) -> Result<(), String> {
         let written = self
             .leases
-            .hold(&self.election.identity, self.seen.as_ref(), self.clock.now())
+            .hold(&self.election.identity, self.observed.as_ref(), self.clock.now())
             .await
             .map_err(|error| chain(&error))?;
-        self.seen = decide::sighted(None, Some(written), self.clock.moment(), self.election.lasts);
+        self.observed = decide::sighted(None, Some(written), self.clock.moment(), self.election.lasts);
         // Counted from before the request: the others count from after it.
         self.leadership.lead_until(begun + self.election.renew_within);
         Ok(())
@@ -269,9 +270,9 @@ impl Candidate {
         let giving_back = async {
             // A renewal that was cut off may have made another version.
             self.look().await?;
-            match self.seen.as_ref().filter(|seen| seen.holder == self.election.identity) {
-                Some(seen) => {
-                    self.leases.give_back(seen, self.clock.now()).await.map_err(|error| chain(&error))
+            match self.observed.as_ref().filter(|observed| observed.holder == self.election.identity) {
+                Some(observed) => {
+                    self.leases.give_back(observed, self.clock.now()).await.map_err(|error| chain(&error))
                 }
                 None => Ok(()),
             }

@@ -36,7 +36,7 @@ impl Book {
         Self { clock, entries: Mutex::default() }
     }
 
-    /// A turn ended with this, and looks again after so long unless something changes before.
+    /// A reconcile ended with this, and looks again after so long unless something changes before.
     pub(crate) fn stands(&self, key: &Key, standing: Standing<'_>, due: Option<Duration>) {
         match standing {
             Standing::Complete => self.forget(key),
@@ -56,7 +56,7 @@ impl Book {
         }
     }
 
-    /// A turn failed, and is tried again after so long; or not until something changes.
+    /// A reconcile failed, and is tried again after so long; or not until something changes.
     pub(crate) fn fails(&self, key: &Key, label: &str, why: &str, delay: Option<Duration>) {
         self.note(key, FAILING, label, why, delay);
     }

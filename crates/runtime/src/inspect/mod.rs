@@ -177,7 +177,7 @@ impl Inspector {
         })
     }
 
-    /// What is known of one object by the controllers of its kind: what is awaited, and whether a turn is due.
+    /// What is known of one object by the controllers of its kind: what is awaited, and whether a reconcile is due.
     pub fn object(&self, kind: &str, namespace: Option<&str>, name: &str) -> Value {
         let Some(inside) = self.inside() else { return json!([]) };
         let key = Key::new(inside.cache.cluster().clone(), namespace, name);
@@ -208,7 +208,7 @@ fn show_controller(controller: &Running) -> Value {
             "taken": depth.taken,
             "oldestSeconds": measured.oldest.map(|oldest| oldest.as_secs_f64()),
         },
-        "turns": { "runningSeconds": running },
+        "reconciles": { "runningSeconds": running },
         "awaited": book.show(LISTED),
         "awaitedInAll": book.len(),
         "actions": controller.show_actions(LISTED),

@@ -128,8 +128,9 @@ mod tests {
         let written = paper.clone();
         let logging = tracing_subscriber::registry().with(Lines::new(move || paper.clone()));
         tracing::subscriber::with_default(logging, || {
-            let _turn =
-                tracing::info_span!("turn", controller = "vault", object = %"shop/v", tries = 0).entered();
+            let _reconcile =
+                tracing::info_span!("reconcile", controller = "vault", object = %"shop/v", tries = 0)
+                    .entered();
             let _step = tracing::info_span!("step", tries = 2).entered();
             tracing::warn!(ready = false, "a \"line\"\nand more");
         });

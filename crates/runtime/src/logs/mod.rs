@@ -1,5 +1,5 @@
-//! Logs by `tracing`: for people, or one JSON object per line. Every line of a turn says whose it is: `controller`, `kind`,
-//! `object` and `reconcile_id`, the last of which is another one each turn.
+//! Logs by `tracing`: for people, or one JSON object per line. Every line of a reconcile says whose it is: `controller`, `kind`,
+//! `object` and `reconcile_id`, the last of which is another one each reconcile.
 //!
 //! [`Manager::from_env`](crate::Manager::from_env) starts them as it is told; a program that has a subscriber of its own
 //! keeps it.

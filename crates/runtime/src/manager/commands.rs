@@ -2,9 +2,8 @@
 
 use super::error::{Error, Result};
 use super::{Manager, program};
-use crate::act::{Schemas, chain};
 use crate::cache::Cache;
-use crate::client::Way;
+use crate::client::DirectClient;
 use crate::command::{self, Described, Unanswered};
 use crate::config::{self, Command};
 use crate::controller::{Decider, Ground, Parts};
@@ -12,6 +11,7 @@ use crate::events::Desk;
 use crate::key::Key;
 use crate::kind::Kind;
 use crate::serve::Bind;
+use crate::write::{Schemas, chain};
 use serde_json::Value;
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -67,8 +67,8 @@ impl Manager {
         let cache = Cache::new(self.cluster.clone(), self.scope());
         let clock = self.clock.clone();
         let schemas = Arc::new(Schemas::new(client.clone(), clock.clone()));
-        let way = Way::of(&client);
-        let ground = Ground { client, way, cache, clock, schemas, leadership: None };
+        let direct = DirectClient::of(&client);
+        let ground = Ground { client, direct, cache, clock, schemas, leadership: None };
         let place = self.controllers.iter().position(|one| one.name() == described.name);
         let Some(controller) = place.map(|place| self.controllers.swap_remove(place)) else {
             return Err(Unanswered(format!("no controller is for {kind}")).into());
@@ -78,8 +78,11 @@ impl Manager {
         let started = controller.prepare(&ground, desk.recorder(described.name.as_str().into()));
         let mut watches = JoinSet::new();
         ground.cache.start(&ground.client, &ground.clock, &mut watches);
-        let synced = ground.clock.timeout(self.sync_within, ground.cache.synced()).await;
-        synced.map_err(|_| Error::NotSynced { kinds: ground.cache.unsynced(), after: self.sync_within })?;
+        let synced = ground.clock.timeout(self.cache_sync_timeout, ground.cache.synced()).await;
+        synced.map_err(|_| Error::NotSynced {
+            kinds: ground.cache.unsynced(),
+            after: self.cache_sync_timeout,
+        })?;
         let captured = started.captured(&key);
         watches.shutdown().await;
         let captured = captured.ok_or_else(|| Unanswered(format!("there is no {} {key}", described.kind)))?;

@@ -1,7 +1,7 @@
 //! The clients of a manager: its requests are counted, and those of one that is elected are guarded.
 
 use super::error::{Error, Result};
-use crate::client::{self, Way};
+use crate::client::{self, DirectClient};
 use crate::election::{Guard, Leadership};
 use crate::metrics::Requests;
 use kube::client::{Body, ClientBuilder};
@@ -61,7 +61,7 @@ impl Link {
         requests: &Requests,
         leadership: Option<&Leadership>,
         clock: &Clock,
-    ) -> Result<(Client, Way)> {
+    ) -> Result<(Client, DirectClient)> {
         let guard = Guard(leadership.cloned());
         match self {
             Self::Given(client) => {
@@ -72,7 +72,7 @@ impl Link {
                 });
                 let counted = requests.layer("given").layer(sending);
                 let client = Client::new(guard.layer(counted), namespace);
-                Ok((client.clone(), Way::of(&client)))
+                Ok((client.clone(), DirectClient::of(&client)))
             }
             Self::Config(config) => {
                 let host = config.cluster_url.authority().map_or("", |authority| authority.as_str());
@@ -80,11 +80,14 @@ impl Link {
                 if client::goes_straight(config) {
                     let straight = client::straight(config, clock).map_err(no_cluster)?;
                     let service = guard.layer(counting.layer(straight));
-                    return Ok((Client::new(service.clone(), &config.default_namespace), Way::by(service)));
+                    return Ok((
+                        Client::new(service.clone(), &config.default_namespace),
+                        DirectClient::by(service),
+                    ));
                 }
                 let builder = ClientBuilder::try_from((**config).clone()).map_err(no_cluster)?;
                 let client = builder.with_layer(&counting).with_layer(&guard).build();
-                Ok((client.clone(), Way::of(&client)))
+                Ok((client.clone(), DirectClient::of(&client)))
             }
         }
     }

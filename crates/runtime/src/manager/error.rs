@@ -55,12 +55,12 @@ pub enum Error {
         after: Duration,
     },
     /// A watch broke down in a way that cannot happen; the process should start anew.
-    #[error("a watch broke down; nothing more can be seen from here")]
+    #[error("a watch broke down; nothing more can be observed from here")]
     Broken,
     /// Another replica leads now, or may; the process should start anew and stand by.
     #[error("no longer leading")]
     NotLeading(#[source] Lost),
-    /// Turns or tasks did not end in time when the manager was stopped, and were cut off.
+    /// Reconciles or tasks did not end in time when the manager was stopped, and were cut off.
     #[error("stopped, but some work did not end within {within:?} and were cut off")]
     CutOff {
         /// How long was waited.

@@ -3,13 +3,13 @@
 use super::Manager;
 use super::error::{Error, Result};
 use super::tasks::{self, Given, Task};
-use crate::act::Schemas;
 use crate::cache::Cache;
 use crate::controller::{ConfigError, Ground, Running};
 use crate::election::{Candidate, Lost};
 use crate::events::{Desk, Recorder};
 use crate::inspect::{Elected, Inside, Inspector};
 use crate::serve::Server;
+use crate::write::Schemas;
 use std::collections::BTreeSet;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 const LAST_EVENTS: Duration = Duration::from_secs(2);
 
 impl Manager {
-    /// Runs until `shutdown` is ready, then lets turns and tasks end and leaves none behind. Dropping the returned future
+    /// Runs until `shutdown` is ready, then lets reconciles and tasks end and leaves none behind. Dropping the returned future
     /// stops everything where it is.
     ///
     /// # Errors
@@ -45,7 +45,7 @@ impl Manager {
             None => None,
         };
         let leadership = candidate.as_ref().map(Candidate::leadership);
-        let (client, way) = link.client(requests, leadership.as_ref(), &clock)?;
+        let (client, direct) = link.client(requests, leadership.as_ref(), &clock)?;
         let (mut watches, mut events, mut servers) = (JoinSet::new(), JoinSet::new(), JoinSet::new());
         let bound = Server::bind(self.metrics_at, self.health_at).await;
         let bound = bound.map_err(|(address, source)| Error::NotServed { address, source })?;
@@ -56,7 +56,7 @@ impl Manager {
         let cache = self.cache.unwrap_or_else(|| Cache::new(self.cluster, namespaces));
         self.caching.into_iter().for_each(|with| with(&cache));
         let schemas = Arc::new(Schemas::new(client.clone(), clock.clone()));
-        let ground = Ground { client, way, cache, clock, schemas, leadership };
+        let ground = Ground { client, direct, cache, clock, schemas, leadership };
         let desk = Desk::new();
         let started: Vec<Arc<Running>> = self
             .controllers
@@ -89,12 +89,12 @@ impl Manager {
             ground,
             candidate,
             leading: false,
-            stands_by_again: self.stands_by_again,
+            rejoin_election: self.rejoin_election,
             started,
             tasks,
             stopped: CancellationToken::new(),
-            sync_within: self.sync_within,
-            stop_within: self.stop_within,
+            cache_sync_timeout: self.cache_sync_timeout,
+            graceful_shutdown_timeout: self.graceful_shutdown_timeout,
             workers: JoinSet::new(),
             watches,
             events,
@@ -139,15 +139,15 @@ struct Life {
     candidate: Option<Candidate>,
     /// Whether the lease was won, and is to be held until work has ended.
     leading: bool,
-    stands_by_again: bool,
+    rejoin_election: bool,
     started: Vec<Arc<Running>>,
     /// With who records events for them.
     tasks: Vec<(Given, Recorder)>,
     /// Tells tasks to end.
     stopped: CancellationToken,
-    sync_within: Duration,
-    stop_within: Duration,
-    /// Turns, and tasks.
+    cache_sync_timeout: Duration,
+    graceful_shutdown_timeout: Duration,
+    /// Reconciles, and tasks.
     workers: JoinSet<()>,
     watches: JoinSet<()>,
     events: JoinSet<()>,
@@ -157,12 +157,12 @@ struct Life {
 impl Life {
     /// Works until it is told to stop, or cannot go on.
     async fn live(&mut self, mut shutdown: Pin<&mut impl Future<Output = ()>>) -> Result<()> {
-        let synced = self.ground.clock.timeout(self.sync_within, self.ground.cache.synced());
+        let synced = self.ground.clock.timeout(self.cache_sync_timeout, self.ground.cache.synced());
         tokio::select! {
             biased;
             synced = synced => synced.map_err(|_| Error::NotSynced {
                 kinds: self.ground.cache.unsynced(),
-                after: self.sync_within,
+                after: self.cache_sync_timeout,
             })?,
             () = &mut shutdown => return Ok(()),
         }
@@ -183,7 +183,7 @@ impl Life {
                     biased;
                     () = &mut shutdown => return Ok(()),
                     _ = self.watches.join_next() => return Err(Error::Broken),
-                    () = candidate.campaign() => self.leading = true,
+                    () = candidate.acquire() => self.leading = true,
                 }
             }
             let mut workers = std::mem::take(&mut self.workers);
@@ -199,7 +199,7 @@ impl Life {
                 _ = self.watches.join_next() => return Err(Error::Broken),
                 lost = lost(self.candidate.as_mut()) => lost,
             };
-            if !self.stands_by_again {
+            if !self.rejoin_election {
                 return Err(Error::NotLeading(lost));
             }
             tracing::warn!("standing by again: {lost}");
@@ -230,7 +230,7 @@ impl Life {
         for controller in &self.started {
             controller.stop();
         }
-        let (clock, within) = (self.ground.clock.clone(), self.stop_within);
+        let (clock, within) = (self.ground.clock.clone(), self.graceful_shutdown_timeout);
         let ended = match &end {
             // Whatever they would still write is not sent.
             Err(Error::NotLeading(_)) => Ok(()),
@@ -270,7 +270,7 @@ impl Drop for Open {
 /// Waits until the lease is lost; for ever where there is none.
 async fn lost(candidate: Option<&mut Candidate>) -> Lost {
     match candidate {
-        Some(candidate) => candidate.hold().await,
+        Some(candidate) => candidate.renew().await,
         None => std::future::pending().await,
     }
 }

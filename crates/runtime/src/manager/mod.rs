@@ -53,7 +53,7 @@ pub struct Manager {
     cache: Option<Cache>,
     caching: Vec<Caching>,
     election: Option<Election>,
-    stands_by_again: bool,
+    rejoin_election: bool,
     definitions: Vec<CustomResourceDefinition>,
     controllers: Vec<Parts>,
     /// Workers by controller, over what the controllers say.
@@ -62,8 +62,8 @@ pub struct Manager {
     inspector: Inspector,
     metrics_at: Bind,
     health_at: Bind,
-    sync_within: Duration,
-    stop_within: Duration,
+    cache_sync_timeout: Duration,
+    graceful_shutdown_timeout: Duration,
 }
 
 impl Manager {
@@ -115,8 +115,9 @@ impl Manager {
         manager.cluster = settings.cluster_id.as_str().into();
         manager.namespaces = settings.namespaces.clone();
         (manager.metrics_at, manager.health_at) = (settings.metrics, settings.health);
-        (manager.sync_within, manager.stop_within) = (settings.sync_within, settings.stop_within);
-        manager.stands_by_again = settings.stands_by_again;
+        (manager.cache_sync_timeout, manager.graceful_shutdown_timeout) =
+            (settings.cache_sync_timeout, settings.graceful_shutdown_timeout);
+        manager.rejoin_election = settings.rejoin_election;
         manager.concurrency = settings.concurrency.clone();
         if settings.leader_elect {
             let name = settings.lease.clone().unwrap_or_else(program);
@@ -145,7 +146,7 @@ impl Manager {
             cache: None,
             caching: Vec::new(),
             election: None,
-            stands_by_again: false,
+            rejoin_election: false,
             definitions: Vec::new(),
             controllers: Vec::new(),
             concurrency: BTreeMap::new(),
@@ -153,8 +154,8 @@ impl Manager {
             inspector: Inspector::default(),
             metrics_at: Bind::Off,
             health_at: Bind::Off,
-            sync_within: Duration::from_secs(120),
-            stop_within: Duration::from_secs(30),
+            cache_sync_timeout: Duration::from_secs(120),
+            graceful_shutdown_timeout: Duration::from_secs(30),
         }
     }
 
@@ -205,15 +206,15 @@ impl Manager {
 
     /// Works only while it holds this lease. Until then it stands by with its caches full, and it gives the lease back when
     /// it is stopped. Once it loses the lease it sends no more writes, and ends with [`Error::NotLeading`]: a new process is
-    /// sure to remember nothing. See [`Manager::stands_by_again`].
-    pub fn elected(mut self, election: Election) -> Self {
+    /// sure to remember nothing. See [`Manager::rejoin_election`].
+    pub fn leader_election(mut self, election: Election) -> Self {
         self.election = Some(election);
         self
     }
 
     /// When it loses its lease, it cuts its work off and stands by again, with its caches full, instead of ending.
-    pub fn stands_by_again(mut self) -> Self {
-        self.stands_by_again = true;
+    pub fn rejoin_election(mut self) -> Self {
+        self.rejoin_election = true;
         self
     }
 
@@ -238,7 +239,7 @@ impl Manager {
     }
 
     /// As [`Manager::task`], on every replica, whether it leads or stands by. Its writes are not sent while it stands by.
-    pub fn task_everywhere<F, W>(self, name: impl Into<String>, work: W) -> Self
+    pub fn task_on_every_replica<F, W>(self, name: impl Into<String>, work: W) -> Self
     where
         W: Fn(Task) -> F + Send + Sync + 'static,
         F: Future<Output = Result<(), BoxError>> + Send + 'static,
@@ -267,10 +268,10 @@ impl Manager {
     /// # #[kube(group = "example.dev", version = "v1", kind = "Website")]
     /// # struct WebsiteSpec {}
     /// # fn operator(manager: windlass::Manager) -> windlass::Manager {
-    /// manager.defines([Website::crd()])
+    /// manager.crds([Website::crd()])
     /// # }
     /// ```
-    pub fn defines(mut self, definitions: impl IntoIterator<Item = CustomResourceDefinition>) -> Self {
+    pub fn crds(mut self, definitions: impl IntoIterator<Item = CustomResourceDefinition>) -> Self {
         self.definitions.extend(definitions);
         self
     }
@@ -332,7 +333,7 @@ impl Manager {
     }
 
     /// A check that `/healthz` makes: when it fails for long, the process is to be started anew.
-    pub fn live_when(
+    pub fn healthz_check(
         self,
         name: impl Into<String>,
         check: impl Fn() -> Result<(), String> + Send + Sync + 'static,
@@ -342,7 +343,7 @@ impl Manager {
     }
 
     /// A check that `/readyz` makes, besides that every cache had its first list.
-    pub fn ready_when(
+    pub fn readyz_check(
         self,
         name: impl Into<String>,
         check: impl Fn() -> Result<(), String> + Send + Sync + 'static,
@@ -357,14 +358,14 @@ impl Manager {
     }
 
     /// How long the first lists may take.
-    pub fn sync_within(mut self, limit: Duration) -> Self {
-        self.sync_within = limit;
+    pub fn cache_sync_timeout(mut self, limit: Duration) -> Self {
+        self.cache_sync_timeout = limit;
         self
     }
 
-    /// How long turns and tasks may take to end when it is stopped.
-    pub fn stop_within(mut self, limit: Duration) -> Self {
-        self.stop_within = limit;
+    /// How long reconciles and tasks may take to end when it is stopped.
+    pub fn graceful_shutdown_timeout(mut self, limit: Duration) -> Self {
+        self.graceful_shutdown_timeout = limit;
         self
     }
 

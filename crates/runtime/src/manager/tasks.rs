@@ -89,7 +89,7 @@ pub(super) async fn keep(work: Work, state: Arc<TaskState>, task: Task) {
             }
             Ok(Err(error)) => {
                 state.failed();
-                crate::act::chain(&*error)
+                crate::write::chain(&*error)
             }
             Err(panic) => {
                 state.panicked();

@@ -41,7 +41,7 @@ pub(crate) fn write_controllers(page: &mut Page, controllers: &[Measured]) {
     let mut total = page.family(
         "controller_runtime_reconcile_total",
         Type::Counter,
-        "Turns by controller and how they ended.",
+        "Reconciles by controller and how they ended.",
     );
     for Measured { name, counts, .. } in controllers {
         for (result, count) in counts.by_result() {
@@ -50,14 +50,14 @@ pub(crate) fn write_controllers(page: &mut Page, controllers: &[Measured]) {
     }
     type Count = fn(&Counts) -> u64;
     let counts: [(&str, &str, Count); 4] = [
-        ("controller_runtime_reconcile_errors_total", "Turns that failed.", Counts::errors),
+        ("controller_runtime_reconcile_errors_total", "Reconciles that failed.", Counts::errors),
         (
             "controller_runtime_terminal_reconcile_errors_total",
-            "Turns that failed in a way that trying again does not mend.",
+            "Reconciles that failed in a way that trying again does not mend.",
             Counts::terminal_errors,
         ),
-        ("controller_runtime_reconcile_panics_total", "Turns that panicked.", Counts::panics),
-        ("controller_runtime_reconcile_timeouts_total", "Turns that took too long.", Counts::timeouts),
+        ("controller_runtime_reconcile_panics_total", "Reconciles that panicked.", Counts::panics),
+        ("controller_runtime_reconcile_timeouts_total", "Reconciles that took too long.", Counts::timeouts),
     ];
     for (name, help, count) in counts {
         let mut family = page.family(name, Type::Counter, help);
@@ -65,8 +65,11 @@ pub(crate) fn write_controllers(page: &mut Page, controllers: &[Measured]) {
             family.sample(&[("controller", &controller.name)], count(&controller.counts) as f64);
         }
     }
-    let mut took =
-        page.family("controller_runtime_reconcile_time_seconds", Type::Histogram, "How long turns took.");
+    let mut took = page.family(
+        "controller_runtime_reconcile_time_seconds",
+        Type::Histogram,
+        "How long reconciles took.",
+    );
     for controller in controllers {
         let times = controller.counts.times();
         took.histogram(&[("controller", &controller.name)], &BOUNDS, &times.buckets, times.sum);
@@ -74,12 +77,13 @@ pub(crate) fn write_controllers(page: &mut Page, controllers: &[Measured]) {
     let mut most = page.family(
         "controller_runtime_max_concurrent_reconciles",
         Type::Gauge,
-        "How many turns may run at once.",
+        "How many reconciles may run at once.",
     );
     for controller in controllers {
         most.sample(&[("controller", &controller.name)], controller.workers as f64);
     }
-    let mut active = page.family("controller_runtime_active_workers", Type::Gauge, "How many turns run now.");
+    let mut active =
+        page.family("controller_runtime_active_workers", Type::Gauge, "How many reconciles run now.");
     for controller in controllers {
         active.sample(&[("controller", &controller.name)], controller.pace.running().len() as f64);
     }
@@ -117,13 +121,13 @@ fn write_queues(page: &mut Page, controllers: &[Measured]) {
     gauge(
         "workqueue_unfinished_work_seconds",
         Type::Gauge,
-        "How long the turns that run now have taken, together.",
+        "How long the reconciles that run now have taken, together.",
         &|one| running(one).iter().sum::<Duration>().as_secs_f64(),
     );
     gauge(
         "workqueue_longest_running_processor_seconds",
         Type::Gauge,
-        "How long the longest turn that runs now has taken.",
+        "How long the longest reconcile that runs now has taken.",
         &|one| running(one).into_iter().max().unwrap_or_default().as_secs_f64(),
     );
     type Took = fn(&Pace) -> &histogram::Histogram;
@@ -131,7 +135,7 @@ fn write_queues(page: &mut Page, controllers: &[Measured]) {
         (
             "workqueue_queue_duration_seconds",
             "How long objects were due before a worker took them.",
-            |turns| &turns.waited,
+            |reconciles| &reconciles.waited,
         ),
         ("workqueue_work_duration_seconds", "How long workers had objects.", |pace| &pace.worked),
     ];

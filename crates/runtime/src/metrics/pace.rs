@@ -12,7 +12,7 @@ pub(crate) struct Pace {
     clock: Clock,
     pub(super) waited: Histogram,
     pub(super) worked: Histogram,
-    /// When each turn that runs now began; as many as there are workers.
+    /// When each reconcile that runs now began; as many as there are workers.
     running: Mutex<Vec<Option<Moment>>>,
 }
 
@@ -26,7 +26,7 @@ impl Pace {
         }
     }
 
-    /// A turn begins, for an object that was due for so long.
+    /// A reconcile begins, for an object that was due for so long.
     pub(crate) fn begin(self: &Arc<Self>, waited: Duration) -> Work {
         self.waited.observe(waited);
         let began = self.clock.moment();
@@ -42,14 +42,14 @@ impl Pace {
         Work { pace: self.clone(), place, began }
     }
 
-    /// How long each turn that runs now has been running.
+    /// How long each reconcile that runs now has been running.
     pub(crate) fn running(&self) -> Vec<Duration> {
         let now = self.clock.moment();
         self.running.lock().iter().flatten().map(|began| now.since(*began)).collect()
     }
 }
 
-/// A turn that runs. Dropped before it ended, as when the manager is dropped, it is not counted.
+/// A reconcile that runs. Dropped before it ended, as when the manager is dropped, it is not counted.
 #[derive(Debug)]
 pub(crate) struct Work {
     pace: Arc<Pace>,

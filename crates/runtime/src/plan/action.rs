@@ -18,11 +18,11 @@ const WITHIN: Duration = Duration::from_secs(300);
 ///
 /// ```
 /// use std::time::Duration;
-/// use windlass::{Action, Plan, Reason, Seen};
+/// use windlass::{Action, Observed, Plan, Reason};
 ///
-/// let seen = Seen::nothing();
-/// let plan = match seen.action("backup", "monday").unwrap() {
-///     outcome if outcome.is_done() => Plan::complete(),
+/// let seen = Observed::empty();
+/// let plan = match observed.action("backup", "monday").unwrap() {
+///     outcome if outcome.is_done() => Plan::new(),
 ///     _ => Plan::waiting(Reason::new("BacksUp", "the backup runs")).action(
 ///         Action::new("backup", "monday").with("s3://bucket").within(Duration::from_secs(3600)),
 ///         Reason::new("Scheduled", "it is monday"),
@@ -79,8 +79,10 @@ impl Guard {
     /// Why it does not hold, if it does not.
     pub(crate) fn broken(&self, meta: &ObjectMeta, object: &Value) -> Option<String> {
         match self {
-            Self::Version(seen) if *seen != meta.resource_version => Some("the object changed".to_owned()),
-            Self::Generation(seen) if *seen != meta.generation => {
+            Self::Version(observed) if *observed != meta.resource_version => {
+                Some("the object changed".to_owned())
+            }
+            Self::Generation(observed) if *observed != meta.generation => {
                 Some("what the object declares changed".to_owned())
             }
             Self::NotDeleted if meta.deletion_timestamp.is_some() => {
@@ -152,7 +154,7 @@ impl Action {
 pub enum Outcome {
     /// Nothing is known of it: it was not asked for, or by a process that is gone.
     Unknown,
-    /// It was asked for, and waits for its turn.
+    /// It was asked for, and waits for its reconcile.
     Waiting,
     /// It runs.
     Running {

@@ -3,9 +3,9 @@
 use super::{Effect, Plan, Until};
 use crate::conditions::DEGRADED;
 use crate::health::{Health, State, roll_up};
+use crate::observed::Observed;
 use crate::plan::Stated;
 use crate::reason::Reason;
-use crate::seen::Seen;
 use std::time::Duration;
 
 /// What time alone changes, such as a pod that finds no node, is looked at again after so long.
@@ -17,15 +17,15 @@ impl Plan {
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::PersistentVolumeClaim;
-    /// # use windlass::{Plan, Reason, Seen};
+    /// # use windlass::{Observed, Plan, Reason};
     /// let mut data = PersistentVolumeClaim::default();
     /// data.metadata.name = Some("data".into());
-    /// let plan = |seen: &Seen| Plan::complete().apply(data.clone(), Reason::new("Keeps", "the data")).until_healthy(seen);
-    /// let waits = plan(&Seen::nothing().with(data.clone()));
+    /// let plan = |observed: &Observed| Plan::new().apply(data.clone(), Reason::new("Keeps", "the data")).until_healthy(seen);
+    /// let waits = plan(&Observed::empty().with(data.clone()));
     /// assert_eq!(waits.waits()[0].reason.to_string(), "NotBound: PersistentVolumeClaim data: it is new, and not bound");
     /// ```
-    pub fn until_healthy(self, seen: &Seen) -> Self {
-        let health = self.health(seen);
+    pub fn until_healthy(self, observed: &Observed) -> Self {
+        let health = self.health(observed);
         let reason = Reason::new(health.reason, health.message);
         let mut plan = match health.state {
             State::Current => return self,
@@ -41,18 +41,18 @@ impl Plan {
             _ => self,
         };
         if reason.name() == "PodNotScheduled" {
-            plan = plan.look_again(LOOK_AGAIN);
+            plan = plan.requeue_after(LOOK_AGAIN);
         }
         plan.wait(reason, Until::Change)
     }
 
     /// How the objects that it applies, creates or claims fare together, as far as they were seen.
-    pub fn health(&self, seen: &Seen) -> Health {
+    pub fn health(&self, observed: &Observed) -> Health {
         let wanted = self.steps.iter().filter(|step| !matches!(step.effect, Effect::Delete { .. }));
         let each: Vec<(String, Health)> = wanted
             .filter_map(|step| {
                 let (kind, name) = (step.effect.kind()?, step.effect.name());
-                let health = seen.health_of(kind, step.effect.namespace(), name);
+                let health = observed.health_of(kind, step.effect.namespace(), name);
                 Some((format!("{kind} {name}"), health))
             })
             .collect();
@@ -70,20 +70,20 @@ mod tests {
         serde_json::from_value(json!({"metadata": {"name": "p"}, "status": status})).unwrap()
     }
 
-    fn plan(seen: &Seen) -> Plan {
+    fn plan(observed: &Observed) -> Plan {
         let map = serde_json::from_value::<ConfigMap>(json!({"metadata": {"name": "m"}})).unwrap();
         let why = || Reason::new("Why", "why");
-        Plan::complete().apply(map, why()).apply(pod(json!({})), why()).until_healthy(seen)
+        Plan::new().apply(map, why()).apply(pod(json!({})), why()).until_healthy(observed)
     }
 
     fn with(status: serde_json::Value) -> Plan {
         let map = serde_json::from_value::<ConfigMap>(json!({"metadata": {"name": "m"}})).unwrap();
-        plan(&Seen::nothing().with(map).with(pod(status)))
+        plan(&Observed::empty().with(map).with(pod(status)))
     }
 
     #[test]
     fn a_plan_waits_for_the_worst_of_what_it_applies() {
-        assert_eq!(plan(&Seen::nothing()).waits()[0].reason.name(), "NotFound");
+        assert_eq!(plan(&Observed::empty()).waits()[0].reason.name(), "NotFound");
         assert_eq!(
             with(json!({"phase": "Running"})).waits()[0].reason.message(),
             "Pod p: it runs, and is not ready"

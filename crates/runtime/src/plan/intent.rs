@@ -21,7 +21,7 @@ pub(super) fn strip(json: &mut Value) {
         }
     }
     if let Some(fields) = json.as_object_mut() {
-        // Status has a door of its own.
+        // Status has a subresource of its own.
         fields.remove("status");
     }
 }

@@ -1,4 +1,4 @@
-//! What is to be done in one turn: a value that can be printed, compared, tested, and shown before it is carried out.
+//! What is to be done in one reconcile: a value that can be printed, compared, tested, and shown before it is carried out.
 //!
 //! A decision builds one; the [`Controller`](crate::Controller) carries it out. It holds only the steps that are valid
 //! now, each with its reason.
@@ -23,7 +23,7 @@ use serde_json::Value;
 use std::time::Duration;
 use windlass_clock::Timestamp;
 
-/// What is to be done in one turn.
+/// What is to be done in one reconcile.
 ///
 /// ```
 /// # use k8s_openapi::api::core::v1::ConfigMap;
@@ -31,13 +31,13 @@ use windlass_clock::Timestamp;
 /// # use windlass::{Plan, Reason};
 /// let mut map = ConfigMap::default();
 /// map.metadata.name = Some("settings".into());
-/// let plan = Plan::complete()
+/// let plan = Plan::new()
 ///     .apply(map, Reason::new("Configures", "the server reads it"))
 ///     .wait(Reason::new("ServerStarts", "the server is not up yet"), Duration::from_secs(10))
 ///     .status(serde_json::json!({ "phase": "Starting" }));
 /// assert!(!plan.is_complete() && plan.applied::<ConfigMap>("settings").is_some());
 /// ```
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[must_use = "a plan does nothing until it is returned to the controller"]
 pub struct Plan {
     steps: Vec<Step>,
@@ -45,7 +45,7 @@ pub struct Plan {
     status: Option<Value>,
     conditions: Vec<Stated>,
     events: Vec<Note>,
-    look_again: Option<Duration>,
+    requeue_after: Option<Duration>,
 }
 
 /// What a plan waits for.
@@ -98,7 +98,7 @@ impl From<Timestamp> for Until {
 ///
 /// ```
 /// # use windlass::{Plan, Reason};
-/// let plan = Plan::complete().condition("BackedUp", false, Reason::new("Never", "there is no backup"));
+/// let plan = Plan::new().condition("BackedUp", false, Reason::new("Never", "there is no backup"));
 /// assert_eq!((plan.stated()[0].of.as_str(), plan.stated()[0].holds), ("BackedUp", Some(false)));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -111,12 +111,12 @@ pub struct Stated {
     pub reason: Reason,
 }
 
-/// An event that the plan records, beside those of its steps. It is recorded when the turn writes something, so that
+/// An event that the plan records, beside those of its steps. It is recorded when the reconcile writes something, so that
 /// an object at rest records none.
 ///
 /// ```
 /// # use windlass::{Plan, Reason};
-/// let plan = Plan::complete().warning(Reason::new("Slow", "the last backup took an hour"));
+/// let plan = Plan::new().warning(Reason::new("Slow", "the last backup took an hour"));
 /// assert!(plan.notes()[0].warning);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -128,25 +128,15 @@ pub struct Note {
 }
 
 impl Plan {
-    fn empty() -> Self {
-        Self {
-            steps: Vec::new(),
-            waits: Vec::new(),
-            status: None,
-            conditions: Vec::new(),
-            events: Vec::new(),
-            look_again: None,
-        }
+    /// An empty plan. It is complete until it waits for something: once its steps are done nothing is left to be done, and
+    /// children that it does not mention may be pruned.
+    pub fn new() -> Self {
+        Self::default()
     }
 
-    /// A plan that, once its steps are done, leaves nothing to be done: children that it does not mention may be pruned.
-    pub fn complete() -> Self {
-        Self::empty()
-    }
-
-    /// A plan that is part of the way: something must change before the rest can be decided. It prunes nothing.
+    /// A plan that is part of the direct: something must change before the rest can be decided. It prunes nothing.
     pub fn waiting(reason: impl Into<Reason>) -> Self {
-        Self::empty().wait(reason, Until::Change)
+        Self::new().wait(reason, Until::Change)
     }
 
     /// Makes an object be as given. Fields that it leaves out are left to others, or removed if they were ours.
@@ -179,7 +169,7 @@ impl Plan {
     /// let mut shop = Deployment::default();
     /// shop.metadata.name = Some("shop".into());
     /// shop.spec = Some(DeploymentSpec { replicas: Some(3), ..Default::default() });
-    /// let plan = Plan::complete().apply(shop, Reason::new("Runs", "runs the shop")).initially("/spec/replicas");
+    /// let plan = Plan::new().apply(shop, Reason::new("Runs", "runs the shop")).initially("/spec/replicas");
     /// ```
     pub fn initially(mut self, pointer: impl Into<String>) -> Self {
         if let Some(Step { effect: Effect::Apply { initially, .. }, .. }) = self.steps.last_mut() {
@@ -204,26 +194,26 @@ impl Plan {
     /// object, or changes it if it is still at the version that was seen. To change one, clone what was seen and change the
     /// clone; one without a resourceVersion is created.
     ///
-    /// A claim ends the turn: the steps after it are not carried out, and the next decision is made on what was claimed. If
+    /// A claim ends the reconcile: the steps after it are not carried out, and the next decision is made on what was claimed. If
     /// somebody was faster, nothing is written and the decision is made again, on what they wrote. A claim that is as it
     /// should be already ends nothing.
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::ConfigMap;
-    /// # use windlass::{Plan, Reason, Refusal, Seen};
-    /// fn elect(first: &str, seen: &Seen) -> Result<Plan, Refusal> {
+    /// # use windlass::{Observed, Plan, Reason, Refusal};
+    /// fn elect(first: &str, observed: &Observed) -> Result<Plan, Refusal> {
     ///     let why = Reason::new("Elects", "somebody must lead");
-    ///     match seen.get::<ConfigMap>("leader")? {
+    ///     match observed.get::<ConfigMap>("leader")? {
     ///         None => {
     ///             let mut leader = ConfigMap::default();
     ///             leader.metadata.name = Some("leader".into());
     ///             leader.data = Some([("is".to_owned(), first.to_owned())].into());
-    ///             Ok(Plan::complete().claim(leader, why))
+    ///             Ok(Plan::new().claim(leader, why))
     ///         }
-    ///         Some(leader) => Ok(Plan::complete().claim((*leader).clone(), why)), // and so on
+    ///         Some(leader) => Ok(Plan::new().claim((*leader).clone(), why)), // and so on
     ///     }
     /// }
-    /// let plan = elect("a", &Seen::nothing()).unwrap();
+    /// let plan = elect("a", &Observed::empty()).unwrap();
     /// assert_eq!(plan.applied::<ConfigMap>("leader").unwrap().data.unwrap()["is"], "a");
     /// ```
     pub fn claim<K: Object>(mut self, object: K, reason: impl Into<Reason>) -> Self {
@@ -237,8 +227,8 @@ impl Plan {
         self
     }
 
-    /// Has an action done, beside the turn; see [`Action`]. Later decisions see what became of it by
-    /// [`Seen::action`](crate::Seen::action).
+    /// Has an action done, beside the reconcile; see [`Action`]. Later decisions see what became of it by
+    /// [`Observed::action`](crate::Observed::action).
     pub fn action(mut self, action: Action, reason: impl Into<Reason>) -> Self {
         self.steps.push(Step { effect: Effect::Act(action), reason: reason.into() });
         self
@@ -285,18 +275,18 @@ impl Plan {
     }
 
     /// Looks again after so long, though nothing is awaited and nothing changed.
-    pub fn look_again(mut self, after: Duration) -> Self {
-        self.look_again = Some(self.look_again.map_or(after, |before| before.min(after)));
+    pub fn requeue_after(mut self, after: Duration) -> Self {
+        self.requeue_after = Some(self.requeue_after.map_or(after, |before| before.min(after)));
         self
     }
 
-    /// Records an event when this turn writes something.
+    /// Records an event when this reconcile writes something.
     pub fn event(mut self, reason: impl Into<Reason>) -> Self {
         self.events.push(Note { warning: false, reason: reason.into() });
         self
     }
 
-    /// Records a warning when this turn writes something.
+    /// Records a warning when this reconcile writes something.
     pub fn warning(mut self, reason: impl Into<Reason>) -> Self {
         self.events.push(Note { warning: true, reason: reason.into() });
         self
@@ -309,7 +299,7 @@ impl Plan {
             Until::After(duration) => Some(duration),
             Until::At(time) => Some(Duration::try_from(time.duration_since(now)).unwrap_or_default()),
         });
-        waits.chain(self.look_again).min()
+        waits.chain(self.requeue_after).min()
     }
 }
 
@@ -334,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_plan_is_asked_what_it_does() {
-        let plan = Plan::complete()
+        let plan = Plan::new()
             .apply(settings("v"), why("Configures"))
             .delete::<Secret>("old", why("Rotated"))
             .status(serde_json::json!({"phase": "Up", "gone": null}));
@@ -348,10 +338,10 @@ mod tests {
 
     #[test]
     fn a_claim_keeps_the_version_that_was_seen_and_nothing_else_of_the_servers() {
-        let mut seen = settings("v");
-        seen.metadata.resource_version = Some("7".into());
-        seen.metadata.uid = Some("u".into());
-        let plan = Plan::complete().claim(seen, why("Elects"));
+        let mut observed = settings("v");
+        observed.metadata.resource_version = Some("7".into());
+        observed.metadata.uid = Some("u".into());
+        let plan = Plan::new().claim(observed, why("Elects"));
         let claimed = plan.applied::<ConfigMap>("settings").unwrap();
         assert_eq!(claimed.metadata.resource_version.as_deref(), Some("7"));
         assert_eq!(claimed.metadata.uid, None);
@@ -360,7 +350,7 @@ mod tests {
 
     #[test]
     fn two_plans_with_the_same_steps_are_equal() {
-        let plan = |value| Plan::complete().apply(settings(value), why("Configures"));
+        let plan = |value| Plan::new().apply(settings(value), why("Configures"));
         assert_eq!(plan("v"), plan("v"));
         assert_ne!(plan("v"), plan("w"));
     }

@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn a_plan_reads_as_a_list_with_reasons() {
-        let plan = Plan::complete()
+        let plan = Plan::new()
             .create_once(
                 secret(),
                 Generate::new().text("/stringData/password", 16),
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn nothing_secret_is_printed_in_any_form() {
-        let plan = Plan::complete().apply(secret(), Reason::new("LogsIn", "x"));
+        let plan = Plan::new().apply(secret(), Reason::new("LogsIn", "x"));
         assert!(!plan.to_string().contains("hunter2"));
         assert!(!format!("{plan:?}").contains("hunter2"));
         assert!(!serde_json::to_string(&plan).unwrap().contains("hunter2"));

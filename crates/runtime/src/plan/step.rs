@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 /// ```
 /// # use k8s_openapi::api::core::v1::Secret;
 /// # use windlass::{Plan, Reason};
-/// let plan = Plan::complete().delete::<Secret>("old", Reason::new("Rotates", "a new one is in use"));
+/// let plan = Plan::new().delete::<Secret>("old", Reason::new("Rotates", "a new one is in use"));
 /// let step = &plan.steps()[0];
 /// assert_eq!((step.effect.verb(), step.effect.name(), step.reason.name()), ("delete", "old", "Rotates"));
 /// ```
@@ -45,14 +45,14 @@ pub enum Effect {
         /// What to make up.
         generate: Generate,
     },
-    /// Change it if it is still as it was seen, or create it if it is still not there; then the turn begins anew.
+    /// Change it if it is still as it was seen, or create it if it is still not there; then the reconcile begins anew.
     Claim {
         /// Its kind.
         kind: Kind,
         /// The whole of it, with the resourceVersion that was seen, or without one if there was none.
         object: Value,
     },
-    /// Have an action done, beside the turn.
+    /// Have an action done, beside the reconcile.
     Act(Action),
     /// Delete it if it is there and ours.
     Delete {

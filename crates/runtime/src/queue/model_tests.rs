@@ -210,10 +210,10 @@ fn many_due_times_come_out_in_order_and_leave_nothing_behind() {
         // A full cycle through all remainders, in no visible order.
         core.add(key, start + Duration::from_micros(key * 7919 % KEYS + 1), Priority::NORMAL, start);
     }
-    for turn in 1..=KEYS {
-        let now = start + Duration::from_micros(turn);
+    for reconcile in 1..=KEYS {
+        let now = start + Duration::from_micros(reconcile);
         let handed = core.take(now).unwrap();
-        assert_eq!(handed.key * 7919 % KEYS + 1, turn);
+        assert_eq!(handed.key * 7919 % KEYS + 1, reconcile);
         assert!(core.take(now).is_none());
         core.done(handed.slot);
     }

@@ -81,7 +81,7 @@ async fn retries_come_after_a_delay_that_doubles_until_forgotten() {
 }
 
 #[tokio::test]
-async fn a_retry_keeps_the_priority_of_the_turn_that_failed() {
+async fn a_retry_keeps_the_priority_of_the_reconcile_that_failed() {
     let (queue, _, driver) = driven();
     queue.add(1, Priority::LOW);
     let taken = queue.next().await.unwrap();
@@ -251,21 +251,22 @@ async fn nothing_is_lost_and_nothing_runs_twice_at_once_among_many_workers() {
     const ROUNDS: u64 = 300;
     let queue = Queue::new(Clock::real(), Backoff { first: Duration::from_micros(50), limit: MS });
     let added: Arc<Vec<AtomicU64>> = Arc::new((0..KEYS).map(|_| AtomicU64::new(0)).collect());
-    let seen: Arc<Vec<AtomicU64>> = Arc::new((0..KEYS).map(|_| AtomicU64::new(0)).collect());
+    let observed: Arc<Vec<AtomicU64>> = Arc::new((0..KEYS).map(|_| AtomicU64::new(0)).collect());
     let busy: Arc<parking_lot::Mutex<HashSet<u64>>> = Arc::default();
 
     let workers: Vec<_> = (0..16_u64)
         .map(|worker| {
-            let (queue, added, seen, busy) = (queue.clone(), added.clone(), seen.clone(), busy.clone());
+            let (queue, added, observed, busy) =
+                (queue.clone(), added.clone(), observed.clone(), busy.clone());
             tokio::spawn(async move {
-                let mut turn = worker;
+                let mut reconcile = worker;
                 loop {
-                    turn += 1;
+                    reconcile += 1;
                     let taken = if worker % 2 == 0 {
                         queue.next().await
                     } else {
                         // Gives up after the first poll, or soon after.
-                        let patience = Duration::from_micros(turn % 3 * 40);
+                        let patience = Duration::from_micros(reconcile % 3 * 40);
                         match Clock::real().timeout(patience, queue.next()).await {
                             Ok(taken) => taken,
                             Err(_) => {
@@ -279,8 +280,8 @@ async fn nothing_is_lost_and_nothing_runs_twice_at_once_among_many_workers() {
                     assert!(busy.lock().insert(key), "two workers have key {key}");
                     let version = added[key as usize].load(Ordering::SeqCst);
                     tokio::task::yield_now().await;
-                    seen[key as usize].fetch_max(version, Ordering::SeqCst);
-                    if turn.is_multiple_of(5) {
+                    observed[key as usize].fetch_max(version, Ordering::SeqCst);
+                    if reconcile.is_multiple_of(5) {
                         queue.retry(key);
                     } else {
                         queue.forget(&key);
@@ -323,7 +324,7 @@ async fn nothing_is_lost_and_nothing_runs_twice_at_once_among_many_workers() {
         .await
         .expect("every key is worked on in the end");
     for key in 0..KEYS as usize {
-        assert_eq!(seen[key].load(Ordering::SeqCst), added[key].load(Ordering::SeqCst), "key {key}");
+        assert_eq!(observed[key].load(Ordering::SeqCst), added[key].load(Ordering::SeqCst), "key {key}");
     }
     queue.shutdown();
     for worker in workers {

@@ -1,25 +1,25 @@
-//! Named actions: run beside the turns, once per key, guarded, bounded in time, and over when the operator is.
+//! Named actions: run beside the reconciles, once per key, guarded, bounded in time, and over when the operator is.
 
 use crate::ground::{Ground, Thing, ThingStatus, Why};
 use kube::ResourceExt;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
-use windlass::{Action, Controller, Failure, Guard, Outcome, Plan, Refusal, Seen};
+use windlass::{Action, Controller, Failure, Guard, Observed, Outcome, Plan, Refusal};
 
 const QUICK: Duration = Duration::from_secs(10);
 
 /// Asks for a backup of each size, and shows what became of it.
-fn backup_of_each_size(thing: &Thing, seen: &Seen, limit: Duration) -> Result<Plan, Refusal> {
+fn backup_of_each_size(thing: &Thing, observed: &Observed, limit: Duration) -> Result<Plan, Refusal> {
     let key = thing.spec.size.to_string();
-    let outcome = seen.action("backup", &key)?;
+    let outcome = observed.action("backup", &key)?;
     let phase = match &outcome {
         Outcome::Done { said, .. } => format!("done {said}"),
         Outcome::Failed { why, .. } => format!("failed {why}"),
         other => format!("{other:?}").split(' ').next().unwrap_or_default().to_owned(),
     };
     let plan = match outcome.is_done() {
-        true => Plan::complete(),
+        true => Plan::new(),
         false => Plan::waiting(Why::Awaited),
     };
     let backup = Action::new("backup", key).with(thing.spec.size).within(limit);
@@ -56,14 +56,13 @@ async fn an_action_is_done_once_per_key_and_its_outcome_is_seen() {
     let ground = Ground::new().await;
     let log = Log::default();
     let logs = log.clone();
-    let controller =
-        Controller::deciding(|thing: &Thing, seen: &Seen| backup_of_each_size(thing, seen, QUICK)).action(
-            "backup",
-            move |thing: Arc<Thing>, args, _| {
-                logs.says(format!("{} {args}", thing.name_any()));
-                async move { Ok(format!("of {args}")) }
-            },
-        );
+    let controller = Controller::deciding(|thing: &Thing, observed: &Observed| {
+        backup_of_each_size(thing, observed, QUICK)
+    })
+    .action("backup", move |thing: Arc<Thing>, args, _| {
+        logs.says(format!("{} {args}", thing.name_any()));
+        async move { Ok(format!("of {args}")) }
+    });
     ground.thing("a", 3).await;
     let operator = ground.run(controller);
     until_phase(&ground, "a", "done \"of 3\"").await;
@@ -85,8 +84,8 @@ async fn an_action_that_hangs_is_cut_off_and_holds_nobody_up_and_one_that_fails_
     let ground = Ground::new().await;
     let log = Log::default();
     let logs = log.clone();
-    let controller = Controller::deciding(|thing: &Thing, seen: &Seen| {
-        backup_of_each_size(thing, seen, Duration::from_secs(1))
+    let controller = Controller::deciding(|thing: &Thing, observed: &Observed| {
+        backup_of_each_size(thing, observed, Duration::from_secs(1))
     })
     .action("backup", move |thing: Arc<Thing>, _, _| {
         let name = thing.name_any();
@@ -120,9 +119,9 @@ async fn never_two_of_one_key_at_once_however_often_it_is_asked_for() {
     let ground = Ground::new().await;
     let log = Log::default();
     let logs = log.clone();
-    let controller = Controller::deciding(|thing: &Thing, seen: &Seen| {
-        let outcome = seen.action("slow", "same")?;
-        let plan = if outcome.is_done() { Plan::complete() } else { Plan::waiting(Why::Awaited) };
+    let controller = Controller::deciding(|thing: &Thing, observed: &Observed| {
+        let outcome = observed.action("slow", "same")?;
+        let plan = if outcome.is_done() { Plan::new() } else { Plan::waiting(Why::Awaited) };
         let about = thing.spec.about.clone();
         let status = ThingStatus { phase: about, ..Default::default() };
         Ok(plan.action(Action::new("slow", "same"), Why::Needed).status(status))
@@ -138,8 +137,8 @@ async fn never_two_of_one_key_at_once_however_often_it_is_asked_for() {
     });
     ground.thing("a", 1).await;
     let _operator = ground.run(controller);
-    for turn in 0..10 {
-        let about = format!("turn {turn}");
+    for reconcile in 0..10 {
+        let about = format!("reconcile {reconcile}");
         ground.merge::<Thing>("a", serde_json::json!({"spec": {"about": about}})).await;
         until_phase(&ground, "a", &about).await;
     }
@@ -155,19 +154,20 @@ async fn a_guard_is_asked_when_the_action_starts() {
     let (open, gate) = tokio::sync::watch::channel(false);
     // One at a time: the second waits while the first runs, and its object changes meanwhile.
     let long = Duration::from_secs(60);
-    let controller =
-        Controller::deciding(move |thing: &Thing, seen: &Seen| backup_of_each_size(thing, seen, long))
-            .action("backup", move |thing: Arc<Thing>, args, _| {
-                logs.says(format!("{} {args}", thing.name_any()));
-                let mut gate = gate.clone();
-                async move {
-                    if thing.name_any() == "first" {
-                        gate.wait_for(|open| *open).await?;
-                    }
-                    Ok(())
-                }
-            })
-            .action_concurrency(1);
+    let controller = Controller::deciding(move |thing: &Thing, observed: &Observed| {
+        backup_of_each_size(thing, observed, long)
+    })
+    .action("backup", move |thing: Arc<Thing>, args, _| {
+        logs.says(format!("{} {args}", thing.name_any()));
+        let mut gate = gate.clone();
+        async move {
+            if thing.name_any() == "first" {
+                gate.wait_for(|open| *open).await?;
+            }
+            Ok(())
+        }
+    })
+    .action_concurrency(1);
     ground.thing("first", 1).await;
     let _operator = ground.run(controller);
     ground.until("the first runs", || async { log.lines() == ["first 1"] }).await;
@@ -190,18 +190,17 @@ async fn stopping_cuts_an_action_off() {
     let ground = Ground::new().await;
     let log = Log::default();
     let logs = log.clone();
-    let controller =
-        Controller::deciding(|thing: &Thing, seen: &Seen| backup_of_each_size(thing, seen, QUICK)).action(
-            "backup",
-            move |_: Arc<Thing>, _, _| {
-                let logs = logs.clone();
-                async move {
-                    logs.says("begins");
-                    let _cut = Cut(logs);
-                    std::future::pending::<Result<(), Failure>>().await
-                }
-            },
-        );
+    let controller = Controller::deciding(|thing: &Thing, observed: &Observed| {
+        backup_of_each_size(thing, observed, QUICK)
+    })
+    .action("backup", move |_: Arc<Thing>, _, _| {
+        let logs = logs.clone();
+        async move {
+            logs.says("begins");
+            let _cut = Cut(logs);
+            std::future::pending::<Result<(), Failure>>().await
+        }
+    });
     ground.thing("a", 1).await;
     let operator = ground.run(controller);
     ground.until("it runs", || async { log.lines() == ["begins"] }).await;

@@ -4,15 +4,15 @@ use crate::ground::{Ground, HERE, Thing, Why, entry, map, of};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use serde_json::json;
-use windlass::{Controller, Plan, Refusal, Seen};
+use windlass::{Controller, Observed, Plan, Refusal};
 use windlass_apiserver::faults::{Act, Effect, Pattern, Which};
 
 /// The first that is asked for is elected, and stays so while it is within the size; whoever is elected is announced.
-fn decide(thing: &Thing, seen: &Seen) -> Result<Plan, Refusal> {
+fn decide(thing: &Thing, observed: &Observed) -> Result<Plan, Refusal> {
     let name = of(thing, "elected");
     let wanted = thing.spec.size;
-    let plan = Plan::complete();
-    let elected = match seen.get::<ConfigMap>(&name)? {
+    let plan = Plan::new();
+    let elected = match observed.get::<ConfigMap>(&name)? {
         None => {
             return Ok(plan
                 .claim(map(name, "is", wanted), Why::Needed)

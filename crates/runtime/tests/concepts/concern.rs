@@ -4,15 +4,15 @@ use crate::ground::{Ground, Thing, Why, map};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use serde_json::json;
-use windlass::{Controller, Plan, Refusal, Seen, Until};
+use windlass::{Controller, Observed, Plan, Refusal, Until};
 
-fn runs(thing: &Thing, _: &Seen) -> Result<Plan, Refusal> {
-    Ok(Plan::complete().apply(map(thing.name_any(), "is", 1), Why::Needed))
+fn runs(thing: &Thing, _: &Observed) -> Result<Plan, Refusal> {
+    Ok(Plan::new().apply(map(thing.name_any(), "is", 1), Why::Needed))
 }
 
 /// Never content.
-fn backs_up(_: &Thing, _: &Seen) -> Result<Plan, Refusal> {
-    Ok(Plan::complete().wait(Why::Awaited, Until::Change))
+fn backs_up(_: &Thing, _: &Observed) -> Result<Plan, Refusal> {
+    Ok(Plan::new().wait(Why::Awaited, Until::Change))
 }
 
 #[tokio::test]

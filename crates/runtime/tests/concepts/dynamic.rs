@@ -7,20 +7,17 @@ use kube::api::PostParams;
 use kube::core::DynamicObject;
 use kube::{Api, CustomResourceExt, ResourceExt};
 use serde_json::json;
-use windlass::{Controller, Kind, Plan, Refusal, Seen};
+use windlass::{Controller, Kind, Observed, Plan, Refusal};
 
 /// A config map with the size, made and seen without its type.
-fn decide(thing: &DynamicObject, seen: &Seen) -> Result<Plan, Refusal> {
+fn decide(thing: &DynamicObject, observed: &Observed) -> Result<Plan, Refusal> {
     let kind = Kind::of::<ConfigMap>();
-    let seen = seen.list_of(&kind)?.len();
+    let observed = observed.list_of(&kind)?.len();
     let size = thing.data["spec"]["size"].to_string();
     let name = format!("{}-size", thing.name_any());
-    let plan = Plan::complete().apply_of(
-        kind,
-        json!({"metadata": {"name": name}, "data": {"is": size}}),
-        Why::Needed,
-    );
-    Ok(plan.status(json!({"phase": format!("{seen} seen")})))
+    let plan =
+        Plan::new().apply_of(kind, json!({"metadata": {"name": name}, "data": {"is": size}}), Why::Needed);
+    Ok(plan.status(json!({"phase": format!("{observed} observed")})))
 }
 
 #[tokio::test]
@@ -36,7 +33,7 @@ async fn an_operator_of_a_kind_without_a_type_does_the_same() {
     };
     assert_eq!(says().await.as_deref(), Some("3"));
     let phase = ground.here::<Thing>().get("a").await.unwrap().status.unwrap().phase;
-    assert_eq!(phase.as_deref(), Some("1 seen"));
+    assert_eq!(phase.as_deref(), Some("1 observed"));
     ground.until_silent().await;
     assert_eq!(ground.writes().len(), 2, "the child and the status: {:?}", ground.writes());
     ground.resize("a", 4).await;
@@ -52,10 +49,10 @@ async fn a_kind_without_conditions_gets_none() {
     let realms: Api<Realm> = Api::all(ground.client.clone());
     let realm = Realm::new("r", RealmSpec::default());
     realms.create(&PostParams::default(), &realm).await.unwrap();
-    let controller = Controller::dynamic(Kind::of::<Realm>(), |_, _| Ok(Plan::complete()));
+    let controller = Controller::dynamic(Kind::of::<Realm>(), |_, _| Ok(Plan::new()));
     let counts = controller.counts();
     let _operator = ground.run(controller);
-    ground.until("a turn went well", || async { counts.by_result()[0].1 >= 1 }).await;
+    ground.until("a reconcile went well", || async { counts.by_result()[0].1 >= 1 }).await;
     ground.until_silent().await;
     assert_eq!((counts.errors(), ground.writes()), (0, Vec::new()));
 }

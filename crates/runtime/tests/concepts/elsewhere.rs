@@ -8,7 +8,7 @@ use kube::{Api, CustomResource, CustomResourceExt, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use windlass::{Controller, Plan, Refusal, Seen};
+use windlass::{Controller, Observed, Plan, Refusal};
 
 /// A kind outside of namespaces.
 #[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -43,12 +43,12 @@ async fn an_object_outside_of_namespaces_has_children_in_several() {
     let ground = Ground::new().await;
     ground.define(Realm::crd()).await;
     namespaces(&ground, &["one", "two"]).await;
-    let decide = |realm: &Realm, seen: &Seen| -> Result<Plan, Refusal> {
-        let plan = Plan::complete();
+    let decide = |realm: &Realm, observed: &Observed| -> Result<Plan, Refusal> {
+        let plan = Plan::new();
         let all = realm.spec.namespaces.iter();
         for namespace in all.clone() {
-            // Seen by namespace, since all have one name.
-            seen.get_in::<ConfigMap>(namespace, "realm")?;
+            // Observed by namespace, since all have one name.
+            observed.get_in::<ConfigMap>(namespace, "realm")?;
         }
         Ok(all.fold(plan, |plan, namespace| {
             plan.apply(in_namespace(map("realm", "of", realm.name_any()), namespace), Why::Needed)
@@ -76,10 +76,10 @@ async fn an_object_outside_of_namespaces_has_children_in_several() {
 }
 
 /// A map in another namespace, and a role in none.
-fn decide(thing: &Thing, _: &Seen) -> Result<Plan, Refusal> {
+fn decide(thing: &Thing, _: &Observed) -> Result<Plan, Refusal> {
     let far = in_namespace(map("far", "size", thing.spec.size), "one");
     let role = ClusterRole { metadata: named("far-role"), ..Default::default() };
-    let plan = Plan::complete().apply(far, Why::Needed);
+    let plan = Plan::new().apply(far, Why::Needed);
     Ok(if thing.spec.size > 1 { plan.apply(role, Why::Needed) } else { plan })
 }
 

@@ -1,17 +1,17 @@
-//! Facts from pollers: known, or unknown and then awaited; a change is a turn; nobody asks about what is gone.
+//! Facts from pollers: known, or unknown and then awaited; a change is a reconcile; nobody asks about what is gone.
 
 use crate::ground::{Ground, Thing, ThingStatus, Why};
 use kube::api::DeleteParams;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
-use windlass::{Controller, Fact, Failure, Plan, Refusal, Seen};
+use windlass::{Controller, Fact, Failure, Observed, Plan, Refusal};
 
 /// Shows the lag, and waits while it is not known.
-fn decide(_: &Thing, seen: &Seen) -> Result<Plan, Refusal> {
-    Ok(match seen.fact::<i64>("lag")? {
+fn decide(_: &Thing, observed: &Observed) -> Result<Plan, Refusal> {
+    Ok(match observed.fact::<i64>("lag")? {
         Fact::Known { value, .. } => {
-            Plan::complete().status(ThingStatus { phase: Some(value.to_string()), ..Default::default() })
+            Plan::new().status(ThingStatus { phase: Some(value.to_string()), ..Default::default() })
         }
         Fact::Unknown { why } => Plan::waiting(windlass::Reason::from(Why::Awaited).saying(why)),
     })
@@ -27,7 +27,7 @@ async fn until_phase(ground: &Ground, is: &str) {
 }
 
 #[tokio::test]
-async fn a_fact_is_waited_for_and_a_change_of_it_is_a_turn() {
+async fn a_fact_is_waited_for_and_a_change_of_it_is_a_reconcile() {
     let ground = Ground::new().await;
     // Below zero it cannot be told; far below, there is no answer at all.
     let lag = Arc::new(AtomicI64::new(-1));
@@ -88,5 +88,5 @@ async fn reading_a_fact_that_nobody_polls_is_an_error_and_not_unknown() {
     let ground = Ground::new().await;
     ground.thing("a", 1).await;
     let _operator = ground.run(Controller::deciding(decide));
-    ground.until_condition("a", "Degraded", "True", "Unseen").await;
+    ground.until_condition("a", "Degraded", "True", "ObserveError").await;
 }

@@ -11,8 +11,8 @@ use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use windlass::act::Conflicts;
-use windlass::{Controller, Manager, Plan, Refusal, Seen};
+use windlass::write::Conflicts;
+use windlass::{Controller, Manager, Observed, Plan, Refusal};
 use windlass_clock::Clock;
 
 fn deployment(thing: &Thing) -> Deployment {
@@ -30,8 +30,8 @@ fn deployment(thing: &Thing) -> Deployment {
 async fn a_field_set_initially_is_left_to_who_changes_it() {
     let ground = Ground::new().await;
     ground.thing("a", 3).await;
-    let controller = Controller::deciding(|thing: &Thing, _: &Seen| {
-        Ok(Plan::complete().apply(deployment(thing), Why::Needed).initially("/spec/replicas"))
+    let controller = Controller::deciding(|thing: &Thing, _: &Observed| {
+        Ok(Plan::new().apply(deployment(thing), Why::Needed).initially("/spec/replicas"))
     });
     let _operator = ground.run(controller.owns::<Deployment>());
     ground.until_condition("a", "Ready", "True", "AsDeclared").await;
@@ -54,8 +54,8 @@ async fn a_field_set_initially_is_left_to_who_changes_it() {
     assert_eq!(spec().await, (9, false));
 }
 
-fn decide(thing: &Thing, _: &Seen) -> Result<Plan, Refusal> {
-    Ok(Plan::complete().apply(map(of(thing, "size"), "is", thing.spec.size), Why::Needed))
+fn decide(thing: &Thing, _: &Observed) -> Result<Plan, Refusal> {
+    Ok(Plan::new().apply(map(of(thing, "size"), "is", thing.spec.size), Why::Needed))
 }
 
 async fn says(ground: &Ground) -> Option<String> {
@@ -159,8 +159,8 @@ async fn a_server_that_changes_every_write_is_written_to_once() {
     ground.until_silent().await;
     assert_eq!(times.load(Ordering::SeqCst), 1);
     // What others change on it is no reason to write again, however often.
-    for turn in 0..5 {
-        let label = json!({"metadata": {"labels": {"theirs": turn.to_string()}}});
+    for reconcile in 0..5 {
+        let label = json!({"metadata": {"labels": {"theirs": reconcile.to_string()}}});
         ground.merge::<ConfigMap>("a-size", label).await;
         ground.until_silent().await;
     }

@@ -4,16 +4,16 @@ use crate::ground::{Ground, Thing, Why, named, of};
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
-use windlass::{Controller, Plan, Refusal, Seen};
+use windlass::{Controller, Observed, Plan, Refusal};
 
-fn decide(thing: &Thing, seen: &Seen) -> Result<Plan, Refusal> {
+fn decide(thing: &Thing, observed: &Observed) -> Result<Plan, Refusal> {
     let spec = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
     let claim = PersistentVolumeClaim {
         metadata: named(of(thing, "data")),
         spec: serde_json::from_value(spec).unwrap(),
         ..Default::default()
     };
-    Ok(Plan::complete().apply(claim, Why::Needed).until_healthy(seen))
+    Ok(Plan::new().apply(claim, Why::Needed).until_healthy(observed))
 }
 
 #[tokio::test]

@@ -5,15 +5,15 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use serde_json::json;
 use windlass::cache::Index;
-use windlass::{Controller, Plan, Refusal, Relation, Seen};
+use windlass::{Controller, Observed, Plan, Refusal, Relation};
 
 /// By the thing that a config map says it is for.
 const FOR: Index<ConfigMap> =
     Index::new("for", |map| map.data.iter().filter_map(|data| data.get("for").cloned()).collect());
 
-fn decide(_: &Thing, seen: &Seen) -> Result<Plan, Refusal> {
-    let names = seen.names::<ConfigMap>()?.join(" ");
-    Ok(Plan::complete().status(json!({"phase": names})))
+fn decide(_: &Thing, observed: &Observed) -> Result<Plan, Refusal> {
+    let names = observed.names::<ConfigMap>()?.join(" ");
+    Ok(Plan::new().status(json!({"phase": names})))
 }
 
 #[tokio::test]
@@ -24,7 +24,7 @@ async fn who_is_related_by_an_index_is_seen_and_told() {
     }
     ground.here::<ConfigMap>().create(&Default::default(), &map("first", "for", "a")).await.unwrap();
     let controller =
-        Controller::deciding(decide).sees::<ConfigMap>(|thing| Relation::indexed(FOR, thing.name_any()));
+        Controller::deciding(decide).watches::<ConfigMap>(|thing| Relation::indexed(FOR, thing.name_any()));
     let _operator = ground.run(controller);
     let sees = |thing: &'static str, names: &'static str| {
         let ground = &ground;

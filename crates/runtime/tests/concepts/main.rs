@@ -14,7 +14,7 @@ mod healthy;
 mod indexed;
 mod metadata;
 mod pause;
+mod reconciles;
 mod references;
 mod told;
-mod turns;
 mod verbs;

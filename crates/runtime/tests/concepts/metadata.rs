@@ -4,25 +4,25 @@ use crate::ground::{Ground, OPERATOR, Thing, Why, entry, map, of};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::PartialObjectMeta;
 use serde_json::json;
-use windlass::{Controller, Plan, Refusal, Relation, Seen};
+use windlass::{Controller, Observed, Plan, Refusal, Relation};
 use windlass_apiserver::faults::{Act, Pattern, Which};
 
 type Partial = PartialObjectMeta<ConfigMap>;
 
-fn decide(thing: &Thing, seen: &Seen) -> Result<Plan, Refusal> {
-    let others = seen.names::<Partial>()?;
+fn decide(thing: &Thing, observed: &Observed) -> Result<Plan, Refusal> {
+    let others = observed.names::<Partial>()?;
     if thing.spec.about.is_some() {
-        seen.list::<ConfigMap>()?;
+        observed.list::<ConfigMap>()?;
     }
     let child = map(of(thing, "size"), "is", thing.spec.size);
-    Ok(Plan::complete().apply(child, Why::Needed).status(json!({"phase": format!("{} seen", others.len())})))
+    Ok(Plan::new().apply(child, Why::Needed).status(json!({"phase": format!("{} observed", others.len())})))
 }
 
 fn controller() -> Controller<Thing> {
     Controller::deciding(decide)
         .owns::<Partial>()
         .prunes::<ConfigMap>()
-        .sees::<Partial>(|_| Relation::labelled([("app", "seen")]))
+        .watches::<Partial>(|_| Relation::labelled([("app", "observed")]))
 }
 
 #[tokio::test]
@@ -62,16 +62,16 @@ async fn others_are_seen_by_their_metadata_and_not_as_if_they_were_empty() {
     let _operator = ground.run(controller());
     ground.until_condition("a", "Ready", "True", "AsDeclared").await;
     let mut other = map("other", "is", "any");
-    other.metadata.labels = Some([("app".to_owned(), "seen".to_owned())].into());
+    other.metadata.labels = Some([("app".to_owned(), "observed".to_owned())].into());
     ground.here::<ConfigMap>().create(&Default::default(), &other).await.unwrap();
     ground
-        .until("it is seen", || async {
+        .until("it is observed", || async {
             let thing = ground.here::<Thing>().get("a").await.unwrap();
-            thing.status.and_then(|status| status.phase).as_deref() == Some("2 seen")
+            thing.status.and_then(|status| status.phase).as_deref() == Some("2 observed")
         })
         .await;
     ground.merge::<Thing>("a", json!({"spec": {"about": "contents"}})).await;
-    ground.until_condition("a", "Ready", "False", "Unseen").await;
+    ground.until_condition("a", "Ready", "False", "ObserveError").await;
     let message = ground.condition("a", "Ready").await.unwrap().message;
     assert!(message.contains("only metadata is watched"), "{message}");
 }

@@ -4,17 +4,17 @@ use crate::ground::{Ground, Thing, Why, entry, map, of};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::DeleteParams;
 use serde_json::json;
-use windlass::{Controller, Plan, Refusal, Seen, Until};
+use windlass::{Controller, Observed, Plan, Refusal, Until};
 
-fn decide(thing: &Thing, _: &Seen) -> Result<Plan, Refusal> {
-    Ok(Plan::complete().apply(map(of(thing, "size"), "is", thing.spec.size), Why::Needed))
+fn decide(thing: &Thing, _: &Observed) -> Result<Plan, Refusal> {
+    Ok(Plan::new().apply(map(of(thing, "size"), "is", thing.spec.size), Why::Needed))
 }
 
-fn undo(thing: &Thing, seen: &Seen) -> Result<Plan, Refusal> {
+fn undo(thing: &Thing, observed: &Observed) -> Result<Plan, Refusal> {
     let name = of(thing, "size");
-    Ok(match seen.get::<ConfigMap>(&name)? {
-        Some(_) => Plan::complete().delete::<ConfigMap>(name, Why::Needed).wait(Why::Awaited, Until::Change),
-        None => Plan::complete(),
+    Ok(match observed.get::<ConfigMap>(&name)? {
+        Some(_) => Plan::new().delete::<ConfigMap>(name, Why::Needed).wait(Why::Awaited, Until::Change),
+        None => Plan::new(),
     })
 }
 
@@ -32,7 +32,7 @@ async fn a_paused_object_is_left_alone_and_goes_on_where_it_was() {
     let ground = Ground::new().await;
     ground.thing("a", 1).await;
     let _operator =
-        ground.run(Controller::deciding(decide).owns::<ConfigMap>().deletes::<ConfigMap>().deleting(undo));
+        ground.run(Controller::deciding(decide).owns::<ConfigMap>().deletes::<ConfigMap>().finalizer(undo));
     ground.until_condition("a", "Ready", "True", "AsDeclared").await;
     pause(&ground, "windlass.dev/paused", "true".into()).await;
     ground.until_condition("a", "Paused", "True", "PausedByAnnotation").await;
@@ -53,7 +53,7 @@ async fn a_paused_object_that_is_deleted_waits() {
     let controller = Controller::deciding(decide)
         .owns::<ConfigMap>()
         .deletes::<ConfigMap>()
-        .deleting(undo)
+        .finalizer(undo)
         .paused_by("mine/hold");
     let _operator = ground.run(controller);
     ground.until_condition("a", "Ready", "True", "AsDeclared").await;

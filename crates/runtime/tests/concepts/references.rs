@@ -1,21 +1,21 @@
-//! References by name: a condition says what is missing, and its coming and going are turns.
+//! References by name: a condition says what is missing, and its coming and going are reconciles.
 
 use crate::ground::{Ground, Thing, Why, entry, map, of};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, PostParams};
-use windlass::{Controller, Plan, Refusal, Relation, Seen};
+use windlass::{Controller, Observed, Plan, Refusal, Relation};
 
 /// Copies what it refers to.
-fn decide(thing: &Thing, seen: &Seen) -> Result<Plan, Refusal> {
-    let source = seen.referred::<ConfigMap>(thing.spec.about.as_deref().unwrap_or_default())?;
+fn decide(thing: &Thing, observed: &Observed) -> Result<Plan, Refusal> {
+    let source = observed.referenced::<ConfigMap>(thing.spec.about.as_deref().unwrap_or_default())?;
     let text = entry(&source, "text").unwrap_or_default();
-    Ok(Plan::complete().apply(map(of(thing, "copy"), "text", text), Why::Needed))
+    Ok(Plan::new().apply(map(of(thing, "copy"), "text", text), Why::Needed))
 }
 
 fn controller() -> Controller<Thing> {
     Controller::deciding(decide)
         .owns::<ConfigMap>()
-        .refers::<ConfigMap>(|thing| Relation::names(thing.spec.about.clone()))
+        .references::<ConfigMap>(|thing| Relation::names(thing.spec.about.clone()))
 }
 
 async fn copied(ground: &Ground) -> Option<String> {
@@ -24,7 +24,7 @@ async fn copied(ground: &Ground) -> Option<String> {
 }
 
 #[tokio::test]
-async fn what_is_missing_is_said_and_when_it_comes_there_is_a_turn() {
+async fn what_is_missing_is_said_and_when_it_comes_there_is_a_reconcile() {
     let ground = Ground::new().await;
     ground.thing("a", 1).await;
     ground.merge::<Thing>("a", serde_json::json!({"spec": {"about": "source"}})).await;
@@ -54,10 +54,10 @@ async fn what_is_missing_is_said_and_when_it_comes_there_is_a_turn() {
 async fn a_name_that_is_no_reference_cannot_be_read_as_one() {
     let ground = Ground::new().await;
     ground.thing("a", 1).await;
-    let careless = Controller::deciding(|_: &Thing, seen: &Seen| {
-        seen.referred::<ConfigMap>("elsewhere")?;
-        Ok(Plan::complete())
+    let careless = Controller::deciding(|_: &Thing, observed: &Observed| {
+        observed.referenced::<ConfigMap>("elsewhere")?;
+        Ok(Plan::new())
     });
-    let _operator = ground.run(careless.refers::<ConfigMap>(|_| Relation::nothing()));
-    ground.until_condition("a", "Degraded", "True", "Unseen").await;
+    let _operator = ground.run(careless.references::<ConfigMap>(|_| Relation::nothing()));
+    ground.until_condition("a", "Degraded", "True", "ObserveError").await;
 }

@@ -5,13 +5,13 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt;
 use kube::api::PostParams;
 use serde_json::json;
-use windlass::{Controller, Plan, Reason, Refusal, Seen};
+use windlass::{Controller, Observed, Plan, Reason, Refusal};
 
-fn decide(secret: &Secret, _: &Seen) -> Result<Plan, Refusal> {
+fn decide(secret: &Secret, _: &Observed) -> Result<Plan, Refusal> {
     match secret.labels().get("wants").map(String::as_str) {
-        None => Ok(Plan::complete()),
+        None => Ok(Plan::new()),
         Some("nonsense") => Err(Refusal::new(Reason::new("Unclear", "nobody knows what that is"))),
-        Some(name) => Ok(Plan::complete().apply(map(name, "is", 1), Why::Needed)),
+        Some(name) => Ok(Plan::new().apply(map(name, "is", 1), Why::Needed)),
     }
 }
 

@@ -2,17 +2,15 @@
 
 use crate::ground::{Ground, Thing, Why, entry, map, of};
 use k8s_openapi::api::core::v1::ConfigMap;
-use windlass::{Controller, Plan, Refusal, Seen, Until};
+use windlass::{Controller, Observed, Plan, Refusal, Until};
 
 /// A size of zero is a map that is deleted.
-fn decide(thing: &Thing, seen: &Seen) -> Result<Plan, Refusal> {
+fn decide(thing: &Thing, observed: &Observed) -> Result<Plan, Refusal> {
     let name = of(thing, "size");
-    Ok(match (thing.spec.size, seen.get::<ConfigMap>(&name)?) {
-        (0, Some(_)) => {
-            Plan::complete().delete::<ConfigMap>(name, Why::Needed).wait(Why::Awaited, Until::Change)
-        }
-        (0, None) => Plan::complete(),
-        (size, _) => Plan::complete().apply(map(name, "is", size), Why::Needed),
+    Ok(match (thing.spec.size, observed.get::<ConfigMap>(&name)?) {
+        (0, Some(_)) => Plan::new().delete::<ConfigMap>(name, Why::Needed).wait(Why::Awaited, Until::Change),
+        (0, None) => Plan::new(),
+        (size, _) => Plan::new().apply(map(name, "is", size), Why::Needed),
     })
 }
 

@@ -1,4 +1,4 @@
-//! What is logged in a turn says whose turn it is.
+//! What is logged in a reconcile says whose reconcile it is.
 
 use crate::support::{Running, cluster, has_secret, make, mirror, until};
 use parking_lot::Mutex;
@@ -26,7 +26,7 @@ impl Write for Paper {
 }
 
 #[tokio::test]
-async fn every_line_of_a_turn_has_controller_object_and_reconcile_id() {
+async fn every_line_of_a_reconcile_has_controller_object_and_reconcile_id() {
     let paper = Paper::default();
     let writing = paper.clone();
     let lines = logs::layer(LogFormat::Json, move || writing.clone());

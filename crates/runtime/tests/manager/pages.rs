@@ -45,7 +45,7 @@ async fn a_manager_is_measured_under_the_names_that_dashboards_know() {
     }
     let manager = Manager::new(client.clone(), Clock::real())
         .controller(mirror().concurrency(3))
-        .elected(Election::new("default", "mirror"))
+        .leader_election(Election::new("default", "mirror"))
         .serve_metrics(anywhere())
         .metrics(|page| {
             page.family("shop_open", Type::Gauge, "Whether it is open.").sample(&[], 1.0);
@@ -57,7 +57,7 @@ async fn a_manager_is_measured_under_the_names_that_dashboards_know() {
     let running = Running::start(manager);
     until("the secrets are made", async || has_secret(&client, "a").await && has_secret(&client, "b").await)
         .await;
-    until("every object had its turn", async || {
+    until("every object had its reconcile", async || {
         let page = inspector.metrics();
         value(&page, "workqueue_work_duration_seconds_count{name=\"mirror\",controller=\"mirror\"}")
             >= Some(5.0)
@@ -136,7 +136,7 @@ async fn a_manager_is_ready_when_its_caches_are_full_and_says_what_is_missing() 
     let manager = Manager::new(client, Clock::real())
         .controller(mirror())
         .serve_health(anywhere())
-        .live_when("disk", || Err("the disk\nis full".to_owned()));
+        .healthz_check("disk", || Err("the disk\nis full".to_owned()));
     let inspector = manager.inspector();
     assert!(!inspector.ready().is_fine());
     let running = Running::start(manager);
@@ -231,9 +231,9 @@ async fn an_address_that_is_taken_is_named() {
 async fn what_actions_are_at_is_told_and_not_what_they_brought_back() {
     let (_api, client) = cluster();
     make(&client, "a").await;
-    let backup = Controller::deciding(|_: &ConfigMap, seen| {
-        let plan = match seen.action("backup", "1")?.is_done() {
-            true => Plan::complete(),
+    let backup = Controller::deciding(|_: &ConfigMap, observed| {
+        let plan = match observed.action("backup", "1")?.is_done() {
+            true => Plan::new(),
             false => Plan::waiting(Why::WaitsForPatience),
         };
         Ok(plan.action(Action::new("backup", "1"), Why::Mirrors))

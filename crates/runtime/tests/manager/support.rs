@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use windlass::clock::Clock;
-use windlass::{Controller, Manager, Plan, Reasoned, Refusal, Result, Seen};
+use windlass::{Controller, Manager, Observed, Plan, Reasoned, Refusal, Result};
 use windlass_apiserver::{Api as Embedded, Config, Identity};
 
 /// A fresh API, and a client that may do everything.
@@ -28,7 +28,7 @@ pub enum Why {
 impl Reasoned for Why {}
 
 /// Mirrors a ConfigMap as a Secret. Some names ask for trouble.
-pub fn decide(map: &ConfigMap, _: &Seen) -> Result<Plan, Refusal> {
+pub fn decide(map: &ConfigMap, _: &Observed) -> Result<Plan, Refusal> {
     match map.name_any().as_str() {
         "panics" => panic!("as it was asked to"),
         "waits" => return Ok(Plan::waiting(Why::WaitsForPatience)),
@@ -38,7 +38,7 @@ pub fn decide(map: &ConfigMap, _: &Seen) -> Result<Plan, Refusal> {
     let mut secret = Secret::default();
     secret.metadata.name = Some(map.name_any());
     secret.metadata.namespace = map.namespace();
-    Ok(Plan::complete().apply(secret, Why::Mirrors))
+    Ok(Plan::new().apply(secret, Why::Mirrors))
 }
 
 /// The controller of it.

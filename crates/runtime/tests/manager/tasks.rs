@@ -64,7 +64,7 @@ async fn what_does_not_end_in_time_is_cut_off() {
     let (_api, client) = cluster();
     let manager = Manager::new(client, Clock::real())
         .controller(mirror())
-        .stop_within(Duration::from_millis(100))
+        .graceful_shutdown_timeout(Duration::from_millis(100))
         .task("deaf", |_| std::future::pending());
     let inspector = manager.inspector();
     let running = Running::start(manager);
@@ -83,9 +83,9 @@ async fn a_replica_that_stands_by_runs_only_what_runs_everywhere() {
     let replica = |identity: &str| {
         Manager::new(client.clone(), Clock::real())
             .controller(mirror())
-            .elected(Election::new("default", "mirror").identity(identity))
+            .leader_election(Election::new("default", "mirror").identity(identity))
             .task("leading", until_stopped)
-            .task_everywhere("everywhere", until_stopped)
+            .task_on_every_replica("everywhere", until_stopped)
     };
     let runs = |inspector: &windlass::inspect::Inspector| {
         let tasks = inspector.debug()["tasks"].clone();

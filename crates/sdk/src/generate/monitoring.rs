@@ -11,7 +11,7 @@ type Panel = (&'static str, &'static str, &'static [(&'static str, &'static str)
 /// `JOB` stands for the operator that is looked at.
 const PANELS: &[Panel] = &[
     (
-        "Turns",
+        "Reconciles",
         "ops",
         &[(
             "sum by (controller, result) (rate(controller_runtime_reconcile_total{JOB}[5m]))",
@@ -19,7 +19,7 @@ const PANELS: &[Panel] = &[
         )],
     ),
     (
-        "Turns that failed",
+        "Reconciles that failed",
         "ops",
         &[(
             "sum by (controller) (rate(controller_runtime_reconcile_errors_total{JOB}[5m]))",
@@ -27,7 +27,7 @@ const PANELS: &[Panel] = &[
         )],
     ),
     (
-        "How long turns take",
+        "How long reconciles take",
         "s",
         &[
             (
@@ -40,7 +40,11 @@ const PANELS: &[Panel] = &[
             ),
         ],
     ),
-    ("Objects that wait for their turn", "short", &[("sum by (name) (workqueue_depth{JOB})", "{{name}}")]),
+    (
+        "Objects that wait for their reconcile",
+        "short",
+        &[("sum by (name) (workqueue_depth{JOB})", "{{name}}")],
+    ),
     (
         "How long they wait",
         "s",
@@ -76,13 +80,13 @@ const ALERTS: &[Alert] = &[
         "TurnsFail",
         "sum by (controller) (rate(controller_runtime_reconcile_errors_total{JOB}[10m])) > 0.1",
         "15m",
-        "Turns of {{ $labels.controller }} have failed again and again for a quarter of an hour.",
+        "Reconciles of {{ $labels.controller }} have failed again and again for a quarter of an hour.",
     ),
     (
         "TurnsPanic",
         "sum by (controller) (increase(controller_runtime_reconcile_panics_total{JOB}[10m])) > 0",
         "0m",
-        "A turn of {{ $labels.controller }} panicked: that is a mistake in the operator.",
+        "A reconcile of {{ $labels.controller }} panicked: that is a mistake in the operator.",
     ),
     (
         "TurnsNeedPeople",
@@ -94,7 +98,7 @@ const ALERTS: &[Alert] = &[
         "TurnHangs",
         "max by (name) (workqueue_longest_running_processor_seconds{JOB}) > 300",
         "5m",
-        "A turn of {{ $labels.name }} has run for more than five minutes.",
+        "A reconcile of {{ $labels.name }} has run for more than five minutes.",
     ),
     (
         "ObjectsWait",

@@ -18,7 +18,7 @@ pub(super) fn first(naming: &Naming<'_>) -> String {
         uses += "use kube::ResourceExt;\nuse std::collections::BTreeMap;\n";
     }
     let generates = owned.iter().any(|one| one.kind == "Secret");
-    let mut ours = vec!["Controller", "Plan", "Refusal", "Seen", "metrics"];
+    let mut ours = vec!["Controller", "Plan", "Refusal", "Observed", "metrics"];
     ours.extend((!owned.is_empty()).then_some("Reasoned"));
     ours.extend(generates.then_some("Generate"));
     if owned.iter().any(|one| one.as_json) {
@@ -52,7 +52,7 @@ pub(super) fn access(naming: &Naming<'_>) -> String {
         true => "",
         false => ".in_namespace(&VAR.spec.namespace)",
     };
-    let more = "        .sees::<EndpointSlice>(endpoints)\n        .concerned_with(\"Reachable\")\n";
+    let more = "        .watches::<EndpointSlice>(endpoints)\n        .concerned_with(\"Reachable\")\n";
     let mut text = format!(
         "{}//! Whether clients reach a `{kind}`: a concern of its own, beside running it. It has a condition of its own, `Reachable`.\n\n{}",
         header(naming.project.license),
@@ -60,7 +60,7 @@ pub(super) fn access(naming: &Naming<'_>) -> String {
     );
     text +=
         &format!("use super::{}::{{labels, metadata}};\n{}", naming.module, naming.import("crate", false));
-    text += "use kube::ResourceExt;\nuse windlass::{Controller, Plan, Reasoned, Refusal, Relation, Seen, Until};\n\n";
+    text += "use kube::ResourceExt;\nuse windlass::{Controller, Observed, Plan, Reasoned, Refusal, Relation, Until};\n\n";
     text += "/// Why this controller does what it does: in events, conditions and logs.
 #[derive(Debug)]
 enum Why {
@@ -84,17 +84,17 @@ impl Reasoned for Why {
 ///
 /// # Errors
 /// When it asks for what its controller does not watch.
-pub fn decide(VAR: &TYPE, seen: &Seen) -> Result<Plan, Refusal> {{
-    let plan = Plan::complete().apply(service(VAR), Why::GivesItAName);
-    Ok(match answering(seen)? {{
+pub fn decide(VAR: &TYPE, observed: &Observed) -> Result<Plan, Refusal> {{
+    let plan = Plan::new().apply(service(VAR), Why::GivesItAName);
+    Ok(match answering(observed)? {{
         0 => plan.wait(Why::NobodyAnswersYet, Until::Change),
         _ => plan,
     }})
 }}
 
 /// How many of its pods a client would reach.
-fn answering(seen: &Seen) -> Result<usize, Refusal> {{
-    let slices = seen.list::<EndpointSlice>()?;
+fn answering(observed: &Observed) -> Result<usize, Refusal> {{
+    let slices = observed.list::<EndpointSlice>()?;
     let endpoints = slices.iter().flat_map(|slice| slice.endpoints.iter().flatten());
     let ready = endpoints.filter(|one| one.conditions.as_ref().and_then(|now| now.ready).unwrap_or(true));
     Ok(ready.count())
@@ -115,21 +115,21 @@ fn endpoints(VAR: &TYPE) -> Relation {{
 pub(super) fn concern(naming: &Naming<'_>, name: &str) -> String {
     let (kind, condition) = (&naming.kind.kind, names::camel(name));
     let mut text = format!(
-        "{}//! A further concern of a `{kind}`: {name}. How it stands is told by the condition `{condition}`.\n\n{}use windlass::{{Controller, Plan, Refusal, Seen}};\n\n",
+        "{}//! A further concern of a `{kind}`: {name}. How it stands is told by the condition `{condition}`.\n\n{}use windlass::{{Controller, Observed, Plan, Refusal}};\n\n",
         header(naming.project.license),
         naming.import("crate", false),
     );
     text += &controller(naming, Some(name), &[], &format!("        .concerned_with(\"{condition}\")\n"));
     text += &naming.fill(
-        "/// What this concern needs, given what is there. Pure: no client, no I/O; time is `seen.now()`.
+        "/// What this concern needs, given what is there. Pure: no client, no I/O; time is `observed.now()`.
 ///
-/// Return what is to be done, as `Plan::complete().apply(object, Why::...)`, and add to the controller by `.owns::<...>()` what
-/// it makes, by `.sees::<...>(...)` what it looks at.
+/// Return what is to be done, as `Plan::new().apply(object, Why::...)`, and add to the controller by `.owns::<...>()` what
+/// it makes, by `.watches::<...>(...)` what it looks at.
 ///
 /// # Errors
 /// When it asks for what its controller does not watch.
-pub fn decide(_VAR: &TYPE, _seen: &Seen) -> Result<Plan, Refusal> {
-    Ok(Plan::complete())
+pub fn decide(_VAR: &TYPE, _observed: &Observed) -> Result<Plan, Refusal> {
+    Ok(Plan::new())
 }
 ",
     );
@@ -202,28 +202,28 @@ pub fn controller() -> Controller<{}> {{
 }
 
 fn decide(naming: &Naming<'_>, owned: &[Owned]) -> String {
-    let head = "/// What it needs, given what is there. Pure: no client, no I/O; time is `seen.now()`.
+    let head = "/// What it needs, given what is there. Pure: no client, no I/O; time is `observed.now()`.
 ///
 /// # Errors
 /// When it asks for what its controller does not watch.
 ";
     if owned.is_empty() {
         return format!(
-            "{head}pub fn decide(_VAR: &TYPE, _seen: &Seen) -> Result<Plan, Refusal> {{\n    Ok(Plan::complete())\n}}\n\n"
+            "{head}pub fn decide(_VAR: &TYPE, _observed: &Observed) -> Result<Plan, Refusal> {{\n    Ok(Plan::new())\n}}\n\n"
         );
     }
     let steps: String = owned.iter().map(|one| format!("        {}\n", one.step)).collect();
     let replicated = owned.iter().find(|one| one.needs.contains(&Need::Replicas));
     let body = match replicated {
-        None => format!("    Ok(Plan::complete()\n{steps}        .until_healthy(seen))\n"),
+        None => format!("    Ok(Plan::new()\n{steps}        .until_healthy(observed))\n"),
         Some(one) => {
             let status = match naming.ty.contains("::") {
                 true => format!("{}::{}Status", naming.module, naming.kind.kind),
                 false => format!("{}Status", naming.kind.kind),
             };
             format!(
-                "    let plan = Plan::complete()\n{steps}        .until_healthy(seen);
-    let running = seen.get::<{}>(&VAR.name_any())?;
+                "    let plan = Plan::new()\n{steps}        .until_healthy(observed);
+    let running = observed.get::<{}>(&VAR.name_any())?;
     let ready = running.and_then(|running| running.status.as_ref()?.ready_replicas).unwrap_or(0);
     Ok(plan.status({status} {{ ready, ..Default::default() }}))
 ",
@@ -231,7 +231,7 @@ fn decide(naming: &Naming<'_>, owned: &[Owned]) -> String {
             )
         }
     };
-    format!("{head}pub fn decide(VAR: &TYPE, seen: &Seen) -> Result<Plan, Refusal> {{\n{body}}}\n\n")
+    format!("{head}pub fn decide(VAR: &TYPE, observed: &Observed) -> Result<Plan, Refusal> {{\n{body}}}\n\n")
 }
 
 /// The gauge by which a kind's objects are counted.

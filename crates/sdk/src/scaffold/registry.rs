@@ -56,7 +56,7 @@ pub fn definitions() -> Vec<CustomResourceDefinition> {{
 
 /// The manager with its kinds, its controllers and its metrics.
 pub fn operator(manager: Manager) -> Manager {{
-    manager\n        .defines(definitions())\n{controllers}}}
+    manager\n        .crds(definitions())\n{controllers}}}
 ",
         header(project.license)
     )

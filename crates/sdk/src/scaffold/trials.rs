@@ -21,7 +21,7 @@ pub(super) fn of_kind(naming: &Naming<'_>) -> String {
     let own: String = owned.iter().map(|one| one.import(&mut imports, TESTS)).collect();
     let controller = naming.below_controller(&naming.module);
     let mut text = format!(
-        "{}//! What a `{kind}` comes to, from pure decisions to a whole cluster.\n\n{}{own}{}use {krate}::controller::{controller}::{{decide, measure}};\nuse {krate}::{{definitions, operator}};\nuse serde_json::json;\nuse std::sync::Arc;\nuse windlass::Seen;\nuse windlass::metrics::Page;\nuse windlass_testing::{{TestCluster, campaign, object}};\n\n",
+        "{}//! What a `{kind}` comes to, from pure decisions to a whole cluster.\n\n{}{own}{}use {krate}::controller::{controller}::{{decide, measure}};\nuse {krate}::{{definitions, operator}};\nuse serde_json::json;\nuse std::sync::Arc;\nuse windlass::Observed;\nuse windlass::metrics::Page;\nuse windlass_testing::{{TestCluster, campaign, object}};\n\n",
         header(naming.project.license),
         naming.import(&krate, false),
         imports.text(),
@@ -76,7 +76,7 @@ async fn it_becomes_ready_and_leaves_nothing_behind() -> anyhow::Result<()> {{
     let operator = cluster.run(operator);
     cluster.create(sample()).await?;
 {there}{ready}{reachable}{scaled}    cluster.delete::<{ty}>(\"sample\").await?;
-    cluster.eventually::<{ty}>(\"sample\").is_gone().await?;
+    cluster.eventually::<{ty}>(\"sample\").is_deleted().await?;
 {gone}    operator.stop().await
 }}
 
@@ -115,7 +115,7 @@ fn pure(naming: &Naming<'_>) -> String {
     match owned.is_empty() {
         true => "#[test]
 fn nothing_follows_from_it_yet() {
-    let plan = decide(&sample(), &Seen::nothing()).unwrap();
+    let plan = decide(&sample(), &Observed::empty()).unwrap();
     assert!(plan.is_complete() && plan.steps().is_empty(), \"{plan}\");
 }
 
@@ -124,7 +124,7 @@ fn nothing_follows_from_it_yet() {
         false => format!(
             "#[test]
 fn what_it_needs_follows_from_it() {{
-    let plan = decide(&sample(), &Seen::nothing()).unwrap();
+    let plan = decide(&sample(), &Observed::empty()).unwrap();
 {asserts}}}
 
 "

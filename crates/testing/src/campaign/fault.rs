@@ -3,7 +3,7 @@
 use super::life::OPERATORS;
 use crate::TestCluster;
 use crate::faults::{Act, Past, Pattern, Which};
-use crate::sabotage::{Break, Sabotage};
+use crate::faulty_client::{ClientFault, FaultyClient};
 use std::time::Duration;
 use windlass_apiserver::Api;
 use windlass_apiserver::read::Hold;
@@ -13,16 +13,16 @@ use windlass_clock::Clock;
 ///
 /// ```
 /// use windlass_testing::campaign::Fault;
-/// use windlass_testing::sabotage::Break;
+/// use windlass_testing::faulty_client::ClientFault;
 ///
 /// let anywhere = Fault::ALL.into_iter().filter(|fault| fault.is_by_client()).count();
 /// assert_eq!(anywhere, 5);
-/// assert_eq!(Fault::Break(Break::KillAfter).to_string(), "a crash after");
+/// assert_eq!(Fault::Break(ClientFault::KillAfter).to_string(), "a crash after");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// Something that the operator's own client does to it: a crash, a lost request or answer, a conflict.
-    Break(Break),
+    Break(ClientFault),
     /// Its watches are cut off after the write.
     WatchesDropped,
     /// Likewise, and the API has forgotten what happened since: it must list again.
@@ -36,11 +36,11 @@ pub enum Fault {
 impl Fault {
     /// All of them.
     pub const ALL: [Self; 9] = [
-        Self::Break(Break::KillBefore),
-        Self::Break(Break::KillAfter),
-        Self::Break(Break::LoseRequest),
-        Self::Break(Break::LoseAnswer),
-        Self::Break(Break::Conflict),
+        Self::Break(ClientFault::KillBefore),
+        Self::Break(ClientFault::KillAfter),
+        Self::Break(ClientFault::LoseRequest),
+        Self::Break(ClientFault::LoseAnswer),
+        Self::Break(ClientFault::Conflict),
         Self::WatchesDropped,
         Self::HistoryForgotten,
         Self::EventsLate,
@@ -59,16 +59,16 @@ impl Fault {
     }
 
     /// What happens at the write of this number, told to the client that makes it.
-    pub(super) fn sabotage(self, number: usize, cluster: &TestCluster) -> Sabotage {
+    pub(super) fn faulty_client(self, number: usize, cluster: &TestCluster) -> FaultyClient {
         let watches = Pattern::watches().user(OPERATORS[0]);
         let api = cluster.embedded().cloned();
         let after = |then: fn(&Api, &Pattern)| {
             let then = move || api.iter().for_each(|api| then(api, &watches));
-            Sabotage::after(number, then)
+            FaultyClient::after(number, then)
         };
         match self {
-            Self::Break(how) => Sabotage::at(number, how),
-            Self::PastAfterCrash => Sabotage::at(number, Break::KillAfter),
+            Self::Break(how) => FaultyClient::at(number, how),
+            Self::PastAfterCrash => FaultyClient::at(number, ClientFault::KillAfter),
             Self::WatchesDropped => after(|api, watches| {
                 api.faults().drop_watches(watches);
             }),
@@ -84,11 +84,11 @@ impl Fault {
     }
 
     /// Shows the past to the one that follows a killed operator, for a while; to be awaited beside the life.
-    pub(super) async fn show_the_past(self, cluster: &TestCluster, sabotage: &Sabotage) {
+    pub(super) async fn show_the_past(self, cluster: &TestCluster, faulty_client: &FaultyClient) {
         if self == Self::PastAfterCrash {
             let reads = Pattern::any().verbs(&["get", "list", "watch"]).user(OPERATORS[1]);
             let stale = cluster.faults().add(reads.then(Which::Every, Act::ServePast(Past::Behind(4))));
-            sabotage.killed().await;
+            faulty_client.killed().await;
             Clock::real().sleep(PAST_FOR).await;
             cluster.faults().remove(stale);
         }
@@ -104,11 +104,11 @@ const PAST_FOR: Duration = Duration::from_millis(120);
 impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::Break(Break::KillBefore) => "a crash before",
-            Self::Break(Break::KillAfter) => "a crash after",
-            Self::Break(Break::LoseRequest) => "a lost request",
-            Self::Break(Break::LoseAnswer) => "a lost answer",
-            Self::Break(Break::Conflict) => "a conflict",
+            Self::Break(ClientFault::KillBefore) => "a crash before",
+            Self::Break(ClientFault::KillAfter) => "a crash after",
+            Self::Break(ClientFault::LoseRequest) => "a lost request",
+            Self::Break(ClientFault::LoseAnswer) => "a lost answer",
+            Self::Break(ClientFault::Conflict) => "a conflict",
             Self::WatchesDropped => "watches dropped",
             Self::HistoryForgotten => "watches dropped and history forgotten",
             Self::EventsLate => "events late",

@@ -5,7 +5,7 @@ use super::state::State;
 use super::{Campaign, Fault};
 use crate::TestCluster;
 use crate::difference;
-use crate::sabotage::Sabotage;
+use crate::faulty_client::FaultyClient;
 use anyhow::{Context, bail, ensure};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -42,24 +42,25 @@ where
     ) -> anyhow::Result<Ended> {
         let cluster = (self.world)().await?;
         cluster.install(self.kinds.clone()).await?;
-        let sabotage = fault.map_or_else(Sabotage::none, |(fault, number)| fault.sabotage(number, &cluster));
-        let (after_a_crash, of_the_user) = (Sabotage::none(), Sabotage::none());
+        let faulty_client =
+            fault.map_or_else(FaultyClient::none, |(fault, number)| fault.faulty_client(number, &cluster));
+        let (after_a_crash, of_the_user) = (FaultyClient::none(), FaultyClient::none());
         let operator = async {
             tokio::select! {
-                ended = self.operate(&cluster, OPERATORS[0], &sabotage) => return ended,
-                () = sabotage.killed() => {}
+                ended = self.operate(&cluster, OPERATORS[0], &faulty_client) => return ended,
+                () = faulty_client.killed() => {}
             }
             self.operate(&cluster, OPERATORS[1], &after_a_crash).await
         };
         let past = async {
             if let Some((fault, _)) = fault {
-                fault.show_the_past(&cluster, &sabotage).await;
+                fault.show_the_past(&cluster, &faulty_client).await;
             }
             std::future::pending().await
         };
-        let all = [&sabotage, &after_a_crash, &of_the_user];
+        let all = [&faulty_client, &after_a_crash, &of_the_user];
         let user = async {
-            let own = cluster.with_client(of_the_user.on(cluster.client())).patient(self.patience);
+            let own = cluster.with_client(of_the_user.on(cluster.client())).timeout(self.patience);
             (self.life)(own).await?;
             let orphans = fault.is_some_and(|(fault, _)| fault.may_orphan());
             self.end(&cluster, &all, expected, orphans).await
@@ -74,11 +75,16 @@ where
             }
             state = user => state?,
         };
-        Ok(Ended { state, writes: [sabotage.writes(), after_a_crash.writes()].concat() })
+        Ok(Ended { state, writes: [faulty_client.writes(), after_a_crash.writes()].concat() })
     }
 
-    async fn operate(&self, cluster: &TestCluster, name: &str, sabotage: &Sabotage) -> anyhow::Result<()> {
-        let client = sabotage.on(cluster.client_as(name));
+    async fn operate(
+        &self,
+        cluster: &TestCluster,
+        name: &str,
+        faulty_client: &FaultyClient,
+    ) -> anyhow::Result<()> {
+        let client = faulty_client.on(cluster.client_as(name));
         let manager = Manager::new(client, cluster.clock().clone());
         let manager = match cluster.embedded() {
             Some(_) => manager,
@@ -91,7 +97,7 @@ where
     async fn end(
         &self,
         cluster: &TestCluster,
-        writers: &[&Sabotage],
+        writers: &[&FaultyClient],
         expected: Option<&State>,
         without_orphans: bool,
     ) -> anyhow::Result<State> {
@@ -125,11 +131,11 @@ where
     }
 }
 
-async fn silence(cluster: &TestCluster, writers: &[&Sabotage], duration: Duration) {
+async fn silence(cluster: &TestCluster, writers: &[&FaultyClient], duration: Duration) {
     let count = || writers.iter().map(|writer| writer.writes().len()).sum::<usize>();
     loop {
         let before = count();
-        cluster.flow(Clock::real().sleep(duration)).await;
+        cluster.run_clock_while(Clock::real().sleep(duration)).await;
         if count() == before {
             return;
         }

@@ -7,16 +7,16 @@
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-//! use windlass::{Controller, Manager, Plan, Reasoned, Refusal, Seen};
+//! use windlass::{Controller, Manager, Observed, Plan, Reasoned, Refusal};
 //! use windlass_testing::{campaign, config_map, secret, TestCluster};
 //!
 //! #[derive(Debug)]
 //! enum Why { MirrorsTheMap }
 //! impl Reasoned for Why {}
 //!
-//! fn decide(map: &ConfigMap, _: &Seen) -> Result<Plan, Refusal> {
+//! fn decide(map: &ConfigMap, _: &Observed) -> Result<Plan, Refusal> {
 //!     let name = map.metadata.name.clone().unwrap_or_default();
-//!     Ok(Plan::complete().apply(secret(name), Why::MirrorsTheMap))
+//!     Ok(Plan::new().apply(secret(name), Why::MirrorsTheMap))
 //! }
 //!
 //! fn operator(manager: Manager) -> Manager {
@@ -25,7 +25,7 @@
 //!
 //! async fn life(cluster: TestCluster) -> anyhow::Result<()> {
 //!     cluster.create(config_map("a")).await?;
-//!     cluster.eventually::<Secret>("a").is_there().await?;
+//!     cluster.eventually::<Secret>("a").exists().await?;
 //!     Ok(())
 //! }
 //!
@@ -79,12 +79,12 @@ type World = Arc<dyn Fn() -> BoxFuture<'static, anyhow::Result<TestCluster>> + S
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-/// use windlass::{Controller, Manager, Plan, Reason, Refusal, Seen};
+/// use windlass::{Controller, Manager, Observed, Plan, Reason, Refusal};
 /// use windlass_testing::campaign::{Campaign, Fault};
 /// use windlass_testing::{TestCluster, config_map, secret};
 ///
-/// fn decide(_: &ConfigMap, _: &Seen) -> Result<Plan, Refusal> {
-///     Ok(Plan::complete().apply(secret("made"), Reason::new("Needed", "it is needed")))
+/// fn decide(_: &ConfigMap, _: &Observed) -> Result<Plan, Refusal> {
+///     Ok(Plan::new().apply(secret("made"), Reason::new("Needed", "it is needed")))
 /// }
 ///
 /// # #[tokio::main]

@@ -125,7 +125,7 @@ fn observe(value: &mut Value, generation: i64) {
     match value {
         Value::Object(fields) => {
             if let Some(observed) =
-                fields.get_mut("observedGeneration").filter(|seen| **seen == json!(generation))
+                fields.get_mut("observedGeneration").filter(|observed| **observed == json!(generation))
             {
                 *observed = json!(GENERATION);
             }

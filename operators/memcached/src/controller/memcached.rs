@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt;
 use std::collections::BTreeMap;
-use windlass::{Plan, Reasoned, Refusal, Relation, Seen, Until};
+use windlass::{Observed, Plan, Reasoned, Refusal, Relation, Until};
 
 const PORT: i32 = 11211;
 const PORT_NAME: &str = "memcached";
@@ -48,16 +48,16 @@ pub fn servers(memcached: &Memcached) -> Relation {
 ///
 /// # Errors
 /// When no Service can have its name, or it asks for what its controller does not watch.
-pub fn decide(memcached: &Memcached, seen: &Seen) -> Result<Plan, Refusal> {
+pub fn decide(memcached: &Memcached, observed: &Observed) -> Result<Plan, Refusal> {
     if !is_host_name(&memcached.name_any()) {
         return Err(Why::NameIsNoHostName.into());
     }
     let size = memcached.spec.size;
-    let deployment = seen.get::<Deployment>(&memcached.name_any())?;
+    let deployment = observed.get::<Deployment>(&memcached.name_any())?;
     let ready = deployment.and_then(|deployment| deployment.status.as_ref()?.ready_replicas).unwrap_or(0);
-    let nodes = nodes(seen)?;
+    let nodes = nodes(observed)?;
     let settled = ready == size && nodes.len() == usize::try_from(size).unwrap_or(0);
-    let plan = Plan::complete()
+    let plan = Plan::new()
         .apply(deployment_of(memcached), Why::RunsTheServers)
         .apply(service_of(memcached), Why::LetsClientsFindThem)
         .status(MemcachedStatus { nodes, ready, ..Default::default() });
@@ -68,8 +68,8 @@ pub fn decide(memcached: &Memcached, seen: &Seen) -> Result<Plan, Refusal> {
 }
 
 /// The names of the pods that are not on their way out, in order.
-fn nodes(seen: &Seen) -> Result<Vec<String>, Refusal> {
-    let pods = seen.list::<Pod>()?;
+fn nodes(observed: &Observed) -> Result<Vec<String>, Refusal> {
+    let pods = observed.list::<Pod>()?;
     let mut names: Vec<String> = pods
         .iter()
         .filter(|pod| pod.metadata.deletion_timestamp.is_none())

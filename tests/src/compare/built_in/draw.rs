@@ -115,14 +115,14 @@ pub fn draw(template: &'static Value, random: &mut Random) -> Value {
                     drawn.push(draw(item, random));
                 }
             }
-            turn(&mut drawn, random);
+            reconcile(&mut drawn, random);
             Value::Array(drawn)
         }
     }
 }
 
 /// Now and then, another order.
-pub fn turn(items: &mut [Value], random: &mut Random) {
+pub fn reconcile(items: &mut [Value], random: &mut Random) {
     if items.len() > 1 && random.chance(25) {
         let by = random.below(items.len());
         items.rotate_left(by);

@@ -2,7 +2,7 @@
 //!
 //! What may not be there yet is patched with all that it must have, so that most patches lead to a valid object.
 
-use super::draw::{Presence, Resolved, draw, resolve, turn};
+use super::draw::{Presence, Resolved, draw, reconcile, resolve};
 use super::{facts, piece};
 use crate::compare::Random;
 use serde_json::{Map, Value, json};
@@ -129,12 +129,12 @@ fn merged_list(
             patched.push(item);
         }
     }
-    turn(&mut patched, random);
+    reconcile(&mut patched, random);
     if replaced {
         let at = random.below(patched.len() + 1);
         patched.insert(at, json!({"$patch": "replace"}));
     } else if random.chance(15) {
-        turn(&mut order, random);
+        reconcile(&mut order, random);
         patch.insert(format!("$setElementOrder/{name}"), Value::Array(order));
     }
     Value::Array(patched)
@@ -148,7 +148,7 @@ fn plain_list(patch: &mut Map<String, Value>, name: &str, drawn: Value, random: 
     }
     if random.chance(20) {
         let mut order = added.clone();
-        turn(&mut order, random);
+        reconcile(&mut order, random);
         patch.insert(format!("$setElementOrder/{name}"), Value::Array(order));
     }
     Value::Array(added)

@@ -344,7 +344,7 @@ fn confuse(value: &mut Value, random: &mut Random) {
     let Some(fields) = value.as_object_mut() else { return };
     if fields.is_empty() || random.chance(30) {
         let directives = [
-            ("$patch", json!("turn")),
+            ("$patch", json!("reconcile")),
             ("$patch", json!(5)),
             ("$retainKeys", json!("a")),
             ("$deleteFromPrimitiveList/finalizers", json!("a")),

@@ -16,7 +16,7 @@ use kube::{Resource, ResourceExt};
 use std::sync::Arc;
 use std::time::Duration;
 use windlass::clock::Timestamp;
-use windlass::{Controller, Generate, Plan, Reason, Refusal, Seen};
+use windlass::{Controller, Generate, Observed, Plan, Reason, Refusal};
 
 /// On each job: for when it was scheduled. The status can be made from it again at any time.
 const SCHEDULED_AT: &str = "batch.tutorial.kubebuilder.io/scheduled-at";
@@ -33,8 +33,8 @@ pub fn controller() -> Controller<CronJob> {
 ///
 /// # Errors
 /// When it asks for what its controller does not watch.
-pub fn decide(cron: &CronJob, seen: &Seen) -> Result<Plan, Refusal> {
-    let jobs = seen.list::<Job>()?;
+pub fn decide(cron: &CronJob, observed: &Observed) -> Result<Plan, Refusal> {
+    let jobs = observed.list::<Job>()?;
     let [active, failed, succeeded] = [None, Some("Failed"), Some("Complete")]
         .map(|how| jobs.iter().filter(|job| finished(job) == how).cloned().collect::<Vec<_>>());
     let last = jobs.iter().filter_map(|job| scheduled_at(job)).max();
@@ -43,7 +43,7 @@ pub fn decide(cron: &CronJob, seen: &Seen) -> Result<Plan, Refusal> {
         last_schedule_time: last.map(Time),
         ..Default::default()
     };
-    let mut plan = stand(Plan::complete().status(status), cron.spec.suspend, active.len(), failed.len());
+    let mut plan = stand(Plan::new().status(status), cron.spec.suspend, active.len(), failed.len());
     let old = old(failed, cron.spec.failed_jobs_history_limit);
     for job in old.chain(self::old(succeeded, cron.spec.successful_jobs_history_limit)) {
         plan = plan
@@ -52,12 +52,13 @@ pub fn decide(cron: &CronJob, seen: &Seen) -> Result<Plan, Refusal> {
     if cron.spec.suspend {
         return Ok(plan);
     }
-    let (missed, next) = match runs(cron, last, seen.now()) {
+    let (missed, next) = match runs(cron, last, observed.now()) {
         Ok(runs) => runs,
         Err(why) => return Ok(plan.condition("Degraded", true, Reason::new("InvalidSchedule", why))),
     };
     if let Some(next) = next {
-        plan = plan.look_again(Duration::try_from(next.duration_since(seen.now())).unwrap_or_default());
+        plan =
+            plan.requeue_after(Duration::try_from(next.duration_since(observed.now())).unwrap_or_default());
     }
     let forbidden = cron.spec.concurrency_policy == ConcurrencyPolicy::Forbid && !active.is_empty();
     let Some(missed) = missed.filter(|_| !forbidden) else { return Ok(plan) };

@@ -2,7 +2,7 @@
 //! not be read.
 
 use super::change::position;
-use super::requests::Door;
+use super::requests::Subresource;
 use crate::cache::{elements, members};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -13,22 +13,22 @@ const MAX_DEPTH: usize = 128;
 
 /// Whether an answer to an apply says exactly what was sent, and that it is ours. `false` where it cannot be told at a
 /// glance: then the answer is to be read.
-pub(super) fn as_sent(intent: &Value, answer: &[u8], manager: &str, door: Door) -> bool {
-    Glance { answer }.at_object(intent, manager, door).unwrap_or_default()
+pub(super) fn as_sent(intent: &Value, answer: &[u8], manager: &str, subresource: Subresource) -> bool {
+    Comparison { answer }.at_object(intent, manager, subresource).unwrap_or_default()
 }
 
-struct Glance<'a> {
+struct Comparison<'a> {
     answer: &'a [u8],
 }
 
 /// The members of an object in an answer: their names as they are written, and where their values begin.
 type Fields<'a> = Vec<(&'a [u8], usize)>;
 
-impl<'a> Glance<'a> {
-    fn at_object(&self, intent: &Value, manager: &str, door: Door) -> Option<bool> {
+impl<'a> Comparison<'a> {
+    fn at_object(&self, intent: &Value, manager: &str, subresource: Subresource) -> Option<bool> {
         let fields = self.fields(0);
         let meta = self.fields(value(&fields, "metadata")?);
-        let owned = self.own_fields(value(&meta, "managedFields")?, manager, door)?;
+        let owned = self.own_fields(value(&meta, "managedFields")?, manager, subresource)?;
         let naming = |field: &str| matches!(field, "name" | "namespace" | "uid" | "resourceVersion");
         let wanted = intent.as_object()?;
         let wanted_meta = wanted.get("metadata")?.as_object()?;
@@ -60,8 +60,8 @@ impl<'a> Glance<'a> {
         Some(left == 0)
     }
 
-    /// Where the set of the fields begins that a manager applied through a door.
-    fn own_fields(&self, entries: usize, manager: &str, door: Door) -> Option<usize> {
+    /// Where the set of the fields begins that a manager applied through a subresource.
+    fn own_fields(&self, entries: usize, manager: &str, subresource: Subresource) -> Option<usize> {
         self.items(entries).find_map(|entry| {
             let entry = self.fields(entry);
             let says = |field: &str, text: &str| match value(&entry, field) {
@@ -70,7 +70,7 @@ impl<'a> Glance<'a> {
             };
             let own = says("manager", manager)
                 && says("operation", "Apply")
-                && says("subresource", door.subresource());
+                && says("subresource", subresource.subresource());
             value(&entry, "fieldsV1").filter(|_| own)
         })
     }
@@ -209,8 +209,8 @@ mod tests {
     }
 
     fn both(intent: &Value, answer: &Value) -> (bool, bool) {
-        let glance = as_sent(intent, answer.to_string().as_bytes(), "us", Door::Main);
-        (glance, would_change(intent, answer, "us", Door::Main) == Verdict::Same)
+        let glance = as_sent(intent, answer.to_string().as_bytes(), "us", Subresource::None);
+        (glance, would_change(intent, answer, "us", Subresource::None) == Verdict::Same)
     }
 
     fn child(text: &str) -> (Value, Value) {
@@ -239,8 +239,8 @@ mod tests {
         let mut more = intent.clone();
         more["data"]["more"] = "x".into();
         assert_eq!(both(&more, &answer), (false, false), "not ours");
-        assert!(!as_sent(&intent, answer.to_string().as_bytes(), "them", Door::Main));
-        assert!(!as_sent(&intent, answer.to_string().as_bytes(), "us", Door::Status));
+        assert!(!as_sent(&intent, answer.to_string().as_bytes(), "them", Subresource::None));
+        assert!(!as_sent(&intent, answer.to_string().as_bytes(), "us", Subresource::Status));
     }
 
     #[test]
@@ -250,14 +250,14 @@ mod tests {
         let otherwise = r#"{"apiVersion":"v1","kind":"X","name":"x","uid":"u","controller":true}"#;
         let text = answer.to_string().replace(sorted, otherwise).replace('<', "\\u003c");
         assert!(text.contains(otherwise) && text.contains("u003c"));
-        assert!(as_sent(&intent, text.as_bytes(), "us", Door::Main));
+        assert!(as_sent(&intent, text.as_bytes(), "us", Subresource::None));
         let another = text.replace(r#""controller":true"#, r#""controller":false"#);
-        assert!(!as_sent(&intent, another.as_bytes(), "us", Door::Main));
+        assert!(!as_sent(&intent, another.as_bytes(), "us", Subresource::None));
         // A text that ends early, and goes on like ours.
         let (tricky, _) = child("a\",\"more\":\"b");
         let (_, answer) = child("a");
         let text = answer.to_string().replace(r#""text":"a""#, r#""text":"a","more":"b""#);
-        assert!(!as_sent(&tricky, text.as_bytes(), "us", Door::Main));
+        assert!(!as_sent(&tricky, text.as_bytes(), "us", Subresource::None));
     }
 
     fn scalar() -> impl Strategy<Value = Value> {
@@ -287,7 +287,7 @@ mod tests {
 
         #[test]
         fn nonsense_is_no_panic(text in "[{}\\[\\],:\"\\\\a-f1]{0,40}") {
-            as_sent(&child("x").0, text.as_bytes(), "us", Door::Main);
+            as_sent(&child("x").0, text.as_bytes(), "us", Subresource::None);
         }
     }
 }

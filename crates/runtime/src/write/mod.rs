@@ -1,6 +1,6 @@
 //! The hand that writes: applies only what would change, tells the cache what the server answered, and remembers doubts.
 //!
-//! Usable alone: a [`Hand`] needs a client, a cache and a name.
+//! Usable alone: a [`Writer`] needs a client, a cache and a name.
 
 mod answers;
 mod by_hand;
@@ -8,28 +8,28 @@ mod change;
 mod claim;
 mod errors;
 mod fights;
-mod glance;
 mod initial;
 mod ledger;
 mod lists;
 mod memory;
 mod requests;
 mod schemas;
+mod unchanged;
 
 use answers::{Answer, Doubt};
 pub use by_hand::Deletion;
 use change::{Found, compare};
 pub use change::{Verdict, own_fields, would_change};
 pub(crate) use errors::chain;
-pub use errors::{ActError, Failed};
+pub use errors::{Failed, WriteError};
 pub use fights::Contest;
 pub use initial::keep_initial;
 pub(crate) use ledger::Ledgers;
-pub use requests::Door;
+pub use requests::Subresource;
 pub(crate) use schemas::Schemas;
 
-use crate::cache::{AnyObject, Cache, Listener, Origin, Stamp};
-use crate::client::Way;
+use crate::cache::{AnyObject, Cache, Listener, ObjectVersion, Origin};
+use crate::client::DirectClient;
 use crate::key::Key;
 use crate::kind::Kind;
 use crate::plan::Generate;
@@ -67,11 +67,11 @@ pub enum Conflicts {
 
 /// Writes in the name of one controller.
 #[derive(Clone)]
-pub struct Hand {
+pub struct Writer {
     conflicts: Conflicts,
     client: Client,
     /// The same as the client's, but shorter.
-    way: Way,
+    direct: DirectClient,
     cache: Cache,
     manager: Arc<str>,
     clock: Clock,
@@ -83,7 +83,7 @@ struct Shared {
     fights: Fights,
     schemas: Arc<Schemas>,
     ledgers: Arc<Ledgers>,
-    /// By the object whose turn it was: what may or may not have been written.
+    /// By the object whose reconcile it was: what may or may not have been written.
     doubts: Mutex<HashMap<Key, BTreeSet<(Kind, Key)>>>,
 }
 
@@ -94,25 +94,25 @@ impl Shared {
     }
 }
 
-impl std::fmt::Debug for Hand {
+impl std::fmt::Debug for Writer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Hand").field("manager", &self.manager).finish_non_exhaustive()
+        f.debug_struct("Writer").field("manager", &self.manager).finish_non_exhaustive()
     }
 }
 
-impl Hand {
+impl Writer {
     /// A hand that writes as the field manager `manager`, whose entries the cache keeps from now on.
     pub fn new(client: Client, cache: Cache, manager: Arc<str>, clock: Clock) -> Self {
         let schemas = Arc::new(Schemas::new(client.clone(), clock.clone()));
-        let way = Way::of(&client);
-        Self::sharing(schemas, client, way, cache, manager, clock)
+        let direct = DirectClient::of(&client);
+        Self::sharing(schemas, client, direct, cache, manager, clock)
     }
 
     /// The same, with schemas that others use too.
     pub(crate) fn sharing(
         schemas: Arc<Schemas>,
         client: Client,
-        way: Way,
+        direct: DirectClient,
         cache: Cache,
         manager: Arc<str>,
         clock: Clock,
@@ -125,7 +125,15 @@ impl Hand {
             ledgers: Arc::default(),
             doubts: Mutex::default(),
         };
-        Self { conflicts: Conflicts::default(), client, way, cache, manager, clock, shared: Arc::new(shared) }
+        Self {
+            conflicts: Conflicts::default(),
+            client,
+            direct,
+            cache,
+            manager,
+            clock,
+            shared: Arc::new(shared),
+        }
     }
 
     /// The same, with another way with conflicts.
@@ -151,7 +159,7 @@ impl Hand {
         })
     }
 
-    /// What its turns wrote, and what was heard meanwhile.
+    /// What its reconciles wrote, and what was heard meanwhile.
     pub(crate) fn ledgers(&self) -> &Arc<Ledgers> {
         &self.shared.ledgers
     }
@@ -166,43 +174,43 @@ impl Hand {
         &self.client
     }
 
-    /// Makes an object be as `intent` says, in the turn of `turn`; sends nothing if it is so already. `live` is the
+    /// Makes an object be as `intent` says, in the reconcile of `reconciled`; sends nothing if it is so already. `live` is the
     /// object as it was seen: if it is another by now, nothing is done.
     ///
     /// # Errors
-    /// [`ActError`], which says whether it was done.
+    /// [`WriteError`], which says whether it was done.
     pub async fn apply(
         &self,
         kind: &Kind,
         key: &Key,
-        door: Door,
+        subresource: Subresource,
         intent: &Value,
         live: Option<&Arc<dyn AnyObject>>,
-        turn: &Key,
-    ) -> Result<Done, ActError> {
-        self.apply_made(kind, key, door, (intent, || Cow::Borrowed(intent)), live, turn).await
+        reconciled: &Key,
+    ) -> Result<Done, WriteError> {
+        self.apply_made(kind, key, subresource, (intent, || Cow::Borrowed(intent)), live, reconciled).await
     }
 
-    /// As [`Hand::apply`], of an intent that is made only if it is not known from what it is `made_of` that the object is so
+    /// As [`Writer::apply`], of an intent that is made only if it is not known from what it is `made_of` that the object is so
     /// already: which it mostly is.
     pub(crate) async fn apply_made<'a>(
         &self,
         kind: &Kind,
         key: &Key,
-        door: Door,
+        subresource: Subresource,
         (made_of, make): (impl Hash, impl FnOnce() -> Cow<'a, Value>),
         live: Option<&Arc<dyn AnyObject>>,
-        turn: &Key,
-    ) -> Result<Done, ActError> {
-        let before = live.and_then(|live| stamp_of(live.meta()));
+        reconciled: &Key,
+    ) -> Result<Done, WriteError> {
+        let before = live.and_then(|live| version_of(live.meta()));
         let memory = &self.shared.memory;
-        let (place, meant) = (memory.place(kind, key, door), memory.meant(made_of));
+        let (place, meant) = (memory.place(kind, key, subresource), memory.meant(made_of));
         if before.as_ref().is_some_and(|before| memory.is_settled(place, meant, before)) {
             return Ok(Done::Unchanged);
         }
         let intent: &Value = &make();
         if let (Some(live), Some(before)) = (live, &before) {
-            let (so, own, there) = self.look(kind, key, door, intent, live).await?;
+            let (so, own, there) = self.look(kind, key, subresource, intent, live).await?;
             if so {
                 if let (true, Some(now)) = (live.is_partial(), there) {
                     memory.remember(place, meant, &now, own.as_ref());
@@ -211,7 +219,7 @@ impl Hand {
             }
             match memory.of(place, meant, before, own.as_ref()) {
                 Known::Settled => return Ok(Done::Unchanged),
-                Known::Undone if there.is_some() => self.keep_peace(kind, key, door, intent).await?,
+                Known::Undone if there.is_some() => self.keep_peace(kind, key, subresource, intent).await?,
                 Known::Undone | Known::Nothing => {}
             }
         }
@@ -219,15 +227,16 @@ impl Hand {
             Some(before) => requests::for_uid(intent, &before.uid),
             None => requests::body(intent),
         };
-        let force = door == Door::Status || self.conflicts == Conflicts::Force;
-        let request = requests::apply(kind, key.namespace(), key.name(), door, &self.manager, force, sent);
-        let answer = self.send("apply", kind, key, turn, request).await?;
-        let after = self.take_in(kind, key, &answer, turn);
+        let force = subresource == Subresource::Status || self.conflicts == Conflicts::Force;
+        let request =
+            requests::apply(kind, key.namespace(), key.name(), subresource, &self.manager, force, sent);
+        let answer = self.send("apply", kind, key, reconciled, request).await?;
+        let after = self.take_in(kind, key, &answer, reconciled);
         if let Some(after) = &after {
             // Where the server took it as it was sent, comparing tells all there is to tell later on.
-            let as_sent = glance::as_sent(intent, &answer.text, &self.manager, door)
-                || would_change(intent, answer.object(), &self.manager, door) == Verdict::Same;
-            let own = if as_sent { None } else { own_fields(answer.object(), &self.manager, door) };
+            let as_sent = unchanged::as_sent(intent, &answer.text, &self.manager, subresource)
+                || would_change(intent, answer.object(), &self.manager, subresource) == Verdict::Same;
+            let own = if as_sent { None } else { own_fields(answer.object(), &self.manager, subresource) };
             memory.remember(place, meant, after, own.as_ref());
         }
         Ok(if after.is_some() && after == before { Done::Unchanged } else { Done::Changed })
@@ -238,72 +247,84 @@ impl Hand {
         &self,
         kind: &Kind,
         key: &Key,
-        door: Door,
+        subresource: Subresource,
         intent: &Value,
         live: &Arc<dyn AnyObject>,
-    ) -> Result<(bool, Option<Value>, Option<Stamp>), ActError> {
+    ) -> Result<(bool, Option<Value>, Option<ObjectVersion>), WriteError> {
         let live = if live.is_partial() {
             // Contents that are not cached are read once, and what came of it is remembered.
             self.read(kind, key).await?.unwrap_or_default()
-        } else if change::applied_by(live.meta(), &self.manager, door) {
+        } else if change::applied_by(live.meta(), &self.manager, subresource) {
             live.to_json()
         } else {
             // Applying makes the fields ours, whatever their values.
-            return Ok((false, None, stamp_of(live.meta())));
+            return Ok((false, None, version_of(live.meta())));
         };
-        let so = self.is_so(kind, door, intent, &live).await;
-        Ok((so, own_fields(&live, &self.manager, door), stamp_of_json(&live)))
+        let so = self.is_so(kind, subresource, intent, &live).await;
+        Ok((so, own_fields(&live, &self.manager, subresource), version_of_json(&live)))
     }
 
     /// What was applied was undone by another: whether to apply it again, or leave it for a while.
-    async fn keep_peace(&self, kind: &Kind, key: &Key, door: Door, intent: &Value) -> Result<(), ActError> {
-        let Some(retry_after) = self.shared.fights.undone(kind, key, door, self.clock.moment()) else {
+    async fn keep_peace(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        subresource: Subresource,
+        intent: &Value,
+    ) -> Result<(), WriteError> {
+        let Some(retry_after) = self.shared.fights.undone(kind, key, subresource, self.clock.moment()) else {
             return Ok(());
         };
         // Read live, since the cache does not keep what others hold.
         let live = self.read(kind, key).await?.unwrap_or_default();
-        let contests = fights::contests(intent, &live, &self.manager, door);
-        Err(ActError::Contested { kind: kind.kind.to_string(), key: key.clone(), contests, retry_after })
+        let contests = fights::contests(intent, &live, &self.manager, subresource);
+        Err(WriteError::Contested { kind: kind.kind.to_string(), key: key.clone(), contests, retry_after })
     }
 
     /// Creates an object with generated values.
     ///
     /// # Errors
-    /// [`ActError::Conflict`] when it is there already, and the others.
+    /// [`WriteError::Conflict`] when it is there already, and the others.
     pub async fn create(
         &self,
         kind: &Kind,
         key: &Key,
         object: &Value,
         generate: &Generate,
-        turn: &Key,
-    ) -> Result<Done, ActError> {
+        reconciled: &Key,
+    ) -> Result<Done, WriteError> {
         let mut object = object.clone();
-        generate.fill(&mut object).map_err(ActError::Generate)?;
+        generate.fill(&mut object).map_err(WriteError::Generate)?;
         let request = requests::create(kind, key.namespace(), &self.manager, &object);
-        let answer = self.send("create", kind, key, turn, request).await?;
-        self.take_in(kind, key, &answer, turn);
+        let answer = self.send("create", kind, key, reconciled, request).await?;
+        self.take_in(kind, key, &answer, reconciled);
         Ok(Done::Changed)
     }
 
-    fn doubt(&self, kind: &Kind, key: &Key, turn: &Key) {
-        self.shared.doubts.lock().entry(turn.clone()).or_default().insert((kind.clone(), key.clone()));
+    fn doubt(&self, kind: &Kind, key: &Key, reconciled: &Key) {
+        self.shared.doubts.lock().entry(reconciled.clone()).or_default().insert((kind.clone(), key.clone()));
     }
 
     /// Deletes exactly the object with this stamp's UID; one that is gone already is deleted.
     ///
     /// # Errors
-    /// [`ActError::Conflict`] when an object of another UID has the name now, and the others.
-    pub async fn delete(&self, kind: &Kind, key: &Key, last: &Stamp, turn: &Key) -> Result<Done, ActError> {
-        self.remove(kind, key, last, &Deletion::default(), turn).await
+    /// [`WriteError::Conflict`] when an object of another UID has the name now, and the others.
+    pub async fn delete(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        last: &ObjectVersion,
+        reconciled: &Key,
+    ) -> Result<Done, WriteError> {
+        self.remove(kind, key, last, &Deletion::default(), reconciled).await
     }
 
-    /// Reads live whatever is in doubt for this turn, and tells the cache.
+    /// Reads live whatever is in doubt for this reconcile, and tells the cache.
     ///
     /// # Errors
-    /// [`ActError`] when a read failed; the doubt remains.
-    pub async fn settle_doubts(&self, turn: &Key) -> Result<(), ActError> {
-        let doubts = match self.shared.doubts.lock().get(turn) {
+    /// [`WriteError`] when a read failed; the doubt remains.
+    pub async fn settle_doubts(&self, reconciled: &Key) -> Result<(), WriteError> {
+        let doubts = match self.shared.doubts.lock().get(reconciled) {
             Some(doubts) => doubts.clone(),
             None => return Ok(()),
         };
@@ -311,28 +332,30 @@ impl Hand {
             let before = self.cache.stamp(&kind, &key);
             let answer = self.ask(requests::get(&kind, key.namespace(), key.name())).await;
             match (answer, before) {
-                (Ok(answer), _) => drop(self.take_in(&kind, &key, &answer, turn)),
-                (Err(error), Some(before)) if is_not_found(&error) => self.gone(&kind, &key, &before, turn),
+                (Ok(answer), _) => drop(self.take_in(&kind, &key, &answer, reconciled)),
+                (Err(error), Some(before)) if is_not_found(&error) => {
+                    self.gone(&kind, &key, &before, reconciled)
+                }
                 (Err(error), None) if is_not_found(&error) => {}
-                (Err(error), _) => return Err(ActError::from_request("read", &kind, &key, error)),
+                (Err(error), _) => return Err(WriteError::from_request("read", &kind, &key, error)),
             }
-            if let Some(left) = self.shared.doubts.lock().get_mut(turn) {
+            if let Some(left) = self.shared.doubts.lock().get_mut(reconciled) {
                 left.remove(&(kind, key));
             }
         }
-        self.forget_turn(turn);
+        self.forget_reconcile(reconciled);
         Ok(())
     }
 
     /// An object as it is at this moment, past the cache; `None` if it is not there.
     ///
     /// # Errors
-    /// [`ActError`] when it could not be read.
-    pub async fn read(&self, kind: &Kind, key: &Key) -> Result<Option<Value>, ActError> {
+    /// [`WriteError`] when it could not be read.
+    pub async fn read(&self, kind: &Kind, key: &Key) -> Result<Option<Value>, WriteError> {
         match self.ask(requests::get(kind, key.namespace(), key.name())).await {
             Ok(answer) => Ok(Some(answer.into_object())),
             Err(error) if is_not_found(&error) => Ok(None),
-            Err(error) => Err(ActError::from_request("read", kind, key, error)),
+            Err(error) => Err(WriteError::from_request("read", kind, key, error)),
         }
     }
 
@@ -342,7 +365,7 @@ impl Hand {
         kind: &Kind,
         key: &Key,
         object: Arc<dyn AnyObject>,
-    ) -> Result<Option<Arc<dyn AnyObject>>, ActError> {
+    ) -> Result<Option<Arc<dyn AnyObject>>, WriteError> {
         if !object.is_partial() {
             return Ok(Some(object));
         }
@@ -353,31 +376,31 @@ impl Hand {
     }
 
     /// Nothing more is to be decided for this object.
-    pub fn forget_turn(&self, turn: &Key) {
+    pub fn forget_reconcile(&self, reconciled: &Key) {
         let mut doubts = self.shared.doubts.lock();
-        if doubts.get(turn).is_none_or(BTreeSet::is_empty) {
-            doubts.remove(turn);
+        if doubts.get(reconciled).is_none_or(BTreeSet::is_empty) {
+            doubts.remove(reconciled);
         }
     }
 
     /// Leaves exactly these finalizers on an object, if it is still at the version of `meta`.
     ///
     /// # Errors
-    /// [`ActError::Conflict`] when it is not, and the others.
+    /// [`WriteError::Conflict`] when it is not, and the others.
     pub async fn set_finalizers(
         &self,
         kind: &Kind,
         key: &Key,
         meta: &ObjectMeta,
         finalizers: &[String],
-    ) -> Result<(), ActError> {
+    ) -> Result<(), WriteError> {
         // Not by apply: a finalizer that somebody else claims too, as a restored backup does, would stay.
         let request =
             requests::set_finalizers(kind, key.namespace(), key.name(), &self.manager, meta, finalizers);
         match self.send("release", kind, key, key, request).await {
             Ok(answer) => drop(self.take_in(kind, key, &answer, key)),
-            Err(ActError::Refused(failed)) if is_not_found(&failed.answer) => {
-                if let Some(last) = stamp_of(meta) {
+            Err(WriteError::Refused(failed)) if is_not_found(&failed.answer) => {
+                if let Some(last) = version_of(meta) {
                     self.gone(kind, key, &last, key);
                 }
             }
@@ -388,13 +411,13 @@ impl Hand {
 
     /// Whether applying would certainly change nothing. First by what the manager's own entry tells, which needs no
     /// schema; where that does not do, by the server's schema, which knows what is only written differently.
-    async fn is_so(&self, kind: &Kind, door: Door, intent: &Value, live: &Value) -> bool {
-        match compare(intent, live, &self.manager, door) {
+    async fn is_so(&self, kind: &Kind, subresource: Subresource, intent: &Value, live: &Value) -> bool {
+        match compare(intent, live, &self.manager, subresource) {
             Found::Same => return true,
             Found::Other => return false,
             Found::Unclear => {}
         }
-        if !change::applied_before(live, &self.manager, door) {
+        if !change::applied_before(live, &self.manager, subresource) {
             return false;
         }
         let Some(version) = self.shared.schemas.of(kind).await else { return false };
@@ -406,7 +429,7 @@ impl Hand {
             schema: &|_| Some(schema.clone()),
             convert: &windlass_schema::apply::Same,
             now: self.clock.now(),
-            subresource: door.subresource(),
+            subresource: subresource.subresource(),
             reset_fields: &Default::default(),
             api_version: &api_version,
             kind: &kind.kind,
@@ -429,55 +452,56 @@ impl Hand {
         verb: &'static str,
         kind: &Kind,
         key: &Key,
-        turn: &Key,
+        reconciled: &Key,
         request: Result<http::Request<Vec<u8>>, kube::Error>,
-    ) -> Result<Answer, ActError> {
-        let mut doubt = Doubt { hand: self, kind, key, turn, clear: false };
+    ) -> Result<Answer, WriteError> {
+        let mut doubt = Doubt { writer: self, kind, key, reconciled, clear: false };
         let answer = self.ask(request).await;
-        let answer = answer.map_err(|error| ActError::from_request(verb, kind, key, error));
+        let answer = answer.map_err(|error| WriteError::from_request(verb, kind, key, error));
         tracing::debug!(controller = %self.manager, object = %key, ok = answer.is_ok(), "sent: {verb} {kind}");
         doubt.clear = match &answer {
             Ok(_) => true,
             // A conflict means that what was seen is old: reading live beats waiting for the watch.
-            Err(error) => !matches!(error, ActError::Ambiguous(_) | ActError::Conflict(_)),
+            Err(error) => !matches!(error, WriteError::Ambiguous(_) | WriteError::Conflict(_)),
         };
         drop(doubt);
         answer
     }
 
-    fn take_in(&self, kind: &Kind, key: &Key, answer: &Answer, turn: &Key) -> Option<Stamp> {
+    fn take_in(&self, kind: &Kind, key: &Key, answer: &Answer, reconciled: &Key) -> Option<ObjectVersion> {
         let stamp = answer.stamp.clone()?;
         if answer.gone {
-            self.gone(kind, key, &stamp, turn);
+            self.gone(kind, key, &stamp, reconciled);
             return None;
         }
-        self.shared.ledgers.wrote(turn, &stamp.uid, Some(stamp.version));
-        if let Err(error) = self.cache.wrote(kind, key, &stamp, &answer.text, Some(&self.origin(turn))) {
+        self.shared.ledgers.wrote(reconciled, &stamp.uid, Some(stamp.version));
+        if let Err(error) = self.cache.wrote(kind, key, &stamp, &answer.text, Some(&self.origin(reconciled)))
+        {
             tracing::warn!(controller = %self.manager, object = %key, "{}", chain(&error));
         }
         Some(stamp)
     }
 
-    fn gone(&self, kind: &Kind, key: &Key, last: &Stamp, turn: &Key) {
-        self.shared.ledgers.wrote(turn, &last.uid, None);
+    fn gone(&self, kind: &Kind, key: &Key, last: &ObjectVersion, reconciled: &Key) {
+        self.shared.ledgers.wrote(reconciled, &last.uid, None);
         self.shared.forget(kind, key);
-        self.cache.wrote_gone(kind, key, last, Some(&self.origin(turn)));
+        self.cache.wrote_gone(kind, key, last, Some(&self.origin(reconciled)));
     }
 
-    fn origin(&self, turn: &Key) -> Origin {
-        Origin { controller: self.manager.clone(), turn: turn.clone() }
+    fn origin(&self, reconciled: &Key) -> Origin {
+        Origin { controller: self.manager.clone(), reconciled: reconciled.clone() }
     }
 }
 
 /// The stamp in an object's metadata, if it is complete.
-pub(crate) fn stamp_of(meta: &ObjectMeta) -> Option<Stamp> {
+pub(crate) fn version_of(meta: &ObjectMeta) -> Option<ObjectVersion> {
     let version = meta.resource_version.as_deref()?.parse().ok()?;
-    Some(Stamp { uid: meta.uid.as_deref()?.into(), version })
+    Some(ObjectVersion { uid: meta.uid.as_deref()?.into(), version })
 }
 
-pub(crate) fn stamp_of_json(object: &Value) -> Option<Stamp> {
+pub(crate) fn version_of_json(object: &Value) -> Option<ObjectVersion> {
     let text = |field: &str| object.get("metadata")?.get(field)?.as_str();
-    Some(Stamp { uid: text("uid")?.into(), version: text("resourceVersion")?.parse().ok()? })
+    Some(ObjectVersion { uid: text("uid")?.into(), version: text("resourceVersion")?.parse().ok()? })
 }
 
 fn is_not_found(error: &kube::Error) -> bool {

@@ -1,31 +1,31 @@
-//! Why a turn ended early, and what follows from that.
+//! Why a reconcile ended early, and what follows from that.
 
 use super::Ended;
-use super::turn::PASSES;
-use crate::act::ActError;
+use super::reconcile::PASSES;
+use crate::write::WriteError;
 use std::time::Duration;
 
-/// Why a turn ended early. It is tried again after a back-off of the object's own.
+/// Why a reconcile ended early. It is tried again after a back-off of the object's own.
 ///
 /// ```
-/// # use windlass::TurnError;
-/// let again = TurnError::custom("the database does not answer");
-/// let not_again = TurnError::terminal("the schema is not ours");
+/// # use windlass::ReconcileError;
+/// let again = ReconcileError::custom("the database does not answer");
+/// let not_again = ReconcileError::terminal("the schema is not ours");
 /// assert!(!again.is_terminal() && not_again.is_terminal());
 /// ```
 #[derive(Debug, thiserror::Error)]
-pub enum TurnError {
+pub enum ReconcileError {
     /// Something could not be written.
     #[error(transparent)]
-    Act(#[from] ActError),
+    Act(#[from] WriteError),
     /// Every pass wrote something.
     #[error("the decision wants something else each time it sees what it did: {PASSES} times in a row")]
     Unsettled,
     /// The code of the decision panicked.
     #[error("the decision panicked: {0}")]
     Panic(String),
-    /// It took longer than a turn may.
-    #[error("the turn took longer than {0:?} and was cut off")]
+    /// It took longer than a reconcile may.
+    #[error("the reconcile took longer than {0:?} and was cut off")]
     Timeout(Duration),
     /// A reconciler's own error.
     #[error("the reconciler failed")]
@@ -35,7 +35,7 @@ pub enum TurnError {
     Terminal(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-impl TurnError {
+impl ReconcileError {
     /// A reconciler's own error.
     pub fn custom(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Custom(error.into())
@@ -67,13 +67,13 @@ impl TurnError {
     }
 
     pub(super) fn is_conflict(&self) -> bool {
-        matches!(self, Self::Act(ActError::Conflict(_)))
+        matches!(self, Self::Act(WriteError::Conflict(_)))
     }
 
     /// When to try again, if it says so itself.
     pub(super) fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::Act(ActError::Contested { retry_after, .. }) => Some(*retry_after),
+            Self::Act(WriteError::Contested { retry_after, .. }) => Some(*retry_after),
             _ => None,
         }
     }
@@ -88,7 +88,7 @@ impl TurnError {
 
     /// Whether a claim came too late.
     pub(super) fn is_lost_claim(&self) -> bool {
-        matches!(self, Self::Act(ActError::Conflict(failed)) if failed.verb == "claim")
+        matches!(self, Self::Act(WriteError::Conflict(failed)) if failed.verb == "claim")
     }
 
     /// As it is counted.

@@ -1,8 +1,8 @@
 //! What was applied last and what came of it: the way out where comparing cannot tell, and against servers that change
 //! what they are given.
 
-use super::requests::Door;
-use crate::cache::Stamp;
+use super::requests::Subresource;
+use crate::cache::ObjectVersion;
 use crate::key::Key;
 use crate::kind::Kind;
 use parking_lot::Mutex;
@@ -20,7 +20,7 @@ pub(super) struct Memory {
     applied: Mutex<HashMap<Place, Applied>>,
 }
 
-/// A door of an object.
+/// A subresource of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Place(u64);
 
@@ -50,20 +50,20 @@ pub(super) enum Known {
 pub(super) struct Meant(u64);
 
 impl Memory {
-    pub(super) fn place(&self, kind: &Kind, key: &Key, door: Door) -> Place {
-        Place(self.hasher.hash_one((&kind.group, &kind.plural, key, door)))
+    pub(super) fn place(&self, kind: &Kind, key: &Key, subresource: Subresource) -> Place {
+        Place(self.hasher.hash_one((&kind.group, &kind.plural, key, subresource)))
     }
 
     pub(super) fn meant(&self, made_of: impl Hash) -> Meant {
         Meant(self.hasher.hash_one(made_of))
     }
 
-    fn what(&self, intent: Meant, on: &Stamp) -> u64 {
+    fn what(&self, intent: Meant, on: &ObjectVersion) -> u64 {
         self.hasher.hash_one((intent, &on.uid))
     }
 
     /// What is known about an intent, for an object with this stamp on which our fields have these values.
-    pub(super) fn of(&self, place: Place, intent: Meant, now: &Stamp, own: Option<&Value>) -> Known {
+    pub(super) fn of(&self, place: Place, intent: Meant, now: &ObjectVersion, own: Option<&Value>) -> Known {
         let applied = self.applied.lock();
         let Some(applied) = applied.get(&place) else { return Known::Nothing };
         if applied.what != self.what(intent, now) {
@@ -74,14 +74,14 @@ impl Memory {
     }
 
     /// Whether an intent was applied and the object is the very one that came of it, without a look at its contents.
-    pub(super) fn is_settled(&self, place: Place, intent: Meant, now: &Stamp) -> bool {
+    pub(super) fn is_settled(&self, place: Place, intent: Meant, now: &ObjectVersion) -> bool {
         self.applied
             .lock()
             .get(&place)
             .is_some_and(|applied| applied.left == now.version && applied.what == self.what(intent, now))
     }
 
-    pub(super) fn remember(&self, place: Place, intent: Meant, left: &Stamp, own: Option<&Value>) {
+    pub(super) fn remember(&self, place: Place, intent: Meant, left: &ObjectVersion, own: Option<&Value>) {
         let applied = Applied { what: self.what(intent, left), left: left.version, own: own.map(hash_of) };
         self.applied.lock().insert(place, applied);
     }
@@ -89,8 +89,8 @@ impl Memory {
     /// The object is gone, and what was applied to it says nothing about its successor.
     pub(super) fn forget(&self, kind: &Kind, key: &Key) {
         let mut applied = self.applied.lock();
-        for door in [Door::Main, Door::Status] {
-            applied.remove(&self.place(kind, key, door));
+        for subresource in [Subresource::None, Subresource::Status] {
+            applied.remove(&self.place(kind, key, subresource));
         }
         // Memory that a crowd needed is given back when it has gone.
         if applied.len() * 4 < applied.capacity() {
@@ -136,8 +136,8 @@ mod tests {
     fn what_a_server_made_of_an_intent_settles_until_our_fields_change() {
         let memory = Memory::default();
         let (kind, key) = (Kind::of::<ConfigMap>(), Key::new("c".into(), Some("ns"), "n"));
-        let place = memory.place(&kind, &key, Door::Main);
-        let stamp = |version| Stamp { uid: "u".into(), version };
+        let place = memory.place(&kind, &key, Subresource::None);
+        let stamp = |version| ObjectVersion { uid: "u".into(), version };
         let (intent, made) = (memory.meant(json!({"a": 1})), json!({"a": 2}));
         assert_eq!(memory.of(place, intent, &stamp(1), None), Known::Nothing);
         memory.remember(place, intent, &stamp(2), Some(&made));
@@ -146,10 +146,10 @@ mod tests {
         assert_eq!(memory.of(place, intent, &stamp(3), Some(&json!({"a": 3}))), Known::Undone);
         assert!(memory.is_settled(place, intent, &stamp(2)) && !memory.is_settled(place, intent, &stamp(3)));
         assert_eq!(memory.of(place, memory.meant(json!({"a": 9})), &stamp(2), None), Known::Nothing);
-        let another = Stamp { uid: "v".into(), version: 2 };
+        let another = ObjectVersion { uid: "v".into(), version: 2 };
         assert_eq!(memory.of(place, intent, &another, Some(&made)), Known::Nothing);
         assert!(!memory.is_settled(place, intent, &another));
-        assert!(!memory.is_settled(memory.place(&kind, &key, Door::Status), intent, &stamp(2)));
+        assert!(!memory.is_settled(memory.place(&kind, &key, Subresource::Status), intent, &stamp(2)));
         memory.forget(&kind, &key);
         assert_eq!(memory.len(), 0);
     }

@@ -1,23 +1,23 @@
 //! Children that are looked for live, by their labels.
 
-use super::{ActError, Hand, is_not_found, requests};
+use super::{WriteError, Writer, is_not_found, requests};
 use crate::controller::{CONTROLLER_LABEL, OWNER_UID_LABEL};
 use crate::key::Key;
 use crate::kind::Kind;
 use serde_json::Value;
 
-impl Hand {
-    /// The controller's children of a kind that is not cached, read live, in the turn of `turn`.
+impl Writer {
+    /// The controller's children of a kind that is not cached, read live, in the reconcile of `reconciled`.
     ///
     /// # Errors
-    /// [`ActError`] when they could not be read.
+    /// [`WriteError`] when they could not be read.
     pub async fn list_labelled(
         &self,
         kind: &Kind,
         namespace: Option<&str>,
-        turn: &Key,
-    ) -> Result<Vec<Value>, ActError> {
-        self.list_with(kind, namespace, CONTROLLER_LABEL, &self.manager, turn).await
+        reconciled: &Key,
+    ) -> Result<Vec<Value>, WriteError> {
+        self.list_with(kind, namespace, CONTROLLER_LABEL, &self.manager, reconciled).await
     }
 
     async fn list_with(
@@ -26,8 +26,8 @@ impl Hand {
         namespace: Option<&str>,
         label: &str,
         value: &str,
-        turn: &Key,
-    ) -> Result<Vec<Value>, ActError> {
+        reconciled: &Key,
+    ) -> Result<Vec<Value>, WriteError> {
         let request = requests::list_labelled(kind, namespace, label, value);
         let answer = match request {
             Ok(request) => self.client.request::<Value>(request).await,
@@ -40,20 +40,20 @@ impl Hand {
             },
             // The kind itself is gone, and its objects with it.
             Err(error) if is_not_found(&error) => Ok(Vec::new()),
-            Err(error) => Err(ActError::from_request("list", kind, turn, error)),
+            Err(error) => Err(WriteError::from_request("list", kind, reconciled, error)),
         }
     }
 
     /// The objects of a kind, in any namespace, that are labelled as made for the object of this UID; read live.
     ///
     /// # Errors
-    /// [`ActError`] when they could not be read.
+    /// [`WriteError`] when they could not be read.
     pub(crate) async fn list_made_for(
         &self,
         kind: &Kind,
         uid: &str,
-        turn: &Key,
-    ) -> Result<Vec<Value>, ActError> {
-        self.list_with(kind, None, OWNER_UID_LABEL, uid, turn).await
+        reconciled: &Key,
+    ) -> Result<Vec<Value>, WriteError> {
+        self.list_with(kind, None, OWNER_UID_LABEL, uid, reconciled).await
     }
 }

@@ -2,8 +2,8 @@
 //! those of Kubernetes itself. The cache knows of them at once, as of every other write.
 
 use super::answers::Answer;
-use super::{ActError, Done, Hand, is_not_found, requests, stamp_of_json};
-use crate::cache::Stamp;
+use super::{Done, WriteError, Writer, is_not_found, requests, version_of_json};
+use crate::cache::ObjectVersion;
 use crate::key::Key;
 use crate::kind::Kind;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ const GENERATED: usize = 63;
 /// How an object is to be deleted. By default as its kind is: in the background, with its own grace.
 ///
 /// ```
-/// # use windlass::act::Deletion;
+/// # use windlass::write::Deletion;
 /// let at_once = Deletion::default().grace(0);
 /// let keep_its_children = Deletion::default().propagation("Orphan");
 /// ```
@@ -49,7 +49,7 @@ impl Deletion {
         self
     }
 
-    fn options(&self, last: &Stamp) -> Value {
+    fn options(&self, last: &ObjectVersion) -> Value {
         let mut options =
             json!({ "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": { "uid": &*last.uid } });
         if self.version {
@@ -63,53 +63,63 @@ impl Deletion {
     }
 }
 
-impl Hand {
-    /// Creates an object, in the turn of `turn`, and answers it as it was stored. A name that is to be generated is
+impl Writer {
+    /// Creates an object, in the reconcile of `reconciled`, and answers it as it was stored. A name that is to be generated is
     /// generated here: so it can be asked for, if no answer comes.
     ///
     /// # Errors
-    /// [`ActError::Conflict`] when there is one of that name, and the others.
-    pub async fn create_new(&self, kind: &Kind, object: Value, turn: &Key) -> Result<Value, ActError> {
-        Ok(self.make(kind, object, turn).await?.into_object())
+    /// [`WriteError::Conflict`] when there is one of that name, and the others.
+    pub async fn create_new(
+        &self,
+        kind: &Kind,
+        object: Value,
+        reconciled: &Key,
+    ) -> Result<Value, WriteError> {
+        Ok(self.make(kind, object, reconciled).await?.into_object())
     }
 
     /// The same; what is answered is there as text.
-    pub(crate) async fn make(&self, kind: &Kind, mut object: Value, turn: &Key) -> Result<Answer, ActError> {
+    pub(crate) async fn make(
+        &self,
+        kind: &Kind,
+        mut object: Value,
+        reconciled: &Key,
+    ) -> Result<Answer, WriteError> {
         let meta = |field: &str| object.pointer(&format!("/metadata/{field}")).and_then(Value::as_str);
         let name = match (meta("name"), meta("generateName")) {
             (Some(name), _) if !name.is_empty() => name.to_owned(),
             (_, Some(base)) => generated(base),
-            _ => return Err(ActError::Nameless(kind.kind.to_string())),
+            _ => return Err(WriteError::Nameless(kind.kind.to_string())),
         };
         let namespace = meta("namespace").map(str::to_owned).filter(|_| kind.namespaced);
         object["metadata"]["name"] = Value::from(name.as_str());
         let key = Key::new(self.cache.cluster().clone(), namespace.as_deref(), &name);
         let request = requests::create(kind, key.namespace(), &self.manager, &object);
-        let answer = self.send("create", kind, &key, turn, request).await?;
-        self.take_in(kind, &key, &answer, turn);
+        let answer = self.send("create", kind, &key, reconciled, request).await?;
+        self.take_in(kind, &key, &answer, reconciled);
         Ok(answer)
     }
 
     /// Replaces an object, or with a subresource such as `status` that part of it, if it is still at the version in `object`.
     ///
     /// # Errors
-    /// [`ActError::Conflict`] when it is not, and the others.
+    /// [`WriteError::Conflict`] when it is not, and the others.
     pub async fn replace(
         &self,
         kind: &Kind,
         key: &Key,
         subresource: &str,
         mut object: Value,
-        turn: &Key,
-    ) -> Result<Done, ActError> {
-        let before = stamp_of_json(&object);
+        reconciled: &Key,
+    ) -> Result<Done, WriteError> {
+        let before = version_of_json(&object);
         // The cache keeps only some of it, and what is sent replaces what is stored.
         if let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) {
             meta.remove("managedFields");
         }
         let request = requests::put(kind, key, subresource, &self.manager, &object);
-        let answer = self.send("replace", kind, key, turn, request).await?;
-        let after = self.take_in(kind, key, &answer, turn);
+        let answer = self.send("replace", kind, key, reconciled, request).await?;
+        let after = self.take_in(kind, key, &answer, reconciled);
         Ok(if after.is_some() && after == before { Done::Unchanged } else { Done::Changed })
     }
 
@@ -117,45 +127,45 @@ impl Hand {
     /// be the object's.
     ///
     /// # Errors
-    /// [`ActError::Conflict`] when they are not, and the others.
+    /// [`WriteError::Conflict`] when they are not, and the others.
     pub async fn merge(
         &self,
         kind: &Kind,
         key: &Key,
         subresource: &str,
         patch: &Value,
-        turn: &Key,
-    ) -> Result<Done, ActError> {
+        reconciled: &Key,
+    ) -> Result<Done, WriteError> {
         let before = self.cache.stamp(kind, key);
         let request = requests::merge(kind, key, subresource, &self.manager, patch);
-        let answer = self.send("patch", kind, key, turn, request).await?;
-        let after = self.take_in(kind, key, &answer, turn);
+        let answer = self.send("patch", kind, key, reconciled, request).await?;
+        let after = self.take_in(kind, key, &answer, reconciled);
         Ok(if after.is_some() && after == before { Done::Unchanged } else { Done::Changed })
     }
 
     /// Deletes exactly the object with this stamp's UID, in this way; one that is gone already is deleted.
     ///
     /// # Errors
-    /// [`ActError::Conflict`] when an object of another UID, or version if that matters, has the name now, and the others.
+    /// [`WriteError::Conflict`] when an object of another UID, or version if that matters, has the name now, and the others.
     pub async fn remove(
         &self,
         kind: &Kind,
         key: &Key,
-        last: &Stamp,
+        last: &ObjectVersion,
         how: &Deletion,
-        turn: &Key,
-    ) -> Result<Done, ActError> {
+        reconciled: &Key,
+    ) -> Result<Done, WriteError> {
         let request = requests::delete_with(kind, key, &how.options(last));
-        match self.send("delete", kind, key, turn, request).await {
+        match self.send("delete", kind, key, reconciled, request).await {
             Ok(answer) if answer.gone => {}
             Ok(answer) => {
-                self.take_in(kind, key, &answer, turn);
+                self.take_in(kind, key, &answer, reconciled);
                 return Ok(Done::Changed);
             }
-            Err(ActError::Refused(failed)) if is_not_found(&failed.answer) => {}
+            Err(WriteError::Refused(failed)) if is_not_found(&failed.answer) => {}
             Err(error) => return Err(error),
         }
-        self.gone(kind, key, last, turn);
+        self.gone(kind, key, last, reconciled);
         Ok(Done::Changed)
     }
 }
@@ -163,7 +173,7 @@ impl Hand {
 /// A name that begins so, as the server would make it.
 fn generated(base: &str) -> String {
     let mut random = [0; 5];
-    // Without randomness the name clashes, and the turn is tried again.
+    // Without randomness the name clashes, and the reconcile is tried again.
     let _ = getrandom::fill(&mut random);
     let base: String = base.chars().take(GENERATED - random.len()).collect();
     let suffix = random.map(|byte| char::from(SUFFIX[usize::from(byte) % SUFFIX.len()]));

@@ -1,36 +1,36 @@
-//! Turns that fail: for good, by a panic, by taking too long; and those that come though nothing changed.
+//! Reconciles that fail: for good, by a panic, by taking too long; and those that come though nothing changed.
 
 use crate::ground::{Ground, Thing};
 use kube::ResourceExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use windlass::{Controller, Next, Plan, Seen, TurnError};
+use windlass::{Controller, Observed, Plan, ReconcileError, Requeue};
 
 fn counting() -> (Arc<AtomicUsize>, Arc<AtomicUsize>) {
-    let turns = Arc::new(AtomicUsize::new(0));
-    (turns.clone(), turns)
+    let reconciles = Arc::new(AtomicUsize::new(0));
+    (reconciles.clone(), reconciles)
 }
 
 #[tokio::test]
 async fn a_terminal_error_waits_for_a_change() {
     let ground = Ground::new().await;
-    let (turns, counted) = counting();
-    let controller = Controller::reconciling(move |thing: Arc<Thing>, _turn| {
+    let (reconciles, counted) = counting();
+    let controller = Controller::reconciling(move |thing: Arc<Thing>, _reconcile| {
         counted.fetch_add(1, Ordering::SeqCst);
         async move {
             match thing.spec.size {
-                0 => Err(TurnError::terminal("no size")),
-                _ => Ok(Next::on_change()),
+                0 => Err(ReconcileError::terminal("no size")),
+                _ => Ok(Requeue::on_change()),
             }
         }
     });
     let counts = controller.counts();
     ground.thing("a", 0).await;
     let _operator = ground.run(controller);
-    ground.until("the turn failed for good", || async { counts.terminal_errors() == 1 }).await;
+    ground.until("the reconcile failed for good", || async { counts.terminal_errors() == 1 }).await;
     windlass_clock::Clock::real().sleep(Duration::from_millis(200)).await;
-    assert_eq!(turns.load(Ordering::SeqCst), 1, "it is not tried again");
+    assert_eq!(reconciles.load(Ordering::SeqCst), 1, "it is not tried again");
     ground.resize("a", 1).await;
     ground.until("the change is heard", || async { counts.by_result()[0].1 == 1 }).await;
     assert_eq!(counts.errors(), 1);
@@ -39,9 +39,9 @@ async fn a_terminal_error_waits_for_a_change() {
 #[tokio::test]
 async fn a_decision_that_panics_holds_nobody_up() {
     let ground = Ground::new().await;
-    let controller = Controller::deciding(|thing: &Thing, _: &Seen| {
+    let controller = Controller::deciding(|thing: &Thing, _: &Observed| {
         assert_ne!(thing.name_any(), "bad", "cannot be decided");
-        Ok(Plan::complete())
+        Ok(Plan::new())
     });
     let counts = controller.counts();
     ground.thing("bad", 1).await;
@@ -49,40 +49,40 @@ async fn a_decision_that_panics_holds_nobody_up() {
     let _operator = ground.run(controller);
     ground.until_condition("good", "Ready", "True", "AsDeclared").await;
     ground.until("panics are counted", || async { counts.panics() >= 2 }).await;
-    ground.until("no turn runs", || async { counts.active() == 0 }).await;
+    ground.until("no reconcile runs", || async { counts.active() == 0 }).await;
 }
 
 #[tokio::test]
-async fn a_turn_that_takes_too_long_is_cut_off_and_tried_again() {
+async fn a_reconcile_that_takes_too_long_is_cut_off_and_tried_again() {
     let ground = Ground::new().await;
-    let (turns, counted) = counting();
-    let controller = Controller::reconciling(move |_: Arc<Thing>, _turn| {
-        let turn = counted.fetch_add(1, Ordering::SeqCst);
+    let (reconciles, counted) = counting();
+    let controller = Controller::reconciling(move |_: Arc<Thing>, _reconcile| {
+        let reconcile = counted.fetch_add(1, Ordering::SeqCst);
         async move {
-            if turn == 0 {
+            if reconcile == 0 {
                 std::future::pending::<()>().await;
             }
-            Ok(Next::on_change())
+            Ok(Requeue::on_change())
         }
     })
-    .turn_within(Duration::from_millis(50));
+    .reconcile_timeout(Duration::from_millis(50));
     let counts = controller.counts();
     ground.thing("a", 1).await;
     let _operator = ground.run(controller);
     ground.until("it was tried again", || async { counts.by_result()[0].1 == 1 }).await;
-    assert_eq!((counts.timeouts(), turns.load(Ordering::SeqCst)), (1, 2));
+    assert_eq!((counts.timeouts(), reconciles.load(Ordering::SeqCst)), (1, 2));
 }
 
 #[tokio::test]
 async fn at_the_longest_interval_it_looks_though_nothing_changed() {
     let (ground, driver) = Ground::driven().await;
-    let controller = Controller::deciding(|_: &Thing, _: &Seen| Ok(Plan::complete()))
-        .at_least_every(Duration::from_secs(3600));
+    let controller = Controller::deciding(|_: &Thing, _: &Observed| Ok(Plan::new()))
+        .resync_period(Duration::from_secs(3600));
     let counts = controller.counts();
     ground.thing("a", 1).await;
     let _operator = ground.run(controller);
     ground
-        .until("the first turn is done", || async { counts.times().count >= 1 && counts.active() == 0 })
+        .until("the first reconcile is done", || async { counts.times().count >= 1 && counts.active() == 0 })
         .await;
     ground.until_silent().await;
     let before = counts.times().count;

@@ -72,7 +72,7 @@ impl Schemas {
     /// The schemas of a kind's group and version, if the server tells.
     pub(super) async fn of(&self, kind: &Kind) -> Option<Arc<GroupVersion>> {
         let name = kind.api_version();
-        // Held while asking: of many turns that need it at once, one asks.
+        // Held while asking: of many reconciles that need it at once, one asks.
         let mut versions = self.versions.lock().await;
         let held = versions.get(&name);
         if let Some(held) = held.filter(|held| self.clock.moment() < held.until) {

@@ -1,77 +1,77 @@
-//! One turn for one object: observe, decide, act, report; and again, on what was written, until nothing is.
+//! One reconcile for one object: observe, decide, act, report; and again, on what was written, until nothing is.
 
 use super::owning::Parent;
 use super::parts::{Decide, Mode};
+use super::reconcile_error::ReconcileError;
 use super::running::Running;
-use super::turn_error::TurnError;
-use crate::act::{ActError, Done, Hand};
 use crate::cache::AnyObject;
 use crate::conditions::Standing;
 use crate::events::{About, Events};
 use crate::key::Key;
 use crate::kind::Cached;
+use crate::observed::Observed;
 use crate::plan::Plan;
 use crate::reason::{Reason, Refusal};
-use crate::seen::Seen;
+use crate::write::{Done, WriteError, Writer};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// So often a turn decides again on what it wrote itself. A decision that writes every time is at war with itself or
+/// So often a reconcile decides again on what it wrote itself. A decision that writes every time is at war with itself or
 /// with another: it goes back to the queue, with back-off.
 pub(super) const PASSES: usize = 8;
 
-/// What comes after a turn that went well.
+/// What comes after a reconcile that went well.
 ///
 /// ```
 /// # use std::{sync::Arc, time::Duration};
 /// # use k8s_openapi::api::core::v1::ConfigMap;
-/// # use windlass::{Controller, Next};
-/// let controller = Controller::reconciling(|map: Arc<ConfigMap>, _turn| async move {
+/// # use windlass::{Controller, Requeue};
+/// let controller = Controller::reconciling(|map: Arc<ConfigMap>, _reconcile| async move {
 ///     match &map.data {
-///         Some(_) => Ok(Next::on_change()),
-///         None => Ok(Next::after_at_most(Duration::from_secs(60))),
+///         Some(_) => Ok(Requeue::on_change()),
+///         None => Ok(Requeue::after(Duration::from_secs(60))),
 ///     }
 /// });
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Next(Option<Duration>);
+pub struct Requeue(Option<Duration>);
 
-impl Next {
+impl Requeue {
     /// Nothing until something changes.
     pub fn on_change() -> Self {
         Self(None)
     }
 
-    /// Another turn after so long, or when something changes.
-    pub fn after_at_most(duration: Duration) -> Self {
+    /// Another reconcile after so long, or when something changes.
+    pub fn after(duration: Duration) -> Self {
         Self(Some(duration))
     }
 
-    pub(crate) fn after(self) -> Option<Duration> {
+    pub(crate) fn delay(self) -> Option<Duration> {
         self.0
     }
 }
 
-/// The parts of a turn, for a reconciler that uses them by hand.
+/// The parts of a reconcile, for a reconciler that uses them by writer.
 ///
 /// ```
 /// # use std::sync::Arc;
 /// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-/// # use windlass::{Controller, Next, Plan, Reason, Turn};
-/// let controller = Controller::reconciling(|_: Arc<ConfigMap>, turn: Turn<ConfigMap>| async move {
+/// # use windlass::{Controller, Requeue, Plan, Reason, Reconcile};
+/// let controller = Controller::reconciling(|_: Arc<ConfigMap>, reconcile: Reconcile<ConfigMap>| async move {
 ///     // Anything may be awaited here; what follows is as if a decision had returned the plan.
 ///     let mut secret = Secret::default();
-///     secret.metadata.name = Some(turn.key().name().to_owned());
-///     turn.carry_out(&Plan::complete().apply(secret, Reason::new("Mirrors", "mirrors the map"))).await?;
-///     Ok(Next::on_change())
+///     secret.metadata.name = Some(reconcile.key().name().to_owned());
+///     reconcile.carry_out(&Plan::new().apply(secret, Reason::new("Mirrors", "mirrors the map"))).await?;
+///     Ok(Requeue::on_change())
 /// })
 /// .owns::<Secret>();
 /// ```
 #[derive(Clone)]
-pub struct Turn<K> {
+pub struct Reconcile<K> {
     pub(super) running: Arc<Running>,
     object: Arc<dyn AnyObject>,
     pub(super) parent: Parent,
@@ -80,30 +80,30 @@ pub struct Turn<K> {
     of: PhantomData<fn(K)>,
 }
 
-impl Turn<()> {
+impl Reconcile<()> {
     /// The same, for who knows the type.
-    pub(super) fn of_type<K>(self) -> Turn<K> {
+    pub(super) fn of_type<K>(self) -> Reconcile<K> {
         let Self { running, object, parent, wrote, of: _ } = self;
-        Turn { running, object, parent, wrote, of: PhantomData }
+        Reconcile { running, object, parent, wrote, of: PhantomData }
     }
 }
 
-impl<K: Cached> Turn<K> {
-    /// Whose turn it is.
+impl<K: Cached> Reconcile<K> {
+    /// Whose reconcile it is.
     pub fn key(&self) -> &Key {
         &self.parent.key
     }
 
     /// What is there now, for this object.
-    pub fn seen(&self) -> Seen {
+    pub fn observed(&self) -> Observed {
         self.running.observe(&*self.object)
     }
 
     /// Carries a plan out and reports it, as for a controller that decides.
     ///
     /// # Errors
-    /// [`TurnError`] when something could not be written.
-    pub async fn carry_out(&self, plan: &Plan) -> Result<Done, TurnError> {
+    /// [`ReconcileError`] when something could not be written.
+    pub async fn carry_out(&self, plan: &Plan) -> Result<Done, ReconcileError> {
         let done = self.running.act_and_report(&self.parent, &self.object, Ok(plan), false).await?.done();
         if done == Done::Changed {
             self.wrote.store(true, Ordering::Relaxed);
@@ -111,31 +111,31 @@ impl<K: Cached> Turn<K> {
         Ok(done)
     }
 
-    /// What writes: only what would change, and the cache knows at once. What it writes in this turn's key does not
-    /// start another turn.
-    pub fn hand(&self) -> &Hand {
-        &self.running.hand
+    /// What writes: only what would change, and the cache knows at once. What it writes in this reconcile's key does not
+    /// start another reconcile.
+    pub fn writer(&self) -> &Writer {
+        &self.running.writer
     }
 }
 
-impl<K> std::fmt::Debug for Turn<K> {
+impl<K> std::fmt::Debug for Reconcile<K> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Turn").field("key", &self.parent.key).finish_non_exhaustive()
+        f.debug_struct("Reconcile").field("key", &self.parent.key).finish_non_exhaustive()
     }
 }
 
 impl Running {
-    /// One turn for the object under a key.
-    pub(super) async fn turn(self: &Arc<Self>, key: &Key) -> Result<Next, TurnError> {
+    /// One reconcile for the object under a key.
+    pub(super) async fn reconcile(self: &Arc<Self>, key: &Key) -> Result<Requeue, ReconcileError> {
         let mut lost = None;
         for _ in 0..PASSES {
-            self.hand.settle_doubts(key).await?;
-            self.hand.ledgers().look(key);
+            self.writer.settle_doubts(key).await?;
+            self.writer.ledgers().look(key);
             let concerns =
-                |object: &Arc<dyn AnyObject>| self.only.as_ref().is_none_or(|only| only(&**object));
+                |object: &Arc<dyn AnyObject>| self.filter.as_ref().is_none_or(|filter| filter(&**object));
             let Some(object) = self.primary.get(key).filter(concerns) else {
                 self.book.forget(key);
-                return Ok(Next::on_change());
+                return Ok(Requeue::on_change());
             };
             match self.pass(key, object).await {
                 Ok((Done::Unchanged, next)) => return Ok(next),
@@ -145,14 +145,14 @@ impl Running {
                 Err(error) => return Err(error),
             }
         }
-        Err(lost.unwrap_or(TurnError::Unsettled))
+        Err(lost.unwrap_or(ReconcileError::Unsettled))
     }
 
     async fn pass(
         self: &Arc<Self>,
         key: &Key,
         object: Arc<dyn AnyObject>,
-    ) -> Result<(Done, Next), TurnError> {
+    ) -> Result<(Done, Requeue), ReconcileError> {
         let parent = Parent {
             kind: self.kind.clone(),
             key: key.clone(),
@@ -160,28 +160,28 @@ impl Running {
             controller: self.name.clone(),
         };
         if self.is_paused(object.meta()) {
-            return Ok((self.report_pause(&parent).await?, Next::on_change()));
+            return Ok((self.report_pause(&parent).await?, Requeue::on_change()));
         }
         let deleting = object.meta().deletion_timestamp.is_some();
         let decide = match &self.mode {
             Mode::Reconciling(reconcile) if !deleting || !self.holds() => {
                 let wrote = Arc::new(AtomicBool::new(false));
-                let turn = Turn {
+                let reconciled = Reconcile {
                     running: self.clone(),
                     object: object.clone(),
                     parent,
                     wrote: wrote.clone(),
                     of: PhantomData,
                 };
-                let next = reconcile(object, turn).await?;
+                let next = reconcile(object, reconciled).await?;
                 let done = if wrote.load(Ordering::Relaxed) { Done::Changed } else { Done::Unchanged };
                 return Ok((done, next));
             }
             Mode::Deciding(decide) if !deleting => decide,
-            _ => return self.undo_pass(&parent, &object).await,
+            _ => return self.cleanup_pass(&parent, &object).await,
         };
-        let seen = self.observe(&*object);
-        let decision = decide(&*object, &seen);
+        let observed = self.observe(&*object);
+        let decision = decide(&*object, &observed);
         if let Ok(plan) = &decision {
             tracing::debug!("{plan}");
         }
@@ -192,51 +192,51 @@ impl Running {
         {
             return Ok((Done::Unchanged, next));
         }
-        Ok((did.done(), next_of(&decision, &seen)))
+        Ok((did.done(), next_of(&decision, &observed)))
     }
 
     /// What comes next, if the same is decided on what was just reported: to carry that out once more would change nothing.
-    /// What others did since the pass looked is none of this: it was heard, and has a turn of its own.
-    fn settled(&self, key: &Key, decide: &Decide, plan: &Plan) -> Option<Next> {
+    /// What others did since the pass looked is none of this: it was heard, and has a reconcile of its own.
+    fn settled(&self, key: &Key, decide: &Decide, plan: &Plan) -> Option<Requeue> {
         let object = self.primary.get(key)?;
-        let seen = self.observe(&*object);
-        let again = decide(&*object, &seen);
-        (again.as_ref().ok() == Some(plan)).then(|| next_of(&again, &seen))
+        let observed = self.observe(&*object);
+        let again = decide(&*object, &observed);
+        (again.as_ref().ok() == Some(plan)).then(|| next_of(&again, &observed))
     }
 
     /// The object is being deleted: undo, then let it go.
-    async fn undo_pass(
+    async fn cleanup_pass(
         self: &Arc<Self>,
         parent: &Parent,
         object: &Arc<dyn AnyObject>,
-    ) -> Result<(Done, Next), TurnError> {
+    ) -> Result<(Done, Requeue), ReconcileError> {
         let held = object.meta().finalizers.iter().flatten().any(|finalizer| *finalizer == self.finalizer);
         if !held {
-            return Ok((Done::Unchanged, Next::on_change()));
+            return Ok((Done::Unchanged, Requeue::on_change()));
         }
-        let Some(undo) = &self.undo else {
+        let Some(cleanup) = &self.cleanup else {
             // Nothing but the children elsewhere; or an earlier version of this controller could undo.
             return self.collect_and_let_go(parent, object).await;
         };
-        let seen = self.observe(&**object);
-        let decision = undo(&**object, &seen);
+        let observed = self.observe(&**object);
+        let decision = cleanup(&**object, &observed);
         let done = self.act_and_report(parent, object, decision.as_ref(), true).await?.done();
         let undone = decision.as_ref().is_ok_and(Plan::is_complete) && done == Done::Unchanged;
         if undone {
             return self.collect_and_let_go(parent, object).await;
         }
-        Ok((done, next_of(&decision, &seen)))
+        Ok((done, next_of(&decision, &observed)))
     }
 
     async fn collect_and_let_go(
         &self,
         parent: &Parent,
         object: &Arc<dyn AnyObject>,
-    ) -> Result<(Done, Next), TurnError> {
+    ) -> Result<(Done, Requeue), ReconcileError> {
         let (done, waits_for) = self.collect(parent).await?;
         let Some(reason) = waits_for else {
             self.let_go(parent, object).await?;
-            return Ok((done, Next::on_change()));
+            return Ok((done, Requeue::on_change()));
         };
         // The last of them rings when it is gone. Most go at once: only what is still there at the second look is told.
         let standing = Standing::Waiting(&reason);
@@ -245,7 +245,7 @@ impl Running {
             Done::Changed => done,
             Done::Unchanged => self.report(parent, None, standing).await?,
         };
-        Ok((reported, Next::on_change()))
+        Ok((reported, Requeue::on_change()))
     }
 
     fn is_paused(&self, meta: &ObjectMeta) -> bool {
@@ -254,28 +254,28 @@ impl Running {
     }
 
     /// Everything that the decision may look at.
-    pub(super) fn observe(&self, object: &dyn AnyObject) -> Seen {
-        let mut seen = Seen::at(self.clock.now());
+    pub(super) fn observe(&self, object: &dyn AnyObject) -> Observed {
+        let mut observed = Observed::at(self.clock.now());
         let uid = object.meta().uid.as_deref().unwrap_or_default();
         for (kind, store) in &self.owned {
-            seen.declare(kind, store.owned_by(uid));
+            observed.declare(kind, store.owned_by(uid));
         }
         for related in self.related.iter() {
             let relation = related.of(object);
             let found = related.store.select(&relation);
             if related.refers {
-                seen.refer(&related.kind, relation.names(), &found);
+                observed.refer(&related.kind, relation.names(), &found);
             }
-            seen.declare(&related.kind, found);
+            observed.declare(&related.kind, found);
         }
         let key = Key::of(self.primary.cluster().clone(), object.meta());
         if !self.actions.is_empty() {
-            seen.actions_were(self.actions.names().cloned(), self.actions.outcomes(&key, uid));
+            observed.actions_were(self.actions.names().cloned(), self.actions.outcomes(&key, uid));
         }
         if !self.facts.is_empty() {
-            seen.facts_are(self.facts.about(&key, uid));
+            observed.facts_are(self.facts.about(&key, uid));
         }
-        seen
+        observed
     }
 
     /// Carries a decision out and reports how the object stands.
@@ -285,7 +285,7 @@ impl Running {
         object: &Arc<dyn AnyObject>,
         decision: Result<&Plan, &Refusal>,
         deleting: bool,
-    ) -> Result<Did, TurnError> {
+    ) -> Result<Did, ReconcileError> {
         let plan = match decision {
             Ok(plan) => plan,
             Err(refusal) => {
@@ -318,7 +318,7 @@ impl Running {
             }
             Err(error) => {
                 if error.is_terminal() {
-                    let reason = Reason::new(error.label(), crate::act::chain(&error));
+                    let reason = Reason::new(error.label(), crate::write::chain(&error));
                     // The first error is the one to tell; if reporting fails too, the retry reports again.
                     let news = self.book.is_news(&parent.key, reason.name(), reason.message());
                     let told = self.report(parent, None, Standing::Refused(&reason)).await;
@@ -335,7 +335,7 @@ impl Running {
         object: &Arc<dyn AnyObject>,
         plan: &Plan,
         deleting: bool,
-    ) -> Result<Done, ActError> {
+    ) -> Result<Done, WriteError> {
         if deleting {
             return self.carry_out(parent, plan).await;
         }
@@ -392,6 +392,6 @@ pub(super) fn either(one: Done, other: Done) -> Done {
     if one == Done::Changed { one } else { other }
 }
 
-fn next_of(decision: &Result<Plan, Refusal>, seen: &Seen) -> Next {
-    Next(decision.as_ref().ok().and_then(|plan| plan.due(seen.now())))
+fn next_of(decision: &Result<Plan, Refusal>, observed: &Observed) -> Requeue {
+    Requeue(decision.as_ref().ok().and_then(|plan| plan.due(observed.now())))
 }

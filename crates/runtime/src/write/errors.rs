@@ -23,11 +23,11 @@ pub struct Failed {
 
 /// Why a step was not carried out, or may not have been.
 #[derive(Debug, thiserror::Error)]
-pub enum ActError {
+pub enum WriteError {
     /// Somebody was faster, or what was seen is old: look and decide again.
     #[error("the object is not as it was seen")]
     Conflict(#[source] Box<Failed>),
-    /// It may or may not be done: the next turn reads live before it decides.
+    /// It may or may not be done: the next reconcile reads live before it decides.
     #[error("no clear answer from the server")]
     Ambiguous(#[source] Box<Failed>),
     /// The server is busy; nothing was done.
@@ -109,7 +109,7 @@ pub enum ActError {
     Generate(#[source] GenerateError),
 }
 
-impl ActError {
+impl WriteError {
     /// Whether retrying soon is pointless: people must hear of it.
     pub fn is_terminal(&self) -> bool {
         matches!(
@@ -302,7 +302,7 @@ mod tests {
             let status: kube::core::Status = serde_json::from_value(status).unwrap();
             let kind = Kind::of::<k8s_openapi::api::core::v1::ConfigMap>();
             let key = Key::new("c".into(), None, "n");
-            ActError::from_request("apply", &kind, &key, kube::Error::Api(status.boxed())).busy_for()
+            WriteError::from_request("apply", &kind, &key, kube::Error::Api(status.boxed())).busy_for()
         };
         assert_eq!(answered(429, 3), Some(Duration::from_secs(3)));
         assert_eq!(answered(503, 3), Some(Duration::from_secs(3)));

@@ -1,7 +1,7 @@
-//! How the objects of a store are held: whole while they are few; folded when they are many, and read again when somebody
+//! How the objects of a store are held: whole while they are few; compressed when they are many, and read again when somebody
 //! asks; and whole again where they are asked for by the crowd.
 
-use super::fold::Pattern;
+use super::compressed::Dictionary;
 use super::object::AnyObject;
 use super::reading::Reads;
 use super::weigh::BESIDE;
@@ -18,11 +18,11 @@ const RECENT: usize = 128;
 #[derive(Debug, Clone)]
 pub(super) enum Held {
     Whole { object: Arc<dyn AnyObject>, bytes: u32 },
-    Folded(Arc<Fold>),
+    Compressed(Arc<CompressedObject>),
 }
 
 #[derive(Debug)]
-pub(super) struct Fold {
+pub(super) struct CompressedObject {
     text: Box<[u8]>,
     /// Once it was asked for among many, and about how many bytes that takes.
     whole: OnceLock<(Arc<dyn AnyObject>, u32)>,
@@ -33,7 +33,7 @@ impl Held {
     pub(super) fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Whole { object, .. }, Self::Whole { object: other, .. }) => Arc::ptr_eq(object, other),
-            (Self::Folded(fold), Self::Folded(other)) => Arc::ptr_eq(fold, other),
+            (Self::Compressed(compressed), Self::Compressed(other)) => Arc::ptr_eq(compressed, other),
             _ => false,
         }
     }
@@ -42,34 +42,34 @@ impl Held {
     pub(super) fn bytes(&self) -> u64 {
         match self {
             Self::Whole { bytes, .. } => u64::from(*bytes),
-            Self::Folded(fold) => {
-                let whole = fold.whole.get().map_or(0, |(_, bytes)| u64::from(*bytes));
-                whole + (BESIDE + size_of::<Fold>() + fold.text.len()) as u64
+            Self::Compressed(compressed) => {
+                let whole = compressed.whole.get().map_or(0, |(_, bytes)| u64::from(*bytes));
+                whole + (BESIDE + size_of::<CompressedObject>() + compressed.text.len()) as u64
             }
         }
     }
 }
 
 /// What the objects of a store have in common, and those that were read last.
-pub(super) struct Shelf {
+pub(super) struct DecodedLru {
     kind: Kind,
     pub(super) reads: Arc<dyn Reads>,
-    pattern: RwLock<Pattern>,
-    /// By where the fold is.
+    dictionary: RwLock<Dictionary>,
+    /// By where the compressed is.
     recent: Mutex<Vec<Option<Recent>>>,
 }
 
-type Recent = (Arc<Fold>, Arc<dyn AnyObject>);
+type Recent = (Arc<CompressedObject>, Arc<dyn AnyObject>);
 
-impl std::fmt::Debug for Shelf {
+impl std::fmt::Debug for DecodedLru {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:?}", self.pattern.read())
+        write!(f, "{:?}", self.dictionary.read())
     }
 }
 
-impl Shelf {
+impl DecodedLru {
     pub(super) fn new(kind: Kind, reads: Arc<dyn Reads>) -> Self {
-        Self { kind, reads, pattern: RwLock::default(), recent: Mutex::default() }
+        Self { kind, reads, dictionary: RwLock::default(), recent: Mutex::default() }
     }
 
     /// Holds an object as it is.
@@ -78,17 +78,17 @@ impl Shelf {
         Held::Whole { object, bytes }
     }
 
-    /// Holds an object folded, if that is shorter. `text` must be what it was read from.
-    pub(super) fn fold(&self, object: Arc<dyn AnyObject>, text: &[u8]) -> Held {
-        let folded = self.pattern.write().fold(text);
-        let is_shorter = |folded: &[u8]| {
-            folded.len() < self.reads.size() || folded.len() < self.reads.weigh(&*object) as usize
+    /// Holds an object compressed, if that is shorter. `text` must be what it was read from.
+    pub(super) fn compress(&self, object: Arc<dyn AnyObject>, text: &[u8]) -> Held {
+        let compressed = self.dictionary.write().compress(text);
+        let is_shorter = |compressed: &[u8]| {
+            compressed.len() < self.reads.size() || compressed.len() < self.reads.weigh(&*object) as usize
         };
-        match folded {
-            Some(folded) if is_shorter(&folded) => {
-                let fold = Arc::new(Fold { text: folded, whole: OnceLock::new() });
-                self.remember(&fold, &object);
-                Held::Folded(fold)
+        match compressed {
+            Some(compressed) if is_shorter(&compressed) => {
+                let compressed = Arc::new(CompressedObject { text: compressed, whole: OnceLock::new() });
+                self.remember(&compressed, &object);
+                Held::Compressed(compressed)
             }
             _ => self.whole(object),
         }
@@ -96,16 +96,16 @@ impl Shelf {
 
     /// An object that is held.
     pub(super) fn object(&self, held: &Held) -> Option<Arc<dyn AnyObject>> {
-        let fold = match held {
+        let compressed = match held {
             Held::Whole { object, .. } => return Some(object.clone()),
-            Held::Folded(fold) => fold,
+            Held::Compressed(compressed) => compressed,
         };
-        let whole = fold.whole.get().map(|(object, _)| object.clone());
-        if let Some(object) = whole.or_else(|| self.recent(fold)) {
+        let whole = compressed.whole.get().map(|(object, _)| object.clone());
+        if let Some(object) = whole.or_else(|| self.recent(compressed)) {
             return Some(object);
         }
-        let object = self.unfold(fold)?;
-        self.remember(fold, &object);
+        let object = self.decompress(compressed)?;
+        self.remember(compressed, &object);
         Some(object)
     }
 
@@ -113,8 +113,8 @@ impl Shelf {
     pub(super) fn object_of_many(&self, held: &Held) -> Option<Arc<dyn AnyObject>> {
         let object = self.object(held)?;
         Some(match held {
-            Held::Folded(fold) => {
-                let whole = fold.whole.get_or_init(|| {
+            Held::Compressed(compressed) => {
+                let whole = compressed.whole.get_or_init(|| {
                     let bytes = self.reads.weigh(&*object);
                     (object, bytes)
                 });
@@ -124,8 +124,8 @@ impl Shelf {
         })
     }
 
-    fn unfold(&self, fold: &Fold) -> Option<Arc<dyn AnyObject>> {
-        let text = self.pattern.read().unfold(&fold.text);
+    fn decompress(&self, compressed: &CompressedObject) -> Option<Arc<dyn AnyObject>> {
+        let text = self.dictionary.read().decompress(&compressed.text);
         let object = text.and_then(|text| self.reads.read_again(&text).ok());
         if object.is_none() {
             // The same text was read before, so this is a fault of ours, or of the type's.
@@ -134,23 +134,23 @@ impl Shelf {
         object
     }
 
-    fn recent(&self, fold: &Arc<Fold>) -> Option<Arc<dyn AnyObject>> {
+    fn recent(&self, compressed: &Arc<CompressedObject>) -> Option<Arc<dyn AnyObject>> {
         let recent = self.recent.lock();
-        let (known, object) = recent.get(place(fold))?.as_ref()?;
-        Arc::ptr_eq(known, fold).then(|| object.clone())
+        let (known, object) = recent.get(place(compressed))?.as_ref()?;
+        Arc::ptr_eq(known, compressed).then(|| object.clone())
     }
 
-    fn remember(&self, fold: &Arc<Fold>, object: &Arc<dyn AnyObject>) {
+    fn remember(&self, compressed: &Arc<CompressedObject>, object: &Arc<dyn AnyObject>) {
         let mut recent = self.recent.lock();
         if recent.is_empty() {
             recent.resize_with(RECENT, || None);
         }
-        recent[place(fold)] = Some((fold.clone(), object.clone()));
+        recent[place(compressed)] = Some((compressed.clone(), object.clone()));
     }
 }
 
 /// Allocations are some sixty bytes apart.
-fn place(fold: &Arc<Fold>) -> usize {
-    let address = Arc::as_ptr(fold).addr() as u64;
+fn place(compressed: &Arc<CompressedObject>) -> usize {
+    let address = Arc::as_ptr(compressed).addr() as u64;
     (address.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize % RECENT
 }

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 /// What happens at the chosen write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Break {
+pub enum ClientFault {
     /// The process dies before the write leaves it.
     KillBefore,
     /// The process dies after the write took effect, before it learns so.
@@ -24,21 +24,21 @@ pub enum Break {
 /// Counts a client's writes and breaks one of them.
 ///
 /// ```
-/// use windlass_testing::sabotage::{Break, Sabotage};
+/// use windlass_testing::faulty_client::{ClientFault, FaultyClient};
 /// use windlass_testing::{TestCluster, config_map};
 /// # #[tokio::main]
 /// # async fn main() {
 /// let cluster = TestCluster::api_only();
-/// let sabotage = Sabotage::at(1, Break::LoseAnswer);
+/// let faulty_client = FaultyClient::at(1, ClientFault::LoseAnswer);
 /// let maps: kube::Api<k8s_openapi::api::core::v1::ConfigMap> =
-///     kube::Api::namespaced(sabotage.on(cluster.client()), "default");
+///     kube::Api::namespaced(faulty_client.on(cluster.client()), "default");
 /// assert!(maps.create(&Default::default(), &config_map("a")).await.is_err(), "the answer was lost");
 /// assert!(maps.get("a").await.is_ok(), "and the write took effect");
-/// assert_eq!(sabotage.writes(), ["POST /api/v1/namespaces/default/configmaps"]);
+/// assert_eq!(faulty_client.writes(), ["POST /api/v1/namespaces/default/configmaps"]);
 /// # }
 /// ```
 #[derive(Clone, Default)]
-pub struct Sabotage(Arc<Shared>);
+pub struct FaultyClient(Arc<Shared>);
 
 type Then = Arc<dyn Fn() + Send + Sync>;
 
@@ -52,38 +52,38 @@ struct Shared {
 struct State {
     writes: Vec<String>,
     /// From which write to which, counted from one, and how.
-    plan: Option<(usize, usize, Break)>,
+    plan: Option<(usize, usize, ClientFault)>,
     after: Option<(usize, Then)>,
     dead: bool,
 }
 
-impl Sabotage {
+impl FaultyClient {
     /// Only counts.
     pub fn none() -> Self {
         Self::default()
     }
 
     /// Breaks the write of this number, counted from one.
-    pub fn at(number: usize, how: Break) -> Self {
+    pub fn at(number: usize, how: ClientFault) -> Self {
         Self::between(number, number, how)
     }
 
     /// Breaks the first writes, so many.
-    pub fn first(count: usize, how: Break) -> Self {
+    pub fn first(count: usize, how: ClientFault) -> Self {
         Self::between(1, count, how)
     }
 
-    fn between(first: usize, last: usize, how: Break) -> Self {
-        let sabotage = Self::default();
-        sabotage.0.state.lock().plan = Some((first, last, how));
-        sabotage
+    fn between(first: usize, last: usize, how: ClientFault) -> Self {
+        let faulty_client = Self::default();
+        faulty_client.0.state.lock().plan = Some((first, last, how));
+        faulty_client
     }
 
     /// Calls this once the write of this number took effect, before it is answered.
     pub fn after(number: usize, then: impl Fn() + Send + Sync + 'static) -> Self {
-        let sabotage = Self::default();
-        sabotage.0.state.lock().after = Some((number, Arc::new(then)));
-        sabotage
+        let faulty_client = Self::default();
+        faulty_client.0.state.lock().after = Some((number, Arc::new(then)));
+        faulty_client
     }
 
     /// The writes that were tried so far, as `METHOD path`.
@@ -100,13 +100,13 @@ impl Sabotage {
         notified.await;
     }
 
-    /// The same client, with the sabotage in its way.
+    /// The same client, with the faulty_client in its way.
     pub fn on(&self, client: kube::Client) -> kube::Client {
-        let sabotage = self.clone();
+        let faulty_client = self.clone();
         let namespace = client.default_namespace().to_owned();
         let service = tower::service_fn(move |request: http::Request<Body>| {
-            let (sabotage, client) = (sabotage.clone(), client.clone());
-            async move { sabotage.pass(&client, request).await }
+            let (faulty_client, client) = (faulty_client.clone(), client.clone());
+            async move { faulty_client.pass(&client, request).await }
         });
         kube::Client::new(service, namespace)
     }
@@ -126,18 +126,18 @@ impl Sabotage {
             }
             // A dead process sends nothing and hears nothing.
             Fate::Dead => std::future::pending().await,
-            Fate::Breaks(Break::KillBefore) => self.die().await,
-            Fate::Breaks(Break::KillAfter) => {
+            Fate::Breaks(ClientFault::KillBefore) => self.die().await,
+            Fate::Breaks(ClientFault::KillAfter) => {
                 // Awaited to its end: the write is done, whatever becomes of us.
                 let _ = client.send(request).await;
                 self.die().await
             }
-            Fate::Breaks(Break::LoseRequest) => lost("the request was lost"),
-            Fate::Breaks(Break::LoseAnswer) => {
+            Fate::Breaks(ClientFault::LoseRequest) => lost("the request was lost"),
+            Fate::Breaks(ClientFault::LoseAnswer) => {
                 let _ = client.send(request).await;
                 lost("the answer was lost")
             }
-            Fate::Breaks(Break::Conflict) => http::Response::builder()
+            Fate::Breaks(ClientFault::Conflict) => http::Response::builder()
                 .status(409)
                 .body(Body::from(CONFLICT.as_bytes().to_vec()))
                 .map_err(kube::Error::HttpError),
@@ -176,10 +176,10 @@ fn is_event(path: &str) -> bool {
     path.ends_with("/events") || path.contains("/events/")
 }
 
-impl std::fmt::Debug for Sabotage {
+impl std::fmt::Debug for FaultyClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let state = self.0.state.lock();
-        f.debug_struct("Sabotage")
+        f.debug_struct("FaultyClient")
             .field("plan", &state.plan)
             .field("writes", &state.writes)
             .finish_non_exhaustive()
@@ -189,7 +189,7 @@ impl std::fmt::Debug for Sabotage {
 enum Fate {
     Passes,
     Followed(Then),
-    Breaks(Break),
+    Breaks(ClientFault),
     Dead,
 }
 

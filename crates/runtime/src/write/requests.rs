@@ -8,20 +8,20 @@ use http::{HeaderValue, Method, Uri};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
-/// Which door of an object a write goes through.
+/// Which subresource of an object a write goes through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Door {
+pub enum Subresource {
     /// The object itself.
-    Main,
+    None,
     /// Its status.
     Status,
 }
 
-impl Door {
+impl Subresource {
     /// As `managedFields` calls it.
     pub(crate) fn subresource(self) -> &'static str {
         match self {
-            Self::Main => "",
+            Self::None => "",
             Self::Status => "status",
         }
     }
@@ -79,17 +79,17 @@ pub(super) fn apply(
     kind: &Kind,
     namespace: Option<&str>,
     name: &str,
-    door: Door,
+    subresource: Subresource,
     manager: &str,
     force: bool,
     intent: Vec<u8>,
 ) -> Request {
     let path = object_path(kind, namespace, name);
-    let door = match door {
-        Door::Main => "",
-        Door::Status => "/status",
+    let subresource = match subresource {
+        Subresource::None => "",
+        Subresource::Status => "/status",
     };
-    let path = format!("{path}{door}?fieldManager={manager}&force={force}");
+    let path = format!("{path}{subresource}?fieldManager={manager}&force={force}");
     request(Method::PATCH, path, "application/apply-patch+yaml", intent)
 }
 

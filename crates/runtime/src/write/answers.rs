@@ -1,7 +1,7 @@
 //! What the server answers, and the doubt until it does.
 
-use super::Hand;
-use crate::cache::{Stamp, members, value_of};
+use super::Writer;
+use crate::cache::{ObjectVersion, members, value_of};
 use crate::key::Key;
 use crate::kind::Kind;
 use bytes::Bytes;
@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 pub(crate) struct Answer {
     pub(crate) text: Bytes,
     /// Which object it is and how new, if it says so.
-    pub(super) stamp: Option<Stamp>,
+    pub(super) stamp: Option<ObjectVersion>,
     /// Whether it says that the object is no more: the last finalizer is gone, or nothing held it.
     pub(super) gone: bool,
     object: OnceLock<Value>,
@@ -49,7 +49,8 @@ impl Answer {
         }
         let Head { kind, metadata } = serde_json::from_slice(&text).map_err(kube::Error::SerdeError)?;
         let version = metadata.resource_version.as_deref().and_then(|version| version.parse().ok());
-        let stamp = metadata.uid.zip(version).map(|(uid, version)| Stamp { uid: Arc::from(&*uid), version });
+        let stamp =
+            metadata.uid.zip(version).map(|(uid, version)| ObjectVersion { uid: Arc::from(&*uid), version });
         let held = metadata.finalizers.is_some_and(|finalizers| !finalizers.is_empty());
         let lingers = metadata.deletion_grace_period_seconds.unwrap_or_default() > 0;
         let gone = kind == "Status" || (metadata.deletion_timestamp.is_some() && !held && !lingers);
@@ -77,7 +78,7 @@ impl Answer {
 
 /// The stamp of an object that is not being deleted, at a glance: as nearly all that are answered. `None` where it takes a
 /// closer look.
-fn living(text: &[u8]) -> Option<Stamp> {
+fn living(text: &[u8]) -> Option<ObjectVersion> {
     let kind = value_of(text, 0, "kind")?;
     if text[kind..].starts_with(b"\"Status\"") {
         return None;
@@ -86,7 +87,7 @@ fn living(text: &[u8]) -> Option<Stamp> {
 }
 
 /// The stamp in the metadata that begin at `metadata`, unless they say that the object is being deleted.
-fn stamp_in(text: &[u8], metadata: usize) -> Option<Stamp> {
+fn stamp_in(text: &[u8], metadata: usize) -> Option<ObjectVersion> {
     let (mut uid, mut version) = (None, None);
     for (name, value) in members(text, metadata) {
         match &text[name] {
@@ -96,16 +97,16 @@ fn stamp_in(text: &[u8], metadata: usize) -> Option<Stamp> {
             _ => {}
         }
     }
-    Some(Stamp { uid: Arc::from(&*uid?), version: version?.parse().ok()? })
+    Some(ObjectVersion { uid: Arc::from(&*uid?), version: version?.parse().ok()? })
 }
 
-impl Hand {
+impl Writer {
     /// Asks for one object.
     pub(super) async fn ask(
         &self,
         request: Result<Request<Vec<u8>>, kube::Error>,
     ) -> Result<Answer, kube::Error> {
-        let (head, text) = self.way.send(request?).await?.into_parts();
+        let (head, text) = self.direct.send(request?).await?.into_parts();
         if head.status.is_client_error() || head.status.is_server_error() {
             return Err(kube::Error::Api(refusal(head.status, &head.headers, &text).boxed()));
         }
@@ -135,19 +136,19 @@ fn no_details() -> StatusDetails {
     StatusDetails { name, group, kind, uid, causes: Vec::new(), retry_after_seconds: 0 }
 }
 
-/// A write under way: in doubt until the answer is in, so that a turn that is dropped half-way leaves the doubt behind.
+/// A write under direct: in doubt until the answer is in, so that a reconcile that is dropped half-way leaves the doubt behind.
 pub(super) struct Doubt<'a> {
-    pub(super) hand: &'a Hand,
+    pub(super) writer: &'a Writer,
     pub(super) kind: &'a Kind,
     pub(super) key: &'a Key,
-    pub(super) turn: &'a Key,
+    pub(super) reconciled: &'a Key,
     pub(super) clear: bool,
 }
 
 impl Drop for Doubt<'_> {
     fn drop(&mut self) {
         if !self.clear {
-            self.hand.doubt(self.kind, self.key, self.turn);
+            self.writer.doubt(self.kind, self.key, self.reconciled);
         }
     }
 }
@@ -187,7 +188,7 @@ mod tests {
         let object =
             json!({"kind": "X", "metadata": {"uid": "u", "resourceVersion": "7"}, "data": {"a": [1]}});
         let answer = answer(&object);
-        assert_eq!(answer.stamp, Some(Stamp { uid: "u".into(), version: 7 }));
+        assert_eq!(answer.stamp, Some(ObjectVersion { uid: "u".into(), version: 7 }));
         assert_eq!(*answer.object(), object);
         assert_eq!(answer.into_object(), object);
         assert_eq!(self::answer(&json!({"metadata": {"uid": "u", "resourceVersion": "x"}})).stamp, None);

@@ -1,17 +1,17 @@
 //! Objects of one kind resemble each other: a text held as its difference from a few others of its kind.
 //!
-//! In comes a text, out come pieces: copied from the pattern (the first texts that did not resemble it yet), copied from
-//! the text itself, or said anew. A pattern only grows, so that what was folded by it before is unfolded by it later.
+//! In comes a text, out come pieces: copied from the dictionary (the first texts that did not resemble it yet), copied from
+//! the text itself, or said anew. A dictionary only grows, so that what was compressed by it before is decompressed by it later.
 
-/// What positions within a pattern and within a text are written with.
+/// What positions within a dictionary and within a text are written with.
 type Place = u16;
 
-/// A pattern grows no longer than this: enough for the shapes that a kind comes in.
+/// A dictionary grows no longer than this: enough for the shapes that a kind comes in.
 const LONGEST_PATTERN: usize = 32 << 10;
-/// Longer texts are not folded, nor learnt from beyond a quarter of it: what they hold is rarely what they have in common.
+/// Longer texts are not compressed, nor learnt from beyond a quarter of it: what they hold is rarely what they have in common.
 pub(super) const LONGEST_TEXT: usize = 32 << 10;
 const LONGEST_LESSON: usize = LONGEST_TEXT / 4;
-/// What is folded to more than a part in so many is not like the pattern.
+/// What is compressed to more than a part in so many is not like the dictionary.
 const ALIKE: usize = 4;
 /// A shorter piece is said anew: to say where it is takes as long.
 const SHORTEST_COPY: usize = 6;
@@ -21,37 +21,37 @@ const ANEW: usize = 0;
 const FROM_PATTERN: usize = 1;
 const FROM_TEXT: usize = 2;
 
-/// What texts are folded by. Before the first text it takes no room: most stores stay too small to be folded.
+/// What texts are compressed by. Before the first text it takes no room: most stores stay too small to be compressed.
 #[derive(Default)]
-pub(super) struct Pattern {
+pub(super) struct Dictionary {
     text: Vec<u8>,
-    /// By hash, where in the pattern such a piece begins, plus one. Empty until there is a piece.
+    /// By hash, where in the dictionary such a piece begins, plus one. Empty until there is a piece.
     places: Vec<Place>,
 }
 
-impl std::fmt::Debug for Pattern {
+impl std::fmt::Debug for Dictionary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Pattern of {} bytes", self.text.len())
+        write!(f, "Dictionary of {} bytes", self.text.len())
     }
 }
 
-impl Pattern {
+impl Dictionary {
     /// Folds a text, and learns from one that is like nothing before. `None` for one that is too long.
-    pub(super) fn fold(&mut self, text: &[u8]) -> Option<Box<[u8]>> {
+    pub(super) fn compress(&mut self, text: &[u8]) -> Option<Box<[u8]>> {
         if text.len() > LONGEST_TEXT {
             return None;
         }
-        let folded = self.difference(text);
-        if folded.len() * ALIKE > text.len() && self.learn(text) {
+        let compressed = self.difference(text);
+        if compressed.len() * ALIKE > text.len() && self.learn(text) {
             return Some(self.difference(text).into());
         }
-        Some(folded.into())
+        Some(compressed.into())
     }
 
-    /// The text that was folded; `None` for what this pattern never folded.
-    pub(super) fn unfold(&self, folded: &[u8]) -> Option<Vec<u8>> {
-        let mut text = Vec::with_capacity(folded.len() * ALIKE);
-        let mut rest = folded;
+    /// The text that was compressed; `None` for what this dictionary never compressed.
+    pub(super) fn decompress(&self, compressed: &[u8]) -> Option<Vec<u8>> {
+        let mut text = Vec::with_capacity(compressed.len() * ALIKE);
+        let mut rest = compressed;
         while !rest.is_empty() {
             let said = take_number(&mut rest)?;
             let (how, length) = (said & 3, said >> 2);
@@ -103,7 +103,7 @@ impl Pattern {
     }
 
     fn difference(&self, text: &[u8]) -> Vec<u8> {
-        // As `places`, of the text that is being folded.
+        // As `places`, of the text that is being compressed.
         let mut own_places = [0 as Place; TABLE];
         let mut out = Vec::with_capacity(text.len() / 2);
         let (mut at, mut said) = (0, 0);
@@ -196,19 +196,19 @@ mod tests {
 
     #[test]
     fn what_resembles_others_takes_a_fraction_and_comes_back_as_it_was() {
-        let mut pattern = Pattern::default();
+        let mut dictionary = Dictionary::default();
         for number in 0..1000 {
             let text = greeting(number);
-            let folded = pattern.fold(text.as_bytes()).unwrap();
-            assert!(folded.len() * 3 < text.len(), "{number}: {} of {}", folded.len(), text.len());
-            assert_eq!(pattern.unfold(&folded).unwrap(), text.as_bytes());
+            let compressed = dictionary.compress(text.as_bytes()).unwrap();
+            assert!(compressed.len() * 3 < text.len(), "{number}: {} of {}", compressed.len(), text.len());
+            assert_eq!(dictionary.decompress(&compressed).unwrap(), text.as_bytes());
         }
-        assert!(pattern.text.len() < 1000, "one of them was enough: {}", pattern.text.len());
+        assert!(dictionary.text.len() < 1000, "one of them was enough: {}", dictionary.text.len());
     }
 
     #[test]
-    fn what_was_folded_first_is_unfolded_after_the_pattern_grew_and_the_pattern_is_bounded() {
-        let mut pattern = Pattern::default();
+    fn what_was_compressed_first_is_decompressed_after_the_dictionary_grew_and_the_dictionary_is_bounded() {
+        let mut dictionary = Dictionary::default();
         let unlike = |seed: u64| -> Vec<u8> {
             let mut state = seed;
             std::iter::repeat_with(|| {
@@ -218,32 +218,32 @@ mod tests {
             .take(1500)
             .collect()
         };
-        let folded: Vec<_> = (0..100).map(|seed| pattern.fold(&unlike(seed)).unwrap()).collect();
-        for (seed, folded) in folded.iter().enumerate() {
-            assert_eq!(pattern.unfold(folded).unwrap(), unlike(seed as u64));
+        let compressed: Vec<_> = (0..100).map(|seed| dictionary.compress(&unlike(seed)).unwrap()).collect();
+        for (seed, compressed) in compressed.iter().enumerate() {
+            assert_eq!(dictionary.decompress(compressed).unwrap(), unlike(seed as u64));
         }
-        assert!(pattern.text.len() <= LONGEST_PATTERN);
-        assert!(pattern.fold(&vec![b'x'; LONGEST_TEXT]).unwrap().len() < 32);
-        assert_eq!(pattern.fold(&vec![b'x'; LONGEST_TEXT + 1]), None);
+        assert!(dictionary.text.len() <= LONGEST_PATTERN);
+        assert!(dictionary.compress(&vec![b'x'; LONGEST_TEXT]).unwrap().len() < 32);
+        assert_eq!(dictionary.compress(&vec![b'x'; LONGEST_TEXT + 1]), None);
     }
 
     proptest! {
         #[test]
-        fn whatever_is_folded_comes_back(
+        fn whatever_is_compressed_comes_back(
             texts in prop::collection::vec(prop::collection::vec(prop::sample::select(b"abc".to_vec()), 0..300), 1..8),
         ) {
-            let mut pattern = Pattern::default();
-            let folded: Vec<_> = texts.iter().map(|text| pattern.fold(text).unwrap()).collect();
-            for (text, folded) in texts.iter().zip(folded) {
-                prop_assert_eq!(&pattern.unfold(&folded).unwrap(), text);
+            let mut dictionary = Dictionary::default();
+            let compressed: Vec<_> = texts.iter().map(|text| dictionary.compress(text).unwrap()).collect();
+            for (text, compressed) in texts.iter().zip(compressed) {
+                prop_assert_eq!(&dictionary.decompress(&compressed).unwrap(), text);
             }
         }
 
         #[test]
-        fn nonsense_is_no_panic(folded in prop::collection::vec(any::<u8>(), 0..40)) {
-            let mut pattern = Pattern::default();
-            pattern.fold(greeting(1).as_bytes());
-            let _ = pattern.unfold(&folded);
+        fn nonsense_is_no_panic(compressed in prop::collection::vec(any::<u8>(), 0..40)) {
+            let mut dictionary = Dictionary::default();
+            dictionary.compress(greeting(1).as_bytes());
+            let _ = dictionary.decompress(&compressed);
         }
     }
 }

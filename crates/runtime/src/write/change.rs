@@ -1,7 +1,7 @@
 //! Would applying this change anything? Read from one's own `managedFields` entry, which says both what was applied
 //! before and how the server takes the type apart: lists by key, sets by value, and what is one piece.
 
-use super::requests::Door;
+use super::requests::Subresource;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value};
 
@@ -15,8 +15,8 @@ pub enum Verdict {
 }
 
 /// Compares an intent with the live object. `live` needs no `managedFields` but those of `manager`.
-pub fn would_change(intent: &Value, live: &Value, manager: &str, door: Door) -> Verdict {
-    match compare(intent, live, manager, door) {
+pub fn would_change(intent: &Value, live: &Value, manager: &str, subresource: Subresource) -> Verdict {
+    match compare(intent, live, manager, subresource) {
         Found::Same => Verdict::Same,
         Found::Unclear | Found::Other => Verdict::Differs,
     }
@@ -52,8 +52,8 @@ impl Found {
 }
 
 /// As [`would_change`], and how sure it is.
-pub(super) fn compare(intent: &Value, live: &Value, manager: &str, door: Door) -> Found {
-    match own_entry(live, manager, door) {
+pub(super) fn compare(intent: &Value, live: &Value, manager: &str, subresource: Subresource) -> Found {
+    match own_entry(live, manager, subresource) {
         Some(owned) => compare_objects(intent, live, owned),
         None => Found::Unclear,
     }
@@ -105,33 +105,35 @@ fn compare_objects(intent: &Value, live: &Value, owned: &Map<String, Value>) -> 
 }
 
 /// As [`applied_before`], by metadata alone.
-pub(super) fn applied_by(meta: &ObjectMeta, manager: &str, door: Door) -> bool {
+pub(super) fn applied_by(meta: &ObjectMeta, manager: &str, subresource: Subresource) -> bool {
     meta.managed_fields.iter().flatten().any(|entry| {
         entry.manager.as_deref() == Some(manager)
             && entry.operation.as_deref() == Some("Apply")
-            && entry.subresource.as_deref().unwrap_or_default() == door.subresource()
+            && entry.subresource.as_deref().unwrap_or_default() == subresource.subresource()
     })
 }
 
-/// Whether a manager applied anything through a door.
-pub(super) fn applied_before(live: &Value, manager: &str, door: Door) -> bool {
-    own_entry(live, manager, door).is_some()
+/// Whether a manager applied anything through a subresource.
+pub(super) fn applied_before(live: &Value, manager: &str, subresource: Subresource) -> bool {
+    own_entry(live, manager, subresource).is_some()
 }
 
-fn own_entry<'a>(live: &'a Value, manager: &str, door: Door) -> Option<&'a Map<String, Value>> {
+fn own_entry<'a>(live: &'a Value, manager: &str, subresource: Subresource) -> Option<&'a Map<String, Value>> {
     let entries = live.get("metadata")?.get("managedFields")?.as_array()?;
-    entries.iter().find(|entry| own_entry_of(entry, manager, door))?.get("fieldsV1")?.as_object()
+    entries.iter().find(|entry| own_entry_of(entry, manager, subresource))?.get("fieldsV1")?.as_object()
 }
 
-/// Whether an entry of `managedFields` says what a manager applied through a door.
-pub(super) fn own_entry_of(entry: &Value, manager: &str, door: Door) -> bool {
+/// Whether an entry of `managedFields` says what a manager applied through a subresource.
+pub(super) fn own_entry_of(entry: &Value, manager: &str, subresource: Subresource) -> bool {
     let text = |field| entry.get(field).and_then(Value::as_str).unwrap_or_default();
-    text("manager") == manager && text("operation") == "Apply" && text("subresource") == door.subresource()
+    text("manager") == manager
+        && text("operation") == "Apply"
+        && text("subresource") == subresource.subresource()
 }
 
 /// Whether a manager applied the field at a JSON pointer, or something around it in one piece.
 pub(super) fn owns(live: &Value, manager: &str, pointer: &str) -> bool {
-    let Some(mut owned) = own_entry(live, manager, Door::Main) else { return false };
+    let Some(mut owned) = own_entry(live, manager, Subresource::None) else { return false };
     for part in pointer.split('/').skip(1) {
         let field = part.replace("~1", "/").replace("~0", "~");
         match owned.get(&format!("f:{field}")).and_then(Value::as_object) {
@@ -146,10 +148,10 @@ pub(super) fn owns(live: &Value, manager: &str, pointer: &str) -> bool {
     true
 }
 
-/// The fields of an object that a manager applied through a door, with their values: what it would have to apply again
+/// The fields of an object that a manager applied through a subresource, with their values: what it would have to apply again
 /// to change nothing.
-pub fn own_fields(live: &Value, manager: &str, door: Door) -> Option<Value> {
-    extract(live, own_entry(live, manager, door)?, 0)
+pub fn own_fields(live: &Value, manager: &str, subresource: Subresource) -> Option<Value> {
+    extract(live, own_entry(live, manager, subresource)?, 0)
 }
 
 fn extract(live: &Value, owned: &Map<String, Value>, depth: usize) -> Option<Value> {
@@ -264,7 +266,7 @@ mod tests {
     }
 
     fn verdict(intent: Value, live: &Value) -> Verdict {
-        would_change(&intent, live, "us", Door::Main)
+        would_change(&intent, live, "us", Subresource::None)
     }
 
     #[test]
@@ -294,7 +296,7 @@ mod tests {
         );
         let found = |text: &str, on: bool, count: Value, list: Value| {
             let intent = json!({"spec": {"text": text, "on": on, "count": count, "list": list}});
-            compare(&intent, &live, "us", Door::Main)
+            compare(&intent, &live, "us", Subresource::None)
         };
         assert_eq!(found("a", true, json!(1), json!(["b"])), Found::Same);
         assert_eq!(found("c", true, json!(1), json!(["b"])), Found::Other);
@@ -312,8 +314,8 @@ mod tests {
     fn an_object_that_was_never_applied_differs() {
         assert_eq!(verdict(json!({"data": {}}), &json!({"data": {}})), Verdict::Differs);
         let others = live(json!({"f:data": {}}), json!({"data": {}}));
-        assert_eq!(would_change(&json!({"data": {}}), &others, "them", Door::Main), Verdict::Differs);
-        assert_eq!(would_change(&json!({"data": {}}), &others, "us", Door::Status), Verdict::Differs);
+        assert_eq!(would_change(&json!({"data": {}}), &others, "them", Subresource::None), Verdict::Differs);
+        assert_eq!(would_change(&json!({"data": {}}), &others, "us", Subresource::Status), Verdict::Differs);
     }
 
     #[test]
@@ -347,10 +349,10 @@ mod tests {
             json!({"f:status": {"f:phase": {}, "f:list": {"k:{\"name\":\"a\"}": {".": {}, "f:name": {}}}}}),
             json!({"status": {"phase": "Up", "theirs": 1, "list": [{"name": "z"}, {"name": "a", "more": 2}]}}),
         );
-        let ours = own_fields(&live, "us", Door::Main).unwrap();
+        let ours = own_fields(&live, "us", Subresource::None).unwrap();
         assert_eq!(ours, json!({"status": {"phase": "Up", "list": [{"name": "a"}]}}));
         assert_eq!(verdict(ours, &live), Verdict::Same);
-        assert_eq!(own_fields(&live, "them", Door::Main), None);
+        assert_eq!(own_fields(&live, "them", Subresource::None), None);
     }
 
     #[test]

@@ -1,28 +1,28 @@
 //! Intent that cannot be observed, written by compare-and-swap.
 
-use super::{ActError, Done, Hand, is_not_found, requests, stamp_of};
+use super::{Done, WriteError, Writer, is_not_found, requests, version_of};
 use crate::cache::AnyObject;
 use crate::key::Key;
 use crate::kind::Kind;
 use serde_json::Value;
 use std::sync::Arc;
 
-impl Hand {
-    /// Changes an object by compare-and-swap, in the turn of `turn`: with the resourceVersion in it, or creating it if there
+impl Writer {
+    /// Changes an object by compare-and-swap, in the reconcile of `reconciled`: with the resourceVersion in it, or creating it if there
     /// is none in it. Nothing is sent if `live` is just so.
     ///
     /// # Errors
-    /// [`ActError::Conflict`] when it is not as it was seen, and the others.
+    /// [`WriteError::Conflict`] when it is not as it was seen, and the others.
     pub async fn claim(
         &self,
         kind: &Kind,
         key: &Key,
         object: &Value,
         live: Option<&Arc<dyn AnyObject>>,
-        turn: &Key,
-    ) -> Result<Done, ActError> {
+        reconciled: &Key,
+    ) -> Result<Done, WriteError> {
         let seen = object.pointer("/metadata/resourceVersion").is_some();
-        let before = live.and_then(|live| stamp_of(live.meta()));
+        let before = live.and_then(|live| version_of(live.meta()));
         if live.is_some_and(|live| says_the_same(object, &live.to_json())) {
             return Ok(Done::Unchanged);
         }
@@ -30,15 +30,15 @@ impl Hand {
             true => requests::put(kind, key, "", &self.manager, object),
             false => requests::create(kind, key.namespace(), &self.manager, object),
         };
-        let answer = match self.send("claim", kind, key, turn, request).await {
+        let answer = match self.send("claim", kind, key, reconciled, request).await {
             // What was seen is gone: not as it was seen, either. Read live before it is decided on again.
-            Err(ActError::Refused(failed)) if is_not_found(&failed.answer) => {
-                self.doubt(kind, key, turn);
-                return Err(ActError::Conflict(failed));
+            Err(WriteError::Refused(failed)) if is_not_found(&failed.answer) => {
+                self.doubt(kind, key, reconciled);
+                return Err(WriteError::Conflict(failed));
             }
             answer => answer?,
         };
-        let after = self.take_in(kind, key, &answer, turn);
+        let after = self.take_in(kind, key, &answer, reconciled);
         Ok(if after.is_some() && after == before { Done::Unchanged } else { Done::Changed })
     }
 }

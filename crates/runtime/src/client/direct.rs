@@ -11,12 +11,12 @@ use tower::{BoxError, Service, ServiceExt};
 
 /// Takes requests to the server and brings whole answers. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Way(Arc<Take>);
+pub(crate) struct DirectClient(Arc<Take>);
 
 type Take =
     dyn Fn(Request<Vec<u8>>) -> BoxFuture<'static, Result<Response<Bytes>, kube::Error>> + Send + Sync;
 
-impl Way {
+impl DirectClient {
     /// The way of a client.
     pub(crate) fn of(client: &Client) -> Self {
         let client = client.clone();

@@ -1,7 +1,7 @@
 //! Two managers that set one field each to their own value, again and again: noticed, and then fought seldom.
 
 use super::change::{item, own_entry_of};
-use super::requests::Door;
+use super::requests::Subresource;
 use crate::key::Key;
 use crate::kind::Kind;
 use parking_lot::Mutex;
@@ -30,14 +30,20 @@ pub struct Contest {
     pub manager: String,
 }
 
-/// How often what was applied was undone, by object and door.
+/// How often what was applied was undone, by object and subresource.
 #[derive(Debug, Default)]
-pub(super) struct Fights(Mutex<HashMap<(Kind, Key, Door), Fight>>);
+pub(super) struct Fights(Mutex<HashMap<(Kind, Key, Subresource), Fight>>);
 
 impl Fights {
     /// What was applied before was undone: how long to leave it so, if this is a fight.
-    pub(super) fn undone(&self, kind: &Kind, key: &Key, door: Door, now: Moment) -> Option<Duration> {
-        self.0.lock().entry((kind.clone(), key.clone(), door)).or_default().undone(now)
+    pub(super) fn undone(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        subresource: Subresource,
+        now: Moment,
+    ) -> Option<Duration> {
+        self.0.lock().entry((kind.clone(), key.clone(), subresource)).or_default().undone(now)
     }
 
     pub(super) fn forget(&self, kind: &Kind, key: &Key) {
@@ -45,8 +51,8 @@ impl Fights {
         if fights.is_empty() {
             return;
         }
-        for door in [Door::Main, Door::Status] {
-            fights.remove(&(kind.clone(), key.clone(), door));
+        for subresource in [Subresource::None, Subresource::Status] {
+            fights.remove(&(kind.clone(), key.clone(), subresource));
         }
     }
 }
@@ -95,12 +101,17 @@ impl Fight {
 }
 
 /// The fields of the intent that are otherwise in the live object and that other managers hold.
-pub(super) fn contests(intent: &Value, live: &Value, manager: &str, door: Door) -> Vec<Contest> {
+pub(super) fn contests(
+    intent: &Value,
+    live: &Value,
+    manager: &str,
+    subresource: Subresource,
+) -> Vec<Contest> {
     let mut found = Vec::new();
     let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array);
     for entry in entries.into_iter().flatten() {
         let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
-        if own_entry_of(entry, manager, door) {
+        if own_entry_of(entry, manager, subresource) {
             continue;
         }
         if let Some(fields) = entry.get("fieldsV1").and_then(Value::as_object) {
@@ -214,7 +225,7 @@ mod tests {
         });
         let intent = json!({"data": {"a": "ours", "b": "same"}, "l": [{"name": "x", "v": 2}]});
         let contest = |field: &str, manager: &str| Contest { field: field.into(), manager: manager.into() };
-        let found = contests(&intent, &live, "us", Door::Main);
+        let found = contests(&intent, &live, "us", Subresource::None);
         assert_eq!(found, [contest(".data.a", "them"), contest(".l[{\"name\":\"x\"}].v", "list")]);
     }
 }

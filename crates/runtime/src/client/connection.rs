@@ -20,7 +20,7 @@ pub(super) trait Stream: Read + Write + Unpin + Send + 'static {}
 impl<T: Read + Write + Unpin + Send + 'static> Stream for T {}
 
 /// A connection.
-pub(super) struct Line {
+pub(super) struct Connection {
     sender: SendRequest<Body>,
     connection: Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>,
     ended: bool,
@@ -28,7 +28,7 @@ pub(super) struct Line {
 
 type Refused = (hyper::Error, Option<Request<Body>>);
 
-impl Line {
+impl Connection {
     pub(super) async fn on(stream: impl Stream) -> hyper::Result<Self> {
         let mut builder = http1::Builder::new();
         builder.read_buf_exact_size(Some(READ_AT_ONCE));
@@ -85,12 +85,12 @@ impl Line {
     }
 }
 
-type Keep = Box<dyn FnOnce(Line) + Send>;
+type Keep = Box<dyn FnOnce(Connection) + Send>;
 
 /// The body of an answer. Dropped before its end, it closes the connection.
 pub(super) struct Answered {
     body: Incoming,
-    line: Option<(Line, Keep)>,
+    line: Option<(Connection, Keep)>,
 }
 
 impl Answered {

@@ -19,15 +19,15 @@ use windlass_clock::Timestamp;
 ///
 /// ```
 /// # use k8s_openapi::api::core::v1::Pod;
-/// # use windlass::Seen;
+/// # use windlass::Observed;
 /// let mut pod = Pod::default();
 /// pod.metadata.name = Some("web-0".into());
-/// let seen = Seen::nothing().with(pod).now_is("2026-01-01T00:00:00Z".parse().unwrap());
-/// assert_eq!(seen.names::<Pod>().unwrap(), ["web-0"]);
-/// assert!(seen.get::<Pod>("web-1").unwrap().is_none());
+/// let seen = Observed::empty().with(pod).now_is("2026-01-01T00:00:00Z".parse().unwrap());
+/// assert_eq!(observed.names::<Pod>().unwrap(), ["web-0"]);
+/// assert!(observed.get::<Pod>("web-1").unwrap().is_none());
 /// ```
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct Observed {
     now: Timestamp,
     kinds: BTreeMap<Kind, Vec<Arc<dyn AnyObject>>>,
     /// By kind, the names that the object refers to.
@@ -44,7 +44,7 @@ pub struct Seen {
 /// A decision asked for a kind that its controller does not watch, or read something that does not fit its type. It
 /// never means that there is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unseen {
+pub enum ObserveError {
     /// The controller declared neither `owns` nor `sees` for it.
     #[error("{0} is not watched: add .owns or .sees for it to the controller")]
     Undeclared(String),
@@ -74,7 +74,7 @@ pub enum Unseen {
     #[error("there is no fact {0}: add .fact for it to the controller")]
     NoFact(String),
     /// A captured object or a fact does not fit the type it is read as.
-    #[error("a {kind} that was seen does not fit its type: {why}")]
+    #[error("a {kind} that was observed does not fit its type: {why}")]
     Misfit {
         /// The kind.
         kind: String,
@@ -83,19 +83,19 @@ pub enum Unseen {
     },
 }
 
-impl From<Unseen> for Refusal {
-    fn from(unseen: Unseen) -> Self {
+impl From<ObserveError> for Refusal {
+    fn from(unseen: ObserveError) -> Self {
         let name = match &unseen {
-            Unseen::Missing { .. } => crate::conditions::reasons::REFERENCE_MISSING,
-            _ => "Unseen",
+            ObserveError::Missing { .. } => crate::conditions::reasons::REFERENCE_MISSING,
+            _ => "ObserveError",
         };
         Self::new(Reason::new(name, unseen.to_string()))
     }
 }
 
-impl Seen {
+impl Observed {
     /// Nothing is there, of any kind, at the Unix epoch: where a test of a decision starts.
-    pub fn nothing() -> Self {
+    pub fn empty() -> Self {
         Self { undeclared_is_empty: true, ..Self::at(Timestamp::UNIX_EPOCH) }
     }
 
@@ -174,13 +174,13 @@ impl Seen {
     }
 
     pub(crate) fn declare(&mut self, kind: &Kind, objects: Vec<Arc<dyn AnyObject>>) {
-        let seen = self.kinds.entry(kind.clone()).or_default();
-        if seen.is_empty() {
-            *seen = objects;
+        let observed = self.kinds.entry(kind.clone()).or_default();
+        if observed.is_empty() {
+            *observed = objects;
             return;
         }
         // A child may be related too; it is seen once, and whole if it can be. By a map: there may be thousands of both.
-        let mut places: HashMap<String, usize> = seen
+        let mut places: HashMap<String, usize> = observed
             .iter()
             .enumerate()
             .filter_map(|(place, object)| Some((object.meta().uid.clone()?, place)))
@@ -189,10 +189,10 @@ impl Seen {
             let place = object.meta().uid.as_ref().and_then(|uid| places.get(uid)).copied();
             match place {
                 None => {
-                    places.extend(object.meta().uid.clone().map(|uid| (uid, seen.len())));
-                    seen.push(object);
+                    places.extend(object.meta().uid.clone().map(|uid| (uid, observed.len())));
+                    observed.push(object);
                 }
-                Some(place) if seen[place].is_partial() => seen[place] = object,
+                Some(place) if observed[place].is_partial() => observed[place] = object,
                 Some(_) => {}
             }
         }
@@ -206,8 +206,8 @@ impl Seen {
     /// The object of that name, if it was seen.
     ///
     /// # Errors
-    /// [`Unseen`] when the controller does not watch the kind.
-    pub fn get<K: Object>(&self, name: &str) -> Result<Option<Arc<K>>, Unseen> {
+    /// [`ObserveError`] when the controller does not watch the kind.
+    pub fn get<K: Object>(&self, name: &str) -> Result<Option<Arc<K>>, ObserveError> {
         let found = self.of::<K>()?.iter().find(|object| object.meta().name.as_deref() == Some(name));
         found.map(typed).transpose()
     }
@@ -215,8 +215,8 @@ impl Seen {
     /// The object of that name in a namespace, where objects of several namespaces are seen.
     ///
     /// # Errors
-    /// [`Unseen`] when the controller does not watch the kind.
-    pub fn get_in<K: Object>(&self, namespace: &str, name: &str) -> Result<Option<Arc<K>>, Unseen> {
+    /// [`ObserveError`] when the controller does not watch the kind.
+    pub fn get_in<K: Object>(&self, namespace: &str, name: &str) -> Result<Option<Arc<K>>, ObserveError> {
         let found = self.of::<K>()?.iter().find(|object| {
             let meta = object.meta();
             meta.namespace.as_deref() == Some(namespace) && meta.name.as_deref() == Some(name)
@@ -227,16 +227,16 @@ impl Seen {
     /// Every object of a kind that was seen: children and relations of the object that is decided about.
     ///
     /// # Errors
-    /// [`Unseen`] when the controller does not watch the kind.
-    pub fn list<K: Object>(&self) -> Result<Vec<Arc<K>>, Unseen> {
+    /// [`ObserveError`] when the controller does not watch the kind.
+    pub fn list<K: Object>(&self) -> Result<Vec<Arc<K>>, ObserveError> {
         self.of::<K>()?.iter().map(typed).collect()
     }
 
     /// The names of all objects of a kind that were seen, sorted.
     ///
     /// # Errors
-    /// [`Unseen`] when the controller does not watch the kind.
-    pub fn names<K: Object>(&self) -> Result<Vec<String>, Unseen> {
+    /// [`ObserveError`] when the controller does not watch the kind.
+    pub fn names<K: Object>(&self) -> Result<Vec<String>, ObserveError> {
         let mut names: Vec<String> =
             self.of::<K>()?.iter().filter_map(|object| object.meta().name.clone()).collect();
         names.sort();
@@ -246,28 +246,28 @@ impl Seen {
     /// Every object of a kind that is not a type.
     ///
     /// # Errors
-    /// [`Unseen`] when the controller does not watch the kind.
-    pub fn list_of(&self, kind: &Kind) -> Result<Vec<Arc<DynamicObject>>, Unseen> {
+    /// [`ObserveError`] when the controller does not watch the kind.
+    pub fn list_of(&self, kind: &Kind) -> Result<Vec<Arc<DynamicObject>>, ObserveError> {
         match self.kinds.get(kind) {
             Some(objects) => objects.iter().map(|object| as_type(object, || kind.kind.to_string())).collect(),
             None if self.undeclared_is_empty => Ok(Vec::new()),
-            None => Err(Unseen::Undeclared(kind.kind.to_string())),
+            None => Err(ObserveError::Undeclared(kind.kind.to_string())),
         }
     }
 
     /// An object that the object refers to.
     ///
     /// # Errors
-    /// [`Unseen::Missing`] when it is not there, which refuses the plan by the question mark and says so in the object's
-    /// conditions; another [`Unseen`] when the controller does not say that objects refer to it.
-    pub fn referred<K: Object>(&self, name: &str) -> Result<Arc<K>, Unseen> {
+    /// [`ObserveError::Missing`] when it is not there, which refuses the plan by the question mark and says so in the object's
+    /// conditions; another [`ObserveError`] when the controller does not say that objects refer to it.
+    pub fn referenced<K: Object>(&self, name: &str) -> Result<Arc<K>, ObserveError> {
         let kind = Kind::of::<K>();
         let declared = self.references.get(&kind).is_some_and(|names| names.contains(name));
         if !declared && !self.undeclared_is_empty {
-            return Err(Unseen::NotReferred { kind: kind.kind.into_owned(), name: name.to_owned() });
+            return Err(ObserveError::NotReferred { kind: kind.kind.into_owned(), name: name.to_owned() });
         }
         self.get::<K>(name)?
-            .ok_or_else(|| Unseen::Missing { kind: kind.kind.into_owned(), name: name.to_owned() })
+            .ok_or_else(|| ObserveError::Missing { kind: kind.kind.into_owned(), name: name.to_owned() })
     }
 
     /// What the object refers to that is not there, by kind and name.
@@ -278,13 +278,13 @@ impl Seen {
     /// How the object of that name fares; see [`crate::health`].
     ///
     /// # Errors
-    /// [`Unseen`] when the controller does not watch the kind.
-    pub fn health<K: Object>(&self, name: &str) -> Result<Health, Unseen> {
+    /// [`ObserveError`] when the controller does not watch the kind.
+    pub fn health<K: Object>(&self, name: &str) -> Result<Health, ObserveError> {
         let object = self.get::<K>(name)?;
         Ok(object.map_or_else(Health::not_found, |object| crate::health::of(&*object, self.now)))
     }
 
-    /// As [`Seen::health`], of a kind that is not known as a type; in any namespace if none is given.
+    /// As [`Observed::health`], of a kind that is not known as a type; in any namespace if none is given.
     pub(crate) fn health_of(&self, kind: &Kind, namespace: Option<&str>, name: &str) -> Health {
         let found = self.kinds.get(kind).into_iter().flatten().find(|object| {
             let meta = object.meta();
@@ -307,10 +307,10 @@ impl Seen {
     /// What became of an action under a key.
     ///
     /// # Errors
-    /// [`Unseen`] when the controller has no such action.
-    pub fn action(&self, name: &str, key: &str) -> Result<Outcome, Unseen> {
+    /// [`ObserveError`] when the controller has no such action.
+    pub fn action(&self, name: &str, key: &str) -> Result<Outcome, ObserveError> {
         if !self.action_names.contains(name) && !self.undeclared_is_empty {
-            return Err(Unseen::NoAction(name.to_owned()));
+            return Err(ObserveError::NoAction(name.to_owned()));
         }
         let outcome = self.actions.get(&(name.to_owned(), key.to_owned()));
         Ok(outcome.cloned().unwrap_or(Outcome::Unknown))
@@ -319,11 +319,11 @@ impl Seen {
     /// A fact about the world outside the cluster, as far as it is known.
     ///
     /// # Errors
-    /// [`Unseen`] when the controller has no such fact, or it is of another type.
-    pub fn fact<T: DeserializeOwned>(&self, name: &str) -> Result<Fact<T>, Unseen> {
+    /// [`ObserveError`] when the controller has no such fact, or it is of another type.
+    pub fn fact<T: DeserializeOwned>(&self, name: &str) -> Result<Fact<T>, ObserveError> {
         match self.facts.get(name) {
             Some(Fact::Known { value, at }) => {
-                let misfit = |error: serde_json::Error| Unseen::Misfit {
+                let misfit = |error: serde_json::Error| ObserveError::Misfit {
                     kind: name.to_owned(),
                     why: error.to_string(),
                 };
@@ -331,15 +331,15 @@ impl Seen {
             }
             Some(Fact::Unknown { why }) => Ok(Fact::Unknown { why: why.clone() }),
             None if self.undeclared_is_empty => Ok(Fact::not_yet()),
-            None => Err(Unseen::NoFact(name.to_owned())),
+            None => Err(ObserveError::NoFact(name.to_owned())),
         }
     }
 
-    fn of<K: Object>(&self) -> Result<&[Arc<dyn AnyObject>], Unseen> {
+    fn of<K: Object>(&self) -> Result<&[Arc<dyn AnyObject>], ObserveError> {
         match self.kinds.get(&Kind::of::<K>()) {
             Some(objects) => Ok(objects),
             None if self.undeclared_is_empty => Ok(&[]),
-            None => Err(Unseen::Undeclared(K::kind(&()).into_owned())),
+            None => Err(ObserveError::Undeclared(K::kind(&()).into_owned())),
         }
     }
 
@@ -389,12 +389,12 @@ impl Seen {
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::ConfigMap;
-    /// # use windlass::Seen;
+    /// # use windlass::Observed;
     /// let capture = r#"{"controller": "c", "object": {"metadata": {"name": "settings"}},
     ///                   "seen": {"now": "2026-01-01T00:00:00Z", "kinds": []}}"#;
-    /// let (settings, seen) = Seen::from_capture::<ConfigMap>(capture).unwrap();
+    /// let (settings, seen) = Observed::from_capture::<ConfigMap>(capture).unwrap();
     /// assert_eq!(settings.metadata.name.as_deref(), Some("settings"));
-    /// assert_eq!(seen.now().to_string(), "2026-01-01T00:00:00Z");
+    /// assert_eq!(observed.now().to_string(), "2026-01-01T00:00:00Z");
     /// ```
     ///
     /// # Errors
@@ -405,16 +405,16 @@ impl Seen {
         let part = |name: &str| capture.get(name).cloned().ok_or_else(|| format!("`{name}` is missing"));
         let object = serde_json::from_value(part("object")?)
             .map_err(|error| format!("the object is no {}: {error}", K::kind(&())))?;
-        Ok((object, Self::from_json(&part("seen")?)?))
+        Ok((object, Self::from_json(&part("observed")?)?))
     }
 
-    /// What [`Seen::to_json`] wrote. Objects are read when asked for.
+    /// What [`Observed::to_json`] wrote. Objects are read when asked for.
     ///
     /// # Errors
     /// A sentence that says what is not as it should be.
     pub fn from_json(captured: &Value) -> Result<Self, String> {
         let now = captured.get("now").and_then(Value::as_str).ok_or("`now` is missing")?;
-        let mut seen = Self::at(now.parse().map_err(|error| format!("`now` is no time: {error}"))?);
+        let mut observed = Self::at(now.parse().map_err(|error| format!("`now` is no time: {error}"))?);
         for entry in captured.get("kinds").and_then(Value::as_array).into_iter().flatten() {
             let kind = entry.get("kind").cloned().unwrap_or_default();
             let kind: Kind =
@@ -423,7 +423,7 @@ impl Seen {
             let objects = entry.get("objects").and_then(Value::as_array).into_iter().flatten();
             let objects =
                 objects.map(|object| Arc::new(Captured::new(object, partial)) as Arc<dyn AnyObject>);
-            seen.declare(&kind, objects.collect());
+            observed.declare(&kind, objects.collect());
         }
         for entry in captured.get("references").and_then(Value::as_array).into_iter().flatten() {
             let (kind, names) = (entry.get("kind"), entry.get("names"));
@@ -431,39 +431,42 @@ impl Seen {
             let kind: Kind = serde_json::from_value(kind.cloned().unwrap_or_default()).map_err(unreadable)?;
             let names: Vec<String> =
                 serde_json::from_value(names.cloned().unwrap_or_default()).map_err(unreadable)?;
-            let found = seen.kinds.get(&kind).cloned().unwrap_or_default();
-            seen.refer(&kind, names.iter().map(String::as_str), &found);
+            let found = observed.kinds.get(&kind).cloned().unwrap_or_default();
+            observed.refer(&kind, names.iter().map(String::as_str), &found);
         }
         let field = |name: &str| captured.get(name).cloned().filter(|value| !value.is_null());
         let unreadable = |error: serde_json::Error| format!("actions or facts are not readable: {error}");
         if let Some(names) = field("actionNames") {
-            seen.action_names = serde_json::from_value(names).map_err(unreadable)?;
+            observed.action_names = serde_json::from_value(names).map_err(unreadable)?;
         }
         if let Some(facts) = field("facts") {
-            seen.facts = serde_json::from_value(facts).map_err(unreadable)?;
+            observed.facts = serde_json::from_value(facts).map_err(unreadable)?;
         }
         for mut action in field("actions").and_then(|all| all.as_array().cloned()).unwrap_or_default() {
             let text = |name: &str| action.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
             let run = (text("name"), text("key"));
             let outcome = action.get_mut("outcome").map(Value::take).unwrap_or_default();
-            seen.actions.insert(run, serde_json::from_value(outcome).map_err(unreadable)?);
+            observed.actions.insert(run, serde_json::from_value(outcome).map_err(unreadable)?);
         }
-        Ok(seen)
+        Ok(observed)
     }
 }
 
-fn typed<K: Object>(object: &Arc<dyn AnyObject>) -> Result<Arc<K>, Unseen> {
+fn typed<K: Object>(object: &Arc<dyn AnyObject>) -> Result<Arc<K>, ObserveError> {
     as_type(object, || K::kind(&()).into_owned())
 }
 
-fn as_type<K: Cached>(object: &Arc<dyn AnyObject>, kind: impl FnOnce() -> String) -> Result<Arc<K>, Unseen> {
+fn as_type<K: Cached>(
+    object: &Arc<dyn AnyObject>,
+    kind: impl FnOnce() -> String,
+) -> Result<Arc<K>, ObserveError> {
     match object.clone().into_any().downcast::<K>() {
         Ok(object) => Ok(object),
         // Read as if it were whole, it would be empty.
-        Err(_) if object.is_partial() && !K::metadata_api() => Err(Unseen::MetadataOnly(kind())),
+        Err(_) if object.is_partial() && !K::metadata_api() => Err(ObserveError::MetadataOnly(kind())),
         Err(_) => serde_json::from_value(object.to_json())
             .map(Arc::new)
-            .map_err(|error| Unseen::Misfit { kind: kind(), why: error.to_string() }),
+            .map_err(|error| ObserveError::Misfit { kind: kind(), why: error.to_string() }),
     }
 }
 
@@ -516,11 +519,11 @@ mod tests {
 
     #[test]
     fn what_is_there_is_seen_by_name_and_in_order() {
-        let seen = Seen::nothing().with(config_map("b")).with(config_map("a"));
-        assert_eq!(seen.names::<ConfigMap>().unwrap(), ["a", "b"]);
-        assert!(seen.get::<ConfigMap>("a").unwrap().is_some());
-        assert!(seen.get::<ConfigMap>("c").unwrap().is_none());
-        assert!(seen.list::<Secret>().unwrap().is_empty(), "in a test, nothing is nothing");
+        let observed = Observed::empty().with(config_map("b")).with(config_map("a"));
+        assert_eq!(observed.names::<ConfigMap>().unwrap(), ["a", "b"]);
+        assert!(observed.get::<ConfigMap>("a").unwrap().is_some());
+        assert!(observed.get::<ConfigMap>("c").unwrap().is_none());
+        assert!(observed.list::<Secret>().unwrap().is_empty(), "in a test, nothing is nothing");
     }
 
     #[test]
@@ -531,60 +534,63 @@ mod tests {
         partial.metadata.uid = Some("u".into());
         let mut whole = config_map("a");
         whole.metadata.uid = Some("u".into());
-        let mut seen = Seen::at(Timestamp::UNIX_EPOCH);
-        seen.declare(&Kind::of::<ConfigMap>(), vec![Arc::new(partial.clone())]);
-        for seen in [seen.clone(), Seen::from_json(&seen.to_json()).unwrap()] {
-            assert_eq!(seen.names::<ConfigMap>().unwrap(), ["a"]);
-            assert_eq!(seen.get::<Partial>("a").unwrap().unwrap().metadata, partial.metadata);
-            assert_eq!(seen.get::<ConfigMap>("a").unwrap_err(), Unseen::MetadataOnly("ConfigMap".into()));
+        let mut observed = Observed::at(Timestamp::UNIX_EPOCH);
+        observed.declare(&Kind::of::<ConfigMap>(), vec![Arc::new(partial.clone())]);
+        for observed in [observed.clone(), Observed::from_json(&observed.to_json()).unwrap()] {
+            assert_eq!(observed.names::<ConfigMap>().unwrap(), ["a"]);
+            assert_eq!(observed.get::<Partial>("a").unwrap().unwrap().metadata, partial.metadata);
+            assert_eq!(
+                observed.get::<ConfigMap>("a").unwrap_err(),
+                ObserveError::MetadataOnly("ConfigMap".into())
+            );
         }
-        seen.declare(&Kind::of::<ConfigMap>(), vec![Arc::new(whole)]);
-        assert!(seen.get::<ConfigMap>("a").unwrap().is_some(), "unless it is seen whole as well");
-        assert_eq!(seen.list::<Partial>().unwrap().len(), 1);
+        observed.declare(&Kind::of::<ConfigMap>(), vec![Arc::new(whole)]);
+        assert!(observed.get::<ConfigMap>("a").unwrap().is_some(), "unless it is observed whole as well");
+        assert_eq!(observed.list::<Partial>().unwrap().len(), 1);
     }
 
     #[test]
     fn a_kind_that_nobody_watches_is_an_error_and_not_an_empty_list() {
-        let mut seen = Seen::at(Timestamp::UNIX_EPOCH);
-        seen.declare(&Kind::of::<ConfigMap>(), vec![]);
-        assert!(seen.list::<ConfigMap>().unwrap().is_empty());
-        assert_eq!(seen.list::<Secret>().unwrap_err(), Unseen::Undeclared("Secret".into()));
+        let mut observed = Observed::at(Timestamp::UNIX_EPOCH);
+        observed.declare(&Kind::of::<ConfigMap>(), vec![]);
+        assert!(observed.list::<ConfigMap>().unwrap().is_empty());
+        assert_eq!(observed.list::<Secret>().unwrap_err(), ObserveError::Undeclared("Secret".into()));
     }
 
     #[test]
     fn a_reference_is_there_or_missing_or_was_never_one() {
-        let mut seen = Seen::at(Timestamp::UNIX_EPOCH);
+        let mut observed = Observed::at(Timestamp::UNIX_EPOCH);
         let there: Vec<Arc<dyn AnyObject>> = vec![Arc::new(config_map("a"))];
-        seen.refer(&Kind::of::<ConfigMap>(), ["a", "b"].into_iter(), &there);
-        seen.declare(&Kind::of::<ConfigMap>(), there);
-        let seen = Seen::from_json(&seen.to_json()).unwrap();
-        assert!(seen.referred::<ConfigMap>("a").is_ok());
-        let missing = seen.referred::<ConfigMap>("b").unwrap_err();
+        observed.refer(&Kind::of::<ConfigMap>(), ["a", "b"].into_iter(), &there);
+        observed.declare(&Kind::of::<ConfigMap>(), there);
+        let observed = Observed::from_json(&observed.to_json()).unwrap();
+        assert!(observed.referenced::<ConfigMap>("a").is_ok());
+        let missing = observed.referenced::<ConfigMap>("b").unwrap_err();
         assert_eq!(Refusal::from(missing).to_string(), "ReferenceMissing: ConfigMap b is not there");
-        assert!(matches!(seen.referred::<ConfigMap>("c"), Err(Unseen::NotReferred { .. })));
-        assert_eq!(seen.missing(), [(Kind::of::<ConfigMap>(), "b".to_owned())]);
+        assert!(matches!(observed.referenced::<ConfigMap>("c"), Err(ObserveError::NotReferred { .. })));
+        assert_eq!(observed.missing(), [(Kind::of::<ConfigMap>(), "b".to_owned())]);
     }
 
     #[test]
     fn a_capture_is_seen_like_the_world_was() {
-        let mut seen = Seen::at("2026-01-01T00:00:00Z".parse().unwrap());
-        seen.declare(&Kind::of::<ConfigMap>(), vec![Arc::new(config_map("a"))]);
-        let replayed = Seen::from_json(&seen.to_json()).unwrap();
-        assert_eq!(replayed.now(), seen.now());
-        assert_eq!(replayed.get::<ConfigMap>("a").unwrap(), seen.get::<ConfigMap>("a").unwrap());
+        let mut observed = Observed::at("2026-01-01T00:00:00Z".parse().unwrap());
+        observed.declare(&Kind::of::<ConfigMap>(), vec![Arc::new(config_map("a"))]);
+        let replayed = Observed::from_json(&observed.to_json()).unwrap();
+        assert_eq!(replayed.now(), observed.now());
+        assert_eq!(replayed.get::<ConfigMap>("a").unwrap(), observed.get::<ConfigMap>("a").unwrap());
         assert!(replayed.list::<Secret>().is_err(), "what was not declared then is not now");
         assert!(replayed.fact::<u32>("lag").is_err() && replayed.action("backup", "1").is_err());
-        let outcome = Outcome::Failed { at: seen.now(), why: "no disk".into(), times: 3 };
-        let seen = seen.with_fact("lag", 7).with_action("backup", "1", outcome.clone());
-        let replayed = Seen::from_json(&seen.to_json()).unwrap();
-        assert_eq!(replayed.fact::<u32>("lag").unwrap(), Fact::Known { value: 7, at: seen.now() });
+        let outcome = Outcome::Failed { at: observed.now(), why: "no disk".into(), times: 3 };
+        let observed = observed.with_fact("lag", 7).with_action("backup", "1", outcome.clone());
+        let replayed = Observed::from_json(&observed.to_json()).unwrap();
+        assert_eq!(replayed.fact::<u32>("lag").unwrap(), Fact::Known { value: 7, at: observed.now() });
         assert_eq!(replayed.action("backup", "1").unwrap(), outcome);
         assert_eq!(replayed.action("backup", "2").unwrap(), Outcome::Unknown);
-        assert!(matches!(replayed.fact::<String>("lag"), Err(Unseen::Misfit { .. })));
+        assert!(matches!(replayed.fact::<String>("lag"), Err(ObserveError::Misfit { .. })));
         for nonsense in
             [json!(null), json!({"now": "x"}), json!({"now": "2026-01-01T00:00:00Z", "kinds": [{}]})]
         {
-            assert!(Seen::from_json(&nonsense).is_err(), "{nonsense}");
+            assert!(Observed::from_json(&nonsense).is_err(), "{nonsense}");
         }
     }
 }
