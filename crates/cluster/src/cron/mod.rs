@@ -10,7 +10,7 @@ use decide::{Observed, Plan, decide, started};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use std::sync::Arc;
 use std::time::Duration;
-use windlass::write::Deletion;
+use windlass::write::{Basis, Deletion};
 use windlass::{Controller, Key, Kind, Manager, Reason, Reconcile, ReconcileError, Requeue};
 
 pub(crate) fn add(manager: Manager) -> Manager {
@@ -67,7 +67,7 @@ async fn gone(
 
 async fn delete(ctx: &Reconcile<CronJob>, job: &Job) -> Result<(), ReconcileError> {
     let name = job.metadata.name.as_deref().unwrap_or_default();
-    match ctx.delete(job, &Deletion::default()).await {
+    match ctx.delete(job, &Deletion::new(Basis::Observed)).await {
         Ok(_) => {
             ctx.event(Reason::new("SuccessfulDelete", format!("Deleted job {name}")));
             Ok(())

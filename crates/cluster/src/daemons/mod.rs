@@ -17,7 +17,7 @@ use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use windlass::write::Deletion;
+use windlass::write::{Basis, Deletion};
 use windlass::{Controller, Manager, Reason, Reconcile, ReconcileError, Relation, Requeue, Selector};
 
 /// So many old revisions are kept, unless said otherwise.
@@ -116,7 +116,7 @@ async fn act(set: &DaemonSet, ctx: &Reconcile<DaemonSet>, hash: &str, steps: Ste
         }
         going.push(ends.pod);
     }
-    let ended = many::delete(ctx, going, &Deletion::default()).await?;
+    let ended = many::delete(ctx, going, &Deletion::new(Basis::Observed)).await?;
     Ok(made? || ended)
 }
 

@@ -18,7 +18,7 @@ use k8s_openapi::api::apps::v1::{Deployment, DeploymentStatus, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
 use sets::{Asked, REVISION, name, same, size};
 use std::sync::Arc;
-use windlass::write::{Deletion, WriteError};
+use windlass::write::{Basis, Deletion, WriteError};
 use windlass::{
     Controller, Key, Kind, Manager, Reason, Reconcile, ReconcileError, Relation, Requeue, Selector,
 };
@@ -69,7 +69,7 @@ async fn reconcile(
         }
         Step::Delete(sets) => {
             for set in sets {
-                ctx.delete(&*set, &Deletion::default()).await?;
+                ctx.delete(&*set, &Deletion::new(Basis::Observed)).await?;
             }
         }
         Step::Tell(status, revision) => tell(&deployment, &ctx, *status, revision).await?,

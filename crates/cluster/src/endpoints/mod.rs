@@ -16,7 +16,7 @@ use k8s_openapi::api::core::v1::{Endpoints, Node, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use slices::{MANAGED_BY, SERVICE_LABEL, TRIGGER_TIME};
 use std::sync::Arc;
-use windlass::write::Deletion;
+use windlass::write::{Basis, Deletion};
 use windlass::{Controller, Key, Manager, Object, Reconcile, ReconcileError, Relation, Requeue};
 
 /// So many Services are worked on at once.
@@ -104,7 +104,7 @@ async fn show_slices(
         ctx.replace(&dated(slice)).await?;
     }
     for slice in changes.delete {
-        ctx.delete(&*slice, &Deletion::default()).await?;
+        ctx.delete(&*slice, &Deletion::new(Basis::Absent)).await?;
     }
     match changes.missing_node {
         // It may come yet, or the pod may go.
@@ -152,10 +152,10 @@ async fn mirror_endpoints(
         let ours = labels.and_then(|labels| labels.get(object::MANAGED_BY.0));
         let had_service = !there.is_empty() || ours.is_some_and(|by| by == object::MANAGED_BY.1);
         if service.is_none() && had_service && endpoints.metadata.deletion_timestamp.is_none() {
-            ctx.delete(&*endpoints, &Deletion::default()).await?;
+            ctx.delete(&*endpoints, &Deletion::new(Basis::Absent)).await?;
         }
         for slice in there {
-            ctx.delete(&*slice, &Deletion::default()).await?;
+            ctx.delete(&*slice, &Deletion::new(Basis::Absent)).await?;
         }
         return Ok(Requeue::on_change());
     }
@@ -172,7 +172,7 @@ async fn mirror_endpoints(
         ctx.replace(&slice).await?;
     }
     for slice in delete {
-        ctx.delete(&*slice, &Deletion::default()).await?;
+        ctx.delete(&*slice, &Deletion::new(Basis::Absent)).await?;
     }
     Ok(Requeue::on_change())
 }

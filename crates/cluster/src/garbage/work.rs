@@ -24,7 +24,7 @@ pub(super) enum Then {
 impl Graph {
     pub(super) async fn work(&self, item: &Item) -> kube::Result<Then> {
         if item.gone {
-            self.let_go(item);
+            self.owner_is_gone(item);
             return Ok(Then::Done);
         }
         let Some(object) = self.find(item) else { return Ok(Then::Done) };
@@ -40,7 +40,7 @@ impl Graph {
     }
 
     /// It is gone: whatever it owned has one owner less.
-    fn let_go(&self, item: &Item) {
+    fn owner_is_gone(&self, item: &Item) {
         self.absent.lock().add_object(&item.kind, &item.key, &item.uid);
         for (kind, dependent) in self.dependents(&item.uid) {
             self.add(&kind, dependent.meta());
@@ -163,16 +163,20 @@ impl Graph {
         if blocked {
             return Ok(Then::Done);
         }
+        // The cache of a dependent's kind may lag behind that of its owner, which would be gone before it.
+        let live = self.live_dependents(item).await?;
+        if live.iter().any(|(_, dependent)| blocks(dependent)) {
+            return Ok(Then::Again);
+        }
         self.finish(item, meta, FOREGROUND).await
     }
 
-    /// Releases every dependent, then the owner goes. They are looked for live: one that the cache does not know of yet would
-    /// be taken for garbage once its owner is gone.
-    async fn release_dependents(&self, item: &Item, meta: &ObjectMeta) -> kube::Result<Then> {
+    /// The dependents of an object as the server shows them.
+    async fn live_dependents(&self, item: &Item) -> kube::Result<Vec<(Arc<Kind>, ObjectMeta)>> {
         let namespace = item.key.namespace();
         let listed =
             self.monitors().into_iter().filter(|monitor| namespace.is_none() || monitor.kind.namespaced);
-        let dependents: Vec<(Arc<Kind>, ObjectMeta)> = futures::stream::iter(listed)
+        futures::stream::iter(listed)
             .map(|monitor| async move {
                 let all = match wire::list(&self.client, &monitor.kind, namespace).await {
                     Ok(all) => all,
@@ -187,7 +191,13 @@ impl Graph {
             })
             .buffer_unordered(AT_ONCE)
             .try_concat()
-            .await?;
+            .await
+    }
+
+    /// Releases every dependent, then the owner goes. They are looked for live: one that the cache does not know of yet would
+    /// be taken for garbage once its owner is gone.
+    async fn release_dependents(&self, item: &Item, meta: &ObjectMeta) -> kube::Result<Then> {
+        let dependents = self.live_dependents(item).await?;
         futures::stream::iter(dependents)
             .map(|(kind, meta)| async move {
                 let others: Vec<_> =

@@ -19,7 +19,7 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use std::sync::Arc;
 use std::time::Duration;
-use windlass::write::Deletion;
+use windlass::write::{Basis, Deletion};
 use windlass::{Controller, Manager, Reason, Reconcile, ReconcileError, Relation, Requeue, Selector};
 
 /// Jobs that name another controller are left to it.
@@ -73,7 +73,7 @@ async fn reconcile(job: Arc<Job>, ctx: Reconcile<Job>) -> Result<Requeue, Reconc
             if warning { ctx.warning(reason) } else { ctx.event(reason) }
         }
     } else {
-        slow_start::each(plan.release, |pod| tracked::release(&ctx, pod)).await?;
+        slow_start::each(plan.release, |pod| tracked::release(&ctx, pod, Basis::Observed)).await?;
     }
     managed?;
     let wait = plan.wait.and_then(|at| Duration::try_from(at.duration_since(now)).ok());
@@ -83,9 +83,9 @@ async fn reconcile(job: Arc<Job>, ctx: Reconcile<Job>) -> Result<Requeue, Reconc
 /// Makes and deletes pods. True if there was anything to do.
 async fn manage(ctx: &Reconcile<Job>, job: &View<'_>, plan: &Plan) -> Result<bool, ReconcileError> {
     if plan.uncounted {
-        slow_start::each(plan.delete.clone(), |pod| tracked::release(ctx, pod)).await?;
+        slow_start::each(plan.delete.clone(), |pod| tracked::release(ctx, pod, Basis::Observed)).await?;
     }
-    let deleted = many::delete(ctx, plan.delete.clone(), &Deletion::default()).await;
+    let deleted = many::delete(ctx, plan.delete.clone(), &Deletion::new(Basis::Observed)).await;
     let make = |place: usize| {
         let (index, replaces) = &plan.create[place];
         making::pod(job, ctx.owner_reference(), *index, replaces.as_deref())

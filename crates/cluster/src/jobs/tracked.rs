@@ -6,9 +6,9 @@ use crate::owning::controller_of;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use serde_json::json;
 use std::sync::Arc;
-use windlass::{Controller, Key, Kind, Manager, Object, Reconcile, ReconcileError, Relation, Requeue};
+use windlass::write::Basis;
+use windlass::{Controller, Manager, Object, Reconcile, ReconcileError, Relation, Requeue};
 
 pub(super) fn add(manager: Manager) -> Manager {
     let controller = Controller::reconciling(reconcile)
@@ -27,35 +27,28 @@ fn job_of(pod: &Pod) -> Option<&OwnerReference> {
 
 async fn reconcile(pod: Arc<Pod>, ctx: Reconcile<Pod>) -> Result<Requeue, ReconcileError> {
     let Some(owner) = controller_of(&pod.metadata) else {
-        release(&ctx, pod).await?;
+        release(&ctx, pod, Basis::Observed).await?;
         return Ok(Requeue::on_change());
     };
-    let Some(owner) = job_of(&pod).map(|_| owner) else { return Ok(Requeue::on_change()) };
-    let key = Key::new(ctx.cache().cluster().clone(), pod.metadata.namespace.as_deref(), &owner.name);
-    let cached = ctx.cache().store::<Job>().get(&key);
+    if job_of(&pod).is_none() {
+        return Ok(Requeue::on_change());
+    }
+    let job = ctx.observed().get::<Job>(&owner.name).map_err(ReconcileError::terminal)?;
     let counts = |job: &Job| job.metadata.uid.as_ref() == Some(&owner.uid) && ended(job).is_none();
-    let job = match cached {
-        Some(job) if !is_ours(&job) || counts(&job) => return Ok(Requeue::on_change()),
-        Some(job) if job.metadata.uid.as_ref() == Some(&owner.uid) => Some(job),
-        // The cache of Jobs may be behind that of pods: a pod that is let go now would never be counted.
-        _ => {
-            let live = ctx.writer().read(&Kind::of::<Job>(), &key).await?;
-            live.and_then(|json| serde_json::from_value(json).ok()).map(Arc::new)
-        }
-    };
-    if !job.is_some_and(|job| counts(&job)) {
-        release(&ctx, pod).await?;
+    if !job.is_some_and(|job| !is_ours(&job) || counts(&job)) {
+        // A pod whose Job is not known yet, and which is released now, would never be counted.
+        release(&ctx, pod, Basis::Absent).await?;
     }
     Ok(Requeue::on_change())
 }
 
 /// Takes the finalizer off a pod. One that is gone or changed meanwhile is passed over: the change begins another reconcile.
-pub(super) async fn release<K: Object>(ctx: &Reconcile<K>, pod: Arc<Pod>) -> Result<(), ReconcileError> {
-    let kept = pod.metadata.finalizers.iter().flatten().filter(|finalizer| *finalizer != TRACKING);
-    let kept: Vec<&String> = kept.collect();
-    let version = pod.metadata.resource_version.as_deref();
-    let patch = json!({ "metadata": { "finalizers": kept, "resourceVersion": version } });
-    match ctx.merge(&*pod, "", patch).await {
+pub(super) async fn release<K: Object>(
+    ctx: &Reconcile<K>,
+    pod: Arc<Pod>,
+    basis: Basis,
+) -> Result<(), ReconcileError> {
+    match ctx.remove_finalizer(&*pod, TRACKING, basis).await {
         Ok(_) => Ok(()),
         Err(ReconcileError::Act(error)) if matches!(error.code(), Some(404 | 409 | 422)) => Ok(()),
         Err(error) => Err(error),

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::batch::v1::Job;
 use std::sync::Arc;
 use std::time::Duration;
-use windlass::write::Deletion;
+use windlass::write::{Basis, Deletion};
 use windlass::{Controller, Manager, Reconcile, ReconcileError, Requeue};
 
 pub(super) fn add(manager: Manager) -> Manager {
@@ -30,7 +30,8 @@ async fn reconcile(job: Arc<Job>, ctx: Reconcile<Job>) -> Result<Requeue, Reconc
         Ok(wait) if !wait.is_zero() => Ok(Requeue::after(wait)),
         _ => {
             // If it changed meanwhile, it may be to stay.
-            ctx.delete(&*job, &Deletion::default().propagation("Foreground").if_unchanged()).await?;
+            ctx.delete(&*job, &Deletion::new(Basis::Observed).propagation("Foreground").if_unchanged())
+                .await?;
             Ok(Requeue::on_change())
         }
     }

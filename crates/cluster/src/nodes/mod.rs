@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use windlass::write::Deletion;
+use windlass::write::{Basis, Deletion};
 use windlass::{Controller, Manager, Reason, Reconcile, ReconcileError, Relation, Requeue};
 use windlass_clock::Moment;
 
@@ -189,6 +189,6 @@ async fn evict(ctx: &Reconcile<Node>, pod: &Pod) -> Result<(), ReconcileError> {
     }
     let message = format!("Marking for deletion Pod {namespace}/{name}");
     ctx.event_about(pod, false, Reason::new("TaintManagerEviction", message));
-    ctx.delete(pod, &Deletion::default()).await?;
+    ctx.delete(pod, &Deletion::new(Basis::Observed)).await?;
     Ok(())
 }

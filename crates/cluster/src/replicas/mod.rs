@@ -16,7 +16,7 @@ use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::{Pod, ReplicationController};
 use kinds::Replicated;
 use std::sync::Arc;
-use windlass::write::Deletion;
+use windlass::write::{Basis, Deletion};
 use windlass::{Controller, Manager, Reconcile, ReconcileError, Relation, Requeue, Selector};
 
 /// So many sets are worked on at once.
@@ -106,7 +106,7 @@ async fn delete<K: Replicated>(
     let active: Vec<Arc<Pod>> = mine.iter().filter(|pod| pods::is_active(pod)).cloned().collect();
     let related = siblings(set, ctx, &active);
     let going = ranking::first_to_go(active, &related, count, ctx.clock().now());
-    many::delete(ctx, going, &Deletion::default()).await
+    many::delete(ctx, going, &Deletion::new(Basis::Observed)).await
 }
 
 /// The pods of all sets with the same controller: in a rollout, those of the Deployment.

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use windlass::cache::{Cache, Index};
-use windlass::write::Deletion;
+use windlass::write::{Basis, Deletion};
 use windlass::{Key, Kind, Object, Reconcile, ReconcileError, Selector};
 
 /// The label of a revision, and of the pods made from it.
@@ -208,7 +208,7 @@ pub(crate) async fn truncate<K: Object>(
     limit: i32,
 ) -> Result<(), ReconcileError> {
     for revision in superfluous(sorted, live, limit) {
-        ctx.delete(&*revision, &Deletion::default()).await?;
+        ctx.delete(&*revision, &Deletion::new(Basis::Absent)).await?;
     }
     Ok(())
 }

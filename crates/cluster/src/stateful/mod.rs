@@ -16,7 +16,7 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use windlass::write::Deletion;
+use windlass::write::{Basis, Deletion};
 use windlass::{
     Controller, Key, Kind, Manager, Reason, Reconcile, ReconcileError, Relation, Requeue, Selector,
 };
@@ -162,7 +162,7 @@ async fn carry_out(ctx: &Reconcile<StatefulSet>, set: &Set<'_>, step: Step) -> R
             Ok(())
         }
         Step::Delete(pod) => {
-            let deleted = ctx.delete(&*pod, &Deletion::default()).await.map(drop);
+            let deleted = ctx.delete(&*pod, &Deletion::new(Basis::Observed)).await.map(drop);
             tell(ctx, set, "Delete", &pod, deleted)
         }
     }

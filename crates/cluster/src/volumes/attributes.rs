@@ -1,10 +1,11 @@
 //! A class of volume attributes that a claim or a volume names stays, by a finalizer, until none does.
 
-use super::protection::{goes, let_go};
+use super::protection::is_held_by;
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::VolumeAttributesClass;
 use std::sync::Arc;
 use windlass::cache::Index;
+use windlass::write::Basis;
 use windlass::{Controller, Manager, Reconcile, ReconcileError, Relation, Requeue};
 
 const CLASS: &str = "kubernetes.io/vac-protection";
@@ -28,7 +29,7 @@ pub(super) fn add(manager: Manager) -> Manager {
     let name = |class: &VolumeAttributesClass| class.metadata.name.clone().unwrap_or_default();
     let classes = Controller::reconciling(class)
         .named("volumeattributesclass-protection-controller")
-        .filter(|class: &VolumeAttributesClass| goes(&class.metadata, CLASS))
+        .filter(|class: &VolumeAttributesClass| is_held_by(&class.metadata, CLASS))
         .watches::<PersistentVolumeClaim>(move |class| Relation::indexed(CLAIMS, name(class)).anywhere())
         .watches::<PersistentVolume>(move |class| Relation::indexed(VOLUMES, name(class)))
         .concurrency(2);
@@ -42,7 +43,7 @@ async fn class(
     let claims = ctx.observed().list::<PersistentVolumeClaim>().map_err(ReconcileError::terminal)?;
     let volumes = ctx.observed().list::<PersistentVolume>().map_err(ReconcileError::terminal)?;
     if claims.is_empty() && volumes.is_empty() {
-        let_go(&ctx, &*class, CLASS).await?;
+        ctx.remove_finalizer(&*class, CLASS, Basis::Absent).await?;
     }
     Ok(Requeue::on_change())
 }

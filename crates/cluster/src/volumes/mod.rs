@@ -24,7 +24,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use matching::{class_of, class_of_volume};
 use std::sync::Arc;
 use windlass::cache::Index;
-use windlass::write::Deletion;
+use windlass::write::{Basis, Deletion};
 use windlass::{Controller, Key, Kind, Manager, Reason, Reconcile, ReconcileError, Relation, Requeue};
 
 /// Volumes by their names and by their classes.
@@ -161,7 +161,7 @@ async fn volume(
     let claim = claim_of(&volume, &ctx).await?;
     match fate(&volume, claim.as_deref()) {
         Fate::Leave => {}
-        Fate::Delete => drop(ctx.delete(&*volume, &Deletion::default()).await?),
+        Fate::Delete => drop(ctx.delete(&*volume, &Deletion::new(Basis::Absent)).await?),
         Fate::Unbind(patch) => drop(ctx.merge(&*volume, "", patch).await?),
         Fate::Phase(phase, message) => {
             let old = volume.status.clone().unwrap_or_default();

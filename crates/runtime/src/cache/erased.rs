@@ -84,6 +84,11 @@ impl AnyStore {
         &self.scope
     }
 
+    /// The namespaces that it holds objects of; `None` is all of them.
+    pub(crate) fn namespaces(&self) -> Vec<Option<String>> {
+        self.scope.parts().into_iter().map(|part| part.map(|namespace| namespace.to_string())).collect()
+    }
+
     /// The object under a key.
     pub(crate) fn get(&self, key: &Key) -> Option<Arc<dyn AnyObject>> {
         self.view.read().get(key)

@@ -71,6 +71,7 @@ pub use slots::Opened;
 pub use stats::Stats;
 pub use store::{Changed, Listener, Origin, Store};
 pub use windlass_schema::selector::SelectorError;
+pub(crate) use wire::escape;
 
 use crate::key::Key;
 use crate::kind::{Cached, Kind, Object};
@@ -227,6 +228,11 @@ impl Cache {
     pub(crate) fn stamp(&self, kind: &Kind, key: &Key) -> Option<ObjectVersion> {
         let stamps = self.shared.slots.of(kind);
         stamps.iter().filter_map(|store| store.stamp(key)).max_by_key(|stamp| stamp.version)
+    }
+
+    /// The object under a key, as the first store that has it shows it.
+    pub(crate) fn any_object(&self, kind: &Kind, key: &Key) -> Option<Arc<dyn AnyObject>> {
+        self.shared.slots.of(kind).iter().find_map(|store| store.get(key))
     }
 
     /// Tells every store of a kind that the server answered with the object in a text, which is under this key and has this

@@ -30,7 +30,7 @@ const STALE_LISTS_TO_BELIEVE: u32 = 8;
 const MISSES_TO_BELIEVE: u32 = 4;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// A kind that is not there yet is often on its direct, and asking for it costs the server nothing.
+/// A kind that is not there yet is often on its way, and asking for it costs the server nothing.
 const LONGEST_PAUSE_FOR_KIND: Duration = Duration::from_secs(2);
 
 #[derive(Debug, thiserror::Error)]

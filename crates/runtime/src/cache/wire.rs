@@ -209,7 +209,7 @@ pub(super) fn request(
 }
 
 /// Percent-encodes all but the unreserved characters.
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {

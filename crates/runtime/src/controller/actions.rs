@@ -1,4 +1,4 @@
-//! Actions that plans asked for: what is under direct, what came of the others, and never two of one key at once.
+//! Actions that plans asked for: what is under way, what came of the others, and never two of one key at once.
 
 use super::outside::{Context, Failure};
 use crate::cache::AnyObject;
@@ -53,7 +53,7 @@ struct Asked {
 pub(super) enum Answer {
     /// It will be run.
     Queued,
-    /// It is under direct, or done.
+    /// It is under way, or done.
     Known,
 }
 

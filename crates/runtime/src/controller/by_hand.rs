@@ -7,7 +7,8 @@ use crate::events::About;
 use crate::key::Key;
 use crate::kind::{Cached, Kind, Object};
 use crate::reason::Reason;
-use crate::write::{Deletion, Done, WriteError, version_of};
+use crate::write::{Basis, Deletion, Done, WriteError, version_of};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 use std::sync::atomic::Ordering;
 use windlass_clock::Clock;
@@ -19,13 +20,13 @@ use windlass_clock::Clock;
 /// # use std::sync::Arc;
 /// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 /// # use windlass::{Controller, Requeue, Reconcile};
-/// let controller = Controller::reconciling(|map: Arc<ConfigMap>, reconcile: Reconcile<ConfigMap>| async move {
-///     if reconcile.seen().list::<Secret>().unwrap_or_default().is_empty() {
+/// let controller = Controller::reconciling(|map: Arc<ConfigMap>, ctx: Reconcile<ConfigMap>| async move {
+///     if ctx.observed().list::<Secret>().unwrap_or_default().is_empty() {
 ///         let mut secret = Secret::default();
-///         secret.metadata.generate_name = Some(format!("{}-", reconcile.key().name()));
+///         secret.metadata.generate_name = Some(format!("{}-", ctx.key().name()));
 ///         secret.metadata.namespace = map.metadata.namespace.clone();
-///         secret.metadata.owner_references = Some(vec![reconcile.owner_reference()]);
-///         reconcile.create(&secret).await?;
+///         secret.metadata.owner_references = Some(vec![ctx.owner_reference()]);
+///         ctx.create(&secret).await?;
 ///     }
 ///     Ok(Requeue::on_change())
 /// })
@@ -92,11 +93,46 @@ impl<K: Cached> Reconcile<K> {
         subresource: &str,
         mut patch: Value,
     ) -> Result<Done, ReconcileError> {
+        if let Some(kept) = patch.pointer("/metadata/finalizers") {
+            let kept = kept.as_array().map(Vec::as_slice).unwrap_or_default();
+            keeps_finalizers(object.meta(), |held| kept.iter().any(|one| one == held))?;
+        }
         patch["metadata"]["uid"] = Value::from(object.meta().uid.clone());
         let writer = &self.running.writer;
         let done =
             writer.merge(&Kind::of::<C>(), &self.key_of(object), subresource, &patch, self.key()).await?;
         Ok(self.note(done))
+    }
+
+    /// Removes a finalizer from an object, if it is still at the version that was observed. One that is not on it, or an object
+    /// that is gone, is nothing to do. It is the only way: what merges or replaces an object refuses to take a finalizer off.
+    ///
+    /// # Errors
+    /// [`ReconcileError`] when it was not removed; a conflict if the object is at another version. With [`Basis::Absent`] also when
+    /// a cache lagged behind: then the reconcile is to end with it, and starts again on what is there.
+    pub async fn remove_finalizer<C: Object>(
+        &self,
+        object: &C,
+        finalizer: &str,
+        basis: Basis,
+    ) -> Result<Done, ReconcileError> {
+        let held = object.meta().finalizers.iter().flatten();
+        let kept: Vec<String> = held.filter(|one| *one != finalizer).cloned().collect();
+        if object.meta().finalizers.as_ref().is_none_or(|held| held.len() == kept.len()) {
+            return Ok(Done::Unchanged);
+        }
+        self.confirm(basis).await?;
+        let writer = &self.running.writer;
+        let (kind, key) = (Kind::of::<C>(), self.key_of(object));
+        writer.set_finalizers(&kind, &key, object.meta(), &kept, self.key()).await?;
+        Ok(self.note(Done::Changed))
+    }
+
+    async fn confirm(&self, basis: Basis) -> Result<(), ReconcileError> {
+        if basis == Basis::Absent {
+            self.running.confirm(&self.confirmed, &self.parent, &*self.object).await?;
+        }
+        Ok(())
     }
 
     /// Deletes just this object; if it is gone already, it is deleted.
@@ -106,6 +142,7 @@ impl<K: Cached> Reconcile<K> {
     pub async fn delete<C: Object>(&self, object: &C, how: &Deletion) -> Result<Done, ReconcileError> {
         let last = version_of(object.meta())
             .ok_or_else(|| WriteError::Nameless(self.parent.kind.kind.to_string()))?;
+        self.confirm(how.basis).await?;
         let writer = &self.running.writer;
         let done = writer.remove(&Kind::of::<C>(), &self.key_of(object), &last, how, self.key()).await?;
         Ok(self.note(done))
@@ -134,9 +171,13 @@ impl<K: Cached> Reconcile<K> {
 
     async fn put<C: Object>(&self, object: &C, subresource: &str) -> Result<Done, ReconcileError> {
         let writer = &self.running.writer;
-        let kind = Kind::of::<C>();
-        let done =
-            writer.replace(&kind, &self.key_of(object), subresource, json(object)?, self.key()).await?;
+        let (kind, key) = (Kind::of::<C>(), self.key_of(object));
+        if let Some(before) = self.cache().any_object(&kind, &key) {
+            keeps_finalizers(before.meta(), |held| {
+                object.meta().finalizers.iter().flatten().any(|one| one == held)
+            })?;
+        }
+        let done = writer.replace(&kind, &key, subresource, json(object)?, self.key()).await?;
         Ok(self.note(done))
     }
 
@@ -149,6 +190,16 @@ impl<K: Cached> Reconcile<K> {
             self.wrote.store(true, Ordering::Relaxed);
         }
         done
+    }
+}
+
+/// A finalizer is taken off by [`Reconcile::remove_finalizer`] alone, which confirms what it relies on.
+fn keeps_finalizers(before: &ObjectMeta, kept: impl Fn(&str) -> bool) -> Result<(), ReconcileError> {
+    match before.finalizers.iter().flatten().find(|held| !kept(held)) {
+        None => Ok(()),
+        Some(lost) => Err(ReconcileError::terminal(format!(
+            "the write would remove the finalizer {lost}: use remove_finalizer, which says what that relies on"
+        ))),
     }
 }
 

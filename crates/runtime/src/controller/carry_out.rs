@@ -1,6 +1,7 @@
 //! The steps of a plan, carried out one after the other; the first that fails ends the reconcile.
 
 use super::actions::Answer;
+use super::confirm::Confirmed;
 use super::owning::Parent;
 use super::reconcile::either;
 use super::running::Running;
@@ -14,10 +15,16 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 impl Running {
-    pub(super) async fn carry_out(&self, parent: &Parent, plan: &Plan) -> Result<Done, WriteError> {
+    pub(super) async fn carry_out(
+        &self,
+        parent: &Parent,
+        object: &Arc<dyn AnyObject>,
+        plan: &Plan,
+        confirmed: &Confirmed,
+    ) -> Result<Done, WriteError> {
         let mut all = Done::Unchanged;
         for step in plan.steps() {
-            let done = self.step(parent, step).await?;
+            let done = self.step(parent, object, step, confirmed).await?;
             let effect = &step.effect;
             all = either(all, done);
             if done == Done::Unchanged {
@@ -37,7 +44,13 @@ impl Running {
         Ok(all)
     }
 
-    async fn step(&self, parent: &Parent, step: &Step) -> Result<Done, WriteError> {
+    async fn step(
+        &self,
+        parent: &Parent,
+        object: &Arc<dyn AnyObject>,
+        step: &Step,
+        confirmed: &Confirmed,
+    ) -> Result<Done, WriteError> {
         let effect = &step.effect;
         let kind = match effect {
             Effect::Act(action) => return self.ask_for(parent, action, &step.reason),
@@ -91,7 +104,10 @@ impl Running {
                 self.writer.create(kind, &key, &parent.mark(&key, object), generate, reconciled).await
             }
             (Effect::Delete { .. }, Some(live)) => match version_of(live.meta()) {
-                Some(stamp) => self.writer.delete(kind, &key, &stamp, reconciled).await,
+                Some(stamp) => {
+                    self.confirm(confirmed, parent, &**object).await?;
+                    self.writer.delete(kind, &key, &stamp, reconciled).await
+                }
                 None => Ok(Done::Unchanged),
             },
             (Effect::CreateOnce { .. }, Some(_)) | (Effect::Delete { .. }, None) | (Effect::Act(_), _) => {

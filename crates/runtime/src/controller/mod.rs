@@ -16,6 +16,7 @@ mod asked;
 mod by_hand;
 mod carry_out;
 mod check;
+mod confirm;
 mod counts;
 mod facts;
 mod outside;

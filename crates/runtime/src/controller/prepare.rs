@@ -1,4 +1,4 @@
-//! What must be on the parent before its first child is made, and after the last one is undone.
+//! What must be on the parent before its first child is made, and after the last one is cleaned up.
 
 use super::owning::Parent;
 use super::reconcile::either;
@@ -53,7 +53,7 @@ impl Running {
             .await
     }
 
-    /// Whether objects are to be held by a finalizer until all is undone: the API server does not collect children elsewhere.
+    /// Whether objects are to be held by a finalizer until all is cleaned up: the API server does not collect children elsewhere.
     pub(super) fn holds(&self) -> bool {
         self.cleanup.is_some() || !self.anywhere.is_empty()
     }
@@ -79,12 +79,12 @@ impl Running {
     }
 
     /// Takes the finalizer off, so that the object can go.
-    pub(super) async fn let_go(
+    pub(super) async fn remove_finalizer(
         &self,
         parent: &Parent,
         object: &Arc<dyn AnyObject>,
     ) -> Result<(), WriteError> {
-        // The newest that is known: the undo may have reported a status.
+        // The newest that is known: the cleanup may have reported a status.
         let newest = self.primary.get(&parent.key).unwrap_or_else(|| object.clone());
         let meta = newest.meta();
         let others: Vec<String> =
@@ -92,7 +92,7 @@ impl Running {
         if Some(&others) == meta.finalizers.as_ref() {
             return Ok(());
         }
-        self.writer.set_finalizers(&self.kind, &parent.key, meta, &others).await
+        self.writer.set_finalizers(&self.kind, &parent.key, meta, &others, &parent.key).await
     }
 }
 

@@ -1,14 +1,17 @@
 //! Deleting the children that a complete plan no longer wants: by the controller's mark and the owner's UID, one by one.
 
+use super::confirm::Confirmed;
 use super::owning::Parent;
 use super::reconcile::either;
 use super::running::Running;
+use crate::cache::AnyObject;
 use crate::key::Key;
 use crate::kind::Kind;
 use crate::plan::Plan;
 use crate::reason::Reason;
 use crate::write::{Done, WriteError, version_of};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use std::sync::Arc;
 
 /// The reason of the events about children that are no longer wanted.
 const PRUNED: &str = "Pruned";
@@ -17,9 +20,11 @@ impl Running {
     pub(super) async fn prune(
         &self,
         parent: &Parent,
-        meta: &ObjectMeta,
+        object: &Arc<dyn AnyObject>,
         plan: &Plan,
+        confirmed: &Confirmed,
     ) -> Result<Done, WriteError> {
+        let meta = object.meta();
         let mut all = Done::Unchanged;
         if !plan.is_complete() {
             return Ok(all);
@@ -27,12 +32,14 @@ impl Running {
         for kind in &self.prunes {
             let Some(store) = self.owned.get(kind) else { continue };
             for child in parent.unwanted(kind, store.owned_by(&parent.uid), plan) {
+                self.confirm(confirmed, parent, &**object).await?;
                 all = either(all, self.prune_one(parent, kind, child.meta()).await?);
             }
         }
         let remembered = parent.remembered(meta);
         let unknown: Vec<&Kind> = remembered.iter().filter(|kind| !self.prunes.contains(kind)).collect();
         if !unknown.is_empty() {
+            self.confirm(confirmed, parent, &**object).await?;
             for kind in &unknown {
                 all = either(all, self.prune_unknown(parent, kind).await?);
             }

@@ -1,5 +1,6 @@
 //! One reconcile for one object: observe, decide, act, report; and again, on what was written, until nothing is.
 
+use super::confirm::Confirmed;
 use super::owning::Parent;
 use super::parts::{Decide, Mode};
 use super::reconcile_error::ReconcileError;
@@ -61,11 +62,11 @@ impl Requeue {
 /// # use std::sync::Arc;
 /// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 /// # use windlass::{Controller, Requeue, Plan, Reason, Reconcile};
-/// let controller = Controller::reconciling(|_: Arc<ConfigMap>, reconcile: Reconcile<ConfigMap>| async move {
+/// let controller = Controller::reconciling(|_: Arc<ConfigMap>, ctx: Reconcile<ConfigMap>| async move {
 ///     // Anything may be awaited here; what follows is as if a decision had returned the plan.
 ///     let mut secret = Secret::default();
-///     secret.metadata.name = Some(reconcile.key().name().to_owned());
-///     reconcile.carry_out(&Plan::new().apply(secret, Reason::new("Mirrors", "mirrors the map"))).await?;
+///     secret.metadata.name = Some(ctx.key().name().to_owned());
+///     ctx.carry_out(&Plan::new().apply(secret, Reason::new("Mirrors", "mirrors the map"))).await?;
 ///     Ok(Requeue::on_change())
 /// })
 /// .owns::<Secret>();
@@ -73,18 +74,19 @@ impl Requeue {
 #[derive(Clone)]
 pub struct Reconcile<K> {
     pub(super) running: Arc<Running>,
-    object: Arc<dyn AnyObject>,
+    pub(super) object: Arc<dyn AnyObject>,
     pub(super) parent: Parent,
     /// Whether something was written: then there is another pass, on what was written.
     pub(super) wrote: Arc<AtomicBool>,
+    pub(super) confirmed: Arc<Confirmed>,
     of: PhantomData<fn(K)>,
 }
 
 impl Reconcile<()> {
     /// The same, for who knows the type.
     pub(super) fn of_type<K>(self) -> Reconcile<K> {
-        let Self { running, object, parent, wrote, of: _ } = self;
-        Reconcile { running, object, parent, wrote, of: PhantomData }
+        let Self { running, object, parent, wrote, confirmed, of: _ } = self;
+        Reconcile { running, object, parent, wrote, confirmed, of: PhantomData }
     }
 }
 
@@ -140,8 +142,8 @@ impl Running {
             match self.pass(key, object).await {
                 Ok((Done::Unchanged, next)) => return Ok(next),
                 Ok((Done::Changed, _)) => {}
-                // Somebody was faster: what they wrote is read, and decided on.
-                Err(error) if error.is_lost_claim() => lost = Some(error),
+                // Somebody was faster, or a cache was behind: what is there now is read, and decided on.
+                Err(error) if error.decides_again() => lost = Some(error),
                 Err(error) => return Err(error),
             }
         }
@@ -171,6 +173,7 @@ impl Running {
                     object: object.clone(),
                     parent,
                     wrote: wrote.clone(),
+                    confirmed: Arc::default(),
                     of: PhantomData,
                 };
                 let next = reconcile(object, reconciled).await?;
@@ -216,26 +219,28 @@ impl Running {
         }
         let Some(cleanup) = &self.cleanup else {
             // Nothing but the children elsewhere; or an earlier version of this controller could undo.
-            return self.collect_and_let_go(parent, object).await;
+            return self.collect_and_remove_finalizer(parent, object).await;
         };
         let observed = self.observe(&**object);
         let decision = cleanup(&**object, &observed);
         let done = self.act_and_report(parent, object, decision.as_ref(), true).await?.done();
         let undone = decision.as_ref().is_ok_and(Plan::is_complete) && done == Done::Unchanged;
         if undone {
-            return self.collect_and_let_go(parent, object).await;
+            // That nothing is left to clean up was decided on caches, and what they missed would be left behind for ever.
+            self.confirm(&Confirmed::default(), parent, &**object).await?;
+            return self.collect_and_remove_finalizer(parent, object).await;
         }
         Ok((done, next_of(&decision, &observed)))
     }
 
-    async fn collect_and_let_go(
+    async fn collect_and_remove_finalizer(
         &self,
         parent: &Parent,
         object: &Arc<dyn AnyObject>,
     ) -> Result<(Done, Requeue), ReconcileError> {
         let (done, waits_for) = self.collect(parent).await?;
         let Some(reason) = waits_for else {
-            self.let_go(parent, object).await?;
+            self.remove_finalizer(parent, object).await?;
             return Ok((done, Requeue::on_change()));
         };
         // The last of them rings when it is gone. Most go at once: only what is still there at the second look is told.
@@ -336,12 +341,13 @@ impl Running {
         plan: &Plan,
         deleting: bool,
     ) -> Result<Done, WriteError> {
+        let confirmed = Confirmed::default();
         if deleting {
-            return self.carry_out(parent, plan).await;
+            return self.carry_out(parent, object, plan, &confirmed).await;
         }
         let prepared = self.prepare(parent, object.meta(), plan).await?;
-        let carried_out = self.carry_out(parent, plan).await?;
-        let pruned = self.prune(parent, object.meta(), plan).await?;
+        let carried_out = self.carry_out(parent, object, plan, &confirmed).await?;
+        let pruned = self.prune(parent, object, plan, &confirmed).await?;
         Ok(either(prepared, either(carried_out, pruned)))
     }
 

@@ -67,7 +67,7 @@ impl ReconcileError {
     }
 
     pub(super) fn is_conflict(&self) -> bool {
-        matches!(self, Self::Act(WriteError::Conflict(_)))
+        matches!(self, Self::Act(WriteError::Conflict(_) | WriteError::StaleCache(_)))
     }
 
     /// When to try again, if it says so itself.
@@ -86,9 +86,13 @@ impl ReconcileError {
         }
     }
 
-    /// Whether a claim came too late.
-    pub(super) fn is_lost_claim(&self) -> bool {
-        matches!(self, Self::Act(WriteError::Conflict(failed)) if failed.verb == "claim")
+    /// Whether it is decided again at once: a claim came too late, or the decision was made on a stale cache.
+    pub(super) fn decides_again(&self) -> bool {
+        match self {
+            Self::Act(WriteError::Conflict(failed)) => failed.verb == "claim",
+            Self::Act(WriteError::StaleCache(_)) => true,
+            _ => false,
+        }
     }
 
     /// As it is counted.

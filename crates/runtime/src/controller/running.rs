@@ -34,7 +34,7 @@ use windlass_clock::Clock;
 /// What a manager gives its controllers to stand on.
 pub(crate) struct Ground {
     pub(crate) client: Client,
-    /// The client's direct, by itself.
+    /// The client's service, by itself.
     pub(crate) direct: DirectClient,
     pub(crate) cache: Cache,
     pub(crate) clock: Clock,

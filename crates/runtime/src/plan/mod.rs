@@ -134,7 +134,7 @@ impl Plan {
         Self::default()
     }
 
-    /// A plan that is part of the direct: something must change before the rest can be decided. It prunes nothing.
+    /// A plan that is part of the way: something must change before the rest can be decided. It prunes nothing.
     pub fn waiting(reason: impl Into<Reason>) -> Self {
         Self::new().wait(reason, Until::Change)
     }

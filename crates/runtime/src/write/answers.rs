@@ -136,7 +136,7 @@ fn no_details() -> StatusDetails {
     StatusDetails { name, group, kind, uid, causes: Vec::new(), retry_after_seconds: 0 }
 }
 
-/// A write under direct: in doubt until the answer is in, so that a reconcile that is dropped half-way leaves the doubt behind.
+/// A write under way: in doubt until the answer is in, so that a reconcile that is dropped half-way leaves the doubt behind.
 pub(super) struct Doubt<'a> {
     pub(super) writer: &'a Writer,
     pub(super) kind: &'a Kind,

@@ -13,37 +13,52 @@ const SUFFIX: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 /// So long a generated name may be, with its suffix of five.
 const GENERATED: usize = 63;
 
-/// How an object is to be deleted. By default as its kind is: in the background, with its own grace.
+/// What the removal of an object or of a finalizer rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Basis {
+    /// On what was observed: too many of them, a state of its own, a record of what was done. Another reconcile makes good
+    /// what was observed too late.
+    Observed,
+    /// On something that was not observed: nobody uses it, its owner is gone. Since a cache may lag behind the others, whatever
+    /// the controller declared to look at is listed live first.
+    Absent,
+}
+
+/// How an object is to be deleted, and why it may be. By default as its kind is: in the background, with its own grace.
 ///
 /// ```
-/// # use windlass::write::Deletion;
-/// let at_once = Deletion::default().grace(0);
-/// let keep_its_children = Deletion::default().propagation("Orphan");
+/// # use windlass::write::{Basis, Deletion};
+/// let at_once = Deletion::new(Basis::Observed).grace(0);
+/// let keep_its_children = Deletion::new(Basis::Absent).propagation("Orphan");
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
 pub struct Deletion {
+    pub(crate) basis: Basis,
     grace: Option<i64>,
     propagation: Option<String>,
     version: bool,
 }
 
 impl Deletion {
+    /// A deletion that rests on this.
+    pub fn new(basis: Basis) -> Self {
+        Self { basis, grace: None, propagation: None, version: false }
+    }
+
     /// With so many seconds to end in.
-    #[must_use]
     pub fn grace(mut self, seconds: i64) -> Self {
         self.grace = Some(seconds);
         self
     }
 
     /// `Background`, `Foreground` or `Orphan`.
-    #[must_use]
     pub fn propagation(mut self, policy: impl Into<String>) -> Self {
         self.propagation = Some(policy.into());
         self
     }
 
     /// Only if it is at the version at which it was seen.
-    #[must_use]
     pub fn if_unchanged(mut self) -> Self {
         self.version = true;
         self

@@ -84,6 +84,10 @@ pub enum WriteError {
         /// Which.
         key: Key,
     },
+    /// Something was about to be removed because something else was not observed, and the cache of that kind lagged behind: it has
+    /// caught up, and it is decided again.
+    #[error("the cache of {0} lagged behind: nothing was removed, and it is decided again")]
+    StaleCache(String),
     /// The plan touches a kind that the controller did not declare with `.owns`.
     #[error("the plan touches {0}, which the controller does not own: add .owns for it")]
     Undeclared(String),
@@ -182,6 +186,7 @@ impl WriteError {
     pub fn label(&self) -> &'static str {
         match self {
             Self::Conflict(_) => "Conflict",
+            Self::StaleCache(_) => "StaleCache",
             Self::Ambiguous(_) => "NoClearAnswer",
             Self::Busy(_) => "ServerBusy",
             Self::Refused(_) => "RefusedByServer",

@@ -12,12 +12,13 @@ mod initial;
 mod ledger;
 mod lists;
 mod memory;
+mod refresh;
 mod requests;
 mod schemas;
 mod unchanged;
 
 use answers::{Answer, Doubt};
-pub use by_hand::Deletion;
+pub use by_hand::{Basis, Deletion};
 use change::{Found, compare};
 pub use change::{Verdict, own_fields, would_change};
 pub(crate) use errors::chain;
@@ -25,6 +26,7 @@ pub use errors::{Failed, WriteError};
 pub use fights::Contest;
 pub use initial::keep_initial;
 pub(crate) use ledger::Ledgers;
+pub(crate) use refresh::Listed;
 pub use requests::Subresource;
 pub(crate) use schemas::Schemas;
 
@@ -316,7 +318,7 @@ impl Writer {
         last: &ObjectVersion,
         reconciled: &Key,
     ) -> Result<Done, WriteError> {
-        self.remove(kind, key, last, &Deletion::default(), reconciled).await
+        self.remove(kind, key, last, &Deletion::new(Basis::Observed), reconciled).await
     }
 
     /// Reads live whatever is in doubt for this reconcile, and tells the cache.
@@ -383,7 +385,7 @@ impl Writer {
         }
     }
 
-    /// Leaves exactly these finalizers on an object, if it is still at the version of `meta`.
+    /// Leaves exactly these finalizers on an object, in the reconcile of `reconciled`, if it is still at the version of `meta`.
     ///
     /// # Errors
     /// [`WriteError::Conflict`] when it is not, and the others.
@@ -393,15 +395,16 @@ impl Writer {
         key: &Key,
         meta: &ObjectMeta,
         finalizers: &[String],
+        reconciled: &Key,
     ) -> Result<(), WriteError> {
         // Not by apply: a finalizer that somebody else claims too, as a restored backup does, would stay.
         let request =
             requests::set_finalizers(kind, key.namespace(), key.name(), &self.manager, meta, finalizers);
-        match self.send("release", kind, key, key, request).await {
-            Ok(answer) => drop(self.take_in(kind, key, &answer, key)),
+        match self.send("remove a finalizer of", kind, key, reconciled, request).await {
+            Ok(answer) => drop(self.take_in(kind, key, &answer, reconciled)),
             Err(WriteError::Refused(failed)) if is_not_found(&failed.answer) => {
                 if let Some(last) = version_of(meta) {
-                    self.gone(kind, key, &last, key);
+                    self.gone(kind, key, &last, reconciled);
                 }
             }
             Err(error) => return Err(error),

@@ -1,6 +1,7 @@
 //! The requests that write, as bytes: apply, create, delete, and the live read that settles a doubt.
 
-use crate::cache::value_of;
+use super::refresh::Listed;
+use crate::cache::{escape, value_of};
 use crate::key::Key;
 use crate::kind::Kind;
 use http::header::{ACCEPT, CONTENT_TYPE};
@@ -133,6 +134,19 @@ pub(super) fn set_finalizers(
 
 pub(super) fn get(kind: &Kind, namespace: Option<&str>, name: &str) -> Request {
     request(Method::GET, object_path(kind, namespace, name), "", Vec::new())
+}
+
+pub(super) fn list_page(kind: &Kind, which: &Listed, limit: usize, page: &str) -> Request {
+    let mut path = format!("{}?limit={limit}", kind.collection_path(which.namespace.as_deref()));
+    let parameters = [
+        ("labelSelector", &*which.label_selector),
+        ("fieldSelector", &*which.field_selector),
+        ("continue", page),
+    ];
+    for (name, value) in parameters.into_iter().filter(|(_, value)| !value.is_empty()) {
+        path.push_str(&format!("&{name}={}", escape(value)));
+    }
+    request(Method::GET, path, "", Vec::new())
 }
 
 pub(super) fn list_labelled(kind: &Kind, namespace: Option<&str>, label: &str, value: &str) -> Request {

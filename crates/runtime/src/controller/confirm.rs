@@ -1,0 +1,128 @@
+//! Before a step that cannot be undone: whatever the reconcile may look at is listed live, once.
+//!
+//! To prune a child, to delete an object or to remove a finalizer rests on something not having been observed, and a cache may
+//! lag behind the others. So it is done only if live lists show nothing that the caches did not: otherwise they have taken it
+//! in, and it is decided again. No author has to think of it.
+
+use super::owning::Parent;
+use super::parts::Mode;
+use super::running::Running;
+use crate::cache::{AnyObject, AnyStore};
+use crate::controller::CONTROLLER_LABEL;
+use crate::kind::Kind;
+use crate::relation::{Resolved, Select};
+use crate::write::{Listed, WriteError};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether the caches were confirmed in this pass: once is enough for all that it removes.
+#[derive(Debug, Default)]
+pub(super) struct Confirmed(AtomicBool);
+
+impl Running {
+    /// Confirms by live lists that nothing is there that the caches do not show.
+    ///
+    /// # Errors
+    /// [`WriteError::StaleCache`] when there is: the caches have it now, and the reconcile starts again.
+    pub(super) async fn confirm(
+        &self,
+        confirmed: &Confirmed,
+        parent: &Parent,
+        object: &dyn AnyObject,
+    ) -> Result<(), WriteError> {
+        if confirmed.0.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let mut stale = None;
+        for (kind, which) in self.looked_at(parent, object) {
+            if self.writer.refresh(&kind, &which, &parent.key).await? {
+                stale.get_or_insert(kind);
+            }
+        }
+        if let Some(kind) = stale {
+            return Err(WriteError::StaleCache(kind.kind.to_string()));
+        }
+        confirmed.0.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Everything that a reconcile of this object may look at.
+    fn looked_at(&self, parent: &Parent, object: &dyn AnyObject) -> Vec<(Kind, Listed)> {
+        let itself = Listed {
+            namespace: parent.key.namespace().map(str::to_owned),
+            field_selector: format!("metadata.name={}", parent.key.name()),
+            ..Listed::default()
+        };
+        let mut all = vec![(self.kind.clone(), itself)];
+        for (kind, store) in &self.owned {
+            let namespace =
+                parent.key.namespace().filter(|_| kind.namespaced && !self.anywhere.contains(kind));
+            // What a plan makes carries the controller's label; what a reconciler makes by hand need not.
+            let label_selector = match &self.mode {
+                Mode::Deciding(_) => format!("{CONTROLLER_LABEL}={}", self.name),
+                Mode::Reconciling(_) => String::new(),
+            };
+            let which = Listed { label_selector, ..Listed::default() };
+            all.extend(within(store, namespace, &which).map(|which| (kind.clone(), which)));
+        }
+        for related in self.related.iter() {
+            let relation = related.of(object);
+            for which in selected(&relation) {
+                let namespace = relation.namespace.as_deref();
+                all.extend(
+                    within(&related.store, namespace, &which).map(|which| (related.kind.clone(), which)),
+                );
+            }
+        }
+        all
+    }
+}
+
+/// In one namespace, or wherever the store looks.
+fn within<'a>(
+    store: &'a AnyStore,
+    namespace: Option<&'a str>,
+    which: &'a Listed,
+) -> impl Iterator<Item = Listed> + 'a {
+    let namespaces = match namespace {
+        Some(namespace) => vec![Some(namespace.to_owned())],
+        None => store.namespaces(),
+    };
+    namespaces.into_iter().map(|namespace| Listed { namespace, ..which.clone() })
+}
+
+/// How the server selects what a relation selects; more where it cannot.
+fn selected(relation: &Resolved) -> Vec<Listed> {
+    let labelled = |label_selector| Listed { label_selector, ..Listed::default() };
+    match &relation.select {
+        Select::Names(names) => names
+            .iter()
+            .map(|name| Listed { field_selector: format!("metadata.name={name}"), ..Listed::default() })
+            .collect(),
+        Select::Labels(labels) => {
+            let terms: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            vec![labelled(terms.join(","))]
+        }
+        Select::Selector(selector) => vec![labelled(selector.to_string())],
+        Select::Term(..) | Select::All => vec![Listed::default()],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::relation::Relation;
+
+    #[test]
+    fn a_relation_is_listed_by_what_the_server_can_select() {
+        let listed = |relation: Relation| selected(&relation.resolve(Some("shop"), true));
+        let by_name = listed(Relation::names(["a", "b"]));
+        assert_eq!(by_name.len(), 2);
+        assert_eq!(by_name[0].field_selector, "metadata.name=a");
+        assert_eq!(
+            listed(Relation::labelled([("app", "web"), ("tier", "db")]))[0].label_selector,
+            "app=web,tier=db"
+        );
+        assert_eq!(listed(Relation::all()), [Listed::default()]);
+        assert!(listed(Relation::nothing()).is_empty());
+    }
+}

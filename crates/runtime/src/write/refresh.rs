@@ -1,0 +1,76 @@
+//! Live lists that the cache takes in: for a step that cannot be undone and rests on something not being there.
+//!
+//! Each watch is on its own: the cache of one kind may lag behind the cache of another, and what it lacks may be there. A list
+//! without a resourceVersion is consistent, so what it does not show was not there when it was asked for.
+
+use super::{WriteError, Writer, is_not_found, requests, version_of_json};
+use crate::cache::ObjectVersion;
+use crate::key::Key;
+use crate::kind::Kind;
+use serde_json::Value;
+
+/// Objects per page.
+const PAGE: usize = 500;
+
+/// Which objects of a kind to list, as the server selects them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Listed {
+    pub(crate) namespace: Option<String>,
+    pub(crate) label_selector: String,
+    pub(crate) field_selector: String,
+}
+
+impl Writer {
+    /// Lists objects of a kind live, in the reconcile of `reconciled`, and gives the cache those that it did not know, or not as
+    /// they are. Whether there were any.
+    pub(crate) async fn refresh(
+        &self,
+        kind: &Kind,
+        which: &Listed,
+        reconciled: &Key,
+    ) -> Result<bool, WriteError> {
+        let (mut news, mut page) = (false, String::new());
+        loop {
+            let request = requests::list_page(kind, which, PAGE, &page);
+            let listed = match request {
+                Ok(request) => self.client.request::<Value>(request).await,
+                Err(error) => Err(error),
+            };
+            let mut list = match listed {
+                Ok(list) => list,
+                // The kind itself is gone, and its objects with it.
+                Err(error) if is_not_found(&error) => return Ok(news),
+                Err(error) => return Err(WriteError::from_request("list", kind, reconciled, error)),
+            };
+            for object in list.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten() {
+                news |= self.learn(kind, object.take());
+            }
+            match list.pointer("/metadata/continue").and_then(Value::as_str) {
+                Some(next) if !next.is_empty() => page = next.to_owned(),
+                _ => return Ok(news),
+            }
+        }
+    }
+
+    /// Gives the cache an object that was listed; whether it knows more now.
+    fn learn(&self, kind: &Kind, mut object: Value) -> bool {
+        let name = |field: &str| object.pointer(field).and_then(Value::as_str).map(str::to_owned);
+        let (Some(name), namespace) = (name("/metadata/name"), name("/metadata/namespace")) else {
+            return false;
+        };
+        let Some(version) = version_of_json(&object) else { return false };
+        let key = Key::new(self.cache.cluster().clone(), namespace.as_deref(), &name);
+        let before = self.cache.stamp(kind, &key);
+        if before.as_ref() == Some(&version) {
+            return false;
+        }
+        // The items of a list do not say of which kind they are.
+        object["apiVersion"] = kind.api_version().into();
+        object["kind"] = kind.kind.to_string().into();
+        if let Err(error) = self.cache.wrote(kind, &key, &version, &requests::body(&object), None) {
+            tracing::warn!(controller = %self.manager, object = %key, "{}", super::chain(&error));
+        }
+        let after: Option<ObjectVersion> = self.cache.stamp(kind, &key);
+        after.is_some() && after != before
+    }
+}
