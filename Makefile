@@ -48,10 +48,11 @@ conformance: ## Run Kubernetes' own conformance tests on an embedded cluster (ne
 	@$(CARGO) build --quiet --package windlass-cli
 	@programs=$$($(CARGO) xtask conformance) && scripts/conformance "$$programs" '$(FOCUS)'
 
-lint: ## Check format, lints and dependencies, with warnings denied
+lint: ## Check format, lints, structure and dependencies, with warnings denied
 	@scripts/need $(BUILD_NEEDS)
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --quiet -- --deny warnings
+	@$(CARGO) xtask structure
 	@if $(CARGO) deny --version >/dev/null 2>&1; then \
 	    $(CARGO) deny --log-level error check bans licenses sources; \
 	else \

@@ -4,8 +4,8 @@
 use anyhow::ensure;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Service};
-use k8s_openapi::api::storage::v1::StorageClass;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, PersistentVolumeClaim, Pod, Service};
+use k8s_openapi::api::storage::v1::{StorageClass, VolumeAttributesClass};
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -29,6 +29,9 @@ fn main() -> ExitCode {
             each(faults(), daemon_set)
         })
         .test("every fault in the life of a namespace", |_: Target| each(faults(), namespace))
+        .test("every fault in the life of classes, claims and volumes in use", |_: Target| {
+            each(faults(), in_use)
+        })
         .run()
 }
 
@@ -118,6 +121,35 @@ async fn stateful_set(cluster: TestCluster) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What is in use is being deleted, and stays: a class that a claim names, and a claim that a pod uses.
+async fn in_use(cluster: TestCluster) -> anyhow::Result<()> {
+    cluster.eventually::<StorageClass>("standard").exists().await?;
+    let class = json!({ "driverName": "volumes.windlass.dev", "parameters": { "speed": "high" } });
+    cluster.create(object::<VolumeAttributesClass>("fast", class)).await?;
+    let held = json!({ "metadata": { "finalizers": ["kubernetes.io/vac-protection"] } });
+    cluster.eventually::<VolumeAttributesClass>("fast").has(held.clone()).await?;
+    let claim = json!({ "spec": {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": { "requests": { "storage": "1Gi" } },
+        "volumeAttributesClassName": "fast",
+    } });
+    cluster.create(object::<PersistentVolumeClaim>("data", claim)).await?;
+    // Before what watches classes can have heard of the claim, if it is told of claims late.
+    cluster.delete::<VolumeAttributesClass>("fast").await?;
+    let pod = json!({ "spec": {
+        "containers": [{ "name": "main", "image": "db:1" }],
+        "volumes": [{ "name": "data", "persistentVolumeClaim": { "claimName": "data" } }],
+    } });
+    cluster.create(object::<Pod>("db", pod)).await?;
+    cluster.eventually::<Pod>("db").has(json!({ "status": { "phase": "Running" } })).await?;
+    cluster.delete::<PersistentVolumeClaim>("data").await?;
+    cluster
+        .eventually::<PersistentVolumeClaim>("data")
+        .has(json!({ "status": { "phase": "Bound" } }))
+        .await?;
+    Ok(())
+}
+
 async fn job(cluster: TestCluster) -> anyhow::Result<()> {
     let spec = json!({ "spec": {
         "completions": 3,
@@ -173,6 +205,8 @@ fn faults() -> Vec<Fault> {
             let named = |fault: &Fault| word == "1" || fault.to_string().contains(&word);
             Fault::ALL.into_iter().filter(named).collect()
         }
-        None => vec![Fault::Break(ClientFault::KillAfter), Fault::Break(ClientFault::LoseAnswer)],
+        None => {
+            vec![Fault::Break(ClientFault::KillAfter), Fault::Break(ClientFault::LoseAnswer), Fault::KindLags]
+        }
     }
 }

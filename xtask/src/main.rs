@@ -2,6 +2,7 @@
 
 mod facts;
 mod reference;
+mod structure;
 
 use anyhow::bail;
 use std::process::ExitCode;
@@ -14,6 +15,7 @@ Tasks:
   reference --where  print the folder of its programs, or fail with what is missing
   conformance        build Kubernetes' own conformance tests, unless they are there, and print their folder
   facts              write down what a running Kubernetes says of its built-in kinds; `facts --help` for more
+  structure          check that crates and modules depend on each other in one direction only
   skipped            say in one line what `make test` skipped, and how to get it
 ";
 
@@ -36,6 +38,7 @@ fn run(arguments: &[&str]) -> anyhow::Result<()> {
         ["reference", "--where"] => println!("{}", reference::find()?.display()),
         ["conformance"] => println!("{}", reference::conformance()?.display()),
         ["facts", rest @ ..] => facts::run(rest.iter().map(ToString::to_string))?,
+        ["structure"] => structure::check()?,
         ["skipped"] => reference::say_skipped(),
         other => bail!("no task {:?}; `cargo xtask help` lists them", other.join(" ")),
     }

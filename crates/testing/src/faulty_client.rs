@@ -3,6 +3,7 @@
 
 use kube::client::Body;
 use parking_lot::Mutex;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio::sync::Notify;
 
@@ -41,6 +42,7 @@ pub enum ClientFault {
 pub struct FaultyClient(Arc<Shared>);
 
 type Then = Arc<dyn Fn() + Send + Sync>;
+type Before = Arc<dyn Fn(&str) + Send + Sync>;
 
 #[derive(Default)]
 struct Shared {
@@ -51,9 +53,12 @@ struct Shared {
 #[derive(Default)]
 struct State {
     writes: Vec<String>,
+    /// The collections that were watched, by their paths.
+    watches: BTreeSet<String>,
     /// From which write to which, counted from one, and how.
     plan: Option<(usize, usize, ClientFault)>,
     after: Option<(usize, Then)>,
+    before: Option<(usize, Before)>,
     dead: bool,
 }
 
@@ -84,6 +89,18 @@ impl FaultyClient {
         let faulty_client = Self::default();
         faulty_client.0.state.lock().after = Some((number, Arc::new(then)));
         faulty_client
+    }
+
+    /// Calls this with the write of this number, as `METHOD path`, before it is sent.
+    pub fn before(number: usize, then: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        let faulty_client = Self::default();
+        faulty_client.0.state.lock().before = Some((number, Arc::new(then)));
+        faulty_client
+    }
+
+    /// The collections that were watched so far, by their paths.
+    pub fn watches(&self) -> BTreeSet<String> {
+        self.0.state.lock().watches.clone()
     }
 
     /// The writes that were tried so far, as `METHOD path`.
@@ -158,11 +175,20 @@ impl FaultyClient {
             return Fate::Dead;
         }
         let writes = matches!(request.method().as_str(), "POST" | "PUT" | "PATCH" | "DELETE");
+        if request.uri().query().is_some_and(|query| query.contains("watch=true")) {
+            state.watches.insert(request.uri().path().to_owned());
+        }
         if !writes || is_event(request.uri().path()) {
             return Fate::Passes;
         }
-        state.writes.push(format!("{} {}", request.method(), request.uri().path()));
+        let write = format!("{} {}", request.method(), request.uri().path());
+        state.writes.push(write.clone());
         let number = state.writes.len();
+        if let Some((_, then)) = state.before.take_if(|(at, _)| *at == number) {
+            drop(state);
+            then(&write);
+            return Fate::Passes;
+        }
         match (&state.plan, &state.after) {
             (Some((first, last, how)), _) if (*first..=*last).contains(&number) => Fate::Breaks(*how),
             (_, Some((at, then))) if *at == number => Fate::Followed(then.clone()),

@@ -1,10 +1,13 @@
 //! What befalls an operator at one of its writes, and how it is brought about.
 
 use super::life::OPERATORS;
+use super::place::Place;
 use crate::TestCluster;
 use crate::faults::{Act, Past, Pattern, Which};
 use crate::faulty_client::{ClientFault, FaultyClient};
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Notify;
 use windlass_apiserver::Api;
 use windlass_apiserver::read::Hold;
 use windlass_clock::Clock;
@@ -31,11 +34,107 @@ pub enum Fault {
     EventsLate,
     /// It is killed after the write, and the next one is shown the past for a while.
     PastAfterCrash,
+    /// For the whole life, one of the kinds that it watches lags behind all others; each of them in turn, whatever it writes.
+    KindLags,
+    /// From just before the write, and for a while, all that it watches lags behind, but for the kind that it writes.
+    OthersLag,
+}
+
+/// A fault, and where in a life it comes.
+#[derive(Debug, Clone)]
+pub(super) struct Disturbance {
+    pub(super) fault: Fault,
+    /// The number of the write, or of the kind, counted from one.
+    pub(super) number: usize,
+    /// The resources that the undisturbed operator watched.
+    pub(super) watched: Arc<Vec<String>>,
+    /// Set when the fault came.
+    came: Arc<Notify>,
+}
+
+impl Disturbance {
+    pub(super) fn new(fault: Fault, number: usize, watched: Arc<Vec<String>>) -> Self {
+        Self { fault, number, watched, came: Arc::default() }
+    }
+
+    /// The kind that lags, where one does.
+    pub(super) fn lagging(&self) -> Option<&str> {
+        (self.fault == Fault::KindLags)
+            .then(|| self.watched.get(self.number - 1).map(String::as_str))
+            .flatten()
+    }
+
+    /// What happens at its write, told to the client that makes it.
+    pub(super) fn faulty_client(&self, cluster: &TestCluster) -> FaultyClient {
+        let watches = Pattern::watches().user(OPERATORS[0]);
+        let api = cluster.embedded().cloned();
+        let number = self.number;
+        let after = |then: fn(&Api, &Pattern)| {
+            let (api, watches) = (api.clone(), watches.clone());
+            FaultyClient::after(number, move || api.iter().for_each(|api| then(api, &watches)))
+        };
+        match self.fault {
+            Fault::Break(how) => FaultyClient::at(number, how),
+            Fault::PastAfterCrash => FaultyClient::at(number, ClientFault::KillAfter),
+            Fault::WatchesDropped => after(|api, watches| {
+                api.faults().drop_watches(watches);
+            }),
+            Fault::HistoryForgotten => after(|api, watches| {
+                api.store().compact(api.store().revision());
+                api.faults().drop_watches(watches);
+            }),
+            Fault::EventsLate => after(|api, watches| {
+                let late = Hold { delay: LATE, ..Hold::default() };
+                api.faults().hold_watches(watches, late);
+            }),
+            Fault::KindLags => FaultyClient::none(),
+            Fault::OthersLag => {
+                let (watched, came) = (self.watched.clone(), self.came.clone());
+                FaultyClient::before(number, move |write| {
+                    let written = Place::of(write).map(|place| place.resource());
+                    for resource in watched.iter().filter(|resource| Some(*resource) != written.as_ref()) {
+                        let others = watches.clone().resource(resource);
+                        let lag = Hold { delay: LAG, ..Hold::default() };
+                        if let Some(api) = &api {
+                            api.faults().hold_watches(&others, lag);
+                        }
+                    }
+                    came.notify_one();
+                })
+            }
+        }
+    }
+
+    /// What happens beside the life, for as long as it takes; to be awaited beside it, and first.
+    pub(super) async fn accompany(&self, cluster: &TestCluster, faulty_client: &FaultyClient) {
+        match self.fault {
+            Fault::PastAfterCrash => {
+                let reads = Pattern::any().verbs(&["get", "list", "watch"]).user(OPERATORS[1]);
+                let stale = cluster.faults().add(reads.then(Which::Every, Act::ServePast(Past::Behind(4))));
+                faulty_client.killed().await;
+                Clock::real().sleep(PAST_FOR).await;
+                cluster.faults().remove(stale);
+            }
+            Fault::KindLags => {
+                let Some(resource) = self.lagging() else { return };
+                let watches = Pattern::watches().user(OPERATORS[0]).resource(resource);
+                let lag = Hold { delay: LAG, ..Hold::default() };
+                cluster.faults().add(watches.then(Which::Every, Act::HoldEvents(lag)));
+            }
+            Fault::OthersLag => {
+                self.came.notified().await;
+                Clock::real().sleep(2 * LAG).await;
+                let watches = Pattern::watches().user(OPERATORS[0]);
+                cluster.faults().hold_watches(&watches, Hold::default());
+            }
+            _ => {}
+        }
+    }
 }
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Break(ClientFault::KillBefore),
         Self::Break(ClientFault::KillAfter),
         Self::Break(ClientFault::LoseRequest),
@@ -45,6 +144,8 @@ impl Fault {
         Self::HistoryForgotten,
         Self::EventsLate,
         Self::PastAfterCrash,
+        Self::KindLags,
+        Self::OthersLag,
     ];
 
     /// Whether it needs nothing of the API, and so works on any cluster.
@@ -57,46 +158,13 @@ impl Fault {
     pub(super) fn may_orphan(self) -> bool {
         self == Self::PastAfterCrash
     }
-
-    /// What happens at the write of this number, told to the client that makes it.
-    pub(super) fn faulty_client(self, number: usize, cluster: &TestCluster) -> FaultyClient {
-        let watches = Pattern::watches().user(OPERATORS[0]);
-        let api = cluster.embedded().cloned();
-        let after = |then: fn(&Api, &Pattern)| {
-            let then = move || api.iter().for_each(|api| then(api, &watches));
-            FaultyClient::after(number, then)
-        };
-        match self {
-            Self::Break(how) => FaultyClient::at(number, how),
-            Self::PastAfterCrash => FaultyClient::at(number, ClientFault::KillAfter),
-            Self::WatchesDropped => after(|api, watches| {
-                api.faults().drop_watches(watches);
-            }),
-            Self::HistoryForgotten => after(|api, watches| {
-                api.store().compact(api.store().revision());
-                api.faults().drop_watches(watches);
-            }),
-            Self::EventsLate => after(|api, watches| {
-                let late = Hold { delay: LATE, ..Hold::default() };
-                api.faults().hold_watches(watches, late);
-            }),
-        }
-    }
-
-    /// Shows the past to the one that follows a killed operator, for a while; to be awaited beside the life.
-    pub(super) async fn show_the_past(self, cluster: &TestCluster, faulty_client: &FaultyClient) {
-        if self == Self::PastAfterCrash {
-            let reads = Pattern::any().verbs(&["get", "list", "watch"]).user(OPERATORS[1]);
-            let stale = cluster.faults().add(reads.then(Which::Every, Act::ServePast(Past::Behind(4))));
-            faulty_client.killed().await;
-            Clock::real().sleep(PAST_FOR).await;
-            cluster.faults().remove(stale);
-        }
-    }
 }
 
 /// How late events come.
 const LATE: Duration = Duration::from_millis(40);
+
+/// How far what lags is behind.
+const LAG: Duration = Duration::from_millis(150);
 
 /// For how long the past is shown.
 const PAST_FOR: Duration = Duration::from_millis(120);
@@ -113,6 +181,8 @@ impl std::fmt::Display for Fault {
             Self::HistoryForgotten => "watches dropped and history forgotten",
             Self::EventsLate => "events late",
             Self::PastAfterCrash => "a crash, and then the past,",
+            Self::KindLags => "a kind that lags",
+            Self::OthersLag => "all other kinds lagging",
         })
     }
 }

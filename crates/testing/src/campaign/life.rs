@@ -2,7 +2,7 @@
 
 use super::place::Place;
 use super::state::State;
-use super::{Campaign, Fault};
+use super::{Campaign, Disturbance};
 use crate::TestCluster;
 use crate::difference;
 use crate::faulty_client::FaultyClient;
@@ -19,6 +19,8 @@ pub(super) struct Ended {
     pub(super) state: State,
     /// The operator's writes, over all its incarnations, as `METHOD path`.
     pub(super) writes: Vec<String>,
+    /// The resources that it watched.
+    pub(super) watched: Vec<String>,
 }
 
 /// The names by which the embedded API knows the operator: before a crash, and after it.
@@ -37,13 +39,13 @@ where
     /// Lives once. With `expected`, waits for that state instead of for silence alone.
     pub(super) async fn live(
         &self,
-        fault: Option<(Fault, usize)>,
+        disturbance: Option<&Disturbance>,
         expected: Option<&State>,
     ) -> anyhow::Result<Ended> {
         let cluster = (self.world)().await?;
         cluster.install(self.kinds.clone()).await?;
         let faulty_client =
-            fault.map_or_else(FaultyClient::none, |(fault, number)| fault.faulty_client(number, &cluster));
+            disturbance.map_or_else(FaultyClient::none, |disturbance| disturbance.faulty_client(&cluster));
         let (after_a_crash, of_the_user) = (FaultyClient::none(), FaultyClient::none());
         let operator = async {
             tokio::select! {
@@ -53,8 +55,8 @@ where
             self.operate(&cluster, OPERATORS[1], &after_a_crash).await
         };
         let past = async {
-            if let Some((fault, _)) = fault {
-                fault.show_the_past(&cluster, &faulty_client).await;
+            if let Some(disturbance) = disturbance {
+                disturbance.accompany(&cluster, &faulty_client).await;
             }
             std::future::pending().await
         };
@@ -62,7 +64,7 @@ where
         let user = async {
             let own = cluster.with_client(of_the_user.on(cluster.client())).timeout(self.patience);
             (self.life)(own).await?;
-            let orphans = fault.is_some_and(|(fault, _)| fault.may_orphan());
+            let orphans = disturbance.is_some_and(|disturbance| disturbance.fault.may_orphan());
             self.end(&cluster, &all, expected, orphans).await
         };
         let state = tokio::select! {
@@ -75,7 +77,14 @@ where
             }
             state = user => state?,
         };
-        Ok(Ended { state, writes: [faulty_client.writes(), after_a_crash.writes()].concat() })
+        let watched = faulty_client.watches();
+        let watched: BTreeSet<String> =
+            watched.iter().filter_map(|path| Some(Place::of(&format!("GET {path}"))?.resource())).collect();
+        Ok(Ended {
+            state,
+            watched: watched.into_iter().collect(),
+            writes: [faulty_client.writes(), after_a_crash.writes()].concat(),
+        })
     }
 
     async fn operate(

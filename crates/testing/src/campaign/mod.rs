@@ -42,6 +42,7 @@ mod life;
 mod place;
 mod state;
 
+use fault::Disturbance;
 pub use fault::Fault;
 
 use crate::TestCluster;
@@ -206,11 +207,14 @@ where
             "the operator writes nothing in this life: there is no point at which to disturb it"
         );
         let at_once = self.at_once;
+        let watched = Arc::new(undisturbed.watched.clone());
         let (this, expected) = (Arc::new(self), Arc::new(undisturbed));
         let mut lives = Vec::new();
         for fault in &this.faults {
-            for number in 1..=writes {
-                lives.push(this.clone().disturbed(*fault, number, expected.clone()).boxed());
+            let points = if *fault == Fault::KindLags { watched.len() } else { writes };
+            for number in 1..=points {
+                let disturbance = Disturbance::new(*fault, number, watched.clone());
+                lives.push(this.clone().disturbed(disturbance, expected.clone()).boxed());
             }
         }
         let extra: Vec<isize> = stream::iter(lives).buffer_unordered(at_once).try_collect().await?;
@@ -224,15 +228,18 @@ where
     /// One life with one fault; how many more writes it had than the undisturbed one.
     async fn disturbed(
         self: Arc<Self>,
-        fault: Fault,
-        number: usize,
+        disturbance: Disturbance,
         expected: Arc<Ended>,
     ) -> anyhow::Result<isize> {
         let at = || {
+            let Disturbance { fault, number, .. } = &disturbance;
+            if let Some(resource) = disturbance.lagging() {
+                return format!("{fault}: {resource}");
+            }
             let (writes, write) = (expected.writes.len(), &expected.writes[number - 1]);
             format!("{fault} at write {number} of {writes} ({write})")
         };
-        let ended = self.live(Some((fault, number)), Some(&expected.state)).await.with_context(at)?;
+        let ended = self.live(Some(&disturbance), Some(&expected.state)).await.with_context(at)?;
         self.judge(&expected, &ended).with_context(at)
     }
 

@@ -30,6 +30,14 @@ impl Place {
         (plural != "leases").then(|| Self { root, namespace, plural: plural.to_owned() })
     }
 
+    /// Its resource, as rules about requests name it: `pods`, `apps/deployments`.
+    pub(super) fn resource(&self) -> String {
+        match self.root.split('/').collect::<Vec<_>>().as_slice() {
+            [_, "apis", group, _] => format!("{group}/{}", self.plural),
+            _ => self.plural.clone(),
+        }
+    }
+
     /// The path of its list.
     pub(super) fn path(&self) -> String {
         match &self.namespace {
@@ -70,6 +78,9 @@ mod tests {
         ] {
             assert_eq!(Place::of(write).unwrap().path(), path);
         }
+        let resource = |path: &str| Place::of(path).unwrap().resource();
+        assert_eq!(resource("GET /apis/apps/v1/namespaces/shop/deployments"), "apps/deployments");
+        assert_eq!(resource("GET /api/v1/pods"), "pods");
         assert_eq!(Place::of("PUT /apis/coordination.k8s.io/v1/namespaces/a/leases/b"), None);
         assert_eq!(Place::of("GET /version"), None);
         let moved = Place::of("POST /api/v1/namespaces/a/pods").unwrap().moved("a", "b");
