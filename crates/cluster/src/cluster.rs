@@ -35,11 +35,12 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Starts them.
+    /// Starts them. The API serves `metrics.k8s.io` from then on, so that `kubectl top` works.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn start(api: &Api, settings: Settings) -> Self {
+        api.serve_metrics();
         let stop = Arc::new(Notify::new());
         let clock = api.clock();
         // One for all of them: a pod is watched, read and held once.

@@ -49,6 +49,13 @@ struct Memory {
     working_set_bytes: u64,
 }
 
+impl Summary {
+    /// Of JSON as a kubelet would send it.
+    pub(super) fn new(node: Value, pods: Vec<Value>) -> Option<Self> {
+        serde_json::from_value(json!({"node": node, "pods": pods})).ok()
+    }
+}
+
 impl Used {
     fn quantities(&self) -> Value {
         let cpu = match self.cpu.usage_nano_cores {

@@ -2,6 +2,7 @@
 //! of containers an aggregated server does this; here it is the API itself, when it is told to.
 
 mod figures;
+mod simulated;
 
 use crate::answers::failure;
 use crate::api::{Api, Inner};
@@ -36,7 +37,8 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 impl Api {
     /// Serves `metrics.k8s.io` from now on, for `kubectl top`: each request asks the kubelets of the nodes that it is
-    /// about, and leaves out those that do not answer.
+    /// about, and leaves out those that do not answer. Simulated nodes and their pods use zero. Between requests nothing is
+    /// collected.
     pub fn serve_metrics(&self) {
         let resource = |plural: &str, kind: &str, namespaced: bool| Resource {
             group: GROUP.to_owned(),
@@ -129,19 +131,31 @@ impl Measuring<'_> {
     async fn measure(&self, entries: Vec<Arc<Entry>>) -> Result<Vec<Value>, Status> {
         let of_nodes = self.target.plural == "nodes";
         let objects: Vec<Value> = entries.iter().map(|entry| entry.value()).collect();
-        let nodes: BTreeSet<&str> = objects
-            .iter()
-            .filter_map(|object| {
-                let path = if of_nodes { "/metadata/name" } else { "/spec/nodeName" };
-                object.pointer(path).and_then(Value::as_str).filter(|node| !node.is_empty())
-            })
-            .collect();
-        let summaries = self.ask(nodes).await;
-        let of = |object: &Value| match of_nodes {
-            true => node_metrics(object, summaries.get(object.pointer("/metadata/name")?.as_str()?)?),
-            false => pod_metrics(object, summaries.get(object.pointer("/spec/nodeName")?.as_str()?)?),
+        let node_of = |object: &Value| -> Option<String> {
+            let path = if of_nodes { "/metadata/name" } else { "/spec/nodeName" };
+            Some(object.pointer(path)?.as_str().filter(|node| !node.is_empty())?.to_owned())
+        };
+        let nodes: BTreeSet<String> = objects.iter().filter_map(node_of).collect();
+        let (simulated, kubelets): (BTreeSet<String>, BTreeSet<String>) =
+            nodes.into_iter().partition(|node| self.is_simulated(node));
+        let summaries = self.ask(kubelets.iter().map(String::as_str).collect()).await;
+        let now = self.api.clock.now().to_string();
+        let of = |object: &Value| {
+            let node = node_of(object)?;
+            match (simulated.contains(&node), of_nodes) {
+                (true, true) => simulated::of_node(object, &now),
+                (true, false) => simulated::of_pod(object, &now),
+                (false, true) => node_metrics(object, summaries.get(&node)?),
+                (false, false) => pod_metrics(object, summaries.get(&node)?),
+            }
         };
         Ok(objects.iter().filter_map(of).collect())
+    }
+
+    fn is_simulated(&self, node: &str) -> bool {
+        let resource = self.api.registry.get("", "v1", "nodes");
+        let entry = resource.and_then(|nodes| self.api.store.get(&Key::new(nodes.storage_key(), "", node)));
+        entry.is_some_and(|entry| simulated::is_simulated(&entry.value()))
     }
 
     async fn ask(&self, nodes: BTreeSet<&str>) -> BTreeMap<String, Summary> {
