@@ -19,7 +19,7 @@ use windlass_harness::bench::{Bench, Better};
 const COLD: &str = "cold";
 const WARM: &str = "warm";
 const WARM_TURNS: usize = 3;
-/// So long the sample may take to be ready.
+/// The longest that the sample may take to be ready.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 #[tokio::main]

@@ -1,4 +1,4 @@
-//! Objects of files, to a cluster and away from it: by server-side apply, and nothing where it is already so.
+//! Applies and deletes the objects of manifests: server-side apply, and no write where nothing would change.
 
 use anyhow::{Context, bail};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -12,13 +12,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use windlass_clock::Clock;
 
-/// Whose fields they are.
+/// The field manager.
 const MANAGER: &str = "windlass";
-/// So long a cluster may take to serve a kind that it accepted, or to let an object go.
+/// The longest that a cluster may take to serve a new CRD, or to delete an object.
 const PATIENCE: Duration = Duration::from_secs(30);
 const EVERY: Duration = Duration::from_millis(10);
 
-/// What became of an object.
+/// The outcome of an apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Became {
     Created,
@@ -42,7 +42,7 @@ pub(crate) fn read(text: &str) -> anyhow::Result<Vec<Value>> {
     Ok(documents.into_iter().filter(|document| !document.is_null()).collect())
 }
 
-/// What people call an object.
+/// The title of an object, as `KIND NAMESPACE/NAME`.
 pub(crate) fn title(object: &Value) -> String {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or("?");
     match object.pointer("/metadata/namespace").and_then(Value::as_str) {
@@ -51,7 +51,7 @@ pub(crate) fn title(object: &Value) -> String {
     }
 }
 
-/// What was tried in vain, and what to do where it is not allowed.
+/// An error with what was tried, and a hint if it is forbidden.
 pub(crate) fn tried(what: String, error: kube::Error) -> anyhow::Error {
     let refused = matches!(&error, kube::Error::Api(status) if matches!(status.code, 401 | 403));
     let error = anyhow::Error::new(error);
@@ -111,7 +111,7 @@ impl Objects {
         match clock.timeout(PATIENCE, gone).await {
             Ok(gone) => gone.map_err(|error| tried(format!("cannot look at {title}"), error))?,
             Err(_) => {
-                bail!("{title} is still there after {PATIENCE:?}: something holds it, see its finalizers")
+                bail!("{title} still exists after {PATIENCE:?}: see its finalizers")
             }
         }
         Ok(true)

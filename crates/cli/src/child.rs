@@ -1,4 +1,4 @@
-//! Processes that a command starts and ends again.
+//! Child processes of a command.
 
 use anyhow::{Context, bail};
 use nix::sys::signal::{Signal, kill};
@@ -10,7 +10,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use windlass_clock::Clock;
 
-/// So long a process may take to be ready, or to end.
+/// The longest that a process may take to be ready, or to exit.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// In a group of its own: Ctrl-C is for the command, which ends the others in order.

@@ -1,4 +1,4 @@
-//! The cluster of a kubeconfig.
+//! A client for the cluster of a kubeconfig.
 
 use anyhow::Context;
 use kube::config::{KubeConfigOptions, Kubeconfig};

@@ -1,6 +1,6 @@
-//! `windlass create api` and `windlass create controller`: more of an operator.
+//! `windlass create api` and `windlass create controller`: APIs and controllers for a project.
 
-use crate::scaffold::{Ground, given, is_asked};
+use crate::scaffold::{ProjectFolder, given, is_asked};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
@@ -12,9 +12,9 @@ use windlass_sdk::scaffold::{
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Add a kind, or a version of one, with its controllers and tests
+    /// Add an API: a kind, or another version of one, with its controllers and tests
     Api(Api),
-    /// Add a further controller to a kind, for a concern of its own
+    /// Add another controller for a kind
     Controller(Controller),
 }
 
@@ -36,31 +36,31 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Api {
-    /// Its group; the project's domain is added to it. Empty for the domain alone
+    /// The API group, without the project's domain; empty for the domain alone
     #[arg(long)]
     group: Option<String>,
-    /// Its version, such as v1alpha1
+    /// The API version, such as v1alpha1
     #[arg(long)]
     version: Option<String>,
-    /// Its name, in CamelCase
+    /// The kind, in CamelCase
     #[arg(long)]
     kind: Option<String>,
-    /// Its name in paths; without it, the English plural
+    /// The plural resource name [default: the English plural]
     #[arg(long)]
     plural: Option<String>,
-    /// Its objects live in namespaces, which is usual
+    /// The resource is namespaced (default)
     #[arg(long, conflicts_with = "cluster")]
     namespaced: bool,
-    /// Its objects live outside of namespaces
+    /// The resource is cluster-scoped
     #[arg(long)]
     cluster: bool,
-    /// A kind that its controller makes, built-in or another of the project; may be given several times, or with commas
+    /// A kind that the controller creates and owns, built-in or of this project; repeatable, or comma-separated
     #[arg(long, value_name = "KIND", value_delimiter = ',')]
     owns: Vec<String>,
     /// The project's folder
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     folder: PathBuf,
-    /// Overwrite files that are there, and show what is lost
+    /// Overwrite existing files, and show a diff of what is lost
     #[arg(long)]
     force: bool,
 }
@@ -92,7 +92,8 @@ impl Api {
             namespaced: (self.namespaced || self.cluster).then_some(self.namespaced),
             owns: self.owns(&usual.kinds)?,
         };
-        let code = Ground::new(&self.folder, self.force).change(|read| scaffold::create_api(&asked, read))?;
+        let code =
+            ProjectFolder::new(&self.folder, self.force).change(|read| scaffold::create_api(&asked, read))?;
         if code == ExitCode::SUCCESS {
             println!("next: make test, then make manifests");
         }
@@ -108,8 +109,9 @@ impl Api {
         let question = "Which kinds does it make, with commas";
         let answer = given(None, "--owns", question, Some("none"), |answer| {
             let unknown = parts(answer).find(|part| !known.iter().any(|kind| kind == part));
-            let refused =
-                |_| scaffold::Refused::Unfit(format!("they are none, or of these: {}", known.join(", ")));
+            let refused = |_| {
+                scaffold::ScaffoldError::Conflict(format!("they are none, or of these: {}", known.join(", ")))
+            };
             unknown.map(refused).map_or(Ok(()), Err)
         })?;
         Ok(parts(&answer).map(str::to_owned).collect())
@@ -120,11 +122,11 @@ fn parts(answer: &str) -> impl Iterator<Item = &str> {
     answer.split(',').map(str::trim).filter(|part| !part.is_empty() && *part != "none")
 }
 
-/// What is likely meant where nothing is said, on a terminal and elsewhere: the group that there is.
+/// The default group: that of the kinds of the project.
 struct Usual {
     group: Option<String>,
     version: Option<String>,
-    /// The kinds that there are.
+    /// The kinds of the project.
     kinds: Vec<String>,
 }
 
@@ -133,7 +135,7 @@ impl Usual {
         let path = folder.join(PROJECT);
         let text = match std::fs::read_to_string(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Err(scaffold::Refused::NoProject.into());
+                return Err(scaffold::ScaffoldError::NoProject.into());
             }
             text => text.with_context(|| path.display().to_string())?,
         };
@@ -147,19 +149,19 @@ impl Usual {
 
 #[derive(Debug, Args)]
 pub(crate) struct Controller {
-    /// The kind that it is about
+    /// The kind that it reconciles
     #[arg(long)]
     kind: Option<String>,
-    /// The kind's group, where several groups have one of its name
+    /// The kind's API group, if several groups have a kind of this name
     #[arg(long)]
     group: Option<String>,
-    /// What it is concerned with, in a word such as backup
+    /// The controller's name, in a word such as backup
     #[arg(long)]
     name: Option<String>,
     /// The project's folder
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     folder: PathBuf,
-    /// Overwrite files that are there, and show what is lost
+    /// Overwrite existing files, and show a diff of what is lost
     #[arg(long)]
     force: bool,
 }
@@ -171,6 +173,6 @@ impl Controller {
         let name =
             given(self.name.as_ref(), "--name", "What is it concerned with", None, check_controller_name)?;
         let asked = NewController { group: self.group.clone(), kind, name };
-        Ground::new(&self.folder, self.force).change(|read| scaffold::create_controller(&asked, read))
+        ProjectFolder::new(&self.folder, self.force).change(|read| scaffold::create_controller(&asked, read))
     }
 }

@@ -1,4 +1,4 @@
-//! `windlass generate`: manifests from what an operator's binary says of itself.
+//! `windlass generate`: manifests from the description that an operator's binary prints.
 
 use crate::operator::Options as Operator;
 use crate::output::Output;
@@ -7,8 +7,8 @@ use clap::Args;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use windlass_sdk::breaking::breaks;
-use windlass_sdk::described::Described;
+use windlass_sdk::breaking::breaking_changes;
+use windlass_sdk::description::OperatorDescription;
 use windlass_sdk::files::{self, File, State};
 use windlass_sdk::generate::{Options as Given, manifests};
 
@@ -32,7 +32,7 @@ pub(crate) struct Options {
     /// Change kinds even where that breaks objects that are stored
     #[arg(long)]
     force: bool,
-    /// How to print what was written, or what is not up to date
+    /// The output format
     #[arg(long, short, value_enum, default_value = "text")]
     output: Output,
 }
@@ -40,7 +40,7 @@ pub(crate) struct Options {
 impl Options {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let answer = Operator::of(self.operator.clone()).answer("describe")?;
-        let operator = Described::read(&answer)?;
+        let operator = OperatorDescription::read(&answer)?;
         let given = Given {
             namespace: self.namespace.clone().unwrap_or_else(|| format!("{}-system", operator.name)),
             image: self.image.clone().unwrap_or_else(|| format!("{}:latest", operator.name)),
@@ -111,7 +111,7 @@ fn refuse_breaks(folder: &Path, wanted: &[File]) -> anyhow::Result<()> {
         let old =
             serde_saphyr::from_str(&there).with_context(|| format!("{} is not YAML", path.display()))?;
         let new = serde_saphyr::from_str(&file.text).context("a generated definition is not YAML")?;
-        found.extend(breaks(&old, &new).iter().map(|one| format!("\n  {}: {one}", path.display())));
+        found.extend(breaking_changes(&old, &new).iter().map(|one| format!("\n  {}: {one}", path.display())));
     }
     if !found.is_empty() {
         bail!(

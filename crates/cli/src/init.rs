@@ -1,11 +1,11 @@
 //! `windlass init`: a new operator's project.
 
-use crate::scaffold::{Ground, Licence, given};
-use anyhow::Context;
+use crate::library::Library;
+use crate::scaffold::{Licence, ProjectFolder, given};
 use clap::Args;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use windlass_sdk::scaffold::{Init, Source, check_domain, check_project_name, init};
+use windlass_sdk::scaffold::{Init, check_domain, check_project_name, init};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -16,25 +16,26 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Options {
-    /// What the groups of its kinds end with: a domain that you own
+    /// The domain that API groups end with; one that you own
     #[arg(long)]
     domain: Option<String>,
-    /// The project's name; without it, that of the folder
+    /// The project's name [default: the folder's name]
     #[arg(long)]
     name: Option<String>,
-    /// The licence of its files
+    /// The license of the project's files
     #[arg(long, value_enum, default_value = "apache2")]
     license: Licence,
-    /// Put kinds into a folder of their group, so that there can be several groups
+    /// Put each API into a folder of its group, to have several groups
     #[arg(long)]
     multigroup: bool,
-    /// A checkout of windlass to depend on, instead of a published version
-    #[arg(long, value_name = "FOLDER")]
-    windlass: Option<PathBuf>,
-    /// Where the project goes
+    /// Where the windlass library comes from: a checkout, or the URL of a git repository [default: the checkout that this program
+    /// was built from, if it is on this machine]
+    #[arg(long, value_name = "DIR|GIT-URL")]
+    windlass: Option<String>,
+    /// The project's folder
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     folder: PathBuf,
-    /// Overwrite files that are there, and show what is lost
+    /// Overwrite existing files, and show a diff of what is lost
     #[arg(long)]
     force: bool,
 }
@@ -47,7 +48,7 @@ impl Options {
         let domain = given(
             self.domain.as_ref(),
             "--domain",
-            "Which domain do its groups end with",
+            "Which domain do API groups end with",
             None,
             check_domain,
         )?;
@@ -58,37 +59,20 @@ impl Options {
             Some(&folder_name),
             check_project_name,
         )?;
-        let checkout = self.checkout()?;
-        let lock =
-            checkout.as_ref().and_then(|folder| std::fs::read_to_string(folder.join("Cargo.lock")).ok());
-        let source = match &checkout {
-            Some(folder) => {
-                Source::Folder(folder.to_str().context("the path of windlass is not in UTF-8")?.to_owned())
-            }
-            None => Source::Published,
+        let library = Library::choose(self.windlass.as_deref())?;
+        let asked = Init {
+            name,
+            domain,
+            license: self.license.into(),
+            multigroup: self.multigroup,
+            source: library.source.clone(),
+            lock: library.lock.clone(),
         };
-        let asked =
-            Init { name, domain, license: self.license.into(), multigroup: self.multigroup, source, lock };
-        let code = Ground::new(&self.folder, self.force).change(|read| init(&asked, read))?;
+        let code = ProjectFolder::new(&self.folder, self.force).change(|read| init(&asked, read))?;
         if code == ExitCode::SUCCESS {
+            println!("using     {}", library.explain());
             println!("next: windlass create api");
         }
         Ok(code)
-    }
-
-    /// The checkout to depend on: the one that is named, or the one that this program was built from, if it is still there.
-    fn checkout(&self) -> anyhow::Result<Option<PathBuf>> {
-        let is_one = |folder: &Path| folder.join("crates/runtime/Cargo.toml").is_file();
-        if let Some(folder) = &self.windlass {
-            let whole = folder.canonicalize().with_context(|| folder.display().to_string())?;
-            anyhow::ensure!(
-                is_one(&whole),
-                "{} is no checkout of windlass: it has no crates/runtime",
-                folder.display()
-            );
-            return Ok(Some(whole));
-        }
-        let built_from = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
-        Ok(built_from.filter(|folder| is_one(folder)).map(Path::to_owned))
     }
 }

@@ -1,4 +1,4 @@
-//! How many files and connections this process may have open.
+//! The limit on open files, which connections count against.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 

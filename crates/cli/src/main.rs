@@ -11,6 +11,7 @@ mod doctor;
 mod edit;
 mod generate;
 mod init;
+mod library;
 mod limits;
 mod node;
 mod operator;
@@ -30,18 +31,18 @@ use windlass_clock::Clock;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// What every command's code means; `docs/commands.md` says the same.
+/// What the exit codes mean; `docs/commands.md` has the same list.
 const EXIT_CODES: &str = "\
 Exit codes:
-  0    it is done
-  1    it could not be done, or what was asked about is not so (generate --check, doctor)
-  2    options or names that cannot be
-  3    no cluster runs (cluster status)
-  130  it was interrupted before it was done
+  0    success
+  1    failure, or a failed check (generate --check, doctor)
+  2    invalid options or names
+  3    no cluster is running (cluster status)
+  130  interrupted before completion
 
-describe, capture, plan and why end with the code of the operator that they ask.";
+describe, capture, plan and why exit with the code of the operator that they run.";
 
-/// An operator platform for Kubernetes, and a Kubernetes of one's own.
+/// An operator platform for Kubernetes, with an embedded Kubernetes for development and tests.
 #[derive(Debug, Parser)]
 #[command(name = "windlass", version, disable_help_subcommand = true, after_help = EXIT_CODES)]
 struct Windlass {
@@ -51,51 +52,51 @@ struct Windlass {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Begin an operator: a project with its tests, in this folder
+    /// Initialize a project for an operator
     Init(init::Options),
-    /// Add a kind or a controller to an operator's project
+    /// Add an API or a controller to a project
     #[command(subcommand)]
     Create(create::Command),
-    /// Change the settings of an operator's project
+    /// Change the settings of a project
     Edit(edit::Options),
-    /// Run a Kubernetes of your own on this machine
+    /// Run an embedded Kubernetes cluster on this machine
     #[command(subcommand)]
     Cluster(cluster::Command),
     /// Join nodes to a cluster
     #[command(subcommand)]
     Node(node::Command),
-    /// Say whether this machine can build operators and run pods as processes, what the current cluster allows, and what to change
+    /// Check whether this machine can build operators and run pods as processes, and what the current cluster allows
     Doctor(doctor::Options),
-    /// Say what an operator watches, writes and needs, as JSON
+    /// Print what an operator watches and writes, its CRDs and its RBAC rules, as JSON
     Describe(operator::Options),
-    /// Save what an operator's decision about an object would see: `capture KIND NAME`
+    /// Save what an operator observes for an object, as JSON: `capture KIND NAME`
     Capture(operator::Options),
-    /// Show what an operator would do: `plan KIND NAME`, or given a capture on standard input
+    /// Show what the next reconcile of an object would do: `plan KIND NAME`, or a capture on standard input
     Plan(operator::Options),
-    /// Say what an object waits for, since when, and when it is looked at again: `why KIND NAME`
+    /// Show what an object waits for, since when, and when it is reconciled next: `why KIND NAME`
     Why(operator::Options),
-    /// Write an operator's manifests: its kinds, its permissions, its Deployment
+    /// Generate an operator's manifests: CRDs, RBAC, Deployment, samples
     Generate(generate::Options),
-    /// Give a cluster the kinds of an operator
+    /// Install an operator's CRDs into a cluster
     Install(project::install::Install),
-    /// Take the kinds of an operator from a cluster, with all objects of them
+    /// Remove an operator's CRDs from a cluster, and with --force every custom resource of them
     Uninstall(project::install::Uninstall),
-    /// Build an operator and run it here
+    /// Build an operator and run it on this machine
     #[command(after_help = project::run::EXAMPLES)]
     Run(project::run::Options),
-    /// Run an operator in a cluster: its kinds, its permissions, its Deployment
+    /// Deploy an operator to a cluster: CRDs, RBAC, Deployment
     Deploy(project::deploy::Deploy),
-    /// Take an operator from a cluster; its kinds and their objects stay
+    /// Remove an operator from a cluster; its CRDs and custom resources stay
     Undeploy(project::deploy::Undeploy),
-    /// Make an OCI image archive of an operator, without Docker
+    /// Build an OCI image archive of an operator, without Docker
     #[command(after_help = project::image::EXAMPLES)]
     Image(project::image::Options),
-    /// Show what Windlass does, in under a minute: an operator and real servers on a cluster of their own
+    /// Run a demo in under a minute: an operator and real memcached servers on an embedded cluster
     #[command(after_help = demo::EXAMPLES)]
     Demo(demo::Options),
-    /// Print a script by which a shell completes commands and options
+    /// Print a shell completion script
     Completion(completion::Options),
-    /// Show the version of windlass, and of the Kubernetes that it speaks
+    /// Print the version of windlass, and of the Kubernetes API that it serves
     Version,
 }
 

@@ -11,10 +11,10 @@ const VARIABLE: &str = "WINDLASS_OPERATOR";
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// The operator's binary; without it, the one that WINDLASS_OPERATOR names, or that of the project here
+    /// The operator's binary [default: WINDLASS_OPERATOR, or that of the project in this folder]
     #[arg(long, value_name = "FILE")]
     operator: Option<PathBuf>,
-    /// What the operator is told; it lists its options with --help
+    /// Arguments for the operator; it lists its options with --help
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
     arguments: Vec<String>,
 }

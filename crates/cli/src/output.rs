@@ -1,6 +1,6 @@
-//! How a command prints what it found.
+//! The output format of a command (`--output`).
 
-/// For people, or for programs.
+/// The output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Output {
     Text,

@@ -1,4 +1,4 @@
-//! What `init`, `create` and `edit` have in common: they look, ask for what is missing, write all or nothing, and say what.
+//! Shared by `init`, `create` and `edit`: ask for missing options, write all files or none, and report them.
 
 use anyhow::{Context, bail};
 use std::cell::RefCell;
@@ -8,13 +8,13 @@ use std::process::{Command, ExitCode, Stdio};
 use windlass_sdk::diff::diff;
 use windlass_sdk::files::{self, File};
 use windlass_sdk::format::format;
-use windlass_sdk::scaffold::place::{Fate, Placed, place};
-use windlass_sdk::scaffold::{Change, License, Read, Refused, Way};
+use windlass_sdk::scaffold::outcome::{FileOutcome, Outcome, resolve};
+use windlass_sdk::scaffold::{Change, License, Read, ScaffoldError, WriteMode};
 
-/// What was asked for cannot be: the same code as for options that cannot be.
-const MISUSED: u8 = 2;
+/// The exit code for invalid names: the same as for invalid options.
+const INVALID: u8 = 2;
 
-/// The licence of a project's files.
+/// The license of a project's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Licence {
     Apache2,
@@ -33,20 +33,20 @@ impl From<Licence> for License {
 }
 
 /// The folder of a project.
-pub(crate) struct Ground {
+pub(crate) struct ProjectFolder {
     folder: PathBuf,
     force: bool,
 }
 
-impl Ground {
+impl ProjectFolder {
     pub(crate) fn new(folder: &Path, force: bool) -> Self {
         Self { folder: folder.to_owned(), force }
     }
 
-    /// Decides on what is there, and writes what follows.
+    /// Decides on the existing files, and writes the result.
     pub(crate) fn change(
         &self,
-        decide: impl FnOnce(Read<'_>) -> Result<Change, Refused>,
+        decide: impl FnOnce(Read<'_>) -> Result<Change, ScaffoldError>,
     ) -> anyhow::Result<ExitCode> {
         // What cannot be read is not absent: the first such file ends the command.
         let unread = RefCell::new(None);
@@ -73,17 +73,18 @@ impl Ground {
         }
         let mut change = match decided {
             Ok(change) => change,
-            Err(refused @ Refused::Name { .. }) => {
+            Err(refused @ ScaffoldError::InvalidName { .. }) => {
                 eprintln!("error: {refused}");
-                return Ok(ExitCode::from(MISUSED));
+                return Ok(ExitCode::from(INVALID));
             }
             Err(refused) => return Err(refused.into()),
         };
         // A line that is put into a person's file is all that changes there.
-        let ours = change.files.iter_mut().filter(|planned| !matches!(planned.way, Way::Line(_)));
+        let ours =
+            change.files.iter_mut().filter(|planned| !matches!(planned.mode, WriteMode::InsertLine(_)));
         format(&self.folder, &mut ours.map(|planned| &mut planned.file).collect::<Vec<_>>());
         let advice = change.advice.clone();
-        let placed = place(change, &read, self.force);
+        let placed = resolve(change, &read, self.force);
         if let Some(why) = unread.take() {
             return Err(why);
         }
@@ -98,8 +99,11 @@ impl Ground {
     }
 
     /// Changes that are not committed would be mixed with ours.
-    fn warn_if_dirty(&self, placed: &[Placed]) {
-        if placed.iter().all(|one| matches!(one.fate, Fate::Made | Fate::Same | Fate::Kept)) {
+    fn warn_if_dirty(&self, placed: &[FileOutcome]) {
+        if placed
+            .iter()
+            .all(|one| matches!(one.outcome, Outcome::Created | Outcome::Unchanged | Outcome::Kept))
+        {
             return;
         }
         let mut git = Command::new("git");
@@ -107,31 +111,29 @@ impl Ground {
             git.args(["status", "--porcelain", "--untracked-files=no", "--", "."]).current_dir(&self.folder);
         let asked = asked.stdin(Stdio::null()).stderr(Stdio::null()).output();
         if asked.is_ok_and(|answer| answer.status.success() && !answer.stdout.is_empty()) {
-            eprintln!(
-                "warning: there are changes here that are not committed; git will show them together with these"
-            );
+            eprintln!("warning: this folder has uncommitted changes; git will show them together with these");
         }
     }
 }
 
-fn tell(placed: &[Placed], advice: &[String]) -> anyhow::Result<()> {
+fn tell(placed: &[FileOutcome], advice: &[String]) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
-    for Placed { file, fate } in placed {
+    for FileOutcome { file, outcome } in placed {
         let path = file.path.display();
-        match fate {
-            Fate::Made => writeln!(out, "wrote     {path}")?,
-            Fate::Updated => writeln!(out, "updated   {path}")?,
-            Fate::Inserted(line) => writeln!(out, "inserted  {line} into {path}")?,
-            Fate::Kept => writeln!(out, "kept      {path}, which was changed since it was made")?,
-            Fate::Overwritten(before) => {
+        match outcome {
+            Outcome::Created => writeln!(out, "wrote     {path}")?,
+            Outcome::Updated => writeln!(out, "updated   {path}")?,
+            Outcome::Inserted(line) => writeln!(out, "inserted  {line} into {path}")?,
+            Outcome::Kept => writeln!(out, "kept      {path}, which was edited since it was generated")?,
+            Outcome::Overwritten(before) => {
                 writeln!(out, "overwrote {path}")?;
                 write!(out, "{}", diff(before, &file.text))?;
             }
-            Fate::Same => {}
+            Outcome::Unchanged => {}
         }
     }
     if placed.iter().all(|one| !one.is_written()) {
-        writeln!(out, "all of it is there already: nothing was written")?;
+        writeln!(out, "everything exists already: nothing was written")?;
     }
     for line in advice {
         writeln!(out, "note: {line}")?;
@@ -139,7 +141,7 @@ fn tell(placed: &[Placed], advice: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What an option says, or, on a terminal, a person.
+/// The value of an option, asked for on a terminal if it is missing.
 ///
 /// # Errors
 /// When it is missing, and nobody is there to ask.
@@ -148,7 +150,7 @@ pub(crate) fn given(
     flag: &str,
     question: &str,
     usual: Option<&str>,
-    check: impl Fn(&str) -> Result<(), Refused>,
+    check: impl Fn(&str) -> Result<(), ScaffoldError>,
 ) -> anyhow::Result<String> {
     if let Some(given) = option {
         return Ok(given.clone());
@@ -161,7 +163,7 @@ pub(crate) fn given(
     }
 }
 
-/// So often a question is asked.
+/// The number of times a question is asked.
 const TRIES: usize = 5;
 
 fn ask(
@@ -169,7 +171,7 @@ fn ask(
     output: &mut impl Write,
     question: &str,
     usual: Option<&str>,
-    check: impl Fn(&str) -> Result<(), Refused>,
+    check: impl Fn(&str) -> Result<(), ScaffoldError>,
 ) -> anyhow::Result<String> {
     for _ in 0..TRIES {
         match usual {
@@ -190,7 +192,7 @@ fn ask(
             Err(refused) => writeln!(output, "{refused}")?,
         }
     }
-    bail!("no answer was one that can be; nothing was written")
+    bail!("no answer was valid; nothing was written")
 }
 
 /// Whether a person can be asked.

@@ -3,7 +3,7 @@
 use anyhow::Context;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// What a process answers that was told to go at once.
+/// The exit code of a process that was interrupted.
 pub(crate) const INTERRUPTED: u8 = 130;
 
 /// Ctrl-C, a request to end, and a terminal that is closed.

@@ -1,28 +1,28 @@
-//! Whether a kind's new definition would break objects that are stored under the old one.
+//! Breaking changes of a CRD: whether its new version would break custom resources that are stored under the old one.
 //!
-//! Judged is what can make a stored object invalid, lose a field, or mean something else; that a field is added, or a bound made
-//! wider, breaks nothing.
+//! A change breaks if a stored object can become invalid, lose a field, or mean something else; adding a field or widening a bound
+//! breaks nothing.
 
-use crate::described::Defined;
+use crate::description::DescribedKind;
 use serde_json::{Map, Value};
 use std::fmt;
 
 /// One change that breaks stored objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Break {
+pub struct BreakingChange {
     /// The field, as `spec.size`; `spec.items[]` in a list, `spec.labels{}` in a map.
     pub field: String,
     /// What becomes of it.
     pub what: String,
 }
 
-impl Break {
+impl BreakingChange {
     fn new(field: impl Into<String>, what: impl Into<String>) -> Self {
         Self { field: field.into(), what: what.into() }
     }
 }
 
-impl fmt::Display for Break {
+impl fmt::Display for BreakingChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.field, self.what)
     }
@@ -31,23 +31,26 @@ impl fmt::Display for Break {
 const SCHEMA: &str = "/schema/openAPIV3Schema";
 
 /// What breaks when the definition `new` takes the place of `old`.
-pub fn breaks(old: &Value, new: &Value) -> Vec<Break> {
+pub fn breaking_changes(old: &Value, new: &Value) -> Vec<BreakingChange> {
     let mut found = Vec::new();
-    let (Some(before), Some(after)) = (Defined::of(old), Defined::of(new)) else {
+    let (Some(before), Some(after)) = (DescribedKind::of(old), DescribedKind::of(new)) else {
         return found;
     };
     if before.namespaced != after.namespaced {
-        found.push(Break::new("spec.scope", "a kind's scope cannot be changed"));
+        found.push(BreakingChange::new("spec.scope", "a kind's scope cannot be changed"));
     }
     if before.kind != after.kind {
-        found.push(Break::new("spec.names.kind", format!("{} becomes {}", before.kind, after.kind)));
+        found.push(BreakingChange::new("spec.names.kind", format!("{} becomes {}", before.kind, after.kind)));
     }
     for version in versions(old) {
         let name = &version["name"];
         match versions(new).into_iter().find(|other| other["name"] == *name) {
-            None => found.push(Break::new("spec.versions", format!("{} is gone", text(name)))),
+            None => found.push(BreakingChange::new("spec.versions", format!("{} is gone", text(name)))),
             Some(other) if version["served"] == true && other["served"] != true => {
-                found.push(Break::new("spec.versions", format!("{} is not served any more", text(name))));
+                found.push(BreakingChange::new(
+                    "spec.versions",
+                    format!("{} is not served any more", text(name)),
+                ));
             }
             Some(other) => {
                 if let (Some(old), Some(new)) = (version.pointer(SCHEMA), other.pointer(SCHEMA)) {
@@ -66,8 +69,9 @@ pub fn breaks(old: &Value, new: &Value) -> Vec<Break> {
         let mut lost = Vec::new();
         compare("", from, to, &mut lost);
         let (from, to) = (text(&before["name"]), text(&after["name"]));
-        let told =
-            |one: Break| Break::new(one.field, format!("stored as {to}, no longer {from}: {}", one.what));
+        let told = |one: BreakingChange| {
+            BreakingChange::new(one.field, format!("stored as {to}, no longer {from}: {}", one.what))
+        };
         found.extend(lost.into_iter().map(told));
     }
     found
@@ -81,9 +85,9 @@ fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn compare(path: &str, old: &Value, new: &Value, found: &mut Vec<Break>) {
+fn compare(path: &str, old: &Value, new: &Value, found: &mut Vec<BreakingChange>) {
     let field = if path.is_empty() { "the object" } else { path };
-    let mut say = |what: String| found.push(Break::new(field, what));
+    let mut say = |what: String| found.push(BreakingChange::new(field, what));
     let kind = |schema: &Value| match schema["x-kubernetes-int-or-string"] == true {
         true => "int-or-string".to_owned(),
         false => text(&schema["type"]),
@@ -104,7 +108,7 @@ fn compare(path: &str, old: &Value, new: &Value, found: &mut Vec<Break>) {
             (true, true, false) => "has no default any more, and is required",
             _ => continue,
         };
-        found.push(Break::new(join(path, &name), what));
+        found.push(BreakingChange::new(join(path, &name), what));
     }
     inside(path, old, new, found);
 }
@@ -205,7 +209,7 @@ fn list(value: &Value) -> Vec<&Value> {
 }
 
 /// The fields, the items and the values of a map.
-fn inside(path: &str, old: &Value, new: &Value, found: &mut Vec<Break>) {
+fn inside(path: &str, old: &Value, new: &Value, found: &mut Vec<BreakingChange>) {
     let empty = Map::new();
     let fields = |schema: &Value| schema["properties"].as_object().cloned().unwrap_or_else(|| empty.clone());
     let keeps_unknown =
@@ -219,7 +223,7 @@ fn inside(path: &str, old: &Value, new: &Value, found: &mut Vec<Break>) {
                 compare(&path, &schema, &new["additionalProperties"], found);
             }
             None if keeps_unknown => {}
-            None => found.push(Break::new(path, "is gone: what is stored of it is dropped")),
+            None => found.push(BreakingChange::new(path, "is gone: what is stored of it is dropped")),
         }
     }
     if let (Value::Object(_), Value::Object(_)) = (&old["items"], &new["items"]) {

@@ -1,8 +1,8 @@
-//! What differs between two texts, by lines, for people.
+//! A line diff of two texts.
 
 /// Beyond so many lines that differ, only their number is told.
 const MOST: usize = 2000;
-/// So many equal lines are shown around those that differ.
+/// The number of context lines around a change.
 const AROUND: usize = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Generated files on disk: written when they differ, or only compared.
 
-use crate::quiet::Quiet;
+use crate::signals::BlockedSignals;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -71,7 +71,7 @@ pub fn write(folder: &Path, files: &[File]) -> Result<Vec<State>, FileError> {
     let differs = files.iter().zip(&before).filter(|(_, state)| **state != State::Same);
     let paths: Vec<(PathBuf, &str)> =
         differs.map(|(file, _)| (folder.join(&file.path), file.text.as_str())).collect();
-    let _quiet = Quiet::now();
+    let _quiet = BlockedSignals::now();
     let mut done = Done::default();
     match paths.iter().try_for_each(|(path, text)| done.stage(path, text)).and_then(|()| done.commit()) {
         Ok(()) => Ok(before),

@@ -1,18 +1,18 @@
-//! What follows from an operator's own words.
+//! The operator SDK: scaffolding, manifests and images.
 //!
-//! Every operator's binary answers `describe`. From that answer alone come its manifests ([`generate`]), and whether a change of
-//! its kinds would break what is stored ([`breaking`]). All of it is pure, and the same answer always gives the same files;
-//! [`files`] puts them on disk. [`image`] makes an OCI image of its binary.
+//! Every operator's binary answers `describe` ([`description`]). From that answer alone come its manifests ([`generate`]), and whether
+//! a change of its CRDs would break stored custom resources ([`breaking`]). All of it is pure, and the same answer always gives the
+//! same files; [`files`] writes them. [`image`] builds an OCI image of its binary.
 //!
-//! [`scaffold`] makes the operators themselves: new projects, kinds and controllers.
+//! [`scaffold`] generates new projects, APIs and controllers.
 
 pub mod breaking;
-pub mod described;
+pub mod description;
 pub mod diff;
 pub mod files;
 pub mod format;
 pub mod generate;
 pub mod image;
-mod quiet;
 pub mod scaffold;
+mod signals;
 mod yaml;

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use std::path::Path;
 use std::process::Command;
 use windlass::election::Election;
-use windlass_sdk::described::Described;
+use windlass_sdk::description::OperatorDescription;
 use windlass_sdk::files::{self, File, State};
 use windlass_sdk::generate::{Options, manifests};
 use windlass_testing::TestCluster;
@@ -17,7 +17,7 @@ use windlass_testing::TestCluster;
 fn generated() -> anyhow::Result<Vec<File>> {
     let output = Command::new(env!("CARGO_BIN_EXE_memcached-operator")).arg("describe").output()?;
     ensure!(output.status.success(), "describe: {}", output.status);
-    let operator = Described::read(std::str::from_utf8(&output.stdout)?)?;
+    let operator = OperatorDescription::read(std::str::from_utf8(&output.stdout)?)?;
     let namespace = "memcached-operator-system".to_owned();
     Ok(manifests(&operator, &Options { namespace, image: "memcached-operator:latest".to_owned() }))
 }

@@ -21,7 +21,7 @@ use windlass::inspect::Inspector;
 use windlass_clock::Clock;
 use windlass_harness::suite::KUBECONFIG_VARIABLE;
 use windlass_harness::{Ground, Reference, Suite, Target};
-use windlass_sdk::described::Described;
+use windlass_sdk::description::OperatorDescription;
 use windlass_testing::faulty_client::{ClientFault, FaultyClient};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
 /// The rules that `windlass generate` writes into the operator's role.
 fn rules() -> anyhow::Result<Vec<PolicyRule>> {
     let output = Command::new(env!("CARGO_BIN_EXE_memcached-operator")).arg("describe").output()?;
-    let operator = Described::read(std::str::from_utf8(&output.stdout)?)?;
+    let operator = OperatorDescription::read(std::str::from_utf8(&output.stdout)?)?;
     Ok(serde_json::from_value(Value::from(operator.rules))?)
 }
 

@@ -42,7 +42,7 @@ impl Server {
     /// # Errors
     /// When it does not become ready.
     pub async fn windlass_cluster(program: &Path, nodes: usize) -> anyhow::Result<Self> {
-        Self::up(program, &["--nodes", &format!("simulate={nodes}")], true).await
+        Self::up(program, &["--nodes", &format!("simulated={nodes}")], true).await
     }
 
     async fn up(program: &Path, options: &[&str], durable: bool) -> anyhow::Result<Self> {

@@ -1,21 +1,22 @@
-//! `windlass cluster advance`: let time pass in a cluster that was started with `--clock`.
+//! `windlass cluster advance`: advances the clock of a cluster that was started with `--clock`.
 
-use super::{Which, control, record};
+use super::control;
+use super::find::Selection;
 use anyhow::Context;
 use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// How much time is to pass, such as 90s, 5m, 1h30m or 2d; everything that falls due on the way happens
+    /// The time to advance by, such as 90s, 5m, 1h30m or 2d; every timer due on the way fires
     #[arg(value_name = "DURATION", value_parser = seconds)]
     duration: u64,
 
     #[command(flatten)]
-    which: Which,
+    selection: Selection,
 }
 
 pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
-    let found = record::running(&options.which)?;
+    let found = options.selection.find()?;
     let now = control::ask(&found.folder, &format!("advance {}", options.duration))?;
     println!("it is {now}");
     Ok(ExitCode::SUCCESS)
@@ -23,7 +24,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
 
 /// `1h30m` as seconds.
 fn seconds(text: &str) -> anyhow::Result<u64> {
-    let wrong = || format!("{text:?} is no duration; it is written as in 90s, 5m, 1h30m or 2d");
+    let wrong = || format!("{text:?} is no duration such as 90s, 5m, 1h30m or 2d");
     let (mut total, mut number) = (0_u64, None::<u64>);
     for character in text.chars() {
         if let Some(digit) = character.to_digit(10) {

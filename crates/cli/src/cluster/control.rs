@@ -1,4 +1,4 @@
-//! The door of a cluster that runs for the commands of its own user: a socket in its folder.
+//! The control socket of a running cluster, in its folder, for commands of the same user.
 
 use anyhow::{Context, bail};
 use std::fs::Permissions;
@@ -14,9 +14,9 @@ use windlass_cluster::Time;
 
 /// Its name in the folder.
 const SOCKET: &str = "control";
-/// Longer lines are nobody's commands.
+/// The longest command.
 const LONGEST: u64 = 128;
-/// The longest that time can be moved at once: a hundred years.
+/// The most that the clock is advanced at once: a hundred years.
 const FURTHEST: u64 = 100 * 366 * 86_400;
 
 /// Answers commands until the cluster ends.

@@ -1,6 +1,6 @@
-//! `windlass cluster down`: stop a cluster that runs, wherever it was started.
+//! `windlass cluster down`: stops a running cluster, wherever it was started.
 
-use super::Which;
+use super::find::Selection;
 use super::record::{self, Found};
 use anyhow::Context;
 use nix::sys::signal::{Signal, kill};
@@ -11,15 +11,15 @@ use std::time::Duration;
 use tokio::net::unix::pipe::Receiver;
 use windlass_clock::Clock;
 
-/// So long a cluster may take to finish what it is at.
+/// The longest that a cluster may take to shut down.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     #[command(flatten)]
-    which: Which,
+    selection: Selection,
 
-    /// All of your clusters that run without a folder
+    /// All of your clusters that run without --data-dir
     #[arg(long, conflicts_with = "data_dir")]
     all: bool,
 }
@@ -27,14 +27,14 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let found = match options.all {
         true => record::temporary(),
-        false => vec![record::running(&options.which)?],
+        false => vec![options.selection.find()?],
     };
     for found in &found {
         stop(found)?;
         println!("stopped {}", found.record.server);
     }
     if found.is_empty() {
-        println!("no cluster of yours runs without a folder");
+        println!("no cluster of yours runs without --data-dir");
     }
     Ok(ExitCode::SUCCESS)
 }

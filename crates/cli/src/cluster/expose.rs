@@ -1,7 +1,8 @@
 //! `windlass cluster expose`: a Service of a cluster at an address of this machine.
 
-use super::Which;
-use super::record::{self, Found};
+use super::find::Selection;
+use super::kubeconfig;
+use super::record::Found;
 use anyhow::{Context, bail};
 use k8s_openapi::api::core::v1::{Service, ServiceSpec};
 use kube::api::Api;
@@ -15,24 +16,24 @@ use windlass_node::net::{Network, expose};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// The Service, and which of its ports by name or number where it has several
+    /// The Service, with the name or number of its port if it has several
     #[arg(value_name = "SERVICE[:PORT]")]
     service: String,
 
-    /// Its namespace
+    /// The Service's namespace
     #[arg(long, short, default_value = "default")]
     namespace: String,
 
-    /// The port of this machine, on 127.0.0.1; without it, one that is free
-    #[arg(long, value_name = "NUMBER")]
+    /// The port on 127.0.0.1 to listen on [default: a free one]
+    #[arg(long, value_name = "PORT")]
     port: Option<u16>,
 
     #[command(flatten)]
-    which: Which,
+    selection: Selection,
 }
 
 pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
-    let found = record::running(&options.which)?;
+    let found = options.selection.find()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         tokio::select! {
@@ -52,7 +53,8 @@ async fn carry(options: &Options, found: &Found) -> anyhow::Result<()> {
         "no node of this cluster runs pods as processes; `windlass cluster up --nodes process=1` starts one that does",
     )?;
     let file = Kubeconfig::read_from(&found.record.kubeconfig)?;
-    let ours = KubeConfigOptions { context: Some("windlass".to_owned()), ..KubeConfigOptions::default() };
+    let ours =
+        KubeConfigOptions { context: Some(kubeconfig::NAME.to_owned()), ..KubeConfigOptions::default() };
     let client = kube::Client::try_from(kube::Config::from_custom_kubeconfig(file, &ours).await?)?;
     let service = Api::<Service>::namespaced(client, &options.namespace).get(name).await?;
     let to = address(service.spec.as_ref().context("the Service has no spec")?, port)?;
@@ -61,11 +63,11 @@ async fn carry(options: &Options, found: &Found) -> anyhow::Result<()> {
         .context("cannot listen on this machine")?;
     writeln!(
         std::io::stdout(),
-        "{} -> {name}.{} ({to}); Ctrl-C ends it",
+        "{} -> {name}.{} ({to}); Ctrl-C stops it",
         listener.local_addr()?,
         options.namespace
     )?;
-    expose(&network, listener, to, |error| eprintln!("a connection was broken off: {error}")).await?;
+    expose(&network, listener, to, |error| eprintln!("a connection failed: {error}")).await?;
     Ok(())
 }
 
@@ -84,7 +86,7 @@ async fn network(cluster: &Path) -> Option<Network> {
 /// Where the Service is reached: pure.
 fn address(spec: &ServiceSpec, wanted: Option<&str>) -> anyhow::Result<SocketAddrV4> {
     let Some(address) = spec.cluster_ip.as_ref().and_then(|address| address.parse::<Ipv4Addr>().ok()) else {
-        bail!("the Service has no address of its own; `kubectl port-forward` reaches its pods");
+        bail!("the Service has no cluster IP; `kubectl port-forward` reaches its pods");
     };
     let ports: Vec<_> = spec.ports.iter().flatten().collect();
     let tcp =

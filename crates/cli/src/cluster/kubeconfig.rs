@@ -11,7 +11,10 @@ use std::path::{Path, PathBuf};
 use windlass_apiserver::Credentials;
 
 /// The name of our context, cluster and user.
-const NAME: &str = "windlass";
+pub(crate) const NAME: &str = "windlass";
+
+/// The extension of the cluster's entry that says in which folder the cluster is.
+const EXTENSION: &str = "cluster.windlass.dev";
 
 /// Where each kind of entry is, and under which field.
 const LISTS: [(&str, &str); 3] = [("clusters", "cluster"), ("users", "user"), ("contexts", "context")];
@@ -74,10 +77,19 @@ impl Kubeconfig {
     }
 
     /// Writes our context into it. The current context stays the user's own, if there is one.
-    pub(crate) fn point_at(&mut self, server: &str, credentials: &Credentials) -> anyhow::Result<()> {
+    pub(crate) fn point_at(
+        &mut self,
+        server: &str,
+        credentials: &Credentials,
+        folder: &Path,
+    ) -> anyhow::Result<()> {
         let data = |pem: &str| STANDARD.encode(pem);
         let ours = [
-            json!({"server": server, "certificate-authority-data": data(credentials.ca_certificate())}),
+            json!({
+                "server": server,
+                "certificate-authority-data": data(credentials.ca_certificate()),
+                "extensions": [{"name": EXTENSION, "extension": {"folder": folder}}],
+            }),
             json!({
                 "client-certificate-data": data(credentials.admin_certificate()),
                 "client-key-data": data(credentials.admin_key()),
@@ -167,8 +179,20 @@ impl Kubeconfig {
     }
 }
 
+/// The folder and the server of the cluster that the current context of these files belongs to, merged as kubectl does;
+/// none where that context is some other Kubernetes. Files that cannot be read are left out.
+pub(crate) fn current_cluster(paths: &[PathBuf]) -> Option<(PathBuf, String)> {
+    let files = paths.iter().filter_map(|path| kube::config::Kubeconfig::read_from(path).ok());
+    let merged = files.reduce(|merged, next| merged.clone().merge(next).unwrap_or(merged))?;
+    let current = merged.current_context?;
+    let context = merged.contexts.into_iter().find(|context| context.name == current)?.context?;
+    let cluster = merged.clusters.into_iter().find(|cluster| cluster.name == context.cluster)?.cluster?;
+    let ours = cluster.extensions?.into_iter().find(|extension| extension.name == EXTENSION)?;
+    Some((ours.extension["folder"].as_str()?.into(), cluster.server?))
+}
+
 /// A path as a shell takes it.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:@%,".contains(&byte);
     match text.bytes().all(plain) {
         true => text.to_owned(),
@@ -191,7 +215,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config");
         let mut file = Kubeconfig::open(&path).unwrap();
-        file.point_at(SERVER, &Credentials::generate().unwrap()).unwrap();
+        file.point_at(SERVER, &Credentials::generate().unwrap(), folder.path()).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(read(&path)["current-context"], "windlass");
         assert_eq!(file.usage(), format!("export KUBECONFIG={}", path.display()));
@@ -205,9 +229,12 @@ mod tests {
     fn what_a_killed_cluster_left_goes_with_the_next() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config");
-        Kubeconfig::open(&path).unwrap().point_at(SERVER, &Credentials::generate().unwrap()).unwrap();
+        Kubeconfig::open(&path)
+            .unwrap()
+            .point_at(SERVER, &Credentials::generate().unwrap(), folder.path())
+            .unwrap();
         let mut next = Kubeconfig::open(&path).unwrap();
-        next.point_at(SERVER, &Credentials::generate().unwrap()).unwrap();
+        next.point_at(SERVER, &Credentials::generate().unwrap(), folder.path()).unwrap();
         next.forget(SERVER).unwrap();
         assert!(!path.exists());
     }
@@ -225,7 +252,7 @@ mod tests {
         let credentials = Credentials::generate().unwrap();
         for _ in 0..2 {
             let mut file = Kubeconfig::open(&path).unwrap();
-            file.point_at(SERVER, &credentials).unwrap();
+            file.point_at(SERVER, &credentials, folder.path()).unwrap();
             assert!(file.usage().ends_with(" --context windlass"));
         }
         let with = read(&path);
@@ -248,6 +275,25 @@ mod tests {
             assert!(refused.contains("is no kubeconfig, and stays as it is"), "{refused}");
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
         }
+    }
+
+    #[test]
+    fn the_current_context_says_which_cluster_it_belongs_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let (ours, other) = (folder.path().join("ours"), folder.path().join("other"));
+        let mut file = Kubeconfig::open(&ours).unwrap();
+        file.point_at(SERVER, &Credentials::generate().unwrap(), Path::new("/data")).unwrap();
+        fs::write(
+            &other,
+            "current-context: work\nclusters: [{name: work, cluster: {server: \"https://work:6443\"}}]\n\
+             users: [{name: me, user: {}}]\ncontexts: [{name: work, context: {cluster: work, user: me}}]\n",
+        )
+        .unwrap();
+        let belongs = Some((PathBuf::from("/data"), SERVER.to_owned()));
+        assert_eq!(current_cluster(std::slice::from_ref(&ours)), belongs);
+        assert_eq!(current_cluster(&[folder.path().join("none"), ours.clone(), other.clone()]), belongs);
+        assert_eq!(current_cluster(&[other, ours]), None, "the first current context counts");
+        assert_eq!(current_cluster(&[]), None);
     }
 
     #[test]

@@ -1,7 +1,6 @@
-//! What a cluster that runs writes down in its folder, so that the other commands find it.
+//! The record of a running cluster in its folder, by which other commands find it.
 
-use super::Which;
-use super::home::{self, LOCK};
+use super::data_dir::{self, LOCK};
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, TryLockError};
@@ -82,29 +81,7 @@ pub(crate) fn is_held(folder: &Path) -> bool {
 /// This user's clusters that run without a folder of the user's.
 pub(crate) fn temporary() -> Vec<Found> {
     let mut found: Vec<Found> =
-        home::temporary_folders().into_iter().filter_map(|folder| at(&folder).ok().flatten()).collect();
+        data_dir::temporary_folders().into_iter().filter_map(|folder| at(&folder).ok().flatten()).collect();
     found.sort_by(|a, b| a.record.since.cmp(&b.record.since));
     found
-}
-
-/// The cluster that is meant, which must run.
-pub(crate) fn running(which: &Which) -> anyhow::Result<Found> {
-    if let Some(folder) = &which.data_dir {
-        let found = at(folder)?;
-        return found.with_context(|| format!("no cluster runs on {}", folder.display()));
-    }
-    let mut found = temporary();
-    match found.len() {
-        0 => bail!(
-            "no cluster of yours runs; `windlass cluster up` starts one, and --data-dir names one that has a folder"
-        ),
-        1 => Ok(found.remove(0)),
-        _ => {
-            let all: Vec<String> = found
-                .iter()
-                .map(|found| format!("--data-dir {} ({})", found.folder.display(), found.record.server))
-                .collect();
-            bail!("several clusters of yours run; say which: {}", all.join(", "))
-        }
-    }
 }

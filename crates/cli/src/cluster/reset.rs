@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// The folder that the cluster is kept in
+    /// The data folder of the cluster
     #[arg(long, value_name = "DIR")]
     data_dir: PathBuf,
 }
@@ -15,7 +15,7 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let folder = &options.data_dir;
     if !folder.is_dir() {
-        bail!("there is no folder {}", folder.display());
+        bail!("no folder {} exists", folder.display());
     }
     let found = record::at(folder)?;
     if let Some(found) = &found {
@@ -34,7 +34,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
 
 /// Removes what was stored, while no cluster runs on it.
 fn empty(folder: &Path) -> anyhow::Result<()> {
-    let _home = super::home::Home::at(folder)?;
+    let _home = super::data_dir::DataDir::at(folder)?;
     windlass_apiserver::Api::forget_stored(folder)
         .with_context(|| format!("cannot empty {}", folder.display()))
 }

@@ -1,6 +1,7 @@
-//! `windlass cluster status`: which clusters run, and how they fare.
+//! `windlass cluster status`: the running clusters, their nodes and pods.
 
-use super::Which;
+use super::find::Selection;
+use super::kubeconfig;
 use super::record::{self, Found};
 use crate::output::Output;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -13,23 +14,27 @@ use std::time::Duration;
 use windlass_clock::Clock;
 use windlass_cluster::node::is_ready;
 
-/// So long a cluster may take to answer.
+/// The longest that a cluster may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     #[command(flatten)]
-    which: Which,
+    selection: Selection,
 
-    /// How to print it
+    /// All of your clusters that run without --data-dir
+    #[arg(long, conflicts_with = "data_dir")]
+    all: bool,
+
+    /// The output format
     #[arg(long, short, value_enum, default_value = "text")]
     output: Output,
 }
 
 pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
-    let found = match &options.which.data_dir {
-        Some(_) => vec![record::running(&options.which)?],
-        None => record::temporary(),
+    let found = match options.all {
+        true => record::temporary(),
+        false => options.selection.find_all()?,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let asked = runtime.block_on(async {
@@ -43,10 +48,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     if options.output == Output::Json {
         let _ = writeln!(out, "{}", serde_json::to_string_pretty(&asked)?);
     } else if asked.is_empty() {
-        let _ = writeln!(
-            out,
-            "no cluster of yours runs without a folder; --data-dir names one that has a folder"
-        );
+        let _ = writeln!(out, "no cluster of yours runs; --data-dir selects one that was started with it");
     } else {
         for one in &asked {
             let _ = writeln!(out, "{}", in_words(one));
@@ -79,7 +81,8 @@ async fn ask(found: &Found) -> Value {
 
 async fn count(found: &Found) -> anyhow::Result<(usize, usize, usize, usize)> {
     let file = Kubeconfig::read_from(&found.record.kubeconfig)?;
-    let ours = KubeConfigOptions { context: Some("windlass".to_owned()), ..KubeConfigOptions::default() };
+    let ours =
+        KubeConfigOptions { context: Some(kubeconfig::NAME.to_owned()), ..KubeConfigOptions::default() };
     let client = kube::Client::try_from(kube::Config::from_custom_kubeconfig(file, &ours).await?)?;
     let nodes = Api::<Node>::all(client.clone()).list(&ListParams::default()).await?.items;
     let pods = Api::<Pod>::all(client).list(&ListParams::default()).await?.items;

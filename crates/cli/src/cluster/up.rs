@@ -1,11 +1,11 @@
 //! `windlass cluster up`: a cluster on this machine, until Ctrl-C.
 
 use super::control;
+use super::data_dir::DataDir;
 use super::detach;
-use super::home::Home;
 use super::kubeconfig::Kubeconfig;
 use super::nodes::Nodes;
-use super::processes;
+use super::process_nodes;
 use super::record::Record;
 use crate::limits;
 use crate::signals::{INTERRUPTED, Signals, end_with_parent};
@@ -22,34 +22,34 @@ use windlass_cluster::{Cluster, Settings, Time};
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   windlass cluster up
-      a fresh cluster on a free port; it goes with Ctrl-C, and leaves nothing
+      a new cluster on a free port; Ctrl-C stops it and removes everything
   windlass cluster up --detach
-      the same, and back to the prompt; `windlass cluster down` ends it
+      the same in the background; `windlass cluster down` stops it
   windlass cluster up --data-dir ./cluster
-      the same cluster again, however it ended last time
+      a cluster that is kept: started again, it has all its objects
   windlass cluster up --port 6443 --kubeconfig ~/.kube/config
-      adds the context `windlass` to your own kubeconfig while it runs
+      adds the context `windlass` to your kubeconfig while it runs
   windlass cluster up --nodes process=1
-      pods are real programs of this machine: memcached, busybox, redis and so on
+      runs pods as processes of this machine: memcached, busybox, redis and so on
 
 Set WINDLASS_LOG=debug to see more.";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Only the API: no workload controllers, and no node that runs pods
+    /// Start the API server only: no controllers, no scheduler, no nodes
     #[arg(long)]
     api_only: bool,
 
-    /// The nodes it has, such as simulate=3: three whose pods run in name only; or process=1: one whose pods are processes of
-    /// this machine
-    #[arg(long, value_name = "SORT=NUMBER", default_value = "simulate=1", conflicts_with = "api_only")]
+    /// The nodes: simulated=3 is three nodes that report pods as running without running anything, process=1 is one that runs pods
+    /// as processes of this machine; comma-separated
+    #[arg(long, value_name = "KIND=COUNT", default_value = "simulated=1", conflicts_with = "api_only")]
     nodes: Nodes,
 
-    /// Give the terminal back when it is ready; `windlass cluster down` ends it
+    /// Run in the background once it is ready; `windlass cluster down` stops it
     #[arg(long)]
     detach: bool,
 
-    /// This is the process that gave the terminal back
+    /// This is the process in the background
     #[arg(long, hide = true)]
     detached: bool,
 
@@ -57,21 +57,20 @@ pub(crate) struct Options {
     #[arg(long, hide = true)]
     with_parent: bool,
 
-    /// For tests: a clock of its own that shows this time at the start (as 2026-01-01T00:00:00Z, or `now`), runs as others do,
-    /// and is moved by `windlass cluster advance`
+    /// For tests: a clock of its own that starts at this time (RFC 3339, or `now`) and that `windlass cluster advance` moves forward
     #[arg(long, value_name = "TIME", value_parser = start_of_time)]
     clock: Option<Timestamp>,
 
-    /// The port on 127.0.0.1 to serve on; without it, a free one
+    /// The port on 127.0.0.1 to serve on [default: a free one]
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
 
-    /// Where to keep the cluster, so that it is there again after a restart; without it, everything goes at the end
+    /// The folder to keep the cluster's data in, across restarts [default: a temporary one, removed at the end]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
 
-    /// The kubeconfig to add the context `windlass` to; your other contexts stay as they are. Without it, a file of its
-    /// own, in DIR if there is one
+    /// The kubeconfig to add the context `windlass` to; other contexts are left alone [default: a file of its own, in the data
+    /// folder]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 }
@@ -100,8 +99,8 @@ async fn up(options: &Options, arguments: Vec<String>, begun: Moment) -> anyhow:
     let mut signals = Signals::listen()?;
     let listener = listen(options.port).await?;
     let mut home = match &options.data_dir {
-        Some(folder) => Home::at(folder)?,
-        None => Home::temporary()?,
+        Some(folder) => DataDir::at(folder)?,
+        None => DataDir::temporary()?,
     };
     let path = options.kubeconfig.clone().unwrap_or_else(|| home.folder().join("kubeconfig"));
     let mut kubeconfig = Kubeconfig::open(&path)?;
@@ -112,7 +111,7 @@ async fn up(options: &Options, arguments: Vec<String>, begun: Moment) -> anyhow:
     let credentials = api.credentials()?.clone();
     let serving = api.serve_tls(listener).context("cannot serve")?;
     let server = format!("https://{}", serving.address());
-    kubeconfig.point_at(&server, &credentials)?;
+    kubeconfig.point_at(&server, &credentials, home.folder())?;
     let cluster = (!options.api_only).then(|| start_cluster(options, &api, &credentials));
     let mut processes = Vec::new();
     if let Some(cluster) = &cluster {
@@ -128,7 +127,7 @@ async fn up(options: &Options, arguments: Vec<String>, begun: Moment) -> anyhow:
             return Ok(ExitCode::from(INTERRUPTED));
         }
         let joined =
-            processes::join(options.nodes.process, &api, &credentials, home.folder(), serving.address());
+            process_nodes::join(options.nodes.process, &api, &credentials, home.folder(), serving.address());
         match time.run_clock_while(joined).await {
             Ok(joined) => processes = joined,
             Err(error) => {
@@ -160,7 +159,7 @@ async fn up(options: &Options, arguments: Vec<String>, begun: Moment) -> anyhow:
     }
     time.run_clock_while(signals.next()).await;
     Record::remove(home.folder());
-    time.run_clock_while(processes::end(processes, options.data_dir.is_some())).await;
+    time.run_clock_while(process_nodes::end(processes, options.data_dir.is_some())).await;
     let code = time.run_clock_while(stop(cluster, serving, &api, &mut signals)).await;
     // A cluster that can come back keeps its own kubeconfig, beside its data. The user's file is left as it was.
     if options.data_dir.is_none() || !kubeconfig.is_in(home.folder()) {
@@ -176,9 +175,7 @@ async fn up(options: &Options, arguments: Vec<String>, begun: Moment) -> anyhow:
 fn start_of_time(text: &str) -> anyhow::Result<Timestamp> {
     match text {
         "now" => Ok(Clock::real().now()),
-        text => text
-            .parse()
-            .with_context(|| format!("{text:?} is no time; it is written as 2026-01-01T00:00:00Z")),
+        text => text.parse().with_context(|| format!("{text:?} is not a time such as 2026-01-01T00:00:00Z")),
     }
 }
 
@@ -186,7 +183,7 @@ fn start_of_time(text: &str) -> anyhow::Result<Timestamp> {
 fn start_cluster(options: &Options, api: &Api, credentials: &Credentials) -> Cluster {
     let settings = Settings {
         root_ca: Some(credentials.ca_certificate().to_owned()),
-        simulated_nodes: options.nodes.simulate,
+        simulated_nodes: options.nodes.simulated,
         ..Settings::default()
     };
     Cluster::start(api, settings)
@@ -214,9 +211,7 @@ async fn listen(port: Option<u16>) -> anyhow::Result<TcpListener> {
     let Some(port) = port else { return listener.context("cannot listen on 127.0.0.1") };
     match listener {
         Err(error) if error.kind() == ErrorKind::AddrInUse => {
-            bail!(
-                "port {port} of 127.0.0.1 is taken; choose another with --port, or leave it out for a free one"
-            )
+            bail!("port {port} of 127.0.0.1 is in use; choose another with --port, or omit it for a free one")
         }
         listener => listener.with_context(|| format!("cannot listen on port {port} of 127.0.0.1")),
     }

@@ -1,22 +1,22 @@
-//! `windlass demo`: an operator and real servers on a cluster of their own, from nothing to nothing.
+//! `windlass demo`: an operator and real servers on an embedded cluster, with nothing left at the end.
 //!
-//! - `story`: the stages, and what each proves
-//! - `ground`: what runs while it is told: the cluster and the operator, as processes of their own
+//! - `stages`: the stages, and what each proves
+//! - `environment`: the cluster and the operator, as child processes
 //! - `operator`: the operator's part of this binary
 //! - `servers`: memcached as its clients know it
 //! - `processes`: what runs on this machine
 //! - `screen`: how it is shown, and written down
 
-mod ground;
+mod environment;
 pub(crate) mod operator;
 mod processes;
 mod screen;
 mod servers;
-mod story;
+mod stages;
 
 use crate::signals::{INTERRUPTED, Signals};
 use anyhow::Context;
-use ground::Ground;
+use environment::Environment;
 use screen::Screen;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -24,11 +24,12 @@ use std::process::ExitCode;
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   windlass demo
-      tells the story and leaves nothing behind
+      runs all stages and removes everything at the end
   windlass demo --keep
-      stays up at the end, with commands to try; Ctrl-C ends it
+      stays up at the end, with commands to try; Ctrl-C stops it
 
-Where pods cannot be processes (`windlass doctor` says why) the node only simulates them, and the demo says so.";
+The servers are real memcached processes, which need the program memcached (Debian's package memcached) and a Linux where pods can
+be processes. Where something is missing the demo simulates the servers, and says what is missing and how to get it.";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
@@ -36,11 +37,11 @@ pub(crate) struct Options {
     #[arg(long)]
     keep: bool,
 
-    /// Only simulate the servers, also where they could be processes
+    /// Simulate the servers, even if they could be processes
     #[arg(long)]
     simulate: bool,
 
-    /// Write what was shown to a file too, as Markdown
+    /// Also write what was shown to a file, as Markdown
     #[arg(long, value_name = "FILE")]
     transcript: Option<PathBuf>,
 }
@@ -54,21 +55,21 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
 async fn demo(options: &Options) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen()?;
     let mut screen = Screen::new();
-    let mut ground = Ground::new(options.simulate)?;
+    let mut environment = Environment::new(options.simulate)?;
     let told = tokio::select! {
-        told = story::tell(&mut screen, &mut ground) => told.map(|()| ExitCode::SUCCESS),
+        told = stages::run(&mut screen, &mut environment) => told.map(|()| ExitCode::SUCCESS),
         () = signals.next() => Ok(ExitCode::from(INTERRUPTED)),
     };
     if options.keep && matches!(told, Ok(ExitCode::SUCCESS)) {
-        story::invite(&mut screen, &ground);
+        stages::invite(&mut screen, &environment);
         signals.next().await;
     }
-    let ended = ground.end().await;
+    let ended = environment.end().await;
     match &told {
         // What the processes said is the best hint there is.
-        Err(_) => eprint!("{}", ground.logs()),
+        Err(_) => eprint!("{}", environment.logs()),
         Ok(ExitCode::SUCCESS) => {
-            story::close(&mut screen, &ended);
+            stages::close(&mut screen, &environment, &ended);
             if let Some(path) = &options.transcript {
                 let written = std::fs::write(path, screen.as_markdown());
                 written.with_context(|| format!("cannot write {}", path.display()))?;

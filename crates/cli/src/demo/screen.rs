@@ -13,6 +13,7 @@ pub(super) struct Screen {
 const BOLD: &str = "1";
 const FAINT: &str = "2";
 const GREEN: &str = "32";
+const YELLOW: &str = "33";
 
 impl Screen {
     pub(super) fn new() -> Self {
@@ -38,6 +39,13 @@ impl Screen {
     pub(super) fn say(&mut self, text: &str) {
         for line in text.lines() {
             self.put(format!("   {line}").trim_end(), None);
+        }
+    }
+
+    /// Lines that are not to be missed.
+    pub(super) fn warn(&mut self, text: &str) {
+        for line in text.lines() {
+            self.put(format!("   ! {line}").trim_end(), Some(YELLOW));
         }
     }
 

@@ -1,6 +1,6 @@
 //! Memcached's servers as their clients know them: found by the Service, spoken to in memcached's own protocol.
 
-use super::ground::Cluster;
+use super::environment::Cluster;
 use super::processes;
 use anyhow::{Context, ensure};
 use k8s_openapi::api::discovery::v1::EndpointSlice;

@@ -1,4 +1,4 @@
-//! The cluster of the current context: whether it answers, which version it is, and what one may do there.
+//! Checks the cluster of the current context: whether it answers, its version, and what the user is authorized to do.
 
 use crate::connect;
 use k8s_openapi::api::authorization::v1::{
@@ -11,10 +11,10 @@ use std::time::Duration;
 use windlass_clock::Clock;
 use windlass_node::doctor::{Finding, Level};
 
-/// So long a cluster may take to answer.
+/// The longest that a cluster may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What the commands need: for which of them, the group, the resource, the verb.
+/// The permissions that commands need: command, group, resource, verb.
 const NEEDED: [(&str, &str, &str, &str); 5] = [
     ("install", "apiextensions.k8s.io", "customresourcedefinitions", "patch"),
     ("uninstall", "apiextensions.k8s.io", "customresourcedefinitions", "delete"),
@@ -23,7 +23,7 @@ const NEEDED: [(&str, &str, &str, &str); 5] = [
     ("deploy", "", "namespaces", "patch"),
 ];
 
-/// What the API said of a permission.
+/// The API's answer about a permission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Answer {
     May,

@@ -1,4 +1,4 @@
-//! `windlass doctor`: whether this machine can build operators and run pods as processes, and what the current cluster allows.
+//! `windlass doctor`: checks whether this machine can build operators and run pods as processes, and what the current cluster allows.
 
 mod cluster;
 mod toolchain;
@@ -13,20 +13,20 @@ use windlass_node::shim::Program;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// The kubeconfig of the cluster to look at; without it, that of KUBECONFIG or ~/.kube/config
+    /// The kubeconfig of the cluster to check [default: KUBECONFIG, or ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 
-    /// The context of it to use; without it, the current one
+    /// The context of the kubeconfig [default: the current context]
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
 
-    /// How to print it
+    /// The output format
     #[arg(long, short, value_enum, default_value = "text")]
     output: Output,
 }
 
-/// What was found, by what it is about.
+/// The findings by section.
 struct Found {
     toolchain: Vec<Finding>,
     cluster: Vec<Finding>,

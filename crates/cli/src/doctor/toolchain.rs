@@ -1,4 +1,4 @@
-//! The programs that an operator's author needs: what they say of themselves, and what it means.
+//! Checks the programs that an operator's author needs.
 
 use std::process::{Command, Stdio};
 use windlass_node::doctor::{Finding, Level};

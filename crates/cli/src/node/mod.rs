@@ -9,15 +9,15 @@ use windlass_node::images::Catalogue;
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
-    /// Join nodes to a cluster whose pods run in name only
+    /// Join simulated nodes to a cluster: their pods are reported as running, and nothing runs
     #[command(after_help = simulate::EXAMPLES)]
     Simulate(simulate::Options),
-    /// Join a node to a cluster that runs pods as processes of this machine
+    /// Join a node that runs pods as processes of this machine to a cluster
     #[command(after_help = process::EXAMPLES)]
     Process(process::Options),
 }
 
-/// What images are to a node with this folder: what the user has in the folder of settings, and what comes along.
+/// The images that a node with this folder knows: the user's own in the configuration folder, and the built-in ones.
 pub(crate) fn catalogue(root: &Path) -> Catalogue {
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config"));
     let settings = std::env::var_os("XDG_CONFIG_HOME")

@@ -25,27 +25,27 @@ It works for root, and for other users where user namespaces are allowed.";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// The kubeconfig whose cluster the node joins
+    /// The kubeconfig of the cluster to join
     #[arg(long, value_name = "FILE")]
     kubeconfig: PathBuf,
 
-    /// The context of it to use; without it, the current one
+    /// The context of the kubeconfig [default: the current context]
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
 
-    /// What the node is called
+    /// The node's name
     #[arg(long, value_name = "NAME", default_value = "process")]
     name: String,
 
-    /// The node's folder, where its pods are found again after a restart; without it, one for as long as it runs
+    /// The node's folder, to find its pods again after a restart [default: a temporary one]
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
 
-    /// Leave the pods running at the end, for the next node of this name and folder
+    /// Leave the pods running on exit, for the next node of this name and folder
     #[arg(long, requires = "root")]
     keep: bool,
 
-    /// When the machine is short of something, and pods have to go for it, as a kubelet is told it; '' for never
+    /// Hard eviction thresholds, as the kubelet's --eviction-hard; '' for none
     #[arg(
         long,
         value_name = "THRESHOLDS",
@@ -54,7 +54,7 @@ pub(crate) struct Options {
     )]
     eviction_hard: Option<Eviction>,
 
-    /// A label that it has, besides the usual; can be said again
+    /// An additional label of the node; repeatable
     #[arg(long, value_name = "KEY=VALUE", value_parser = simulate::pair)]
     label: Vec<(String, String)>,
 }

@@ -8,7 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use windlass_clock::Clock;
 use windlass_cluster::node::{Options as Wanted, Simulated, Stage};
 
-/// So many nodes one process can join: each has a range of addresses for its pods.
+/// The most nodes that one process can join: each has a pod CIDR.
 const MOST: u16 = 500;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -28,31 +28,31 @@ exit-after, exit-code, stop-after, fail-image; with .CONTAINER after it, of one 
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// The kubeconfig whose cluster the nodes join
+    /// The kubeconfig of the cluster to join
     #[arg(long, value_name = "FILE")]
     kubeconfig: PathBuf,
 
-    /// The context of it to use; without it, the current one
+    /// The context of the kubeconfig [default: the current context]
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
 
-    /// What the node is called; several have a number after it
+    /// The node's name; several get a number as suffix
     #[arg(long, value_name = "NAME", default_value = "simulated")]
     name: String,
 
-    /// How many nodes there are
+    /// The number of nodes
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=i64::from(MOST)))]
     count: u16,
 
-    /// A label that they have, besides the usual; can be said again
+    /// An additional label of the nodes; repeatable
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
     label: Vec<(String, String)>,
 
-    /// What they have to give, such as cpu=8 or pods=110; can be said again. Without it, room for thousands of pods
+    /// The capacity of each node, such as cpu=8 or pods=110; repeatable [default: enough for thousands of pods]
     #[arg(long, value_name = "RESOURCE=AMOUNT", value_parser = pair)]
     capacity: Vec<(String, String)>,
 
-    /// A file that says how pods behave
+    /// A file with the stages of pods, by their labels
     #[arg(long, value_name = "FILE")]
     stages: Option<PathBuf>,
 }
@@ -106,7 +106,7 @@ async fn simulate(options: &Options, stages: Vec<Stage>) -> anyhow::Result<ExitC
         }
     }
     let names: Vec<&str> = nodes.iter().map(Simulated::name).collect();
-    println!("joined: {}; Ctrl-C takes them away again", names.join(", "));
+    println!("joined: {}; Ctrl-C removes them", names.join(", "));
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
@@ -126,7 +126,7 @@ async fn leave(nodes: Vec<Simulated>) -> ExitCode {
         let name = node.name().to_owned();
         if let Err(error) = node.leave().await {
             eprintln!(
-                "error: node {name} is still there: {error}; `kubectl delete node {name}` takes it away"
+                "error: node {name} could not be removed: {error}; `kubectl delete node {name}` removes it"
             );
             code = ExitCode::FAILURE;
         }

@@ -1,4 +1,4 @@
-//! `windlass deploy` and `undeploy`: an operator in a cluster, as its manifests say.
+//! `windlass deploy` and `undeploy`: an operator's manifests, applied to a cluster and deleted.
 
 use super::{Instance, Target, instances, listed, refuse_breaks};
 use crate::apply::{self, Objects, title};
@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use serde_json::Value;
 use std::path::Path;
 use std::process::ExitCode;
-use windlass_sdk::described::Described;
+use windlass_sdk::description::OperatorDescription;
 use windlass_sdk::generate::{Options as Given, manifests};
 
 #[derive(Debug, clap::Args)]
@@ -14,15 +14,15 @@ pub(crate) struct Deploy {
     #[command(flatten)]
     target: Target,
 
-    /// The operator's image, as the cluster's nodes can pull it
+    /// The operator's image, which the cluster's nodes can pull
     #[arg(long)]
     image: String,
 
-    /// The namespace that it runs in; without it, NAME-system
+    /// The operator's namespace [default: NAME-system]
     #[arg(long)]
     namespace: Option<String>,
 
-    /// Change kinds even where that breaks objects that are stored
+    /// Apply changes of CRDs that break stored custom resources
     #[arg(long)]
     force: bool,
 }
@@ -32,11 +32,11 @@ pub(crate) struct Undeploy {
     #[command(flatten)]
     target: Target,
 
-    /// The namespace that it runs in; without it, NAME-system
+    /// The operator's namespace [default: NAME-system]
     #[arg(long)]
     namespace: Option<String>,
 
-    /// Also where objects have finalizers that nobody will remove then
+    /// Undeploy even if custom resources have finalizers that nobody will remove then
     #[arg(long)]
     force: bool,
 }
@@ -95,14 +95,18 @@ impl Undeploy {
     }
 }
 
-/// The objects that the operator would have to let go, and by what they are held.
+/// The custom resources with finalizers, which only the operator removes.
 fn stranded(all: &[Instance]) -> Vec<String> {
     let held = all.iter().filter(|one| !one.finalizers.is_empty());
     held.map(|one| format!("{}: {}", one.title, one.finalizers.join(", "))).collect()
 }
 
-/// All that is applied, in order: what `config/install.yaml` has, for this image.
-fn installer(operator: &Described, namespace: Option<&str>, image: &str) -> anyhow::Result<Vec<Value>> {
+/// The objects to apply, in order: those of `config/install.yaml`, for this image.
+fn installer(
+    operator: &OperatorDescription,
+    namespace: Option<&str>,
+    image: &str,
+) -> anyhow::Result<Vec<Value>> {
     let namespace = namespace.map_or_else(|| format!("{}-system", operator.name), str::to_owned);
     let files = manifests(operator, &Given { namespace, image: image.to_owned() });
     let installer = files.iter().find(|file| file.path == Path::new("install.yaml"));

@@ -18,15 +18,15 @@ The image has one file, the program, and runs it as user 65532. The same program
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// A program that is linked whole; without it, that of the project here, built so
+    /// A statically linked binary [default: that of the project in this folder, built so]
     #[arg(long, value_name = "FILE")]
     operator: Option<PathBuf>,
 
-    /// What the image is called; without it, NAME:latest
+    /// The image's name [default: NAME:latest]
     #[arg(long, value_name = "IMAGE")]
     name: Option<String>,
 
-    /// Where the archive goes; without it, NAME.tar
+    /// The archive to write [default: NAME.tar]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -57,7 +57,7 @@ impl Options {
     }
 }
 
-/// The settings that make cargo link a program whole, and leave out what only debuggers read.
+/// The settings that make cargo link statically, without debug information.
 fn whole() -> Vec<(String, String)> {
     let flags = std::env::var("RUSTFLAGS").unwrap_or_default();
     let flags = format!("{flags} -C target-feature=+crt-static").trim().to_owned();

@@ -1,4 +1,4 @@
-//! `windlass install` and `uninstall`: an operator's kinds, and nothing else of it.
+//! `windlass install` and `uninstall`: an operator's CRDs, and nothing else of it.
 
 use super::{Target, instances, listed, refuse_breaks};
 use crate::apply::{Objects, title};
@@ -10,7 +10,7 @@ pub(crate) struct Install {
     #[command(flatten)]
     target: Target,
 
-    /// Change kinds even where that breaks objects that are stored
+    /// Apply changes of CRDs that break stored custom resources
     #[arg(long)]
     force: bool,
 }
@@ -20,7 +20,7 @@ pub(crate) struct Uninstall {
     #[command(flatten)]
     target: Target,
 
-    /// Delete the objects of the kinds too
+    /// Delete the custom resources too
     #[arg(long)]
     force: bool,
 }
@@ -29,7 +29,7 @@ impl Install {
     pub(crate) async fn run(&self) -> anyhow::Result<ExitCode> {
         let operator = self.target.described()?;
         if operator.definitions.is_empty() {
-            bail!("{} brings no kinds", operator.name);
+            bail!("{} has no CRDs", operator.name);
         }
         let client = self.target.client().await?;
         if !self.force {
@@ -51,7 +51,10 @@ impl Uninstall {
         let found = instances(&client, &operator.kinds()).await?;
         if !found.is_empty() && !self.force {
             let names = listed(found.iter().map(|one| one.title.clone()));
-            bail!("{} objects would go with their kinds (--force does it all the same):{names}", found.len());
+            bail!(
+                "{} custom resources would be deleted with their CRDs (--force deletes them):{names}",
+                found.len()
+            );
         }
         let mut objects = Objects::of(client);
         for definition in &operator.definitions {

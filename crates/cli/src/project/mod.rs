@@ -1,17 +1,17 @@
-//! What is done with an operator's project: its kinds and itself to a cluster and away again, and run here.
+//! The commands that act on an operator's project.
 //!
-//! - `install`: the kinds alone
-//! - `run`: the operator here, beside a cluster; `watching` is when it is built again
-//! - `deploy`: all of it in a cluster
-//! - `image`: its binary as an image
+//! - `install`: installs and uninstalls its CRDs
+//! - `run`: runs the operator on this machine; `watch` finds out when to rebuild it
+//! - `deploy`: deploys it to a cluster, and undeploys it
+//! - `image`: builds an image of its binary
 //!
-//! A project is a package of cargo with one binary. What that binary says of itself (`describe`) is all that is needed.
+//! A project is a cargo package with one binary, which is asked to `describe` itself.
 
 pub(crate) mod deploy;
 pub(crate) mod image;
 pub(crate) mod install;
 pub(crate) mod run;
-mod watching;
+mod watch;
 
 use crate::apply::tried;
 use crate::connect;
@@ -24,28 +24,28 @@ use serde_json::Value;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
-use windlass_sdk::breaking::breaks;
-use windlass_sdk::described::{Defined, Described};
+use windlass_sdk::breaking::breaking_changes;
+use windlass_sdk::description::{DescribedKind, OperatorDescription};
 
 /// Which operator, and which cluster.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Target {
-    /// The operator's binary; without it, the one that WINDLASS_OPERATOR names, or that of the project here
+    /// The operator's binary [default: WINDLASS_OPERATOR, or that of the project in this folder]
     #[arg(long, value_name = "FILE")]
     operator: Option<PathBuf>,
 
-    /// The kubeconfig of the cluster; without it, that of KUBECONFIG or ~/.kube/config
+    /// The kubeconfig of the cluster [default: KUBECONFIG, or ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 
-    /// The context of it to use; without it, the current one
+    /// The context of the kubeconfig [default: the current context]
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
 }
 
 impl Target {
-    fn described(&self) -> anyhow::Result<Described> {
-        Ok(Described::read(&Operator::of(self.operator.clone()).answer("describe")?)?)
+    fn described(&self) -> anyhow::Result<OperatorDescription> {
+        Ok(OperatorDescription::read(&Operator::of(self.operator.clone()).answer("describe")?)?)
     }
 
     async fn client(&self) -> anyhow::Result<Client> {
@@ -118,15 +118,15 @@ fn binaries(messages: &str) -> Vec<PathBuf> {
     messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from)).collect()
 }
 
-/// An object of an operator's kind.
+/// A custom resource of an operator's kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Instance {
     title: String,
     finalizers: Vec<String>,
 }
 
-/// All objects of the operator's kinds, as far as the cluster serves them.
-async fn instances(client: &Client, kinds: &[Defined<'_>]) -> anyhow::Result<Vec<Instance>> {
+/// The custom resources of the operator's kinds, as far as the cluster serves them.
+async fn instances(client: &Client, kinds: &[DescribedKind<'_>]) -> anyhow::Result<Vec<Instance>> {
     let mut found = Vec::new();
     for kind in kinds {
         let resource = ApiResource {
@@ -157,19 +157,20 @@ async fn instances(client: &Client, kinds: &[Defined<'_>]) -> anyhow::Result<Vec
     Ok(found)
 }
 
-/// Refuses to change kinds of which the cluster holds objects that would not be what they were.
-async fn refuse_breaks(client: &Client, operator: &Described) -> anyhow::Result<()> {
+/// Refuses changes of CRDs that would break stored custom resources.
+async fn refuse_breaks(client: &Client, operator: &OperatorDescription) -> anyhow::Result<()> {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     let mut found = Vec::new();
     for definition in &operator.definitions {
-        let (Some(name), Some(kind)) = (definition["metadata"]["name"].as_str(), Defined::of(definition))
+        let (Some(name), Some(kind)) =
+            (definition["metadata"]["name"].as_str(), DescribedKind::of(definition))
         else {
             continue;
         };
         let there = definitions.get_opt(name).await;
         let there = there.map_err(|error| tried(format!("cannot look at {name}"), error))?;
         let Some(there) = there else { continue };
-        let breaking = breaks(&serde_json::to_value(there)?, definition);
+        let breaking = breaking_changes(&serde_json::to_value(there)?, definition);
         if breaking.is_empty() || instances(client, &[kind]).await?.is_empty() {
             continue;
         }
@@ -177,7 +178,9 @@ async fn refuse_breaks(client: &Client, operator: &Described) -> anyhow::Result<
     }
     if !found.is_empty() {
         let fields = listed(found.into_iter());
-        bail!("stored objects would break; nothing was changed (--force does it all the same):{fields}");
+        bail!(
+            "the change would break stored custom resources; nothing was changed (--force applies it anyway):{fields}"
+        );
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
-//! `windlass run`: an operator here, beside the cluster it works on.
+//! `windlass run`: an operator as a process of this machine, outside of the cluster it works on.
 
-use super::{Project, watching};
+use super::{Project, watch};
 use crate::apply::{Objects, title};
 use crate::child::{self, Cluster};
 use crate::connect;
@@ -12,7 +12,7 @@ use std::process::{ExitCode, Stdio};
 use std::time::Duration;
 use tokio::process::{Child, Command};
 use windlass_clock::Clock;
-use windlass_sdk::described::Described;
+use windlass_sdk::description::OperatorDescription;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -23,32 +23,32 @@ Examples:
   windlass run --embedded --nodes process=1 -- --log-level debug
       pods are processes of this machine; what comes after -- is for the operator";
 
-/// So often sources are looked at.
+/// How often sources are checked for changes.
 const EVERY: Duration = Duration::from_millis(300);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// The operator's binary; without it, the one that WINDLASS_OPERATOR names, or that of the project here
+    /// The operator's binary [default: WINDLASS_OPERATOR, or that of the project in this folder]
     #[arg(long, value_name = "FILE")]
     operator: Option<PathBuf>,
 
-    /// The kubeconfig, whose current context is the cluster; without it, that of KUBECONFIG or ~/.kube/config
+    /// The kubeconfig whose current context is the cluster [default: KUBECONFIG, or ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 
-    /// Bring up a cluster for it, with its kinds; it goes with the operator
+    /// Start an embedded cluster with the operator's CRDs; it stops with the operator
     #[arg(long, conflicts_with = "kubeconfig")]
     embedded: bool,
 
-    /// The nodes of that cluster, as `windlass cluster up` has them
-    #[arg(long, value_name = "SORT=NUMBER", default_value = "simulate=1", requires = "embedded")]
+    /// The nodes of the embedded cluster, as for `windlass cluster up`
+    #[arg(long, value_name = "KIND=COUNT", default_value = "simulated=1", requires = "embedded")]
     nodes: String,
 
-    /// Build and start it again when a source changes
+    /// Rebuild and restart the operator when a source changes
     #[arg(long, conflicts_with = "operator")]
     watch: bool,
 
-    /// What the operator is told; it lists its options with --help
+    /// Arguments for the operator; it lists its options with --help
     #[arg(last = true, value_name = "ARGUMENTS")]
     arguments: Vec<String>,
 }
@@ -73,7 +73,7 @@ impl Options {
             true => Some(Project::find().context("--watch needs a project")?),
             false => None,
         };
-        let mut seen = project.as_ref().map(|project| watching::look(project.folder()));
+        let mut seen = project.as_ref().map(|project| watch::look(project.folder()));
         let mut program = self.program()?;
         let kubeconfig = self.reached(running).await?;
         loop {
@@ -95,13 +95,13 @@ impl Options {
                 match self.program() {
                     Ok(program) => break program,
                     // What runs goes on, and the next change may mend it.
-                    Err(error) => eprintln!("windlass: {error:#}; the last one that could be built goes on"),
+                    Err(error) => eprintln!("windlass: {error:#}; the last successful build keeps running"),
                 }
             };
             if let Some(operator) = running.operator.take() {
                 child::end(operator).await;
             }
-            eprintln!("windlass: starting it again");
+            eprintln!("windlass: restarting");
         }
     }
 
@@ -133,7 +133,7 @@ impl Options {
     }
 }
 
-/// What runs meanwhile.
+/// The child processes.
 struct Running {
     cluster: Option<Child>,
     operator: Option<Child>,
@@ -143,8 +143,8 @@ struct Running {
 async fn changed(
     project: &Project,
     running: &mut Running,
-    seen: watching::Files,
-) -> anyhow::Result<watching::Files> {
+    seen: watch::Files,
+) -> anyhow::Result<watch::Files> {
     let clock = Clock::real();
     loop {
         clock.sleep(EVERY).await;
@@ -154,19 +154,19 @@ async fn changed(
             eprintln!("windlass: the operator ended ({status}); it is started again when a source changes");
             running.operator = None;
         }
-        let now = watching::look(project.folder());
+        let now = watch::look(project.folder());
         if now != seen {
             return Ok(now);
         }
     }
 }
 
-/// Gives the cluster the operator's kinds, as they are now.
+/// Installs the operator's CRDs into the cluster, as they are now.
 async fn install(program: &Path, kubeconfig: &Path) -> anyhow::Result<()> {
     let answer = Operator::of(Some(program.to_owned())).answer("describe")?;
     let (client, _) = connect::to(Some(kubeconfig), None).await?;
     let mut objects = Objects::of(client);
-    for definition in &Described::read(&answer)?.definitions {
+    for definition in &OperatorDescription::read(&answer)?.definitions {
         let became = objects.apply(definition).await?;
         eprintln!("windlass: {} {}", became.in_words(), title(definition));
     }

@@ -156,7 +156,7 @@ fn a_taken_port_is_told_in_one_sentence() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let said = refused(runtime.path(), &["--port", &port]);
-    assert!(said.contains(&format!("port {port} of 127.0.0.1 is taken")), "{said}");
+    assert!(said.contains(&format!("port {port} of 127.0.0.1 is in use")), "{said}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `windlass demo`: its stages, and that nothing of it is left however it ends.
 
-use crate::leftovers::processes_of;
+use crate::cleanup::processes_of;
 use crate::process::windlass;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

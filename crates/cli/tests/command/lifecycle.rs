@@ -98,7 +98,7 @@ fn a_detached_start_that_fails_says_why() {
     assert!(refused.contains("/proc/none"), "{refused}");
     assert_eq!(entries(place.path()), 0);
     let said = place.run(&["cluster", "up", "--detach", "--nodes", "real=1"]);
-    assert!(String::from_utf8(said.stderr).unwrap().contains("no nodes of the sort"));
+    assert!(String::from_utf8(said.stderr).unwrap().contains("unknown kind of nodes"));
 }
 
 #[tokio::test]

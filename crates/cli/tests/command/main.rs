@@ -2,24 +2,26 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
-mod asked;
+mod capture_plan_why;
+mod cleanup;
 mod cluster_up;
-mod crowds;
+mod connections;
+mod crash_recovery;
 mod demo;
 mod doctor;
-mod floods;
 mod generate;
+mod http2_floods;
+mod idle_clients;
 mod image;
-mod killed;
-mod leftovers;
 mod lifecycle;
+mod metrics;
 mod node_simulate;
 mod process;
 mod project;
-mod proxies;
+mod proxy_subresources;
 mod scaffold;
-mod slow;
-mod wire;
+mod selection;
+mod slow_clients;
 
 use process::windlass;
 

@@ -9,7 +9,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 /// The command, not yet started.
 pub(crate) fn windlass(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
-    command.args(arguments).env_remove("WINDLASS_LOG").stdin(Stdio::null());
+    command.args(arguments).env_remove("WINDLASS_LOG").env_remove("KUBECONFIG").stdin(Stdio::null());
     command
 }
 

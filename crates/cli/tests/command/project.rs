@@ -1,6 +1,6 @@
 //! What is done with an operator's project, against a cluster: `install`, `uninstall`, `deploy`, `undeploy` and `run`.
 
-use crate::leftovers::processes_of;
+use crate::cleanup::processes_of;
 use crate::process::{Cluster, windlass};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
@@ -196,7 +196,7 @@ fn what_is_missing_is_told() {
     fs::write(&operator, "#!/bin/sh\necho '{\"name\": \"none\"}'\n").unwrap();
     fs::set_permissions(&operator, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let operator = operator.to_str().unwrap();
-    assert!(said(&["install"], operator).contains("brings no kinds"));
+    assert!(said(&["install"], operator).contains("has no CRDs"));
     let why = said(&["undeploy"], operator);
     assert!(why.contains("your kubeconfig"), "{why}");
     fs::write(

@@ -68,6 +68,34 @@ fn a_project_grows_by_commands_that_say_what_they_wrote() {
 }
 
 #[test]
+fn init_says_where_the_library_comes_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = run(folder.path(), &["init", "--domain", "example.com", "--name", "shop-operator"]);
+    let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+    let using = format!("using     windlass from {}, the checkout that", checkout.display());
+    assert!(out(&said).contains(&using), "{}", out(&said));
+    // Outside of the checkout, all that the project depends on is found.
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut cargo = Command::new(cargo);
+    let tree = cargo.args(["tree", "--offline", "--depth", "1"]).current_dir(folder.path()).output().unwrap();
+    assert!(out(&tree).contains("windlass-testing v"), "{}{}", out(&tree), err(&tree));
+
+    let folder = tempfile::tempdir().unwrap();
+    let url = "https://example.com/windlass.git";
+    let said = run(
+        folder.path(),
+        &["init", "--domain", "example.com", "--name", "shop-operator", "--windlass", url],
+    );
+    assert!(
+        out(&said).contains(&format!("using     windlass from the git repository {url}")),
+        "{}",
+        out(&said)
+    );
+    let manifest = fs::read_to_string(folder.path().join("Cargo.toml")).unwrap();
+    assert!(manifest.contains(&format!("windlass = {{ git = \"{url}\" }}\n")), "{manifest}");
+}
+
+#[test]
 fn a_folder_that_is_no_checkout_is_not_depended_on() {
     let folder = tempfile::tempdir().unwrap();
     let wrong = folder.path().to_str().unwrap();
@@ -115,7 +143,7 @@ fn a_damaged_project_is_named_with_its_line() {
     fs::write(&path, text.replace("license: apache2", "license: gpl")).unwrap();
     let said = run(folder.path(), &BASKET);
     assert_eq!(said.status.code(), Some(1));
-    assert!(err(&said).contains("PROJECT is damaged") && err(&said).contains("line 5"), "{}", err(&said));
+    assert!(err(&said).contains("PROJECT is invalid") && err(&said).contains("line 5"), "{}", err(&said));
     fs::write(&path, b"\xff\xfe").unwrap();
     let said = run(folder.path(), &BASKET);
     assert_eq!(said.status.code(), Some(1));

@@ -10,9 +10,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use windlass_clock::Clock;
 
-/// So long a command may take; the first of them builds the library.
+/// The longest that a command may take; the first of them builds the library.
 const LIMIT: Duration = Duration::from_secs(1800);
-/// So long a program may take that was told to end.
+/// The longest that a program may take to exit.
 const END: Duration = Duration::from_secs(60);
 
 /// What all terminals of a run have in common.

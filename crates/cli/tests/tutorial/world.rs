@@ -15,7 +15,7 @@ use windlass_clock::Clock;
 
 const NAME: &str = "memcached-sample";
 const LABEL: &str = "app.kubernetes.io/instance=memcached-sample";
-/// So long a server may take to answer, or kubectl to reach it.
+/// The longest that a server may take to answer, or kubectl to reach it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What was seen of the servers, at each step that says that they are ready.

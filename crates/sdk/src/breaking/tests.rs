@@ -17,7 +17,7 @@ fn definition(size: Value, required: Value) -> Value {
 }
 
 fn told(old: &Value, new: &Value) -> Vec<String> {
-    breaks(old, new).iter().map(ToString::to_string).collect()
+    breaking_changes(old, new).iter().map(ToString::to_string).collect()
 }
 
 #[test]

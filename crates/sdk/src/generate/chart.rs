@@ -1,7 +1,7 @@
 //! A Helm chart of what the installer installs: the same objects, with what people choose left open.
 
-use super::{HEADER, Manifest, Options, manager, permissions};
-use crate::described::Described;
+use super::{HEADER, Manifest, Options, manager, rbac};
+use crate::description::OperatorDescription;
 use crate::files::File;
 use crate::yaml;
 use serde_json::{Value, json};
@@ -15,12 +15,12 @@ const RESOURCES: &str = "chosen-resources";
 /// All files of the chart. `definitions` are in it as they are.
 pub(super) fn files(
     name: &str,
-    operator: &Described,
+    operator: &OperatorDescription,
     options: &Options,
     definitions: &[Manifest],
 ) -> Vec<File> {
     let open = Options { namespace: NAMESPACE.to_owned(), image: IMAGE.to_owned() };
-    let mut manifests = permissions::of(name, operator, &open);
+    let mut manifests = rbac::of(name, operator, &open);
     manifests.extend(manager::of(name, operator, &open));
     let mut resources = Value::Null;
     for object in manifests.iter_mut().flat_map(|manifest| &mut manifest.objects) {

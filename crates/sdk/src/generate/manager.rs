@@ -1,7 +1,7 @@
-//! The operator itself: its namespace, its Deployment, and its figures.
+//! The operator itself: its namespace, its Deployment, and its metrics Service.
 
 use super::{Manifest, Options, labels};
-use crate::described::Described;
+use crate::description::OperatorDescription;
 use serde_json::{Value, json};
 
 const METRICS: u16 = 8080;
@@ -21,7 +21,7 @@ pub(super) fn namespace(options: &Options) -> Manifest {
     Manifest::new("manager/namespace.yaml", vec![object])
 }
 
-pub(super) fn of(name: &str, operator: &Described, options: &Options) -> Vec<Manifest> {
+pub(super) fn of(name: &str, operator: &OperatorDescription, options: &Options) -> Vec<Manifest> {
     vec![
         Manifest::new("manager/deployment.yaml", vec![deployment(name, operator, options)]),
         Manifest::new(
@@ -31,7 +31,7 @@ pub(super) fn of(name: &str, operator: &Described, options: &Options) -> Vec<Man
     ]
 }
 
-fn deployment(name: &str, operator: &Described, options: &Options) -> Value {
+fn deployment(name: &str, operator: &OperatorDescription, options: &Options) -> Value {
     let mut arguments = vec![
         "--leader-elect".to_owned(),
         format!("--metrics-bind-address=:{METRICS}"),

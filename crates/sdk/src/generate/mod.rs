@@ -1,30 +1,30 @@
-//! All manifests of an operator, from what it says of itself: the same answer gives the same files, byte for byte.
+//! The manifests of an operator, from its description: the same description gives the same files, byte for byte.
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `crd/GROUP_PLURAL.yaml` | a kind that it brings |
-//! | `rbac/account.yaml` | as whom it runs |
-//! | `rbac/role.yaml` | what it may do, and no more; by namespace where it is restricted to some |
-//! | `rbac/election.yaml` | what it may do in its own namespace to be elected |
-//! | `rbac/KIND_{admin,editor,viewer}_role.yaml` | what people may be given |
-//! | `manager/deployment.yaml` | the operator itself, under the restricted level of pod security |
-//! | `manager/metrics.yaml` | its figures as a Service, and who may ask for them |
-//! | `samples/GROUP_VERSION_KIND.yaml` | a smallest object of each kind, from its schema |
-//! | `install.yaml` | all of the above but samples and roles for people, in one file |
+//! | `crd/GROUP_PLURAL.yaml` | a CRD |
+//! | `rbac/account.yaml` | its ServiceAccount |
+//! | `rbac/role.yaml` | its least-privilege RBAC; by namespace if it is restricted to some |
+//! | `rbac/election.yaml` | the RBAC for leader election, in its own namespace |
+//! | `rbac/KIND_{admin,editor,viewer}_role.yaml` | ClusterRoles for users |
+//! | `manager/deployment.yaml` | the operator's Deployment, under the restricted Pod Security Standard |
+//! | `manager/metrics.yaml` | the metrics Service, and the RBAC to read it |
+//! | `samples/GROUP_VERSION_KIND.yaml` | a minimal custom resource of each kind, from its schema |
+//! | `install.yaml` | all of the above except samples and user roles, in one file |
 //! | `chart/` | the same as a Helm chart |
 //! | `monitoring/` | a dashboard for Grafana, and alerts for Prometheus |
-//! | `reference.md` | every field of its kinds, for those who write them |
+//! | `reference.md` | the API reference: every field of its kinds |
 
+mod api_reference;
 mod chart;
-mod definitions;
+mod crds;
 mod manager;
 mod monitoring;
-mod people;
-mod permissions;
-mod reference;
+mod rbac;
 mod samples;
+mod user_roles;
 
-use crate::described::Described;
+use crate::description::OperatorDescription;
 use crate::files::File;
 use crate::yaml;
 use serde_json::Value;
@@ -57,14 +57,14 @@ impl Manifest {
 }
 
 /// All files, in a fixed order.
-pub fn manifests(operator: &Described, options: &Options) -> Vec<File> {
+pub fn manifests(operator: &OperatorDescription, options: &Options) -> Vec<File> {
     let name = object_name(&operator.name);
     let mut all = Vec::new();
     all.push(manager::namespace(options));
-    all.extend(operator.kinds().iter().map(definitions::definition));
-    all.extend(permissions::of(&name, operator, options));
+    all.extend(operator.kinds().iter().map(crds::definition));
+    all.extend(rbac::of(&name, operator, options));
     all.extend(manager::of(&name, operator, options));
-    all.extend(operator.kinds().iter().flat_map(people::roles));
+    all.extend(operator.kinds().iter().flat_map(user_roles::roles));
     all.extend(operator.kinds().iter().map(samples::sample));
     let installed = all.iter().filter(|manifest| manifest.installed).flat_map(|manifest| &manifest.objects);
     let installer = File::new("install.yaml", HEADER.to_owned() + &yaml::documents(installed));
@@ -74,10 +74,10 @@ pub fn manifests(operator: &Described, options: &Options) -> Vec<File> {
         .map(|manifest| File::new(&manifest.path, HEADER.to_owned() + &yaml::documents(&manifest.objects)))
         .collect();
     files.push(installer);
-    let definitions: Vec<Manifest> = operator.kinds().iter().map(definitions::definition).collect();
+    let definitions: Vec<Manifest> = operator.kinds().iter().map(crds::definition).collect();
     files.extend(chart::files(&name, operator, options, &definitions));
     files.extend(monitoring::files(&name));
-    files.extend(reference::page(operator));
+    files.extend(api_reference::page(operator));
     files
 }
 

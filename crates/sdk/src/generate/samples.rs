@@ -1,10 +1,10 @@
 //! A smallest object of a kind: what its schema requires, and nothing that has a default.
 
 use super::Manifest;
-use crate::described::Defined;
+use crate::description::DescribedKind;
 use serde_json::{Map, Value, json};
 
-pub(super) fn sample(kind: &Defined<'_>) -> Manifest {
+pub(super) fn sample(kind: &DescribedKind<'_>) -> Manifest {
     let name = kind.kind.to_lowercase();
     let mut object = json!({
         "apiVersion": format!("{}/{}", kind.group, kind.version),

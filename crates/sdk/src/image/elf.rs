@@ -1,6 +1,6 @@
 //! What a program's own header says: for which machine it is, and whether it needs others' files.
 
-use super::NoImage;
+use super::ImageError;
 
 /// The machine that a program is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,33 +15,34 @@ const INTERPRETER: u32 = 3;
 const LONGEST: usize = 4096;
 
 /// Reads the header of a 64-bit, little-endian program.
-pub(super) fn read(program: &[u8]) -> Result<Machine, NoImage> {
+pub(super) fn read(program: &[u8]) -> Result<Machine, ImageError> {
     if !program.starts_with(b"\x7fELF\x02\x01") {
-        return Err(NoImage::NoProgram);
+        return Err(ImageError::NoProgram);
     }
-    let number = |at: usize, bytes: usize| -> Result<usize, NoImage> {
-        let found = at.checked_add(bytes).and_then(|end| program.get(at..end)).ok_or(NoImage::NoProgram)?;
+    let number = |at: usize, bytes: usize| -> Result<usize, ImageError> {
+        let found =
+            at.checked_add(bytes).and_then(|end| program.get(at..end)).ok_or(ImageError::NoProgram)?;
         let mut wide = [0; 8];
         wide[..bytes].copy_from_slice(found);
-        usize::try_from(u64::from_le_bytes(wide)).map_err(|_| NoImage::NoProgram)
+        usize::try_from(u64::from_le_bytes(wide)).map_err(|_| ImageError::NoProgram)
     };
     let architecture = match number(18, 2)? {
         0x3e => "amd64",
         0xb7 => "arm64",
         0xf3 => "riscv64",
-        other => return Err(NoImage::UnknownMachine(u16::try_from(other).unwrap_or_default())),
+        other => return Err(ImageError::UnknownMachine(u16::try_from(other).unwrap_or_default())),
     };
     let (table, size, count) = (number(32, 8)?, number(54, 2)?, number(56, 2)?);
     for segment in 0..count.min(LONGEST) {
-        let at = table.checked_add(segment * size).ok_or(NoImage::NoProgram)?;
+        let at = table.checked_add(segment * size).ok_or(ImageError::NoProgram)?;
         if number(at, 4)? != INTERPRETER as usize {
             continue;
         }
         let (from, length) = (number(at + 8, 8)?, number(at + 32, 8)?.min(LONGEST));
         let name =
-            from.checked_add(length).and_then(|end| program.get(from..end)).ok_or(NoImage::NoProgram)?;
+            from.checked_add(length).and_then(|end| program.get(from..end)).ok_or(ImageError::NoProgram)?;
         let name = String::from_utf8_lossy(name).trim_end_matches('\0').to_owned();
-        return Err(NoImage::NeedsLibraries(name));
+        return Err(ImageError::NeedsLibraries(name));
     }
     Ok(Machine { architecture })
 }
@@ -76,6 +77,6 @@ pub(super) mod tests {
         }
         let mut far = program(0xb7, None);
         far[32..40].copy_from_slice(&u64::MAX.to_le_bytes());
-        assert_eq!(read(&far), Err(NoImage::NoProgram));
+        assert_eq!(read(&far), Err(ImageError::NoProgram));
     }
 }

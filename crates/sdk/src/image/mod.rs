@@ -19,7 +19,7 @@ const PROGRAM: &str = "operator";
 
 /// A program that no image can be made of.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NoImage {
+pub enum ImageError {
     /// It is no program for Linux.
     #[error("it is no 64-bit program for Linux")]
     NoProgram,
@@ -38,7 +38,7 @@ pub enum NoImage {
 ///
 /// # Errors
 /// When the program cannot run alone in an image.
-pub fn archive(name: &str, program: &[u8]) -> Result<Vec<u8>, NoImage> {
+pub fn archive(name: &str, program: &[u8]) -> Result<Vec<u8>, ImageError> {
     let Machine { architecture } = elf::read(program)?;
     let mut layer = Archive::new();
     layer.file(PROGRAM, 0o755, program);
@@ -160,9 +160,12 @@ mod tests {
 
     #[test]
     fn what_cannot_run_alone_is_refused() {
-        assert_eq!(archive("a", b"#!/bin/sh\n"), Err(NoImage::NoProgram));
+        assert_eq!(archive("a", b"#!/bin/sh\n"), Err(ImageError::NoProgram));
         let linked = elf::tests::program(0x3e, Some("/lib64/ld-linux-x86-64.so.2"));
-        assert_eq!(archive("a", &linked), Err(NoImage::NeedsLibraries("/lib64/ld-linux-x86-64.so.2".into())));
-        assert_eq!(archive("a", &elf::tests::program(1, None)), Err(NoImage::UnknownMachine(1)));
+        assert_eq!(
+            archive("a", &linked),
+            Err(ImageError::NeedsLibraries("/lib64/ld-linux-x86-64.so.2".into()))
+        );
+        assert_eq!(archive("a", &elf::tests::program(1, None)), Err(ImageError::UnknownMachine(1)));
     }
 }

@@ -1,9 +1,9 @@
 //! The files of a kind's controllers: pure decisions, their reasons, and what they make.
 
-use super::made;
-use super::names;
-use super::naming::{Imports, Naming, header};
+use super::code_names::{Imports, Naming, header};
 use super::owned::{Need, Owned, Pods};
+use super::typed_kinds;
+use super::valid_names;
 
 /// The kind's first controller: it runs what was declared.
 pub(super) fn first(naming: &Naming<'_>) -> String {
@@ -113,7 +113,7 @@ fn endpoints(VAR: &TYPE) -> Relation {{
 
 /// A further controller, with a concern of its own.
 pub(super) fn concern(naming: &Naming<'_>, name: &str) -> String {
-    let (kind, condition) = (&naming.kind.kind, names::camel(name));
+    let (kind, condition) = (&naming.kind.kind, valid_names::camel(name));
     let mut text = format!(
         "{}//! A further concern of a `{kind}`: {name}. How it stands is told by the condition `{condition}`.\n\n{}use windlass::{{Controller, Observed, Plan, Refusal}};\n\n",
         header(naming.project.license),
@@ -151,7 +151,7 @@ fn why(owned: &[Owned]) -> String {
         return String::new();
     }
     let variants: String = owned.iter().map(|one| format!("    {},\n", one.why.0)).collect();
-    let first = |one: &Owned| names::words(&one.why.0).split(' ').next().map(str::to_owned);
+    let first = |one: &Owned| valid_names::words(&one.why.0).split(' ').next().map(str::to_owned);
     let alike = owned.len() > 2 && owned.iter().all(|one| first(one) == first(&owned[0]));
     let allowed = match alike {
         true => "#[allow(clippy::enum_variant_names, reason = \"they are reasons, and read as such\")]\n",
@@ -288,14 +288,14 @@ pub(super) fn metadata(VAR: &TYPE) -> ObjectMeta {{
 "
     );
     let has = |pods: Pods| owned.iter().any(|one| one.pods == pods);
-    let shared = [(has(Pods::Serve), made::SERVE), (has(Pods::Finish), made::FINISH)];
+    let shared = [(has(Pods::Serve), typed_kinds::SERVE), (has(Pods::Finish), typed_kinds::FINISH)];
     let container = has(Pods::Serve) || has(Pods::Finish) || has(Pods::Alone);
     let global = match naming.kind.namespaced {
-        true => made::GLOBAL,
-        false => made::GLOBAL_OF_GLOBAL,
+        true => typed_kinds::GLOBAL,
+        false => typed_kinds::GLOBAL_OF_GLOBAL,
     };
     let outside = owned.iter().any(|one| !one.namespaced);
-    let shared = shared.into_iter().chain([(container, made::CONTAINER), (outside, global)]);
+    let shared = shared.into_iter().chain([(container, typed_kinds::CONTAINER), (outside, global)]);
     let shared = shared.filter(|(wanted, _)| *wanted).map(|(_, text)| text);
     for one in owned.iter().map(|one| one.make.as_str()).chain(shared) {
         text += &format!("\n{one}");

@@ -1,33 +1,33 @@
-//! New projects, kinds and controllers: which files they come to.
+//! Scaffolding: the files of new projects, APIs and controllers.
 //!
-//! Everything here is decided purely, from what is asked for and what is there, to a list of files with the way in which each
-//! is written ([`Way`]). What the tool keeps is in `PROJECT` and `src/generated.rs`; into files of a person's only a line is
-//! put, at an exact place. [`place`] says what of it may be written, and [`crate::files`] writes it.
+//! Everything here is decided purely, from the command and the files that exist, to a list of files with the mode in which each
+//! is written ([`WriteMode`]). The tool maintains `PROJECT` and `src/generated.rs`; into files that an author owns it inserts at most
+//! one line, at an exact place. [`outcome`] says what may be written, and [`crate::files`] writes it.
 
-mod changes;
+mod api_types;
+mod code_names;
+mod commands;
 mod controllers;
+mod generated_module;
 mod insert;
-mod kinds;
-mod made;
-mod names;
-mod naming;
+mod json_kinds;
+pub mod outcome;
 mod owned;
-pub mod place;
 mod plural;
 mod project;
-mod registry;
-mod top;
-mod trials;
-mod types;
+mod project_files;
+mod test_files;
+mod typed_kinds;
+mod valid_names;
 
-pub use changes::{Edit, Init, NewController, NewKind, create_api, create_controller, edit, init};
-pub use names::{
-    concern as check_controller_name, domain as check_domain, group as check_group, kind as check_kind,
-};
-pub use names::{plural as check_plural, project as check_project_name, version as check_version};
+pub use commands::{Edit, Init, NewController, NewKind, create_api, create_controller, edit, init};
 pub use plural::plural;
 pub use project::{Kind, License, PATH as PROJECT, Project};
-pub use top::Source;
+pub use project_files::Source;
+pub use valid_names::{
+    concern as check_controller_name, domain as check_domain, group as check_group, kind as check_kind,
+};
+pub use valid_names::{plural as check_plural, project as check_project_name, version as check_version};
 
 use crate::files::File;
 use std::path::Path;
@@ -39,29 +39,29 @@ pub fn ownable() -> Vec<&'static str> {
 
 /// How a file is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Way {
-    /// It belongs to a person from then on: it is written where there is none.
-    New,
-    /// It belongs to the tool, which writes it anew.
-    Ours,
-    /// It belongs to a person, and gets this one line.
-    Line(String),
+pub enum WriteMode {
+    /// Written where there is none; the author owns it from then on.
+    CreateOnly,
+    /// Owned by the tool, which overwrites it.
+    Regenerate,
+    /// Owned by the author, and gets this one line.
+    InsertLine(String),
 }
 
 /// A file, and how it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Planned {
+pub struct PlannedFile {
     /// All of it.
     pub file: File,
     /// How.
-    pub way: Way,
+    pub mode: WriteMode,
 }
 
 /// What a command comes to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Change {
     /// The files, `PROJECT` last: until it is written, the command can be given again.
-    pub files: Vec<Planned>,
+    pub files: Vec<PlannedFile>,
     /// What a person has to know or do.
     pub advice: Vec<String>,
     /// Whether all of it was made before: what differs since is a person's work.
@@ -69,12 +69,12 @@ pub struct Change {
 }
 
 impl Change {
-    fn push(&mut self, way: Way, path: impl Into<std::path::PathBuf>, text: impl Into<String>) {
-        self.files.push(Planned { file: File::new(path, text), way });
+    fn push(&mut self, mode: WriteMode, path: impl Into<std::path::PathBuf>, text: impl Into<String>) {
+        self.files.push(PlannedFile { file: File::new(path, text), mode });
     }
 
     /// The text of a file as it will be.
-    fn planned(&mut self, path: &str) -> Option<&mut Planned> {
+    fn planned(&mut self, path: &str) -> Option<&mut PlannedFile> {
         self.files.iter_mut().find(|planned| planned.file.path == Path::new(path))
     }
 }
@@ -82,12 +82,12 @@ impl Change {
 /// The text of a file as it is, by its path below the project's folder.
 pub type Read<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Why nothing is made.
+/// Why nothing is generated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
-    /// A name that cannot be.
-    #[error("{what} {name:?} cannot be: {why}")]
-    Name {
+pub enum ScaffoldError {
+    /// An invalid name.
+    #[error("invalid {what} {name:?}: {why}")]
+    InvalidName {
         /// What it would name.
         what: &'static str,
         /// The name.
@@ -95,24 +95,26 @@ pub enum Refused {
         /// What would do instead.
         why: String,
     },
-    /// A file that is not what it should be.
-    #[error("{path} is damaged: {why}. Mend it by hand, or take it from version control")]
-    Damaged {
+    /// An invalid file.
+    #[error("{path} is invalid: {why}. Fix it by hand, or restore it from version control")]
+    InvalidFile {
         /// Which one.
         path: String,
         /// What is wrong, and where.
         why: String,
     },
     /// There is no project here.
-    #[error("there is no PROJECT in this folder; `windlass init` makes one, or go to the folder that has it")]
+    #[error(
+        "this folder has no PROJECT file; `windlass init` creates one, or change to the project's folder"
+    )]
     NoProject,
-    /// It does not fit to what is there.
+    /// It conflicts with the project.
     #[error("{0}")]
-    Unfit(String),
+    Conflict(String),
 }
 
-impl Refused {
+impl ScaffoldError {
     fn name(what: &'static str, name: &str, why: &str) -> Self {
-        Self::Name { what, name: name.to_owned(), why: why.to_owned() }
+        Self::InvalidName { what, name: name.to_owned(), why: why.to_owned() }
     }
 }

@@ -3,10 +3,10 @@
 //!
 //! In these texts `VAR` is the object's variable and `TYPE` its type.
 
-use super::made::{ALONE_IMPORTS, FINISH_IMPORTS, MADE, SERVE_IMPORTS};
-use super::naming::{Imports, Naming};
+use super::code_names::{Imports, Naming};
 use super::project::{Kind, Project};
-use super::{Refused, kinds, names};
+use super::typed_kinds::{ALONE_IMPORTS, FINISH_IMPORTS, MADE, SERVE_IMPORTS};
+use super::{ScaffoldError, json_kinds, valid_names};
 
 /// A field of the spec that a kind of child asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,9 +101,9 @@ impl Owned {
 
 /// A kind whose objects are said as JSON.
 fn as_json(kind: &str, ty: String, namespaced: bool, why: &str, fields: &str) -> Owned {
-    let function = names::snake(kind);
+    let function = valid_names::snake(kind);
     let metadata = if namespaced { "metadata" } else { "global" };
-    let reason = names::camel(&why.replace(' ', "-"));
+    let reason = valid_names::camel(&why.replace(' ', "-"));
     Owned {
         kind: kind.to_owned(),
         from: Origin::Own(Vec::new()),
@@ -127,21 +127,22 @@ fn {function}(VAR: &TYPE) -> Value {{
 
 /// The names of all built-in kinds that can be owned.
 pub(super) fn built_in() -> impl Iterator<Item = &'static str> {
-    MADE.iter().map(|made| made.kind).chain(kinds::ALL.iter().map(|row| row.kind))
+    MADE.iter().map(|made| made.kind).chain(json_kinds::ALL.iter().map(|row| row.kind))
 }
 
 /// The kind of that name, for an owner of this name: a built-in one, or one of the project's own.
-pub(super) fn find(kind: &str, owner: &str, project: &Project) -> Result<Owned, Refused> {
+pub(super) fn find(kind: &str, owner: &str, project: &Project) -> Result<Owned, ScaffoldError> {
     if let Some(made) = MADE.iter().find(|made| made.kind == kind) {
         return Ok(made.owned());
     }
-    if let Some(row) = kinds::ALL.iter().find(|row| row.kind == kind) {
+    if let Some(row) = json_kinds::ALL.iter().find(|row| row.kind == kind) {
         let owned = as_json(kind, kind.to_owned(), row.namespaced, row.why, &row.body());
         let from = Origin::BuiltIn(row.module, &[]);
         return Ok(Owned { from, needs: row.needs, pods: row.pods, settles: row.settles, ..owned });
     }
-    let refused = |why: String| Refused::Name { what: "kind to own", name: kind.to_owned(), why };
-    if let Some((_, module)) = kinds::OTHERS.iter().find(|(other, _)| *other == kind) {
+    let refused =
+        |why: String| ScaffoldError::InvalidName { what: "kind to own", name: kind.to_owned(), why };
+    if let Some((_, module)) = json_kinds::OTHERS.iter().find(|(other, _)| *other == kind) {
         return Err(refused(format!(
             "none is made from the start; add .owns::<k8s_openapi::{module}::{kind}>() to the controller, and say in decide what one is like"
         )));
@@ -153,7 +154,7 @@ pub(super) fn find(kind: &str, owner: &str, project: &Project) -> Result<Owned, 
             let naming = Naming::new(project, one);
             let lines =
                 [("crate", naming.import("crate", false)), (TESTS, naming.import(&naming.krate(), false))];
-            let why = format!("serves as its {}", names::words(kind));
+            let why = format!("serves as its {}", valid_names::words(kind));
             let owned = as_json(kind, naming.ty.clone(), one.namespaced, &why, "\"spec\": {}");
             Ok(Owned { from: Origin::Own(lines.into()), ..owned })
         }

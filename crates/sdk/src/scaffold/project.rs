@@ -1,6 +1,6 @@
-//! The file `PROJECT`: what was made here, so that the next command fits to it.
+//! The `PROJECT` file: the APIs and settings of the project, for the next command.
 
-use super::{Refused, names};
+use super::{ScaffoldError, valid_names};
 use serde::{Deserialize, Serialize};
 
 /// Where it is, below the project's folder.
@@ -79,8 +79,8 @@ impl Project {
     ///
     /// # Errors
     /// When it is not one, with the line or the field that is wrong.
-    pub fn read(text: &str) -> Result<Self, Refused> {
-        let damaged = |why: String| Refused::Damaged { path: PATH.to_owned(), why };
+    pub fn read(text: &str) -> Result<Self, ScaffoldError> {
+        let damaged = |why: String| ScaffoldError::InvalidFile { path: PATH.to_owned(), why };
         let project: Self = serde_saphyr::from_str(text).map_err(|error| damaged(error.to_string()))?;
         if project.layout != LAYOUT {
             let why = format!(
@@ -93,25 +93,28 @@ impl Project {
         Ok(project)
     }
 
-    fn check(&self) -> Result<(), (String, Refused)> {
-        names::project(&self.name).map_err(|refused| ("name".to_owned(), refused))?;
-        names::domain(&self.domain).map_err(|refused| ("domain".to_owned(), refused))?;
+    fn check(&self) -> Result<(), (String, ScaffoldError)> {
+        valid_names::project(&self.name).map_err(|refused| ("name".to_owned(), refused))?;
+        valid_names::domain(&self.domain).map_err(|refused| ("domain".to_owned(), refused))?;
         for (at, kind) in self.kinds.iter().enumerate() {
             let of = |field: &str| format!("kinds[{at}].{field}");
-            names::group(&kind.group).map_err(|refused| (of("group"), refused))?;
-            names::kind(&kind.kind).map_err(|refused| (of("kind"), refused))?;
-            names::plural(&kind.plural).map_err(|refused| (of("plural"), refused))?;
+            valid_names::group(&kind.group).map_err(|refused| (of("group"), refused))?;
+            valid_names::kind(&kind.kind).map_err(|refused| (of("kind"), refused))?;
+            valid_names::plural(&kind.plural).map_err(|refused| (of("plural"), refused))?;
             for version in &kind.versions {
-                names::version(version).map_err(|refused| (of("versions"), refused))?;
+                valid_names::version(version).map_err(|refused| (of("versions"), refused))?;
             }
             if kind.versions.is_empty() {
-                return Err((of("versions"), Refused::name("list", "[]", "a kind has at least one version")));
+                return Err((
+                    of("versions"),
+                    ScaffoldError::name("list", "[]", "a kind has at least one version"),
+                ));
             }
             for owned in &kind.owns {
                 super::owned::find(owned, &kind.kind, self).map_err(|refused| (of("owns"), refused))?;
             }
             for concern in &kind.concerns {
-                names::concern(concern).map_err(|refused| (of("concerns"), refused))?;
+                valid_names::concern(concern).map_err(|refused| (of("concerns"), refused))?;
             }
             let twice = |other: &Kind| {
                 other.group == kind.group && (other.kind == kind.kind || other.plural == kind.plural)
@@ -119,7 +122,7 @@ impl Project {
             if self.kinds[..at].iter().any(twice) {
                 return Err((
                     of("kind"),
-                    Refused::name("kind", &kind.kind, "it is there twice, or its plural is"),
+                    ScaffoldError::name("kind", &kind.kind, "it is there twice, or its plural is"),
                 ));
             }
         }
@@ -187,7 +190,7 @@ mod tests {
         ] {
             assert!(text.contains(from), "{text}");
             let said = Project::read(&text.replace(from, to)).unwrap_err().to_string();
-            assert!(said.starts_with("PROJECT is damaged") && said.contains(part), "{said}");
+            assert!(said.starts_with("PROJECT is invalid") && said.contains(part), "{said}");
         }
         assert!(Project::read("").is_err() && Project::read("- 1").is_err());
     }

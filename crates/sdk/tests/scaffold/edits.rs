@@ -1,7 +1,7 @@
 //! What a person wrote stays, whatever is made after it.
 
 use super::folder::Folder;
-use windlass_sdk::scaffold::place::Fate;
+use windlass_sdk::scaffold::outcome::Outcome;
 use windlass_sdk::scaffold::{License, NewKind, Project};
 
 fn folder() -> anyhow::Result<(tempfile::TempDir, Folder)> {
@@ -90,12 +90,15 @@ fn a_command_can_be_given_again() -> anyhow::Result<()> {
     let made = folder.api("shop", "v1", "Basket", &["Deployment"])?;
     assert!(made.iter().any(|one| one.is_written()));
     let again = folder.api("shop", "v1", "Basket", &["Deployment"])?;
-    assert!(again.iter().all(|one| one.fate == Fate::Same), "{again:?}");
+    assert!(again.iter().all(|one| one.outcome == Outcome::Unchanged), "{again:?}");
     std::fs::write(folder.path.join("src/controller/basket.rs"), "// all mine\n")?;
     std::fs::remove_file(folder.path.join("tests/basket.rs"))?;
     let again = folder.api("shop", "v1", "Basket", &[])?;
-    let fates: Vec<_> =
-        again.iter().filter(|one| one.fate != Fate::Same).map(|one| (&one.file.path, &one.fate)).collect();
+    let fates: Vec<_> = again
+        .iter()
+        .filter(|one| one.outcome != Outcome::Unchanged)
+        .map(|one| (&one.file.path, &one.outcome))
+        .collect();
     assert_eq!(fates.len(), 2, "{fates:?}");
     assert_eq!(folder.text("src/controller/basket.rs")?, "// all mine\n");
     assert!(folder.text("tests/basket.rs")?.contains("Basket"), "what is missing is made again");

@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 use windlass_sdk::files::{self, File};
 use windlass_sdk::format::format;
-use windlass_sdk::scaffold::place::{Placed, place};
-use windlass_sdk::scaffold::{Change, Init, License, NewController, NewKind, Read, Refused, Source, Way};
+use windlass_sdk::scaffold::outcome::{FileOutcome, resolve};
+use windlass_sdk::scaffold::{
+    Change, Init, License, NewController, NewKind, Read, ScaffoldError, Source, WriteMode,
+};
 use windlass_sdk::scaffold::{create_api, create_controller, init};
 
 pub struct Folder {
@@ -22,13 +24,14 @@ pub fn repository() -> PathBuf {
 impl Folder {
     pub fn change(
         &self,
-        decide: impl FnOnce(Read<'_>) -> Result<Change, Refused>,
-    ) -> anyhow::Result<Vec<Placed>> {
+        decide: impl FnOnce(Read<'_>) -> Result<Change, ScaffoldError>,
+    ) -> anyhow::Result<Vec<FileOutcome>> {
         let read = |path: &str| std::fs::read_to_string(self.path.join(path)).ok();
         let mut change = decide(&read)?;
-        let ours = change.files.iter_mut().filter(|planned| !matches!(planned.way, Way::Line(_)));
+        let ours =
+            change.files.iter_mut().filter(|planned| !matches!(planned.mode, WriteMode::InsertLine(_)));
         format(&self.path, &mut ours.map(|planned| &mut planned.file).collect::<Vec<_>>());
-        let placed = place(change, &read, false)?;
+        let placed = resolve(change, &read, false)?;
         let written: Vec<File> =
             placed.iter().filter(|one| one.is_written()).map(|one| one.file.clone()).collect();
         files::write(&self.path, &written)?;
@@ -43,14 +46,20 @@ impl Folder {
             domain: "example.com".to_owned(),
             license,
             multigroup,
-            source: Source::Folder(repository().to_string_lossy().into_owned()),
+            source: Source::Path(repository().to_string_lossy().into_owned()),
             lock: None,
         };
         folder.change(|read| init(&asked, read))?;
         Ok(folder)
     }
 
-    pub fn api(&self, group: &str, version: &str, kind: &str, owns: &[&str]) -> anyhow::Result<Vec<Placed>> {
+    pub fn api(
+        &self,
+        group: &str,
+        version: &str,
+        kind: &str,
+        owns: &[&str],
+    ) -> anyhow::Result<Vec<FileOutcome>> {
         self.api_of(NewKind {
             group: group.to_owned(),
             version: version.to_owned(),
@@ -60,7 +69,7 @@ impl Folder {
         })
     }
 
-    pub fn cluster_api(&self, group: &str, kind: &str, owns: &[&str]) -> anyhow::Result<Vec<Placed>> {
+    pub fn cluster_api(&self, group: &str, kind: &str, owns: &[&str]) -> anyhow::Result<Vec<FileOutcome>> {
         self.api_of(NewKind {
             group: group.to_owned(),
             version: "v1".to_owned(),
@@ -71,11 +80,11 @@ impl Folder {
         })
     }
 
-    pub fn api_of(&self, asked: NewKind) -> anyhow::Result<Vec<Placed>> {
+    pub fn api_of(&self, asked: NewKind) -> anyhow::Result<Vec<FileOutcome>> {
         self.change(|read| create_api(&asked, read))
     }
 
-    pub fn controller(&self, kind: &str, name: &str) -> anyhow::Result<Vec<Placed>> {
+    pub fn controller(&self, kind: &str, name: &str) -> anyhow::Result<Vec<FileOutcome>> {
         let asked = NewController { group: None, kind: kind.to_owned(), name: name.to_owned() };
         self.change(|read| create_controller(&asked, read))
     }

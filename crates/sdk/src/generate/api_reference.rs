@@ -1,14 +1,14 @@
-//! A page about the operator's kinds for those who write objects of them: every field, in Markdown.
+//! The API reference in Markdown: every field of the operator's kinds.
 
-use crate::described::{Defined, Described};
+use crate::description::{DescribedKind, OperatorDescription};
 use crate::files::File;
 use serde_json::Value;
 use std::fmt::Write;
 
-/// So deep schemas are told of; below it people look at the definition.
+/// The depth to which schemas are documented; for more there is the CRD.
 const DEEPEST: usize = 12;
 
-pub(super) fn page(operator: &Described) -> Option<File> {
+pub(super) fn page(operator: &OperatorDescription) -> Option<File> {
     let kinds = operator.kinds();
     if kinds.is_empty() {
         return None;
@@ -23,7 +23,7 @@ pub(super) fn page(operator: &Described) -> Option<File> {
     Some(File::new("reference.md", text))
 }
 
-fn tell(text: &mut String, kind: &Defined<'_>) {
+fn tell(text: &mut String, kind: &DescribedKind<'_>) {
     let names = kind.definition.pointer("/spec/names/shortNames").and_then(Value::as_array);
     let short: Vec<&str> = names.into_iter().flatten().filter_map(Value::as_str).collect();
     let place = if kind.namespaced { "in a namespace" } else { "outside of namespaces" };

@@ -1,6 +1,6 @@
-//! The file of a kind: what users declare, and what they are told.
+//! The file of an API type: its spec and status.
 
-use super::naming::{Naming, header};
+use super::code_names::{Naming, header};
 use super::owned::Need;
 use proc_macro2::{TokenStream, TokenTree};
 use std::ops::Range;
@@ -8,7 +8,7 @@ use std::ops::Range;
 /// The file of one version of a kind.
 pub(super) fn types(naming: &Naming<'_>, version: &str) -> String {
     let kind = &naming.kind.kind;
-    let words = super::names::words(kind);
+    let words = super::valid_names::words(kind);
     let needs = naming.needs();
     let has_replicas = needs.contains(&Need::Replicas);
     let scope = if naming.kind.namespaced { "    namespaced,\n" } else { "" };

@@ -1,6 +1,6 @@
-//! Thousands of clients that ask for nothing: others are served all the same, and each costs little.
+//! Thousands of idle clients: others are served all the same, and each costs little.
 
-use crate::wire::{HTTP1, HTTP2, MAPS, Target};
+use crate::connections::{HTTP1, HTTP2, MAPS, Target};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Empty};

@@ -1,6 +1,6 @@
-//! The one module of a project that the tool keeps: which kinds and controllers there are.
+//! `src/generated.rs`, the one module that the tool maintains: the list of kinds and controllers.
 
-use super::naming::{Naming, header};
+use super::code_names::{Naming, header};
 use super::project::Project;
 
 /// Where it is.

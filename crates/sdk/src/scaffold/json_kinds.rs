@@ -1,4 +1,4 @@
-//! The built-in kinds that need no function of their own to be made: what one is like at least, as JSON.
+//! Built-in kinds that the generated controller applies as JSON: the minimum that the API accepts.
 //!
 //! In these texts `VAR` is the owner's variable. What they say is accepted by the API, and to be changed by whoever knows better.
 

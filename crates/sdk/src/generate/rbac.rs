@@ -1,10 +1,10 @@
-//! Least permissions: what the operator says it watches and writes, where it says so.
+//! Least-privilege RBAC, from what the operator watches and writes.
 
 use super::{Manifest, Options, labels};
-use crate::described::Described;
+use crate::description::OperatorDescription;
 use serde_json::{Value, json};
 
-pub(super) fn of(name: &str, operator: &Described, options: &Options) -> Vec<Manifest> {
+pub(super) fn of(name: &str, operator: &OperatorDescription, options: &Options) -> Vec<Manifest> {
     let account = json!({
         "apiVersion": "v1", "kind": "ServiceAccount",
         "metadata": { "name": name, "namespace": options.namespace, "labels": labels(name) },

@@ -1,4 +1,4 @@
-//! Built-in kinds that have a function of their own in a controller, and the texts of the pods that they make.
+//! Built-in kinds that the generated controller builds by a typed function, with the pod templates they use.
 //!
 //! In these texts `VAR` is the object's variable and `TYPE` its type.
 

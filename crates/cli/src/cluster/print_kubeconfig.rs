@@ -1,6 +1,6 @@
 //! `windlass cluster kubeconfig`: what clients need to reach a cluster that runs.
 
-use super::{Which, record};
+use super::find::Selection;
 use anyhow::Context;
 use std::io::Write;
 use std::process::ExitCode;
@@ -8,7 +8,7 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     #[command(flatten)]
-    which: Which,
+    selection: Selection,
 
     /// Print where the file is, instead of what is in it
     #[arg(long)]
@@ -16,7 +16,7 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
-    let found = record::running(&options.which)?;
+    let found = options.selection.find()?;
     let path = &found.record.kubeconfig;
     let shown = match options.path {
         true => format!("{}\n", path.display()),

@@ -1,9 +1,9 @@
 //! The tests of a project: from pure decisions to a whole cluster.
 
+use super::code_names::{Imports, Naming, header};
 use super::controllers::gauge;
-use super::names;
-use super::naming::{Imports, Naming, header};
 use super::owned::{Need, Owned, TESTS};
+use super::valid_names;
 
 fn sample_fields(naming: &Naming<'_>) -> &'static str {
     match naming.kind.namespaced || naming.kind.owns.is_empty() {
@@ -154,7 +154,7 @@ async fn a_number_that_makes_no_sense_is_refused_by_the_api() -> anyhow::Result<
 
 /// The test of a further controller.
 pub(super) fn of_concern(naming: &Naming<'_>, name: &str) -> String {
-    let (ty, krate, condition) = (&naming.ty, naming.krate(), names::camel(name));
+    let (ty, krate, condition) = (&naming.ty, naming.krate(), valid_names::camel(name));
     format!(
         "{}//! What the {name} of a `{kind}` comes to.
 

@@ -1,4 +1,4 @@
-//! Connections to a cluster by hand: TLS and what is written on it, byte by byte.
+//! Raw TLS connections to a cluster, written byte by byte.
 
 use crate::process::Cluster;
 use futures::{StreamExt, TryStreamExt};

@@ -1,20 +1,17 @@
-//! What a project has before it has any kind.
+//! The files of a project before it has any API: Cargo.toml, main.rs, Makefile, Dockerfile and so on.
 
-use super::naming::header;
+use super::code_names::header;
 use super::project::{License, Project};
 use crate::files::File;
 
 /// Where the library comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// Its published version.
-    Published,
-    /// A checkout, by its folder.
-    Folder(String),
+    /// A checkout on this machine, by its folder.
+    Path(String),
+    /// A git repository, by its URL.
+    Git(String),
 }
-
-/// Which version is published.
-const VERSION: &str = "0.1";
 
 const CARGO: &str = include_str!("templates/Cargo.toml.txt");
 const MAIN: &str = include_str!("templates/main.rs.txt");
@@ -56,8 +53,9 @@ pub(super) fn files(project: &Project, source: &Source) -> Vec<File> {
 
 fn fill(text: &str, project: &Project, source: &Source) -> String {
     let of = |folder: &str| match source {
-        Source::Published => format!("\"{VERSION}\""),
-        Source::Folder(path) => format!("{{ path = {:?} }}", format!("{path}/crates/{folder}")),
+        // Cargo finds the crate in the repository by its name.
+        Source::Git(url) => format!("{{ git = {url:?} }}"),
+        Source::Path(path) => format!("{{ path = {:?} }}", format!("{path}/crates/{folder}")),
     };
     let license = match project.license {
         License::Apache2 => "license = \"Apache-2.0\"\n",
@@ -65,9 +63,9 @@ fn fill(text: &str, project: &Project, source: &Source) -> String {
         License::None => "",
     };
     let note = match source {
-        Source::Published => "",
-        Source::Folder(_) => {
-            "# Cargo.toml names a folder outside of this one for windlass, which no container build sees: depend on a version first.\n"
+        Source::Git(_) => "",
+        Source::Path(_) => {
+            "# Cargo.toml takes windlass from a folder outside of this one, which no container build sees: use a git repository first.\n"
         }
     };
     text.replace("{{name}}", &project.name)
@@ -82,6 +80,20 @@ fn fill(text: &str, project: &Project, source: &Source) -> String {
 mod tests {
     use super::*;
     use std::path::Path;
+
+    #[test]
+    fn the_library_is_a_path_or_git_dependency() {
+        let project = Project::new("shop-operator", "example.com", License::None, false);
+        let manifest = |source| {
+            let files = files(&project, &source);
+            files.into_iter().find(|file| file.path == Path::new("Cargo.toml")).map(|file| file.text)
+        };
+        let path = manifest(Source::Path("/src/windlass".to_owned())).unwrap_or_default();
+        assert!(path.contains("windlass = { path = \"/src/windlass/crates/runtime\" }\n"), "{path}");
+        let git = manifest(Source::Git("https://example.com/w.git".to_owned())).unwrap_or_default();
+        assert!(git.contains("windlass = { git = \"https://example.com/w.git\" }\n"), "{git}");
+        assert!(git.contains("windlass-testing = { git = \"https://example.com/w.git\" }\n"), "{git}");
+    }
 
     /// What the project depends on must be what the library was built with, or its types are others.
     #[test]

@@ -1,8 +1,8 @@
-//! What a kind is called in the code of its project.
+//! The names of a kind in the generated code.
 
-use super::names;
 use super::owned::{self, Need, Owned, Pods};
 use super::project::{Kind, License, Project};
+use super::valid_names;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Names that the code of controllers and tests uses: a kind that is called so is written with its module.
@@ -99,12 +99,12 @@ pub(super) struct Naming<'a> {
 
 impl<'a> Naming<'a> {
     pub(super) fn new(project: &'a Project, kind: &'a Kind) -> Self {
-        let module = names::snake(&kind.kind);
+        let module = valid_names::snake(&kind.kind);
         let is_used =
             USED.contains(&kind.kind.as_str()) || owned::built_in().any(|built_in| built_in == kind.kind);
         let ty = if is_used { format!("{module}::{}", kind.kind) } else { kind.kind.clone() };
         let is_function =
-            LOCAL.contains(&module.as_str()) || kind.owns.iter().any(|one| names::snake(one) == module);
+            LOCAL.contains(&module.as_str()) || kind.owns.iter().any(|one| valid_names::snake(one) == module);
         let var = if is_function { format!("the_{module}") } else { module.clone() };
         let lower = kind.kind.to_lowercase();
         let controller = match kind.grouped && !kind.group.is_empty() {
@@ -126,7 +126,7 @@ impl<'a> Naming<'a> {
     /// The folders below `src/api` and `src/controller`, where a group has them.
     pub(super) fn group_folder(&self) -> Option<String> {
         let group = if self.kind.group.is_empty() { "root" } else { &self.kind.group };
-        self.kind.grouped.then(|| names::module(group))
+        self.kind.grouped.then(|| valid_names::module(group))
     }
 
     /// The module of its types, below `api`.

@@ -1,7 +1,7 @@
-//! Roles for people, by kind: nothing gives them to anyone.
+//! ClusterRoles for users, by kind; nothing binds them.
 
 use super::Manifest;
-use crate::described::Defined;
+use crate::description::DescribedKind;
 use serde_json::{Value, json};
 
 const VIEW: &[&str] = &["get", "list", "watch"];
@@ -9,7 +9,7 @@ const EDIT: &[&str] = &["create", "delete", "get", "list", "patch", "update", "w
 const ALL: &[&str] = &["*"];
 
 /// Each is added to the cluster role of its name that a stock cluster has, which is how a namespace's admins get it.
-pub(super) fn roles(kind: &Defined<'_>) -> Vec<Manifest> {
+pub(super) fn roles(kind: &DescribedKind<'_>) -> Vec<Manifest> {
     let role = |who: &str, adds_to: &str, verbs: &[&str]| {
         let name = format!("{}-{who}-role", kind.kind.to_lowercase());
         let to = format!("rbac.authorization.k8s.io/aggregate-to-{adds_to}");

@@ -1,6 +1,6 @@
 //! Clients that are slow, or stop half way: others are served all the same, and what they were sent is not kept for them.
 
-use crate::wire::{HTTP1, MAPS, Target};
+use crate::connections::{HTTP1, MAPS, Target};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use windlass_clock::Clock;

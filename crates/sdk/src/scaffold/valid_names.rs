@@ -1,6 +1,6 @@
-//! Names that people choose: which are possible, and what they become in paths, modules and variables.
+//! Validates the names that authors choose, and turns them into paths, modules and variables.
 
-use super::Refused;
+use super::ScaffoldError;
 
 /// Words that Rust keeps to itself, now or later.
 const KEYWORDS: [&str; 52] = [
@@ -87,7 +87,7 @@ fn is_label(name: &str) -> bool {
 ///
 /// # Errors
 /// When it cannot be all of these.
-pub fn project(name: &str) -> Result<(), Refused> {
+pub fn project(name: &str) -> Result<(), ScaffoldError> {
     let why = if !is_label(name) || name.len() > 50 {
         "use lower-case letters, digits and dashes, 50 at most, and begin and end with a letter or digit"
     } else if name.starts_with(|c: char| c.is_ascii_digit()) {
@@ -97,14 +97,14 @@ pub fn project(name: &str) -> Result<(), Refused> {
     } else {
         return Ok(());
     };
-    Err(Refused::name("project name", name, why))
+    Err(ScaffoldError::name("project name", name, why))
 }
 
 /// The domain that all groups end with.
 ///
 /// # Errors
 /// When it is no DNS name with at least one dot.
-pub fn domain(domain: &str) -> Result<(), Refused> {
+pub fn domain(domain: &str) -> Result<(), ScaffoldError> {
     let why = if domain.len() > 200 || !domain.split('.').all(is_label) {
         "it is a DNS name such as example.com, in lower case"
     } else if !domain.contains('.') {
@@ -118,14 +118,14 @@ pub fn domain(domain: &str) -> Result<(), Refused> {
     } else {
         return Ok(());
     };
-    Err(Refused::name("domain", domain, why))
+    Err(ScaffoldError::name("domain", domain, why))
 }
 
 /// A group, without the domain; empty for the domain alone.
 ///
 /// # Errors
 /// When it is not made of DNS labels, or looks like a version.
-pub fn group(group: &str) -> Result<(), Refused> {
+pub fn group(group: &str) -> Result<(), ScaffoldError> {
     let why = if group.is_empty() {
         return Ok(());
     } else if group.len() > 100 || !group.split('.').all(is_label) {
@@ -135,7 +135,7 @@ pub fn group(group: &str) -> Result<(), Refused> {
     } else {
         return Ok(());
     };
-    Err(Refused::name("group", group, why))
+    Err(ScaffoldError::name("group", group, why))
 }
 
 fn is_version(version: &str) -> bool {
@@ -156,10 +156,10 @@ fn is_version(version: &str) -> bool {
 ///
 /// # Errors
 /// When it is not one of those that Kubernetes puts in order.
-pub fn version(version: &str) -> Result<(), Refused> {
+pub fn version(version: &str) -> Result<(), ScaffoldError> {
     match is_version(version) {
         true => Ok(()),
-        false => Err(Refused::name("version", version, "it is one like v1, v1beta1 or v1alpha1")),
+        false => Err(ScaffoldError::name("version", version, "it is one like v1, v1beta1 or v1alpha1")),
     }
 }
 
@@ -167,7 +167,7 @@ pub fn version(version: &str) -> Result<(), Refused> {
 ///
 /// # Errors
 /// When it is not in CamelCase, or a type of that name could not be in Rust.
-pub fn kind(kind: &str) -> Result<(), Refused> {
+pub fn kind(kind: &str) -> Result<(), ScaffoldError> {
     let why = if TAKEN.contains(&kind) {
         "Rust has a type of that name that all code uses; use a longer one, such as with the application's name before it"
     } else if !kind.starts_with(|c: char| c.is_ascii_uppercase())
@@ -181,17 +181,17 @@ pub fn kind(kind: &str) -> Result<(), Refused> {
     } else {
         return Ok(());
     };
-    Err(Refused::name("kind", kind, why))
+    Err(ScaffoldError::name("kind", kind, why))
 }
 
 /// A plural.
 ///
 /// # Errors
 /// When it is no DNS label.
-pub fn plural(plural: &str) -> Result<(), Refused> {
+pub fn plural(plural: &str) -> Result<(), ScaffoldError> {
     match is_label(plural) && plural.starts_with(|c: char| c.is_ascii_lowercase()) {
         true => Ok(()),
-        false => Err(Refused::name(
+        false => Err(ScaffoldError::name(
             "plural",
             plural,
             "it is a DNS label such as memcacheds: lower case, a letter first",
@@ -203,10 +203,10 @@ pub fn plural(plural: &str) -> Result<(), Refused> {
 ///
 /// # Errors
 /// When it is no DNS label.
-pub fn concern(name: &str) -> Result<(), Refused> {
+pub fn concern(name: &str) -> Result<(), ScaffoldError> {
     match is_label(name) && name.len() <= 30 && name.starts_with(|c: char| c.is_ascii_lowercase()) {
         true => Ok(()),
-        false => Err(Refused::name(
+        false => Err(ScaffoldError::name(
             "controller name",
             name,
             "it is a DNS label such as backup, 30 letters at most",

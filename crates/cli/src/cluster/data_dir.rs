@@ -13,7 +13,7 @@ pub(crate) const LOCK: &str = "lock";
 
 /// A folder that no other cluster uses while this one does.
 #[derive(Debug)]
-pub(crate) struct Home {
+pub(crate) struct DataDir {
     folder: PathBuf,
     /// What is removed when this value is dropped: this folder, or the first of those above it that were made for it.
     made: Option<PathBuf>,
@@ -21,8 +21,8 @@ pub(crate) struct Home {
     _lock: File,
 }
 
-impl Home {
-    /// The user's folder, made if it is not there. Until [`Home::keep`], a folder that was made goes again: a start that
+impl DataDir {
+    /// The user's folder, made if it is not there. Until [`DataDir::keep`], a folder that was made goes again: a start that
     /// fails leaves nothing.
     pub(crate) fn at(folder: &Path) -> anyhow::Result<Self> {
         let missing = first_missing(folder);
@@ -79,7 +79,7 @@ impl Home {
         for folder in temporary_folders().into_iter().filter(|folder| *folder != self.folder) {
             let Ok(lock) = File::open(folder.join(LOCK)) else { continue };
             if lock.try_lock().is_ok() {
-                super::processes::end_left(&folder);
+                super::process_nodes::end_left(&folder);
                 let _ = fs::remove_dir_all(folder);
             }
         }
@@ -109,7 +109,13 @@ pub(crate) fn temporary_folders() -> Vec<PathBuf> {
     ours.map(|entry| entry.path()).collect()
 }
 
-impl Drop for Home {
+/// Whether a folder is that of a cluster without a folder of the user's, whether it is there or not.
+pub(crate) fn is_temporary(folder: &Path) -> bool {
+    let name = folder.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| name.starts_with(PREFIX)) && folder.parent() == Some(&above_temporary())
+}
+
+impl Drop for DataDir {
     fn drop(&mut self) {
         if let Some(made) = &self.made
             && let Err(error) = fs::remove_dir_all(made)
@@ -133,29 +139,29 @@ mod tests {
     fn a_folder_is_one_clusters_at_a_time() {
         let above = tempfile::tempdir().unwrap();
         let folder = above.path().join("data");
-        let mut first = Home::at(&folder).unwrap();
-        let refused = Home::at(&folder).unwrap_err().to_string();
+        let mut first = DataDir::at(&folder).unwrap();
+        let refused = DataDir::at(&folder).unwrap_err().to_string();
         assert!(refused.contains("a cluster already runs on"), "{refused}");
         first.keep();
         drop(first);
-        drop(Home::at(&folder).unwrap());
+        drop(DataDir::at(&folder).unwrap());
         assert!(folder.exists(), "a folder that was there stays");
     }
 
     #[test]
     fn a_start_that_fails_leaves_no_folder() {
         let above = tempfile::tempdir().unwrap();
-        drop(Home::at(&above.path().join("a/b")).unwrap());
+        drop(DataDir::at(&above.path().join("a/b")).unwrap());
         assert!(above.path().exists() && !above.path().join("a").exists());
     }
 
     #[test]
     fn what_a_killed_process_left_is_swept_and_what_runs_is_not() {
-        let first = Home::temporary().unwrap();
+        let first = DataDir::temporary().unwrap();
         let above = first.folder().parent().unwrap();
         let left = tempfile::Builder::new().prefix(PREFIX).tempdir_in(above).unwrap();
         fs::write(left.path().join(LOCK), "").unwrap();
-        let second = Home::temporary().unwrap();
+        let second = DataDir::temporary().unwrap();
         assert!(first.folder().exists() && !left.path().exists());
         let gone = second.folder().to_owned();
         drop(second);

@@ -1,11 +1,11 @@
-//! What each command comes to.
+//! The commands `init`, `create api`, `create controller` and `edit`: from options to a [`Change`].
 
+use super::code_names::{Naming, header};
 use super::insert::{Inserted, declare};
-use super::naming::{Naming, header};
 use super::project::{Kind, License, PATH as PROJECT, Project};
-use super::top::Source;
-use super::{Change, Read, Refused, Way};
-use super::{controllers, names, owned, registry, top, trials, types};
+use super::project_files::Source;
+use super::{Change, Read, ScaffoldError, WriteMode};
+use super::{api_types, controllers, generated_module, owned, project_files, test_files, valid_names};
 use std::collections::BTreeSet;
 
 /// What `windlass init` was asked for.
@@ -29,9 +29,9 @@ pub struct Init {
 ///
 /// # Errors
 /// When a name cannot be, or another project is there.
-pub fn init(asked: &Init, read: Read<'_>) -> Result<Change, Refused> {
-    names::project(&asked.name)?;
-    names::domain(&asked.domain)?;
+pub fn init(asked: &Init, read: Read<'_>) -> Result<Change, ScaffoldError> {
+    valid_names::project(&asked.name)?;
+    valid_names::domain(&asked.domain)?;
     let mut project = Project::new(&asked.name, &asked.domain, asked.license, asked.multigroup);
     let mut change = Change::default();
     if let Some(there) = read(PROJECT) {
@@ -39,20 +39,20 @@ pub fn init(asked: &Init, read: Read<'_>) -> Result<Change, Refused> {
         project.kinds = there.kinds.clone();
         if there != project {
             let why = "this folder has a project of another name, domain, licence or layout; `windlass edit` changes it";
-            return Err(Refused::Unfit(why.to_owned()));
+            return Err(ScaffoldError::Conflict(why.to_owned()));
         }
         change.again = true;
     }
-    for file in top::files(&project, &asked.source) {
+    for file in project_files::files(&project, &asked.source) {
         // Those that list modules have grown since: not even force makes them new again.
         let lists_modules = file.path.ends_with("mod.rs");
         if change.again && lists_modules && file.path.to_str().and_then(read).is_some() {
             continue;
         }
-        change.push(Way::New, file.path, file.text);
+        change.push(WriteMode::CreateOnly, file.path, file.text);
     }
     if let (Some(lock), false) = (&asked.lock, change.again) {
-        change.push(Way::New, "Cargo.lock", lock.clone());
+        change.push(WriteMode::CreateOnly, "Cargo.lock", lock.clone());
     }
     finish(&mut change, &project);
     Ok(change)
@@ -79,10 +79,10 @@ pub struct NewKind {
 ///
 /// # Errors
 /// When a name cannot be, or does not fit to the project.
-pub fn create_api(asked: &NewKind, read: Read<'_>) -> Result<Change, Refused> {
-    names::kind(&asked.kind)?;
-    names::group(&asked.group)?;
-    names::version(&asked.version)?;
+pub fn create_api(asked: &NewKind, read: Read<'_>) -> Result<Change, ScaffoldError> {
+    valid_names::kind(&asked.kind)?;
+    valid_names::group(&asked.group)?;
+    valid_names::version(&asked.version)?;
     let mut project = project(read)?;
     let mut owns: Vec<String> = Vec::new();
     for kind in &asked.owns {
@@ -92,13 +92,14 @@ pub fn create_api(asked: &NewKind, read: Read<'_>) -> Result<Change, Refused> {
         }
     }
     let plural = asked.plural.clone().unwrap_or_else(|| super::plural(&asked.kind.to_lowercase()));
-    names::plural(&plural)?;
+    valid_names::plural(&plural)?;
     let same = |kind: &Kind| kind.kind == asked.kind && kind.group == asked.group;
     let Some(at) = project.kinds.iter().position(same) else {
         return new_kind(project, asked, plural, owns, read);
     };
     let there = &project.kinds[at];
-    let other = |what: &str| Refused::Unfit(format!("{} is there already, with another {what}", asked.kind));
+    let other =
+        |what: &str| ScaffoldError::Conflict(format!("{} is there already, with another {what}", asked.kind));
     if asked.plural.is_some() && there.plural != plural {
         return Err(other("plural"));
     }
@@ -127,11 +128,11 @@ fn new_kind(
     plural: String,
     owns: Vec<String>,
     read: Read<'_>,
-) -> Result<Change, Refused> {
+) -> Result<Change, ScaffoldError> {
     let elsewhere = project.kinds.iter().find(|kind| kind.group != asked.group);
     if let (false, Some(other)) = (project.multigroup, elsewhere) {
         let group = |group: &str| project.full_group(group);
-        return Err(Refused::Unfit(format!(
+        return Err(ScaffoldError::Conflict(format!(
             "the project's kinds are in group {}, and {} would be in {}; `windlass edit --multigroup true` makes room for several groups",
             group(&other.group),
             asked.kind,
@@ -140,7 +141,7 @@ fn new_kind(
     }
     let clash = project.kinds.iter().find(|kind| kind.group == asked.group && kind.plural == plural);
     if let Some(other) = clash {
-        return Err(Refused::Unfit(format!(
+        return Err(ScaffoldError::Conflict(format!(
             "{} of that group has the plural {plural} already; give {} another with --plural",
             other.kind, asked.kind
         )));
@@ -179,9 +180,9 @@ pub struct NewController {
 ///
 /// # Errors
 /// When there is no such kind, or the name cannot be.
-pub fn create_controller(asked: &NewController, read: Read<'_>) -> Result<Change, Refused> {
-    names::kind(&asked.kind)?;
-    names::concern(&asked.name)?;
+pub fn create_controller(asked: &NewController, read: Read<'_>) -> Result<Change, ScaffoldError> {
+    valid_names::kind(&asked.kind)?;
+    valid_names::concern(&asked.name)?;
     let mut project = project(read)?;
     let fits = |kind: &Kind| {
         kind.kind == asked.kind && asked.group.as_ref().is_none_or(|group| *group == kind.group)
@@ -192,13 +193,13 @@ pub fn create_controller(asked: &NewController, read: Read<'_>) -> Result<Change
         [] => {
             let known: Vec<&str> = project.kinds.iter().map(|kind| kind.kind.as_str()).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            return Err(Refused::Unfit(format!(
+            return Err(ScaffoldError::Conflict(format!(
                 "there is no kind {} here (there are: {known}); `windlass create api` makes one",
                 asked.kind
             )));
         }
         _ => {
-            return Err(Refused::Unfit(format!(
+            return Err(ScaffoldError::Conflict(format!(
                 "several groups have a kind {}; say which with --group",
                 asked.kind
             )));
@@ -210,10 +211,10 @@ pub fn create_controller(asked: &NewController, read: Read<'_>) -> Result<Change
         check_modules(&project)?;
     }
     let naming = Naming::new(&project, &project.kinds[at]);
-    let module = registry::further(&naming, &asked.name);
+    let module = generated_module::further(&naming, &asked.name);
     controller_file(&mut change, &naming, &module, controllers::concern(&naming, &asked.name), read);
     let path = format!("tests/{}_{}.rs", naming.flat().trim_end_matches('_'), asked.name.replace('-', "_"));
-    change.push(Way::New, path, trials::of_concern(&naming, &asked.name));
+    change.push(WriteMode::CreateOnly, path, test_files::of_concern(&naming, &asked.name));
     finish(&mut change, &project);
     Ok(change)
 }
@@ -231,12 +232,12 @@ pub struct Edit {
 ///
 /// # Errors
 /// When there is no project, or its kinds need the layout that it has.
-pub fn edit(asked: &Edit, read: Read<'_>) -> Result<Change, Refused> {
+pub fn edit(asked: &Edit, read: Read<'_>) -> Result<Change, ScaffoldError> {
     let mut project = project(read)?;
     if let Some(multigroup) = asked.multigroup {
         let groups: BTreeSet<&str> = project.kinds.iter().map(|kind| kind.group.as_str()).collect();
         if !multigroup && groups.len() > 1 {
-            return Err(Refused::Unfit(format!(
+            return Err(ScaffoldError::Conflict(format!(
                 "the project's kinds are in {} groups, which need it",
                 groups.len()
             )));
@@ -255,28 +256,28 @@ pub fn edit(asked: &Edit, read: Read<'_>) -> Result<Change, Refused> {
     Ok(change)
 }
 
-fn project(read: Read<'_>) -> Result<Project, Refused> {
-    Project::read(&read(PROJECT).ok_or(Refused::NoProject)?)
+fn project(read: Read<'_>) -> Result<Project, ScaffoldError> {
+    Project::read(&read(PROJECT).ok_or(ScaffoldError::NoProject)?)
 }
 
 /// No two controllers may have one module, nor a group that of a controller.
-fn check_modules(project: &Project) -> Result<(), Refused> {
+fn check_modules(project: &Project) -> Result<(), ScaffoldError> {
     let mut modules = BTreeSet::new();
     let mut folders = BTreeSet::new();
     for kind in &project.kinds {
         let naming = Naming::new(project, kind);
         folders.extend(naming.group_folder());
-        for module in registry::controllers(&naming) {
+        for module in generated_module::controllers(&naming) {
             let module = naming.below_controller(&module);
             if !modules.insert(module.clone()) {
-                return Err(Refused::Unfit(format!(
+                return Err(ScaffoldError::Conflict(format!(
                     "src/controller has a module {module} already; choose another name"
                 )));
             }
         }
     }
     match modules.intersection(&folders).next() {
-        Some(both) => Err(Refused::Unfit(format!(
+        Some(both) => Err(ScaffoldError::Conflict(format!(
             "a kind's module is named {both}, and a group's would be; choose another name"
         ))),
         None => Ok(()),
@@ -288,18 +289,18 @@ fn kind_files(change: &mut Change, naming: &Naming<'_>, version: &str, read: Rea
     if version != naming.version() {
         return new_version(change, naming, version, read);
     }
-    types_file(change, naming, version, types::types(naming, version), read);
+    types_file(change, naming, version, api_types::types(naming, version), read);
     controller_file(change, naming, &naming.module, controllers::first(naming), read);
     if naming.has_access() {
         controller_file(
             change,
             naming,
-            &registry::further(naming, "access"),
+            &generated_module::further(naming, "access"),
             controllers::access(naming),
             read,
         );
     }
-    change.push(Way::New, format!("tests/{}.rs", naming.flat()), trials::of_kind(naming));
+    change.push(WriteMode::CreateOnly, format!("tests/{}.rs", naming.flat()), test_files::of_kind(naming));
 }
 
 fn new_version(change: &mut Change, naming: &Naming<'_>, version: &str, read: Read<'_>) {
@@ -307,8 +308,8 @@ fn new_version(change: &mut Change, naming: &Naming<'_>, version: &str, read: Re
     let path = |version: &str| {
         format!("src/api/{}/{}.rs", naming.api_module(version).replace("::", "/"), naming.module)
     };
-    let copied = read(&path(stored)).and_then(|text| types::copied(&text, stored, version));
-    types_file(change, naming, version, copied.unwrap_or_else(|| types::types(naming, version)), read);
+    let copied = read(&path(stored)).and_then(|text| api_types::copied(&text, stored, version));
+    types_file(change, naming, version, copied.unwrap_or_else(|| api_types::types(naming, version)), read);
     change.advice.push(format!(
         "{version} begins as a copy of {stored}, which stays the version that is stored and that the controllers are about"
     ));
@@ -325,14 +326,14 @@ fn types_file(change: &mut Change, naming: &Naming<'_>, version: &str, text: Str
         folder = format!("{folder}/{module}");
         if module_file(change, &folder, read).is_none() {
             change.push(
-                Way::New,
+                WriteMode::CreateOnly,
                 format!("{folder}/mod.rs"),
                 format!("{}//! {about}\n", header(naming.project.license)),
             );
         }
     }
     declare_module(change, naming, &folder, &naming.module, read);
-    change.push(Way::New, format!("{folder}/{}.rs", naming.module), text);
+    change.push(WriteMode::CreateOnly, format!("{folder}/{}.rs", naming.module), text);
 }
 
 fn controller_file(change: &mut Change, naming: &Naming<'_>, module: &str, text: String, read: Read<'_>) {
@@ -343,14 +344,14 @@ fn controller_file(change: &mut Change, naming: &Naming<'_>, module: &str, text:
         if module_file(change, &folder, read).is_none() {
             let about = format!("What follows from the kinds of `{}`.", naming.full_group());
             change.push(
-                Way::New,
+                WriteMode::CreateOnly,
                 format!("{folder}/mod.rs"),
                 format!("{}//! {about}\n", header(naming.project.license)),
             );
         }
     }
     declare_module(change, naming, &folder, module, read);
-    change.push(Way::New, format!("{folder}/{module}.rs"), text);
+    change.push(WriteMode::CreateOnly, format!("{folder}/{module}.rs"), text);
 }
 
 /// The file of a module that has others below it, and its text as it will be: `api/mod.rs`, or `api.rs`.
@@ -373,17 +374,17 @@ fn declare_module(change: &mut Change, naming: &Naming<'_>, folder: &str, module
         Inserted::Text(text) => match change.planned(&path) {
             Some(planned) => {
                 planned.file.text = text;
-                if let Way::Line(lines) = &mut planned.way {
+                if let WriteMode::InsertLine(lines) = &mut planned.mode {
                     *lines += &format!(" {line}");
                 }
             }
-            None if read(&path).is_some() => change.push(Way::Line(line), path, text),
-            None => change.push(Way::New, path, text),
+            None if read(&path).is_some() => change.push(WriteMode::InsertLine(line), path, text),
+            None => change.push(WriteMode::CreateOnly, path, text),
         },
     }
 }
 
 fn finish(change: &mut Change, project: &Project) {
-    change.push(Way::Ours, registry::PATH, registry::registry(project));
-    change.push(Way::Ours, PROJECT, project.text());
+    change.push(WriteMode::Regenerate, generated_module::PATH, generated_module::registry(project));
+    change.push(WriteMode::Regenerate, PROJECT, project.text());
 }

@@ -1,7 +1,6 @@
-//! The stages of the demo. Each does one thing, shows what is seen, and says what that proves; all figures are measured there
-//! and then.
+//! The stages of the demo. Each does one thing, shows what is observed, and says what that proves; all figures are measured.
 
-use super::ground::{Cluster, Ended, Ground};
+use super::environment::{Cluster, Ended, Environment, Simulated};
 use super::screen::Screen;
 use super::servers::{self, Server};
 use crate::apply::Objects;
@@ -21,39 +20,43 @@ use std::time::Duration;
 use windlass_clock::Clock;
 
 const NAME: &str = "sample";
-/// So long anything may take.
+/// The longest that anything may take.
 const PATIENCE: Duration = Duration::from_secs(40);
 const EVERY: Duration = Duration::from_millis(10);
-/// Of what would change about an object, so much is shown.
+/// The number of changed fields of an object that are shown.
 const SHOWN_FIELDS: usize = 4;
 
-/// Tells all of it.
-pub(super) async fn tell(screen: &mut Screen, ground: &mut Ground) -> anyhow::Result<()> {
-    let cluster = a_cluster(screen, ground).await?;
-    the_operator_is_installed(screen, &cluster).await?;
-    the_plan(screen, ground, &cluster).await?;
-    the_operator_turns(screen, ground, &cluster).await?;
+/// Runs all stages.
+pub(super) async fn run(screen: &mut Screen, environment: &mut Environment) -> anyhow::Result<()> {
+    let cluster = a_cluster(screen, environment).await?;
+    a_crd_and_a_custom_resource(screen, &cluster).await?;
+    the_plan(screen, environment, &cluster).await?;
+    the_operator_runs(screen, environment, &cluster).await?;
     sizes_change(screen, &cluster).await?;
-    a_server_is_killed(screen, ground, &cluster).await?;
-    the_operator_is_killed(screen, ground, &cluster).await?;
-    at_rest(screen, ground).await?;
-    all_is_deleted(screen, ground, &cluster).await
+    a_server_is_killed(screen, environment, &cluster).await?;
+    the_operator_is_killed(screen, environment, &cluster).await?;
+    at_rest(screen, environment).await?;
+    the_custom_resource_is_deleted(screen, environment, &cluster).await
 }
 
-async fn a_cluster(screen: &mut Screen, ground: &mut Ground) -> anyhow::Result<Cluster> {
-    screen.stage("A cluster of one's own");
-    if !ground.is_real() {
-        screen.say("Servers are simulated here, and answer nobody. For real ones this machine lacks:");
-        screen.say(&ground.lacking.join("\n"));
+async fn a_cluster(screen: &mut Screen, environment: &mut Environment) -> anyhow::Result<Cluster> {
+    screen.stage("An embedded cluster");
+    match &environment.simulated {
+        Some(Simulated::Asked) => screen.say("Servers are simulated here, as --simulate asks."),
+        Some(Simulated::Lacking(lacking)) => {
+            screen.warn("Servers are simulated here: NO MEMCACHED RUNS, and nobody answers. For real ones this machine lacks:");
+            screen.warn(&lacking.join("\n"));
+        }
+        None => {}
     }
-    screen.command(&format!("windlass cluster up --nodes {}", ground.nodes()));
+    screen.command(&format!("windlass cluster up --nodes {}", environment.nodes()));
     let begun = Clock::real().moment();
-    let cluster = ground.start_cluster().await?;
+    let cluster = environment.start_cluster().await?;
     screen.say(&format!("{} (process {}; {} ms with its start)", cluster.ready, cluster.id, since(begun)));
     screen.say("In another terminal:");
-    screen.say(&format!("  kubectl --kubeconfig {} get all", ground.kubeconfig().display()));
+    screen.say(&format!("  kubectl --kubeconfig {} get all", environment.kubeconfig().display()));
     let who = if nix::unistd::geteuid().is_root() { "run by root" } else { "without root" };
-    let pods = if ground.is_real() {
+    let pods = if environment.is_real() {
         "whose pods are processes, without a container runtime"
     } else {
         "that simulates pods"
@@ -63,8 +66,8 @@ async fn a_cluster(screen: &mut Screen, ground: &mut Ground) -> anyhow::Result<C
     Ok(cluster)
 }
 
-async fn the_operator_is_installed(screen: &mut Screen, cluster: &Cluster) -> anyhow::Result<()> {
-    screen.stage("A new kind, and one of it");
+async fn a_crd_and_a_custom_resource(screen: &mut Screen, cluster: &Cluster) -> anyhow::Result<()> {
+    screen.stage("A CRD and a custom resource");
     screen.command("kubectl apply --server-side -f config/crd");
     let begun = Clock::real().moment();
     Objects::of(cluster.client.clone()).apply(&serde_json::to_value(Memcached::crd())?).await?;
@@ -77,7 +80,7 @@ async fn the_operator_is_installed(screen: &mut Screen, cluster: &Cluster) -> an
     screen.say(&format!("size 1000: {}", of_api(&refused)));
     create(cluster, 3).await?;
     screen.say("size 3: created");
-    screen.proved("What cannot be meant is refused by the API, before an operator sees it.");
+    screen.proved("Invalid specs are rejected by schema validation before the operator sees them.");
     Ok(())
 }
 
@@ -90,30 +93,30 @@ async fn create(cluster: &Cluster, size: i32) -> Result<Memcached, kube::Error> 
     memcacheds(cluster).create(&Default::default(), &sample).await
 }
 
-async fn the_plan(screen: &mut Screen, ground: &Ground, cluster: &Cluster) -> anyhow::Result<()> {
-    screen.stage("What the operator would do, before it runs");
+async fn the_plan(screen: &mut Screen, environment: &Environment, cluster: &Cluster) -> anyhow::Result<()> {
+    screen.stage("The plan, before the operator runs");
     screen.command(&format!("memcached-operator capture Memcached {NAME} | memcached-operator plan"));
-    let plan = ground.plan("Memcached", NAME).await?;
+    let plan = environment.plan("Memcached", NAME).await?;
     screen.say(&shortened(&plan));
-    ensure!(list::<Deployment>(cluster).await?.is_empty(), "a plan is no deed");
-    screen.proved("Deciding is a pure function: a plan with its reasons, and nothing was done yet.");
+    ensure!(list::<Deployment>(cluster).await?.is_empty(), "a plan must not write");
+    screen.proved("Deciding is a pure function: a plan with its reasons, and nothing was written yet.");
     Ok(())
 }
 
-async fn the_operator_turns(
+async fn the_operator_runs(
     screen: &mut Screen,
-    ground: &mut Ground,
+    environment: &mut Environment,
     cluster: &Cluster,
 ) -> anyhow::Result<()> {
     screen.stage("The operator runs");
     let begun = Clock::real().moment();
-    let id = ground.start_operator().await?;
+    let id = environment.start_operator().await?;
     let servers = settled(cluster, 3).await?;
     screen.say(&format!("process {id}; {} ms later 3 of 3 servers are ready", since(begun)));
     for server in &servers {
         screen.say(&introduced(server, cluster).await?);
     }
-    screen.proved(match ground.is_real() {
+    screen.proved(match environment.is_real() {
         true => "Real memcached processes, found by their Service, speaking their own protocol.",
         false => "A Deployment and a Service follow from the Memcached, and its status from them.",
     });
@@ -121,7 +124,7 @@ async fn the_operator_turns(
 }
 
 async fn sizes_change(screen: &mut Screen, cluster: &Cluster) -> anyhow::Result<()> {
-    screen.stage("3 to 5 to 2");
+    screen.stage("Scale from 3 to 5 to 2");
     for size in [5, 2] {
         screen.command(&format!("kubectl scale memcached {NAME} --replicas {size}"));
         let begun = Clock::real().moment();
@@ -130,22 +133,26 @@ async fn sizes_change(screen: &mut Screen, cluster: &Cluster) -> anyhow::Result<
         let names: Vec<&str> = servers.iter().map(|one| one.pod.as_str()).collect();
         screen.say(&format!("{} ms later: {}", since(begun), names.join(", ")));
     }
-    screen.proved("The status names exactly the servers that serve, at each step.");
+    screen.proved("The status lists exactly the servers that are ready, at each step.");
     Ok(())
 }
 
-async fn a_server_is_killed(screen: &mut Screen, ground: &Ground, cluster: &Cluster) -> anyhow::Result<()> {
+async fn a_server_is_killed(
+    screen: &mut Screen,
+    environment: &Environment,
+    cluster: &Cluster,
+) -> anyhow::Result<()> {
     screen.stage("A server is killed");
     let servers = settled(cluster, 2).await?;
     let victim = servers.first().context("no server")?;
-    if ground.is_real() {
+    if environment.is_real() {
         // Which of them are left, old or new, is up to the cluster.
         for server in &servers {
             server.talk(cluster).await?.set("who", &server.pod).await?;
         }
     }
     let begun = Clock::real().moment();
-    if ground.is_real() {
+    if environment.is_real() {
         let id = victim.process().context("its process is not found")?;
         screen.command(&format!("kill -9 {id}    # {}", victim.pod));
         kill(Pid::from_raw(id), Signal::SIGKILL).context("cannot kill it")?;
@@ -159,7 +166,7 @@ async fn a_server_is_killed(screen: &mut Screen, ground: &Ground, cluster: &Clus
         screen.say(&format!("{} ms later it answers again, as process {again}, and empty", since(begun)));
         let mut other = servers.last().context("no other server")?.talk(cluster).await?;
         ensure!(other.get("who").await?.is_some(), "the other server forgot");
-        screen.say("the other one remembers what it was told");
+        screen.say("the other server still has its data");
         // Until the cluster has heard of it, its status is still that of before.
         let pods: Api<Pod> = Api::default_namespaced(cluster.client.clone());
         until("the cluster says so too", || async {
@@ -180,18 +187,18 @@ async fn a_server_is_killed(screen: &mut Screen, ground: &Ground, cluster: &Clus
         screen.say(&format!("{} ms later another serves in its place", since(begun)));
     }
     settled(cluster, 2).await?;
-    screen.proved("What breaks is mended by the cluster, and the status is right again.");
+    screen.proved("A failed server is restarted or replaced, and the status is right again.");
     Ok(())
 }
 
 async fn the_operator_is_killed(
     screen: &mut Screen,
-    ground: &mut Ground,
+    environment: &mut Environment,
     cluster: &Cluster,
 ) -> anyhow::Result<()> {
     screen.stage("The operator is killed");
     screen.command("kill -9 OPERATOR");
-    ground.kill_operator().await?;
+    environment.kill_operator().await?;
     let servers = servers::ready(cluster, NAME).await?;
     ensure!(servers.len() == 2, "servers went with their operator");
     for server in &servers {
@@ -203,36 +210,42 @@ async fn the_operator_is_killed(
     let made =
         list::<Deployment>(cluster).await?.into_iter().filter_map(|one| one.spec?.replicas).sum::<i32>();
     ensure!(made == 2, "somebody else acted: {made} replicas");
-    screen.say("nobody acts on it: 3 are declared, 2 run");
+    screen.say("nobody reconciles it: spec.size is 3, and 2 servers run");
     let begun = Clock::real().moment();
-    let id = ground.start_operator().await?;
+    let id = environment.start_operator().await?;
     settled(cluster, 3).await?;
     screen.say(&format!("a new operator, process {id}: 3 of 3 ready {} ms after its start", since(begun)));
-    screen.proved("Nothing depends on the operator's memory: it looks at what is there and goes on.");
+    screen.proved("The operator keeps no state of its own: it observes the cluster and continues.");
     Ok(())
 }
 
-async fn at_rest(screen: &mut Screen, ground: &Ground) -> anyhow::Result<()> {
+async fn at_rest(screen: &mut Screen, environment: &Environment) -> anyhow::Result<()> {
     screen.stage("At rest");
     let clock = Clock::real();
     // What was under way settles first.
     clock.sleep(Duration::from_millis(500)).await;
-    let sent = |method| ground.metric("rest_client_requests_total", method);
+    let sent = |method| environment.metric("rest_client_requests_total", method);
     let writes = || async { anyhow::Ok(sent("PATCH").await? + sent("POST").await? + sent("PUT").await?) };
     let before = writes().await?;
     clock.sleep(Duration::from_secs(1)).await;
     let after = writes().await?;
-    let turns = ground.metric("controller_runtime_reconcile_total", "").await?;
-    let ready = ground.metric("memcached_servers", "ready").await?;
-    screen.command(&format!("curl {}/metrics", ground.metrics_address()));
-    screen.say(&format!("{turns} turns and {after} writes since its start; {ready} servers are ready"));
+    let reconciles = environment.metric("controller_runtime_reconcile_total", "").await?;
+    let ready = environment.metric("memcached_servers", "ready").await?;
+    screen.command(&format!("curl {}/metrics", environment.metrics_address()));
+    screen.say(&format!(
+        "{reconciles} reconciles and {after} writes since its start; {ready} servers are ready"
+    ));
     ensure!(after == before, "{} writes at rest", after - before);
-    screen.proved("In a second with nothing to do, the operator wrote nothing.");
+    screen.proved("In a second without changes, the operator wrote nothing.");
     Ok(())
 }
 
-async fn all_is_deleted(screen: &mut Screen, ground: &mut Ground, cluster: &Cluster) -> anyhow::Result<()> {
-    screen.stage("All of it is deleted");
+async fn the_custom_resource_is_deleted(
+    screen: &mut Screen,
+    environment: &mut Environment,
+    cluster: &Cluster,
+) -> anyhow::Result<()> {
+    screen.stage("The custom resource is deleted");
     let servers = settled(cluster, 3).await?;
     screen.command(&format!("kubectl delete memcached {NAME}"));
     let begun = Clock::real().moment();
@@ -249,16 +262,16 @@ async fn all_is_deleted(screen: &mut Screen, ground: &mut Ground, cluster: &Clus
         Ok((left + processes == 0).then_some(()))
     })
     .await?;
-    let with = if ground.is_real() { ", and no memcached runs" } else { "" };
+    let with = if environment.is_real() { ", and no memcached runs" } else { "" };
     screen.say(&format!("{} ms later: no Deployment, no Service, no pod{with}", since(begun)));
-    screen.proved("What belongs to an object goes with it.");
+    screen.proved("Owned objects are garbage-collected with their owner.");
     Ok(())
 }
 
 /// What to try while it stays up.
-pub(super) fn invite(screen: &mut Screen, ground: &Ground) {
-    let kubeconfig = ground.kubeconfig().display();
-    let operator = ground.operator_path();
+pub(super) fn invite(screen: &mut Screen, environment: &Environment) {
+    let kubeconfig = environment.kubeconfig().display();
+    let operator = environment.operator_path();
     screen.stage("It stays up until Ctrl-C. Try, in another terminal");
     for line in [
         format!("export KUBECONFIG={kubeconfig}"),
@@ -266,21 +279,25 @@ pub(super) fn invite(screen: &mut Screen, ground: &Ground) {
         "kubectl get memcacheds,pods --watch".to_owned(),
         "kubectl scale memcached mine --replicas 4".to_owned(),
         "kubectl port-forward deployment/mine 11211".to_owned(),
-        format!("windlass why --operator {} Memcached mine --metrics-bind-address {}", operator.display(), ground.metrics_address()),
+        format!("windlass why --operator {} Memcached mine --metrics-bind-address {}", operator.display(), environment.metrics_address()),
     ] {
         screen.say(&line);
     }
 }
 
 /// How it ended.
-pub(super) fn close(screen: &mut Screen, ended: &Ended) {
-    screen.stage("Nothing is left");
+pub(super) fn close(screen: &mut Screen, environment: &Environment, ended: &Ended) {
+    screen.stage("Clean-up");
     screen.say(&format!(
         "operator, node and cluster ended in {} ms; {} processes and {} folders are left",
         ended.took.as_millis(),
         ended.left.len(),
         ended.folders
     ));
+    if let Some(Simulated::Lacking(_)) = environment.simulated {
+        screen
+            .warn("The servers were simulated. The first stage says what this machine lacks for real ones.");
+    }
 }
 
 /// One line about a server: who it is, and that it keeps what it is told.
@@ -307,7 +324,7 @@ async fn introduced(server: &Server, cluster: &Cluster) -> anyhow::Result<String
     ))
 }
 
-/// Waits until so many servers serve, and the status says so; gives the servers.
+/// Waits until this number of servers is ready, and the status says so.
 async fn settled(cluster: &Cluster, size: i32) -> anyhow::Result<Vec<Server>> {
     until(&format!("{size} servers"), || async {
         let memcached = memcacheds(cluster).get(NAME).await?;

@@ -1,4 +1,4 @@
-//! What runs while the demo is told: a cluster and an operator, each a process of its own, in a folder that goes with them.
+//! The processes of the demo: a cluster and an operator, in a folder that is removed with them.
 
 use super::operator::NAME;
 use super::processes;
@@ -18,20 +18,28 @@ use windlass_node::doctor::{self, Finding, Level};
 use windlass_node::net::Network;
 use windlass_node::shim::Program;
 
-/// So long a process may take to be ready, or to end.
+/// The longest that a process may take to be ready, or to exit.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The demo's processes and folder.
-pub(super) struct Ground {
+pub(super) struct Environment {
     folder: TempDir,
-    /// What pods as processes would need here; nothing where they run.
-    pub(super) lacking: Vec<String>,
+    /// Why the servers are simulated; nothing where they are processes.
+    pub(super) simulated: Option<Simulated>,
     cluster: Option<Child>,
     operator: Option<Child>,
     kubeconfig: PathBuf,
     metrics: u16,
     /// What only processes of this demo have in their command lines.
     pub(super) marks: Vec<String>,
+}
+
+/// Why servers are simulated.
+pub(super) enum Simulated {
+    /// `--simulate` asks for it.
+    Asked,
+    /// What this machine lacks to run them as processes, each with what to do about it.
+    Lacking(Vec<String>),
 }
 
 /// A cluster that is ready.
@@ -54,21 +62,21 @@ pub(super) struct Ended {
     pub(super) folders: usize,
 }
 
-impl Ground {
+impl Environment {
     pub(super) fn new(simulate: bool) -> anyhow::Result<Self> {
         let folder =
             tempfile::Builder::new().prefix("windlass-demo-").tempdir().context("cannot make a folder")?;
         let program = std::env::current_exe().context("cannot tell which program this is")?;
         let link = folder.path().join(NAME);
         std::os::unix::fs::symlink(&program, &link).context("cannot name the operator")?;
-        let lacking = match simulate {
-            true => vec!["nothing: --simulate asks for it".to_owned()],
-            false => lacking()?,
+        let simulated = match simulate {
+            true => Some(Simulated::Asked),
+            false => Some(lacking()?).filter(|lacking| !lacking.is_empty()).map(Simulated::Lacking),
         };
         let marks = vec![folder.path().display().to_string()];
         Ok(Self {
             folder,
-            lacking,
+            simulated,
             cluster: None,
             operator: None,
             kubeconfig: PathBuf::new(),
@@ -79,12 +87,12 @@ impl Ground {
 
     /// Whether servers are processes.
     pub(super) fn is_real(&self) -> bool {
-        self.lacking.is_empty()
+        self.simulated.is_none()
     }
 
     /// What nodes the cluster has, as it is told.
     pub(super) fn nodes(&self) -> &'static str {
-        if self.is_real() { "process=1" } else { "simulate=1" }
+        if self.is_real() { "process=1" } else { "simulated=1" }
     }
 
     pub(super) fn kubeconfig(&self) -> &Path {
@@ -229,6 +237,11 @@ impl Ground {
     }
 }
 
+/// How to get the program that the demo's servers are.
+const INSTALL: &str = "\
+Debian, Ubuntu: sudo RUNLEVEL=1 apt-get install memcached   (RUNLEVEL=1: without starting it as a service)
+     Fedora: sudo dnf install memcached";
+
 /// What this machine lacks to run memcached as a pod, each with what to do about it.
 fn lacking() -> anyhow::Result<Vec<String>> {
     if !cfg!(target_os = "linux") {
@@ -241,6 +254,7 @@ fn lacking_of(findings: Vec<Finding>) -> Vec<String> {
     let is_memcached = |one: &Finding| one.about == "image memcached" && one.level != Level::Ok;
     let wrong = findings.into_iter().filter(|one| one.level == Level::Problem || is_memcached(one));
     let told = wrong.map(|one| match one.remedy {
+        _ if is_memcached(&one) => format!("{}: {}\n  -> {INSTALL}", one.about, one.found),
         Some(remedy) => format!("{}: {}\n  -> {remedy}", one.about, one.found),
         None => format!("{}: {}", one.about, one.found),
     });
@@ -261,10 +275,12 @@ mod tests {
         };
         let told = lacking_of(vec![
             finding("namespaces", Level::Ok, None),
-            finding("mounts", Level::Problem, None),
+            finding("mounts", Level::Problem, Some("mount it")),
             finding("image redis", Level::Warning, Some("install redis")),
             finding("image memcached", Level::Warning, Some("install memcached")),
         ]);
-        assert_eq!(told, ["mounts: is not there", "image memcached: is not there\n  -> install memcached"]);
+        assert_eq!(told[0], "mounts: is not there\n  -> mount it");
+        assert!(told[1].starts_with("image memcached: is not there\n  -> Debian"), "{told:?}");
+        assert_eq!(told.len(), 2);
     }
 }

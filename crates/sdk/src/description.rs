@@ -1,4 +1,4 @@
-//! What an operator's binary says of itself, as far as manifests follow from it.
+//! An operator's description of itself, as its binary prints it for `describe`.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -6,53 +6,53 @@ use serde_json::Value;
 /// The answer to `describe`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Described {
+pub struct OperatorDescription {
     /// The program's name.
     pub name: String,
     /// The namespaces that it is restricted to; none for all.
     #[serde(default)]
     pub namespaces: Vec<String>,
-    /// The kinds that it brings, as CustomResourceDefinitions.
+    /// Its CustomResourceDefinitions.
     #[serde(default)]
     pub definitions: Vec<Value>,
-    /// What it must be allowed to do.
+    /// The RBAC rules that it needs.
     #[serde(default)]
     pub rules: Vec<Value>,
-    /// What it must be allowed to do in its own namespace, to be elected.
+    /// The RBAC rules that it needs in its own namespace, for leader election.
     #[serde(default)]
     pub election_rules: Vec<Value>,
 }
 
-/// An answer that is none.
+/// The answer could not be parsed.
 #[derive(Debug, thiserror::Error)]
 #[error("the operator's answer to `describe` is not understood: {0}")]
-pub struct NotUnderstood(#[from] serde_json::Error);
+pub struct DescriptionError(#[from] serde_json::Error);
 
-impl Described {
+impl OperatorDescription {
     /// Reads an answer.
     ///
     /// # Errors
     /// When it is not JSON, or lacks what every answer has.
-    pub fn read(answer: &str) -> Result<Self, NotUnderstood> {
+    pub fn read(answer: &str) -> Result<Self, DescriptionError> {
         Ok(serde_json::from_str(answer)?)
     }
 
-    /// The kinds that it brings.
-    pub fn kinds(&self) -> Vec<Defined<'_>> {
-        self.definitions.iter().filter_map(Defined::of).collect()
+    /// The kinds of its CRDs.
+    pub fn kinds(&self) -> Vec<DescribedKind<'_>> {
+        self.definitions.iter().filter_map(DescribedKind::of).collect()
     }
 }
 
-/// A kind that an operator brings.
+/// The kind of a CRD.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Defined<'a> {
+pub struct DescribedKind<'a> {
     /// Its group.
     pub group: &'a str,
-    /// Its name in paths.
+    /// Its plural resource name.
     pub plural: &'a str,
     /// Its CamelCase name.
     pub kind: &'a str,
-    /// Whether its objects live in namespaces.
+    /// Whether it is namespaced.
     pub namespaced: bool,
     /// The version that is stored.
     pub version: &'a str,
@@ -62,7 +62,7 @@ pub struct Defined<'a> {
     pub definition: &'a Value,
 }
 
-impl<'a> Defined<'a> {
+impl<'a> DescribedKind<'a> {
     /// The kind that a definition makes; nothing where it is none.
     pub fn of(definition: &'a Value) -> Option<Self> {
         let text = |pointer: &str| definition.pointer(pointer)?.as_str();

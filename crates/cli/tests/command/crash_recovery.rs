@@ -1,5 +1,4 @@
-//! The command killed at moments of a rollout that chance picks: what it kept is enough to go on, with no pod too many and none
-//! that nobody owns.
+//! The command killed at random moments of a rollout: it recovers from its data folder, with no surplus and no orphaned pod.
 
 use crate::process::{Cluster, windlass};
 use futures::TryStreamExt;

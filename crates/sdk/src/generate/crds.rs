@@ -1,11 +1,11 @@
-//! The kinds that an operator brings.
+//! The CRDs of an operator.
 
 use super::Manifest;
-use crate::described::Defined;
+use crate::description::DescribedKind;
 use serde_json::Value;
 
 /// Its definition, without what a cluster fills in.
-pub(super) fn definition(kind: &Defined<'_>) -> Manifest {
+pub(super) fn definition(kind: &DescribedKind<'_>) -> Manifest {
     let mut definition = kind.definition.clone();
     if let Value::Object(fields) = &mut definition {
         fields.remove("status");

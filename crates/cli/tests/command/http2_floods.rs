@@ -1,7 +1,7 @@
 //! Floods of HTTP/2 frames: each ends the connection that it comes on or is answered, costs no memory to speak of, and
 //! others are served all the same.
 
-use crate::wire::{HTTP2, MAPS, Target};
+use crate::connections::{HTTP2, MAPS, Target};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

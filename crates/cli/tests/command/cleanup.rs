@@ -1,4 +1,4 @@
-//! Nothing is left behind: no process, no file but the data that was to be kept, and no context in the user's kubeconfig.
+//! Clean-up: no process is left, no file but the kept data folder, and no context in the user's kubeconfig.
 
 use crate::process::{Cluster, windlass};
 use nix::sys::signal::Signal;
