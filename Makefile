@@ -12,12 +12,17 @@ BUILD_NEEDS = cc:gcc
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+# The servers of the demo are real memcached processes. Where it cannot be installed the demo says so, and simulates them.
+DEMO_NEEDS = scripts/need $(BUILD_NEEDS) && { scripts/need memcached:memcached || true; }
+
 demo: ## Show what Windlass does, in under a minute; KEEP=1 leaves it up with commands to try
-	@scripts/need $(BUILD_NEEDS)
+	@$(DEMO_NEEDS)
+	$(CARGO) build --package windlass-cli
 	@$(CARGO) run --quiet --package windlass-cli -- demo $(if $(KEEP),--keep)
 
 demo-transcript: ## Write down what the demo shows, in docs/demo.md
-	@scripts/need $(BUILD_NEEDS)
+	@$(DEMO_NEEDS)
+	$(CARGO) build --package windlass-cli
 	@$(CARGO) run --quiet --package windlass-cli -- demo --transcript docs/demo.md
 
 test: ## Run every test that runs here (with Rust alone: all but the comparisons with the reference)
