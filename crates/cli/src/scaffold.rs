@@ -111,7 +111,9 @@ impl ProjectFolder {
             git.args(["status", "--porcelain", "--untracked-files=no", "--", "."]).current_dir(&self.folder);
         let asked = asked.stdin(Stdio::null()).stderr(Stdio::null()).output();
         if asked.is_ok_and(|answer| answer.status.success() && !answer.stdout.is_empty()) {
-            eprintln!("warning: this folder has uncommitted changes; git will show them together with these");
+            eprintln!(
+                "warning: this folder has changes that are not committed; git will show them together with these"
+            );
         }
     }
 }
