@@ -1,22 +1,26 @@
 //! Random objects of built-in kinds, written by several managers through all versions, subresources and forms of patches,
 //! sent to two servers: equal objects, managedFields, warnings and errors.
 //!
-//! `WINDLASS_STEPS` says how many steps (default 1,200, the acceptance run has 10,000); `WINDLASS_SEED` runs one seed;
+//! `WINDLASS_STEPS` says how many steps (default 1,200, and 500 quantities; the acceptance run has 10,000); `WINDLASS_SEED` runs one seed;
 //! `WINDLASS_KIND` runs the kinds whose name contains it.
 
 use anyhow::{Context, ensure};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
+use windlass::Quantity;
 use windlass_clock::Clock;
 use windlass_harness::{Ground, Suite, Target};
 use windlass_tests::compare::built_in::{Kind, requests::Requests};
 use windlass_tests::compare::exchange::media;
-use windlass_tests::compare::{Pair, Random, Request, Server, Side, looked_at_again};
+use windlass_tests::compare::{Pair, Random, Request, Server, Side, looked_at_again, quantities};
 use windlass_tests::grounds::Embedded;
 
 /// Steps on the objects of one kind before the next.
 const STEPS_PER_SEED: usize = 30;
+
+/// Quantities in one request.
+const QUANTITIES_PER_REQUEST: usize = 100;
 
 /// Seeds beyond those of the default run that once showed a difference, kept for good; what they showed has names among the
 /// behaviours of `tests/src/parity/built_in.rs`.
@@ -34,6 +38,7 @@ fn main() -> ExitCode {
     Suite::on([Ground::reference()])
         .limit(Duration::from_secs(2400))
         .test("random objects of built-in kinds get equal answers", equal_answers)
+        .test("random quantities are stored and refused alike", equal_quantities)
         .run()
 }
 
@@ -63,6 +68,75 @@ async fn equal_answers(target: Target) -> anyhow::Result<()> {
     println!("{done} steps got equal answers");
     ensure!(failures.is_empty(), "{}", failures.join("\n\n"));
     Ok(())
+}
+
+/// Many quantities in one object each, which both servers write in canonical form, and one by one those that are none.
+async fn equal_quantities(target: Target) -> anyhow::Result<()> {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let steps = usize::try_from(number("WINDLASS_STEPS").unwrap_or(500))?;
+    let mut random = Random::seeded(number("WINDLASS_SEED").unwrap_or(1));
+    let embedded = Embedded::in_process();
+    let mut pair = Pair {
+        left: Side::new(Server::new("embedded", embedded.client())),
+        right: Side::new(Server::new("reference", target.client())),
+    };
+    let namespace = format!("quantities-{}", Clock::real().now().as_millisecond());
+    for side in [&pair.left, &pair.right] {
+        prepare(&side.server, &namespace).await?;
+    }
+    let mut batches: [Vec<String>; 2] = Default::default();
+    let mut compared = 0;
+    while compared < steps {
+        let text = quantities::any(&mut random);
+        // What is negative is refused, in an error that shows each.
+        let (batch, size) = match text.trim().parse::<Quantity>() {
+            Ok(quantity) if quantities::is_lost(&quantity) => continue,
+            Ok(quantity) => (&mut batches[usize::from(quantity.is_negative())], QUANTITIES_PER_REQUEST),
+            Err(_) => (&mut Vec::new(), 1),
+        };
+        batch.push(text);
+        if batch.len() >= size {
+            compared += batch.len();
+            for (path, object) in objects_with(batch) {
+                let path = format!("/api/v1/namespaces/{namespace}/{path}");
+                let request = Request::new("POST", path).with("dryRun", "All").body(media::JSON, object);
+                pair.ask(&request).await?;
+            }
+            batch.clear();
+        }
+    }
+    println!("{compared} quantities got equal answers");
+    let namespace = Request::new("DELETE", format!("/api/v1/namespaces/{namespace}"));
+    pair.right.server.send(&namespace).await?;
+    Ok(())
+}
+
+/// The quantities in a list of resources, which rounds them to thousandths, and in fields of their own, which do not.
+fn objects_with(quantities: &[String]) -> [(&'static str, Value); 2] {
+    let hard: Map<String, Value> =
+        (0_usize..).zip(quantities).map(|(at, text)| (format!("count/x{at}.y"), json!(text))).collect();
+    let volumes: Vec<Value> = (0_usize..)
+        .zip(quantities)
+        .map(|(at, text)| json!({"name": format!("v{at}"), "emptyDir": {"sizeLimit": text}}))
+        .collect();
+    let containers = json!([{"name": "c", "image": "i"}]);
+    [
+        (
+            "resourcequotas",
+            json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": hard}}),
+        ),
+        (
+            "podtemplates",
+            json!({
+                "apiVersion": "v1", "kind": "PodTemplate",
+                "metadata": {"name": "q"},
+                "template": {
+                    "metadata": {"labels": {"a": "b"}},
+                    "spec": {"containers": containers, "volumes": volumes},
+                },
+            }),
+        ),
+    ]
 }
 
 /// Kinds, each with all of its versions.

@@ -24,7 +24,6 @@ mod nodes;
 mod owning;
 mod pace;
 mod pods;
-pub mod quantity;
 mod quota;
 mod replicas;
 mod revisions;

@@ -38,6 +38,7 @@
 //! - [`election`] lets one of several replicas work.
 //! - [`metrics`] and [`inspect`] show what it is doing, under names that dashboards know.
 //! - [`health`] says of any object how it fares.
+//! - [`Quantity`] calculates exactly with `100m` and `1.5Gi`.
 //! - [`cache`] reads one's own writes; [`queue`] has one entry per key; [`write`] applies only what would change.
 
 pub mod cache;
@@ -58,6 +59,7 @@ mod manager;
 pub mod metrics;
 mod observed;
 mod plan;
+pub mod quantity;
 pub mod queue;
 mod reason;
 mod relation;
@@ -80,6 +82,7 @@ pub use observed::{ObserveError, Observed};
 pub use plan::{
     Action, Effect, Generate, GenerateError, Guard, Note, Outcome, Plan, Stated, Step, Until, Wait,
 };
+pub use quantity::Quantity;
 pub use reason::{Reason, Reasoned, Refusal};
 pub use relation::Relation;
 pub use selector::Selector;

@@ -1,4 +1,4 @@
-//! What Kubernetes types are: schemas, validation, defaults and merges. Pure: no I/O, no clock.
+//! What Kubernetes types are: schemas, validation, defaults, merges and quantities. Pure: no I/O, no clock.
 
 pub mod apply;
 mod cel;
@@ -17,6 +17,7 @@ pub mod patch;
 mod pattern;
 pub mod proto;
 pub mod prune;
+pub mod quantity;
 pub mod rules;
 pub mod schema;
 pub mod selector;
@@ -27,4 +28,5 @@ pub mod yaml;
 
 pub use field::{ErrorKind, FieldError, Path};
 pub use go::quote;
+pub use quantity::{ParseQuantityError, Quantity};
 pub use schema::{Additional, Definitions, ListType, MapType, Reference, Schema, Type};

@@ -6,6 +6,7 @@ pub mod exchange;
 pub mod kinds;
 pub mod normalise;
 pub mod objects;
+pub mod quantities;
 pub mod random;
 pub mod requests;
 pub mod schemas;

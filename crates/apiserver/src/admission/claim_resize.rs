@@ -2,14 +2,15 @@
 
 use super::forbidden;
 use crate::flow::Operation;
+use crate::kinds::resources::quantity;
 use crate::kinds::{at, text};
 use crate::status::Status;
 use crate::store::Key;
-use crate::typed::Amount;
 use serde_json::{Value, json};
+use windlass_schema::Quantity;
 
-fn size(claim: &Value) -> Option<Amount> {
-    Amount::of(at(claim, &["spec", "resources", "requests", "storage"])?)
+fn size(claim: &Value) -> Option<Quantity> {
+    quantity(at(claim, &["spec", "resources", "requests", "storage"])?)
 }
 
 pub(super) fn check(operation: &Operation<'_>, claim: &Value, old: Option<&Value>) -> Result<(), Status> {

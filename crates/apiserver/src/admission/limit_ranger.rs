@@ -5,8 +5,8 @@ use crate::flow::Operation;
 use crate::kinds::resources::{self, Amounts, LIMITS, REQUESTS};
 use crate::kinds::{at, child, text};
 use crate::status::Status;
-use crate::typed::Amount;
 use serde_json::{Map, Value, json};
+use windlass_schema::Quantity;
 
 /// Says what was filled in.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
@@ -80,7 +80,7 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    fn least(&self, resource: &str, least: Amount) -> Option<String> {
+    fn least(&self, resource: &str, least: Quantity) -> Option<String> {
         let head = format!("minimum {resource} usage per {} is {least}", self.kind);
         match (self.requests.get(resource), self.limits.get(resource)) {
             (None, _) => Some(format!("{head}.  No request is specified")),
@@ -90,7 +90,7 @@ impl Asked<'_> {
         }
     }
 
-    fn most(&self, resource: &str, most: Amount) -> Option<String> {
+    fn most(&self, resource: &str, most: Quantity) -> Option<String> {
         let head = format!("maximum {resource} usage per {} is {most}", self.kind);
         match (self.requests.get(resource), self.limits.get(resource)) {
             (_, None) => Some(format!("{head}.  No limit is specified")),
@@ -100,7 +100,7 @@ impl Asked<'_> {
         }
     }
 
-    fn most_requested(&self, resource: &str, most: Amount) -> Option<String> {
+    fn most_requested(&self, resource: &str, most: Quantity) -> Option<String> {
         let head = format!("maximum {resource} usage per {} is {most}", self.kind);
         match self.requests.get(resource) {
             None => Some(format!("{head}.  No request is specified")),
@@ -109,17 +109,17 @@ impl Asked<'_> {
         }
     }
 
-    fn ratio(&self, resource: &str, most: Amount) -> Option<String> {
+    fn ratio(&self, resource: &str, most: Quantity) -> Option<String> {
         let head = format!("{resource} max limit to request ratio per {} is {most}", self.kind);
-        let side = |amounts: &Amounts| amounts.get(resource).filter(|amount| !amount.is_zero()).copied();
-        let Some(request) = side(&self.requests) else {
+        let known = |amount: &&Quantity| !amount.is_zero();
+        let Some(request) = self.requests.get(resource).filter(known) else {
             return Some(format!("{head}, but no request is specified or request is 0"));
         };
-        let Some(limit) = side(&self.limits) else {
+        let Some(limit) = self.limits.get(resource).filter(known) else {
             return Some(format!("{head}, but no limit is specified or limit is 0"));
         };
-        let ratio = limit.ratio(request);
-        (ratio * 1000.0 > most.ratio(Amount::whole(1)) * 1000.0)
+        let ratio = resources::ratio(limit, request);
+        (ratio * 1000.0 > resources::ratio(&most, &Quantity::from(1)) * 1000.0)
             .then(|| format!("{head}, but provided ratio is {ratio:.6}"))
     }
 }

@@ -7,13 +7,13 @@ use crate::kinds::resources::{self, Amounts, LIMITS, REQUESTS};
 use crate::kinds::{at, child, text};
 use crate::query::{Strictness, WriteOptions};
 use crate::status::Status;
-use crate::typed::Amount;
 use crate::verbs::rewrite::{Expectation, rewrite};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use windlass_schema::Quantity;
 
 /// Kinds whose objects are counted under their plural too.
 pub(super) const PLAIN: [&str; 7] = [
@@ -79,8 +79,7 @@ async fn count(
             let mut counted = live.clone();
             let mut used = amounts_of(&live, "used");
             for (name, amount) in more {
-                let sum = used.get(&name).map_or(amount, |known| known.plus(amount));
-                used.insert(name, sum);
+                *used.entry(name).or_default() += &amount;
             }
             let used: Map<String, Value> =
                 used.into_iter().map(|(name, amount)| (name, json!(amount.to_string()))).collect();
@@ -135,12 +134,12 @@ fn added(
     if let Some(old) = old {
         for (name, before) in self::usage(group, plural, old) {
             if let Some(now) = usage.get_mut(&name) {
-                *now = now.minus(before);
+                *now -= &before;
             }
         }
     }
     usage.retain(|name, amount| hard.contains_key(name) && !amount.is_zero() && !amount.is_negative());
-    let sum = |name: &String, more: &Amount| used.get(name).map_or(*more, |used| used.plus(*more));
+    let sum = |name: &String, more: &Quantity| used.get(name).cloned().unwrap_or_default() + more;
     let exceeded: Vec<&String> =
         usage.iter().filter(|(name, more)| sum(name, more) > hard[*name]).map(|(name, _)| name).collect();
     if exceeded.is_empty() {
@@ -173,14 +172,14 @@ pub(super) fn is_of(group: &str, plural: &str, name: &str) -> bool {
 
 /// What an object uses.
 pub(super) fn usage(group: &str, plural: &str, object: &Value) -> Amounts {
-    let one = Amount::whole(1);
+    let one = Quantity::from(1);
     let full = if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") };
-    let mut usage = Amounts::from([(format!("count/{full}"), one)]);
+    let mut usage = Amounts::from([(format!("count/{full}"), one.clone())]);
     if !group.is_empty() {
         return usage;
     }
     if PLAIN.contains(&plural) {
-        usage.insert(plural.to_owned(), one);
+        usage.insert(plural.to_owned(), one.clone());
     }
     let spec = object.get("spec").unwrap_or(&Value::Null);
     match plural {
@@ -211,11 +210,13 @@ pub(super) fn usage(group: &str, plural: &str, object: &Value) -> Amounts {
             if !class.is_empty() {
                 usage.insert(of_class("persistentvolumeclaims"), one);
             }
-            if let Some(storage) = at(spec, &["resources", "requests", "storage"]).and_then(Amount::of) {
-                usage.insert("requests.storage".to_owned(), storage);
+            if let Some(storage) =
+                at(spec, &["resources", "requests", "storage"]).and_then(resources::quantity)
+            {
                 if !class.is_empty() {
-                    usage.insert(of_class("requests.storage"), storage);
+                    usage.insert(of_class("requests.storage"), storage.clone());
                 }
+                usage.insert("requests.storage".to_owned(), storage);
             }
         }
         _ => {}
@@ -223,8 +224,8 @@ pub(super) fn usage(group: &str, plural: &str, object: &Value) -> Amounts {
     usage
 }
 
-fn whole(count: usize) -> Amount {
-    Amount::whole(i64::try_from(count).unwrap_or(i64::MAX))
+fn whole(count: usize) -> Quantity {
+    Quantity::from(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
 /// What containers ask for, under all its names.
@@ -232,13 +233,13 @@ fn computed(requests: &Amounts, limits: &Amounts) -> Amounts {
     let mut usage = Amounts::new();
     for (name, amount) in requests {
         if matches!(name.as_str(), "cpu" | "memory" | "ephemeral-storage") || name.starts_with("hugepages-") {
-            usage.insert(name.clone(), *amount);
+            usage.insert(name.clone(), amount.clone());
         }
-        usage.insert(format!("requests.{name}"), *amount);
+        usage.insert(format!("requests.{name}"), amount.clone());
     }
     for (name, amount) in limits {
         if matches!(name.as_str(), "cpu" | "memory" | "ephemeral-storage") {
-            usage.insert(format!("limits.{name}"), *amount);
+            usage.insert(format!("limits.{name}"), amount.clone());
         }
     }
     usage

@@ -2,9 +2,9 @@
 
 use super::resource_quota::{PLAIN, in_scope, is_of, usage};
 use crate::kinds::resources::{Amounts, amounts};
-use crate::typed::Amount;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
+use windlass_schema::Quantity;
 
 /// What objects use of one quota.
 ///
@@ -29,7 +29,7 @@ impl Tally {
     pub fn new(quota: &Value) -> Self {
         let hard = amounts(quota.pointer("/spec/hard"));
         let used = hard.into_keys().filter(|name| kind_of(name).is_some());
-        Self { quota: quota.clone(), used: used.map(|name| (name, Amount::whole(0))).collect() }
+        Self { quota: quota.clone(), used: used.map(|name| (name, Quantity::ZERO)).collect() }
     }
 
     /// Group and plural of each kind whose objects count.
@@ -54,7 +54,7 @@ impl Tally {
         }
         for (name, amount) in usage(group, plural, object) {
             if let Some(used) = self.used.get_mut(&name) {
-                *used = used.plus(amount);
+                *used += &amount;
             }
         }
     }

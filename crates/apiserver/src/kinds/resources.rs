@@ -1,34 +1,45 @@
 //! What a pod asks for as a whole: its containers together, or those that prepare it where they need more.
 
-use crate::typed::Amount;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use windlass_schema::Quantity;
 
-/// Amounts by resource.
-pub(crate) type Amounts = BTreeMap<String, Amount>;
+/// Quantities by resource.
+pub(crate) type Amounts = BTreeMap<String, Quantity>;
 
 /// The two sides of what a container asks for.
 pub(crate) const REQUESTS: &str = "requests";
 /// The other.
 pub(crate) const LIMITS: &str = "limits";
 
-/// The amounts in a map of an object.
+/// The quantity in a field of an object.
+pub(crate) fn quantity(value: &Value) -> Option<Quantity> {
+    value.as_str()?.parse().ok()
+}
+
+/// How many times the other a quantity is, for people to read.
+pub(crate) fn ratio(one: &Quantity, other: &Quantity) -> f64 {
+    #[allow(clippy::cast_precision_loss)] // A ratio for people to read.
+    let parts = |quantity: &Quantity| quantity.milli_value() as f64;
+    parts(one) / parts(other)
+}
+
+/// The quantities in a map of an object.
 pub(crate) fn amounts(map: Option<&Value>) -> Amounts {
     let entries = map.and_then(Value::as_object).into_iter().flatten();
-    entries.filter_map(|(name, amount)| Some((name.clone(), Amount::of(amount)?))).collect()
+    entries.filter_map(|(name, amount)| Some((name.clone(), quantity(amount)?))).collect()
 }
 
 fn add(to: &mut Amounts, more: &Amounts) {
     for (name, amount) in more {
-        let sum = to.get(name).map_or(*amount, |known| known.plus(*amount));
-        to.insert(name.clone(), sum);
+        *to.entry(name.clone()).or_default() += amount;
     }
 }
 
 fn raise(to: &mut Amounts, other: &Amounts) {
     for (name, amount) in other {
         if to.get(name).is_none_or(|known| known < amount) {
-            to.insert(name.clone(), *amount);
+            to.insert(name.clone(), amount.clone());
         }
     }
 }

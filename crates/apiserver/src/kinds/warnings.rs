@@ -1,7 +1,7 @@
 //! What the API lets pass and warns about.
 
 use super::text;
-use crate::typed::Amount;
+use crate::kinds::resources::quantity;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_schema::field::Path;
@@ -166,7 +166,7 @@ fn fractions(amounts: Option<&Value>, path: &Path) -> Vec<String> {
     let mut warnings = Vec::new();
     for name in ["memory", "ephemeral-storage"] {
         if let Some(given) = amounts.and_then(|amounts| amounts.get(name))
-            && Amount::of(given).is_some_and(|amount| !amount.is_whole())
+            && quantity(given).is_some_and(|amount| !amount.is_integer())
         {
             let path = path.key(name);
             warnings.push(format!("{path}: fractional byte value {given} is invalid, must be an integer"));
@@ -304,7 +304,7 @@ pub(super) fn volume(volume: &Value) -> Vec<String> {
 pub(super) fn claim(claim: &Value) -> Vec<String> {
     let path = Path::new("spec").child("resources").child("requests").key("storage");
     let storage = claim.pointer("/spec/resources/requests/storage");
-    let fraction = storage.filter(|given| Amount::of(given).is_some_and(|amount| !amount.is_whole()));
+    let fraction = storage.filter(|given| quantity(given).is_some_and(|amount| !amount.is_integer()));
     fraction
         .map(|given| format!("{path}: fractional byte value {given} is invalid, must be an integer"))
         .into_iter()
@@ -321,7 +321,7 @@ pub(super) fn quota(quota: &Value, old: Option<&Value>) -> Vec<String> {
         let request = hard(&full).map(|request| (full.as_str(), request)).or(bare);
         let limit_name = format!("limits.{name}");
         if let (Some((name, request)), Some(limit)) = (request, hard(&limit_name))
-            && let (Some(more), Some(less)) = (Amount::of(request), Amount::of(limit))
+            && let (Some(more), Some(less)) = (quantity(request), quantity(limit))
             && more > less
         {
             warnings.push(format!("ResourceQuota {name} ({more}) should be less than {limit_name} ({less})"));

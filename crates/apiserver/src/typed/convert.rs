@@ -1,12 +1,14 @@
 //! The conversion itself: one walk over the value and its type.
 
-use super::{Field, Omit, Struct, Structs, Type, quantity, time};
+use super::{Field, Omit, Struct, Structs, Type, time};
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use serde_json::{Map, Number, Value};
+use std::borrow::Cow;
 use std::fmt::Write;
 use std::sync::LazyLock;
+use windlass_schema::Quantity;
 
 /// Why a value does not fit its type, in Go's words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,10 +146,12 @@ impl<'a> Walk<'a> {
                     Some(Value::String(text)) => text,
                     Some(other) => other.to_string(),
                 };
-                match quantity::rewrite(&text) {
-                    Ok(text) => Value::String(text),
-                    Err(why) => self.fail(why.to_owned()),
-                }
+                let rewritten = match Quantity::normalize(&text) {
+                    Ok(Cow::Borrowed(kept)) if kept.len() == text.len() => None,
+                    Ok(normal) => Some(normal.into_owned()),
+                    Err(why) => return self.fail(why.to_string()),
+                };
+                Value::String(rewritten.unwrap_or(text))
             }
             Type::IntOrString => match value {
                 None => Value::from(0),

@@ -3,16 +3,13 @@
 //!
 //! In comes JSON as a client sent it, out comes JSON as Kubernetes would send it back.
 
-mod amount;
 mod convert;
 mod messages;
 mod place;
-mod quantity;
 mod quick;
 mod time;
 pub(crate) mod unstructured;
 
-pub(crate) use amount::Amount;
 pub(crate) use convert::{convert, settled, shape};
 pub(crate) use place::Place;
 pub(crate) use quick::Quick;

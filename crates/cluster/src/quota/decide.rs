@@ -1,10 +1,10 @@
 //! Whether the status of a quota is to be written, and when.
 
-use crate::quantity::thousandths;
 use k8s_openapi::api::core::v1::{ResourceQuota, ResourceQuotaStatus};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use windlass::quantity;
 
 /// How long less must have been counted before it is believed: what admission has counted may be about to be stored.
 pub(super) const BELIEVED: Duration = Duration::from_millis(200);
@@ -42,8 +42,8 @@ pub(super) fn verdict(
 
 /// What cannot be compared counts as less.
 fn is_less(one: &Quantity, other: &Quantity) -> bool {
-    match (thousandths(one), thousandths(other)) {
-        (Some(one), Some(other)) => one < other,
+    match (quantity::parse(one), quantity::parse(other)) {
+        (Ok(one), Ok(other)) => one < other,
         _ => true,
     }
 }

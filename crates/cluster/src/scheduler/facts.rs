@@ -1,7 +1,6 @@
 //! What scheduling needs to know of pods and nodes, worked out once.
 
 use crate::pods::Claimed;
-use crate::quantity::{thousandths, units};
 use k8s_openapi::api::core::v1::{
     Affinity, Container, Node, NodeAffinity, Pod, PodAffinityTerm, PodSpec, Taint, Toleration,
     TopologySpreadConstraint,
@@ -10,6 +9,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use windlass::Key;
+use windlass::quantity::{milli_value, value};
 
 /// What this scheduler is called in `spec.schedulerName`.
 pub(super) const NAME: &str = "default-scheduler";
@@ -24,11 +24,13 @@ pub(super) struct Amounts(pub(super) BTreeMap<String, i128>);
 impl Amounts {
     pub(super) fn of(written: Option<&BTreeMap<String, Quantity>>) -> Self {
         let amount = |name: &String, quantity: &Quantity| match name.as_str() {
-            "cpu" => thousandths(quantity),
-            _ => units(quantity),
+            "cpu" => milli_value(quantity),
+            _ => value(quantity),
         };
         let all = written.into_iter().flatten();
-        Self(all.filter_map(|(name, quantity)| Some((name.clone(), amount(name, quantity)?))).collect())
+        Self(
+            all.filter_map(|(name, quantity)| Some((name.clone(), amount(name, quantity)?.into()))).collect(),
+        )
     }
 
     pub(super) fn get(&self, name: &str) -> i128 {

@@ -1,12 +1,12 @@
 //! Which volume fits a claim.
 
-use crate::quantity::units;
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use windlass::Selector;
+use windlass::quantity::value;
 
 /// An old way to name the class.
 const CLASS: &str = "volume.beta.kubernetes.io/storage-class";
@@ -23,16 +23,16 @@ pub(super) fn class_of_volume(volume: &PersistentVolume) -> &str {
     named.or(class).map(String::as_str).unwrap_or_default()
 }
 
-pub(super) fn size(amounts: Option<&BTreeMap<String, Quantity>>) -> i128 {
-    amounts.and_then(|amounts| amounts.get("storage")).and_then(units).unwrap_or_default()
+pub(super) fn size(amounts: Option<&BTreeMap<String, Quantity>>) -> i64 {
+    amounts.and_then(|amounts| amounts.get("storage")).and_then(value).unwrap_or_default()
 }
 
-pub(super) fn requested(claim: &PersistentVolumeClaim) -> i128 {
+pub(super) fn requested(claim: &PersistentVolumeClaim) -> i64 {
     let resources = claim.spec.as_ref().and_then(|spec| spec.resources.as_ref());
     size(resources.and_then(|resources| resources.requests.as_ref()))
 }
 
-pub(super) fn capacity(volume: &PersistentVolume) -> i128 {
+pub(super) fn capacity(volume: &PersistentVolume) -> i64 {
     size(volume.spec.as_ref().and_then(|spec| spec.capacity.as_ref()))
 }
 

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::{Container, Pod, ResourceFieldSelector};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use std::collections::BTreeMap;
-use windlass_cluster::quantity::{thousandths, units};
+use windlass::quantity::{milli_value, value};
 
 /// What a pod is told of where it runs.
 #[derive(Debug, Clone, Default)]
@@ -106,12 +106,12 @@ pub(crate) fn resource(
         "limits" => limit,
         _ => resources.and_then(|all| all.requests.as_ref()?.get(name)),
     };
-    let read = |quantity: &Quantity| if name == "cpu" { thousandths(quantity) } else { units(quantity) };
+    let read = |quantity: &Quantity| if name == "cpu" { milli_value(quantity) } else { value(quantity) };
     let one = Quantity("1".to_owned());
     let divisor = selector.divisor.as_ref().and_then(read).filter(|divisor| *divisor > 0);
     let divisor = divisor.or_else(|| read(&one)).unwrap_or(1);
     let amount = amount.and_then(read).unwrap_or(0);
-    Ok((amount / divisor + i128::from(amount % divisor > 0)).to_string())
+    Ok((amount / divisor + i64::from(amount % divisor > 0)).to_string())
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The quality of service that a pod's resources ask for. Pure.
 
 use k8s_openapi::api::core::v1::{Container, PodSpec, ResourceRequirements};
-use windlass_cluster::quantity::thousandths;
+use windlass::quantity::milli_value;
 
 /// `Guaranteed` where every container has limits for processors and memory and asks for no less; `BestEffort` where none says
 /// anything; `Burstable` otherwise.
@@ -14,7 +14,7 @@ pub(crate) fn class(spec: &PodSpec) -> &'static str {
     };
     let amount = |resources: Option<&ResourceRequirements>, limits: bool, name: &str| {
         let side = resources.and_then(|all| if limits { all.limits.as_ref() } else { all.requests.as_ref() });
-        side.and_then(|side| side.get(name)).and_then(thousandths).filter(|amount| *amount > 0)
+        side.and_then(|side| side.get(name)).and_then(milli_value).filter(|amount| *amount > 0)
     };
     let says = |resources: Option<&ResourceRequirements>| {
         ["cpu", "memory"]

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use windlass_cluster::quantity::units;
+use windlass::quantity::value;
 
 /// Where programs are looked for, unless the image or the container says otherwise.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -90,7 +90,7 @@ impl Starting<'_> {
         let folder = container.working_dir.clone().filter(|folder| !folder.is_empty()).map(PathBuf::from);
         let secure = container.security_context.as_ref();
         let limit =
-            container.resources.as_ref().and_then(|all| all.limits.as_ref()?.get("memory")).and_then(units);
+            container.resources.as_ref().and_then(|all| all.limits.as_ref()?.get("memory")).and_then(value);
         Ok(Spec {
             name: container.name.clone(),
             attempt: self.attempt,

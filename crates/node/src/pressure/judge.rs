@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, Pod};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use windlass_cluster::quantity::units;
+use windlass::quantity::{Format, Quantity, value};
 
 /// The priority from which on a pod is one of the system's own.
 const SYSTEM: i32 = 2_000_000_000;
@@ -101,7 +101,7 @@ fn asked(container: &Container, limit: bool, resource: &str) -> Option<(u64, Str
     let all = container.resources.as_ref()?;
     let side = if limit { all.limits.as_ref()? } else { all.requests.as_ref()? };
     let amount = side.get(resource)?;
-    Some((u64::try_from(units(amount)?).ok()?, amount.0.clone()))
+    Some((u64::try_from(value(amount)?).ok()?, amount.0.clone()))
 }
 
 fn requested(pod: &Pod, resource: &str) -> u64 {
@@ -158,7 +158,9 @@ pub(crate) fn exceeds(pod: &Pod, held: &PodHeld) -> Option<String> {
         let limit = volume.empty_dir.as_ref().and_then(|source| source.size_limit.as_ref());
         let used = held.volumes.get(&volume.name).map_or(0, |(bytes, _)| *bytes);
         if let Some(limit) = limit
-            && units(limit).is_some_and(|most| most > 0 && i128::from(used) > most)
+            && value(limit)
+                .and_then(|most| u64::try_from(most).ok())
+                .is_some_and(|most| most > 0 && used > most)
         {
             return Some(format!(
                 "Usage of EmptyDir volume {:?} exceeds the limit {:?}. ",
@@ -227,12 +229,7 @@ impl Short {
     }
 }
 
-/// As quantities are written: in the largest unit that leaves no rest.
+/// A number of bytes, as the kubelet's messages have it.
 pub(crate) fn amount(number: u64) -> String {
-    let (mut left, mut unit) = (number, 0);
-    const UNITS: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
-    while left != 0 && left.is_multiple_of(1024) && unit + 1 < UNITS.len() {
-        (left, unit) = (left / 1024, unit + 1);
-    }
-    format!("{left}{}", UNITS[unit])
+    Quantity::new(i64::try_from(number).unwrap_or(i64::MAX), Format::BinarySI).to_string()
 }

@@ -1,10 +1,9 @@
 //! How little of something is too little, as a kubelet is told it: `memory.available<100Mi,nodefs.available<10%`.
 
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::time::Duration;
-use windlass_cluster::quantity::units;
+use windlass::Quantity;
 
 /// Something that a machine can run out of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -88,7 +87,7 @@ impl Least {
                 let percent = percent.parse().ok().filter(|percent| (0.0..=100.0).contains(percent))?;
                 Some(Self::Percent(percent))
             }
-            None => Some(Self::Amount(u64::try_from(units(&Quantity(text.to_owned()))?).ok()?)),
+            None => Some(Self::Amount(u64::try_from(text.parse::<Quantity>().ok()?.value()).ok()?)),
         }
     }
 }

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use windlass_cluster::quantity::units;
+use windlass::quantity::value;
 
 /// What volumes are made of.
 pub(crate) struct Making<'a> {
@@ -88,7 +88,7 @@ async fn one(
     if let Some(source) = &volume.empty_dir {
         if source.medium.as_deref() == Some("Memory") {
             let limit =
-                source.size_limit.as_ref().and_then(units).and_then(|limit| u64::try_from(limit).ok());
+                source.size_limit.as_ref().and_then(value).and_then(|limit| u64::try_from(limit).ok());
             memory.push((folder.clone(), limit.filter(|limit| *limit > 0)));
         }
         return Ok((Work::Folder(folder.clone()), Ready { path: folder, read_only: false }));

@@ -22,6 +22,8 @@ const SEEDS: &[&[u8]] = &[
     br#"{"a":[1,-2.5e3,"\u00e9\n",true,null],"a":{}}"#,
     b"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"array\",\"items\":{\"type\":\"string\",\"pattern\":\"^a\",\"default\":\"b\"},\"x-kubernetes-list-type\":\"set\"},\"e\":{\"type\":\"object\",\"x-kubernetes-embedded-resource\":true,\"x-kubernetes-preserve-unknown-fields\":true}}}\0{\"a\":[\"x\",1,null],\"e\":{\"kind\":\"K\",\"metadata\":{\"name\":\"n\",\"labels\":{\"a\":\"b\"}}}}",
     b"app in (a,b),!c,d>1,e!=f,g notin ()",
+    b"-0012.50e-3\x001.5Gi",
+    b"99999999999999999999.9Ei\x0012345678901234567890123456789012345678901234567890n",
     br"metadata.name=a\,b,status.phase!=x",
     b"{\"a\":{\"b\":[1,2]}}\0[{\"op\":\"move\",\"from\":\"/a/b/0\",\"path\":\"/a/c\"},{\"op\":\"add\",\"path\":\"/a/b/-\",\"value\":{}},{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/a/d\"}]",
     b"{\"a\":{\"b\":1}}\0{\"a\":{\"b\":null,\"c\":[{\"d\":null}]}}",
@@ -56,6 +58,7 @@ fn main() {
         windlass_schema_fuzz::json_read(&bytes);
         windlass_schema_fuzz::schema_check(&bytes);
         windlass_schema_fuzz::selectors(&bytes);
+        windlass_schema_fuzz::quantities(&bytes);
         windlass_schema_fuzz::rules(&bytes);
         windlass_schema_fuzz::merges(&bytes);
         windlass_schema_fuzz::protobuf(&bytes);

@@ -8,7 +8,8 @@ use windlass_schema::apply::{self, Context, ResetFields, Same};
 use windlass_schema::field::ErrorKind;
 use windlass_schema::selector::{Fields, Labels};
 use windlass_schema::{
-    Path, Schema, default, embedded, json, meta, patch, proto, prune, strategic, structural, validate,
+    Path, Quantity, Schema, default, embedded, json, meta, patch, proto, prune, strategic, structural,
+    validate,
 };
 
 /// Two JSON texts, split at the first zero byte.
@@ -90,6 +91,19 @@ pub fn selectors(bytes: &[u8]) {
     if let Ok(fields) = Fields::parse(&text) {
         fields.matches(|_| None);
     }
+}
+
+/// Two quantities, split at the first zero byte: written, read again, compared and added up.
+pub fn quantities(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let (one, other) = text.split_once('\0').unwrap_or((&text, "1"));
+    let Ok(one) = one.trim().parse::<Quantity>() else { return };
+    assert_eq!(one.to_string().parse().as_ref(), Ok(&one), "what was written can be read");
+    let _ = (one.value(), one.milli_value(), one.as_approximate_f64(), one.as_i64());
+    let Ok(other) = other.trim().parse::<Quantity>() else { return };
+    let (sum, order) = (one.clone() + &other, one.cmp(&other));
+    assert_eq!(order, other.cmp(&one).reverse());
+    let _ = (sum.to_string(), (one - &other).to_string(), (other * -7).to_string());
 }
 
 /// A document and a patch of every kind.

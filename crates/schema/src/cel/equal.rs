@@ -20,8 +20,8 @@ pub(super) fn equal(one: &Value<'_>, other: &Value<'_>, meter: &mut Meter) -> Re
         (Value::Ip(one), Value::Ip(other)) => one == other,
         (Value::Cidr(one), Value::Cidr(other)) => one == other,
         (Value::Url(one), Value::Url(other)) => one == other,
-        (Value::Quantity(one), Value::Quantity(other)) => one.compare(other) == Ordering::Equal,
-        (Value::Semver(one), Value::Semver(other)) => one.compare(other) == Ordering::Equal,
+        (Value::Quantity(one), Value::Quantity(other)) => one == other,
+        (Value::Semver(one), Value::Semver(other)) => one == other,
         (Value::Format(one), Value::Format(other)) => one == other,
         (Value::Unknown(one), Value::Unknown(other)) => {
             meter.work(one.to_string().len() as u64)?;

@@ -1,8 +1,9 @@
 //! What expressions evaluate to. Strings, lists and objects of the data are borrowed, never copied.
 
 use super::data::{Items, Object};
-use super::library::{net::Cidr, quantity::Quantity, semver::Semver, url::Url};
+use super::library::{net::Cidr, semver::Semver, url::Url};
 use super::types;
+use crate::quantity::Quantity;
 use jiff::Timestamp;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;

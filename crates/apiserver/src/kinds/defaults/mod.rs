@@ -6,7 +6,8 @@
 mod conditions;
 mod rows;
 
-use crate::typed::{Amount, Field, Quick, Struct, Structs, Type};
+use crate::kinds::resources::quantity;
+use crate::typed::{Field, Quick, Struct, Structs, Type};
 use rows::{FIELDS, STRUCTS};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -93,10 +94,11 @@ fn is_walked(kind: &Type) -> bool {
 
 /// Amounts of resources have no parts smaller than a thousandth.
 fn round(amount: &mut Value) {
-    if let Some(given) = Amount::of(amount)
-        && given.in_millis() != given
-    {
-        *amount = json!(given.in_millis().to_string());
+    if let Some(given) = quantity(amount) {
+        let rounded = given.clone().round_up(-3);
+        if rounded != given {
+            *amount = json!(rounded.to_string());
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a single field can be asked.
 
 use super::invalid;
-use crate::typed::Amount;
+use crate::kinds::resources::quantity;
 use serde_json::{Map, Value};
 use std::net::IpAddr;
 use windlass_schema::field::{FieldError, Path};
@@ -109,7 +109,7 @@ impl Check {
                 }
             }
             Self::Amount => {
-                if Amount::of(value).is_some_and(Amount::is_negative) {
+                if quantity(value).is_some_and(|quantity| quantity.is_negative()) {
                     errors.push(FieldError::invalid(path, value.clone(), NEGATIVE));
                 }
             }

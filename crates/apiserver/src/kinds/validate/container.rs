@@ -2,7 +2,7 @@
 
 use super::check::{Check, NEGATIVE};
 use super::{Object, flag, has, invalid, list, number, part, parts, word};
-use crate::typed::Amount;
+use crate::kinds::resources::quantity;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use windlass_schema::field::{FieldError, Path};
@@ -284,11 +284,11 @@ fn resources(resources: &Object, path: &Path, errors: &mut Vec<FieldError>) {
                 errors.push(FieldError::invalid(&path, name.as_str(), why));
             }
             invalid(errors, &path, name.as_str(), wrong);
-            let Some(given) = Amount::of(amount) else { continue };
+            let Some(given) = quantity(amount) else { continue };
             if given.is_negative() {
                 errors.push(FieldError::invalid(&path, amount.clone(), NEGATIVE));
             }
-            if is_extended(name) && !given.is_whole() {
+            if is_extended(name) && !given.is_integer() {
                 errors.push(FieldError::invalid(&path, amount.clone(), "must be an integer"));
             }
         }
@@ -297,7 +297,7 @@ fn resources(resources: &Object, path: &Path, errors: &mut Vec<FieldError>) {
     for (name, request) in side("requests").into_iter().flatten() {
         let fixed = name.contains('/') || name.starts_with("hugepages-");
         let limit = get("limits", name);
-        let (Some(asked), Some(most)) = (Amount::of(request), limit.and_then(Amount::of)) else {
+        let (Some(asked), Some(most)) = (quantity(request), limit.and_then(quantity)) else {
             if fixed && limit.is_none() {
                 let why = "Limit must be set for non overcommitable resources";
                 errors.push(FieldError::required(&path.child("limits"), why));

@@ -3,9 +3,10 @@
 use super::check::{NEGATIVE, is_empty};
 use super::container::names_resource;
 use super::{Object, invalid, list, part, parts, word};
-use crate::typed::Amount;
+use crate::kinds::resources::{quantity, ratio};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use windlass_schema::Quantity;
 use windlass_schema::field::{FieldError, Path};
 use windlass_schema::names;
 
@@ -45,15 +46,15 @@ pub(super) fn limits(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
 
 /// What is compared: the two sides in order, and which of them is told of where.
 fn compared(item: &Object, kind: &str, path: &Path, errors: &mut Vec<FieldError>) {
-    let side = |field: &str| -> BTreeMap<&String, Amount> {
+    let side = |field: &str| -> BTreeMap<&String, Quantity> {
         let skipped = kind == "Pod" && field.starts_with("default");
         let amounts = part(item, field).filter(|_| !skipped).into_iter().flatten();
-        amounts.filter_map(|(name, amount)| Some((name, Amount::of(amount)?))).collect()
+        amounts.filter_map(|(name, amount)| Some((name, quantity(amount)?))).collect()
     };
     let (min, max) = (side("min"), side("max"));
-    let (limit, request, ratio) = (side("default"), side("defaultRequest"), side("maxLimitRequestRatio"));
-    let mut say = |small: &BTreeMap<&String, Amount>,
-                   large: &BTreeMap<&String, Amount>,
+    let (limit, request, ratios) = (side("default"), side("defaultRequest"), side("maxLimitRequestRatio"));
+    let mut say = |small: &BTreeMap<&String, Quantity>,
+                   large: &BTreeMap<&String, Quantity>,
                    field: &str,
                    shows_small: bool,
                    words: [&str; 2]| {
@@ -71,9 +72,9 @@ fn compared(item: &Object, kind: &str, path: &Path, errors: &mut Vec<FieldError>
     say(&request, &limit, "defaultRequest", true, ["default request value", "default limit value"]);
     say(&min, &limit, "default", true, ["min value", "default value"]);
     say(&limit, &max, "default", false, ["default value", "max value"]);
-    for (name, amount) in ratio {
+    for (name, amount) in ratios {
         let path = path.child("maxLimitRequestRatio").key(name);
-        if amount < Amount::whole(1) {
+        if amount < Quantity::from(1) {
             errors.push(FieldError::invalid(
                 &path,
                 amount.to_string(),
@@ -81,8 +82,8 @@ fn compared(item: &Object, kind: &str, path: &Path, errors: &mut Vec<FieldError>
             ));
         }
         if let (Some(min), Some(max)) = (min.get(name), max.get(name)) {
-            let most = max.ratio(*min);
-            if amount.ratio(Amount::whole(1)) > most {
+            let most = ratio(max, min);
+            if ratio(&amount, &Quantity::from(1)) > most {
                 let why = format!("ratio {amount} is greater than max/min = {most:.6}");
                 errors.push(FieldError::invalid(&path, amount.to_string(), why));
             }
@@ -117,12 +118,12 @@ pub(super) fn quota(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
     for (name, amount) in &hard {
         let path = path.child("hard").key(name);
         invalid(errors, &path, name.as_str(), names_resource(name, is_counted(name), "quota"));
-        let Some(given) = Amount::of(amount) else { continue };
+        let Some(given) = quantity(amount) else { continue };
         if given.is_negative() {
             errors.push(FieldError::invalid(&path, amount.clone(), NEGATIVE));
         }
         let whole = is_counted(name) && !is_compute(name) && name != "requests.storage";
-        if whole && !given.is_whole() {
+        if whole && !given.is_integer() {
             errors.push(FieldError::invalid(&path, amount.clone(), "must be an integer"));
         }
     }

@@ -2,8 +2,8 @@
 
 use super::check::in_go;
 use super::{Object, has, list, number, part, parts, word};
+use crate::kinds::resources::quantity;
 use crate::kinds::text;
-use crate::typed::Amount;
 use serde_json::Value;
 use windlass_schema::field::{FieldError, Path};
 use windlass_schema::names;
@@ -29,7 +29,7 @@ pub(super) fn claim(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
     let requests = part(spec, "resources").and_then(|resources| part(resources, "requests"));
     match requests.and_then(|requests| requests.get("storage")) {
         None => errors.push(FieldError::required(&at, "")),
-        Some(storage) => match Amount::of(storage) {
+        Some(storage) => match quantity(storage) {
             Some(amount) if amount.is_zero() || amount.is_negative() => {
                 errors.push(FieldError::invalid(&at, storage.clone(), "must be greater than zero"));
             }
@@ -65,8 +65,8 @@ pub(crate) fn claim_update(new: &Value, old: &Value) -> Vec<FieldError> {
         let why = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
         errors.push(FieldError::forbidden(&Path::new("spec"), why));
     }
-    let amount = |value: Option<&Value>| value.and_then(Amount::of);
-    let capacity = amount(old.pointer("/status/capacity/storage")).unwrap_or(Amount::whole(0));
+    let amount = |value: Option<&Value>| value.and_then(quantity);
+    let capacity = amount(old.pointer("/status/capacity/storage")).unwrap_or_default();
     if let (Some(grown), Some(was)) = (amount(grown.as_ref()), amount(was.as_ref()))
         && grown < was
         && grown <= capacity
@@ -122,7 +122,7 @@ pub(super) fn volume(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
         errors.push(FieldError::not_supported(&at, shown, &["storage"]));
     }
     for (name, amount) in &capacity {
-        match Amount::of(amount) {
+        match quantity(amount) {
             Some(given) if given.is_zero() || given.is_negative() => {
                 errors.push(FieldError::invalid(&at.key(name), amount.clone(), "must be greater than zero"));
             }

@@ -3,7 +3,7 @@
 use super::check::{no_way_back, relative};
 use super::container::is_privileged;
 use super::{Object, has, invalid, list, number, part, parts, word};
-use crate::typed::Amount;
+use crate::kinds::resources::quantity;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use windlass_schema::field::{FieldError, Path};
@@ -170,7 +170,7 @@ pub(super) fn nfs(source: &Object, path: &Path, errors: &mut Vec<FieldError>) {
 }
 
 pub(super) fn empty_dir(source: &Object, path: &Path, errors: &mut Vec<FieldError>) {
-    if source.get("sizeLimit").and_then(Amount::of).is_some_and(Amount::is_negative) {
+    if source.get("sizeLimit").and_then(quantity).is_some_and(|limit| limit.is_negative()) {
         let why = "SizeLimit field must be a valid resource quantity";
         errors.push(FieldError::forbidden(&path.child("sizeLimit"), why));
     }

@@ -2,8 +2,8 @@
 
 use super::check::{Check, in_go, not_above_all, percentage};
 use super::{Object, has, list, number, part, parts, word};
+use crate::kinds::resources::quantity;
 use crate::kinds::shown::selector;
-use crate::typed::Amount;
 use serde_json::{Map, Value};
 use windlass_schema::field::{FieldError, Path};
 use windlass_schema::meta;
@@ -300,7 +300,7 @@ fn target(source: &Object, kind: &str, path: &Path, errors: &mut Vec<FieldError>
         }
     }
     for field in ["value", "averageValue"] {
-        let amount = target.get(field).and_then(Amount::of);
+        let amount = target.get(field).and_then(quantity);
         if amount.is_some_and(|amount| amount.is_negative() || amount.is_zero()) {
             errors.push(FieldError::invalid(&path.child(field), target[field].clone(), "must be positive"));
         }

@@ -8,8 +8,8 @@ use k8s_openapi::api::storage::v1::StorageClass;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use windlass::quantity::value;
 use windlass_cluster::local_volumes::{PROVISIONED_BY, PROVISIONER, selected_node, volume};
-use windlass_cluster::quantity::units;
 
 /// Keeps a volume until its folder is removed.
 pub(super) const HOLD: &str = "windlass.dev/folder";
@@ -93,12 +93,12 @@ fn tend(seen: &Seen, volume: &Arc<PersistentVolume>) -> Option<Step> {
     let claim = seen.claims.iter().find(|claim| claim.metadata.uid.as_ref() == Some(uid))?;
     let asked = claim.spec.as_ref()?.resources.as_ref()?.requests.as_ref()?.get("storage")?;
     let has = spec.capacity.as_ref()?.get("storage")?;
-    if units(asked) > units(has) {
+    if value(asked) > value(has) {
         return Some(Step::Grow(volume.clone(), asked.clone()));
     }
     let status = claim.status.as_ref().filter(|status| status.phase.as_deref() == Some("Bound"))?;
     let said = status.capacity.as_ref()?.get("storage")?;
-    (units(said) < units(has)).then(|| Step::Grown(claim.clone(), has.clone()))
+    (value(said) < value(has)).then(|| Step::Grown(claim.clone(), has.clone()))
 }
 
 #[cfg(test)]

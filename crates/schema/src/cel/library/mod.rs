@@ -8,7 +8,7 @@ pub(super) mod net;
 mod operators;
 mod optional;
 pub(super) mod print;
-pub(super) mod quantity;
+mod quantity;
 pub(super) mod regex;
 pub(super) mod semver;
 mod strings;

@@ -55,7 +55,7 @@ fn given<'v>(meter: &mut Meter, values: &'v [Value<'_>]) -> Result<(&'v str, boo
 fn compared(meter: &mut Meter, values: &[Value<'_>]) -> Result<Ordering, Failure> {
     meter.charge(1)?;
     match values {
-        [Value::Quantity(one), Value::Quantity(other)] => Ok(one.compare(other)),
+        [Value::Quantity(one), Value::Quantity(other)] => Ok(one.cmp(other)),
         [Value::Semver(one), Value::Semver(other)] => Ok(one.compare(other)),
         _ => Err(Failure::no_such_overload()),
     }
