@@ -38,7 +38,7 @@
 //! - [`election`] lets one of several replicas work.
 //! - [`metrics`] and [`inspect`] show what it is doing, under names that dashboards know.
 //! - [`health`] says of any object how it fares.
-//! - [`Quantity`] calculates exactly with `100m` and `1.5Gi`.
+//! - [`Quantity`] calculates exactly with `100m` and `1.5Gi`; [`Schedule`] says when a cron schedule is due next.
 //! - [`cache`] reads one's own writes; [`queue`] has one entry per key; [`write`] applies only what would change.
 
 pub mod cache;
@@ -88,3 +88,4 @@ pub use relation::Relation;
 pub use selector::Selector;
 pub use serve::{Bind, NoAddress};
 pub use windlass_clock as clock;
+pub use windlass_schema::schedule::{self, Schedule};

@@ -1,4 +1,4 @@
-//! What Kubernetes types are: schemas, validation, defaults, merges and quantities. Pure: no I/O, no clock.
+//! What Kubernetes types are: schemas, validation, defaults, merges, quantities and schedules. Pure: no I/O, no clock.
 
 pub mod apply;
 mod cel;
@@ -19,6 +19,7 @@ pub mod proto;
 pub mod prune;
 pub mod quantity;
 pub mod rules;
+pub mod schedule;
 pub mod schema;
 pub mod selector;
 pub mod strategic;
@@ -29,4 +30,5 @@ pub mod yaml;
 pub use field::{ErrorKind, FieldError, Path};
 pub use go::quote;
 pub use quantity::{ParseQuantityError, Quantity};
+pub use schedule::{ParseScheduleError, Schedule};
 pub use schema::{Additional, Definitions, ListType, MapType, Reference, Schema, Type};

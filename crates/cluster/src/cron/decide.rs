@@ -1,6 +1,5 @@
 //! What is to be done for a CronJob, given its Jobs and the time.
 
-use super::schedule::{Schedule, zone};
 use crate::jobs::ended;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
@@ -8,6 +7,7 @@ use k8s_openapi::api::batch::v1::{CronJob, CronJobSpec, CronJobStatus, Job};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use std::sync::Arc;
+use windlass::schedule::{Schedule, time_zone};
 
 /// When a Job was due, by the clock of its place.
 const DUE: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
@@ -139,7 +139,7 @@ fn follow(observed: &Observed, plan: &mut Plan) {
 fn start(observed: &Observed, spec: &CronJobSpec, owner: &OwnerReference, plan: &mut Plan) {
     let place = match &spec.time_zone {
         None => TimeZone::UTC,
-        Some(name) => match zone(name) {
+        Some(name) => match time_zone(name) {
             Some(zone) => zone,
             None => {
                 let message = format!("invalid timeZone: {name:?}: unknown time zone {name}");

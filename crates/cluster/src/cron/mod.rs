@@ -1,7 +1,6 @@
 //! CronJobs: a Job whenever it is due.
 
 mod decide;
-mod schedule;
 #[cfg(test)]
 mod tests;
 

@@ -24,6 +24,8 @@ const SEEDS: &[&[u8]] = &[
     b"app in (a,b),!c,d>1,e!=f,g notin ()",
     b"-0012.50e-3\x001.5Gi",
     b"99999999999999999999.9Ei\x0012345678901234567890123456789012345678901234567890n",
+    b"TZ=America/New_York */15 1-3,5 * feb-mar mon",
+    b"@every 1h2.5s",
     br"metadata.name=a\,b,status.phase!=x",
     b"{\"a\":{\"b\":[1,2]}}\0[{\"op\":\"move\",\"from\":\"/a/b/0\",\"path\":\"/a/c\"},{\"op\":\"add\",\"path\":\"/a/b/-\",\"value\":{}},{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/a/d\"}]",
     b"{\"a\":{\"b\":1}}\0{\"a\":{\"b\":null,\"c\":[{\"d\":null}]}}",
@@ -59,6 +61,7 @@ fn main() {
         windlass_schema_fuzz::schema_check(&bytes);
         windlass_schema_fuzz::selectors(&bytes);
         windlass_schema_fuzz::quantities(&bytes);
+        windlass_schema_fuzz::schedules(&bytes);
         windlass_schema_fuzz::rules(&bytes);
         windlass_schema_fuzz::merges(&bytes);
         windlass_schema_fuzz::protobuf(&bytes);

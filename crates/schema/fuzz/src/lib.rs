@@ -8,7 +8,7 @@ use windlass_schema::apply::{self, Context, ResetFields, Same};
 use windlass_schema::field::ErrorKind;
 use windlass_schema::selector::{Fields, Labels};
 use windlass_schema::{
-    Path, Quantity, Schema, default, embedded, json, meta, patch, proto, prune, strategic, structural,
+    Path, Quantity, Schedule, Schema, default, embedded, json, meta, patch, proto, prune, strategic, structural,
     validate,
 };
 
@@ -104,6 +104,17 @@ pub fn quantities(bytes: &[u8]) {
     let (sum, order) = (one.clone() + &other, one.cmp(&other));
     assert_eq!(order, other.cmp(&one).reverse());
     let _ = (sum.to_string(), (one - &other).to_string(), (other * -7).to_string());
+}
+
+/// A cron schedule: refused, or followed for a few times, each after the last.
+pub fn schedules(bytes: &[u8]) {
+    let Ok(schedule) = String::from_utf8_lossy(bytes).parse::<Schedule>() else { return };
+    let mut now = Default::default();
+    for _ in 0..3 {
+        let Some(next) = schedule.next(now) else { return };
+        assert!(next > now, "time goes on");
+        now = next;
+    }
 }
 
 /// A document and a patch of every kind.

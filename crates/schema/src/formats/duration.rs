@@ -56,6 +56,29 @@ pub(crate) fn go(text: &str) -> Option<i64> {
     i64::try_from(if negative { -total } else { total }).ok()
 }
 
+/// Why Go's `time.ParseDuration` does not read a text, in its words.
+pub(crate) fn why_not_go(text: &str) -> String {
+    let shown = crate::quote(text);
+    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
+    while !rest.is_empty() {
+        let number_end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let (number, tail) = rest.split_at(number_end);
+        if amount(number, 1).is_none() {
+            break;
+        }
+        let unit_end = tail.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(tail.len());
+        let (unit, tail) = tail.split_at(unit_end);
+        if unit.is_empty() {
+            return format!("time: missing unit in duration {shown}");
+        }
+        if !GO_UNITS.iter().any(|(name, _)| *name == unit) {
+            return format!("time: unknown unit {} in duration {shown}", crate::quote(unit));
+        }
+        rest = tail;
+    }
+    format!("time: invalid duration {shown}")
+}
+
 /// A number with a fraction, in a unit.
 fn amount(number: &str, unit: i128) -> Option<i128> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));

@@ -2,12 +2,10 @@
 //! compares the two.
 
 mod kind;
-mod schedule;
 #[cfg(test)]
 mod tests;
 
 pub use kind::{ConcurrencyPolicy, CronJob, CronJobSpec, CronJobStatus};
-pub use schedule::Schedule;
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -16,7 +14,8 @@ use kube::{Resource, ResourceExt};
 use std::sync::Arc;
 use std::time::Duration;
 use windlass::clock::Timestamp;
-use windlass::{Controller, Generate, Observed, Plan, Reason, Refusal};
+use windlass::schedule::ParseScheduleError;
+use windlass::{Controller, Generate, Observed, Plan, Reason, Refusal, Schedule};
 
 /// On each job: for when it was scheduled. The status can be made from it again at any time.
 const SCHEDULED_AT: &str = "batch.tutorial.kubebuilder.io/scheduled-at";
@@ -125,7 +124,7 @@ fn runs(
     last: Option<Timestamp>,
     now: Timestamp,
 ) -> Result<(Option<Timestamp>, Option<Timestamp>), String> {
-    let schedule = Schedule::parse(&cron.spec.schedule)?;
+    let schedule: Schedule = cron.spec.schedule.parse().map_err(|why: ParseScheduleError| why.to_string())?;
     let made = cron.creation_timestamp().map(|time| time.0);
     let deadline = cron
         .spec

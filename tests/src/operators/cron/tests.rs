@@ -160,7 +160,6 @@ fn the_port_is_as_long_as_it_is_said_to_be() {
     let said = include_str!("../../../../docs/port.md");
     for (row, source) in [
         ("| `mod.rs` |", include_str!("mod.rs")),
-        ("| `schedule.rs`, without its tests |", include_str!("schedule.rs")),
         ("| `kind.rs`, with schemas for the embedded types |", include_str!("kind.rs")),
         ("| `tests.rs` |", include_str!("tests.rs")),
     ] {
