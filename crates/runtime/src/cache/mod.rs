@@ -253,6 +253,28 @@ impl Cache {
         result
     }
 
+    /// Gives every store of a kind an object that was read live, unless it has it; whether one of them knows more now. Each is
+    /// asked by itself: two stores of a kind have watches of their own.
+    pub(crate) fn learn(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        version: &ObjectVersion,
+        text: impl Fn() -> Vec<u8>,
+    ) -> bool {
+        let mut news = false;
+        for store in self.shared.slots.of(kind) {
+            let before = store.stamp(key);
+            if before.as_ref() != Some(version) {
+                // One that cannot be read is reported by the store, and is no news to it.
+                let _ = store.wrote(key, version, &text(), None);
+                let after = store.stamp(key);
+                news |= after.is_some() && after != before;
+            }
+        }
+        news
+    }
+
     /// Tells every store of a kind that an object is gone.
     pub(crate) fn wrote_gone(&self, kind: &Kind, key: &Key, last: &ObjectVersion, origin: Option<&Origin>) {
         self.shared.slots.of(kind).iter().for_each(|store| store.wrote_gone(key, last, origin.cloned()));

@@ -4,7 +4,6 @@
 //! without a resourceVersion is consistent, so what it does not show was not there when it was asked for.
 
 use super::{WriteError, Writer, is_not_found, requests, version_of_json};
-use crate::cache::ObjectVersion;
 use crate::key::Key;
 use crate::kind::Kind;
 use serde_json::Value;
@@ -60,17 +59,9 @@ impl Writer {
         };
         let Some(version) = version_of_json(&object) else { return false };
         let key = Key::new(self.cache.cluster().clone(), namespace.as_deref(), &name);
-        let before = self.cache.stamp(kind, &key);
-        if before.as_ref() == Some(&version) {
-            return false;
-        }
         // The items of a list do not say of which kind they are.
         object["apiVersion"] = kind.api_version().into();
         object["kind"] = kind.kind.to_string().into();
-        if let Err(error) = self.cache.wrote(kind, &key, &version, &requests::body(&object), None) {
-            tracing::warn!(controller = %self.manager, object = %key, "{}", super::chain(&error));
-        }
-        let after: Option<ObjectVersion> = self.cache.stamp(kind, &key);
-        after.is_some() && after != before
+        self.cache.learn(kind, &key, &version, || requests::body(&object))
     }
 }
