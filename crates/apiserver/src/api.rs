@@ -1,23 +1,19 @@
 //! The API as a whole: made once, cloned cheaply, asked through services.
 
-use crate::accounts::Accounts;
 use crate::bootstrap;
-use crate::connect::{Kubelets, Reach};
-use crate::crd::{self, lifecycle};
 use crate::credentials::{Credentials, CredentialsError};
+use crate::dial::Reach;
 use crate::faults::Faults;
-use crate::flow::authenticate::Identity;
-use crate::kinds::services::Taken;
-use crate::registry::Registry;
-use crate::resource::Resource;
+use crate::flow::crd_lifecycle;
+use crate::metrics;
+use crate::request::Identity;
 use crate::service::ApiService;
+use crate::state::ApiState;
 use crate::store::{OpenError, Options, Store};
 use futures::FutureExt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
-use tokio::sync::Mutex;
-use tokio_util::sync::CancellationToken;
+use std::sync::Arc;
 use windlass_clock::Clock;
 
 /// Where in its directory an API keeps its objects.
@@ -48,36 +44,14 @@ impl Default for Config {
 
 /// An embedded Kubernetes API. Clones are the same API.
 #[derive(Clone)]
-pub struct Api(pub(crate) Arc<Inner>);
-
-pub(crate) struct Inner {
-    pub(crate) clock: Clock,
-    pub(crate) store: Arc<Store>,
-    pub(crate) registry: Registry,
-    pub(crate) faults: Faults,
-    /// The resource of the definitions themselves.
-    pub(crate) definitions: Arc<Resource>,
-    /// Held while a definition gets its names or goes.
-    pub(crate) settling: Mutex<()>,
-    pub(crate) own_identity: Identity,
-    credentials: OnceLock<Credentials>,
-    /// Where credentials are kept, if anywhere; held while they are looked for.
-    kept_in: parking_lot::Mutex<Option<PathBuf>>,
-    accounts: OnceLock<Accounts>,
-    /// Which addresses and ports Services have.
-    pub(crate) taken: Taken,
-    /// How it reaches the nodes.
-    pub(crate) kubelets: Kubelets,
-    /// Cancelled when the API stops: watches end.
-    pub(crate) stopped: CancellationToken,
-}
+pub struct Api(pub(crate) Arc<ApiState>);
 
 impl Api {
     /// A new API in memory, with nothing in it but what every cluster has from the start. A `data_dir` is for
     /// [`Api::open`].
     pub fn new(config: Config) -> Self {
         let store = Store::new(config.store, config.clock.clone());
-        let inner = Inner::new(config.clock, store, config.credentials);
+        let inner = ApiState::new(config.clock, store, config.credentials);
         let made = bootstrap::make(&inner).now_or_never();
         debug_assert!(
             matches!(made, Some(Ok(()))),
@@ -121,9 +95,9 @@ impl Api {
             tokio::task::spawn_blocking(move || Store::open(&directory, options, clock))
         };
         let store = opening.await.map_err(|error| failed(io::Error::other(error)))??;
-        let inner = Inner::new(config.clock, store, config.credentials);
-        *inner.kept_in.lock() = Some(data_dir.join(CREDENTIALS));
-        lifecycle::resume(&inner).await;
+        let inner = ApiState::new(config.clock, store, config.credentials);
+        inner.keep_credentials_in(data_dir.join(CREDENTIALS));
+        crd_lifecycle::resume(&inner).await;
         bootstrap::make(&inner).await.map_err(|error| failed(io::Error::other(error)))?;
         Ok(Self(Arc::new(inner)))
     }
@@ -158,60 +132,19 @@ impl Api {
 
     /// Reaches addresses of another network this way from now on: those of pods, for requests that are passed on to them.
     pub fn reach_by(&self, way: Arc<dyn Reach>) {
-        self.0.kubelets.reach_by(way);
+        self.0.dialer.reach_by(way);
+    }
+
+    /// Serves `metrics.k8s.io` from now on, for `kubectl top`: each request asks the kubelets of the nodes that it is
+    /// about, and leaves out those that do not answer. Simulated nodes and their pods use zero. Between requests nothing is
+    /// collected.
+    pub fn serve_metrics(&self) {
+        self.0.registry.add(metrics::resources());
     }
 
     /// Ends all watches, as a server that goes down does. Requests are answered as before.
     pub fn end_watches(&self) {
         self.0.stopped.cancel();
-    }
-}
-
-impl Inner {
-    pub(crate) fn credentials(&self) -> Result<&Credentials, CredentialsError> {
-        if let Some(credentials) = self.credentials.get() {
-            return Ok(credentials);
-        }
-        let folder = self.kept_in.lock();
-        if let Some(credentials) = self.credentials.get() {
-            return Ok(credentials);
-        }
-        let made = match &*folder {
-            Some(folder) => Credentials::kept_in(folder)?,
-            None => Credentials::generate()?,
-        };
-        Ok(self.credentials.get_or_init(|| made))
-    }
-
-    /// Makes and reads service accounts' tokens.
-    pub(crate) fn accounts(&self) -> io::Result<&Accounts> {
-        if let Some(accounts) = self.accounts.get() {
-            return Ok(accounts);
-        }
-        let made = Accounts::new(self.credentials().map_err(io::Error::other)?)?;
-        Ok(self.accounts.get_or_init(|| made))
-    }
-
-    fn new(clock: Clock, store: Arc<Store>, credentials: Option<Credentials>) -> Self {
-        let registry = Registry::new();
-        let definitions = registry
-            .get(crd::GROUP, "v1", "customresourcedefinitions")
-            .expect("the definitions' own resource is built in");
-        Self {
-            faults: Faults::new(store.clone()),
-            store,
-            clock,
-            registry,
-            definitions,
-            settling: Mutex::new(()),
-            own_identity: lifecycle::own_identity(),
-            taken: Taken::default(),
-            credentials: credentials.map(OnceLock::from).unwrap_or_default(),
-            kept_in: parking_lot::Mutex::new(None),
-            accounts: OnceLock::new(),
-            kubelets: Kubelets::new(),
-            stopped: CancellationToken::new(),
-        }
     }
 }
 

@@ -1,11 +1,11 @@
 //! The objects that a cluster has from the start, as the reference's API server makes them: namespaces, roles, priorities,
 //! and the Service through which pods find the API.
 
-use crate::api::Inner;
-use crate::flow::{prepare, stamp};
 use crate::kinds;
 use crate::kinds::selecting::Field;
+use crate::object::{timestamp, uid};
 use crate::resource::Selectable;
+use crate::state::ApiState;
 use crate::store::{Change, CommitError, Entry, Key, Mould};
 use serde_json::Value;
 use std::sync::{Arc, LazyLock};
@@ -36,11 +36,11 @@ fn fields(resource: &str, text: &str) -> Option<Vec<(Box<str>, Box<str>)>> {
 }
 
 /// Makes those that are missing. In memory there is nothing to wait for.
-pub(crate) async fn make(api: &Inner) -> Result<(), CommitError> {
-    let time = stamp(api.clock.now());
+pub(crate) async fn make(api: &ApiState) -> Result<(), CommitError> {
+    let time = timestamp(api.clock.now());
     let missing = MOULDS.iter().filter(|(key, _)| api.store.get(key).is_none());
     let changes = missing.filter_map(|(key, mould)| {
-        let body = mould.cast(&prepare::uid(), &time)?;
+        let body = mould.cast(&uid(), &time)?;
         Some(api.store.commit(Change::Create { key: key.clone(), body }))
     });
     if api.store.is_durable() {
@@ -69,7 +69,7 @@ mod tests {
     fn every_line_is_written_as_the_store_would_write_it() {
         const TIME: &str = "2026-01-02T03:04:05Z";
         for ((key, mould), line) in MOULDS.iter().zip(LINES.lines()) {
-            let uid = prepare::uid();
+            let uid = uid();
             let cast = mould.cast(&uid, TIME).expect("a uid and a time");
             let text = line.rsplit('\t').next().unwrap_or_default();
             let text = text.replace("00000000-0000-0000-0000-000000000000", &uid);

@@ -1,36 +1,51 @@
-//! The embedded Kubernetes API: store, registry and HTTP, in one process and without kube-rs.
+//! The embedded Kubernetes API: registry, request path and HTTP, in one process and without kube-rs.
+//!
+//! Where to start reading: [`Api`] makes a server and [`ApiService`] answers a request. `service` routes it to its verb
+//! (`verbs`), and `flow` holds the steps of a write in their order. From the ground up, where a module uses only those above it:
+//!
+//! | module | what it is |
+//! |---|---|
+//! | `status`, `object`, `typed`, `facts` | errors; objects as JSON; Go's types and what is known of the built-in ones |
+//! | `request` | what a request says: identity, path, query, options, media types |
+//! | `crd`, `kinds` | what is special about CustomResourceDefinitions and the other built-in kinds: defaults, validation, rules |
+//! | `protobuf`, `read`, `table` | what get, list and watch answer, in which form |
+//! | `resource`, `registry` | which resources are served |
+//! | `faults` | what goes wrong on purpose |
+//! | `credentials`, `accounts`, `dial` | certificates, service accounts' tokens, connections to kubelets |
+//! | `http` | bodies and responses |
+//! | `state`, `operation` | what all requests share; one request, and one write, on its way |
+//! | `admission` | the admission plug-ins |
+//! | `flow` | the steps of a write: authenticate to commit |
+//! | `verbs` | get, list, watch, create, update, patch, delete, and subresources with verbs of their own |
+//! | `connect`, `metrics`, `openapi`, `discovery` | what is not stored: kubelets' streams, `metrics.k8s.io`, documents |
+//! | `service`, `serve`, `bootstrap`, `api` | HTTP in process, over TLS, and the API as a whole |
 
-mod accept;
 mod accounts;
 mod admission;
-mod aggregated;
-mod answers;
 mod api;
-mod asleep;
-mod body;
 mod bootstrap;
 mod connect;
 mod crd;
 pub mod credentials;
+mod dial;
 mod discovery;
 mod facts;
 pub mod faults;
 mod flow;
-mod health;
+mod http;
 mod kinds;
-mod messages;
 mod metrics;
-mod negotiate;
+mod object;
 mod openapi;
-mod path;
-mod pieces;
+mod operation;
 pub mod protobuf;
-mod query;
 pub mod read;
 mod registry;
+mod request;
 pub mod resource;
 mod serve;
 mod service;
+mod state;
 pub mod status;
 pub mod store;
 mod table;
@@ -39,12 +54,12 @@ mod verbs;
 
 pub use admission::Tally;
 pub use api::{Api, Config};
-pub use body::ApiBody;
-pub use connect::{Reach, unverified};
 pub use credentials::Credentials;
+pub use dial::{Reach, unverified};
 pub use discovery::VERSION as KUBERNETES_VERSION;
-pub use flow::authenticate::Identity;
-pub use pieces::Pieces;
+pub use http::ApiBody;
+pub use read::Pieces;
+pub use request::Identity;
 pub use resource::Resource;
 pub use serve::{Serving, Subject, subject_of};
 pub use service::ApiService;

@@ -1,18 +1,12 @@
 //! Objects of the built-in kinds as protobuf, by the facts of their types.
 
 use crate::facts::FACTS;
-use crate::flow::decode;
-use crate::pieces::Pieces;
 use crate::typed;
-use bytes::Bytes;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 use windlass_schema::proto;
 pub use windlass_schema::proto::ProtoError;
-
-pub(crate) const METADATA_ONLY: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadata";
-const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
 
 /// What every document says of itself.
 #[derive(Deserialize, Default)]
@@ -49,46 +43,29 @@ pub fn decode(bytes: &[u8]) -> Result<Value, ProtoError> {
     let unknown =
         || ProtoError(format!("{} of {:?} is no built-in kind", envelope.kind, envelope.api_version));
     let definition = FACTS.struct_of(&envelope.api_version, &envelope.kind).ok_or_else(unknown)?;
-    let value = decode::protobuf(&envelope, &definition)?;
+    let value = from_envelope(&envelope, &definition)?;
     typed::convert(&FACTS.structs, &definition, value, "", &mut Vec::new())
         .map_err(|failure| ProtoError(failure.0))
 }
 
-/// How the objects of a resource are written.
-#[derive(Debug, Clone)]
-pub(crate) struct Message {
-    /// The struct.
-    pub(crate) definition: String,
-    pub(crate) api_version: String,
-    pub(crate) kind: String,
-    pub(crate) list_kind: String,
-}
-
-impl Message {
-    /// One object, from its JSON. What is stored was read by the same facts, and so it can be written by them.
-    pub(crate) fn object(&self, json: &[u8]) -> Bytes {
-        let sealed = proto::encode(&FACTS.structs, &self.definition, &self.api_version, &self.kind, json);
-        debug_assert!(sealed.is_ok(), "{sealed:?}");
-        sealed.unwrap_or_default().into()
-    }
-
-    /// A list of what [`Self::object`] made; `metadata` is JSON.
-    pub(crate) fn list(&self, metadata: &str, items: &[Bytes]) -> Pieces {
-        let inner =
-            |item: &Bytes| proto::open(item).map_or_else(|_| Bytes::new(), |it| item.slice_ref(it.raw));
-        let items: Vec<Bytes> = items.iter().map(inner).collect();
-        let named = (&*self.api_version, &*self.list_kind);
-        let sizes = items.iter().map(Bytes::len);
-        let ends = proto::list_ends(&FACTS.structs, named, (LIST_META, metadata), sizes);
-        debug_assert!(ends.is_ok(), "{ends:?}");
-        let (head, tail) = ends.unwrap_or_default();
-        let mut list = Pieces::default();
-        list.push(head);
-        for item in items {
-            list.push(proto::item_head(item.len()));
-            list.push(item);
+/// The message in an envelope, as the struct `definition`, with the type that the envelope names. An object of another
+/// type is not read at all: that it is one is told by whoever looks at its type.
+pub(crate) fn from_envelope(
+    envelope: &proto::Envelope<'_>,
+    definition: &str,
+) -> Result<Value, proto::ProtoError> {
+    let named = &envelope.kind;
+    let expected = definition.rsplit('.').next().unwrap_or_default();
+    let mut value = match named.is_empty() || named == expected {
+        true => proto::decode(&FACTS.structs, definition, envelope.raw)?,
+        false => Value::Object(Map::new()),
+    };
+    if let Some(object) = value.as_object_mut() {
+        for (field, text) in [("apiVersion", &envelope.api_version), ("kind", &envelope.kind)] {
+            if !text.is_empty() {
+                object.insert(field.to_owned(), Value::String(text.clone().into_owned()));
+            }
         }
-        list.push(tail);
-        list
     }
+    Ok(value)
 }

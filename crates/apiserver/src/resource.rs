@@ -2,13 +2,13 @@
 
 use crate::crd::scale::ScalePaths;
 use crate::facts::FACTS;
-use crate::flow::decode;
 use crate::kinds::convert::Shape;
 use crate::kinds::selecting::{Absent, Field};
 use crate::kinds::{self, Rules};
 use crate::status::{Named, Status};
 use crate::table::CustomColumn;
-use serde_json::Value;
+use crate::typed;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
@@ -141,6 +141,19 @@ impl Resource {
         self.blank.get_or_init(|| blank_fields(self).into()).clone()
     }
 
+    /// What an object of a built-in kind looks like with nothing in it.
+    pub(crate) fn blank_object(&self) -> Option<Value> {
+        self.rules?;
+        let nothing = Value::Object(Map::new());
+        let mut blank =
+            typed::convert(&FACTS.structs, &self.definition, nothing, "", &mut Vec::new()).ok()?;
+        if let Some(object) = blank.as_object_mut() {
+            object.insert("kind".to_owned(), Value::String(self.kind.clone()));
+            object.insert("apiVersion".to_owned(), Value::String(self.api_version()));
+        }
+        Some(blank)
+    }
+
     /// Are there objects of it in the store? Some kinds are only questions, or what others send.
     pub(crate) fn is_stored(&self) -> bool {
         let has = |verb: &str| self.verbs.iter().any(|known| known == verb);
@@ -197,7 +210,7 @@ impl Resource {
 }
 
 fn blank_fields(resource: &Resource) -> String {
-    let Some(Value::Object(fields)) = decode::blank(resource) else { return String::new() };
+    let Some(Value::Object(fields)) = resource.blank_object() else { return String::new() };
     let rest = fields.iter().filter(|(name, _)| !matches!(name.as_str(), "apiVersion" | "kind" | "metadata"));
     rest.map(|(name, value)| format!(",{}:{value}", Value::from(name.as_str()))).collect()
 }

@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use windlass_schema::quote;
+use windlass_schema::{FieldError, quote};
 
 /// A failure, as sent in a body or in a watch's ERROR event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -356,6 +356,16 @@ impl std::fmt::Display for Status {
 }
 
 impl std::error::Error for Status {}
+
+/// Errors of fields as the causes of a status.
+pub(crate) fn causes(errors: &[FieldError]) -> Vec<Cause> {
+    let cause = |error: &FieldError| Cause {
+        reason: error.reason().to_owned(),
+        message: error.message(),
+        field: error.path.clone(),
+    };
+    errors.iter().map(cause).collect()
+}
 
 #[cfg(test)]
 mod tests {

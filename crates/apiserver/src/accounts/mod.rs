@@ -3,9 +3,9 @@
 mod jwt;
 
 use crate::credentials::Credentials;
-use crate::flow::authenticate::{CREDENTIAL_ID, Identity};
-use crate::flow::prepare::uid;
-use crate::kinds::text;
+use crate::object::text;
+use crate::object::uid;
+use crate::request::identity::{CREDENTIAL_ID, Identity};
 use crate::store::{Entry, Key, Store};
 use jwt::Signer;
 use serde_json::{Map, Value, json};

@@ -1,9 +1,9 @@
 //! PersistentVolumeClaimResize: a claim grows only where its class lets it.
 
 use super::forbidden;
-use crate::flow::Operation;
 use crate::kinds::resources::quantity;
-use crate::kinds::{at, text};
+use crate::object::{at, text};
+use crate::operation::Operation;
 use crate::status::Status;
 use crate::store::Key;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ fn size(claim: &Value) -> Option<Quantity> {
     quantity(at(claim, &["spec", "resources", "requests", "storage"])?)
 }
 
-pub(super) fn check(operation: &Operation<'_>, claim: &Value, old: Option<&Value>) -> Result<(), Status> {
+pub(super) fn validate(operation: &Operation<'_>, claim: &Value, old: Option<&Value>) -> Result<(), Status> {
     let Some(old) = old.filter(|old| operation.subresource.is_empty() && size(claim) > size(old)) else {
         return Ok(());
     };

@@ -1,8 +1,8 @@
 //! DefaultStorageClass and DefaultIngressClass: the class of what names none.
 
 use super::all;
-use crate::flow::Operation;
-use crate::kinds::{at, child, text};
+use crate::object::{at, child, text};
+use crate::operation::Operation;
 use serde_json::{Value, json};
 use std::cmp::Reverse;
 
@@ -31,14 +31,14 @@ fn fill(operation: &Operation<'_>, object: &mut Value, field: &str, resource: &s
 }
 
 /// A claim may ask for no class at all by an empty name.
-pub(super) fn of_claim(operation: &Operation<'_>, claim: &mut Value) {
+pub(super) fn mutate_claim(operation: &Operation<'_>, claim: &mut Value) {
     let asks = at(claim, &["spec", "storageClassName"]).is_some_and(|class| !class.is_null());
     if !asks && annotation(claim, "volume.beta.kubernetes.io/storage-class").is_empty() {
         fill(operation, claim, "storageClassName", "storage.k8s.io/storageclasses", &STORAGE);
     }
 }
 
-pub(super) fn of_ingress(operation: &Operation<'_>, ingress: &mut Value) {
+pub(super) fn mutate_ingress(operation: &Operation<'_>, ingress: &mut Value) {
     let asks = at(ingress, &["spec", "ingressClassName"]).is_some_and(|class| !class.is_null());
     if !asks && ingress.pointer("/metadata/annotations/kubernetes.io~1ingress.class").is_none() {
         fill(operation, ingress, "ingressClassName", "networking.k8s.io/ingressclasses", &INGRESS);

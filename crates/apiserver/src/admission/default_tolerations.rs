@@ -1,12 +1,11 @@
 //! DefaultTolerationSeconds: patience with nodes in trouble.
 
-use super::list;
-use crate::kinds::{child, text};
+use crate::object::{child, list_mut, text};
 use serde_json::{Value, json};
 
 /// Lets a pod stay on a node that is not ready, or cannot be reached, for five minutes.
-pub(crate) fn fill(pod: &mut Value) {
-    let Some(tolerations) = list(child(pod, "spec"), "tolerations") else { return };
+pub(super) fn mutate(pod: &mut Value) {
+    let Some(tolerations) = list_mut(child(pod, "spec"), "tolerations") else { return };
     for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
         let tolerated = tolerations.iter().any(|toleration| {
             let (its_key, effect) = (text(toleration, &["key"]), text(toleration, &["effect"]));

@@ -1,9 +1,9 @@
 //! LimitRanger: what containers ask for where they do not say, and how much pods and claims may ask for.
 
 use super::{all, forbidden};
-use crate::flow::Operation;
 use crate::kinds::resources::{self, Amounts, LIMITS, REQUESTS};
-use crate::kinds::{at, child, text};
+use crate::object::{at, child, text};
+use crate::operation::Operation;
 use crate::status::Status;
 use serde_json::{Map, Value, json};
 use windlass_schema::Quantity;
@@ -19,7 +19,10 @@ fn limits(operation: &Operation<'_>) -> Vec<Vec<Value>> {
 }
 
 /// Fills in what the containers of a new pod leave out.
-pub(super) fn fill(operation: &Operation<'_>, pod: &mut Value) {
+pub(super) fn mutate(operation: &Operation<'_>, pod: &mut Value) {
+    if operation.resource.plural != "pods" {
+        return;
+    }
     for range in limits(operation) {
         let of = |field: &str| -> Map<String, Value> {
             let items = range.iter().filter(|item| text(item, &["type"]) == "Container");
@@ -124,8 +127,17 @@ impl Asked<'_> {
     }
 }
 
+/// Does an object keep to the limits of its namespace? Pods are judged when they are new, claims whenever they change.
+pub(super) fn validate(operation: &Operation<'_>, object: &Value, old: Option<&Value>) -> Result<(), Status> {
+    match operation.resource.plural.as_str() {
+        "pods" if old.is_none() => validate_pod(operation, object),
+        "persistentvolumeclaims" => validate_claim(operation, object, old),
+        _ => Ok(()),
+    }
+}
+
 /// Does a pod keep to the limits of its namespace?
-pub(super) fn check_pod(operation: &Operation<'_>, pod: &Value) -> Result<(), Status> {
+fn validate_pod(operation: &Operation<'_>, pod: &Value) -> Result<(), Status> {
     let spec = pod.get("spec").unwrap_or(&Value::Null);
     judge(operation, pod, |item| match text(item, &["type"]) {
         "Container" => {
@@ -151,11 +163,7 @@ pub(super) fn check_pod(operation: &Operation<'_>, pod: &Value) -> Result<(), St
 }
 
 /// Does a claim?
-pub(super) fn check_claim(
-    operation: &Operation<'_>,
-    claim: &Value,
-    old: Option<&Value>,
-) -> Result<(), Status> {
+fn validate_claim(operation: &Operation<'_>, claim: &Value, old: Option<&Value>) -> Result<(), Status> {
     let going = old.is_some_and(|old| !text(old, &["metadata", "deletionTimestamp"]).is_empty());
     if !operation.subresource.is_empty() || going {
         return Ok(());

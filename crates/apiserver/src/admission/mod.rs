@@ -1,101 +1,107 @@
-//! Admission plug-ins that a stock server has on, a file each: what they add to new objects, and what they refuse.
+//! Admission plug-ins that a stock server has on, a file each: what they add to objects, and what they refuse.
 //!
-//! A kind's row names what runs for it, in the order in which the reference runs them. Webhooks and policies come after
-//! all of these.
+//! [`flow`](crate::flow) asks them, in the order in which the reference runs them: those that mutate before an object is
+//! prepared and validated, those that validate after it. Webhooks and policies come after all of these.
 
 mod claim_resize;
 mod default_class;
-pub(crate) mod default_tolerations;
+mod default_tolerations;
 mod limit_ranger;
+pub(crate) mod namespace_lifecycle;
 mod pod_security;
 mod priority;
 pub(crate) mod resource_quota;
 mod runtime_class;
-pub(crate) mod service_account;
+mod service_account;
 mod tally;
 
 pub use tally::Tally;
 
-use crate::flow::Operation;
-use crate::kinds::text;
+use crate::object::text;
+use crate::operation::Operation;
 use crate::status::Status;
 use crate::store::ListQuery;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
-/// What is added to a new pod.
-pub(crate) fn pod(operation: &Operation<'_>, pod: &mut Value) -> Result<(), Status> {
-    limit_ranger::fill(operation, pod);
-    service_account::fill(operation, pod)?;
-    priority::fill(operation, pod)?;
-    default_tolerations::fill(pod);
-    runtime_class::fill(operation, pod)
+/// A plug-in. Those that look at every resource, NamespaceLifecycle and ResourceQuota, are not among them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Plugin {
+    LimitRanger,
+    ServiceAccount,
+    PodSecurity,
+    Priority,
+    DefaultTolerationSeconds,
+    DefaultStorageClass,
+    PersistentVolumeClaimResize,
+    RuntimeClass,
+    DefaultIngressClass,
 }
 
-/// What is added to a new claim of storage.
-pub(crate) fn claim(operation: &Operation<'_>, claim: &mut Value) -> Result<(), Status> {
-    default_class::of_claim(operation, claim);
-    Ok(())
-}
-
-/// What is added to a new ingress.
-pub(crate) fn ingress(operation: &Operation<'_>, ingress: &mut Value) -> Result<(), Status> {
-    default_class::of_ingress(operation, ingress);
-    Ok(())
-}
-
-/// Whether a pod may be as it is to be.
-pub(crate) fn check_pod(operation: &Operation<'_>, pod: &Value, old: Option<&Value>) -> Result<(), Status> {
-    if old.is_some() {
-        return Ok(());
+/// The plug-ins that look at a resource, in the order of the reference.
+fn plugins(group: &str, plural: &str) -> &'static [Plugin] {
+    use Plugin::*;
+    match (group, plural) {
+        ("", "pods") => {
+            &[LimitRanger, ServiceAccount, PodSecurity, Priority, DefaultTolerationSeconds, RuntimeClass]
+        }
+        ("", "persistentvolumeclaims") => &[LimitRanger, DefaultStorageClass, PersistentVolumeClaimResize],
+        ("networking.k8s.io", "ingresses") => &[DefaultIngressClass],
+        ("", "podtemplates" | "replicationcontrollers")
+        | ("apps", "deployments" | "statefulsets" | "replicasets" | "daemonsets")
+        | ("batch", "jobs" | "cronjobs") => &[PodSecurity],
+        _ => &[],
     }
-    limit_ranger::check_pod(operation, pod)?;
-    pod_security::check(operation, pod)?;
-    runtime_class::check(operation, pod)
 }
 
-/// Whether what makes pods may be as it is to be: it may, but its pods could be refused.
-pub(crate) fn check_template(
+/// Changes an object that is to be stored, or says why it is refused; `old` is what it was, if it was.
+pub(crate) async fn mutate(
     operation: &Operation<'_>,
-    new: &Value,
-    _: Option<&Value>,
-) -> Result<(), Status> {
-    if operation.subresource.is_empty() {
-        const PLACES: [&str; 3] =
-            ["/spec/template/spec", "/spec/jobTemplate/spec/template/spec", "/template/spec"];
-        PLACES
-            .iter()
-            .filter_map(|place| new.pointer(place))
-            .for_each(|spec| pod_security::warn(operation, spec));
-    }
-    Ok(())
-}
-
-/// Whether a claim of storage may be as it is to be.
-pub(crate) fn check_claim(
-    operation: &Operation<'_>,
-    claim: &Value,
+    object: &mut Value,
     old: Option<&Value>,
 ) -> Result<(), Status> {
-    limit_ranger::check_claim(operation, claim, old)?;
-    claim_resize::check(operation, claim, old)
+    let creates = old.is_none();
+    for plugin in plugins(&operation.resource.group, &operation.resource.plural) {
+        match plugin {
+            Plugin::LimitRanger if creates => limit_ranger::mutate(operation, object),
+            Plugin::ServiceAccount if creates => service_account::mutate(operation, object).await?,
+            Plugin::Priority if creates => priority::mutate(operation, object)?,
+            Plugin::DefaultTolerationSeconds if operation.subresource.is_empty() => {
+                default_tolerations::mutate(object);
+            }
+            Plugin::DefaultStorageClass if creates => default_class::mutate_claim(operation, object),
+            Plugin::DefaultIngressClass if creates => default_class::mutate_ingress(operation, object),
+            Plugin::RuntimeClass if creates => runtime_class::mutate(operation, object)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Says why an object is refused that is to be stored, if it is; `old` is what it was, if it was.
+pub(crate) async fn validate(
+    operation: &Operation<'_>,
+    object: &Value,
+    old: Option<&Value>,
+) -> Result<(), Status> {
+    for plugin in plugins(&operation.resource.group, &operation.resource.plural) {
+        match plugin {
+            Plugin::LimitRanger => limit_ranger::validate(operation, object, old)?,
+            Plugin::PodSecurity => pod_security::validate(operation, object, old)?,
+            Plugin::PersistentVolumeClaimResize => claim_resize::validate(operation, object, old)?,
+            Plugin::RuntimeClass if old.is_none() => runtime_class::validate(operation, object)?,
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// A refusal in the words of admission.
-fn forbidden(operation: &Operation<'_>, object: &Value, why: &str) -> Status {
+pub(crate) fn forbidden(operation: &Operation<'_>, object: &Value, why: &str) -> Status {
     let name = match text(object, &["metadata", "name"]) {
         "" => text(object, &["metadata", "generateName"]),
         name => name,
     };
     Status::forbidden(operation.resource.named(), name, why)
-}
-
-/// The list at a field, made if it is not there.
-pub(crate) fn list<'a>(object: &'a mut Map<String, Value>, field: &str) -> Option<&'a mut Vec<Value>> {
-    let slot = object.entry(field).or_insert_with(|| json!([]));
-    if slot.is_null() {
-        *slot = json!([]);
-    }
-    slot.as_array_mut()
 }
 
 /// All objects of a resource, of one namespace or of the cluster.

@@ -1,8 +1,8 @@
 //! PodSecurity: what the labels of a namespace let its pods do.
 
 use super::forbidden;
-use crate::flow::Operation;
-use crate::kinds::text;
+use crate::object::text;
+use crate::operation::Operation;
 use crate::status::Status;
 use crate::store::Key;
 use serde_json::Value;
@@ -26,7 +26,7 @@ fn level(operation: &Operation<'_>, mode: &str) -> Option<(bool, String)> {
         .then(|| (level == "restricted", format!("{level}:{version}")))
 }
 
-fn told(violations: &[Violation]) -> String {
+fn described(violations: &[Violation]) -> String {
     let part = |(reason, detail): &Violation| match detail.as_str() {
         "" => (*reason).to_owned(),
         detail => format!("{reason} ({detail})"),
@@ -34,13 +34,29 @@ fn told(violations: &[Violation]) -> String {
     violations.iter().map(part).collect::<Vec<_>>().join(", ")
 }
 
+/// Where the kinds that make pods keep what they make them from.
+const TEMPLATES: [&str; 3] =
+    ["/spec/template/spec", "/spec/jobTemplate/spec/template/spec", "/template/spec"];
+
+/// Judges a new pod, and warns about what would make pods that could not be: it may be as it is, but its pods could be refused.
+pub(super) fn validate(operation: &Operation<'_>, object: &Value, old: Option<&Value>) -> Result<(), Status> {
+    if operation.resource.plural == "pods" {
+        return if old.is_none() { validate_pod(operation, object) } else { Ok(()) };
+    }
+    if operation.subresource.is_empty() {
+        let specs = TEMPLATES.iter().filter_map(|place| object.pointer(place));
+        specs.for_each(|spec| warn(operation, spec));
+    }
+    Ok(())
+}
+
 /// Refuses a pod that its namespace does not allow, or warns about it.
-pub(super) fn check(operation: &Operation<'_>, pod: &Value) -> Result<(), Status> {
+fn validate_pod(operation: &Operation<'_>, pod: &Value) -> Result<(), Status> {
     let spec = pod.get("spec").unwrap_or(&Value::Null);
     if let Some((restricted, name)) = level(operation, "enforce") {
         let found = violations(restricted, spec);
         if !found.is_empty() {
-            let why = format!("violates PodSecurity {name:?}: {}", told(&found));
+            let why = format!("violates PodSecurity {name:?}: {}", described(&found));
             return Err(forbidden(operation, pod, &why));
         }
     }
@@ -49,11 +65,11 @@ pub(super) fn check(operation: &Operation<'_>, pod: &Value) -> Result<(), Status
 }
 
 /// Warns about pods that could not be, or should not.
-pub(super) fn warn(operation: &Operation<'_>, spec: &Value) {
+fn warn(operation: &Operation<'_>, spec: &Value) {
     if let Some((restricted, name)) = level(operation, "warn") {
         let found = violations(restricted, spec);
         if !found.is_empty() {
-            operation.warn(vec![format!("would violate PodSecurity {name:?}: {}", told(&found))]);
+            operation.warn(vec![format!("would violate PodSecurity {name:?}: {}", described(&found))]);
         }
     }
 }

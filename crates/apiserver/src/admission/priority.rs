@@ -1,15 +1,15 @@
 //! Priority: which pods go first.
 
 use super::forbidden;
-use crate::flow::Operation;
-use crate::kinds::{at, child, text};
+use crate::object::{at, child, text};
+use crate::operation::Operation;
 use crate::status::Status;
 use crate::store::{Entry, Key, ListQuery};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Gives a new pod the priority of its class.
-pub(super) fn fill(operation: &Operation<'_>, pod: &mut Value) -> Result<(), Status> {
+pub(super) fn mutate(operation: &Operation<'_>, pod: &mut Value) -> Result<(), Status> {
     let class = match text(pod, &["spec", "priorityClassName"]) {
         "" => default_class(operation),
         name => {

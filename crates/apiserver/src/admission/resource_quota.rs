@@ -2,17 +2,12 @@
 //! what it is; that is for a controller to say, and not for admission.
 
 use super::{all, forbidden};
-use crate::flow::{Operation, managed};
 use crate::kinds::resources::{self, Amounts, LIMITS, REQUESTS};
-use crate::kinds::{at, child, text};
-use crate::query::{Strictness, WriteOptions};
+use crate::object::{at, child, text};
+use crate::operation::Operation;
 use crate::status::Status;
-use crate::verbs::rewrite::{Expectation, rewrite};
-use futures::FutureExt;
-use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use windlass_schema::Quantity;
 
 /// Kinds whose objects are counted under their plural too.
@@ -29,67 +24,35 @@ pub(super) const PLAIN: [&str; 7] = [
 /// What every container must ask for where a quota counts it.
 const ASKED: [&str; 6] = ["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
 
-/// Counts what is to be stored, or says why it is too much; none if nobody counts.
-pub(crate) fn charge<'a>(
-    operation: &'a Operation<'_>,
-    new: &'a Value,
-    old: Option<&'a Value>,
-) -> Option<BoxFuture<'a, Result<(), Status>>> {
+/// The quotas that a write may be charged to: none where nobody counts.
+pub(crate) fn quotas(operation: &Operation<'_>, old: Option<&Value>) -> Vec<Value> {
     if !operation.resource.namespaced || !operation.subresource.is_empty() || !is_counted(operation, old) {
-        return None;
+        return Vec::new();
     }
-    let quotas = all(operation, "resourcequotas", Some(&operation.namespace));
-    // Boxed: to count is a write within a write.
-    (!quotas.is_empty()).then(|| count(operation, quotas, new, old).boxed())
+    all(operation, "resourcequotas", Some(&operation.namespace))
 }
 
-async fn count(
+/// A quota once a write is charged to it, or nothing where it has nothing to count; an error says why it does not let it
+/// pass.
+pub(crate) fn charged(
+    quota: &Value,
     operation: &Operation<'_>,
-    quotas: Vec<Value>,
     new: &Value,
     old: Option<&Value>,
-) -> Result<(), Status> {
-    for quota in quotas {
-        let refuse = |why: String| forbidden(operation, new, &why);
-        if added(&quota, operation, new, old).map_err(refuse)?.is_empty() || operation.options.dry_run {
-            continue;
-        }
-        let Some(quotas) = operation.api.registry.get("", "v1", "resourcequotas") else { continue };
-        let counting = Operation {
-            api: operation.api,
-            identity: &operation.api.own_identity,
-            resource: quotas,
-            namespace: operation.namespace.clone(),
-            name: text(&quota, &["metadata", "name"]).to_owned(),
-            subresource: "status".to_owned(),
-            options: WriteOptions {
-                dry_run: false,
-                manager: "kube-apiserver".to_owned(),
-                strictness: Strictness::Ignore,
-                force: false,
-                apply: false,
-            },
-            warnings: Arc::default(),
-            mutations: Vec::new(),
-        };
-        // Judged again on the quota as it is when it is written.
-        let make = |live: Option<&Value>| {
-            let live = live.cloned().unwrap_or_default();
-            let more = added(&live, operation, new, old).map_err(refuse)?;
-            let mut counted = live.clone();
-            let mut used = amounts_of(&live, "used");
-            for (name, amount) in more {
-                *used.entry(name).or_default() += &amount;
-            }
-            let used: Map<String, Value> =
-                used.into_iter().map(|(name, amount)| (name, json!(amount.to_string()))).collect();
-            child(&mut counted, "status").insert("used".to_owned(), Value::Object(used));
-            managed::update(&counting, Some(&live), &mut counted);
-            Ok(counted)
-        };
-        rewrite(&counting, &Expectation::default(), make).await?;
+) -> Result<Option<Value>, Status> {
+    let more = added(quota, operation, new, old).map_err(|why| forbidden(operation, new, &why))?;
+    if more.is_empty() {
+        return Ok(None);
     }
-    Ok(())
+    let mut used = amounts_of(quota, "used");
+    for (name, amount) in more {
+        *used.entry(name).or_default() += &amount;
+    }
+    let used: Map<String, Value> =
+        used.into_iter().map(|(name, amount)| (name, json!(amount.to_string()))).collect();
+    let mut charged = quota.clone();
+    child(&mut charged, "status").insert("used".to_owned(), Value::Object(used));
+    Ok(Some(charged))
 }
 
 /// Changes count only for what can grow.

@@ -1,8 +1,8 @@
 //! RuntimeClass: what running in a class costs, and where that can be.
 
-use super::{forbidden, list};
-use crate::flow::Operation;
-use crate::kinds::{at, child, text};
+use super::forbidden;
+use crate::object::{at, child, list_mut, text};
+use crate::operation::Operation;
 use crate::status::Status;
 use crate::store::Key;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ fn fixed(class: Option<&Value>) -> Option<&Value> {
 }
 
 /// Adds to a new pod what its class costs, and what nodes it needs.
-pub(super) fn fill(operation: &Operation<'_>, pod: &mut Value) -> Result<(), Status> {
+pub(super) fn mutate(operation: &Operation<'_>, pod: &mut Value) -> Result<(), Status> {
     let Some(class) = class(operation, pod)? else { return Ok(()) };
     if let Some(fixed) = fixed(Some(&class)) {
         let own =
@@ -53,7 +53,7 @@ pub(super) fn fill(operation: &Operation<'_>, pod: &mut Value) -> Result<(), Sta
         }
     }
     let more = scheduling.get("tolerations").and_then(Value::as_array).cloned().unwrap_or_default();
-    if let Some(tolerations) = list(child(pod, "spec"), "tolerations").filter(|_| !more.is_empty()) {
+    if let Some(tolerations) = list_mut(child(pod, "spec"), "tolerations").filter(|_| !more.is_empty()) {
         tolerations.extend(more);
         let mut known = Vec::new();
         tolerations.retain(|toleration| {
@@ -66,7 +66,7 @@ pub(super) fn fill(operation: &Operation<'_>, pod: &mut Value) -> Result<(), Sta
 }
 
 /// A pod costs what its class says, and nothing without one.
-pub(super) fn check(operation: &Operation<'_>, pod: &Value) -> Result<(), Status> {
+pub(super) fn validate(operation: &Operation<'_>, pod: &Value) -> Result<(), Status> {
     let class = class(operation, pod)?;
     let own = at(pod, &["spec", "overhead"]).filter(|own| own.is_object());
     match fixed(class.as_ref()) {

@@ -1,8 +1,8 @@
 //! ServiceAccount: the account of a new pod, and its token.
 
-use super::{forbidden, list};
-use crate::flow::{Operation, prepare};
-use crate::kinds::{child, text};
+use super::forbidden;
+use crate::object::{child, generate_name, list_mut, text};
+use crate::operation::Operation;
 use crate::status::Status;
 use crate::store::Key;
 use futures::FutureExt;
@@ -20,26 +20,26 @@ const DEFAULT: &str = "default";
 /// How long a pod waits for it: as long as the reference tries at most (ten times, 100 to 200 ms apart).
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// Gives a new pod its account, and mounts the account's token.
+pub(super) async fn mutate(operation: &Operation<'_>, pod: &mut Value) -> Result<(), Status> {
+    if let Some(default) = awaited_default(operation, pod) {
+        default.await;
+    }
+    assign(operation, pod)
+}
+
 /// Waits for the default account of a new pod, which may be in a namespace that is newer than its controller's last look. None
-/// if there is nothing to wait for.
+/// if there is nothing to wait for, so that nothing is boxed then.
 ///
 /// The time is the machine's, whatever time the API lives by: it is given to a controller to act, and where a test holds the
 /// clock no other time would pass.
-pub(crate) fn awaited<'a>(operation: &'a Operation<'_>, object: &Value) -> Option<BoxFuture<'a, ()>> {
-    let resource = &operation.resource;
-    let pod = resource.group.is_empty() && resource.plural == "pods" && operation.subresource.is_empty();
-    if !pod || account_of(object) != DEFAULT {
+fn awaited_default<'a>(operation: &'a Operation<'_>, pod: &Value) -> Option<BoxFuture<'a, ()>> {
+    if !operation.subresource.is_empty() || account_of(pod) != DEFAULT {
         return None;
     }
     let store = &operation.api.store;
-    let namespace = operation.namespace.as_str();
-    let key = Key::new("serviceaccounts", namespace, DEFAULT);
+    let key = Key::new("serviceaccounts", operation.namespace.as_str(), DEFAULT);
     if store.get(&key).is_some() {
-        return None;
-    }
-    // In a namespace that is not there, or is going, the pod is refused at once.
-    let home = store.get(&Key::new("namespaces", "", namespace))?;
-    if home.field("status.phase") == Some("Terminating") {
         return None;
     }
     let mut changes = store.watch("serviceaccounts", None, store.revision()).ok()?;
@@ -58,8 +58,7 @@ fn account_of(pod: &Value) -> &str {
     }
 }
 
-/// Gives a new pod its account, and mounts the account's token.
-pub(super) fn fill(operation: &Operation<'_>, pod: &mut Value) -> Result<(), Status> {
+fn assign(operation: &Operation<'_>, pod: &mut Value) -> Result<(), Status> {
     let namespace = operation.namespace.as_str();
     let name = account_of(pod).to_owned();
     let spec = child(pod, "spec");
@@ -92,13 +91,13 @@ fn mount_token(spec: &mut Map<String, Value>) {
     let volumes = spec.get("volumes").and_then(Value::as_array);
     let names = volumes.into_iter().flatten().map(|volume| text(volume, &["name"]));
     let present = names.into_iter().find(|name| name.starts_with(TOKEN_VOLUME)).map(str::to_owned);
-    let name = present.clone().unwrap_or_else(|| prepare::generated(TOKEN_VOLUME));
+    let name = present.clone().unwrap_or_else(|| generate_name(TOKEN_VOLUME));
     let mount = json!({"name": name, "readOnly": true, "mountPath": TOKEN_PATH});
     let mut needed = false;
     for field in ["initContainers", "containers"] {
         let containers = spec.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten();
         for container in containers.filter_map(Value::as_object_mut) {
-            let Some(mounts) = list(container, "volumeMounts") else { continue };
+            let Some(mounts) = list_mut(container, "volumeMounts") else { continue };
             if !mounts.iter().any(|mount| text(mount, &["mountPath"]) == TOKEN_PATH) {
                 mounts.push(mount.clone());
                 needed = true;
@@ -107,7 +106,7 @@ fn mount_token(spec: &mut Map<String, Value>) {
     }
     if needed
         && present.is_none()
-        && let Some(volumes) = list(spec, "volumes")
+        && let Some(volumes) = list_mut(spec, "volumes")
     {
         volumes.push(json!({"name": name, "projected": {"defaultMode": 0o644, "sources": [
             {"serviceAccountToken": {"path": "token", "expirationSeconds": 3607}},

@@ -1,25 +1,18 @@
 //! Subresources that lead to a node: logs, exec, attach, port-forward and proxies. What they say is the node's to say; here it
 //! is found out which node that is, and the bytes are passed on both ways.
 
-mod kubelet;
 mod links;
 mod options;
 mod pass;
 mod place;
-mod reach;
-mod unverified;
 
-pub use reach::Reach;
-pub use unverified::unverified;
-
-pub(crate) use kubelet::Kubelets;
-
-use crate::answers::{failure, respond};
-use crate::api::Inner;
-use crate::body::ApiBody;
-use crate::path::Target;
-use crate::query::Query;
+use crate::dial::{Address, Scheme};
+use crate::http::ApiBody;
+use crate::http::response::{failure, respond};
+use crate::request::path::Target;
+use crate::request::query::Query;
 use crate::resource::Resource;
+use crate::state::ApiState;
 use crate::status::Status;
 use crate::store::Key;
 use bytes::Bytes;
@@ -30,7 +23,7 @@ use http_body_util::{BodyExt as _, Limited};
 use hyper::upgrade::OnUpgrade;
 use options::LogOptions;
 use pass::Passing;
-use place::{Kubelet, Scheme, Somewhere};
+use place::Kubelet;
 use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -72,7 +65,7 @@ pub(crate) fn connects(resource: &Resource, target: &Target) -> Option<Connects>
 
 /// A request that leads to a node.
 pub(crate) struct Connecting<'a> {
-    pub(crate) api: &'a Arc<Inner>,
+    pub(crate) api: &'a Arc<ApiState>,
     pub(crate) target: &'a Target,
     pub(crate) query: &'a Query,
     /// Ends what was connected when the server stops.
@@ -178,7 +171,7 @@ impl Connecting<'_> {
             _ => {
                 let kubelet = self.kubelet(name)?;
                 match port.is_empty() || port == kubelet.port.to_string() {
-                    true => Somewhere { scheme: Scheme::Kubelet, host: kubelet.host, port: kubelet.port },
+                    true => Address { scheme: Scheme::Kubelet, host: kubelet.host, port: kubelet.port },
                     false => place::beside(&kubelet, scheme, port)?,
                 }
             }
@@ -202,19 +195,19 @@ impl Connecting<'_> {
     }
 
     /// Where a Service leads.
-    fn endpoint(&self, name: &str, scheme: Scheme, port: &str) -> Result<Somewhere, Status> {
+    fn endpoint(&self, name: &str, scheme: Scheme, port: &str) -> Result<Address, Status> {
         // A number is one of the Service's own; its endpoints know the port by its name.
         let port = match port.parse::<u64>() {
             Ok(number) => place::port_name(&stored(self.api, "services", self.namespace(), name)?, number)?,
             Err(_) => port.to_owned(),
         };
         let endpoints = stored(self.api, "endpoints", self.namespace(), name)?;
-        let turn = self.api.kubelets.turns.fetch_add(1, Ordering::Relaxed);
+        let turn = self.api.dialer.turns.fetch_add(1, Ordering::Relaxed);
         place::service_address(&endpoints, scheme, &port, turn)
     }
 
     fn passing(&self) -> Passing<'_> {
-        Passing { kubelets: &self.api.kubelets, api: self.api, ended: self.ended.clone() }
+        Passing { dialer: &self.api.dialer, api: self.api, ended: self.ended.clone() }
     }
 
     fn name(&self) -> &str {
@@ -247,7 +240,7 @@ impl Connecting<'_> {
 
 /// A question of the API's own to a kubelet.
 pub(crate) struct Asking<'a> {
-    pub(crate) api: &'a Arc<Inner>,
+    pub(crate) api: &'a Arc<ApiState>,
     pub(crate) ended: CancellationToken,
 }
 
@@ -255,7 +248,7 @@ impl Asking<'_> {
     /// What the kubelet of a node answers, if it is not too much.
     pub(crate) async fn kubelet(&self, node: &str, path: &str) -> Result<Bytes, Status> {
         let kubelet = kubelet_of(self.api, node)?;
-        let passing = Passing { kubelets: &self.api.kubelets, api: self.api, ended: self.ended.clone() };
+        let passing = Passing { dialer: &self.api.dialer, api: self.api, ended: self.ended.clone() };
         let response = passing.get(&kubelet, path).await?;
         if !response.status().is_success() {
             return Err(pass::refused("nodes/stats", node, response).await);
@@ -265,11 +258,11 @@ impl Asking<'_> {
     }
 }
 
-fn kubelet_of(api: &Inner, node: &str) -> Result<Kubelet, Status> {
+fn kubelet_of(api: &ApiState, node: &str) -> Result<Kubelet, Status> {
     place::kubelet(&stored(api, "nodes", "", node)?)
 }
 
-fn stored(api: &Inner, plural: &str, namespace: &str, name: &str) -> Result<Value, Status> {
+fn stored(api: &ApiState, plural: &str, namespace: &str, name: &str) -> Result<Value, Status> {
     let resource = api.registry.get("", "v1", plural).ok_or_else(Status::no_such_resource)?;
     let entry = api.store.get(&Key::new(resource.storage_key(), namespace, name));
     entry.map(|entry| entry.value()).ok_or_else(|| Status::not_found(resource.named(), name))

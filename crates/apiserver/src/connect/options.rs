@@ -1,6 +1,7 @@
 //! The parameters of what leads to a node: read and checked as the API names them, and written as a kubelet does.
 
-use crate::query::{Query, causes};
+use crate::request::query::Query;
+use crate::status::causes;
 use crate::status::{Named, Status};
 use jiff::Timestamp;
 use windlass_schema::field::{FieldError, Path};

@@ -1,10 +1,11 @@
 //! Passes requests on, and then bytes both ways.
 
-use super::kubelet::Kubelets;
 use super::links::Links;
-use super::place::{Kubelet, Scheme, Somewhere};
-use crate::api::Inner;
-use crate::body::ApiBody;
+use super::place::Kubelet;
+use crate::dial::Dialer;
+use crate::dial::{Address, Scheme};
+use crate::http::ApiBody;
+use crate::state::ApiState;
 use crate::status::{Details, Named, Status};
 use bytes::Bytes;
 use http::header::{
@@ -46,8 +47,8 @@ const HOP_BY_HOP: [HeaderName; 7] =
 
 /// What passing on needs.
 pub(super) struct Passing<'a> {
-    pub(super) kubelets: &'a Kubelets,
-    pub(super) api: &'a Inner,
+    pub(super) dialer: &'a Dialer,
+    pub(super) api: &'a ApiState,
     /// Ends what goes on when the server stops.
     pub(super) ended: CancellationToken,
 }
@@ -76,7 +77,7 @@ impl Passing<'_> {
     /// Passes a request on as it is, and what is answered, with links that lead back through the same path.
     pub(super) async fn proxy(
         &self,
-        to: &Somewhere,
+        to: &Address,
         path: &str,
         parts: &Parts,
         body: Bytes,
@@ -146,12 +147,12 @@ impl Passing<'_> {
 
     async fn switch(
         &self,
-        to: &Somewhere,
+        to: &Address,
         path: &str,
         parts: &Parts,
         client: OnUpgrade,
     ) -> Result<Response<ApiBody>, Status> {
-        let Ok(place) = self.kubelets.places.clone().try_acquire_owned() else {
+        let Ok(place) = self.dialer.places.clone().try_acquire_owned() else {
             return Err(Status::too_many_requests("too many streams are open, please try again later", 1));
         };
         let dialing =
@@ -188,14 +189,14 @@ impl Passing<'_> {
     /// Sends a request on a connection of its own.
     async fn send(
         &self,
-        to: &Somewhere,
+        to: &Address,
         method: Method,
         path: &str,
         headers: HeaderMap,
         body: Bytes,
     ) -> io::Result<Response<Incoming>> {
         let credentials = || self.api.credentials().cloned();
-        let wire = self.kubelets.connect(to, credentials).await?;
+        let wire = self.dialer.connect(to, credentials).await?;
         let (mut sender, connection) =
             http1::handshake(TokioIo::new(wire)).await.map_err(io::Error::other)?;
         let ended = self.ended.clone();
@@ -227,8 +228,8 @@ impl Passing<'_> {
     }
 }
 
-fn somewhere(kubelet: &Kubelet) -> Somewhere {
-    Somewhere { scheme: Scheme::Kubelet, host: kubelet.host.clone(), port: kubelet.port }
+fn somewhere(kubelet: &Kubelet) -> Address {
+    Address { scheme: Scheme::Kubelet, host: kubelet.host.clone(), port: kubelet.port }
 }
 
 /// What is passed on of a request's headers: not who sent it, which is for the API server alone.
@@ -247,7 +248,7 @@ fn asked_host(parts: &Parts) -> &str {
 }
 
 /// Why somewhere could not be reached.
-fn told(to: &Somewhere, error: &io::Error) -> String {
+fn told(to: &Address, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => {
             format!("dial tcp {}: connect: connection refused", to.authority())

@@ -1,6 +1,7 @@
 //! Where a request leads: which container is meant, and where its node's kubelet listens.
 
-use crate::kinds::text;
+use crate::dial::{Address, Scheme};
+use crate::object::text;
 use crate::status::Status;
 use serde_json::Value;
 use std::net::IpAddr;
@@ -16,36 +17,6 @@ const ADDRESSES: [&str; 5] = ["InternalIP", "ExternalIP", "Hostname", "InternalD
 pub(super) struct Kubelet {
     pub(super) host: String,
     pub(super) port: u16,
-}
-
-/// Where a proxied request goes.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Somewhere {
-    pub(super) scheme: Scheme,
-    pub(super) host: String,
-    pub(super) port: u16,
-}
-
-impl Somewhere {
-    pub(super) fn authority(&self) -> String {
-        authority(&self.host, self.port)
-    }
-}
-
-/// What is spoken there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scheme {
-    Http,
-    Https,
-    /// TLS, with the certificate that kubelets trust.
-    Kubelet,
-}
-
-fn authority(host: &str, port: u16) -> String {
-    match host.contains(':') {
-        true => format!("[{host}]:{port}"),
-        false => format!("{host}:{port}"),
-    }
 }
 
 /// The container that is meant: the named one if there is such, or the only one.
@@ -115,7 +86,7 @@ pub(super) fn scheme_name_port(id: &str) -> Option<(Scheme, &str, &str)> {
 }
 
 /// Where a pod listens: on the port that is named, or on the first that it says it has.
-pub(super) fn pod_address(pod: &Value, scheme: Scheme, port: &str) -> Result<Somewhere, Status> {
+pub(super) fn pod_address(pod: &Value, scheme: Scheme, port: &str) -> Result<Address, Status> {
     let containers = pod["spec"]["containers"].as_array().map_or(&[][..], Vec::as_slice);
     let first = containers.iter().find_map(|container| container["ports"][0]["containerPort"].as_u64());
     let address = text(pod, &["status", "podIP"]);
@@ -133,7 +104,7 @@ pub(super) fn pod_address(pod: &Value, scheme: Scheme, port: &str) -> Result<Som
         }
         (port, _) => number(port)?,
     };
-    Ok(Somewhere { scheme, host: address.to_owned(), port })
+    Ok(Address { scheme, host: address.to_owned(), port })
 }
 
 /// The name of a Service's port.
@@ -152,7 +123,7 @@ pub(super) fn service_address(
     scheme: Scheme,
     port: &str,
     turn: usize,
-) -> Result<Somewhere, Status> {
+) -> Result<Address, Status> {
     let subsets = endpoints["subsets"].as_array().map_or(&[][..], Vec::as_slice);
     let mut places = Vec::new();
     for subset in subsets {
@@ -172,16 +143,16 @@ pub(super) fn service_address(
     if !host.parse().is_ok_and(|address: IpAddr| is_somewhere_else(address)) {
         return Err(Status::bad_request("address not allowed"));
     }
-    Ok(Somewhere { scheme, host: host.to_owned(), port })
+    Ok(Address { scheme, host: host.to_owned(), port })
 }
 
 /// Another port of a node than its kubelet's.
-pub(super) fn beside(kubelet: &Kubelet, scheme: Scheme, port: &str) -> Result<Somewhere, Status> {
+pub(super) fn beside(kubelet: &Kubelet, scheme: Scheme, port: &str) -> Result<Address, Status> {
     // Other ports of this very machine are nobody's business.
     if !kubelet.host.parse().is_ok_and(|address: IpAddr| is_somewhere_else(address)) {
         return Err(Status::bad_request("address not allowed"));
     }
-    Ok(Somewhere { scheme, host: kubelet.host.clone(), port: number(port)? })
+    Ok(Address { scheme, host: kubelet.host.clone(), port: number(port)? })
 }
 
 fn number(port: &str) -> Result<u16, Status> {
@@ -253,7 +224,8 @@ mod tests {
         assert_eq!(kubelet(&node).unwrap(), Kubelet { host: "10.0.0.1".into(), port: 4000 });
         let node = json!({"status": {"addresses": [{"type": "InternalIP", "address": "fd00::1"}]}});
         let found = kubelet(&node).unwrap();
-        assert_eq!(authority(&found.host, found.port), "[fd00::1]:10250");
+        let address = Address { scheme: Scheme::Kubelet, host: found.host, port: found.port };
+        assert_eq!(address.authority(), "[fd00::1]:10250");
         assert!(kubelet(&json!({})).is_err());
     }
 

@@ -1,6 +1,6 @@
 //! Groups of the Kubernetes community ask for a sign that the community agreed to a definition.
 
-use crate::kinds::text;
+use crate::object::text;
 use serde_json::Value;
 
 /// The annotation that says so.

@@ -1,13 +1,6 @@
-//! Conversion between the versions of a custom resource: what a definition may say of it, and which requests would need it.
-//!
-//! Versions that differ in their names alone are converted here. Webhooks are not called: what would need one is refused,
-//! and what is asked for in the version that it is stored in is served.
+//! What a definition may say of the conversion between its versions.
 
-use super::STORAGE;
-use crate::kinds::text;
-use crate::status::Status;
-use crate::store::{Key, ListQuery};
-use crate::verbs::Call;
+use crate::object::text;
 use serde_json::Value;
 use windlass_schema::field::{FieldError, Path};
 use windlass_schema::meta::NameRule;
@@ -148,53 +141,4 @@ fn review_versions(versions: Option<&Value>, path: &Path) -> Vec<FieldError> {
         errors.push(FieldError::invalid(path, versions.cloned().unwrap_or_default(), why));
     }
     errors
-}
-
-/// 500 for a request that only a webhook could make sense of.
-pub(crate) fn check(call: &Call<'_>) -> Result<(), Status> {
-    let resource = &call.resource;
-    if !resource.converted_by_webhook {
-        return Ok(());
-    }
-    let key = resource.storage_key();
-    let other = match call.target.name.as_deref() {
-        // In another version everything is converted, on its way in as on its way out.
-        _ if resource.stored_as != resource.api_version() => {
-            let everything = ListQuery::all(key.as_str());
-            let empty = call.api.store.list(&everything).is_ok_and(|page| page.items.is_empty());
-            let reads = call.body.is_empty() && call.target.name.is_none();
-            (!(reads && empty)).then(|| resource.stored_as.clone())
-        }
-        // In the version that is stored now, objects may still be there from when another one was.
-        _ if !several_stored(call) => None,
-        Some(name) => {
-            let namespace = call.target.namespace.as_deref().unwrap_or_default();
-            let entry = call.api.store.get(&Key::new(key, namespace, name));
-            entry.and_then(|entry| other_version(&entry.value(), &resource.stored_as))
-        }
-        None => {
-            let page = call.api.store.list(&ListQuery::all(key.as_str())).ok();
-            let items = page.into_iter().flat_map(|page| page.items);
-            items.into_iter().find_map(|entry| other_version(&entry.value(), &resource.stored_as))
-        }
-    };
-    let Some(other) = other else { return Ok(()) };
-    Err(Status::internal(format!(
-        "conversion webhook for {other}, Kind={} failed: this API server calls no conversion webhooks; what is stored as \
-         {} is served as that",
-        resource.kind, resource.stored_as
-    )))
-}
-
-fn other_version(object: &Value, stored_as: &str) -> Option<String> {
-    let version = text(object, &["apiVersion"]);
-    (version != stored_as).then(|| version.to_owned())
-}
-
-fn several_stored(call: &Call<'_>) -> bool {
-    let definition = call.api.store.get(&Key::new(STORAGE, "", call.resource.definition.as_str()));
-    let stored = definition.map(|entry| entry.value());
-    let versions =
-        stored.as_ref().and_then(|crd| crd.pointer("/status/storedVersions")).and_then(Value::as_array);
-    versions.is_some_and(|versions| versions.len() > 1)
 }

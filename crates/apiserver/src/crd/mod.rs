@@ -1,13 +1,12 @@
-//! Custom resource definitions: checked, named, served, and taken away again.
+//! CustomResourceDefinitions as objects: their defaults, validation, names and conditions. How they are served is in
+//! [`registry`](crate::registry), and what follows from a write of one in [`flow`](crate::flow).
 
 mod approval;
-pub(crate) mod conversion;
+mod conversion;
 mod in_go;
-pub(crate) mod lifecycle;
 pub(crate) mod naming;
 pub(crate) mod prepare;
 pub(crate) mod scale;
-pub(crate) mod serve;
 pub(crate) mod validate;
 
 use serde_json::Value;

@@ -2,7 +2,7 @@
 
 use super::approval::{self, Approval};
 use super::condition;
-use crate::kinds::text;
+use crate::object::text;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
 //! What a definition gets that its author left out, and what only the server may set.
 
 use super::{CLEANUP, flag, naming, versions};
-use crate::kinds::{child, text};
+use crate::object::{child, text};
 use serde_json::{Map, Value, json};
 
 /// Names that follow from the kind, and the conversion.

@@ -1,6 +1,6 @@
 //! Where a custom resource keeps its replicas, and whether what is there are replicas.
 
-use crate::kinds::text;
+use crate::object::text;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use windlass_schema::field::{FieldError, Path};
@@ -24,7 +24,7 @@ pub(crate) fn steps(path: &str) -> Vec<String> {
 }
 
 /// The paths of a version's scale, if it has one. `all` are the versions of its definition.
-pub(super) fn paths(version: &Value, group: &str, all: &[Value]) -> Option<ScalePaths> {
+pub(crate) fn paths(version: &Value, group: &str, all: &[Value]) -> Option<ScalePaths> {
     let scale = of(version)?;
     let versions = all.iter().map(|version| {
         let path = of(version).map(|scale| steps(text(scale, &["specReplicasPath"])));

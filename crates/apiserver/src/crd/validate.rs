@@ -2,7 +2,7 @@
 
 use super::approval::{self, Approval};
 use super::{conversion, flag, in_go, is_true, versions};
-use crate::kinds::text;
+use crate::object::text;
 use serde_json::Value;
 use std::sync::Arc;
 use windlass_schema::field::{FieldError, Path};

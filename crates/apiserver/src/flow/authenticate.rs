@@ -3,87 +3,17 @@
 
 use super::protocol_token;
 use crate::accounts::ISSUER;
-use crate::api::Inner;
 use crate::credentials::Credentials;
+use crate::request::identity::Identity;
+use crate::state::ApiState;
 use crate::status::Status;
 use http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
 use http::{HeaderMap, HeaderValue};
 use ring::digest::{Digest, SHA256, digest};
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// The group of all who are known.
-const AUTHENTICATED: &str = "system:authenticated";
-
-/// The group of those who may do everything.
-pub(crate) const MASTERS: &str = "system:masters";
-
-/// Where a user's extra says which token or certificate was shown.
-pub(crate) const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
 /// What is said of a token that is not believed.
 const INVALID_TOKEN: &str = "invalid bearer token";
-
-/// The user that nobody has to prove to be.
-pub(crate) const ANONYMOUS: &str = "system:anonymous";
-
-/// Who sends a request.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Identity {
-    /// The user's name.
-    pub user: String,
-    /// What tells this user from a later one of the same name; often empty.
-    pub uid: String,
-    /// The groups that the user is in.
-    pub groups: Vec<String>,
-    /// What else is known, such as the pod that a token is bound to.
-    pub extra: BTreeMap<String, Vec<String>>,
-}
-
-impl Identity {
-    /// A user in no group but that of all who are known.
-    pub fn user(name: impl Into<String>) -> Self {
-        Self { user: name.into(), groups: vec![AUTHENTICATED.to_owned()], ..Self::default() }
-    }
-
-    /// The administrator, who may do everything.
-    pub fn admin() -> Self {
-        Self::user("kubernetes-admin").among([MASTERS.to_owned()])
-    }
-
-    /// A service account.
-    pub fn service_account(namespace: &str, name: &str) -> Self {
-        Self::user(format!("system:serviceaccount:{namespace}:{name}"))
-            .among(["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")])
-    }
-
-    /// Someone who has not said who they are.
-    pub fn anonymous() -> Self {
-        let groups = vec!["system:unauthenticated".to_owned()];
-        Self { user: ANONYMOUS.to_owned(), groups, ..Self::default() }
-    }
-
-    /// The same user, in these groups too; they come first.
-    pub(crate) fn among(mut self, groups: impl IntoIterator<Item = String>) -> Self {
-        self.groups.splice(0..0, groups);
-        self
-    }
-}
-
-impl Identity {
-    /// As reviews show it.
-    pub(crate) fn to_value(&self) -> Value {
-        let mut user = json!({"username": self.user, "groups": self.groups});
-        if !self.uid.is_empty() {
-            user["uid"] = json!(self.uid);
-        }
-        if !self.extra.is_empty() {
-            user["extra"] = json!(self.extra);
-        }
-        user
-    }
-}
 
 /// What became of the certificate that a client may have shown with its connection.
 #[derive(Debug, Clone)]
@@ -98,14 +28,14 @@ pub(crate) enum Certificate {
 
 /// Tells who sends a request.
 pub(crate) struct Authenticator {
-    api: Arc<Inner>,
+    api: Arc<ApiState>,
     admin_token: Digest,
     admin: Arc<Identity>,
     anonymous: Arc<Identity>,
 }
 
 impl Authenticator {
-    pub(crate) fn new(api: Arc<Inner>, credentials: &Credentials) -> Self {
+    pub(crate) fn new(api: Arc<ApiState>, credentials: &Credentials) -> Self {
         Self {
             api,
             admin_token: digest(&SHA256, credentials.admin_token().as_bytes()),
@@ -152,7 +82,11 @@ impl Authenticator {
 }
 
 /// Who bears `token`, and for which of the `wanted` audiences it is; otherwise why it is not believed.
-pub(crate) fn review(api: &Inner, token: &str, wanted: &[&str]) -> Result<(Identity, Vec<String>), String> {
+pub(crate) fn review(
+    api: &ApiState,
+    token: &str,
+    wanted: &[&str],
+) -> Result<(Identity, Vec<String>), String> {
     let credentials = api.credentials().map_err(|error| error.to_string())?;
     if is_same(token, &digest(&SHA256, credentials.admin_token().as_bytes())) {
         // It is for this server, and for nothing else.
@@ -185,6 +119,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 mod tests {
     use super::*;
     use crate::api::{Api, Config};
+    use crate::request::identity::ANONYMOUS;
 
     fn authenticator() -> (Authenticator, Credentials) {
         let api = Api::new(Config::default());

@@ -1,9 +1,9 @@
 //! Whether the one who asks may. Who is known may do everything, as long as there are no roles; who is not may see the
 //! server's health and version.
 
-use super::authenticate::{ANONYMOUS, Identity, MASTERS};
-use crate::path::{Route, Target, unescape};
-use crate::query::Query;
+use crate::request::identity::{ANONYMOUS, Identity, MASTERS};
+use crate::request::path::{Route, Target, unescape};
+use crate::request::query::Query;
 use crate::status::{Named, Status};
 use http::Method;
 use http::request::Parts;
@@ -12,13 +12,13 @@ use http::request::Parts;
 const PUBLIC: [&str; 5] = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
 
 /// Refuses what `identity` may not do, before anything else is said about the request.
-pub(crate) fn check(identity: &Identity, parts: &Parts, route: &Route) -> Result<(), Status> {
+pub(crate) fn check(identity: &Identity, parts: &Parts, route: &Route, query: &Query) -> Result<(), Status> {
     let known = identity.user != ANONYMOUS || identity.groups.iter().any(|group| group == MASTERS);
     if known || matches!(route, Route::Malformed) {
         return Ok(());
     }
     match route {
-        Route::Resource(target) => Err(resource_refused(identity, parts, target)),
+        Route::Resource(target) => Err(resource_refused(identity, parts, target, query)),
         _ => {
             let path = unescape(parts.uri.path(), false).unwrap_or_default();
             let reads = parts.method == Method::GET || parts.method == Method::HEAD;
@@ -31,8 +31,7 @@ pub(crate) fn check(identity: &Identity, parts: &Parts, route: &Route) -> Result
     }
 }
 
-fn resource_refused(identity: &Identity, parts: &Parts, target: &Target) -> Status {
-    let query = Query::parse(parts.uri.query().unwrap_or_default());
+fn resource_refused(identity: &Identity, parts: &Parts, target: &Target, query: &Query) -> Status {
     let verb = match (&parts.method, &target.name) {
         (&Method::GET | &Method::HEAD, Some(_)) => "get",
         (&Method::GET | &Method::HEAD, None) if query.flag("watch") => "watch",
@@ -68,15 +67,16 @@ fn resource_refused(identity: &Identity, parts: &Parts, target: &Target) -> Stat
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::path;
+    use crate::request::path;
     use http::Request;
 
     fn refused(method: &str, uri: &str) -> Option<String> {
         let (parts, ()) = Request::builder().method(method).uri(uri).body(()).unwrap().into_parts();
         let route = path::route(parts.uri.path());
-        assert!(check(&Identity::admin(), &parts, &route).is_ok());
-        assert!(check(&Identity::user("jane"), &parts, &route).is_ok());
-        check(&Identity::anonymous(), &parts, &route).err().map(|status| status.message)
+        let query = Query::parse(parts.uri.query().unwrap_or_default());
+        assert!(check(&Identity::admin(), &parts, &route, &query).is_ok());
+        assert!(check(&Identity::user("jane"), &parts, &route, &query).is_ok());
+        check(&Identity::anonymous(), &parts, &route, &query).err().map(|status| status.message)
     }
 
     #[test]

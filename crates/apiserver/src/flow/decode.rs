@@ -2,21 +2,19 @@
 
 use super::yaml;
 use crate::facts::FACTS;
-use crate::kinds::{self, at};
+use crate::kinds;
+use crate::object::at;
+use crate::operation::Operation;
+use crate::protobuf;
+use crate::request::media::Media;
+use crate::request::write_options::Strictness;
 use crate::resource::Resource;
 use crate::status::Status;
 use crate::typed;
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use windlass_schema::{Path, Schema, default, embedded, json, meta, proto, prune};
-
-/// The encodings of a body.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Media {
-    Json,
-    Yaml,
-    Protobuf,
-}
 
 const OWNERS: [&str; 2] = ["metadata", "managedFields"];
 
@@ -51,7 +49,7 @@ pub(crate) fn body(resource: &Resource, bytes: &[u8], media: Media) -> Result<De
         }
         Media::Protobuf => {
             let envelope = proto::open(bytes).map_err(|error| unrecognized(&error.0))?;
-            let value = protobuf(&envelope, &resource.definition)
+            let value = protobuf::from_envelope(&envelope, &resource.definition)
                 .map_err(|error| unhandled_as(resource, &envelope.api_version, &envelope.kind, &error.0))?;
             (value, Vec::new())
         }
@@ -80,25 +78,6 @@ pub(crate) fn body(resource: &Resource, bytes: &[u8], media: Media) -> Result<De
     }
     decoded.complaints.splice(0..0, twice);
     Ok(decoded)
-}
-
-/// The message in an envelope, as the struct `definition`, with the type that the envelope names. An object of another
-/// type is not read at all: that it is one is told by whoever looks at its type.
-pub(crate) fn protobuf(envelope: &proto::Envelope<'_>, definition: &str) -> Result<Value, proto::ProtoError> {
-    let named = &envelope.kind;
-    let expected = definition.rsplit('.').next().unwrap_or_default();
-    let mut value = match named.is_empty() || named == expected {
-        true => proto::decode(&FACTS.structs, definition, envelope.raw)?,
-        false => Value::Object(Map::new()),
-    };
-    if let Some(object) = value.as_object_mut() {
-        for (field, text) in [("apiVersion", &envelope.api_version), ("kind", &envelope.kind)] {
-            if !text.is_empty() {
-                object.insert(field.to_owned(), Value::String(text.clone().into_owned()));
-            }
-        }
-    }
-    Ok(value)
 }
 
 /// What an object says it is, as far as it says so; or why that cannot be read.
@@ -192,7 +171,7 @@ fn built_in(
     Ok(match resource.shape {
         Some(shape) => {
             let stored = kinds::convert::to_stored(shape, &value);
-            kinds::convert::from_stored(shape, resource, stored)
+            kinds::convert::from_stored(shape, &resource.definition, &resource.api_version(), stored)
         }
         None => value,
     })
@@ -249,50 +228,6 @@ fn take_same(value: &mut Value, other: Option<&Value>) -> Vec<(String, Value)> {
     names.collect::<Vec<_>>().iter().filter_map(|name| members.remove_entry(name)).collect()
 }
 
-/// What an object of a built-in kind looks like with nothing in it.
-pub(crate) fn blank(resource: &Resource) -> Option<Value> {
-    resource.rules?;
-    let nothing = Value::Object(Map::new());
-    let mut blank =
-        typed::convert(&FACTS.structs, &resource.definition, nothing, "", &mut Vec::new()).ok()?;
-    if let Some(object) = blank.as_object_mut() {
-        object.insert("kind".to_owned(), Value::String(resource.kind.clone()));
-        object.insert("apiVersion".to_owned(), Value::String(resource.api_version()));
-    }
-    Some(blank)
-}
-
-/// A stored custom object as its definition is now: what another generation of its schema did not prune or default is
-/// pruned and defaulted, in the version that it is stored in, and then shown in the version that is asked for.
-pub(crate) fn stored(resource: &Resource, mut value: Value) -> Value {
-    if let Some(shape) = resource.shape {
-        return kinds::convert::from_stored(shape, resource, value);
-    }
-    if !resource.custom || (resource.pristine && resource.stored_as == resource.api_version()) {
-        return value;
-    }
-    let stored_as = value.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
-    if let Some(schema) = resource.schemas.get(stored_as) {
-        prune::prune(schema, &mut value, true);
-        default::fill(schema, &mut value);
-    }
-    renamed(resource, value, &resource.api_version())
-}
-
-/// A custom object in another version of its kind: the versions differ in name, and in what they know.
-pub(crate) fn renamed(resource: &Resource, mut value: Value, api_version: &str) -> Value {
-    if value.get("apiVersion").and_then(Value::as_str) == Some(api_version) {
-        return value;
-    }
-    if let Some(schema) = resource.schemas.get(api_version) {
-        prune::prune(schema, &mut value, true);
-    }
-    if let Some(object) = value.as_object_mut() {
-        object.insert("apiVersion".to_owned(), Value::String(api_version.to_owned()));
-    }
-    value
-}
-
 /// 400 for an object that cannot be what it says.
 pub(crate) fn unhandled(resource: &Resource, why: &str) -> Status {
     unhandled_as(resource, &resource.api_version(), &resource.kind, why)
@@ -319,5 +254,24 @@ fn summary(bytes: &[u8]) -> String {
         None => "<empty>".to_owned(),
         Some(b'{') => format!("{}{more}", String::from_utf8_lossy(shown)),
         Some(_) => format!("{}{more}", shown.iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
+    }
+}
+
+/// Refuses, warns about or ignores what decoding found to be unknown or duplicate.
+pub(crate) fn judge(
+    operation: &Operation<'_>,
+    decoded: Decoded,
+    warnings: &Mutex<Vec<String>>,
+) -> Result<Value, Status> {
+    match operation.options.strictness {
+        Strictness::Strict if !decoded.complaints.is_empty() => {
+            let text = format!("strict decoding error: {}", decoded.complaints.join(", "));
+            Err(unhandled(&operation.resource, &text))
+        }
+        Strictness::Warn => {
+            warnings.lock().extend(decoded.complaints);
+            Ok(decoded.value)
+        }
+        _ => Ok(decoded.value),
     }
 }

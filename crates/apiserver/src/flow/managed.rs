@@ -1,7 +1,7 @@
 //! Who owns which field: `metadata.managedFields`, for writes of all kinds.
 
-use super::{Operation, decode};
 use crate::kinds::{self, Kept};
+use crate::operation::Operation;
 use crate::registry::Served;
 use crate::resource::Resource;
 use crate::status::{Cause, Status};
@@ -19,7 +19,7 @@ pub(crate) fn update(operation: &Operation<'_>, live: Option<&Value>, new: &mut 
 /// The same, for a manager that the request did not name.
 pub(crate) fn update_as(operation: &Operation<'_>, live: Option<&Value>, new: &mut Value, manager: &str) {
     // What is new is compared with what nothing looks like: some kinds spell out even what is empty.
-    let blank = if live.is_none() { decode::blank(&operation.resource) } else { None };
+    let blank = if live.is_none() { operation.resource.blank_object() } else { None };
     let tracked = with_context(operation, blank.as_ref(), |context| {
         apply::update(live.or(context.blank), new, manager, context)
     });
@@ -35,7 +35,7 @@ pub(crate) fn apply(
     intent: &Value,
 ) -> Result<Value, Status> {
     let options = &operation.options;
-    let blank = decode::blank(&operation.resource);
+    let blank = operation.resource.blank_object();
     let applied = with_context(operation, blank.as_ref(), |context| {
         apply::apply(live, intent, &options.manager, options.force, context)
     });

@@ -1,18 +1,15 @@
-//! What only the server sets: identity, times, generation, and the parts that a request may not touch.
+//! Prepares an object for the store: sets what only the server sets (UID, timestamps, generation, generated names), and
+//! puts back what a request may not touch (status, spec, metadata, as its subresource says).
 
-use super::{Operation, decode};
 use crate::facts::FACTS;
-use crate::kinds::{self, Kept, Raised, Rules, at, child, text};
+use crate::kinds;
+use crate::kinds::{Kept, Raised, Rules};
+use crate::object::{at, child, generate_name, put, text, uid};
+use crate::operation::Operation;
 use crate::resource::Resource;
 use crate::status::Status;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeSet, HashSet};
-
-/// What generated names end with: no vowels, and nothing that looks like another.
-const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
-
-/// The longest name that can be generated, before what is appended.
-const LONGEST_PREFIX: usize = 63 - 5;
 
 /// Makes the object and the path agree about the namespace.
 pub(crate) fn namespace(operation: &Operation<'_>, object: &mut Value) -> Result<(), Status> {
@@ -77,7 +74,7 @@ pub(crate) fn owners(operation: &Operation<'_>, object: &mut Value, admitted: bo
     }
 }
 
-/// A new object. Returns whether its name was generated.
+/// A new object: its UID, its time of creation, its generated name, its first generation, and a status of its own.
 pub(crate) fn create(operation: &Operation<'_>, object: &mut Value) {
     let resource = &operation.resource;
     let metadata = child(object, "metadata");
@@ -88,12 +85,12 @@ pub(crate) fn create(operation: &Operation<'_>, object: &mut Value) {
     }
     let prefix = metadata.get("generateName").and_then(Value::as_str).unwrap_or_default().to_owned();
     if !prefix.is_empty() && metadata.get("name").and_then(Value::as_str).unwrap_or_default().is_empty() {
-        metadata.insert("name".to_owned(), json!(generated(&prefix)));
+        metadata.insert("name".to_owned(), json!(generate_name(&prefix)));
     }
     match resource.rules {
         Some(rules) => {
             if resource.has_subresource("status") && !rules.brings_status {
-                let blank = decode::blank(resource);
+                let blank = resource.blank_object();
                 in_stored_shape(resource, object, |object| {
                     if let Some(object) = object.as_object_mut() {
                         put(object, "status", blank.as_ref().and_then(|blank| blank.get("status")));
@@ -104,7 +101,7 @@ pub(crate) fn create(operation: &Operation<'_>, object: &mut Value) {
                 child(object, "metadata").insert("generation".to_owned(), json!(1));
             }
             kinds::disabled::drop(&resource.definition, object);
-            (rules.prepare_create)(operation, object);
+            (rules.prepare_create)(&operation.rule_context(), object);
             if resource.has_subresource("status") {
                 // What was reset is filled in again.
                 kinds::defaults::fill(&FACTS.structs, &resource.definition, object);
@@ -146,7 +143,7 @@ pub(crate) fn update(operation: &Operation<'_>, new: &mut Value, old: &Value) {
             }
             if operation.subresource == "status" {
                 keep_metadata(rules, new, old_metadata);
-                (rules.prepare_status)(operation, new, old);
+                (rules.prepare_status)(&operation.rule_context(), new, old);
             }
             kinds::pods::keep_to(&operation.subresource, new, old);
             kinds::disabled::drop(&resource.definition, new);
@@ -182,7 +179,8 @@ fn in_stored_shape(resource: &Resource, object: &mut Value, change: impl FnOnce(
         Some(shape) => {
             let mut stored = kinds::convert::to_stored(shape, object);
             change(&mut stored);
-            *object = kinds::convert::from_stored(shape, resource, stored);
+            *object =
+                kinds::convert::from_stored(shape, &resource.definition, &resource.api_version(), stored);
         }
         None => change(object),
     }
@@ -284,62 +282,5 @@ fn same_to_go(one: Option<&Value>, two: Option<&Value>) -> bool {
             one.len() == two.len() && one.iter().zip(two).all(|(one, two)| same_to_go(Some(one), Some(two)))
         }
         (one, two) => one == two,
-    }
-}
-
-pub(crate) fn put(object: &mut Map<String, Value>, field: &str, value: Option<&Value>) {
-    match value {
-        // Mostly it is as it should be, and to look costs less than to copy.
-        Some(value) if object.get(field) == Some(value) => None,
-        Some(value) => object.insert(field.to_owned(), value.clone()),
-        None => object.remove(field),
-    };
-}
-
-/// Random bytes.
-pub(crate) fn random<const N: usize>() -> [u8; N] {
-    let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).expect("the operating system has randomness");
-    bytes
-}
-
-/// A random UID.
-pub(crate) fn uid() -> String {
-    let mut bytes = random::<16>();
-    bytes[6] = bytes[6] & 0x0f | 0x40;
-    bytes[8] = bytes[8] & 0x3f | 0x80;
-    let mut text = format!("{:032x}", u128::from_be_bytes(bytes));
-    for at in [20, 16, 12, 8] {
-        text.insert(at, '-');
-    }
-    text
-}
-
-/// A name that begins so and is likely nobody's.
-pub(crate) fn generated(prefix: &str) -> String {
-    let mut end = prefix.len().min(LONGEST_PREFIX);
-    while !prefix.is_char_boundary(end) {
-        end -= 1;
-    }
-    let suffix: String =
-        random::<5>().iter().map(|&byte| char::from(ALPHABET[usize::from(byte) % ALPHABET.len()])).collect();
-    format!("{}{suffix}", &prefix[..end])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn generated_names_keep_to_the_length_of_a_label() {
-        assert_eq!(generated(&"a".repeat(80)).len(), 63);
-        assert_eq!(generated("é".repeat(40).as_str()).chars().filter(|c| *c == 'é').count(), 29);
-        assert!(generated("x-").starts_with("x-"));
-    }
-
-    #[test]
-    fn uids_are_of_version_four() {
-        let uid = uid();
-        assert_eq!((uid.len(), &uid[14..15]), (36, "4"));
     }
 }

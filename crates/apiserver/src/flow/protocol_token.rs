@@ -1,6 +1,6 @@
 //! Tokens of pages in a browser, which cannot set a header of a WebSocket: they are named among its protocols.
 
-use crate::messages;
+use crate::http::websocket;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::HeaderMap;
@@ -16,11 +16,11 @@ pub(super) struct Shown {
 
 /// The token that is among the protocols, if any; an error if it cannot be one.
 pub(super) fn shown(headers: &HeaderMap) -> Result<Option<Shown>, ()> {
-    if !messages::is_websocket(headers) {
+    if !websocket::is_websocket(headers) {
         return Ok(None);
     }
     let (tokens, protocols): (Vec<_>, Vec<_>) =
-        messages::protocols(headers).partition(|protocol| protocol.starts_with(PREFIX));
+        websocket::protocols(headers).partition(|protocol| protocol.starts_with(PREFIX));
     let encoded = match tokens.as_slice() {
         [] => return Ok(None),
         [token] => &token[PREFIX.len()..],

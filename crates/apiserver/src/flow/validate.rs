@@ -1,10 +1,12 @@
 //! Whether an object may be stored: its metadata, then what its kind or schema says.
 
-use super::Operation;
 use crate::crd::scale;
-use crate::kinds::{self, Fixed, Rules, at, text};
-use crate::query::causes;
+use crate::kinds;
+use crate::kinds::{Fixed, Rules};
+use crate::object::{at, text};
+use crate::operation::Operation;
 use crate::resource::Resource;
+use crate::status::causes;
 use crate::status::{Named, Status};
 use serde_json::Value;
 use std::collections::BTreeSet;

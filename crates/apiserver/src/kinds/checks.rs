@@ -1,32 +1,11 @@
 //! The conditions of the rows: defaults and validation that no schema can say.
 
+use super::{child, text};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 use windlass_schema::field::{FieldError, Path};
 use windlass_schema::names;
-
-/// The text at a path; empty if there is none.
-pub(crate) fn text<'a>(object: &'a Value, path: &[&str]) -> &'a str {
-    at(object, path).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// The value at a path, whose names need no unescaping as those of a JSON pointer do.
-pub(crate) fn at<'a>(object: &'a Value, path: &[&str]) -> Option<&'a Value> {
-    path.iter().try_fold(object, |value, name| value.get(name))
-}
-
-/// The object at a field, made if it is not there.
-pub(crate) fn child<'a>(object: &'a mut Value, name: &str) -> &'a mut Map<String, Value> {
-    if !object.is_object() {
-        *object = json!({});
-    }
-    let slot = object.as_object_mut().expect("it was made one").entry(name).or_insert_with(|| json!({}));
-    if !slot.is_object() {
-        *slot = json!({});
-    }
-    slot.as_object_mut().expect("it was made one")
-}
 
 fn entries<'a>(object: &'a Value, name: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
     object.get(name).and_then(Value::as_object).into_iter().flatten()

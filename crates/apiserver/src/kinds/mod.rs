@@ -1,6 +1,7 @@
 //! What is special about built-in kinds: one row per kind, a function only where a condition demands it.
 
 mod checks;
+mod context;
 pub(crate) mod convert;
 pub(crate) mod defaults;
 pub(crate) mod disabled;
@@ -18,6 +19,8 @@ pub(crate) mod walk;
 pub(crate) mod warnings;
 mod workloads;
 
-use checks::config_key;
-pub(crate) use checks::{at, child, text};
+pub(crate) use context::RuleContext;
 pub(crate) use table::{Dependents, Fixed, Kept, Raised, Rules, package, rules};
+
+use crate::object::{child, text};
+use checks::config_key;

@@ -1,10 +1,7 @@
 //! Pods: what the status of a new one begins with, and how long one has to stop.
 
-use super::{at, child, text};
-use crate::admission::default_tolerations;
-use crate::admission::list;
-use crate::flow::Operation;
-use crate::flow::prepare::put;
+use super::RuleContext;
+use crate::object::{at, child, list_mut, put, text};
 use serde_json::{Map, Value, json};
 
 /// The first of a pod's addresses has a field of its own, from before there could be several. That field counts.
@@ -21,7 +18,7 @@ pub(super) fn addresses(pod: &mut Value) {
 }
 
 /// A new pod waits, in the quality of service that its resources ask for.
-pub(super) fn prepare(operation: &Operation<'_>, pod: &mut Value) {
+pub(super) fn prepare(context: &RuleContext<'_>, pod: &mut Value) {
     let grace = pod.pointer_mut("/spec/terminationGracePeriodSeconds");
     if let Some(grace) = grace.filter(|grace| grace.as_i64().is_some_and(|seconds| seconds < 0)) {
         *grace = json!(1);
@@ -36,7 +33,7 @@ pub(super) fn prepare(operation: &Operation<'_>, pod: &mut Value) {
     if gated {
         let condition = json!([{
             "type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "lastProbeTime": null,
-            "lastTransitionTime": operation.now(),
+            "lastTransitionTime": context.now(),
             "message": "Scheduling is blocked due to non-empty scheduling gates",
         }]);
         status.insert("conditions".to_owned(), condition);
@@ -57,7 +54,7 @@ fn spread(pod: &mut Value) {
                     continue;
                 };
                 let expressions =
-                    selector.as_object_mut().and_then(|selector| list(selector, "matchExpressions"));
+                    selector.as_object_mut().and_then(|selector| list_mut(selector, "matchExpressions"));
                 if let Some(expressions) = expressions {
                     expressions.push(json!({"key": key, "operator": operator, "values": [value]}));
                 }
@@ -84,9 +81,8 @@ fn spread(pod: &mut Value) {
     terms(pod, "/spec/topologySpreadConstraints", None);
 }
 
-/// A pod's quality of service never changes, and its patience with nodes in trouble does not go.
+/// A pod's quality of service never changes.
 pub(super) fn prepare_update(new: &mut Value, old: &Value) {
-    default_tolerations::fill(new);
     if let Some(quality) = at(old, &["status", "qosClass"]) {
         child(new, "status").entry("qosClass").or_insert_with(|| quality.clone());
     }

@@ -1,7 +1,6 @@
 //! What the server sets on new and changed objects whatever the client sent, where one kind differs from others.
 
-use super::{child, text};
-use crate::flow::Operation;
+use super::{RuleContext, child, text};
 use serde_json::{Value, json};
 
 /// Adds a finalizer that a controller takes away when nothing uses the object any more.
@@ -14,7 +13,7 @@ fn protect(object: &mut Value, finalizer: &str) {
     }
 }
 
-pub(super) fn claim(_: &Operation<'_>, claim: &mut Value) {
+pub(super) fn claim(_: &RuleContext<'_>, claim: &mut Value) {
     protect(claim, "kubernetes.io/pvc-protection");
     let spec = child(claim, "spec");
     let old = |source: &Value| match (text(source, &["apiGroup"]), text(source, &["kind"])) {
@@ -80,13 +79,13 @@ pub(super) fn node_addresses(node: &mut Value) {
     }
 }
 
-pub(super) fn volume(operation: &Operation<'_>, volume: &mut Value) {
+pub(super) fn volume(context: &RuleContext<'_>, volume: &mut Value) {
     protect(volume, "kubernetes.io/pv-protection");
-    child(volume, "status").insert("lastPhaseTransitionTime".to_owned(), json!(operation.now()));
+    child(volume, "status").insert("lastPhaseTransitionTime".to_owned(), json!(context.now()));
 }
 
 /// When the phase changes, the time is noted, unless the client did so.
-pub(super) fn volume_status(operation: &Operation<'_>, new: &mut Value, old: &Value) {
+pub(super) fn volume_status(context: &RuleContext<'_>, new: &mut Value, old: &Value) {
     const TIME: &str = "lastPhaseTransitionTime";
     let before = old["status"].get(TIME).cloned();
     let same = text(new, &["status", "phase"]) == text(old, &["status", "phase"]);
@@ -95,18 +94,18 @@ pub(super) fn volume_status(operation: &Operation<'_>, new: &mut Value, old: &Va
     match before {
         Some(before) if same && given.is_none() => _ = status.insert(TIME.to_owned(), before),
         before if !same && (given.is_none() || given == before) => {
-            status.insert(TIME.to_owned(), json!(operation.now()));
+            status.insert(TIME.to_owned(), json!(context.now()));
         }
         _ => {}
     }
 }
 
-pub(super) fn attributes_class(_: &Operation<'_>, class: &mut Value) {
+pub(super) fn attributes_class(_: &RuleContext<'_>, class: &mut Value) {
     protect(class, "kubernetes.io/vac-protection");
 }
 
 /// A node is not ready until its kubelet says so.
-pub(super) fn node(_: &Operation<'_>, node: &mut Value) {
+pub(super) fn node(_: &RuleContext<'_>, node: &mut Value) {
     const NOT_READY: &str = "node.kubernetes.io/not-ready";
     let taints = child(node, "spec").entry("taints").or_insert_with(|| json!([]));
     if let Some(taints) = taints.as_array_mut()
@@ -119,23 +118,23 @@ pub(super) fn node(_: &Operation<'_>, node: &mut Value) {
 }
 
 /// Who asks for a certificate is not for them to say.
-pub(super) fn signing_request(operation: &Operation<'_>, request: &mut Value) {
+pub(super) fn signing_request(context: &RuleContext<'_>, request: &mut Value) {
     let spec = child(request, "spec");
     spec.remove("extra");
     spec.remove("uid");
-    if !operation.identity.uid.is_empty() {
-        spec.insert("uid".to_owned(), json!(operation.identity.uid));
+    if !context.identity.uid.is_empty() {
+        spec.insert("uid".to_owned(), json!(context.identity.uid));
     }
-    if !operation.identity.extra.is_empty() {
-        spec.insert("extra".to_owned(), json!(operation.identity.extra));
+    if !context.identity.extra.is_empty() {
+        spec.insert("extra".to_owned(), json!(context.identity.extra));
     }
-    spec.insert("username".to_owned(), json!(operation.identity.user));
-    spec.insert("groups".to_owned(), json!(operation.identity.groups));
+    spec.insert("username".to_owned(), json!(context.identity.user));
+    spec.insert("groups".to_owned(), json!(context.identity.groups));
 }
 
 pub(super) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
-pub(super) fn daemon_set(_: &Operation<'_>, set: &mut Value) {
+pub(super) fn daemon_set(_: &RuleContext<'_>, set: &mut Value) {
     number_template(set, 1);
 }
 
@@ -153,7 +152,7 @@ fn number_template(set: &mut Value, number: i64) {
 }
 
 /// A job finds its pods by its own UID, unless it was told another way.
-pub(super) fn job(_: &Operation<'_>, job: &mut Value) {
+pub(super) fn job(_: &RuleContext<'_>, job: &mut Value) {
     if job.pointer("/spec/manualSelector") == Some(&json!(true)) {
         return;
     }

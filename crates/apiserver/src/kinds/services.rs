@@ -3,10 +3,8 @@
 //! What is taken is known from the Services themselves. A list of who took what makes finding a free one fast; it is read
 //! once, and an owner who is gone or has given back is found out when someone else wants the same.
 
-use super::{child, text};
-use crate::flow::Operation;
-use crate::query::causes;
-use crate::status::{Named, Status};
+use super::{RuleContext, child, text};
+use crate::status::{Named, Status, causes};
 use crate::store::{Key, ListQuery, Store};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
@@ -99,20 +97,20 @@ fn needs_ports(service: &Value) -> bool {
 
 /// Gives a Service what it needs, or what it asks for.
 pub(super) fn allocate(
-    operation: &Operation<'_>,
+    context: &RuleContext<'_>,
     service: &mut Value,
     _: Option<&Value>,
 ) -> Result<(), Status> {
     if text(service, &["spec", "type"]) == "ExternalName" {
         return Ok(());
     }
-    let owner = operation.key(text(service, &["metadata", "name"]));
+    let owner = Key::new("services", context.namespace, text(service, &["metadata", "name"]));
     families(service);
     if needs_address(service) {
-        address(operation, service, &owner)?;
+        address(context, service, &owner)?;
     }
     if needs_ports(service) {
-        ports(operation, service, &owner)?;
+        ports(context, service, &owner)?;
     }
     Ok(())
 }
@@ -132,15 +130,14 @@ fn families(service: &mut Value) {
     spec.entry("ipFamilies").or_insert(families);
 }
 
-fn address(operation: &Operation<'_>, service: &mut Value, owner: &Key) -> Result<(), Status> {
-    let api = operation.api;
+fn address(context: &RuleContext<'_>, service: &mut Value, owner: &Key) -> Result<(), Status> {
     let wanted = text(service, &["spec", "clusterIP"]).to_owned();
     let spec = child(service, "spec");
     if wanted == "None" {
         spec.entry("clusterIPs").or_insert_with(|| json!(["None"]));
         return Ok(());
     }
-    let take = |address| api.taken.take(&api.store, &api.clock, Thing::Address(address), owner);
+    let take = |address| context.taken.take(context.store, context.clock, Thing::Address(address), owner);
     if let Ok(asked) = wanted.parse::<Ipv4Addr>() {
         spec.entry("clusterIPs").or_insert_with(|| json!([wanted]));
         let why = if !asked.octets().starts_with(&NETWORK) {
@@ -175,9 +172,8 @@ fn address(operation: &Operation<'_>, service: &mut Value, owner: &Key) -> Resul
     }
 }
 
-fn ports(operation: &Operation<'_>, service: &mut Value, owner: &Key) -> Result<(), Status> {
-    let api = operation.api;
-    let take = |port| api.taken.take(&api.store, &api.clock, Thing::Port(port), owner);
+fn ports(context: &RuleContext<'_>, service: &mut Value, owner: &Key) -> Result<(), Status> {
+    let take = |port| context.taken.take(context.store, context.clock, Thing::Port(port), owner);
     let free = || numbers(*PORTS.start(), *PORTS.end()).find(|port| take(*port));
     // Ports of one number and two protocols may be one port of the node.
     let mut by_number: HashMap<i64, u16> = HashMap::new();
@@ -223,7 +219,7 @@ fn invalid(service: &Value, error: FieldError) -> Status {
 /// All numbers of a range once, from a random one on.
 fn numbers(first: u16, last: u16) -> impl Iterator<Item = u16> {
     let count = u32::from(last - first) + 1;
-    let start = u32::from(u16::from_be_bytes(crate::flow::prepare::random())) % count;
+    let start = u32::from(u16::from_be_bytes(crate::object::random())) % count;
     (0..count).filter_map(move |step| u16::try_from(u32::from(first) + (start + step) % count).ok())
 }
 

@@ -1,9 +1,9 @@
 //! The rows.
 
-use super::{checks, events, key_pair, pods, prepare, services, shown, validate, warnings, workloads};
-use crate::admission;
+use super::{
+    RuleContext, checks, events, key_pair, pods, prepare, services, shown, validate, warnings, workloads,
+};
 use crate::crd;
-use crate::flow::Operation;
 use crate::status::Status;
 use serde_json::Value;
 use windlass_schema::FieldError;
@@ -86,18 +86,14 @@ pub(crate) struct Rules {
     pub(crate) brings_status: bool,
     /// Fills in what was left out.
     pub(crate) default: fn(&mut Value),
-    /// What admission adds to a new object, or why it refuses it.
-    pub(crate) admit: fn(&Operation<'_>, &mut Value) -> Result<(), Status>,
-    /// Why admission refuses what the object is to be, if it does; given the object as it was, if it was.
-    pub(crate) check: fn(&Operation<'_>, &Value, Option<&Value>) -> Result<(), Status>,
     /// What is given out once the object is known to be valid; given the object as it was, if it was.
-    pub(crate) allocate: fn(&Operation<'_>, &mut Value, Option<&Value>) -> Result<(), Status>,
+    pub(crate) allocate: fn(&RuleContext<'_>, &mut Value, Option<&Value>) -> Result<(), Status>,
     /// What creation sets whatever the client sent.
-    pub(crate) prepare_create: fn(&Operation<'_>, &mut Value),
+    pub(crate) prepare_create: fn(&RuleContext<'_>, &mut Value),
     /// What an update sets whatever the client sent; given the object as it was.
     pub(crate) prepare_update: fn(&mut Value, &Value),
     /// What an update of the status sets; given the object as it was.
-    pub(crate) prepare_status: fn(&Operation<'_>, &mut Value, &Value),
+    pub(crate) prepare_status: fn(&RuleContext<'_>, &mut Value, &Value),
     pub(crate) validate: fn(&Value) -> Vec<FieldError>,
     /// Given the object as it was, and the subresource.
     pub(crate) validate_update: fn(&Value, &Value, &str) -> Vec<FieldError>,
@@ -135,8 +131,6 @@ const PLAIN: Rules = Rules {
     owned: &[],
     brings_status: false,
     default: |_| {},
-    admit: |_, _| Ok(()),
-    check: |_, _, _| Ok(()),
     allocate: |_, _, _| Ok(()),
     prepare_create: |_, _| {},
     prepare_update: |_, _| {},
@@ -229,20 +223,12 @@ static TABLE: &[Rules] = &[
         shows_deleted: true,
         generation: true,
         default: pods::addresses,
-        admit: admission::pod,
-        check: admission::check_pod,
         grace: Some(pods::grace),
         prepare_create: pods::prepare,
         prepare_update: pods::prepare_update,
         ..PLAIN
     },
-    Rules {
-        plural: "podtemplates",
-        check: admission::check_template,
-        shows_deleted: true,
-        generation: true,
-        ..PLAIN
-    },
+    Rules { plural: "podtemplates", shows_deleted: true, generation: true, ..PLAIN },
     Rules {
         plural: "services",
         warn: |new, _| warnings::service(new),
@@ -275,8 +261,6 @@ static TABLE: &[Rules] = &[
         plural: "persistentvolumeclaims",
         unsettled: prepare::unsettled_claim,
         shows_deleted: true,
-        admit: admission::claim,
-        check: admission::check_claim,
         prepare_create: prepare::claim,
         prepare_update: |new, _| prepare::claim_source(new),
         validate_update: |new, old, sub| {
@@ -298,7 +282,6 @@ static TABLE: &[Rules] = &[
     },
     Rules {
         plural: "replicationcontrollers",
-        check: admission::check_template,
         dependents: Dependents::Orphaned,
         validate: workloads::replication_controller,
         warn: warnings::template,
@@ -308,7 +291,6 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "apps",
         plural: "deployments",
-        check: admission::check_template,
         raised: Raised::ByContentOr("annotations"),
         status_keeps: Kept::Fields(&["labels"]),
         warn: warnings::template,
@@ -322,7 +304,6 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "apps",
         plural: "statefulsets",
-        check: admission::check_template,
         warn: warnings::template,
         validate: workloads::stateful_set,
         validate_update: workloads::stateful_set_update,
@@ -333,7 +314,6 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "apps",
         plural: "replicasets",
-        check: admission::check_template,
         warn: warnings::template,
         validate: workloads::replica_set,
         validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::replica_set(new) },
@@ -345,7 +325,6 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "apps",
         plural: "daemonsets",
-        check: admission::check_template,
         warn: warnings::template,
         validate: workloads::daemon_set,
         validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::daemon_set(new) },
@@ -359,7 +338,6 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "batch",
         plural: "jobs",
-        check: admission::check_template,
         deletion_warning: "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background \
                            to remove them or set propagationPolicy=Orphan to suppress this warning",
         dependents: Dependents::Orphaned,
@@ -384,7 +362,6 @@ static TABLE: &[Rules] = &[
     Rules {
         group: "batch",
         plural: "cronjobs",
-        check: admission::check_template,
         warn: warnings::cron_job,
         validate: workloads::cron_job,
         validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::cron_job(new) },
@@ -399,13 +376,7 @@ static TABLE: &[Rules] = &[
         unconditional_update: false,
         ..PLAIN
     },
-    Rules {
-        group: "networking.k8s.io",
-        plural: "ingresses",
-        generation: true,
-        admit: admission::ingress,
-        ..PLAIN
-    },
+    Rules { group: "networking.k8s.io", plural: "ingresses", generation: true, ..PLAIN },
     Rules {
         group: "networking.k8s.io",
         plural: "ingressclasses",

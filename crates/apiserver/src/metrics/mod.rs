@@ -4,16 +4,17 @@
 mod figures;
 mod simulated;
 
-use crate::answers::failure;
-use crate::api::{Api, Inner};
-use crate::body::ApiBody;
 use crate::connect::Asking;
-use crate::path::Target;
-use crate::query::Query;
+use crate::http::ApiBody;
+use crate::http::response;
+use crate::http::response::failure;
+use crate::request::media::accept;
+use crate::request::path::Target;
+use crate::request::query::Query;
 use crate::resource::Resource;
+use crate::state::ApiState;
 use crate::status::{Named, Status};
 use crate::store::{Entry, Key, ListQuery};
-use crate::{accept, answers};
 use figures::{Summary, node_metrics, pod_metrics};
 use futures::{StreamExt as _, stream};
 use http::request::Parts;
@@ -35,25 +36,21 @@ const AT_ONCE: usize = 16;
 /// How long a kubelet may take; those that take longer are left out.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-impl Api {
-    /// Serves `metrics.k8s.io` from now on, for `kubectl top`: each request asks the kubelets of the nodes that it is
-    /// about, and leaves out those that do not answer. Simulated nodes and their pods use zero. Between requests nothing is
-    /// collected.
-    pub fn serve_metrics(&self) {
-        let resource = |plural: &str, kind: &str, namespaced: bool| Resource {
-            group: GROUP.to_owned(),
-            version: VERSION.to_owned(),
-            kind: kind.to_owned(),
-            list_kind: format!("{kind}List"),
-            plural: plural.to_owned(),
-            namespaced,
-            verbs: ["get", "list"].map(str::to_owned).to_vec(),
-            custom: true,
-            stored_as: format!("{GROUP}/{VERSION}"),
-            ..Resource::default()
-        };
-        self.0.registry.add([resource("nodes", "NodeMetrics", false), resource("pods", "PodMetrics", true)]);
-    }
+/// The resources of `metrics.k8s.io`, which no definition brings.
+pub(crate) fn resources() -> [Resource; 2] {
+    let resource = |plural: &str, kind: &str, namespaced: bool| Resource {
+        group: GROUP.to_owned(),
+        version: VERSION.to_owned(),
+        kind: kind.to_owned(),
+        list_kind: format!("{kind}List"),
+        plural: plural.to_owned(),
+        namespaced,
+        verbs: ["get", "list"].map(str::to_owned).to_vec(),
+        custom: true,
+        stored_as: format!("{GROUP}/{VERSION}"),
+        ..Resource::default()
+    };
+    [resource("nodes", "NodeMetrics", false), resource("pods", "PodMetrics", true)]
 }
 
 /// Is it made of figures, and stored nowhere? Of a definition of the same name it is not.
@@ -63,7 +60,7 @@ pub(crate) fn is_metrics(resource: &Resource) -> bool {
 
 /// A request for figures.
 pub(crate) struct Measuring<'a> {
-    pub(crate) api: &'a Arc<Inner>,
+    pub(crate) api: &'a Arc<ApiState>,
     pub(crate) target: &'a Target,
     pub(crate) query: &'a Query,
     pub(crate) ended: CancellationToken,
@@ -80,7 +77,7 @@ impl Measuring<'_> {
         match found {
             Ok(value) => {
                 let body = ApiBody::full(windlass_schema::json::write(&value).into());
-                answers::respond(StatusCode::OK, accept::JSON, body)
+                response::respond(StatusCode::OK, accept::JSON, body)
             }
             Err(status) => failure(&status),
         }

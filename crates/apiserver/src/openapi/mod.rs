@@ -5,17 +5,17 @@ mod gnostic;
 mod older;
 mod paths;
 
-use crate::accept::clauses;
-use crate::answers::{plain, respond};
-use crate::api::Inner;
-use crate::body::ApiBody;
 use crate::crd;
-use crate::discovery::{group_names, tag, tagged};
 use crate::facts::FACTS;
-use crate::kinds::text;
-use crate::query::Query;
+use crate::http::ApiBody;
+use crate::http::etag::{tag, tagged};
+use crate::http::response::{plain, respond};
+use crate::object::text;
 use crate::registry::Served;
+use crate::request::media::accept::clauses;
+use crate::request::query::Query;
 use crate::resource::Resource;
+use crate::state::ApiState;
 
 use crate::store::Key;
 use bytes::Bytes;
@@ -47,7 +47,13 @@ const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
 const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
 
 /// Answers what is asked below `/openapi`.
-pub(crate) fn answer(api: &Inner, served: &Served, parts: &Parts, path: &[&str]) -> Response<ApiBody> {
+pub(crate) fn answer(
+    api: &ApiState,
+    served: &Served,
+    parts: &Parts,
+    query: &Query,
+    path: &[&str],
+) -> Response<ApiBody> {
     let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let accept = header(ACCEPT);
     let takes_json = accept.trim().is_empty() || clauses(accept).iter().any(|clause| clause.takes_json());
@@ -82,7 +88,7 @@ pub(crate) fn answer(api: &Inner, served: &Served, parts: &Parts, path: &[&str])
             let found = addresses(served).into_iter().find(|(path, ..)| *path == wanted);
             let body = found.and_then(|(_, group, version)| document(api, served, &group, &version));
             match body {
-                Some(body) => dated(api, parts, &wanted, header(IF_NONE_MATCH), &body),
+                Some(body) => dated(api, query, &wanted, header(IF_NONE_MATCH), &body),
                 None => empty(StatusCode::NOT_FOUND),
             }
         }
@@ -91,7 +97,7 @@ pub(crate) fn answer(api: &Inner, served: &Served, parts: &Parts, path: &[&str])
 }
 
 /// The one document of version 2.
-fn older_document(api: &Inner, served: &Served) -> Value {
+fn older_document(api: &ApiState, served: &Served) -> Value {
     let documents = addresses(served).into_iter();
     let documents = documents.filter_map(|(_, group, version)| document(api, served, &group, &version));
     older::document(documents.collect(), SHOWN_VERSION)
@@ -104,10 +110,9 @@ const FRESH: &str = "no-cache, private";
 const KEEP: jiff::SignedDuration = jiff::SignedDuration::from_hours(365 * 24);
 
 /// A document at its address: for ever under its own tag, elsewhere under any other, for now without one.
-fn dated(api: &Inner, parts: &Parts, path: &str, known: &str, body: &Value) -> Response<ApiBody> {
+fn dated(api: &ApiState, query: &Query, path: &str, known: &str, body: &Value) -> Response<ApiBody> {
     let body = windlass_schema::json::write(body);
     let tag = tag(&body);
-    let query = Query::parse(parts.uri.query().unwrap_or_default());
     let asked = query.get("hash").unwrap_or_default();
     if !asked.is_empty() && asked != tag {
         let mut response = respond(StatusCode::MOVED_PERMANENTLY, JSON, ApiBody::full(Bytes::new()));
@@ -138,7 +143,7 @@ fn dated(api: &Inner, parts: &Parts, path: &str, known: &str, body: &Value) -> R
 /// The documents of version 3: where each is, and of which group and version.
 fn addresses(served: &Served) -> Vec<(String, String, String)> {
     let mut all = vec![("api/v1".to_owned(), String::new(), "v1".to_owned())];
-    for group in group_names(served) {
+    for group in served.group_names() {
         for version in served.versions(&group) {
             all.push((format!("apis/{group}/{version}"), group.clone(), version));
         }
@@ -147,7 +152,7 @@ fn addresses(served: &Served) -> Vec<(String, String, String)> {
 }
 
 /// Which documents there are, each under an address that changes with its contents.
-fn index(api: &Inner, served: &Served) -> Value {
+fn index(api: &ApiState, served: &Served) -> Value {
     let mut paths = Map::new();
     for (path, group, version) in addresses(served) {
         let made = || {
@@ -171,7 +176,7 @@ fn index(api: &Inner, served: &Served) -> Value {
 }
 
 /// One document; none for a group and version that is not served.
-fn document(api: &Inner, served: &Served, group: &str, version: &str) -> Option<Value> {
+fn document(api: &ApiState, served: &Served, group: &str, version: &str) -> Option<Value> {
     let resources: Vec<_> =
         served.all().filter(|resource| resource.group == group && resource.version == version).collect();
     if resources.is_empty() {
@@ -229,7 +234,7 @@ fn kinds(resource: &Resource, suffix: &str) -> Value {
     json!([{"group": resource.group, "version": resource.version, "kind": format!("{}{suffix}", resource.kind)}])
 }
 
-fn custom_schema(api: &Inner, resource: &Resource) -> Value {
+fn custom_schema(api: &ApiState, resource: &Resource) -> Value {
     let stored =
         api.store.get(&Key::new(crd::STORAGE, "", resource.definition.as_str())).map(|entry| entry.value());
     let version = stored.as_ref().and_then(|crd| {

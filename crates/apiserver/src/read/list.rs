@@ -3,7 +3,7 @@
 use super::options::{self, ListOptions, Match};
 use super::token::Token;
 use super::{Scope, View};
-use crate::pieces::Pieces;
+use crate::read::Pieces;
 use crate::status::Status;
 use crate::store::{At, Entry, Key, ListQuery, Page, Revision, Store};
 use std::sync::Arc;

@@ -4,7 +4,10 @@
 //! [`Leash`] (who may end or hold it back); out come JSON bytes or a [`Status`](crate::Status).
 
 mod list;
+mod message;
 mod options;
+mod pieces;
+mod poll_on_wake;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -14,7 +17,10 @@ mod watch;
 
 pub(crate) use list::metadata;
 pub use list::{get, list, page};
+pub(crate) use message::{METADATA_ONLY, Message};
 pub use options::{ListOptions, Match};
+pub use pieces::Pieces;
+pub(crate) use poll_on_wake::PollOnWake;
 pub(crate) use shape::{MetadataOnly, Shape, joined, metadata_of};
 pub use view::{Transform, View};
 pub use watch::{Hold, Leash, WatchBody, watch};

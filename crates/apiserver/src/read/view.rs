@@ -1,8 +1,9 @@
 //! In which form a request sees objects: their kind and version, and what becomes of their stored bytes.
 
 use super::shape::Shape;
-use crate::pieces::Pieces;
-use crate::protobuf::{self, Message};
+use crate::protobuf;
+use crate::read::Message;
+use crate::read::Pieces;
 use crate::status::Status;
 use crate::store::{Entry, Event, Form, Kind};
 use bytes::{BufMut, Bytes, BytesMut};

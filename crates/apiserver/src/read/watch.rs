@@ -6,7 +6,7 @@
 use super::options::{self, ListOptions};
 use super::view::Told;
 use super::{Scope, View, list};
-use crate::asleep::Asleep;
+use crate::read::PollOnWake;
 use crate::status::Status;
 use crate::store::{At, Entry, Event, ListQuery, Revision, Store, Watcher};
 use bytes::{Bytes, BytesMut};
@@ -119,9 +119,9 @@ enum End {
     BrokenOff,
 }
 
-fn over(leash: &Leash) -> Asleep<BoxFuture<'static, End>> {
+fn over(leash: &Leash) -> PollOnWake<BoxFuture<'static, End>> {
     let (cut, ended) = (leash.cut.clone(), leash.ended.clone());
-    Asleep::new(Box::pin(async move {
+    PollOnWake::new(Box::pin(async move {
         tokio::select! {
             biased;
             () = cut.cancelled() => End::BrokenOff,
@@ -135,13 +135,13 @@ struct Watching {
     scope: Scope,
     view: Arc<View>,
     /// Says that the watch is over, and how.
-    over: Asleep<BoxFuture<'static, End>>,
+    over: PollOnWake<BoxFuture<'static, End>>,
     /// It has said so.
     ended: bool,
     hold: Option<Receiver<Hold>>,
     _alive: Option<Arc<dyn Any + Send + Sync>>,
     /// Wakes when the next bookmark or the end is due; none when they were not looked at yet.
-    due: Option<Asleep<BoxFuture<'static, ()>>>,
+    due: Option<PollOnWake<BoxFuture<'static, ()>>>,
     /// What was there at the beginning and is still to be told.
     initial: std::vec::IntoIter<Arc<Entry>>,
     /// The line to tell after that: the bookmark that ends it, or an error.
@@ -254,7 +254,7 @@ impl Watching {
             let (clock, when) = (self.store.clock(), self.deadline.min(self.next_bookmark));
             let due = self.due.get_or_insert_with(|| {
                 let clock = clock.clone();
-                Asleep::new(Box::pin(async move { clock.sleep_until(when).await }))
+                PollOnWake::new(Box::pin(async move { clock.sleep_until(when).await }))
             });
             let watcher = self.watcher.as_mut()?;
             tokio::select! {

@@ -3,7 +3,7 @@
 use super::front::{Door, Front, Pulse};
 use super::tls::Tls;
 use super::{Api, GRACE};
-use crate::asleep::Asleep;
+use crate::read::PollOnWake;
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use std::pin::{Pin, pin};
@@ -105,7 +105,7 @@ impl Connection {
 
     async fn run(&self, connection: impl Stoppable, pulse: &Pulse) {
         let mut connection = pin!(connection);
-        let over = Asleep::new(async {
+        let over = PollOnWake::new(async {
             tokio::select! {
                 () = self.stop.cancelled() => {}
                 () = pulse.idle_for(IDLE) => {}

@@ -1,10 +1,11 @@
 //! The front of the API for one connection: tells who asks, and keeps count of what is under way.
 
-use crate::answers::failure;
-use crate::api::Inner;
-use crate::body::ApiBody;
-use crate::flow::authenticate::{Authenticator, Certificate, Identity};
+use crate::flow::authenticate::{Authenticator, Certificate};
+use crate::http::ApiBody;
+use crate::http::response::failure;
+use crate::request::identity::Identity;
 use crate::service::ApiService;
+use crate::state::ApiState;
 use crate::status::Status;
 use bytes::Bytes;
 use http::{Request, Response};
@@ -38,14 +39,14 @@ impl Door {
 }
 
 pub(super) struct Front {
-    api: Arc<Inner>,
+    api: Arc<ApiState>,
     door: Door,
     ended: CancellationToken,
     pulse: Arc<Pulse>,
 }
 
 impl Front {
-    pub(super) fn new(api: Arc<Inner>, door: Door, ended: CancellationToken, pulse: Arc<Pulse>) -> Self {
+    pub(super) fn new(api: Arc<ApiState>, door: Door, ended: CancellationToken, pulse: Arc<Pulse>) -> Self {
         Self { api, door, ended, pulse }
     }
 }

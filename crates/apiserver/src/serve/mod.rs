@@ -6,7 +6,8 @@ mod subject;
 mod tls;
 
 use crate::api::Api;
-use crate::flow::authenticate::{Authenticator, Identity};
+use crate::flow::authenticate::Authenticator;
+use crate::request::identity::Identity;
 pub use subject::{Subject, of as subject_of};
 
 use connection::Connection;

@@ -2,7 +2,8 @@
 
 use super::subject;
 use crate::credentials::Credentials;
-use crate::flow::authenticate::{CREDENTIAL_ID, Certificate, Identity};
+use crate::flow::authenticate::Certificate;
+use crate::request::identity::{CREDENTIAL_ID, Identity};
 use ring::digest::{SHA256, digest};
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::pki_types::pem::PemObject;

@@ -2,7 +2,7 @@
 
 use super::human;
 use super::jsonpath::JsonPath;
-use crate::kinds::text;
+use crate::object::text;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 

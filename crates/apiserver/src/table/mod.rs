@@ -14,7 +14,6 @@ mod workloads;
 pub(crate) use custom::{CustomColumn, columns as custom_columns};
 
 use crate::read::{Shape, joined, metadata_of};
-use crate::resource::Resource;
 use bytes::Bytes;
 use cells::Column;
 use serde_json::{Value, json};
@@ -46,18 +45,27 @@ enum Columns {
 }
 
 impl Table {
-    pub(crate) fn of(
-        resource: &Resource,
+    /// Of a built-in kind.
+    pub(crate) fn built_in(
+        (group, plural): (&str, &str),
         api_version: &'static str,
         include: Include,
         clock: &Clock,
     ) -> Self {
-        let columns = match resource.custom {
-            true => Columns::Custom(resource.columns.clone()),
-            false => Columns::BuiltIn(built_in::columns(&resource.group, &resource.plural)),
-        };
-        let is_pods = resource.group.is_empty() && resource.plural == "pods";
+        let columns = Columns::BuiltIn(built_in::columns(group, plural));
+        let is_pods = group.is_empty() && plural == "pods";
         Self { api_version, include, columns, is_pods, clock: clock.clone() }
+    }
+
+    /// Of a custom resource.
+    pub(crate) fn custom(
+        columns: Arc<[CustomColumn]>,
+        api_version: &'static str,
+        include: Include,
+        clock: &Clock,
+    ) -> Self {
+        let columns = Columns::Custom(columns);
+        Self { api_version, include, columns, is_pods: false, clock: clock.clone() }
     }
 
     fn definitions(&self) -> Value {

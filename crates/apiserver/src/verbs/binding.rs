@@ -1,11 +1,13 @@
 //! POST to `pods/NAME/binding` or `bindings`: a pod is given to a node.
 
-use super::rewrite::wrong_precondition;
-use super::{ATTEMPTS, Answer, Call, contended};
-use crate::flow::{Operation, commit, decode, mutate, prepare};
-use crate::kinds::{self, at, child, text};
-use crate::negotiate;
-use crate::query::{Write, WriteOptions};
+use crate::flow::rewrite::{ATTEMPTS, contended, wrong_precondition};
+use crate::flow::{commit, convert, decode, encode, mutating_admission, prepare};
+use crate::http::Answer;
+use crate::kinds;
+use crate::object::{at, child, text};
+use crate::operation::{Call, Operation};
+use crate::request::media::content_type;
+use crate::request::write_options::{Write, WriteOptions};
 use crate::resource::Resource;
 use crate::status::{Named, Status};
 use crate::store::{CommitError, Key};
@@ -33,12 +35,12 @@ const TOPOLOGY: [&str; 2] = ["topology.kubernetes.io/zone", "topology.kubernetes
 
 pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
     let options = WriteOptions::read(&call.query, Write::Create, &call.user_agent)?;
-    let media = negotiate::body(&call.content_type)?;
+    let media = content_type::body(&call.content_type)?;
     let on_binding = Operation { resource: BINDING.clone(), ..call.operation(options) };
     let decoded = decode::body(&BINDING, &call.body, media)?;
-    let mut binding = on_binding.judge(decoded, &call.warnings)?;
+    let mut binding = decode::judge(&on_binding, decoded, &call.warnings)?;
     prepare::namespace(&on_binding, &mut binding)?;
-    mutate::create(&on_binding, &mut binding)?;
+    mutating_admission::mutate(&on_binding, &mut binding, None).await?;
     let name = text(&binding, &["metadata", "name"]).to_owned();
     if call.target.name.as_deref().is_some_and(|target| target != name) {
         return Err(Status::bad_request("name in URL does not match name in Binding object"));
@@ -97,13 +99,14 @@ async fn assign(operation: &Operation<'_>, binding: &Value) -> Result<(), Status
                 return Err(wrong_precondition(operation, what, wanted, &found));
             }
         }
-        let mut pod = decode::stored(resource, entry.value());
+        let mut pod = convert::from_storage(resource, entry.value()).await?;
         refuse(&pod, name)?;
         bind(operation, &mut pod, binding);
         if operation.options.dry_run {
             return Ok(());
         }
-        match commit::update(operation, &entry, &pod).await {
+        let body = encode::update(operation, &entry, &pod).await?;
+        match commit::update(operation, name, entry.revision(), body).await {
             Ok(_) => return Ok(()),
             Err(CommitError::Conflict(_) | CommitError::Missing) => {}
             Err(error) => return Err(Status::internal(error)),

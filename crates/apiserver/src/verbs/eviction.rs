@@ -1,13 +1,17 @@
 //! POST to `pods/NAME/eviction`: a deletion that asks the pod's disruption budget first.
 
-use super::delete::delete_one;
-use super::delete_options::DeleteOptions;
-use super::rewrite::{Expectation, rewrite};
-use super::{ATTEMPTS, Answer, Call, Outcome};
-use crate::flow::{Operation, decode, managed, prepare, stamp};
-use crate::kinds::{self, child, text};
-use crate::negotiate;
-use crate::query::{Strictness, Write, WriteOptions};
+use crate::flow::delete::delete_one;
+use crate::flow::delete_options::DeleteOptions;
+use crate::flow::rewrite::{ATTEMPTS, Expectation, contended, rewrite};
+use crate::flow::{decode, managed, prepare};
+use crate::http::Answer;
+use crate::kinds;
+use crate::object::timestamp;
+use crate::object::{child, text};
+use crate::operation::Operation;
+use crate::operation::{Call, Outcome};
+use crate::request::media::content_type;
+use crate::request::write_options::{Write, WriteOptions};
 use crate::resource::Resource;
 use crate::status::{Cause, Named, Status};
 use crate::store::ListQuery;
@@ -16,7 +20,7 @@ use std::sync::{Arc, LazyLock};
 use windlass_schema::selector::Labels;
 
 const GROUP: &str = "policy";
-/// So many evictions a budget may have that its controller has not confirmed.
+/// The number of evictions that a budget may have without its controller having confirmed them.
 const UNCONFIRMED: usize = 2000;
 const REFUSED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 
@@ -39,9 +43,10 @@ static EVICTION: LazyLock<Arc<Resource>> = LazyLock::new(|| {
 pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
     let options = WriteOptions::read(&call.query, Write::Create, &call.user_agent)?;
     let dry_run = options.dry_run;
-    let media = negotiate::body(&call.content_type)?;
+    let media = content_type::body(&call.content_type)?;
     let operation = Operation { resource: EVICTION.clone(), ..call.operation(options) };
-    let mut eviction = operation.judge(decode::body(&EVICTION, &call.body, media)?, &call.warnings)?;
+    let mut eviction =
+        decode::judge(&operation, decode::body(&EVICTION, &call.body, media)?, &call.warnings)?;
     prepare::namespace(&operation, &mut eviction)?;
     let name = call.target.name.as_deref().unwrap_or_default();
     if text(&eviction, &["metadata", "name"]) != name {
@@ -75,7 +80,7 @@ async fn evict(call: &Call<'_>, name: &str, options: &DeleteOptions) -> Result<(
             done => return done,
         }
     }
-    Err(super::contended(&call.resource, name))
+    Err(contended(&call.resource, name))
 }
 
 async fn evict_running(
@@ -120,17 +125,7 @@ fn pod(call: &Call<'_>, name: &str) -> Result<Value, Status> {
 
 /// The pod's own resource, or a part of it, as the one who evicts writes it.
 fn pods<'a>(call: &'a Call<'_>, subresource: &str, dry_run: bool) -> Operation<'a> {
-    Operation { subresource: subresource.to_owned(), ..call.operation(quiet(dry_run)) }
-}
-
-fn quiet(dry_run: bool) -> WriteOptions {
-    WriteOptions {
-        dry_run,
-        manager: "kube-apiserver".to_owned(),
-        strictness: Strictness::Ignore,
-        force: false,
-        apply: false,
-    }
+    Operation { subresource: subresource.to_owned(), ..call.operation(WriteOptions::of_server(dry_run)) }
 }
 
 /// The budgets that are about a pod.
@@ -195,7 +190,7 @@ async fn take(call: &Call<'_>, pod: &str, budget: &Value, dry_run: bool) -> Resu
     // Judged again on the budget as it is when it is written.
     let make = |live: Option<&Value>| {
         let live = live.cloned().unwrap_or_default();
-        let mut left = taken(&live, pod, &stamp(call.api.clock.now()))?;
+        let mut left = taken(&live, pod, &timestamp(call.api.clock.now()))?;
         managed::update(&taking, Some(&live), &mut left);
         Ok(left)
     };
@@ -331,7 +326,7 @@ async fn delete(call: &Call<'_>, name: &str, options: &DeleteOptions) -> Result<
             let condition = json!({
                 "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
                 "message": "Eviction API: evicting", "lastProbeTime": null,
-                "lastTransitionTime": stamp(call.api.clock.now()),
+                "lastTransitionTime": timestamp(call.api.clock.now()),
             });
             set_condition(conditions, condition);
             Ok(pod)

@@ -1,13 +1,18 @@
 //! PATCH: JSON patch, JSON merge patch, strategic merge patch and apply.
 
-use super::rewrite::{Expectation, rewrite};
-use super::{Answer, Call, strategic};
+use super::strategic;
 use crate::facts::FACTS;
-use crate::flow::{Operation, decode, managed, prepare, yaml};
-use crate::kinds::text;
-use crate::negotiate::{self, PatchType};
-use crate::query::{Strictness, Write, WriteOptions, causes};
+use crate::flow::rewrite::{Expectation, rewrite};
+use crate::flow::{decode, managed, prepare, yaml};
+use crate::http::Answer;
+use crate::object::text;
+use crate::operation::Call;
+use crate::operation::Operation;
+use crate::request::media::content_type;
+use crate::request::media::content_type::PatchType;
+use crate::request::write_options::{Strictness, Write, WriteOptions};
 use crate::resource::Resource;
+use crate::status::causes;
 use crate::status::{Named, Status};
 use crate::typed::{self, unstructured};
 use serde_json::{Map, Value};
@@ -25,7 +30,7 @@ pub(super) enum Patch {
 
 pub(crate) async fn patch(call: &Call<'_>) -> Result<Answer, Status> {
     let resource = &call.resource;
-    let kind = negotiate::patch(&call.content_type, resource.custom)?;
+    let kind = content_type::patch(&call.content_type, resource.custom)?;
     let options =
         WriteOptions::read(&call.query, Write::Patch { apply: kind == PatchType::Apply }, &call.user_agent)?;
     let operation = call.operation(options);
@@ -47,7 +52,7 @@ pub(crate) async fn patch(call: &Call<'_>) -> Result<Answer, Status> {
     };
     let expectation = Expectation { may_create, ..Expectation::default() };
     let (outcome, created) = rewrite(&operation, &expectation, make).await?;
-    Ok(outcome.answer(call, if created { 201 } else { 200 }))
+    Ok(super::answer(&outcome, call, if created { 201 } else { 200 }))
 }
 
 /// Reads a patch. Its errors wait until it is known what is to be patched.

@@ -1,12 +1,15 @@
 //! GET: an object, a list or a watch.
 
-use super::{Answer, Call, scale};
-use crate::accept::{Form, Wanted};
-use crate::body::ApiBody;
-use crate::flow::decode::{self, Media};
+use super::scale;
+use crate::flow::convert;
+use crate::http::Answer;
+use crate::http::ApiBody;
 use crate::kinds;
-use crate::protobuf::{METADATA_ONLY, Message};
+use crate::operation::Call;
 use crate::read::{self, Filter, Leash, ListOptions, MetadataOnly, Scope, Shape, View};
+use crate::read::{METADATA_ONLY, Message};
+use crate::request::media::Media;
+use crate::request::media::accept::{Form, Wanted};
 use crate::resource::Resource;
 use crate::status::Status;
 use crate::store::{Entry, Key};
@@ -26,7 +29,7 @@ pub(crate) fn view(resource: &Resource) -> View {
     let resource = Arc::new(resource.clone());
     view.transformed(
         &name,
-        Arc::new(move |entry: &Entry| json::write(&decode::stored(&resource, entry.value())).into()),
+        Arc::new(move |entry: &Entry| json::write(&convert::stored(&resource, entry.value())).into()),
     )
 }
 
@@ -99,7 +102,11 @@ pub(crate) fn shape(call: &Call<'_>, list: bool) -> Result<Option<Arc<dyn Shape>
                     )));
                 }
             };
-            Ok(Some(Arc::new(Table::of(resource, api_version, include, &call.api.clock))))
+            let clock = &call.api.clock;
+            Ok(Some(Arc::new(match resource.custom {
+                true => Table::custom(resource.columns.clone(), api_version, include, clock),
+                false => Table::built_in((&resource.group, &resource.plural), api_version, include, clock),
+            })))
         }
         (Form::Metadata(api_version), false) | (Form::MetadataList(api_version), true) => {
             Ok(Some(Arc::new(MetadataOnly { api_version })))
@@ -141,7 +148,8 @@ pub(crate) async fn list_or_watch(call: &Call<'_>) -> Result<Answer, Status> {
         let body = read::list(&call.api.store, &scope, &options, &view).await?;
         return Ok(Answer::pieces(200, body, media(call)));
     }
-    let leash = Leash { ended: call.resource.ended.clone(), ..call.leash.clone() };
+    let leash = call.leash.clone().unwrap_or_default();
+    let leash = Leash { ended: call.resource.ended.clone(), ..leash };
     let body = read::watch(&call.api.store, scope, &options, Arc::new(view), leash).await?;
     let body = ApiBody::watch(body, call.ended.clone());
     Ok(Answer { name: String::new(), code: 200, body, media: media(call) })

@@ -1,19 +1,20 @@
 //! Questions about permissions: posted, answered, and stored nowhere. Everyone who is let in may do everything, so the
 //! answers are short.
 
-use super::{Answer, Call};
 use crate::flow::{decode, managed, prepare};
-use crate::negotiate;
-use crate::query::{Write, WriteOptions};
+use crate::http::Answer;
+use crate::operation::Call;
+use crate::request::media::content_type;
+use crate::request::write_options::{Write, WriteOptions};
 use crate::status::Status;
 use serde_json::{Value, json};
 
 pub(crate) fn answer(call: &Call<'_>) -> Result<Answer, Status> {
     let resource = &call.resource;
     let options = WriteOptions::read(&call.query, Write::Create, &call.user_agent)?;
-    let media = negotiate::body(&call.content_type)?;
+    let media = content_type::body(&call.content_type)?;
     let operation = call.operation(options);
-    let mut review = operation.judge(decode::body(resource, &call.body, media)?, &call.warnings)?;
+    let mut review = decode::judge(&operation, decode::body(resource, &call.body, media)?, &call.warnings)?;
     if resource.namespaced {
         prepare::namespace(&operation, &mut review)?;
     }

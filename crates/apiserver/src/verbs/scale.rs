@@ -1,14 +1,19 @@
 //! The scale subresource of workloads: their replicas as an object of its own, read and written without knowing the kind.
 
 use super::patch::{make as patched, read};
-use super::rewrite::{Expectation, rewrite};
-use super::{Answer, Call, Outcome};
 use crate::crd::scale::{number, steps, string};
-use crate::flow::{Operation, decode, managed, prepare};
-use crate::kinds::{self, child, text};
-use crate::negotiate::{self, PatchType};
-use crate::query::{Write, WriteOptions, causes};
+use crate::flow::rewrite::{Expectation, rewrite};
+use crate::flow::{convert, decode, managed, prepare};
+use crate::http::Answer;
+use crate::kinds;
+use crate::object::{child, text};
+use crate::operation::Operation;
+use crate::operation::{Call, Outcome};
+use crate::request::media::content_type;
+use crate::request::media::content_type::PatchType;
+use crate::request::write_options::{Write, WriteOptions};
 use crate::resource::Resource;
+use crate::status::causes;
 use crate::status::{Named, Status};
 use crate::store::Key;
 use serde_json::{Map, Value, json};
@@ -39,7 +44,7 @@ pub(crate) async fn get(call: &Call<'_>) -> Result<Answer, Status> {
     let key = Key::new(call.resource.storage_key(), namespace, name);
     match call.api.store.get(&key) {
         Some(entry) => {
-            let object = decode::stored(&call.resource, entry.value());
+            let object = convert::from_storage(&call.resource, entry.value()).await?;
             if let Some(paths) =
                 call.resource.scale.as_ref().filter(|paths| number(&object, &paths.spec) == Ok(None))
             {
@@ -54,11 +59,11 @@ pub(crate) async fn get(call: &Call<'_>) -> Result<Answer, Status> {
 
 pub(crate) async fn update(call: &Call<'_>) -> Result<Answer, Status> {
     let options = WriteOptions::read(&call.query, Write::Update, &call.user_agent)?;
-    let media = negotiate::body(&call.content_type)?;
+    let media = content_type::body(&call.content_type)?;
     let on_object = call.operation(options);
     let on_scale = Operation { resource: SCALE.clone(), ..call.operation(on_object.options.clone()) };
     let decoded = decode::body(&SCALE, &call.body, media)?;
-    let mut scale = on_scale.judge(decoded, &call.warnings)?;
+    let mut scale = decode::judge(&on_scale, decoded, &call.warnings)?;
     prepare::namespace(&on_scale, &mut scale)?;
     prepare::name(&on_scale, &scale)?;
     write(call, &on_object, |old| {
@@ -70,7 +75,7 @@ pub(crate) async fn update(call: &Call<'_>) -> Result<Answer, Status> {
 }
 
 pub(crate) async fn patch(call: &Call<'_>) -> Result<Answer, Status> {
-    let kind = negotiate::patch(&call.content_type, call.resource.custom)?;
+    let kind = content_type::patch(&call.content_type, call.resource.custom)?;
     let options =
         WriteOptions::read(&call.query, Write::Patch { apply: kind == PatchType::Apply }, &call.user_agent)?;
     let on_object = call.operation(options);

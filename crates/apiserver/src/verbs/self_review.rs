@@ -1,17 +1,18 @@
 //! POST to `selfsubjectreviews`: who the server takes the one who asks for.
 
-use super::{Answer, Call};
 use crate::flow::decode;
-use crate::negotiate;
-use crate::query::{Write, WriteOptions};
+use crate::http::Answer;
+use crate::operation::Call;
+use crate::request::media::content_type;
+use crate::request::write_options::{Write, WriteOptions};
 use crate::status::Status;
 use serde_json::{Value, json};
 
 pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
     let options = WriteOptions::read(&call.query, Write::Create, &call.user_agent)?;
-    let media = negotiate::body(&call.content_type)?;
+    let media = content_type::body(&call.content_type)?;
     let operation = call.operation(options);
-    operation.judge(decode::body(&call.resource, &call.body, media)?, &call.warnings)?;
+    decode::judge(&operation, decode::body(&call.resource, &call.body, media)?, &call.warnings)?;
     let review: Value = json!({
         "kind": call.resource.kind, "apiVersion": call.resource.api_version(),
         "metadata": {"creationTimestamp": operation.now()}, "status": {"userInfo": call.identity.to_value()},

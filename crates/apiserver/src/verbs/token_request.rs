@@ -1,12 +1,16 @@
 //! POST to `serviceaccounts/NAME/token`: a token for a service account, perhaps bound to a pod, a node or a secret.
 
-use super::{Answer, Call};
 use crate::accounts::{Bound, Grant, ISSUER};
-use crate::flow::{Operation, decode, managed, prepare};
-use crate::kinds::{self, child, text};
-use crate::negotiate;
-use crate::query::{Write, WriteOptions, causes};
+use crate::flow::{decode, managed, prepare};
+use crate::http::Answer;
+use crate::kinds;
+use crate::object::{child, text};
+use crate::operation::Call;
+use crate::operation::Operation;
+use crate::request::media::content_type;
+use crate::request::write_options::{Write, WriteOptions};
 use crate::resource::Resource;
+use crate::status::causes;
 use crate::status::{Named, Status};
 use crate::store::{Entry, Key};
 use jiff::SignedDuration;
@@ -44,10 +48,10 @@ static REQUEST: LazyLock<Arc<Resource>> = LazyLock::new(|| {
 
 pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
     let options = WriteOptions::read(&call.query, Write::Create, &call.user_agent)?;
-    let media = negotiate::body(&call.content_type)?;
+    let media = content_type::body(&call.content_type)?;
     let operation = Operation { resource: REQUEST.clone(), ..call.operation(options) };
     let decoded = decode::body(&REQUEST, &call.body, media)?;
-    let mut request = operation.judge(decoded, &call.warnings)?;
+    let mut request = decode::judge(&operation, decoded, &call.warnings)?;
     let spec = child(&mut request, "spec");
     if spec.get("expirationSeconds").is_none_or(Value::is_null) {
         spec.insert("expirationSeconds".to_owned(), json!(USUAL_SECONDS));
@@ -84,7 +88,7 @@ fn grant(call: &Call<'_>, request: &mut Value) -> Result<(), Status> {
     let metadata = child(request, "metadata");
     metadata.insert("name".to_owned(), json!(name));
     metadata.insert("uid".to_owned(), json!(account.uid()));
-    metadata.insert("creationTimestamp".to_owned(), json!(crate::flow::stamp(now)));
+    metadata.insert("creationTimestamp".to_owned(), json!(crate::object::timestamp(now)));
     let spec = child(request, "spec");
     let audiences = match spec.get("audiences").and_then(Value::as_array) {
         Some(audiences) if !audiences.is_empty() => audiences.clone(),
@@ -114,7 +118,7 @@ fn grant(call: &Call<'_>, request: &mut Value) -> Result<(), Status> {
     let token = call.api.accounts().map_err(Status::internal)?.issue(&grant, now);
     let token = token.ok_or_else(|| Status::internal("failed to generate token"))?;
     let until = now.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX);
-    request["status"] = json!({"token": token, "expirationTimestamp": crate::flow::stamp(until)});
+    request["status"] = json!({"token": token, "expirationTimestamp": crate::object::timestamp(until)});
     Ok(())
 }
 

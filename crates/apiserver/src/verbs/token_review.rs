@@ -1,20 +1,21 @@
 //! POST to `tokenreviews`: whom a token stands for, as another server asks that was shown it.
 
-use super::{Answer, Call};
 use crate::accounts::ISSUER;
 use crate::flow::{authenticate, decode, managed};
-use crate::kinds::text;
-use crate::negotiate;
-use crate::query::{Write, WriteOptions};
+use crate::http::Answer;
+use crate::object::text;
+use crate::operation::Call;
+use crate::request::media::content_type;
+use crate::request::write_options::{Write, WriteOptions};
 use crate::status::Status;
 use serde_json::{Value, json};
 
 pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
     let options = WriteOptions::read(&call.query, Write::Create, &call.user_agent)?;
-    let media = negotiate::body(&call.content_type)?;
+    let media = content_type::body(&call.content_type)?;
     let operation = call.operation(options);
     let decoded = decode::body(&call.resource, &call.body, media)?;
-    let mut review = operation.judge(decoded, &call.warnings)?;
+    let mut review = decode::judge(&operation, decoded, &call.warnings)?;
     managed::update(&operation, None, &mut review);
     let token = text(&review, &["spec", "token"]);
     if token.is_empty() {

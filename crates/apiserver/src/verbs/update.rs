@@ -1,20 +1,21 @@
 //! PUT: an object replaced.
 
-use super::rewrite::{Expectation, rewrite};
-use super::{Answer, Call};
+use crate::flow::rewrite::{Expectation, rewrite};
 use crate::flow::{decode, managed, prepare};
-use crate::kinds::text;
-use crate::negotiate;
-use crate::query::{Write, WriteOptions};
+use crate::http::Answer;
+use crate::object::text;
+use crate::operation::Call;
+use crate::request::media::content_type;
+use crate::request::write_options::{Write, WriteOptions};
 use crate::status::Status;
 
 pub(crate) async fn update(call: &Call<'_>) -> Result<Answer, Status> {
     let resource = &call.resource;
     let options = WriteOptions::read(&call.query, Write::Update, &call.user_agent)?;
-    let media = negotiate::object(&call.content_type, call.resource.custom)?;
+    let media = content_type::object(&call.content_type, call.resource.custom)?;
     let operation = call.operation(options);
     let decoded = decode::body(resource, &call.body, media)?;
-    let mut object = operation.judge(decoded, &call.warnings)?;
+    let mut object = decode::judge(&operation, decoded, &call.warnings)?;
     prepare::namespace(&operation, &mut object)?;
     prepare::name(&operation, &object)?;
     prepare::owners(&operation, &mut object, false);
@@ -29,5 +30,5 @@ pub(crate) async fn update(call: &Call<'_>) -> Result<Answer, Status> {
         Ok(object)
     };
     let (outcome, created) = rewrite(&operation, &expectation, make).await?;
-    Ok(outcome.answer(call, if created { 201 } else { 200 }))
+    Ok(super::answer(&outcome, call, if created { 201 } else { 200 }))
 }

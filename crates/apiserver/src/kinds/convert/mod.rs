@@ -4,7 +4,6 @@
 mod scaler;
 
 use crate::facts::FACTS;
-use crate::resource::Resource;
 use crate::typed;
 use serde_json::{Map, Value, json};
 
@@ -65,9 +64,9 @@ pub(crate) fn to_stored(shape: &Shape, object: &Value) -> Value {
     settle(object.clone(), shape.to_stored, shape.definition, shape.stored_as)
 }
 
-/// A stored object in the shape of a resource.
-pub(crate) fn from_stored(shape: &Shape, resource: &Resource, object: Value) -> Value {
-    settle(object, shape.from_stored, &resource.definition, &resource.api_version())
+/// A stored object in this shape, which has its own definition and `apiVersion`.
+pub(crate) fn from_stored(shape: &Shape, definition: &str, api_version: &str, object: Value) -> Value {
+    settle(object, shape.from_stored, definition, api_version)
 }
 
 /// An object of one version of a kind in another version, if both are shapes of the same.

@@ -2,7 +2,7 @@
 
 use super::check::{in_go, is_empty};
 use super::{Object, has, invalid, list, number, part, parts, word};
-use crate::kinds::text;
+use crate::object::text;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use windlass_schema::field::{ErrorKind, FieldError, Path};

@@ -3,7 +3,7 @@
 use super::check::in_go;
 use super::{Object, has, list, number, part, parts, word};
 use crate::kinds::resources::quantity;
-use crate::kinds::text;
+use crate::object::text;
 use serde_json::Value;
 use windlass_schema::field::{FieldError, Path};
 use windlass_schema::names;

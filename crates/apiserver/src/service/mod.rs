@@ -1,41 +1,40 @@
 //! HTTP in process: a tower service that reads a request, sends it to its verb and dresses the answer.
 
-use crate::accept::Endpoint;
-use crate::answers::{failure, plain, success, warned};
-use crate::api::Inner;
-use crate::body::ApiBody;
+mod dispatch;
+mod request_body;
+mod verb;
+
 use crate::connect::{Connecting, Connects, connects};
-use crate::crd::conversion;
+use crate::discovery;
 use crate::faults::{Delivery, RequestInfo, Verdict};
-use crate::flow::authenticate::Identity;
 use crate::flow::authorize;
-use crate::messages::Messages;
+use crate::http::ApiBody;
+use crate::http::response::{self, failure, plain, success, warned};
+use crate::http::websocket::Messages;
 use crate::metrics::{Measuring, is_metrics};
-use crate::path::{self, Route, Target};
-use crate::query::{self, Query};
-use crate::read::Leash;
+use crate::operation::Call;
+use crate::request::Identity;
+use crate::request::media::accept::{self, Endpoint};
+use crate::request::path::{self, Route, Target};
+use crate::request::query::{self, Query};
 use crate::resource::Resource;
+use crate::state::ApiState;
 use crate::status::Status;
-use crate::verbs::{self, Answer, Call};
-use crate::{accept, answers, discovery};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
+use dispatch::{dispatch, reshaped};
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use http_body::Body;
-use http_body_util::BodyExt;
-use serde_json::Value;
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+use verb::{named_by_path, verb};
 use windlass_clock::Clock;
 use windlass_schema::{names, quote};
-
-/// The largest body of a request.
-const LARGEST_BODY: usize = 3 * 1024 * 1024;
 
 /// How long a body may take to arrive: the reference's limit for a request that is no watch. Bodies come from the world
 /// outside, whatever time the API itself lives by.
@@ -44,19 +43,19 @@ const BODY_TIME: Duration = Duration::from_secs(60);
 /// The API as one client sees it.
 #[derive(Clone)]
 pub struct ApiService {
-    api: Arc<Inner>,
+    api: Arc<ApiState>,
     identity: Arc<Identity>,
     /// Ends watches.
     ended: CancellationToken,
 }
 
 impl ApiService {
-    pub(crate) fn new(api: Arc<Inner>, identity: Identity, ended: CancellationToken) -> Self {
+    pub(crate) fn new(api: Arc<ApiState>, identity: Identity, ended: CancellationToken) -> Self {
         Self::shared(api, Arc::new(identity), ended)
     }
 
     /// For an identity that others have too.
-    pub(crate) fn shared(api: Arc<Inner>, identity: Arc<Identity>, ended: CancellationToken) -> Self {
+    pub(crate) fn shared(api: Arc<ApiState>, identity: Arc<Identity>, ended: CancellationToken) -> Self {
         Self { api, identity, ended }
     }
 }
@@ -85,7 +84,7 @@ where
         Box::pin(async move {
             let (parts, body) = request.into_parts();
             // Read before anything is refused: a connection with an unread body could not be used again.
-            let body = Clock::real().timeout(BODY_TIME, read_body(body)).await;
+            let body = Clock::real().timeout(BODY_TIME, request_body::read(body)).await;
             let body = body.unwrap_or_else(|_| {
                 Err(Status::timeout("request did not complete within the allotted timeout", 0))
             });
@@ -108,14 +107,14 @@ impl ApiService {
         let pretty = accept::pretty(query.get("pretty"), user_agent.unwrap_or_default());
         let accept = parts.headers.get(ACCEPT).cloned();
         let accept = accept.as_ref().and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let response = self.answer_plainly(parts, body).await?;
-        let failed = response.status().as_u16() >= 400 && answers::is_json(&response);
+        let response = self.answer_plainly(parts, query, body).await?;
+        let failed = response.status().as_u16() >= 400 && response::is_json(&response);
         Ok(match accept::negotiate(accept, Endpoint::Document) {
             // Errors go to everyone: who takes nothing that there is reads them indented.
-            Err(_) if failed => answers::indented(response),
-            Ok(wanted) if failed => answers::encoded(response, wanted.media, pretty || wanted.pretty),
-            Ok(wanted) if wanted.pretty => answers::indented(response),
-            _ if pretty => answers::indented(response),
+            Err(_) if failed => response::indented(response),
+            Ok(wanted) if failed => response::encoded(response, wanted.media, pretty || wanted.pretty),
+            Ok(wanted) if wanted.pretty => response::indented(response),
+            _ if pretty => response::indented(response),
             _ => response,
         })
     }
@@ -123,20 +122,20 @@ impl ApiService {
     async fn answer_plainly(
         &self,
         parts: Parts,
+        query: Query,
         body: Result<Bytes, Status>,
     ) -> io::Result<Response<ApiBody>> {
         let route = path::route(parts.uri.path());
-        let query = Query::parse(parts.uri.query().unwrap_or_default());
         let watches = query.flag("watch") || matches!(&route, Route::Resource(target) if target.watch);
         if let Err(status) = if watches { Ok(()) } else { query::check_timeout(&query) } {
             return Ok(failure(&status));
         }
-        if let Err(status) = authorize::check(&self.identity, &parts, &route) {
+        if let Err(status) = authorize::check(&self.identity, &parts, &route, &query) {
             return Ok(failure(&status));
         }
         let target = match route {
             Route::Malformed => return Ok(plain(StatusCode::BAD_REQUEST, "400 Bad Request")),
-            Route::Other(segments) => return Ok(discovery::answer(&self.api, &parts, &segments)),
+            Route::Other(segments) => return Ok(discovery::answer(&self.api, &parts, &query, &segments)),
             Route::Resource(target) => target,
         };
         let served = self.api.registry.served();
@@ -169,7 +168,7 @@ impl ApiService {
             return Ok(in_messages(messages, connecting.answer(what, parts, body).await));
         }
         match self.call(resource, target, query, &parts, body) {
-            Ok((verb, call)) => Ok(in_messages(Messages::wanted(&parts), self.carry_out(verb, &call).await?)),
+            Ok((verb, call)) => Ok(in_messages(Messages::wanted(&parts), self.carry_out(verb, call).await?)),
             Err(status) => Ok(failure(&status)),
         }
     }
@@ -212,14 +211,14 @@ impl ApiService {
             ceiling: None,
             warnings: Arc::default(),
             ended: self.ended.clone(),
-            leash: Leash::default(),
+            leash: None,
             mutations: Vec::new(),
         };
         Ok((verb, call))
     }
 
     /// Does what is asked, as far as faults let it, and answers, likewise.
-    async fn carry_out(&self, verb: &'static str, call: &Call<'_>) -> io::Result<Response<ApiBody>> {
+    async fn carry_out(&self, verb: &'static str, mut call: Call<'_>) -> io::Result<Response<ApiBody>> {
         let (api, target) = (&self.api, &call.target);
         let storage = call.resource.storage_key();
         let mut info = RequestInfo {
@@ -232,16 +231,16 @@ impl ApiService {
             user_agent: &call.user_agent,
             dry_run: call.query.get("dryRun").is_some(),
         };
-        let decision = api.faults.before(&info);
+        let mut decision = api.faults.before(&info);
         api.clock.sleep(decision.delay).await;
         match &decision.verdict {
             Verdict::Proceed => {}
             Verdict::Refuse(status) => return Ok(failure(status)),
             Verdict::Lose => return Err(lost()),
         }
-        let (ceiling, leash, mutations) =
-            (decision.ceiling, decision.leash.clone(), decision.mutations.clone());
-        let call = Call { ceiling, leash, mutations, ..call.clone() };
+        call.ceiling = decision.ceiling;
+        call.mutations = std::mem::take(&mut decision.mutations);
+        call.leash = (verb == "watch").then(|| decision.leash.clone());
         let answered = dispatch(verb, &call).await;
         let (code, name) = match &answered {
             Ok(answer) => (answer.code, answer.name.clone()),
@@ -270,79 +269,6 @@ impl ApiService {
     }
 }
 
-/// What is below the old path of watches, as the parameters of a watch: a name is a selector.
-fn named_by_path(mut target: Target, mut query: Query) -> Result<(Target, Query), Status> {
-    if target.watch {
-        if let Some(name) = target.name.take() {
-            let wanted = format!("metadata.name={name}");
-            match query.get("fieldSelector").unwrap_or_default() {
-                "" => query.push("fieldSelector", &wanted),
-                given if given == wanted => {}
-                _ => {
-                    let why = "fieldSelector metadata.name doesn't match requested name";
-                    return Err(Status::bad_request(why));
-                }
-            }
-        }
-        if !query.flag("watch") {
-            query.push("watch", "true");
-        }
-    }
-    Ok((target, query))
-}
-
-/// What a write answers, in the form that was asked for. A Status stays what it is.
-fn reshaped(call: &Call<'_>, answer: Answer) -> Result<Answer, Status> {
-    if call.wanted.form == accept::Form::Plain {
-        return Ok(answer);
-    }
-    let Some(bytes) = answer.body.bytes() else { return Ok(answer) };
-    let Ok(mut value) = windlass_schema::json::read_own(&bytes) else { return Ok(answer) };
-    if value.get("kind").and_then(Value::as_str) == Some("Status") {
-        return Ok(answer);
-    }
-    let items = value.get_mut("items").filter(|_| call.target.name.is_none() && answer.code == 200);
-    let items = items.and_then(Value::as_array_mut).map(std::mem::take);
-    let Some(shape) = verbs::read::shape(call, items.is_some())? else { return Ok(answer) };
-    let body = match items {
-        Some(items) => {
-            let items: Vec<Bytes> = items.into_iter().map(|item| shape.item(item)).collect();
-            let metadata = value.get("metadata").map_or_else(|| "{}".to_owned(), Value::to_string);
-            shape.list(&metadata, &items)
-        }
-        None => shape.object(value, true),
-    };
-    Ok(Answer { body: ApiBody::full(body), ..answer })
-}
-
-async fn dispatch(verb: &str, call: &Call<'_>) -> Result<Answer, Status> {
-    conversion::check(call)?;
-    if call.target.subresource.as_deref() == Some("scale") {
-        return match verb {
-            "get" => verbs::scale::get(call).await,
-            "update" => verbs::scale::update(call).await,
-            _ => verbs::scale::patch(call).await,
-        };
-    }
-    match verb {
-        "get" => verbs::read::get(call).await,
-        "list" | "watch" => verbs::read::list_or_watch(call).await,
-        "create" => match question(&call.resource, call.target.subresource.as_deref()) {
-            Some(Question::Eviction) => verbs::eviction::create(call).await,
-            Some(Question::Binding) => verbs::binding::create(call).await,
-            Some(Question::TokenRequest) => verbs::token_request::create(call).await,
-            Some(Question::TokenReview) => verbs::token_review::create(call).await,
-            Some(Question::SelfSubjectReview) => verbs::self_review::create(call).await,
-            Some(Question::AccessReview) => verbs::review::answer(call),
-            None => verbs::create::create(call).await,
-        },
-        "update" => verbs::update::update(call).await,
-        "patch" => verbs::patch::patch(call).await,
-        "delete" => verbs::delete::delete(call).await,
-        _ => verbs::delete::delete_collection(call).await,
-    }
-}
-
 fn lost() -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionReset, "the connection was lost")
 }
@@ -355,124 +281,10 @@ fn not_found(unclaimed: bool) -> Response<ApiBody> {
     }
 }
 
-/// What a method means on a path; refuses what the resource does not have.
-fn verb(
-    resource: &Resource,
-    target: &Target,
-    method: &Method,
-    query: &Query,
-) -> Result<&'static str, Status> {
-    let named = target.name.is_some();
-    let verb = match (method, named) {
-        (method, _) if target.watch && method != Method::GET => return Err(Status::method_not_allowed()),
-        (&Method::GET, true) => "get",
-        (&Method::GET, false) if query.flag("watch") => "watch",
-        (&Method::GET, false) => "list",
-        (&Method::POST, false) => "create",
-        (&Method::POST, true) if target.subresource.is_some() => "create",
-        (&Method::PUT, true) => "update",
-        (&Method::PATCH, true) => "patch",
-        (&Method::DELETE, true) => "delete",
-        (&Method::DELETE, false) => "deletecollection",
-        _ => return Err(Status::method_not_allowed()),
-    };
-    let verbs = match &target.subresource {
-        None => &resource.verbs,
-        Some(name) => match resource.subresources.iter().find(|subresource| subresource.name == *name) {
-            Some(subresource) => &subresource.verbs,
-            None if resource.custom => {
-                return Err(Status::not_found(resource.named(), target.name.as_deref().unwrap_or_default()));
-            }
-            None => return Err(Status::no_such_resource()),
-        },
-    };
-    if !is_answered(resource, target.subresource.as_deref()) {
-        return Err(Status::method_not_allowed());
-    }
-    let everywhere = resource.namespaced && target.namespace.is_none();
-    let known = verbs.iter().any(|known| known == verb);
-    if !known || (everywhere && !matches!(verb, "list" | "watch")) {
-        return Err(Status::method_not_allowed());
-    }
-    Ok(verb)
-}
-
-/// Is there an answer to it here? Those that lead to a node were found before.
-fn is_answered(resource: &Resource, subresource: Option<&str>) -> bool {
-    question(resource, subresource).is_some() || is_object(resource, subresource)
-}
-
-fn is_object(resource: &Resource, subresource: Option<&str>) -> bool {
-    match subresource {
-        None => resource.is_stored(),
-        Some(name) => {
-            resource.custom
-                || matches!(
-                    name,
-                    "scale" | "status" | "finalize" | "approval" | "ephemeralcontainers" | "resize"
-                )
-        }
-    }
-}
-
-/// What is posted to be answered, not stored.
-enum Question {
-    Eviction,
-    Binding,
-    TokenRequest,
-    SelfSubjectReview,
-    TokenReview,
-    AccessReview,
-}
-
-fn question(resource: &Resource, subresource: Option<&str>) -> Option<Question> {
-    match (resource.group.as_str(), resource.plural.as_str(), subresource) {
-        ("", "pods", Some("eviction")) => Some(Question::Eviction),
-        ("", "pods", Some("binding")) | ("", "bindings", None) => Some(Question::Binding),
-        ("", "serviceaccounts", Some("token")) => Some(Question::TokenRequest),
-        ("authentication.k8s.io", "selfsubjectreviews", None) => Some(Question::SelfSubjectReview),
-        ("authentication.k8s.io", "tokenreviews", None) => Some(Question::TokenReview),
-        ("authorization.k8s.io", _, None) => Some(Question::AccessReview),
-        _ => None,
-    }
-}
-
 /// An answer as its client wants it.
 fn in_messages(messages: Option<Messages>, response: Response<ApiBody>) -> Response<ApiBody> {
     match messages {
         Some(messages) => messages.answer(response),
         None => response,
     }
-}
-
-async fn read_body<B>(body: B) -> Result<Bytes, Status>
-where
-    B: Body<Data = Bytes> + Send,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    let mut body = pin!(body);
-    if body.size_hint().lower() > LARGEST_BODY as u64 {
-        return Err(Status::too_large(LARGEST_BODY));
-    }
-    let mut first: Option<Bytes> = None;
-    let mut all = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        let frame =
-            frame.map_err(|error| Status::bad_request(format!("the body ended early: {}", error.into())))?;
-        let Ok(data) = frame.into_data() else { continue };
-        if first.as_ref().map_or(0, Bytes::len) + all.len() + data.len() > LARGEST_BODY {
-            return Err(Status::too_large(LARGEST_BODY));
-        }
-        match (&first, all.is_empty()) {
-            // Bodies of one piece are not copied.
-            (None, true) => first = Some(data),
-            (Some(head), true) => {
-                all.extend_from_slice(head);
-                all.extend_from_slice(&data);
-                first = None;
-            }
-            _ => all.extend_from_slice(&data),
-        }
-    }
-    Ok(first.unwrap_or_else(|| all.freeze()))
 }

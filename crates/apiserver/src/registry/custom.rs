@@ -1,8 +1,8 @@
 //! The resources that a definition stands for.
 
-use super::{flag, is_true, scale, validate, versions};
+use crate::crd::{flag, is_true, scale, validate, versions};
 use crate::kinds::selecting::Absent;
-use crate::kinds::text;
+use crate::object::text;
 use crate::resource::{Resource, Selectable, Subresource};
 use crate::table;
 use base64::Engine;

@@ -1,7 +1,7 @@
 //! In which media type and of what kind a client wants its answer, negotiated in the two steps of the reference: a route
 //! knows what it produces, and then the clauses are tried in their order.
 
-use crate::flow::decode::Media;
+use crate::request::media::Media;
 use crate::status::Status;
 
 /// The media types of answers, in the order in which they are tried.

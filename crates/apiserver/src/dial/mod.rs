@@ -1,8 +1,13 @@
-//! Connections to kubelets: over TLS, with a certificate that they trust.
+//! Connections to kubelets, pods and Services: over TLS where that is spoken, to kubelets with a certificate that they trust.
 
-use super::place::{Scheme, Somewhere};
-use super::reach::Reach;
-use super::unverified::unverified;
+mod address;
+mod reach;
+mod unverified;
+
+pub(crate) use address::{Address, Scheme};
+pub use reach::Reach;
+pub use unverified::unverified;
+
 use crate::credentials::{Credentials, CredentialsError};
 use parking_lot::RwLock;
 use rustls::pki_types::ServerName;
@@ -28,23 +33,23 @@ const USER: &str = "kube-apiserver-kubelet-client";
 const GROUP: &str = "system:masters";
 
 /// A connection to somewhere.
-pub(super) trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(crate) trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
 
 /// How the API reaches kubelets; what that needs is made when it is first needed.
-pub(crate) struct Kubelets {
+pub(crate) struct Dialer {
     trusted: OnceLock<TlsConnector>,
     anonymous: OnceLock<TlsConnector>,
     /// Ways to other networks than this machine's.
     ways: RwLock<Vec<Arc<dyn Reach>>>,
     /// Whose turn it is of a Service's endpoints.
-    pub(super) turns: AtomicUsize,
+    pub(crate) turns: AtomicUsize,
     /// Places for streams that are passed on.
-    pub(super) places: Arc<Semaphore>,
+    pub(crate) places: Arc<Semaphore>,
 }
 
-impl Kubelets {
+impl Dialer {
     pub(crate) fn new() -> Self {
         let places = Arc::new(Semaphore::new(STREAMS));
         Self {
@@ -73,9 +78,9 @@ impl Kubelets {
     }
 
     /// Connects to where a request leads.
-    pub(super) async fn connect(
+    pub(crate) async fn connect(
         &self,
-        to: &Somewhere,
+        to: &Address,
         credentials: impl FnOnce() -> Result<Credentials, CredentialsError>,
     ) -> io::Result<Box<dyn Wire>> {
         let connecting = async {

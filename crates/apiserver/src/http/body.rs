@@ -1,7 +1,7 @@
 //! The body of an answer: bytes at once or in pieces, or a watch that goes on.
 
-use crate::asleep::Asleep;
-use crate::pieces::Pieces;
+use crate::read::Pieces;
+use crate::read::PollOnWake;
 use crate::read::WatchBody;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -18,8 +18,8 @@ enum Kind {
     Full(Bytes),
     Pieces(Pieces),
     Broken(Option<Bytes>),
-    Watch(WatchBody, Asleep<WaitForCancellationFutureOwned>),
-    Passed(Incoming, Asleep<WaitForCancellationFutureOwned>),
+    Watch(WatchBody, PollOnWake<WaitForCancellationFutureOwned>),
+    Passed(Incoming, PollOnWake<WaitForCancellationFutureOwned>),
 }
 
 impl ApiBody {
@@ -34,12 +34,12 @@ impl ApiBody {
 
     /// A watch that ends when `ended` says so, if not before.
     pub(crate) fn watch(body: WatchBody, ended: CancellationToken) -> Self {
-        Self(Kind::Watch(body, Asleep::new(ended.cancelled_owned())))
+        Self(Kind::Watch(body, PollOnWake::new(ended.cancelled_owned())))
     }
 
     /// What another server answers, until `ended` says that this one stops.
     pub(crate) fn passed(body: Incoming, ended: CancellationToken) -> Self {
-        Self(Kind::Passed(body, Asleep::new(ended.cancelled_owned())))
+        Self(Kind::Passed(body, PollOnWake::new(ended.cancelled_owned())))
     }
 
     /// The first half of this body, after which it breaks off as a lost connection does.

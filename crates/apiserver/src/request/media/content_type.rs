@@ -1,7 +1,7 @@
 //! Which media types a request brings and wants.
 
-use crate::accept::{JSON, PROTOBUF, YAML};
-use crate::flow::decode::Media;
+use crate::request::media::Media;
+use crate::request::media::accept::{JSON, PROTOBUF, YAML};
 use crate::status::Status;
 
 /// The kinds of patches.

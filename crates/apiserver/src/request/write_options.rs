@@ -1,87 +1,8 @@
-//! The parameters of a request, as read and as checked: who writes, whether for real, and how strictly.
+//! The options of a write, as its query gives them: who writes, whether for real, and how strictly it is read.
 
-use crate::path::unescape;
-use crate::status::{Cause, Named, Status};
+use super::query::Query;
+use crate::status::{Named, Status, causes};
 use windlass_schema::field::{FieldError, Path};
-
-/// A URL's query, in order.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Query(Vec<(String, String)>);
-
-impl Query {
-    pub(crate) fn parse(text: &str) -> Self {
-        let pairs = text.split('&').filter(|pair| !pair.is_empty()).filter_map(|pair| {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            Some((unescape(name, true)?, unescape(value, true)?))
-        });
-        Self(pairs.collect())
-    }
-
-    /// The first value of this name.
-    pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        self.all(name).next()
-    }
-
-    /// The same with another parameter.
-    pub(crate) fn push(&mut self, name: &str, value: &str) {
-        self.0.push((name.to_owned(), value.to_owned()));
-    }
-
-    /// All of them, in order.
-    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
-    }
-
-    pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
-        self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
-    }
-
-    /// A flag, as Kubernetes reads one: present and neither `false` nor `0`.
-    pub(crate) fn flag(&self, name: &str) -> bool {
-        self.get(name).is_some_and(|value| !value.eq_ignore_ascii_case("false") && value != "0")
-    }
-}
-
-/// Checks the time that a request may take, as everything but a watch reads it.
-///
-/// # Errors
-/// 400 for what is no duration.
-pub(crate) fn check_timeout(query: &Query) -> Result<(), Status> {
-    let asked = query.get("timeout").unwrap_or_default();
-    if asked.is_empty() {
-        return Ok(());
-    }
-    duration(asked).map_err(|why| {
-        Status::bad_request(format!("invalid timeout specified in the request URL - time: {why}"))
-    })
-}
-
-/// Is it a duration, such as `1m30s`? Says in Go's words why not.
-fn duration(text: &str) -> Result<(), String> {
-    let invalid = || format!("invalid duration {text:?}");
-    let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
-    if rest == "0" {
-        return Ok(());
-    }
-    if rest.is_empty() {
-        return Err(invalid());
-    }
-    while !rest.is_empty() {
-        let number = rest.find(|next: char| !next.is_ascii_digit() && next != '.').unwrap_or(rest.len());
-        let (amount, after) = rest.split_at(number);
-        if !amount.contains(|next: char| next.is_ascii_digit()) || amount.matches('.').count() > 1 {
-            return Err(invalid());
-        }
-        let unit = after.find(|next: char| next.is_ascii_digit() || next == '.').unwrap_or(after.len());
-        let (unit, after) = after.split_at(unit);
-        match unit {
-            "" => return Err(format!("missing unit in duration {text:?}")),
-            "ns" | "us" | "µs" | "μs" | "ms" | "s" | "m" | "h" => rest = after,
-            _ => return Err(format!("unknown unit {unit:?} in duration {text:?}")),
-        }
-    }
-    Ok(())
-}
 
 /// How strictly unknown and duplicate fields are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,6 +33,17 @@ pub(crate) enum Write {
 }
 
 impl WriteOptions {
+    /// Those of a write that the server makes itself, beside the one that it was asked for.
+    pub(crate) fn of_server(dry_run: bool) -> Self {
+        Self {
+            dry_run,
+            manager: "kube-apiserver".to_owned(),
+            strictness: Strictness::Ignore,
+            force: false,
+            apply: false,
+        }
+    }
+
     pub(crate) fn read(query: &Query, write: Write, user_agent: &str) -> Result<Self, Status> {
         let mut errors = Vec::new();
         let dry_run = check_dry_run(&query.all("dryRun").collect::<Vec<_>>(), &mut errors);
@@ -155,16 +87,6 @@ impl WriteOptions {
 /// 422 for options that contradict themselves.
 pub(crate) fn invalid_options(kind: &str, errors: &[FieldError]) -> Status {
     Status::invalid(Named { group: "meta.k8s.io", kind }, "", causes(errors))
-}
-
-/// Errors of fields as the causes of a status.
-pub(crate) fn causes(errors: &[FieldError]) -> Vec<Cause> {
-    let cause = |error: &FieldError| Cause {
-        reason: error.reason().to_owned(),
-        message: error.message(),
-        field: error.path.clone(),
-    };
-    errors.iter().map(cause).collect()
 }
 
 /// Reads `dryRun`, which knows one value.
@@ -214,21 +136,6 @@ mod tests {
     fn the_manager_is_what_the_user_agent_begins_with() {
         assert_eq!(manager_of("kubectl/v1.36 (linux)"), "kubectl");
         assert_eq!(manager_of("/x"), "unknown");
-    }
-
-    #[test]
-    fn durations_are_gos() {
-        for fine in ["0", "5s", "-1s", "1m30s", "1.5h", ".5ms"] {
-            assert_eq!(duration(fine), Ok(()), "{fine}");
-        }
-        for (text, why) in [
-            ("5", "missing unit in duration \"5\""),
-            ("x", "invalid duration \"x\""),
-            ("5y", "unknown unit \"y\" in duration \"5y\""),
-            ("-", "invalid duration \"-\""),
-        ] {
-            assert_eq!(duration(text), Err(why.to_owned()));
-        }
     }
 
     #[test]

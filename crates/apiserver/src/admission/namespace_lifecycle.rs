@@ -1,7 +1,6 @@
-//! Mutating admission: what may still change an object, or refuse it, before it is prepared. That is the life cycle of
-//! namespaces, and what a kind's row says.
+//! NamespaceLifecycle: nothing is created in a namespace that is not there or is being deleted, and some namespaces stay.
 
-use super::Operation;
+use crate::operation::Operation;
 use crate::status::{Cause, Named, Status};
 use crate::store::Key;
 use serde_json::Value;
@@ -11,21 +10,10 @@ const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 const NAMESPACES: Named<'static> = Named { group: "", kind: "namespaces" };
 
-/// What faults make of an object, as a mutating webhook might.
-pub(crate) fn by_faults(operation: &Operation<'_>, object: &mut Value) {
-    operation.mutations.iter().for_each(|mutation| mutation.carry_out(object));
-}
-
-/// Nothing is created in a namespace that is not there, or is going, nor of a kind that is going.
-pub(crate) fn create(operation: &Operation<'_>, object: &mut Value) -> Result<(), Status> {
-    namespace(operation, object)?;
-    by_faults(operation, object);
-    operation.resource.rules.map_or(Ok(()), |rules| (rules.admit)(operation, object))
-}
-
-fn namespace(operation: &Operation<'_>, object: &Value) -> Result<(), Status> {
+/// Nothing is created in a namespace that is not there, or is being deleted, nor of a custom resource that is.
+pub(crate) fn validate_create(operation: &Operation<'_>, object: &Value) -> Result<(), Status> {
     let (resource, namespace) = (&operation.resource, operation.namespace.as_str());
-    let text = |field: &str| crate::kinds::text(object, &["metadata", field]);
+    let text = |field: &str| crate::object::text(object, &["metadata", field]);
     let name = if text("name").is_empty() { text("generateName") } else { text("name") };
     if resource.terminating {
         let why = "create not allowed while custom resource definition is terminating";
@@ -51,7 +39,7 @@ fn namespace(operation: &Operation<'_>, object: &Value) -> Result<(), Status> {
 }
 
 /// Some namespaces stay.
-pub(crate) fn delete(operation: &Operation<'_>, name: &str) -> Result<(), Status> {
+pub(crate) fn validate_delete(operation: &Operation<'_>, name: &str) -> Result<(), Status> {
     let resource = &operation.resource;
     if resource.group.is_empty() && resource.plural == "namespaces" && IMMORTAL.contains(&name) {
         return Err(Status::forbidden(NAMESPACES, name, "this namespace may not be deleted"));

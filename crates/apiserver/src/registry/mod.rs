@@ -1,12 +1,14 @@
 //! Which resources are served: the built-in ones for ever, custom ones as their definitions come and go.
 
-use crate::crd::serve;
-use crate::facts::{FACTS, SubresourceRow};
-use crate::kinds::{self, text};
-use crate::resource::{Resource, Selectable, Subresource};
+mod built_in;
+mod custom;
+
+use crate::facts::FACTS;
+use crate::object::text;
+use crate::resource::Resource;
 use parking_lot::RwLock;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The served resources. Readers take a snapshot; a change makes a new one.
@@ -25,7 +27,7 @@ pub(crate) struct Served {
 impl Registry {
     pub(crate) fn new() -> Self {
         let mut served = Served::default();
-        for resource in built_in() {
+        for resource in built_in::resources() {
             served.insert(resource);
         }
         Self(RwLock::new(Arc::new(served)))
@@ -55,7 +57,7 @@ impl Registry {
         let mut next = (**guard).clone();
         next.drop_definition(name);
         next.stamp += 1;
-        for resource in serve::resources(crd, next.stamp) {
+        for resource in custom::resources(crd, next.stamp) {
             // A definition never takes the place of a built-in kind.
             if !FACTS.has(&resource.group, &resource.plural) {
                 next.insert(resource);
@@ -107,6 +109,21 @@ impl Served {
         versions
     }
 
+    /// The groups beside the core group: the built-in ones first, as the reference orders them.
+    pub(crate) fn group_names(&self) -> Vec<String> {
+        let built_in = FACTS.groups.iter().map(|group| group.name.clone()).filter(|name| !name.is_empty());
+        let mut names: Vec<String> = built_in.collect();
+        let custom: BTreeSet<&str> = self
+            .all()
+            .filter(|resource| resource.custom)
+            .map(|resource| resource.group.as_str())
+            .filter(|name| !names.iter().any(|known| known == name))
+            .collect();
+        let custom: Vec<String> = custom.into_iter().map(str::to_owned).collect();
+        names.extend(custom);
+        names
+    }
+
     fn insert(&mut self, resource: Resource) {
         let key = (resource.group.clone(), resource.plural.clone(), resource.version.clone());
         self.resources.insert(key, Arc::new(resource));
@@ -139,47 +156,6 @@ fn rank(version: &str) -> (u8, u64, u64, String) {
         Some(major) => (3, major, 0, String::new()),
         None => (0, 0, 0, version.to_owned()),
     }
-}
-
-fn built_in() -> impl Iterator<Item = Resource> {
-    FACTS.resources.iter().map(|row| {
-        let rules = kinds::rules(&row.group, &row.plural);
-        let selecting = kinds::selecting::selecting(&row.group, &row.plural);
-        let selectable = selecting.map(|kind| kind.fields.iter().map(Selectable::built_in).collect());
-        let subresource = |sub: &SubresourceRow| Subresource {
-            name: sub.name.clone(),
-            group: sub.group.clone(),
-            version: sub.version.clone(),
-            kind: sub.kind.clone(),
-            verbs: sub.verbs.clone(),
-        };
-        let mut resource = Resource {
-            group: row.group.clone(),
-            version: row.version.clone(),
-            kind: row.kind.clone(),
-            list_kind: format!("{}List", row.kind),
-            plural: row.plural.clone(),
-            singular: row.singular.clone(),
-            namespaced: row.namespaced,
-            short_names: row.short_names.clone(),
-            categories: row.categories.clone(),
-            verbs: row.verbs.clone(),
-            subresources: row.subresources.iter().map(subresource).collect(),
-            selectable: selectable.unwrap_or_default(),
-            definition: row.definition.clone(),
-            storage_hash: row.hash.clone(),
-            pristine: true,
-            deprecation: (!rules.deprecated.is_empty()).then(|| rules.deprecated.to_owned()),
-            rules: Some(rules),
-            shape: kinds::convert::shape(&row.group, &row.version, &row.plural),
-            ..Resource::default()
-        };
-        resource.stored_as = match resource.shape {
-            Some(shape) => shape.stored_as.to_owned(),
-            None => resource.api_version(),
-        };
-        resource
-    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Watches and logs over WebSocket, for clients that read messages, such as pages in a browser.
 
-use crate::body::ApiBody;
+use crate::http::ApiBody;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::{Bytes, BytesMut};

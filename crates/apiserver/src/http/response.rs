@@ -1,11 +1,11 @@
 //! Answers as HTTP has them: their headers, and their bodies in the encoding that was asked for.
 
-use crate::accept;
-use crate::body::ApiBody;
-use crate::flow::decode::Media;
+use crate::http::Answer;
+use crate::http::ApiBody;
 use crate::protobuf;
+use crate::request::media::Media;
+use crate::request::media::accept;
 use crate::status::Status;
-use crate::verbs::Answer;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderValue, Response, StatusCode};

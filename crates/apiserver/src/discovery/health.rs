@@ -1,9 +1,9 @@
 //! Health: one answer for all checks, or one check by its name. There is one process, which answers or does not; the checks
 //! are named as those who ask for single ones know them.
 
-use crate::answers::{plain, respond};
-use crate::body::ApiBody;
-use crate::query::Query;
+use crate::http::ApiBody;
+use crate::http::response::{plain, respond};
+use crate::request::query::Query;
 
 use http::{Response, StatusCode};
 

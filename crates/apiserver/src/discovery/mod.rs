@@ -1,32 +1,31 @@
 //! What the server says about itself: version, health, groups and their resources.
 
-use crate::accept::{self, Endpoint};
+mod aggregated;
+mod health;
+
 use crate::accounts;
-use crate::aggregated;
-use crate::answers::{self, failure, plain, respond};
-use crate::api::Inner;
-use crate::body::ApiBody;
 use crate::facts::FACTS;
-use crate::health;
+use crate::http::ApiBody;
+use crate::http::etag::{tag, tagged};
+use crate::http::response::{self, failure, plain, respond};
 use crate::openapi;
-use crate::query::Query;
 use crate::registry::Served;
-use crate::resource::Resource;
+use crate::request::media::accept::{self, Endpoint};
+use crate::request::query::Query;
+use crate::resource::{Resource, Subresource};
+use crate::state::ApiState;
 use crate::status::Status;
-use bytes::Bytes;
-use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, HOST, HeaderValue, IF_NONE_MATCH, VARY};
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderValue, IF_NONE_MATCH};
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
-use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
 
 /// The version of Kubernetes whose behaviour this is.
 pub const VERSION: &str = "v1.36.4";
 
 /// Answers what is not about a resource.
-pub(crate) fn answer(api: &Inner, parts: &Parts, segments: &[String]) -> Response<ApiBody> {
+pub(crate) fn answer(api: &ApiState, parts: &Parts, query: &Query, segments: &[String]) -> Response<ApiBody> {
     if parts.method != Method::GET && parts.method != Method::HEAD {
         return failure(&Status::method_not_allowed());
     }
@@ -40,10 +39,10 @@ pub(crate) fn answer(api: &Inner, parts: &Parts, segments: &[String]) -> Respons
         let body = windlass_schema::json::write(&aggregated::document(&served, core));
         let tag = tag(&body);
         let response = tagged(aggregated::MEDIA_TYPE, &tag, header(IF_NONE_MATCH), body);
-        return answers::encoded(response, wanted.media, false);
+        return response::encoded(response, wanted.media, false);
     }
     if let ["openapi", rest @ ..] = segments.as_slice() {
-        return openapi::answer(api, &served, parts, rest);
+        return openapi::answer(api, &served, parts, query, rest);
     }
     let found = match segments.as_slice() {
         ["version"] => {
@@ -53,8 +52,7 @@ pub(crate) fn answer(api: &Inner, parts: &Parts, segments: &[String]) -> Respons
             };
         }
         [endpoint @ ("healthz" | "livez" | "readyz"), check @ ..] => {
-            let query = Query::parse(parts.uri.query().unwrap_or_default());
-            return health::answer(endpoint, &check.join("/"), &query);
+            return health::answer(endpoint, &check.join("/"), query);
         }
         [] => return document(&paths(&served)),
         ["api"] => Some(json!({
@@ -104,7 +102,7 @@ fn is_routed(segments: &[&str]) -> bool {
 fn negotiated(value: &Value, accept: &str, routed: bool) -> Response<ApiBody> {
     let endpoint = if routed { accept::routed(accept, &accept::TYPES, &[]) } else { Ok(()) };
     match endpoint.and_then(|()| accept::negotiate(accept, Endpoint::Document)) {
-        Ok(wanted) => answers::encoded(document(value), wanted.media, wanted.pretty),
+        Ok(wanted) => response::encoded(document(value), wanted.media, wanted.pretty),
         Err(status) => failure(&status),
     }
 }
@@ -120,34 +118,6 @@ fn public(value: &Value, media_type: &'static str) -> Response<ApiBody> {
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("public, max-age=3600"));
-    response
-}
-
-/// A tag of these bytes: equal tags mean equal bytes, here and after a restart.
-pub(crate) fn tag(bytes: &[u8]) -> String {
-    let half = |salt: u8| {
-        let mut hasher = DefaultHasher::new();
-        hasher.write_u8(salt);
-        hasher.write(bytes);
-        hasher.finish()
-    };
-    format!("{:016X}{:016X}", half(0), half(1))
-}
-
-/// A document with its tag, or word that the client has it already.
-pub(crate) fn tagged(media: &'static str, tag: &str, known: &str, body: Vec<u8>) -> Response<ApiBody> {
-    let tag = format!("\"{tag}\"");
-    let same = known.split(',').any(|known| known.trim().trim_start_matches("W/") == tag);
-    let mut response = match same {
-        true => respond(StatusCode::NOT_MODIFIED, media, ApiBody::full(Bytes::new())),
-        false => respond(StatusCode::OK, media, ApiBody::full(body.into())),
-    };
-    let headers = response.headers_mut();
-    if let Ok(tag) = HeaderValue::from_str(&tag) {
-        headers.insert(ETAG, tag);
-    }
-    headers.insert(VARY, HeaderValue::from_static("Accept"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("public"));
     response
 }
 
@@ -175,7 +145,7 @@ fn paths(served: &Served) -> Value {
     ]
     .map(str::to_owned)
     .to_vec();
-    for group in group_names(served) {
+    for group in served.group_names() {
         paths.push(format!("/apis/{group}"));
         paths.extend(served.versions(&group).iter().map(|version| format!("/apis/{group}/{version}")));
     }
@@ -183,23 +153,8 @@ fn paths(served: &Served) -> Value {
     json!({ "paths": paths })
 }
 
-/// The groups beside the core group: the built-in ones first, as the reference orders them.
-pub(crate) fn group_names(served: &Served) -> Vec<String> {
-    let built_in = FACTS.groups.iter().map(|group| group.name.clone()).filter(|name| !name.is_empty());
-    let mut names: Vec<String> = built_in.collect();
-    let custom: BTreeSet<&str> = served
-        .all()
-        .filter(|resource| resource.custom)
-        .map(|resource| resource.group.as_str())
-        .filter(|name| !names.iter().any(|known| known == name))
-        .collect();
-    let custom: Vec<String> = custom.into_iter().map(str::to_owned).collect();
-    names.extend(custom);
-    names
-}
-
 fn groups(served: &Served) -> Vec<Value> {
-    group_names(served).iter().filter_map(|name| group(served, name)).collect()
+    served.group_names().iter().filter_map(|name| group(served, name)).collect()
 }
 
 fn group(served: &Served, name: &str) -> Option<Value> {
@@ -244,7 +199,7 @@ fn entries(resource: &Arc<Resource>) -> Vec<Value> {
     if !resource.storage_hash.is_empty() {
         entry["storageVersionHash"] = json!(resource.storage_hash);
     }
-    let subresource = |sub: &crate::resource::Subresource| {
+    let subresource = |sub: &Subresource| {
         let mut entry = json!({
             "name": format!("{}/{}", resource.plural, sub.name), "singularName": "",
             "namespaced": resource.namespaced, "kind": sub.kind, "verbs": sub.verbs,

@@ -1,18 +1,25 @@
 //! The retry of compare-and-swap that updates and patches run in.
 
 use super::create::store_new;
-use super::{ATTEMPTS, Outcome, contended};
-use crate::admission::resource_quota;
-use crate::crd::lifecycle;
-use crate::flow::{Operation, admit, commit, decode, mutate, prepare, validate};
-use crate::kinds::{at, child, text};
-use crate::query::causes;
+use super::{
+    commit, convert, crd_lifecycle, encode, mutating_admission, prepare, validate, validating_admission,
+};
+use crate::object::{at, child, text};
+use crate::operation::{Operation, Outcome};
 use crate::resource::Resource;
-use crate::status::{MODIFIED, Status};
+use crate::status::{MODIFIED, Status, causes};
 use crate::store::{CommitError, Entry};
 use serde_json::{Value, json};
 use windlass_schema::apply::keep_times_if_unchanged;
 use windlass_schema::field::{FieldError, Path};
+
+/// How often a write is tried again when others come between: far beyond what contention brings about.
+pub(crate) const ATTEMPTS: usize = 1000;
+
+/// 409 for a write that lost every time.
+pub(crate) fn contended(resource: &Resource, name: &str) -> Status {
+    Status::conflict(resource.named(), name, MODIFIED)
+}
 
 /// What a write asks of the object as it is.
 #[derive(Default)]
@@ -58,29 +65,26 @@ pub(crate) async fn rewrite(
         if !expectation.uid.is_empty() && expectation.uid != entry.uid() {
             return Err(wrong_uid(operation, &expectation.uid, entry.uid()));
         }
-        let live = decode::stored(resource, entry.value());
+        let live = convert::from_storage(resource, entry.value()).await?;
         let mut new = make(Some(&live))?;
-        mutate::by_faults(operation, &mut new);
+        mutating_admission::mutate(operation, &mut new, Some(&live)).await?;
         check_version(operation, &mut new, &entry)?;
         prepare::update(operation, &mut new, &live);
         validate::update(operation, &new, &live)?;
         operation.warn(validate::warnings(operation, &new, Some(&live)));
-        admit::check(operation, Some(&new), Some(&live))?;
-        if let Some(counting) = resource_quota::charge(operation, &new, Some(&live)) {
-            counting.await?;
-        }
+        validating_admission::validate(operation, &new, Some(&live)).await?;
         if let Some(rules) = resource.rules.filter(|_| operation.subresource.is_empty()) {
-            (rules.allocate)(operation, &mut new, Some(&live))?;
+            (rules.allocate)(&operation.rule_context(), &mut new, Some(&live))?;
         }
         keep_times_if_unchanged(&live, &mut new);
-        let shown = |new| commit::rehearsed(operation, new);
+        let shown = |new| encode::rehearsed(operation, new);
         if goes_away(operation, &new, &live) {
             if operation.options.dry_run {
                 return Ok((Outcome::Shown(shown(new)), false));
             }
             match commit::delete(operation, name, entry.revision()).await {
                 Ok(_) => {
-                    lifecycle::gone(operation, name).await;
+                    crd_lifecycle::gone(operation, name).await;
                     return Ok((Outcome::Shown(shown(new)), false));
                 }
                 Err(CommitError::Missing) => return Ok((Outcome::Shown(shown(new)), false)),
@@ -91,9 +95,10 @@ pub(crate) async fn rewrite(
         if operation.options.dry_run {
             return Ok((Outcome::Shown(shown(new)), false));
         }
-        match commit::update(operation, &entry, &new).await {
+        let body = encode::update(operation, &entry, &new).await?;
+        match commit::update(operation, name, entry.revision(), body).await {
             Ok(stored) => {
-                lifecycle::changed(operation, name).await;
+                crd_lifecycle::changed(operation, name).await;
                 return Ok((Outcome::Stored(stored), false));
             }
             Err(CommitError::Conflict(_) | CommitError::Missing) => {}
@@ -131,7 +136,7 @@ fn wrong_uid(operation: &Operation<'_>, wanted: &str, found: &str) -> Status {
 }
 
 /// 409 for a write that asked for another object, or another version of it: `what` is `UID` or `ResourceVersion`.
-pub(super) fn wrong_precondition(operation: &Operation<'_>, what: &str, wanted: &str, found: &str) -> Status {
+pub(crate) fn wrong_precondition(operation: &Operation<'_>, what: &str, wanted: &str, found: &str) -> Status {
     let (resource, name) = (&operation.resource, operation.name.as_str());
     let kept = kept_at(resource);
     let place = match operation.namespace.as_str() {

@@ -1,9 +1,12 @@
 //! How a deletion is asked for: in the body, in the query, or not at all.
 
+use super::{decode, yaml};
 use crate::facts::FACTS;
-use crate::flow::{decode, yaml};
-use crate::negotiate;
-use crate::query::{Query, check_dry_run, invalid_options};
+use crate::protobuf;
+use crate::request::media::Media;
+use crate::request::media::content_type;
+use crate::request::query::Query;
+use crate::request::write_options::{check_dry_run, invalid_options};
 use crate::status::Status;
 use crate::typed;
 use serde_json::{Value, json};
@@ -88,17 +91,17 @@ impl DeleteOptions {
 }
 
 fn from_body(content_type: &str, body: &[u8]) -> Result<Value, Status> {
-    let value = match negotiate::body(content_type)? {
-        decode::Media::Json => {
+    let value = match content_type::body(content_type)? {
+        Media::Json => {
             let document = reader::read(body).map_err(|error| {
                 Status::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
             })?;
             document.value
         }
-        decode::Media::Yaml => yaml::read(body).map_err(Status::bad_request)?.value,
-        decode::Media::Protobuf => {
+        Media::Yaml => yaml::read(body).map_err(Status::bad_request)?.value,
+        Media::Protobuf => {
             let envelope = proto::open(body).map_err(|error| Status::bad_request(error.0))?;
-            decode::protobuf(&envelope, DEFINITION).map_err(|error| Status::bad_request(error.0))?
+            protobuf::from_envelope(&envelope, DEFINITION).map_err(|error| Status::bad_request(error.0))?
         }
     };
     let (version, kind) = decode::version_and_kind(&value).map_err(Status::bad_request)?;

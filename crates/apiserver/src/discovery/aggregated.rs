@@ -1,6 +1,5 @@
 //! Aggregated discovery: every group, version and resource in one document, with a tag that changes when it does.
 
-use crate::discovery::group_names;
 use crate::registry::Served;
 use crate::resource::{Resource, Subresource};
 use serde_json::{Value, json};
@@ -11,7 +10,7 @@ pub(crate) const MEDIA_TYPE: &str = "application/json;g=apidiscovery.k8s.io;v=v2
 
 /// The document of `/api` (the core group alone) or of `/apis` (all the others).
 pub(crate) fn document(served: &Served, core: bool) -> Value {
-    let groups = if core { vec![String::new()] } else { group_names(served) };
+    let groups = if core { vec![String::new()] } else { served.group_names() };
     let items: Vec<Value> = groups.iter().map(|group| group_of(served, group)).collect();
     json!({
         "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items,

@@ -3,16 +3,16 @@
 //! In Kubernetes these are controllers beside the request path; here they run before the answer is sent, so that what
 //! was created can be used at once.
 
-use super::{CLEANUP, GROUP, STORAGE, naming, prepare};
-use crate::api::Inner;
-use crate::flow::authenticate::Identity;
-use crate::flow::{Operation, commit, managed};
-use crate::kinds::{child, text};
-use crate::query::{Strictness, WriteOptions};
+use super::delete::{Deletion, delete_quietly};
+use super::delete_options::DeleteOptions;
+use super::{commit, encode, managed};
+use crate::crd::{self, CLEANUP, GROUP, STORAGE, naming, prepare};
+use crate::object::{child, text, timestamp};
+use crate::operation::Operation;
+use crate::request::write_options::WriteOptions;
 use crate::resource::Resource;
+use crate::state::ApiState;
 use crate::store::{CommitError, Entry, Key, ListQuery};
-use crate::verbs::delete::{Deletion, delete_quietly};
-use crate::verbs::delete_options::DeleteOptions;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,9 +21,9 @@ use std::sync::Arc;
 const MANAGER: &str = "kube-apiserver";
 
 /// Serves the definitions that were stored before a restart, and finishes what it interrupted.
-pub(crate) async fn resume(api: &Inner) {
+pub(crate) async fn resume(api: &ApiState) {
     let Ok(page) = api.store.list(&ListQuery::all(STORAGE)) else { return };
-    let now = crate::flow::stamp(api.clock.now());
+    let now = timestamp(api.clock.now());
     let mut groups: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for entry in page.items {
         let crd = entry.value();
@@ -67,7 +67,7 @@ pub(crate) async fn gone(operation: &Operation<'_>, name: &str) {
 }
 
 /// Settles a definition; if it went, its names are free for others.
-async fn settle_and_follow(api: &Inner, name: &str) {
+async fn settle_and_follow(api: &ApiState, name: &str) {
     settle(api, name).await;
     if api.store.get(&Key::new(STORAGE, "", name)).is_none() {
         settle_waiting(api).await;
@@ -79,7 +79,7 @@ fn is_definitions(resource: &Resource) -> bool {
 }
 
 /// Brings one definition to where it should be.
-async fn settle(api: &Inner, name: &str) {
+async fn settle(api: &ApiState, name: &str) {
     let _one_at_a_time = api.settling.lock().await;
     let Some(entry) = api.store.get(&Key::new(STORAGE, "", name)) else { return };
     let crd = entry.value();
@@ -98,16 +98,16 @@ async fn settle(api: &Inner, name: &str) {
 }
 
 /// Definitions that waited for a name may get it now.
-async fn settle_waiting(api: &Inner) {
+async fn settle_waiting(api: &ApiState) {
     let Ok(page) = api.store.list(&ListQuery::all(STORAGE)) else { return };
     for entry in page.items {
-        if !super::is_true(&entry.value(), "NamesAccepted") {
+        if !crd::is_true(&entry.value(), "NamesAccepted") {
             settle(api, &entry.key().name).await;
         }
     }
 }
 
-async fn accept_names(api: &Inner, entry: &Arc<Entry>, crd: Value) {
+async fn accept_names(api: &ApiState, entry: &Arc<Entry>, crd: Value) {
     let group = text(&crd, &["spec", "group"]);
     let others: Vec<Value> = match api.store.list(&ListQuery::all(STORAGE)) {
         Ok(page) => page
@@ -119,7 +119,7 @@ async fn accept_names(api: &Inner, entry: &Arc<Entry>, crd: Value) {
             .collect(),
         Err(_) => Vec::new(),
     };
-    let now = crate::flow::stamp(api.clock.now());
+    let now = timestamp(api.clock.now());
     let settled = match naming::status(&crd, &others, &now) {
         None => Some(crd),
         Some(status) => write_status(api, entry, &crd, |new| new["status"] = status.clone()).await,
@@ -130,8 +130,8 @@ async fn accept_names(api: &Inner, entry: &Arc<Entry>, crd: Value) {
 }
 
 /// Deletes a definition's objects, and the definition if none is left.
-async fn clean_up(api: &Inner, name: &str, crd: &Value) {
-    let now = crate::flow::stamp(api.clock.now());
+async fn clean_up(api: &ApiState, name: &str, crd: &Value) {
+    let now = timestamp(api.clock.now());
     let key = Key::new(STORAGE, "", name);
     if let Some(entry) = api.store.get(&key) {
         let why = "CustomResource deletion is in progress";
@@ -168,7 +168,13 @@ async fn clean_up(api: &Inner, name: &str, crd: &Value) {
         }
         let operation = operation(api, name);
         let written = match held {
-            true => commit::update(&operation, &entry, &last).await,
+            true => match encode::update(&operation, &entry, &last).await {
+                Ok(body) => commit::update(&operation, name, entry.revision(), body).await,
+                Err(error) => {
+                    tracing::warn!(%error, definition = name, "a definition waits to be cleaned up");
+                    return;
+                }
+            },
             false => commit::delete(&operation, name, entry.revision()).await,
         };
         match written {
@@ -185,7 +191,7 @@ async fn clean_up(api: &Inner, name: &str, crd: &Value) {
 }
 
 /// Deletes all objects of a resource; says whether none is left.
-async fn delete_all(api: &Inner, resource: &Arc<Resource>) -> bool {
+async fn delete_all(api: &ApiState, resource: &Arc<Resource>) -> bool {
     let storage = resource.storage_key();
     let Ok(page) = api.store.list(&ListQuery::all(&storage)) else { return false };
     let mut all_gone = true;
@@ -206,7 +212,7 @@ async fn delete_all(api: &Inner, resource: &Arc<Resource>) -> bool {
 /// Changes a definition's status as the server; returns it as stored, or nothing if someone else changed it meanwhile:
 /// that write settles it again.
 async fn write_status(
-    api: &Inner,
+    api: &ApiState,
     entry: &Arc<Entry>,
     crd: &Value,
     change: impl Fn(&mut Value),
@@ -215,11 +221,13 @@ async fn write_status(
     let mut new = crd.clone();
     change(&mut new);
     managed::update_as(&operation, Some(crd), &mut new, MANAGER);
-    commit::update(&operation, entry, &new).await.ok().map(|stored| stored.value())
+    let body = encode::update(&operation, entry, &new).await.ok()?;
+    let stored = commit::update(&operation, &operation.name, entry.revision(), body).await.ok()?;
+    Some(stored.value())
 }
 
 /// A write of a definition's status by the server itself.
-fn operation<'a>(api: &'a Inner, name: &str) -> Operation<'a> {
+fn operation<'a>(api: &'a ApiState, name: &str) -> Operation<'a> {
     Operation {
         api,
         identity: &api.own_identity,
@@ -227,23 +235,8 @@ fn operation<'a>(api: &'a Inner, name: &str) -> Operation<'a> {
         namespace: String::new(),
         name: name.to_owned(),
         subresource: "status".to_owned(),
-        options: WriteOptions {
-            dry_run: false,
-            manager: MANAGER.to_owned(),
-            strictness: Strictness::Ignore,
-            force: false,
-            apply: false,
-        },
+        options: WriteOptions::of_server(false),
         warnings: Arc::default(),
         mutations: Vec::new(),
-    }
-}
-
-/// As whom the server itself writes.
-pub(crate) fn own_identity() -> Identity {
-    Identity {
-        user: "system:apiserver".to_owned(),
-        groups: vec!["system:masters".to_owned()],
-        ..Identity::default()
     }
 }

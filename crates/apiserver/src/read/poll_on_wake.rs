@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-pub(crate) struct Asleep<F: ?Sized> {
+pub(crate) struct PollOnWake<F: ?Sized> {
     bell: Arc<Bell>,
     waker: Waker,
     future: Pin<Box<F>>,
@@ -21,7 +21,7 @@ struct Bell {
     sleeper: AtomicWaker,
 }
 
-impl<F: Future> Asleep<F> {
+impl<F: Future> PollOnWake<F> {
     pub(crate) fn new(future: F) -> Self {
         // It must be polled once to know what it waits for.
         let bell = Arc::new(Bell { rung: AtomicBool::new(true), sleeper: AtomicWaker::new() });
@@ -29,7 +29,7 @@ impl<F: Future> Asleep<F> {
     }
 }
 
-impl<F: Future> Future for Asleep<F> {
+impl<F: Future> Future for PollOnWake<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
@@ -65,7 +65,7 @@ mod tests {
         let polls = Cell::new(0);
         let (ring, rung) = oneshot::channel();
         let mut rung = Box::pin(rung);
-        let mut asleep = Asleep::new(std::future::poll_fn(|context| {
+        let mut asleep = PollOnWake::new(std::future::poll_fn(|context| {
             polls.set(polls.get() + 1);
             rung.as_mut().poll(context)
         }));
@@ -85,7 +85,7 @@ mod tests {
     #[tokio::test]
     async fn wakes_the_task_it_was_last_polled_by() {
         let (ring, rung) = oneshot::channel::<()>();
-        let mut asleep = Asleep::new(rung);
+        let mut asleep = PollOnWake::new(rung);
         assert!(futures::poll!(&mut asleep).is_pending());
         let elsewhere = tokio::spawn(asleep);
         tokio::task::yield_now().await;

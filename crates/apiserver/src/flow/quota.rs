@@ -1,0 +1,57 @@
+//! Charges a write to the quotas of its namespace: a write within a write, of each quota's status.
+
+use super::managed;
+use super::rewrite::{Expectation, rewrite};
+use crate::admission::resource_quota::{charged, quotas};
+use crate::object::text;
+use crate::operation::Operation;
+use crate::request::write_options::WriteOptions;
+use crate::status::Status;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// Charges what is to be stored, or says why it is too much; none if nobody counts, so that nothing is boxed then.
+pub(super) fn charge<'a>(
+    operation: &'a Operation<'_>,
+    new: &'a Value,
+    old: Option<&'a Value>,
+) -> Option<BoxFuture<'a, Result<(), Status>>> {
+    let quotas = quotas(operation, old);
+    (!quotas.is_empty()).then(|| charge_all(operation, quotas, new, old).boxed())
+}
+
+async fn charge_all(
+    operation: &Operation<'_>,
+    quotas: Vec<Value>,
+    new: &Value,
+    old: Option<&Value>,
+) -> Result<(), Status> {
+    for quota in quotas {
+        if charged(&quota, operation, new, old)?.is_none() || operation.options.dry_run {
+            continue;
+        }
+        let Some(resource) = operation.api.registry.get("", "v1", "resourcequotas") else { continue };
+        let charging = Operation {
+            api: operation.api,
+            identity: &operation.api.own_identity,
+            resource,
+            namespace: operation.namespace.clone(),
+            name: text(&quota, &["metadata", "name"]).to_owned(),
+            subresource: "status".to_owned(),
+            options: WriteOptions::of_server(false),
+            warnings: Arc::default(),
+            mutations: Vec::new(),
+        };
+        // Judged again on the quota as it is when it is written.
+        let make = |live: Option<&Value>| {
+            let live = live.cloned().unwrap_or_default();
+            let mut quota = charged(&live, operation, new, old)?.unwrap_or_else(|| live.clone());
+            managed::update(&charging, Some(&live), &mut quota);
+            Ok(quota)
+        };
+        rewrite(&charging, &Expectation::default(), make).await?;
+    }
+    Ok(())
+}

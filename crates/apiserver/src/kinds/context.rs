@@ -1,0 +1,25 @@
+//! What a kind's rules may know of the write that they run in.
+
+use super::services::Taken;
+use crate::object::timestamp;
+use crate::request::Identity;
+use crate::store::Store;
+use windlass_clock::Clock;
+
+/// A write, as a kind's rules see it.
+pub(crate) struct RuleContext<'a> {
+    pub(crate) identity: &'a Identity,
+    pub(crate) clock: &'a Clock,
+    pub(crate) store: &'a Store,
+    /// Which addresses and ports Services have.
+    pub(crate) taken: &'a Taken,
+    /// Empty for what belongs to the whole cluster.
+    pub(crate) namespace: &'a str,
+}
+
+impl RuleContext<'_> {
+    /// The wall clock, as objects are stamped.
+    pub(crate) fn now(&self) -> String {
+        timestamp(self.clock.now())
+    }
+}

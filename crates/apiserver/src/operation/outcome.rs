@@ -1,0 +1,24 @@
+//! What became of a write.
+
+use crate::object::text;
+use crate::store::Entry;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// What became of a write.
+pub(crate) enum Outcome {
+    /// It is in the store.
+    Stored(Arc<Entry>),
+    /// It would have become this, or became this and went away at once.
+    Shown(Value),
+}
+
+impl Outcome {
+    /// The object's name.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Stored(entry) => &entry.key().name,
+            Self::Shown(value) => text(value, &["metadata", "name"]),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What all requests to an API share: its store, registry, clock, credentials and allocations.
+
+use crate::accounts::Accounts;
+use crate::crd;
+use crate::credentials::{Credentials, CredentialsError};
+use crate::dial::Dialer;
+use crate::faults::Faults;
+use crate::kinds::services::Taken;
+use crate::registry::Registry;
+use crate::request::Identity;
+use crate::resource::Resource;
+use crate::store::Store;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+use windlass_clock::Clock;
+
+/// The state that an [`Api`](crate::Api) and its clones share.
+pub(crate) struct ApiState {
+    pub(crate) clock: Clock,
+    pub(crate) store: Arc<Store>,
+    pub(crate) registry: Registry,
+    pub(crate) faults: Faults,
+    /// The resource of the definitions themselves.
+    pub(crate) definitions: Arc<Resource>,
+    /// Held while a definition gets its names or goes.
+    pub(crate) settling: Mutex<()>,
+    pub(crate) own_identity: Identity,
+    credentials: OnceLock<Credentials>,
+    /// Where credentials are kept, if anywhere; held while they are looked for.
+    kept_in: parking_lot::Mutex<Option<PathBuf>>,
+    accounts: OnceLock<Accounts>,
+    /// Which addresses and ports Services have.
+    pub(crate) taken: Taken,
+    /// How it reaches the nodes.
+    pub(crate) dialer: Dialer,
+    /// Cancelled when the API stops: watches end.
+    pub(crate) stopped: CancellationToken,
+}
+
+impl ApiState {
+    /// Keeps the credentials in this folder, and reads those that are there.
+    pub(crate) fn keep_credentials_in(&self, folder: PathBuf) {
+        *self.kept_in.lock() = Some(folder);
+    }
+
+    pub(crate) fn credentials(&self) -> Result<&Credentials, CredentialsError> {
+        if let Some(credentials) = self.credentials.get() {
+            return Ok(credentials);
+        }
+        let folder = self.kept_in.lock();
+        if let Some(credentials) = self.credentials.get() {
+            return Ok(credentials);
+        }
+        let made = match &*folder {
+            Some(folder) => Credentials::kept_in(folder)?,
+            None => Credentials::generate()?,
+        };
+        Ok(self.credentials.get_or_init(|| made))
+    }
+
+    /// Makes and reads service accounts' tokens.
+    pub(crate) fn accounts(&self) -> io::Result<&Accounts> {
+        if let Some(accounts) = self.accounts.get() {
+            return Ok(accounts);
+        }
+        let made = Accounts::new(self.credentials().map_err(io::Error::other)?)?;
+        Ok(self.accounts.get_or_init(|| made))
+    }
+
+    pub(crate) fn new(clock: Clock, store: Arc<Store>, credentials: Option<Credentials>) -> Self {
+        let registry = Registry::new();
+        let definitions = registry
+            .get(crd::GROUP, "v1", "customresourcedefinitions")
+            .expect("the definitions' own resource is built in");
+        Self {
+            faults: Faults::new(store.clone()),
+            store,
+            clock,
+            registry,
+            definitions,
+            settling: Mutex::new(()),
+            own_identity: Identity::api_server(),
+            taken: Taken::default(),
+            credentials: credentials.map(OnceLock::from).unwrap_or_default(),
+            kept_in: parking_lot::Mutex::new(None),
+            accounts: OnceLock::new(),
+            dialer: Dialer::new(),
+            stopped: CancellationToken::new(),
+        }
+    }
+}
