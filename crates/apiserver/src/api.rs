@@ -9,12 +9,12 @@ use crate::metrics;
 use crate::request::Identity;
 use crate::service::ApiService;
 use crate::state::ApiState;
-use crate::store::{OpenError, Options, Store};
 use futures::FutureExt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windlass_clock::Clock;
+use windlass_store::{OpenError, Options, Store};
 
 /// Where in its directory an API keeps its objects.
 const STORE: &str = "store";

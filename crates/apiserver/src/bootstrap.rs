@@ -6,24 +6,24 @@ use crate::kinds::selecting::Field;
 use crate::object::{timestamp, uid};
 use crate::resource::Selectable;
 use crate::state::ApiState;
-use crate::store::{Change, CommitError, Entry, Key, Mould};
 use serde_json::Value;
 use std::sync::{Arc, LazyLock};
+use windlass_store::{Change, CommitError, Entry, Key, ObjectTemplate};
 
 /// Written down by `cargo xtask facts`, an object to a line.
 const LINES: &str = include_str!("../facts/bootstrap.txt");
 
-static MOULDS: LazyLock<Vec<(Key, Mould)>> = LazyLock::new(|| {
-    LINES.lines().map(|line| mould(line).expect("the facts are part of the crate")).collect()
+static TEMPLATES: LazyLock<Vec<(Key, ObjectTemplate)>> = LazyLock::new(|| {
+    LINES.lines().map(|line| template(line).expect("the facts are part of the crate")).collect()
 });
 
-fn mould(line: &'static str) -> Option<(Key, Mould)> {
+fn template(line: &'static str) -> Option<(Key, ObjectTemplate)> {
     let mut parts = line.splitn(5, '\t');
     let (resource, namespace, name) = (parts.next()?, parts.next()?, parts.next()?);
     let labels = parts.next()?.split(',').filter_map(|label| label.split_once('='));
     let labels = labels.map(|(name, value)| (name.into(), value.into())).collect();
     let text = parts.next()?;
-    Some((Key::new(resource, namespace, name), Mould::new(text, labels, fields(resource, text)?)?))
+    Some((Key::new(resource, namespace, name), ObjectTemplate::new(text, labels, fields(resource, text)?)?))
 }
 
 /// The selectable fields. Few kinds have any, so only their texts are read.
@@ -38,9 +38,9 @@ fn fields(resource: &str, text: &str) -> Option<Vec<(Box<str>, Box<str>)>> {
 /// Makes those that are missing. In memory there is nothing to wait for.
 pub(crate) async fn make(api: &ApiState) -> Result<(), CommitError> {
     let time = timestamp(api.clock.now());
-    let missing = MOULDS.iter().filter(|(key, _)| api.store.get(key).is_none());
-    let changes = missing.filter_map(|(key, mould)| {
-        let body = mould.cast(&uid(), &time)?;
+    let missing = TEMPLATES.iter().filter(|(key, _)| api.store.get(key).is_none());
+    let changes = missing.filter_map(|(key, template)| {
+        let body = template.instantiate(&uid(), &time)?;
         Some(api.store.commit(Change::Create { key: key.clone(), body }))
     });
     if api.store.is_durable() {
@@ -63,14 +63,14 @@ fn made(outcome: Result<Arc<Entry>, CommitError>) -> Result<(), CommitError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Body;
+    use windlass_store::Body;
 
     #[test]
     fn every_line_is_written_as_the_store_would_write_it() {
         const TIME: &str = "2026-01-02T03:04:05Z";
-        for ((key, mould), line) in MOULDS.iter().zip(LINES.lines()) {
+        for ((key, template), line) in TEMPLATES.iter().zip(LINES.lines()) {
             let uid = uid();
-            let cast = mould.cast(&uid, TIME).expect("a uid and a time");
+            let cast = template.instantiate(&uid, TIME).expect("a uid and a time");
             let text = line.rsplit('\t').next().unwrap_or_default();
             let text = text.replace("00000000-0000-0000-0000-000000000000", &uid);
             let text = text.replace("0000-00-00T00:00:00Z", TIME).replace("0000-00-00", &TIME[..10]);

@@ -9,13 +9,13 @@ use crate::kinds::services::Taken;
 use crate::registry::Registry;
 use crate::request::Identity;
 use crate::resource::Resource;
-use crate::store::Store;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use windlass_clock::Clock;
+use windlass_store::Store;
 
 /// The state that an [`Api`](crate::Api) and its clones share.
 pub(crate) struct ApiState {

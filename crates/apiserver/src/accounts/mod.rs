@@ -6,12 +6,12 @@ use crate::credentials::Credentials;
 use crate::object::text;
 use crate::object::uid;
 use crate::request::identity::{CREDENTIAL_ID, Identity};
-use crate::store::{Entry, Key, Store};
 use jwt::Signer;
 use serde_json::{Map, Value, json};
 use std::io;
 use std::sync::Arc;
 use windlass_clock::Timestamp;
+use windlass_store::{Entry, Key, Store};
 
 /// Who signs, and for whom tokens are unless they say otherwise.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc";

@@ -5,9 +5,9 @@ use crate::kinds::resources::quantity;
 use crate::object::{at, text};
 use crate::operation::Operation;
 use crate::status::Status;
-use crate::store::Key;
 use serde_json::{Value, json};
 use windlass_schema::Quantity;
+use windlass_store::Key;
 
 fn size(claim: &Value) -> Option<Quantity> {
     quantity(at(claim, &["spec", "resources", "requests", "storage"])?)

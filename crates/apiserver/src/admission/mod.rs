@@ -20,8 +20,8 @@ pub use tally::Tally;
 use crate::object::text;
 use crate::operation::Operation;
 use crate::status::Status;
-use crate::store::ListQuery;
 use serde_json::Value;
+use windlass_store::ListQuery;
 
 /// A plug-in. Those that look at every resource, NamespaceLifecycle and ResourceQuota, are not among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

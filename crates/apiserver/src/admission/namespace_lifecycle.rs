@@ -2,8 +2,8 @@
 
 use crate::operation::Operation;
 use crate::status::{Cause, Named, Status};
-use crate::store::Key;
 use serde_json::Value;
+use windlass_store::Key;
 
 /// Namespaces that cannot be deleted.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];

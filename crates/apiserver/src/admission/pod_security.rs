@@ -4,9 +4,9 @@ use super::forbidden;
 use crate::object::text;
 use crate::operation::Operation;
 use crate::status::Status;
-use crate::store::Key;
 use serde_json::Value;
 use std::collections::BTreeSet;
+use windlass_store::Key;
 
 /// What is wrong with a pod at some level: in a word or two, and in detail.
 type Violation = (&'static str, String);

@@ -4,9 +4,9 @@ use super::forbidden;
 use crate::object::{at, child, text};
 use crate::operation::Operation;
 use crate::status::Status;
-use crate::store::{Entry, Key, ListQuery};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use windlass_store::{Entry, Key, ListQuery};
 
 /// Gives a new pod the priority of its class.
 pub(super) fn mutate(operation: &Operation<'_>, pod: &mut Value) -> Result<(), Status> {

@@ -4,8 +4,8 @@ use super::forbidden;
 use crate::object::{at, child, list_mut, text};
 use crate::operation::Operation;
 use crate::status::Status;
-use crate::store::Key;
 use serde_json::{Value, json};
+use windlass_store::Key;
 
 const OTHER: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
 

@@ -4,12 +4,12 @@ use super::forbidden;
 use crate::object::{child, generate_name, list_mut, text};
 use crate::operation::Operation;
 use crate::status::Status;
-use crate::store::Key;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 use windlass_clock::Clock;
+use windlass_store::Key;
 
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const TOKEN_VOLUME: &str = "kube-api-access-";

@@ -14,7 +14,6 @@ use crate::request::query::Query;
 use crate::resource::Resource;
 use crate::state::ApiState;
 use crate::status::Status;
-use crate::store::Key;
 use bytes::Bytes;
 use http::header::{HeaderValue, LOCATION, UPGRADE};
 use http::request::Parts;
@@ -29,6 +28,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio_util::sync::CancellationToken;
 use windlass_schema::quote;
+use windlass_store::Key;
 
 /// How much a kubelet may answer to the API's own questions.
 const LARGEST_ANSWER: usize = 16 * 1024 * 1024;

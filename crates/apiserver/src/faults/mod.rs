@@ -33,20 +33,20 @@ pub use rules::{Act, Effect, Mutation, Past, Pattern, Rule, Which};
 
 use crate::read::{Hold, Leash};
 use crate::status::Status;
-use crate::store::{Revision, Store};
 use parking_lot::{Mutex, RwLock};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::watch::Sender;
 use tokio_util::sync::CancellationToken;
+use windlass_store::{Revision, Store};
 
 /// A request, as rules see it. What does not apply is empty.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RequestInfo<'a> {
     /// As Kubernetes names it for RBAC: `get`, `list`, `watch`, `create`, `deletecollection`...
     pub verb: &'a str,
-    /// As in [`Key::resource`](crate::store::Key::resource): `configmaps`, `apps/deployments`.
+    /// As in [`Key::resource`](windlass_store::Key::resource): `configmaps`, `apps/deployments`.
     pub resource: &'a str,
     /// `status`, `scale`...
     pub subresource: &'a str,

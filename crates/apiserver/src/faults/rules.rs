@@ -3,10 +3,10 @@
 use super::RequestInfo;
 use crate::read::Hold;
 use crate::status::Status;
-use crate::store::Revision;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
+use windlass_store::Revision;
 
 /// Acts on some of the requests that match a pattern.
 #[derive(Debug, Clone)]

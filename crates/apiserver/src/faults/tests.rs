@@ -1,9 +1,9 @@
 //! What rules do to requests and watches.
 
 use super::*;
-use crate::store::{Body, Change, Key, Options};
 use serde_json::json;
 use windlass_clock::Clock;
+use windlass_store::{Body, Change, Key, Options};
 
 fn faults() -> Faults {
     Faults::new(Store::new(Options::default(), Clock::real()))

@@ -2,8 +2,8 @@
 
 use crate::kinds;
 use crate::operation::Operation;
-use crate::store::{Body, Change, CommitError, Entry, Revision};
 use std::sync::Arc;
+use windlass_store::{Body, Change, CommitError, Entry, Revision};
 
 pub(crate) async fn create(
     operation: &Operation<'_>,

@@ -10,9 +10,9 @@ use crate::object::text;
 use crate::operation::Call;
 use crate::resource::Resource;
 use crate::status::Status;
-use crate::store::{Key, ListQuery};
 use serde_json::Value;
 use windlass_schema::{default, prune};
+use windlass_store::{Key, ListQuery};
 
 /// A stored object in the version of a request.
 pub(crate) async fn from_storage(resource: &Resource, stored: Value) -> Result<Value, Status> {

@@ -12,10 +12,10 @@ use crate::operation::Operation;
 use crate::request::write_options::WriteOptions;
 use crate::resource::Resource;
 use crate::state::ApiState;
-use crate::store::{CommitError, Entry, Key, ListQuery};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use windlass_store::{CommitError, Entry, Key, ListQuery};
 
 /// As whom definitions are looked after.
 const MANAGER: &str = "kube-apiserver";

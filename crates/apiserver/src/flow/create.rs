@@ -4,8 +4,8 @@ use super::{commit, crd_lifecycle, encode, mutating_admission, prepare, validate
 use crate::object::text;
 use crate::operation::{Operation, Outcome};
 use crate::status::Status;
-use crate::store::{CommitError, Entry};
 use serde_json::Value;
+use windlass_store::{CommitError, Entry};
 
 /// The steps of a creation from mutation on; managed fields are set.
 pub(crate) async fn store_new(operation: &Operation<'_>, mut object: Value) -> Result<Outcome, Status> {

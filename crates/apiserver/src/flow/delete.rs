@@ -8,10 +8,10 @@ use crate::object::{child, text, timestamp};
 use crate::operation::{Operation, Outcome};
 use crate::resource::Resource;
 use crate::status::{Named, Status};
-use crate::store::{CommitError, Entry};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use windlass_clock::Timestamp;
+use windlass_store::{CommitError, Entry};
 
 /// What became of a deletion.
 pub(crate) enum Deletion {

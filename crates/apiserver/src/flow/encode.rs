@@ -6,9 +6,9 @@ use crate::kinds;
 use crate::operation::Operation;
 use crate::resource::Resource;
 use crate::status::Status;
-use crate::store::{Body, Entry};
 use crate::typed;
 use serde_json::Value;
+use windlass_store::{Body, Entry};
 
 /// A new object.
 pub(crate) async fn create(operation: &Operation<'_>, object: &Value) -> Result<Body, Status> {

@@ -8,10 +8,10 @@ use crate::object::{at, child, text};
 use crate::operation::{Operation, Outcome};
 use crate::resource::Resource;
 use crate::status::{MODIFIED, Status, causes};
-use crate::store::{CommitError, Entry};
 use serde_json::{Value, json};
 use windlass_schema::apply::keep_times_if_unchanged;
 use windlass_schema::field::{FieldError, Path};
+use windlass_store::{CommitError, Entry};
 
 /// How often a write is tried again when others come between: far beyond what contention brings about.
 pub(crate) const ATTEMPTS: usize = 1000;

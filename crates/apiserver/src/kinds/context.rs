@@ -3,8 +3,8 @@
 use super::services::Taken;
 use crate::object::timestamp;
 use crate::request::Identity;
-use crate::store::Store;
 use windlass_clock::Clock;
+use windlass_store::Store;
 
 /// A write, as a kind's rules see it.
 pub(crate) struct RuleContext<'a> {

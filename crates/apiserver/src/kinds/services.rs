@@ -5,7 +5,6 @@
 
 use super::{RuleContext, child, text};
 use crate::status::{Named, Status, causes};
-use crate::store::{Key, ListQuery, Store};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeSet, HashMap};
@@ -13,6 +12,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 use windlass_clock::{Clock, Moment};
 use windlass_schema::field::{FieldError, Path};
+use windlass_store::{Key, ListQuery, Store};
 
 /// Addresses are `10.96.x.y`. The lowest, the highest and those at the beginning are not given out unasked: who asks for
 /// one by name asks for a low one.
@@ -65,7 +65,7 @@ pub(crate) fn release(taken: &Taken, owner: &Key) {
 fn known(store: &Store, clock: &Clock) -> HashMap<Thing, (Key, Moment)> {
     let now = clock.moment();
     let services = store.list(&ListQuery::all("services")).map(|page| page.items).unwrap_or_default();
-    let of = |entry: &std::sync::Arc<crate::store::Entry>| {
+    let of = |entry: &std::sync::Arc<windlass_store::Entry>| {
         let key = entry.key().clone();
         things(&entry.value()).into_iter().map(move |thing| (thing, (key.clone(), now))).collect::<Vec<_>>()
     };

@@ -14,7 +14,6 @@ use crate::request::query::Query;
 use crate::resource::Resource;
 use crate::state::ApiState;
 use crate::status::{Named, Status};
-use crate::store::{Entry, Key, ListQuery};
 use figures::{Summary, node_metrics, pod_metrics};
 use futures::{StreamExt as _, stream};
 use http::request::Parts;
@@ -26,6 +25,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use windlass_clock::Clock;
 use windlass_schema::selector::{Fields, Labels};
+use windlass_store::{Entry, Key, ListQuery};
 
 const GROUP: &str = "metrics.k8s.io";
 const VERSION: &str = "v1beta1";

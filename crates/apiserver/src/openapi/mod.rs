@@ -17,7 +17,6 @@ use crate::request::query::Query;
 use crate::resource::Resource;
 use crate::state::ApiState;
 
-use crate::store::Key;
 use bytes::Bytes;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, IF_NONE_MATCH, LOCATION, VARY};
 use http::request::Parts;
@@ -26,6 +25,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
+use windlass_store::Key;
 
 /// As documents show the version.
 const SHOWN_VERSION: &str = "1.36";

@@ -10,11 +10,11 @@ use crate::request::query::Query;
 use crate::request::write_options::WriteOptions;
 use crate::resource::Resource;
 use crate::state::ApiState;
-use crate::store::Revision;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
+use windlass_store::Revision;
 
 /// A request for a resource, routed and read.
 pub(crate) struct Call<'a> {

@@ -13,9 +13,9 @@ use crate::request::Identity;
 use crate::request::write_options::WriteOptions;
 use crate::resource::Resource;
 use crate::state::ApiState;
-use crate::store::Key;
 use parking_lot::Mutex;
 use std::sync::Arc;
+use windlass_store::Key;
 
 /// One write on its way through the steps.
 pub(crate) struct Operation<'a> {

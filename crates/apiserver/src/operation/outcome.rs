@@ -1,9 +1,9 @@
 //! What became of a write.
 
 use crate::object::text;
-use crate::store::Entry;
 use serde_json::Value;
 use std::sync::Arc;
+use windlass_store::Entry;
 
 /// What became of a write.
 pub(crate) enum Outcome {

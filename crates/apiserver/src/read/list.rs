@@ -5,9 +5,9 @@ use super::token::Token;
 use super::{Scope, View};
 use crate::read::Pieces;
 use crate::status::Status;
-use crate::store::{At, Entry, Key, ListQuery, Page, Revision, Store};
 use std::sync::Arc;
 use std::time::Duration;
+use windlass_store::{At, Entry, Key, ListQuery, Page, Revision, Store};
 
 /// How long a request waits for a version that is not there yet.
 const PATIENCE: Duration = Duration::from_secs(3);

@@ -25,8 +25,8 @@ pub(crate) use shape::{MetadataOnly, Shape, joined, metadata_of};
 pub use view::{Transform, View};
 pub use watch::{Hold, Leash, WatchBody, watch};
 
-use crate::store::{Entry, Key, ListQuery, Revision, Store};
 use std::sync::Arc;
+use windlass_store::{Entry, Key, ListQuery, Revision, Store};
 
 /// A predicate on objects, such as a label selector.
 pub type Filter = Arc<dyn Fn(&Entry) -> bool + Send + Sync>;
@@ -34,7 +34,7 @@ pub type Filter = Arc<dyn Fn(&Entry) -> bool + Send + Sync>;
 /// Which objects a list or a watch is about.
 #[derive(Clone, Default)]
 pub struct Scope {
-    /// As in [`Key::resource`](crate::store::Key::resource).
+    /// As in [`Key::resource`](windlass_store::Key::resource).
     pub resource: Arc<str>,
     /// Only this namespace: from the path, or from a field selector that asks for exactly one.
     pub namespace: Option<Arc<str>>,

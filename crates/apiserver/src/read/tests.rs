@@ -2,13 +2,13 @@
 
 use super::*;
 use crate::status::Status;
-use crate::store::{Body, Change, Key, Options};
 use http_body_util::BodyExt;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use windlass_clock::{Clock, Driver};
+use windlass_store::{Body, Change, Key, Options};
 
 const RESOURCE: &str = "configmaps";
 

@@ -5,12 +5,12 @@ use crate::protobuf;
 use crate::read::Message;
 use crate::read::Pieces;
 use crate::status::Status;
-use crate::store::{Entry, Event, Form, Kind};
 use bytes::{BufMut, Bytes, BytesMut};
 use serde_json::Value;
 use std::sync::{Arc, OnceLock};
 use windlass_schema::json;
 use windlass_schema::proto::frame_head;
+use windlass_store::{Entry, Event, Form, Kind};
 
 /// Makes the whole JSON of an object in another form than it is stored in.
 pub type Transform = Arc<dyn Fn(&Entry) -> Bytes + Send + Sync>;

@@ -8,7 +8,6 @@ use super::view::Told;
 use super::{Scope, View, list};
 use crate::read::PollOnWake;
 use crate::status::Status;
-use crate::store::{At, Entry, Event, ListQuery, Revision, Store, Watcher};
 use bytes::{Bytes, BytesMut};
 use futures::Stream;
 use futures::future::BoxFuture;
@@ -22,6 +21,7 @@ use std::time::Duration;
 use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
 use windlass_clock::Moment;
+use windlass_store::{At, Entry, Event, ListQuery, Revision, Store, Watcher};
 
 /// Who may end a watch or hold it back.
 #[derive(Clone, Default)]

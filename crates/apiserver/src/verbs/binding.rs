@@ -10,10 +10,10 @@ use crate::request::media::content_type;
 use crate::request::write_options::{Write, WriteOptions};
 use crate::resource::Resource;
 use crate::status::{Named, Status};
-use crate::store::{CommitError, Key};
 use serde_json::{Value, json};
 use std::sync::{Arc, LazyLock};
 use windlass_schema::{FieldError, Path};
+use windlass_store::{CommitError, Key};
 
 /// The kind of the request, whichever path it came by: it is stored nowhere.
 static BINDING: LazyLock<Arc<Resource>> = LazyLock::new(|| {

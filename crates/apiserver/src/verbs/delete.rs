@@ -9,9 +9,9 @@ use crate::operation::Call;
 use crate::read::ListOptions;
 use crate::request::write_options::{Strictness, WriteOptions};
 use crate::status::Status;
-use crate::store::Key;
 use futures::FutureExt;
 use futures::future::try_join_all;
+use windlass_store::Key;
 
 /// Deletions of one request that wait for the disk at once.
 const AT_ONCE: usize = 64;

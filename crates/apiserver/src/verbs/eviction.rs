@@ -14,10 +14,10 @@ use crate::request::media::content_type;
 use crate::request::write_options::{Write, WriteOptions};
 use crate::resource::Resource;
 use crate::status::{Cause, Named, Status};
-use crate::store::ListQuery;
 use serde_json::{Value, json};
 use std::sync::{Arc, LazyLock};
 use windlass_schema::selector::Labels;
+use windlass_store::ListQuery;
 
 const GROUP: &str = "policy";
 /// The number of evictions that a budget may have without its controller having confirmed them.

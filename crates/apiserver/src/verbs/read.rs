@@ -12,12 +12,12 @@ use crate::request::media::Media;
 use crate::request::media::accept::{Form, Wanted};
 use crate::resource::Resource;
 use crate::status::Status;
-use crate::store::{Entry, Key};
 use crate::table::{Include, Table};
 use std::sync::Arc;
 use windlass_schema::json;
 use windlass_schema::meta::NameRule;
 use windlass_schema::selector::{Fields, Labels};
+use windlass_store::{Entry, Key};
 
 /// How a resource's objects are shown.
 pub(crate) fn view(resource: &Resource) -> View {

@@ -15,11 +15,11 @@ use crate::request::write_options::{Write, WriteOptions};
 use crate::resource::Resource;
 use crate::status::causes;
 use crate::status::{Named, Status};
-use crate::store::Key;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, LazyLock};
 use windlass_schema::apply::{Entry, PathElement, ReplicasPaths, entries, parent_entries, scale_entries};
 use windlass_schema::field::{FieldError, Path};
+use windlass_store::Key;
 
 /// What a Scale is to decoding and to apply. It is stored nowhere.
 pub(crate) static SCALE: LazyLock<Arc<Resource>> = LazyLock::new(|| {

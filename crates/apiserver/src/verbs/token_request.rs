@@ -12,12 +12,12 @@ use crate::request::write_options::{Write, WriteOptions};
 use crate::resource::Resource;
 use crate::status::causes;
 use crate::status::{Named, Status};
-use crate::store::{Entry, Key};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use std::sync::{Arc, LazyLock};
 use windlass_clock::Timestamp;
 use windlass_schema::{FieldError, Path};
+use windlass_store::{Entry, Key};
 
 const GROUP: &str = "authentication.k8s.io";
 

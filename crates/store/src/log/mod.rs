@@ -26,9 +26,9 @@ mod snapshot;
 #[cfg(test)]
 mod tests;
 mod writer;
-mod writing;
+mod writer_thread;
 
-pub(super) use writing::Writing;
+pub(super) use writer_thread::WriterThread;
 
 use super::state::State;
 use super::{Change, Key, Options};
@@ -119,7 +119,7 @@ pub(super) fn open(
     directory: &Path,
     options: Options,
     clock: Clock,
-) -> Result<(Arc<State>, Writing), OpenError> {
+) -> Result<(Arc<State>, WriterThread), OpenError> {
     let disk = Arc::new(RealDisk::open(directory)?);
     start(writer(disk, options, clock, Limits::default())?, directory)
 }
@@ -129,10 +129,10 @@ fn writer(disk: Arc<dyn Disk>, options: Options, clock: Clock, limits: Limits) -
     Ok(Writer::new(disk, recovered, limits))
 }
 
-fn start(writer: Writer, directory: &Path) -> Result<(Arc<State>, Writing), OpenError> {
+fn start(writer: Writer, directory: &Path) -> Result<(Arc<State>, WriterThread), OpenError> {
     let state = writer.state().clone();
-    let writing =
-        Writing::start(writer).map_err(|source| OpenError::Disk { file: directory.to_owned(), source })?;
+    let writing = WriterThread::start(writer)
+        .map_err(|source| OpenError::Disk { file: directory.to_owned(), source })?;
     Ok((state, writing))
 }
 

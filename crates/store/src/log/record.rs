@@ -2,9 +2,9 @@
 //! parsed when a store is opened.
 
 use super::bytes::{Reader, put_bytes, put_number};
-use crate::store::body::{Body, Pairs, Text, Traits};
-use crate::store::entry::{Entry, Event, Kind};
-use crate::store::key::{Key, Revision};
+use crate::body::{Body, Pairs, Text, Traits};
+use crate::entry::{Entry, Event, Kind};
+use crate::key::{Key, Revision};
 use std::collections::HashSet;
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
-//! Objects that every store begins with, written down before: cast into bodies without being parsed or encoded again.
+//! Templates of the objects that every cluster begins with: made into bodies without being parsed or encoded again.
 
 use super::body::{Body, Pairs, Text, Traits};
 use std::sync::Arc;
 
-/// Stands for a uid in the text of a mould.
+/// Stands for a uid in the text of a template.
 const UID: &str = "00000000-0000-0000-0000-000000000000";
 
 /// Stands for a day, alone or at the beginning of a time.
@@ -14,7 +14,7 @@ const HOUR: &str = "T00:00:00Z";
 
 /// An object but for its uid and its times. Its text is as [`Body::encode`] would write it.
 #[derive(Debug)]
-pub(crate) struct Mould {
+pub struct ObjectTemplate {
     text: &'static str,
     /// Where what follows `apiVersion` and `kind` starts, where the version goes, and where uid and days are.
     rest: usize,
@@ -25,9 +25,9 @@ pub(crate) struct Mould {
     fields: Pairs,
 }
 
-impl Mould {
+impl ObjectTemplate {
     /// From the text, the labels and the selectable fields of an object; none if it is not of the form.
-    pub(crate) fn new(
+    pub fn new(
         text: &'static str,
         labels: Vec<(Box<str>, Box<str>)>,
         fields: Vec<(Box<str>, Box<str>)>,
@@ -46,7 +46,7 @@ impl Mould {
     }
 
     /// The object with this uid, made at this time (`2026-01-02T03:04:05Z`); none if they are not of their usual length.
-    pub(crate) fn cast(&self, uid: &str, time: &str) -> Option<Body> {
+    pub fn instantiate(&self, uid: &str, time: &str) -> Option<Body> {
         if uid.len() != UID.len() || time.len() != DAY.len() + HOUR.len() {
             return None;
         }
@@ -72,9 +72,9 @@ mod tests {
     #[test]
     fn a_cast_is_what_encoding_would_have_made() {
         let text = r#"{"apiVersion":"v1","kind":"ConfigMap","data":{"since":"0000-00-00"},"metadata":{"creationTimestamp":"0000-00-00T00:00:00Z","labels":{"a":"b"},"name":"n","uid":"00000000-0000-0000-0000-000000000000"}}"#;
-        let mould = Mould::new(text, vec![("a".into(), "b".into())], Vec::new());
+        let template = ObjectTemplate::new(text, vec![("a".into(), "b".into())], Vec::new());
         let (uid, time) = ("11111111-2222-4333-8444-555555555555", "2026-01-02T03:04:05Z");
-        let cast = mould.and_then(|mould| mould.cast(uid, time)).expect("it is of the form");
+        let cast = template.and_then(|template| template.instantiate(uid, time)).expect("it is of the form");
         let written =
             text.replace(UID, uid).replace("0000-00-00T00:00:00Z", time).replace("0000-00-00", "2026-01-02");
         let value: Value = serde_json::from_str(&written).expect("it is JSON");

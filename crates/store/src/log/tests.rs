@@ -9,7 +9,7 @@ use super::simulated::{Random, SimulatedDisk};
 use super::snapshot::Snapshot;
 use super::writer::{Outcome, Writer};
 use super::*;
-use crate::store::{Body, CommitError, Compacted, Entry, ListQuery, Revision, Store};
+use crate::{Body, CommitError, Compacted, Entry, ListQuery, Revision, Store};
 use proptest::prelude::*;
 use serde_json::json;
 use std::collections::BTreeMap;

@@ -8,10 +8,10 @@ use super::record;
 use super::recover::Recovered;
 use super::segment::Segment;
 use super::snapshot::Snapshot;
-use crate::store::entry::{Entry, Kind};
-use crate::store::key::{Key, Revision};
-use crate::store::state::{Decided, Decision, State, decide};
-use crate::store::{Change, CommitError};
+use crate::entry::{Entry, Kind};
+use crate::key::{Key, Revision};
+use crate::state::{Decided, Decision, State, decide};
+use crate::{Change, CommitError};
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
@@ -58,13 +58,13 @@ impl Writer {
         let mut batch = Batch::default();
         let before = self.state.revision();
         {
-            let tables = self.state.tables.read();
+            let resources = self.state.resources.read();
             for change in changes {
                 let key = change.key().clone();
                 let found = batch.made.get(&key);
                 let current = |key: &Key, path: &str| match found {
                     Some(made) => made.clone(),
-                    None => tables.current(key, path),
+                    None => resources.current(key, path),
                 };
                 let unsure = found.is_some();
                 let revision = Revision(before + batch.decided.len() as u64 + 1);

@@ -22,7 +22,7 @@ pub(super) struct Chain {
 }
 
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct ResourceState {
     pub(super) chains: BTreeMap<Arc<str>, Chain>,
     /// The oldest revision that can be read.
     pub(super) compacted: u64,
@@ -70,9 +70,9 @@ impl Chain {
     }
 }
 
-// === impl Table ===
+// === impl ResourceState ===
 
-impl Table {
+impl ResourceState {
     pub(super) fn new(compacted: u64) -> Self {
         Self { chains: BTreeMap::new(), compacted, feed: Arc::default(), namespaces: HashMap::new(), cost: 0 }
     }
@@ -106,7 +106,7 @@ impl Table {
         [self.feed.clone(), namespaced]
     }
 
-    /// Puts back an object that was stored before, or takes out what was deleted. Only for a table that nobody reads yet:
+    /// Puts back an object that was stored before, or takes out what was deleted. Only for a objects that nobody reads yet:
     /// it makes no history.
     pub(super) fn restore(&mut self, path: &str, entry: Option<Entry>) {
         match entry {

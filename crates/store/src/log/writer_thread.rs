@@ -2,7 +2,7 @@
 
 use super::snapshot::Snapshot;
 use super::writer::{Outcome, Writer};
-use crate::store::{Change, CommitError};
+use crate::{Change, CommitError};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,12 +20,12 @@ struct Proposal {
 
 /// The way to the writer. Dropping it lets the writer finish what it does, and waits for that: the directory is free then.
 #[derive(Debug)]
-pub(in crate::store) struct Writing {
+pub(crate) struct WriterThread {
     proposals: Option<mpsc::Sender<Proposal>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Writing {
+impl WriterThread {
     pub(super) fn start(writer: Writer) -> io::Result<Self> {
         let (proposals, waiting) = mpsc::channel(WAITING);
         let thread = Builder::new().name("store-log".to_owned()).spawn(move || run(writer, waiting))?;
@@ -33,7 +33,7 @@ impl Writing {
     }
 
     /// Returns when the change is durable and visible, or is neither.
-    pub(in crate::store) async fn commit(&self, change: Change) -> Outcome {
+    pub(crate) async fn commit(&self, change: Change) -> Outcome {
         let stopped = || CommitError::NotStored(Arc::new(io::Error::other("the store has stopped writing")));
         let proposals = self.proposals.as_ref().ok_or_else(stopped)?;
         let (reply, answer) = oneshot::channel();
@@ -45,7 +45,7 @@ impl Writing {
     }
 }
 
-impl Drop for Writing {
+impl Drop for WriterThread {
     fn drop(&mut self) {
         self.proposals = None;
         if let Some(thread) = self.thread.take() {

@@ -1,9 +1,9 @@
-//! What the store knows: the tables behind its lock, how a change is judged against them, and how it becomes visible.
+//! What the store knows: the resources behind its lock, how a change is judged against them, and how it becomes visible.
 
 use super::entry::{Entry, Event, Kind};
 use super::feed::Feed;
 use super::key::{Key, Revision};
-use super::table::Table;
+use super::resource::ResourceState;
 use super::{Change, CommitError, Options};
 use parking_lot::RwLock;
 use std::collections::HashMap;
@@ -18,19 +18,19 @@ use windlass_clock::{Clock, Moment};
 pub(super) struct State {
     pub(super) options: Options,
     pub(super) clock: Clock,
-    pub(super) tables: RwLock<Tables>,
+    pub(super) resources: RwLock<Resources>,
     /// The revision that readers see, apart from the lock for those who only want the number.
     pub(super) published: Arc<AtomicU64>,
     pub(super) advanced: Notify,
 }
 
 #[derive(Debug)]
-pub(super) struct Tables {
+pub(super) struct Resources {
     pub(super) revision: u64,
     /// What [`Store::compact`](super::Store::compact) was last called with, or where a durable store was opened: holds for
-    /// resources that have no table yet.
+    /// resources that have no objects yet.
     pub(super) compacted: u64,
-    pub(super) by_resource: HashMap<Arc<str>, Table>,
+    pub(super) by_resource: HashMap<Arc<str>, ResourceState>,
     next_expiry: Moment,
 }
 
@@ -52,7 +52,7 @@ pub(super) enum Decision {
 impl State {
     /// Nothing in it yet, and nothing readable before `revision`.
     pub(super) fn new(options: Options, clock: Clock, revision: u64) -> Self {
-        let tables = Tables {
+        let resources = Resources {
             revision,
             compacted: revision,
             by_resource: HashMap::new(),
@@ -61,7 +61,7 @@ impl State {
         Self {
             options,
             clock,
-            tables: RwLock::new(tables),
+            resources: RwLock::new(resources),
             published: Arc::new(AtomicU64::new(revision)),
             advanced: Notify::new(),
         }
@@ -75,15 +75,15 @@ impl State {
     pub(super) fn commit(&self, change: Change) -> Result<Arc<Entry>, CommitError> {
         let now = self.clock.moment();
         let (entry, feeds) = {
-            let mut tables = self.tables.write();
-            let revision = Revision(tables.revision + 1);
-            let decision = decide(change, revision, now, |key, path| tables.current(key, path))?;
+            let mut resources = self.resources.write();
+            let revision = Revision(resources.revision + 1);
+            let decision = decide(change, revision, now, |key, path| resources.current(key, path))?;
             let decided = match decision {
                 Decision::Unchanged(entry) => return Ok(entry),
                 Decision::Changed(decided) => decided,
             };
             let entry = decided.event.entry.clone();
-            (entry, self.record(&mut tables, [decided], now))
+            (entry, self.record(&mut resources, [decided], now))
         };
         // The JSON is wanted by whoever made the change and by every watcher: made here once, outside the lock.
         entry.json();
@@ -91,34 +91,34 @@ impl State {
         Ok(entry)
     }
 
-    /// Makes changes visible that were judged on the tables as they are, in their order and all at once.
+    /// Makes changes visible that were judged on the resources as they are, in their order and all at once.
     pub(super) fn publish(&self, changes: impl IntoIterator<Item = Decided>, now: Moment) {
         let feeds = {
-            let mut tables = self.tables.write();
-            self.record(&mut tables, changes, now)
+            let mut resources = self.resources.write();
+            self.record(&mut resources, changes, now)
         };
         self.wake(&feeds);
     }
 
     fn record(
         &self,
-        tables: &mut Tables,
+        resources: &mut Resources,
         changes: impl IntoIterator<Item = Decided>,
         now: Moment,
     ) -> Vec<Arc<Feed>> {
         let mut feeds: Vec<Arc<Feed>> = Vec::new();
         for Decided { path, event } in changes {
             let (revision, entry) = (event.revision().0, event.entry.clone());
-            for feed in tables.table(&entry.key().resource).record(path, event, &self.options) {
+            for feed in resources.resource(&entry.key().resource).record(path, event, &self.options) {
                 // Neighbours in a batch are mostly of one resource: a look at the last few is enough to wake each once.
                 if !feeds.iter().rev().take(4).any(|known| Arc::ptr_eq(known, &feed)) {
                     feeds.push(feed);
                 }
             }
-            tables.revision = revision;
+            resources.revision = revision;
         }
-        tables.expire(now, &self.options);
-        self.published.store(tables.revision, Ordering::Release);
+        resources.expire(now, &self.options);
+        self.published.store(resources.revision, Ordering::Release);
         feeds
     }
 
@@ -128,18 +128,18 @@ impl State {
     }
 }
 
-// === impl Tables ===
+// === impl Resources ===
 
-impl Tables {
-    pub(super) fn table(&mut self, resource: &str) -> &mut Table {
+impl Resources {
+    pub(super) fn resource(&mut self, resource: &str) -> &mut ResourceState {
         if !self.by_resource.contains_key(resource) {
-            self.by_resource.insert(resource.into(), Table::new(self.compacted));
+            self.by_resource.insert(resource.into(), ResourceState::new(self.compacted));
         }
         self.by_resource.get_mut(resource).expect("it was inserted if it was missing")
     }
 
     pub(super) fn oldest(&self, resource: &str) -> u64 {
-        self.by_resource.get(resource).map_or(self.compacted, |table| table.compacted)
+        self.by_resource.get(resource).map_or(self.compacted, |objects| objects.compacted)
     }
 
     pub(super) fn current(&self, key: &Key, path: &str) -> Option<Arc<Entry>> {
@@ -152,8 +152,8 @@ impl Tables {
         }
         let pause = options.history_age / 10;
         self.next_expiry = now + pause.max(Duration::from_millis(1));
-        for table in self.by_resource.values_mut() {
-            table.expire(now, options.history_age);
+        for objects in self.by_resource.values_mut() {
+            objects.expire(now, options.history_age);
         }
     }
 }

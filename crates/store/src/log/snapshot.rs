@@ -10,8 +10,8 @@ use super::file::{BadStart, Role, START, Start, UNFINISHED};
 use super::frame::{self, HEADER};
 use super::record::{self, Names, Record};
 use super::{Limits, OpenError};
-use crate::store::key::Revision;
-use crate::store::state::State;
+use crate::key::Revision;
+use crate::state::State;
 use std::io::{self, Read};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ impl Snapshot {
         let mut file = disk.create(UNFINISHED)?;
         let start = Start { role: Role::Snapshot, number, revision };
         file.write_at(0, &start.to_bytes())?;
-        let resources = state.tables.read().by_resource.keys().cloned().collect();
+        let resources = state.resources.read().by_resource.keys().cloned().collect();
         Ok(Self {
             disk,
             state,
@@ -73,10 +73,10 @@ impl Snapshot {
     pub(super) fn step(&mut self) -> io::Result<bool> {
         let Some(resource) = self.resources.last() else { return self.finish().map(|()| true) };
         let (entries, last) = {
-            let tables = self.state.tables.read();
+            let resources = self.state.resources.read();
             let range = (self.after.as_ref().map(|path| &**path), Bound::Unbounded);
-            match tables.by_resource.get(resource) {
-                Some(table) => table.scan(range, Revision(u64::MAX), self.limits.snapshot_step),
+            match resources.by_resource.get(resource) {
+                Some(objects) => objects.scan(range, Revision(u64::MAX), self.limits.snapshot_step),
                 None => (Vec::new(), None),
             }
         };

@@ -6,8 +6,8 @@ use super::file::{BadStart, Role, START, Start, UNFINISHED};
 use super::record::{self, Names, Record};
 use super::segment::{self, Scan, Tail};
 use super::{OpenError, snapshot};
-use crate::store::Options;
-use crate::store::state::State;
+use crate::Options;
+use crate::state::State;
 use std::io::Read;
 use std::ops::Range;
 use windlass_clock::Clock;
@@ -41,11 +41,11 @@ pub(super) fn recover(disk: &dyn Disk, options: Options, clock: Clock) -> Result
     let mut replay = Replay { disk, state: State::new(options, clock, 1), names: Names::default(), at: 1 };
     let (mut needs, mut snapshot_bytes) = (1, 0);
     if let Some(number) = base {
-        let mut tables = replay.state.tables.write();
+        let mut resources = replay.state.resources.write();
         let taken = snapshot::read(disk, number, &mut replay.names, |record| {
             if let Record::Put(entry) = record {
                 let key = entry.key().clone();
-                tables.table(&key.resource).restore(&key.path(), Some(entry));
+                resources.resource(&key.resource).restore(&key.path(), Some(entry));
             }
         })?;
         (replay.at, needs, snapshot_bytes) = (taken.revision, taken.needs, taken.size);
@@ -69,10 +69,10 @@ pub(super) fn recover(disk: &dyn Disk, options: Options, clock: Clock) -> Result
     }
     remove_leftovers(disk, base.unwrap_or(0), &found);
     {
-        let mut tables = state.tables.write();
-        tables.revision = at;
-        tables.compacted = at;
-        tables.by_resource.values_mut().for_each(|table| table.compacted = at);
+        let mut resources = state.resources.write();
+        resources.revision = at;
+        resources.compacted = at;
+        resources.by_resource.values_mut().for_each(|objects| objects.compacted = at);
         state.published.store(at, std::sync::atomic::Ordering::Release);
     }
     Ok(Recovered { state, next, log_bytes, snapshot_bytes })
@@ -198,13 +198,13 @@ impl Replay<'_> {
 
     fn records(&mut self, payload: &[u8], count: u32) -> Option<()> {
         let mut reader = Reader(payload);
-        let mut tables = self.state.tables.write();
+        let mut resources = self.state.resources.write();
         for _ in 0..count {
             let (key, revision, entry) = match record::read(&mut reader, &mut self.names)? {
                 Record::Put(entry) => (entry.key().clone(), entry.revision(), Some(entry)),
                 Record::Delete(key, revision) => (key, revision, None),
             };
-            tables.table(&key.resource).restore(&key.path(), entry);
+            resources.resource(&key.resource).restore(&key.path(), entry);
             self.at = self.at.checked_add(1).filter(|at| *at == revision.0)?;
         }
         Some(())

@@ -84,13 +84,13 @@ impl Store {
         let mut following = 0;
         loop {
             let (entries, last) = {
-                let tables = self.state.tables.read();
-                page.revision.0 = page.revision.0.min(tables.revision);
-                Compacted::check(page.revision, tables.oldest(query.resource))?;
-                match tables.by_resource.get(query.resource) {
-                    Some(table) => {
+                let resources = self.state.resources.read();
+                page.revision.0 = page.revision.0.min(resources.revision);
+                Compacted::check(page.revision, resources.oldest(query.resource))?;
+                match resources.by_resource.get(query.resource) {
+                    Some(objects) => {
                         let range = (from.as_ref().map(String::as_str), to.as_ref().map(String::as_str));
-                        table.scan(range, page.revision, chunk)
+                        objects.scan(range, page.revision, chunk)
                     }
                     None => (Vec::new(), None),
                 }

@@ -1,6 +1,7 @@
-//! The store: every object of the API, every version that can still be read, and the order in which they came to be.
+//! The store of the embedded Kubernetes API: every object, every version that can still be read, and the order in which they
+//! came to be. It knows keys and JSON, and nothing of kinds or requests.
 //!
-//! One lock guards the tables and is held for a compare, a swap and an append; bodies are encoded before it is taken and
+//! One lock guards the resources and is held for a compare, a swap and an append; bodies are encoded before it is taken and
 //! encodings are made after it was given back. [`Store::new`] keeps everything in memory; behind [`Store::open`] a log on
 //! disk takes each change first, and nothing is visible before it is durable: that is why [`Store::commit`] is
 //! asynchronous.
@@ -11,9 +12,9 @@ mod feed;
 mod key;
 mod list;
 mod log;
-mod mould;
+mod resource;
 mod state;
-mod table;
+mod template;
 #[cfg(test)]
 mod tests;
 
@@ -23,9 +24,9 @@ pub use feed::{Lagged, Watcher};
 pub use key::{Key, Revision};
 pub use list::{At, ListQuery, Page};
 pub use log::OpenError;
-pub(crate) use mould::Mould;
+pub use template::ObjectTemplate;
 
-use log::Writing;
+use log::WriterThread;
 use state::State;
 use std::path::Path;
 use std::pin::pin;
@@ -110,7 +111,7 @@ pub enum CommitError {
 pub struct Store {
     state: Arc<State>,
     /// Who takes changes to the disk first; nobody, if everything is in memory.
-    writing: Option<Writing>,
+    writing: Option<WriterThread>,
 }
 
 impl Store {
@@ -149,12 +150,12 @@ impl Store {
 
     /// The oldest revision at which `resource` can be read, and after which it can be watched.
     pub fn oldest(&self, resource: &str) -> Revision {
-        Revision(self.state.tables.read().oldest(resource))
+        Revision(self.state.resources.read().oldest(resource))
     }
 
     /// The object as it is.
     pub fn get(&self, key: &Key) -> Option<Arc<Entry>> {
-        self.state.tables.read().current(key, &key.path())
+        self.state.resources.read().current(key, &key.path())
     }
 
     /// The object as it was at `revision`; a revision that is still to come means as it is.
@@ -162,10 +163,10 @@ impl Store {
     /// # Errors
     /// [`Compacted`] when that is forgotten.
     pub fn get_at(&self, key: &Key, revision: Revision) -> Result<Option<Arc<Entry>>, Compacted> {
-        let tables = self.state.tables.read();
-        Compacted::check(revision, tables.oldest(&key.resource))?;
-        let Some(table) = tables.by_resource.get(&*key.resource) else { return Ok(None) };
-        Ok(table.chains.get(key.path().as_str()).and_then(|chain| chain.at(revision.0)).cloned())
+        let resources = self.state.resources.read();
+        Compacted::check(revision, resources.oldest(&key.resource))?;
+        let Some(objects) = resources.by_resource.get(&*key.resource) else { return Ok(None) };
+        Ok(objects.chains.get(key.path().as_str()).and_then(|chain| chain.at(revision.0)).cloned())
     }
 
     /// Makes one change, if what is there is what it expects. Returns the object as it is after it; for a deletion, its
@@ -190,23 +191,23 @@ impl Store {
         namespace: Option<&str>,
         after: Revision,
     ) -> Result<Watcher, Compacted> {
-        let mut tables = self.state.tables.write();
-        let table = tables.table(resource);
-        Compacted::check(after, table.compacted)?;
+        let mut resources = self.state.resources.write();
+        let objects = resources.resource(resource);
+        Compacted::check(after, objects.compacted)?;
         let feed = match namespace {
-            Some(namespace) => table.namespace_feed(&namespace.into()),
-            None => table.feed.clone(),
+            Some(namespace) => objects.namespace_feed(&namespace.into()),
+            None => objects.feed.clone(),
         };
         Ok(Watcher::new(feed, after, self.state.published.clone()))
     }
 
     /// Forgets all history before `up_to`. What was current at `up_to` can still be read.
     pub fn compact(&self, up_to: Revision) {
-        let mut tables = self.state.tables.write();
-        let up_to = up_to.0.min(tables.revision);
-        tables.compacted = tables.compacted.max(up_to);
-        for table in tables.by_resource.values_mut() {
-            table.compact(up_to);
+        let mut resources = self.state.resources.write();
+        let up_to = up_to.0.min(resources.revision);
+        resources.compacted = resources.compacted.max(up_to);
+        for objects in resources.by_resource.values_mut() {
+            objects.compact(up_to);
         }
     }
 
