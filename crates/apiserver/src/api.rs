@@ -2,7 +2,7 @@
 
 use crate::bootstrap;
 use crate::credentials::{Credentials, CredentialsError};
-use crate::dial::Reach;
+use crate::dial::Dial;
 use crate::faults::Faults;
 use crate::flow::crd_lifecycle;
 use crate::metrics;
@@ -130,9 +130,10 @@ impl Api {
         self.0.credentials()
     }
 
-    /// Reaches addresses of another network this way from now on: those of pods, for requests that are passed on to them.
-    pub fn reach_by(&self, way: Arc<dyn Reach>) {
-        self.0.dialer.reach_by(way);
+    /// Connects to addresses of another network with this dialer from now on: those of pods, for requests that are proxied to
+    /// them.
+    pub fn dial_with(&self, dialer: Arc<dyn Dial>) {
+        self.0.dialer.dial_with(dialer);
     }
 
     /// Serves `metrics.k8s.io` from now on, for `kubectl top`: each request asks the kubelets of the nodes that it is

@@ -2,7 +2,7 @@
 //! and the Service through which pods find the API.
 
 use crate::kinds;
-use crate::kinds::selecting::Field;
+use crate::kinds::field_selectors::Field;
 use crate::object::{timestamp, uid};
 use crate::resource::Selectable;
 use crate::state::ApiState;
@@ -29,7 +29,7 @@ fn template(line: &'static str) -> Option<(Key, ObjectTemplate)> {
 /// The selectable fields. Few kinds have any, so only their texts are read.
 fn fields(resource: &str, text: &str) -> Option<Vec<(Box<str>, Box<str>)>> {
     let (group, plural) = resource.rsplit_once('/').unwrap_or(("", resource));
-    let Some(selecting) = kinds::selecting::selecting(group, plural) else { return Some(Vec::new()) };
+    let Some(selecting) = kinds::field_selectors::selecting(group, plural) else { return Some(Vec::new()) };
     let object: Value = serde_json::from_str(text).ok()?;
     let field = |field: &Field| (field.label.into(), Selectable::built_in(field).of(&object).into());
     Some(selecting.fields.iter().map(field).collect())

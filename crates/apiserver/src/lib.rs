@@ -51,10 +51,10 @@ mod table;
 mod typed;
 mod verbs;
 
-pub use admission::Tally;
+pub use admission::QuotaUsage;
 pub use api::{Api, Config};
 pub use credentials::Credentials;
-pub use dial::{Reach, unverified};
+pub use dial::{Dial, insecure_tls};
 pub use discovery::VERSION as KUBERNETES_VERSION;
 pub use http::ApiBody;
 pub use read::Pieces;

@@ -3,7 +3,7 @@
 use crate::crd::scale::ScalePaths;
 use crate::facts::FACTS;
 use crate::kinds::convert::Shape;
-use crate::kinds::selecting::{Absent, Field};
+use crate::kinds::field_selectors::{Absent, Field};
 use crate::kinds::{self, Rules};
 use crate::status::{Named, Status};
 use crate::table::CustomColumn;
@@ -188,7 +188,7 @@ impl Resource {
     /// The name that the store keeps a field under which a field selector asks for.
     pub(crate) fn kept_as<'a>(&self, asked: &'a str) -> Result<&'a str, Status> {
         if let Some(selecting) =
-            kinds::selecting::selecting(&self.group, &self.plural).filter(|_| !self.custom)
+            kinds::field_selectors::selecting(&self.group, &self.plural).filter(|_| !self.custom)
         {
             return selecting.kept_as(asked);
         }

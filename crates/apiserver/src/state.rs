@@ -5,7 +5,7 @@ use crate::crd;
 use crate::credentials::{Credentials, CredentialsError};
 use crate::dial::Dialer;
 use crate::faults::Faults;
-use crate::kinds::services::Taken;
+use crate::kinds::services::ServiceAllocations;
 use crate::registry::Registry;
 use crate::request::Identity;
 use crate::resource::Resource;
@@ -33,7 +33,7 @@ pub(crate) struct ApiState {
     kept_in: parking_lot::Mutex<Option<PathBuf>>,
     accounts: OnceLock<Accounts>,
     /// Which addresses and ports Services have.
-    pub(crate) taken: Taken,
+    pub(crate) service_allocations: ServiceAllocations,
     /// How it reaches the nodes.
     pub(crate) dialer: Dialer,
     /// Cancelled when the API stops: watches end.
@@ -83,7 +83,7 @@ impl ApiState {
             definitions,
             settling: Mutex::new(()),
             own_identity: Identity::api_server(),
-            taken: Taken::default(),
+            service_allocations: ServiceAllocations::default(),
             credentials: credentials.map(OnceLock::from).unwrap_or_default(),
             kept_in: parking_lot::Mutex::new(None),
             accounts: OnceLock::new(),

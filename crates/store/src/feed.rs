@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::Notify;
 
-/// So many events back, hardly any watcher is still to come by.
+/// The number of events back beyond which hardly any watcher still is.
 const FRESH: usize = 256;
 
 /// The watcher was too slow: history has forgotten what it should see next.

@@ -37,9 +37,9 @@ use windlass_clock::Clock;
 /// How much history is kept, for each resource on its own: a busy one does not push out what watchers of a quiet one need.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// At most so many events of one resource.
+    /// The largest number of events that are kept of one resource.
     pub history_events: usize,
-    /// At most about so many bytes of superseded and deleted objects of one resource.
+    /// The largest number of bytes, roughly, that superseded and deleted objects of one resource may take.
     pub history_bytes: usize,
     /// Nothing older than this, give or take a tenth.
     pub history_age: Duration,

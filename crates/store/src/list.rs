@@ -25,7 +25,7 @@ pub struct ListQuery<'a> {
     pub at: At,
     /// Only what comes after this namespace and name.
     pub after: Option<(&'a str, &'a str)>,
-    /// At most so many; 0 for all.
+    /// The largest number of objects; 0 for all.
     pub limit: usize,
     /// Only what this accepts. It runs outside the lock.
     pub filter: Option<&'a (dyn Fn(&Entry) -> bool + Sync)>,

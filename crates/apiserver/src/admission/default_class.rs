@@ -1,4 +1,4 @@
-//! DefaultStorageClass and DefaultIngressClass: the class of what names none.
+//! DefaultStorageClass and DefaultIngressClass: set the default class where an object names none.
 
 use super::all;
 use crate::object::{at, child, text};

@@ -1,4 +1,4 @@
-//! DefaultTolerationSeconds: patience with nodes in trouble.
+//! DefaultTolerationSeconds: tolerate nodes that are not ready or unreachable for five minutes.
 
 use crate::object::{child, list_mut, text};
 use serde_json::{Value, json};

@@ -1,7 +1,8 @@
-//! LimitRanger: what containers ask for where they do not say, and how much pods and claims may ask for.
+//! LimitRanger: default requests and limits of containers, and bounds on what pods and claims request.
 
 use super::{all, forbidden};
-use crate::kinds::resources::{self, Amounts, LIMITS, REQUESTS};
+use crate::kinds::resources;
+use crate::kinds::resources::{Amounts, LIMITS, REQUESTS};
 use crate::object::{at, child, text};
 use crate::operation::Operation;
 use crate::status::Status;

@@ -3,19 +3,19 @@
 //! [`flow`](crate::flow) asks them, in the order in which the reference runs them: those that mutate before an object is
 //! prepared and validated, those that validate after it. Webhooks and policies come after all of these.
 
-mod claim_resize;
 mod default_class;
 mod default_tolerations;
 mod limit_ranger;
 pub(crate) mod namespace_lifecycle;
 mod pod_security;
 mod priority;
+mod quota_usage;
 pub(crate) mod resource_quota;
 mod runtime_class;
 mod service_account;
-mod tally;
+mod volume_claim_resize;
 
-pub use tally::Tally;
+pub use quota_usage::QuotaUsage;
 
 use crate::object::text;
 use crate::operation::Operation;
@@ -87,7 +87,7 @@ pub(crate) async fn validate(
         match plugin {
             Plugin::LimitRanger => limit_ranger::validate(operation, object, old)?,
             Plugin::PodSecurity => pod_security::validate(operation, object, old)?,
-            Plugin::PersistentVolumeClaimResize => claim_resize::validate(operation, object, old)?,
+            Plugin::PersistentVolumeClaimResize => volume_claim_resize::validate(operation, object, old)?,
             Plugin::RuntimeClass if old.is_none() => runtime_class::validate(operation, object)?,
             _ => {}
         }
@@ -109,4 +109,33 @@ fn all(operation: &Operation<'_>, resource: &str, namespace: Option<&str>) -> Ve
     let query = ListQuery { namespace, ..ListQuery::all(resource) };
     let page = operation.api.store.list(&query);
     page.map(|page| page.items.iter().map(|entry| entry.value()).collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::FACTS;
+
+    #[test]
+    fn plugins_are_in_the_order_of_the_reference() {
+        // As `--enable-admission-plugins` orders them, whatever order is asked for.
+        use Plugin::*;
+        let all = [
+            LimitRanger,
+            ServiceAccount,
+            PodSecurity,
+            Priority,
+            DefaultTolerationSeconds,
+            DefaultStorageClass,
+            PersistentVolumeClaimResize,
+            RuntimeClass,
+            DefaultIngressClass,
+        ];
+        let place = |plugin: &Plugin| all.iter().position(|known| known == plugin);
+        for row in &FACTS.resources {
+            assert!(plugins(&row.group, &row.plural).is_sorted_by_key(place), "{}", row.plural);
+        }
+        assert_eq!(plugins("", "pods").len(), 6);
+        assert_eq!(plugins("example.com", "pods"), []);
+    }
 }

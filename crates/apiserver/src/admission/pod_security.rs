@@ -1,4 +1,4 @@
-//! PodSecurity: what the labels of a namespace let its pods do.
+//! PodSecurity: enforces the Pod Security Standards that the labels of a namespace ask for.
 
 use super::forbidden;
 use crate::object::text;

@@ -1,4 +1,4 @@
-//! Priority: which pods go first.
+//! Priority: sets a pod's priority and preemption policy from its PriorityClass.
 
 use super::forbidden;
 use crate::object::{at, child, text};

@@ -2,7 +2,8 @@
 //! what it is; that is for a controller to say, and not for admission.
 
 use super::{all, forbidden};
-use crate::kinds::resources::{self, Amounts, LIMITS, REQUESTS};
+use crate::kinds::resources;
+use crate::kinds::resources::{Amounts, LIMITS, REQUESTS};
 use crate::object::{at, child, text};
 use crate::operation::Operation;
 use crate::status::Status;

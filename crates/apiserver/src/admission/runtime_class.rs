@@ -1,4 +1,4 @@
-//! RuntimeClass: what running in a class costs, and where that can be.
+//! RuntimeClass: a pod's overhead and scheduling, from its RuntimeClass.
 
 use super::forbidden;
 use crate::object::{at, child, list_mut, text};

@@ -1,4 +1,8 @@
 //! Links of a proxied server, which stands at the root of its own address and knows nothing of the path that leads to it here.
+//!
+//! Read by hand and not with `lol_html`: only the attributes of start tags are looked at, and a page that is broken has to be
+//! rewritten as the reference rewrites it. `lol_html` would bring a CSS selector engine (`selectors`, `cssparser` and what is
+//! below them), under the MPL-2.0, which `deny.toml` does not allow.
 
 /// Which attributes of which elements are links.
 const LINKS: [(&str, &[&str]); 25] = [

@@ -1,10 +1,10 @@
 //! Subresources that lead to a node: logs, exec, attach, port-forward and proxies. What they say is the node's to say; here it
 //! is found out which node that is, and the bytes are passed on both ways.
 
+mod forward;
 mod links;
+mod location;
 mod options;
-mod pass;
-mod place;
 
 use crate::dial::{Address, Scheme};
 use crate::http::ApiBody;
@@ -15,14 +15,14 @@ use crate::resource::Resource;
 use crate::state::ApiState;
 use crate::status::Status;
 use bytes::Bytes;
+use forward::Forwarding;
 use http::header::{HeaderValue, LOCATION, UPGRADE};
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::upgrade::OnUpgrade;
+use location::Kubelet;
 use options::LogOptions;
-use pass::Passing;
-use place::Kubelet;
 use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -64,7 +64,7 @@ pub(crate) fn connects(resource: &Resource, target: &Target) -> Option<Connects>
 }
 
 /// A request that leads to a node.
-pub(crate) struct Connecting<'a> {
+pub(crate) struct ConnectRequest<'a> {
     pub(crate) api: &'a Arc<ApiState>,
     pub(crate) target: &'a Target,
     pub(crate) query: &'a Query,
@@ -72,7 +72,7 @@ pub(crate) struct Connecting<'a> {
     pub(crate) ended: CancellationToken,
 }
 
-impl Connecting<'_> {
+impl ConnectRequest<'_> {
     pub(crate) async fn answer(
         &self,
         what: Connects,
@@ -98,18 +98,18 @@ impl Connecting<'_> {
         let options = LogOptions::read(self.query)?;
         options.check(self.name())?;
         let pod = self.pod(self.name())?;
-        let container = place::container(&pod, self.query.get("container").unwrap_or_default())?;
-        let node = place::node_of(&pod);
+        let container = location::container(&pod, self.query.get("container").unwrap_or_default())?;
+        let node = location::node_of(&pod);
         if node.is_empty() {
             // Nothing was written yet.
             return Ok(respond(StatusCode::OK, TEXT, ApiBody::full(Bytes::new())));
         }
         let kubelet = self.kubelet(node)?;
         let path = format!("/containerLogs/{}/{}/{container}", self.namespace(), self.name());
-        let path = place::with_query(&path, &options.parameters());
+        let path = location::with_query(&path, &options.parameters());
         let response = self.passing().get(&kubelet, &path).await?;
         if !response.status().is_success() {
-            return Err(pass::refused("pods/log", self.name(), response).await);
+            return Err(forward::refused("pods/log", self.name(), response).await);
         }
         let body = response.into_body();
         Ok(respond(StatusCode::OK, TEXT, ApiBody::passed(body, self.ended.clone())))
@@ -119,14 +119,14 @@ impl Connecting<'_> {
     async fn stream(&self, what: &str, parts: Parts) -> Result<Response<ApiBody>, Status> {
         upgradable(&parts)?;
         let pod = self.pod(self.name())?;
-        let container = place::container(&pod, self.query.get("container").unwrap_or_default())?;
+        let container = location::container(&pod, self.query.get("container").unwrap_or_default())?;
         let kubelet = self.assigned(&pod)?;
         let mut parameters = options::streams(self.query);
         if what == "exec" {
             parameters.extend(self.query.all("command").map(|word| ("command", word.to_owned())));
         }
         let path = format!("/{what}/{}/{}/{container}", self.namespace(), self.name());
-        self.upgrade(&kubelet, &place::with_query(&path, &parameters), parts).await
+        self.upgrade(&kubelet, &location::with_query(&path, &parameters), parts).await
     }
 
     async fn forward(&self, parts: Parts) -> Result<Response<ApiBody>, Status> {
@@ -136,7 +136,7 @@ impl Connecting<'_> {
         let ports: Vec<&str> = self.query.all("ports").collect();
         let parameters = if ports.is_empty() { vec![] } else { vec![("port", ports.join(","))] };
         let path = format!("/portForward/{}/{}", self.namespace(), self.name());
-        self.upgrade(&kubelet, &place::with_query(&path, &parameters), parts).await
+        self.upgrade(&kubelet, &location::with_query(&path, &parameters), parts).await
     }
 
     async fn upgrade(
@@ -162,17 +162,17 @@ impl Connecting<'_> {
             Connects::ServiceProxy => "service",
             _ => "node",
         };
-        let Some((scheme, name, port)) = place::scheme_name_port(self.name()) else {
+        let Some((scheme, name, port)) = location::scheme_name_port(self.name()) else {
             return Err(Status::bad_request(format!("invalid {kind} request {}", quote(self.name()))));
         };
         let to = match what {
-            Connects::PodProxy => place::pod_address(&self.pod(name)?, scheme, port)?,
+            Connects::PodProxy => location::pod_address(&self.pod(name)?, scheme, port)?,
             Connects::ServiceProxy => self.endpoint(name, scheme, port)?,
             _ => {
                 let kubelet = self.kubelet(name)?;
                 match port.is_empty() || port == kubelet.port.to_string() {
                     true => Address { scheme: Scheme::Kubelet, host: kubelet.host, port: kubelet.port },
-                    false => place::beside(&kubelet, scheme, port)?,
+                    false => location::beside(&kubelet, scheme, port)?,
                 }
             }
         };
@@ -198,16 +198,18 @@ impl Connecting<'_> {
     fn endpoint(&self, name: &str, scheme: Scheme, port: &str) -> Result<Address, Status> {
         // A number is one of the Service's own; its endpoints know the port by its name.
         let port = match port.parse::<u64>() {
-            Ok(number) => place::port_name(&stored(self.api, "services", self.namespace(), name)?, number)?,
+            Ok(number) => {
+                location::port_name(&stored(self.api, "services", self.namespace(), name)?, number)?
+            }
             Err(_) => port.to_owned(),
         };
         let endpoints = stored(self.api, "endpoints", self.namespace(), name)?;
-        let turn = self.api.dialer.turns.fetch_add(1, Ordering::Relaxed);
-        place::service_address(&endpoints, scheme, &port, turn)
+        let turn = self.api.dialer.next_endpoint.fetch_add(1, Ordering::Relaxed);
+        location::service_address(&endpoints, scheme, &port, turn)
     }
 
-    fn passing(&self) -> Passing<'_> {
-        Passing { dialer: &self.api.dialer, api: self.api, ended: self.ended.clone() }
+    fn passing(&self) -> Forwarding<'_> {
+        Forwarding { dialer: &self.api.dialer, api: self.api, ended: self.ended.clone() }
     }
 
     fn name(&self) -> &str {
@@ -228,7 +230,7 @@ impl Connecting<'_> {
 
     /// The node that a pod was given.
     fn assigned(&self, pod: &Value) -> Result<Kubelet, Status> {
-        match place::node_of(pod) {
+        match location::node_of(pod) {
             "" => {
                 let why = format!("pod {} does not have a host assigned", self.name());
                 Err(Status::bad_request(why))
@@ -239,19 +241,19 @@ impl Connecting<'_> {
 }
 
 /// A question of the API's own to a kubelet.
-pub(crate) struct Asking<'a> {
+pub(crate) struct KubeletClient<'a> {
     pub(crate) api: &'a Arc<ApiState>,
     pub(crate) ended: CancellationToken,
 }
 
-impl Asking<'_> {
+impl KubeletClient<'_> {
     /// What the kubelet of a node answers, if it is not too much.
     pub(crate) async fn kubelet(&self, node: &str, path: &str) -> Result<Bytes, Status> {
         let kubelet = kubelet_of(self.api, node)?;
-        let passing = Passing { dialer: &self.api.dialer, api: self.api, ended: self.ended.clone() };
+        let passing = Forwarding { dialer: &self.api.dialer, api: self.api, ended: self.ended.clone() };
         let response = passing.get(&kubelet, path).await?;
         if !response.status().is_success() {
-            return Err(pass::refused("nodes/stats", node, response).await);
+            return Err(forward::refused("nodes/stats", node, response).await);
         }
         let body = Limited::new(response.into_body(), LARGEST_ANSWER).collect().await;
         body.map(|body| body.to_bytes()).map_err(Status::internal)
@@ -259,7 +261,7 @@ impl Asking<'_> {
 }
 
 fn kubelet_of(api: &ApiState, node: &str) -> Result<Kubelet, Status> {
-    place::kubelet(&stored(api, "nodes", "", node)?)
+    location::kubelet(&stored(api, "nodes", "", node)?)
 }
 
 fn stored(api: &ApiState, plural: &str, namespace: &str, name: &str) -> Result<Value, Status> {

@@ -1,4 +1,4 @@
-//! Groups of the Kubernetes community ask for a sign that the community agreed to a definition.
+//! The `api-approved.kubernetes.io` annotation, which CRDs in Kubernetes' own groups need.
 
 use crate::object::text;
 use serde_json::Value;

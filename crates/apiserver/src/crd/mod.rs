@@ -3,7 +3,7 @@
 
 mod approval;
 mod conversion;
-mod in_go;
+mod go_format;
 pub(crate) mod naming;
 pub(crate) mod prepare;
 pub(crate) mod scale;

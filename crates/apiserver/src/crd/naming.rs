@@ -1,4 +1,4 @@
-//! Which names a definition gets, given those of its group that are taken; and the conditions that tell.
+//! The accepted names of a CRD, given those that others of its group have, and the conditions that say so.
 
 use super::approval::{self, Approval};
 use super::condition;

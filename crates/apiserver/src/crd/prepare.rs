@@ -1,4 +1,4 @@
-//! What a definition gets that its author left out, and what only the server may set.
+//! Defaults of a CRD, and the fields that only the server sets.
 
 use super::{CLEANUP, flag, naming, versions};
 use crate::object::{child, text};

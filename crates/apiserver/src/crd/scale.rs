@@ -1,4 +1,4 @@
-//! Where a custom resource keeps its replicas, and whether what is there are replicas.
+//! The scale subresource of a custom resource: its replicas paths, and whether what is there is a number of replicas.
 
 use crate::object::text;
 use serde_json::Value;

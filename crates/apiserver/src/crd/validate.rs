@@ -1,7 +1,7 @@
-//! Whether a definition can be served.
+//! Validation of a CustomResourceDefinition.
 
 use super::approval::{self, Approval};
-use super::{conversion, flag, in_go, is_true, versions};
+use super::{conversion, flag, go_format, is_true, versions};
 use crate::object::text;
 use serde_json::Value;
 use std::sync::Arc;
@@ -99,7 +99,7 @@ fn spec(crd: &Value) -> Vec<FieldError> {
         let error = FieldError::invalid(&versions_path, all.clone(), why);
         match all.is_null() {
             true => error,
-            false => error.showing(in_go::versions(versions(crd), |part| shared(crd, part))),
+            false => error.showing(go_format::versions(versions(crd), |part| shared(crd, part))),
         }
     };
     let mut seen: Vec<&str> = versions(crd).iter().map(|version| text(version, &["name"])).collect();

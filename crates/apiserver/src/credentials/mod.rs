@@ -1,4 +1,4 @@
-//! Who the server and its administrator are: certificates, keys and a token, made afresh or kept in a folder.
+//! Credentials of the server and its administrator: certificates, keys and a token, generated or kept in a folder.
 
 mod files;
 mod issue;

@@ -1,12 +1,12 @@
 //! Connections to kubelets, pods and Services: over TLS where that is spoken, to kubelets with a certificate that they trust.
 
 mod address;
-mod reach;
-mod unverified;
+mod insecure;
+mod networks;
 
 pub(crate) use address::{Address, Scheme};
-pub use reach::Reach;
-pub use unverified::unverified;
+pub use insecure::insecure_tls;
+pub use networks::Dial;
 
 use crate::credentials::{Credentials, CredentialsError};
 use parking_lot::RwLock;
@@ -37,40 +37,40 @@ pub(crate) trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
 
-/// How the API reaches kubelets; what that needs is made when it is first needed.
+/// Connects to kubelets, pods and Services; the TLS clients are made when they are first needed.
 pub(crate) struct Dialer {
     trusted: OnceLock<TlsConnector>,
     anonymous: OnceLock<TlsConnector>,
-    /// Ways to other networks than this machine's.
-    ways: RwLock<Vec<Arc<dyn Reach>>>,
+    /// Dialers of other networks than this machine's.
+    networks: RwLock<Vec<Arc<dyn Dial>>>,
     /// Whose turn it is of a Service's endpoints.
-    pub(crate) turns: AtomicUsize,
+    pub(crate) next_endpoint: AtomicUsize,
     /// Places for streams that are passed on.
-    pub(crate) places: Arc<Semaphore>,
+    pub(crate) streams: Arc<Semaphore>,
 }
 
 impl Dialer {
     pub(crate) fn new() -> Self {
-        let places = Arc::new(Semaphore::new(STREAMS));
+        let streams = Arc::new(Semaphore::new(STREAMS));
         Self {
             trusted: OnceLock::new(),
             anonymous: OnceLock::new(),
-            ways: RwLock::default(),
-            turns: AtomicUsize::new(0),
-            places,
+            networks: RwLock::default(),
+            next_endpoint: AtomicUsize::new(0),
+            streams,
         }
     }
 
-    pub(crate) fn reach_by(&self, way: Arc<dyn Reach>) {
-        self.ways.write().push(way);
+    pub(crate) fn dial_with(&self, dialer: Arc<dyn Dial>) {
+        self.networks.write().push(dialer);
     }
 
-    /// A connection to a host and its port: by the first way that leads there, or else by this machine's own network.
+    /// A connection to a host and its port: by the first dialer that knows it, or else by this machine's own network.
     async fn dial(&self, host: &str, port: u16) -> io::Result<TcpStream> {
         if let Ok(address) = host.parse::<IpAddr>() {
-            let ways = self.ways.read().clone();
+            let networks = self.networks.read().clone();
             let to = SocketAddr::new(address, port);
-            if let Some(connecting) = ways.iter().find_map(|way| way.connect(to)) {
+            if let Some(connecting) = networks.iter().find_map(|network| network.connect(to)) {
                 return connecting.await;
             }
         }
@@ -89,12 +89,12 @@ impl Dialer {
             stream.set_nodelay(true)?;
             let connector = match to.scheme {
                 Scheme::Http => return Ok(Box::new(stream) as Box<dyn Wire>),
-                Scheme::Https => once(&self.anonymous, || unverified(None))?,
+                Scheme::Https => once(&self.anonymous, || insecure_tls(None))?,
                 Scheme::Kubelet => once(&self.trusted, || {
                     let (certificate, key) = credentials()
                         .and_then(|known| known.issue_client(USER, Some(GROUP)))
                         .map_err(io::Error::other)?;
-                    unverified(Some((&certificate, &key)))
+                    insecure_tls(Some((&certificate, &key)))
                 })?,
             };
             let name = ServerName::try_from(to.host.clone()).map_err(io::Error::other)?;

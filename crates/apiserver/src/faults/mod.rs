@@ -11,7 +11,7 @@
 //!     Verdict::Refuse(status) => return answer(status),   // recorded already: no `after`
 //!     Verdict::Lose => return Err(connection_lost()),     // likewise
 //! }
-//! let answer = handle(request, decision.ceiling, decision.leash.clone(), decision.mutations.clone()).await;
+//! let answer = handle(request, decision.ceiling, decision.control.clone(), decision.mutations.clone()).await;
 //! let outcome = faults.after(&info, &decision, answer.code);
 //! clock.sleep(outcome.delay).await;
 //! match outcome.delivery {
@@ -31,7 +31,7 @@ mod tests;
 pub use audit::{Audit, Record};
 pub use rules::{Act, Effect, Mutation, Past, Pattern, Rule, Which};
 
-use crate::read::{Hold, Leash};
+use crate::read::{Hold, WatchControl};
 use crate::status::Status;
 use parking_lot::{Mutex, RwLock};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -86,7 +86,7 @@ pub struct Decision {
     /// Answer gets, lists and watches as if nothing had happened after this revision.
     pub ceiling: Option<Revision>,
     /// For a watch: what may cut it or hold it back. `ended` is left to the server.
-    pub leash: Leash,
+    pub control: WatchControl,
     /// For a write: what becomes of the object on its way.
     pub mutations: Vec<Mutation>,
     /// The rules that have something to say after it was handled.
@@ -233,7 +233,7 @@ impl Faults {
             delay: Duration::ZERO,
             verdict: Verdict::Proceed,
             ceiling: None,
-            leash: Leash::default(),
+            control: WatchControl::default(),
             mutations: Vec::new(),
             after: Vec::new(),
         };
@@ -244,7 +244,7 @@ impl Faults {
             }
         }
         if request.verb == "watch" && decision.verdict == Verdict::Proceed {
-            decision.leash = self.enter(request, hold);
+            decision.control = self.enter(request, hold);
         }
         match &decision.verdict {
             Verdict::Proceed => {}
@@ -262,7 +262,7 @@ impl Faults {
             match &armed.rule.act {
                 Act::DelayResponse(delay) => outcome.delay += *delay,
                 Act::LoseResponse => outcome.delivery = Delivery::Lose,
-                Act::CutResponse if request.verb == "watch" => decision.leash.cut.cancel(),
+                Act::CutResponse if request.verb == "watch" => decision.control.cut.cancel(),
                 Act::CutResponse => outcome.delivery = Delivery::Cut,
                 Act::After(effect) => self.carry_out(effect, request),
                 _ => {}
@@ -325,7 +325,7 @@ impl Faults {
 
     // === the watches ===
 
-    fn enter(&self, request: &RequestInfo<'_>, (hold, held_by): (Hold, Option<RuleId>)) -> Leash {
+    fn enter(&self, request: &RequestInfo<'_>, (hold, held_by): (Hold, Option<RuleId>)) -> WatchControl {
         let alive = Arc::new(());
         let cut = CancellationToken::new();
         let (hold, held) = tokio::sync::watch::channel(hold);
@@ -347,7 +347,7 @@ impl Faults {
             alive: Arc::downgrade(&alive),
         });
         drop(watches);
-        Leash { cut, hold: Some(held), alive: Some(alive), ..Leash::default() }
+        WatchControl { cut, hold: Some(held), alive: Some(alive), ..WatchControl::default() }
     }
 
     /// How many watches of this pattern go on.

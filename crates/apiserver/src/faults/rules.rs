@@ -105,7 +105,7 @@ impl std::fmt::Debug for Mutation {
 pub enum Past {
     /// As of this revision.
     At(Revision),
-    /// So many revisions behind.
+    /// The number of revisions behind the newest.
     Behind(u64),
 }
 

@@ -75,7 +75,7 @@ fn watches_are_found_dropped_and_forgotten() {
     let anns = Pattern::watches().user("ann");
     assert_eq!((faults.watches(&Pattern::any()), faults.watches(&anns)), (2, 1));
     assert_eq!(faults.drop_watches(&anns), 1);
-    assert!(mine.leash.cut.is_cancelled() && !other.leash.cut.is_cancelled());
+    assert!(mine.control.cut.is_cancelled() && !other.control.cut.is_cancelled());
     assert_eq!(faults.watches(&anns), 0);
     drop(other);
     assert_eq!(faults.watches(&Pattern::any()), 0);
@@ -83,7 +83,7 @@ fn watches_are_found_dropped_and_forgotten() {
     let watch = request("watch", "");
     let decision = faults.before(&watch);
     assert_eq!(faults.after(&watch, &decision, 200).delivery, Delivery::Deliver);
-    assert!(decision.leash.cut.is_cancelled());
+    assert!(decision.control.cut.is_cancelled());
     faults.remove(cut);
 }
 
@@ -96,7 +96,7 @@ async fn the_past_is_served_until_the_rule_goes() {
     write(&faults.store, "b").await;
     assert_eq!(faults.before(&request("list", "")).ceiling, Some(past));
     let decision = faults.before(&request("watch", ""));
-    let hold = decision.leash.hold.unwrap();
+    let hold = decision.control.hold.unwrap();
     assert_eq!((decision.ceiling, hold.borrow().ceiling), (Some(past), Some(past)));
     faults.remove(rule);
     assert_eq!(*hold.borrow(), Hold::default());
@@ -123,9 +123,9 @@ async fn a_write_can_set_off_a_compaction_a_dropped_watch_and_a_call() {
     let update = request("update", "x");
     let decision = faults.before(&update);
     assert_eq!(calls.load(Ordering::Relaxed), 1);
-    assert!(!watch.leash.cut.is_cancelled());
+    assert!(!watch.control.cut.is_cancelled());
     faults.after(&update, &decision, 200);
-    assert!(watch.leash.cut.is_cancelled());
+    assert!(watch.control.cut.is_cancelled());
     assert_eq!(faults.store.oldest("configmaps"), faults.store.revision());
     for _ in 0..3 {
         faults.before(&update);

@@ -1,7 +1,7 @@
-//! Who asks. In-process clients carry their identity; over TLS a certificate or a token says it; without TLS everyone is
-//! the administrator.
+//! Authentication. In-process clients carry their identity; over TLS a client certificate or a bearer token proves it; without
+//! TLS everyone is the administrator.
 
-use super::protocol_token;
+use super::websocket_token;
 use crate::accounts::ISSUER;
 use crate::credentials::Credentials;
 use crate::request::identity::Identity;
@@ -59,7 +59,7 @@ impl Authenticator {
             return Ok(identity);
         }
         let wrong = token.is_some() || matches!(certificate, Certificate::Refused);
-        let shown = protocol_token::shown(headers).map_err(|()| Status::unauthorized())?;
+        let shown = websocket_token::shown(headers).map_err(|()| Status::unauthorized())?;
         let Some(shown) = shown else {
             return if wrong { Err(Status::unauthorized()) } else { Ok(self.anonymous.clone()) };
         };

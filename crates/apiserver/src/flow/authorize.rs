@@ -1,5 +1,5 @@
-//! Whether the one who asks may. Who is known may do everything, as long as there are no roles; who is not may see the
-//! server's health and version.
+//! Authorization. Authenticated users may do everything, as long as there is no RBAC; anonymous ones may read the server's
+//! health and version.
 
 use crate::request::identity::{ANONYMOUS, Identity, MASTERS};
 use crate::request::path::{Route, Target, unescape};

@@ -32,7 +32,7 @@ pub(crate) async fn delete(
     if let Ok(gone) = &gone
         && &*gone.key().resource == "services"
     {
-        kinds::services::release(&operation.api.taken, gone.key());
+        kinds::services::release(&operation.api.service_allocations, gone.key());
     }
     gone
 }

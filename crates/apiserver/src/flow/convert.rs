@@ -1,4 +1,4 @@
-//! Conversion between the version that an object is stored in and the one that a request is made in.
+//! Conversion between the storage version of an object and the version of a request.
 //!
 //! On the way of a write both directions are asynchronous and may fail, once per attempt of the compare-and-swap and never
 //! under a lock of the store: a conversion webhook is to be asked here. Today none is: versions of a custom resource that

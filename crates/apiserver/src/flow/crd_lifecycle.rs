@@ -1,4 +1,4 @@
-//! What follows from a write: definitions get their names and are served, and go when their last object has gone.
+//! What follows from a write of a CRD: its names are accepted and it is served; and when it is deleted, so are its objects.
 //!
 //! In Kubernetes these are controllers beside the request path; here they run before the answer is sent, so that what
 //! was created can be used at once.
@@ -55,8 +55,8 @@ pub(crate) async fn changed(operation: &Operation<'_>, name: &str) {
     }
 }
 
-/// An object is gone.
-pub(crate) async fn gone(operation: &Operation<'_>, name: &str) {
+/// An object was deleted.
+pub(crate) async fn deleted(operation: &Operation<'_>, name: &str) {
     let resource = &operation.resource;
     if is_definitions(resource) {
         operation.api.registry.forget(name);

@@ -1,7 +1,7 @@
 //! Deletes an object. What still has finalizers, or needs time to stop, is marked and stays until they are gone.
 
 use super::delete_options::{DeleteOptions, Propagation};
-use super::rewrite::{ATTEMPTS, contended};
+use super::guaranteed_update::{ATTEMPTS, contended};
 use super::{commit, convert, crd_lifecycle, encode, mutating_admission, validating_admission};
 use crate::kinds::Dependents;
 use crate::object::{child, text, timestamp};
@@ -39,7 +39,7 @@ pub(crate) async fn delete_one(
     if !operation.options.dry_run {
         match &deletion {
             Deletion::Pending(_) => crd_lifecycle::changed(operation, name).await,
-            Deletion::Done { .. } => crd_lifecycle::gone(operation, name).await,
+            Deletion::Done { .. } => crd_lifecycle::deleted(operation, name).await,
         }
     }
     Ok(deletion)
@@ -68,7 +68,7 @@ pub(crate) async fn delete_quietly(
                 let shown = shows.then(|| last.unwrap_or(live));
                 return Ok(Deletion::Done { uid: entry.uid().to_owned(), shown });
             }
-            Plan::Mark(marked) if dry_run => return Ok(Deletion::Pending(Outcome::Shown(marked))),
+            Plan::Mark(marked) if dry_run => return Ok(Deletion::Pending(Outcome::Unstored(marked))),
             Plan::Remove(last) => commit::delete(operation, name, entry.revision()).await.map(|entry| {
                 let shown = shows.then(|| {
                     let mut shown = last.unwrap_or_else(|| entry.value());

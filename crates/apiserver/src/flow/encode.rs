@@ -64,8 +64,8 @@ async fn in_storage_version(resource: &Resource, object: &Value) -> Result<Body,
     Ok(Body::encode(&object, fields))
 }
 
-/// An object as a rehearsal shows it: as if it had been stored.
-pub(crate) fn rehearsed(operation: &Operation<'_>, object: Value) -> Value {
+/// An object as a dry run answers it: as if it had been stored.
+pub(crate) fn dry_run(operation: &Operation<'_>, object: Value) -> Value {
     let resource = &operation.resource;
     if resource.custom {
         return if operation.options.apply { decode::settled(resource, object) } else { object };

@@ -3,10 +3,10 @@
 //! [`authenticate`] -> [`authorize`] -> [`decode`] + default -> [`managed`] fields -> [`mutating_admission`] -> [`prepare`] ->
 //! [`validate`] -> [`validating_admission`] (with [`quota`]) -> [`encode`] -> [`commit`].
 //!
-//! [`create`](mod@create) and [`rewrite`](mod@rewrite) run the steps from mutating admission on, and [`delete`](mod@delete)
-//! what of them a deletion has. Updates and patches run them again inside the retry of the compare-and-swap, on the object as
-//! it was read in that attempt, which [`convert`] brings into the version of the request. [`crd_lifecycle`] is what follows from a
-//! write of a CustomResourceDefinition.
+//! [`create`](mod@create) and [`guaranteed_update`](mod@guaranteed_update) run the steps from mutating admission on, and
+//! [`delete`](mod@delete) those that a deletion has. Updates and patches run them again inside the retry of the
+//! compare-and-swap, on the object as it was read in that attempt, which [`convert`] brings into the version of the request.
+//! [`crd_lifecycle`] is what follows from a write of a CustomResourceDefinition.
 
 pub(crate) mod authenticate;
 pub(crate) mod authorize;
@@ -18,13 +18,13 @@ pub(crate) mod decode;
 pub(crate) mod delete;
 pub(crate) mod delete_options;
 pub(crate) mod encode;
+pub(crate) mod guaranteed_update;
 pub(crate) mod managed;
 pub(crate) mod mutating_admission;
 pub(crate) mod prepare;
-mod protocol_token;
 mod quota;
-pub(crate) mod rewrite;
 pub(crate) mod validate;
 mod validating_admission;
+mod websocket_token;
 pub(crate) mod yaml;
-mod yaml_told;
+mod yaml_errors;

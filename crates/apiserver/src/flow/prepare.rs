@@ -100,7 +100,7 @@ pub(crate) fn create(operation: &Operation<'_>, object: &mut Value) {
             if rules.generation && rules.raised != Raised::Later {
                 child(object, "metadata").insert("generation".to_owned(), json!(1));
             }
-            kinds::disabled::drop(&resource.definition, object);
+            kinds::disabled_features::drop(&resource.definition, object);
             (rules.prepare_create)(&operation.rule_context(), object);
             if resource.has_subresource("status") {
                 // What was reset is filled in again.
@@ -146,7 +146,7 @@ pub(crate) fn update(operation: &Operation<'_>, new: &mut Value, old: &Value) {
                 (rules.prepare_status)(&operation.rule_context(), new, old);
             }
             kinds::pods::keep_to(&operation.subresource, new, old);
-            kinds::disabled::drop(&resource.definition, new);
+            kinds::disabled_features::drop(&resource.definition, new);
             (rules.prepare_update)(new, old);
         }
         None => custom_update(operation, resource, new, old),

@@ -1,7 +1,7 @@
 //! Charges a write to the quotas of its namespace: a write within a write, of each quota's status.
 
+use super::guaranteed_update::{Preconditions, guaranteed_update};
 use super::managed;
-use super::rewrite::{Expectation, rewrite};
 use crate::admission::resource_quota::{charged, quotas};
 use crate::object::text;
 use crate::operation::Operation;
@@ -51,7 +51,7 @@ async fn charge_all(
             managed::update(&charging, Some(&live), &mut quota);
             Ok(quota)
         };
-        rewrite(&charging, &Expectation::default(), make).await?;
+        guaranteed_update(&charging, &Preconditions::default(), make).await?;
     }
     Ok(())
 }

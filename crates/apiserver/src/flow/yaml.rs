@@ -1,7 +1,7 @@
 //! YAML as bodies have it and as Go reads it: a value, whose keys, too, are read for what they look like, and the keys that
 //! were given twice.
 
-use super::yaml_told::told;
+use super::yaml_errors::in_go_words;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use serde_saphyr::Spanned;
@@ -38,8 +38,8 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Document, String> {
 fn with_duplicates(text: &str) -> Result<(Value, Vec<String>), String> {
     let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
     let text = first_document(text);
-    let Tree(value) =
-        serde_saphyr::from_str_with_options(text, options).map_err(|error| told(&error.to_string(), text))?;
+    let Tree(value) = serde_saphyr::from_str_with_options(text, options)
+        .map_err(|error| in_go_words(&error.to_string(), text))?;
     let duplicates = RefCell::default();
     let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
     // It was readable once: what is looked for now is only where.

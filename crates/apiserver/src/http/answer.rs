@@ -1,4 +1,4 @@
-//! What a verb answers with, before it is dressed as an HTTP response.
+//! What a verb answers with, before it becomes an HTTP response.
 
 use super::ApiBody;
 use crate::read::Pieces;

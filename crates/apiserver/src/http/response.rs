@@ -1,4 +1,4 @@
-//! Answers as HTTP has them: their headers, and their bodies in the encoding that was asked for.
+//! HTTP responses: their headers, and their bodies in the media type that was negotiated.
 
 use crate::http::Answer;
 use crate::http::ApiBody;

@@ -18,12 +18,12 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 
 /// What the WebSocket protocol adds to a key before it is hashed.
 const GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-/// Messages of text, in which bytes are written as base64.
+/// WebSocketUpgrade of text, in which bytes are written as base64.
 const BASE64: &str = "base64.binary.k8s.io";
 const BINARY: &str = "binary.k8s.io";
 
-/// A client that would rather have messages than a body.
-pub(crate) struct Messages {
+/// A client that asks for the answer as WebSocket messages.
+pub(crate) struct WebSocketUpgrade {
     client: OnUpgrade,
     accept: HeaderValue,
     /// What it would speak, what it likes best first.
@@ -41,9 +41,9 @@ enum Cut {
     Base64,
 }
 
-impl Messages {
+impl WebSocketUpgrade {
     /// Whether a request wants to be answered so.
-    pub(crate) fn wanted(parts: &Parts) -> Option<Self> {
+    pub(crate) fn requested(parts: &Parts) -> Option<Self> {
         if parts.method != Method::GET || !is_websocket(&parts.headers) {
             return None;
         }

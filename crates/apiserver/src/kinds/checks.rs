@@ -1,4 +1,4 @@
-//! The conditions of the rows: defaults and validation that no schema can say.
+//! Defaults and validation of kinds that have no file of their own, where no schema can say it.
 
 use super::{child, text};
 use base64::Engine;

@@ -1,6 +1,6 @@
 //! What a kind's rules may know of the write that they run in.
 
-use super::services::Taken;
+use super::services::ServiceAllocations;
 use crate::object::timestamp;
 use crate::request::Identity;
 use windlass_clock::Clock;
@@ -12,7 +12,7 @@ pub(crate) struct RuleContext<'a> {
     pub(crate) clock: &'a Clock,
     pub(crate) store: &'a Store,
     /// Which addresses and ports Services have.
-    pub(crate) taken: &'a Taken,
+    pub(crate) allocations: &'a ServiceAllocations,
     /// Empty for what belongs to the whole cluster.
     pub(crate) namespace: &'a str,
 }

@@ -1,4 +1,4 @@
-//! Pods: what the status of a new one begins with, and how long one has to stop.
+//! Pods: the status of a new one, its QoS class, what its subresources may change, and its grace period.
 
 use super::RuleContext;
 use crate::object::{at, child, list_mut, put, text};

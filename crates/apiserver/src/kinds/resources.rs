@@ -1,4 +1,4 @@
-//! What a pod asks for as a whole: its containers together, or those that prepare it where they need more.
+//! The resources of a pod as a whole: its containers together, or its init containers where they need more.
 
 use serde_json::Value;
 use std::collections::BTreeMap;

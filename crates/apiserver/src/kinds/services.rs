@@ -1,4 +1,4 @@
-//! Services: cluster addresses and node ports, given out so that no two Services have the same.
+//! Services: cluster IPs and node ports, allocated so that no two Services have the same.
 //!
 //! What is taken is known from the Services themselves. A list of who took what makes finding a free one fast; it is read
 //! once, and an owner who is gone or has given back is found out when someone else wants the same.
@@ -23,61 +23,66 @@ const PORTS: std::ops::RangeInclusive<u16> = 30000..=32767;
 /// How long something is held for a Service that is not stored yet.
 const HELD: Duration = Duration::from_secs(30);
 
-/// What can be taken.
+/// What is allocated to a Service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Thing {
+enum Allocation {
     Address(Ipv4Addr),
     Port(u16),
 }
 
-/// Who took what.
+/// Which Service each address and port is allocated to.
 #[derive(Debug, Default)]
-pub(crate) struct Taken(Mutex<Option<HashMap<Thing, (Key, Moment)>>>);
+pub(crate) struct ServiceAllocations(Mutex<Option<HashMap<Allocation, (Key, Moment)>>>);
 
-impl Taken {
+impl ServiceAllocations {
     /// Takes it for `owner`, unless it is another's.
-    fn take(&self, store: &Store, clock: &Clock, thing: Thing, owner: &Key) -> bool {
+    fn take(&self, store: &Store, clock: &Clock, allocation: Allocation, owner: &Key) -> bool {
         let mut guard = self.0.lock();
         let taken = guard.get_or_insert_with(|| known(store, clock));
         let now = clock.moment();
-        if let Some((holder, since)) = taken.get(&thing)
+        if let Some((holder, since)) = taken.get(&allocation)
             && holder != owner
         {
             let fresh = now - *since < HELD;
-            let holds = store.get(holder).is_some_and(|entry| things(&entry.value()).contains(&thing));
+            let holds =
+                store.get(holder).is_some_and(|entry| allocations_of(&entry.value()).contains(&allocation));
             if holds || (fresh && store.get(holder).is_none()) {
                 return false;
             }
         }
-        taken.insert(thing, (owner.clone(), now));
+        taken.insert(allocation, (owner.clone(), now));
         true
     }
 }
 
 /// Gives back what a Service that is gone took in its life, also what it had no use for any more: at once, where an
 /// owner who is not stored may be one who is not stored yet.
-pub(crate) fn release(taken: &Taken, owner: &Key) {
+pub(crate) fn release(taken: &ServiceAllocations, owner: &Key) {
     if let Some(taken) = taken.0.lock().as_mut() {
         taken.retain(|_, (holder, _)| holder != owner);
     }
 }
 
-fn known(store: &Store, clock: &Clock) -> HashMap<Thing, (Key, Moment)> {
+fn known(store: &Store, clock: &Clock) -> HashMap<Allocation, (Key, Moment)> {
     let now = clock.moment();
     let services = store.list(&ListQuery::all("services")).map(|page| page.items).unwrap_or_default();
     let of = |entry: &std::sync::Arc<windlass_store::Entry>| {
         let key = entry.key().clone();
-        things(&entry.value()).into_iter().map(move |thing| (thing, (key.clone(), now))).collect::<Vec<_>>()
+        allocations_of(&entry.value())
+            .into_iter()
+            .map(move |allocation| (allocation, (key.clone(), now)))
+            .collect::<Vec<_>>()
     };
     services.iter().flat_map(of).collect()
 }
 
-/// All that a Service has taken.
-fn things(service: &Value) -> Vec<Thing> {
+/// All that is allocated to a Service.
+fn allocations_of(service: &Value) -> Vec<Allocation> {
     let list = |pointer: &str| service.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
-    let addresses =
-        list("/spec/clusterIPs").filter_map(|address| address.as_str()?.parse().ok().map(Thing::Address));
-    let number = |port: &Value| u16::try_from(port.as_i64()?).ok().filter(|port| *port != 0).map(Thing::Port);
+    let addresses = list("/spec/clusterIPs")
+        .filter_map(|address| address.as_str()?.parse().ok().map(Allocation::Address));
+    let number =
+        |port: &Value| u16::try_from(port.as_i64()?).ok().filter(|port| *port != 0).map(Allocation::Port);
     let ports = list("/spec/ports").filter_map(|port| number(port.get("nodePort")?));
     let health = service.pointer("/spec/healthCheckNodePort").and_then(number);
     addresses.chain(ports).chain(health).collect()
@@ -137,7 +142,8 @@ fn address(context: &RuleContext<'_>, service: &mut Value, owner: &Key) -> Resul
         spec.entry("clusterIPs").or_insert_with(|| json!(["None"]));
         return Ok(());
     }
-    let take = |address| context.taken.take(context.store, context.clock, Thing::Address(address), owner);
+    let take =
+        |address| context.allocations.take(context.store, context.clock, Allocation::Address(address), owner);
     if let Ok(asked) = wanted.parse::<Ipv4Addr>() {
         spec.entry("clusterIPs").or_insert_with(|| json!([wanted]));
         let why = if !asked.octets().starts_with(&NETWORK) {
@@ -173,7 +179,7 @@ fn address(context: &RuleContext<'_>, service: &mut Value, owner: &Key) -> Resul
 }
 
 fn ports(context: &RuleContext<'_>, service: &mut Value, owner: &Key) -> Result<(), Status> {
-    let take = |port| context.taken.take(context.store, context.clock, Thing::Port(port), owner);
+    let take = |port| context.allocations.take(context.store, context.clock, Allocation::Port(port), owner);
     let free = || numbers(*PORTS.start(), *PORTS.end()).find(|port| take(*port));
     // Ports of one number and two protocols may be one port of the node.
     let mut by_number: HashMap<i64, u16> = HashMap::new();

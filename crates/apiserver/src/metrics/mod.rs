@@ -1,10 +1,10 @@
 //! `metrics.k8s.io`, which `kubectl top` asks: what nodes and pods use, as their kubelets say when they are asked. On a cluster
 //! of containers an aggregated server does this; here it is the API itself, when it is told to.
 
-mod figures;
 mod simulated;
+mod summary;
 
-use crate::connect::Asking;
+use crate::connect::KubeletClient;
 use crate::http::ApiBody;
 use crate::http::response;
 use crate::http::response::failure;
@@ -14,7 +14,6 @@ use crate::request::query::Query;
 use crate::resource::Resource;
 use crate::state::ApiState;
 use crate::status::{Named, Status};
-use figures::{Summary, node_metrics, pod_metrics};
 use futures::{StreamExt as _, stream};
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
@@ -22,6 +21,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
+use summary::{Summary, node_metrics, pod_metrics};
 use tokio_util::sync::CancellationToken;
 use windlass_clock::Clock;
 use windlass_schema::selector::{Fields, Labels};
@@ -59,14 +59,14 @@ pub(crate) fn is_metrics(resource: &Resource) -> bool {
 }
 
 /// A request for figures.
-pub(crate) struct Measuring<'a> {
+pub(crate) struct MetricsRequest<'a> {
     pub(crate) api: &'a Arc<ApiState>,
     pub(crate) target: &'a Target,
     pub(crate) query: &'a Query,
     pub(crate) ended: CancellationToken,
 }
 
-impl Measuring<'_> {
+impl MetricsRequest<'_> {
     pub(crate) async fn answer(&self, parts: &Parts) -> Response<ApiBody> {
         let found = match parts.method {
             _ if self.target.subresource.is_some() => Err(Status::no_such_resource()),
@@ -159,7 +159,7 @@ impl Measuring<'_> {
         let clock = Clock::real();
         let clock = &clock;
         let asking = nodes.into_iter().map(|node| async move {
-            let asking = Asking { api: self.api, ended: self.ended.clone() };
+            let asking = KubeletClient { api: self.api, ended: self.ended.clone() };
             let answer = clock.timeout(PATIENCE, asking.kubelet(node, "/stats/summary")).await.ok()?;
             let read = answer
                 .map_err(|status| status.message)

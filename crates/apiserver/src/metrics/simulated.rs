@@ -1,7 +1,7 @@
 //! The usage of simulated nodes and their pods. Nothing runs there and there is no kubelet to ask, so each running container
 //! uses zero: `kubectl top` lists them instead of failing because metrics are missing.
 
-use super::figures::{Summary, node_metrics, pod_metrics};
+use super::summary::{Summary, node_metrics, pod_metrics};
 use serde_json::{Value, json};
 
 /// How simulated nodes begin `status.nodeInfo.containerRuntimeVersion`.

@@ -2,8 +2,8 @@
 //! address that changes with its contents; version 2 has one for all.
 
 mod gnostic;
-mod older;
 mod paths;
+mod v2;
 
 use crate::crd;
 use crate::facts::FACTS;
@@ -100,7 +100,7 @@ pub(crate) fn answer(
 fn older_document(api: &ApiState, served: &Served) -> Value {
     let documents = addresses(served).into_iter();
     let documents = documents.filter_map(|(_, group, version)| document(api, served, &group, &version));
-    older::document(documents.collect(), SHOWN_VERSION)
+    v2::document(documents.collect(), SHOWN_VERSION)
 }
 
 const JSON: &str = "application/json";

@@ -2,9 +2,9 @@
 
 use super::Operation;
 use crate::faults::Mutation;
-use crate::read::Leash;
+use crate::read::WatchControl;
 use crate::request::Identity;
-use crate::request::media::accept::Wanted;
+use crate::request::media::accept::Negotiated;
 use crate::request::path::Target;
 use crate::request::query::Query;
 use crate::request::write_options::WriteOptions;
@@ -29,13 +29,13 @@ pub(crate) struct Call<'a> {
     /// Answer as if nothing had happened after this revision.
     pub(crate) ceiling: Option<Revision>,
     /// What the client wants to be answered with.
-    pub(crate) wanted: Wanted,
+    pub(crate) negotiated: Negotiated,
     /// What the client is told with the answer, whatever that is.
     pub(crate) warnings: Arc<Mutex<Vec<String>>>,
     /// Ends watches when the server stops.
     pub(crate) ended: CancellationToken,
     /// For a watch: who may end it or hold it back.
-    pub(crate) leash: Option<Leash>,
+    pub(crate) control: Option<WatchControl>,
     /// What faults make of an object that is written.
     pub(crate) mutations: Vec<Mutation>,
 }

@@ -57,7 +57,7 @@ impl Operation<'_> {
             identity: self.identity,
             clock: &self.api.clock,
             store: &self.api.store,
-            taken: &self.api.taken,
+            allocations: &self.api.service_allocations,
             namespace: &self.namespace,
         }
     }

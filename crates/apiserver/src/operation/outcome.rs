@@ -10,7 +10,7 @@ pub(crate) enum Outcome {
     /// It is in the store.
     Stored(Arc<Entry>),
     /// It would have become this, or became this and went away at once.
-    Shown(Value),
+    Unstored(Value),
 }
 
 impl Outcome {
@@ -18,7 +18,7 @@ impl Outcome {
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Stored(entry) => &entry.key().name,
-            Self::Shown(value) => text(value, &["metadata", "name"]),
+            Self::Unstored(value) => text(value, &["metadata", "name"]),
         }
     }
 }

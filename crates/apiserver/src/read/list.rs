@@ -1,7 +1,7 @@
 //! Gets and lists: which version they show, page by page.
 
+use super::continue_token::Token;
 use super::options::{self, ListOptions, Match};
-use super::token::Token;
 use super::{Scope, View};
 use crate::read::Pieces;
 use crate::status::Status;

@@ -1,8 +1,9 @@
 //! What get, list and watch requests answer, apart from how they were routed and in which media type they are sent.
 //!
 //! In come [`ListOptions`] (from the query), a [`Scope`] (which objects), a [`View`] (in which form) and, for watches, a
-//! [`Leash`] (who may end or hold it back); out come JSON bytes or a [`Status`](crate::Status).
+//! [`WatchControl`] (who may end or hold it back); out come JSON bytes or a [`Status`](crate::Status).
 
+mod continue_token;
 mod list;
 mod message;
 mod options;
@@ -11,7 +12,6 @@ mod poll_on_wake;
 mod shape;
 #[cfg(test)]
 mod tests;
-mod token;
 mod view;
 mod watch;
 
@@ -23,7 +23,7 @@ pub use pieces::Pieces;
 pub(crate) use poll_on_wake::PollOnWake;
 pub(crate) use shape::{MetadataOnly, Shape, joined, metadata_of};
 pub use view::{Transform, View};
-pub use watch::{Hold, Leash, WatchBody, watch};
+pub use watch::{Hold, WatchBody, WatchControl, watch};
 
 use std::sync::Arc;
 use windlass_store::{Entry, Key, ListQuery, Revision, Store};

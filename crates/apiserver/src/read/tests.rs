@@ -48,12 +48,12 @@ impl World {
     }
 
     async fn watch(&self, scope: &Scope, query: &str) -> Lines {
-        self.watch_on(scope, query, Leash::default()).await
+        self.watch_on(scope, query, WatchControl::default()).await
     }
 
-    async fn watch_on(&self, scope: &Scope, query: &str, leash: Leash) -> Lines {
+    async fn watch_on(&self, scope: &Scope, query: &str, control: WatchControl) -> Lines {
         let options = options(&format!("watch=1&{query}")).unwrap();
-        let body = watch(&self.store, scope.clone(), &options, Arc::new(view()), leash).await.unwrap();
+        let body = watch(&self.store, scope.clone(), &options, Arc::new(view()), control).await.unwrap();
         Lines { body, buffered: vec![] }
     }
 }
@@ -423,8 +423,9 @@ async fn a_version_that_is_forgotten_or_none_ends_the_watch() {
     assert_eq!((&error["object"]["reason"], &error["object"]["code"]), (&json!("Expired"), &json!(410)));
     assert_eq!(lines.next().await, "END");
     let options = options("watch=1&resourceVersion=abc").unwrap();
-    let none =
-        watch(&world.store, everything(), &options, Arc::new(view()), Leash::default()).await.unwrap_err();
+    let none = watch(&world.store, everything(), &options, Arc::new(view()), WatchControl::default())
+        .await
+        .unwrap_err();
     assert_eq!((none.code, none.reason), (500, ""));
 }
 
@@ -456,13 +457,13 @@ async fn a_watch_without_a_limit_ends_within_an_hour() {
 #[tokio::test]
 async fn a_watch_ends_with_its_resource_and_breaks_off_when_cut() {
     let world = World::new();
-    let leash = Leash::default();
-    let mut ended = world.watch_on(&everything(), "resourceVersion=1", leash.clone()).await;
-    leash.ended.cancel();
+    let control = WatchControl::default();
+    let mut ended = world.watch_on(&everything(), "resourceVersion=1", control.clone()).await;
+    control.ended.cancel();
     assert_eq!(ended.next().await, "END");
-    let leash = Leash::default();
-    let mut cut = world.watch_on(&everything(), "resourceVersion=1", leash.clone()).await;
-    leash.cut.cancel();
+    let control = WatchControl::default();
+    let mut cut = world.watch_on(&everything(), "resourceVersion=1", control.clone()).await;
+    control.cut.cancel();
     assert_eq!(cut.next().await, "CUT");
     assert_eq!(cut.next().await, "END");
 }
@@ -471,9 +472,9 @@ async fn a_watch_ends_with_its_resource_and_breaks_off_when_cut() {
 async fn held_events_come_late_and_in_order() {
     let world = World::new();
     let (hold, held) = tokio::sync::watch::channel(Hold { ceiling: Some(Revision(2)), ..Hold::default() });
-    let leash = Leash { hold: Some(held), ..Leash::default() };
+    let control = WatchControl { hold: Some(held), ..WatchControl::default() };
     let query = "resourceVersion=1&allowWatchBookmarks=true";
-    let mut lines = world.watch_on(&everything(), query, leash).await;
+    let mut lines = world.watch_on(&everything(), query, control).await;
     for name in ["1", "2", "3"] {
         world.put("a", name, "x").await;
     }
@@ -535,7 +536,8 @@ async fn watchers_in_one_form_share_their_lines() {
     let options = options("watch=1&resourceVersion=1").unwrap();
     let mut bodies = vec![];
     for _ in 0..2 {
-        let body = watch(&world.store, everything(), &options, view.clone(), Leash::default()).await.unwrap();
+        let body =
+            watch(&world.store, everything(), &options, view.clone(), WatchControl::default()).await.unwrap();
         bodies.push(body);
     }
     world.put("a", "1", "x").await;
@@ -558,7 +560,8 @@ async fn a_transform_is_applied_to_gets_lists_and_watches_alike() {
     let body: Value = serde_json::from_slice(&body.to_bytes()).unwrap();
     assert_eq!(body["items"], json!([{"metadata": {"name": "1"}}]));
     let options = options("watch=1").unwrap();
-    let body = watch(&world.store, everything(), &options, Arc::new(view), Leash::default()).await.unwrap();
+    let body =
+        watch(&world.store, everything(), &options, Arc::new(view), WatchControl::default()).await.unwrap();
     let mut lines = Lines { body, buffered: vec![] };
     assert_eq!(lines.next().await, "ADDED 1");
     world.put("a", "1", "y").await;

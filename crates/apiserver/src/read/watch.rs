@@ -23,9 +23,9 @@ use tokio_util::sync::CancellationToken;
 use windlass_clock::Moment;
 use windlass_store::{At, Entry, Event, ListQuery, Revision, Store, Watcher};
 
-/// Who may end a watch or hold it back.
+/// What may end a watch or hold it back.
 #[derive(Clone, Default)]
-pub struct Leash {
+pub struct WatchControl {
     /// Ends the stream: the resource is no longer served as it was, or the server stops.
     pub ended: CancellationToken,
     /// Breaks the stream off, as a lost connection does.
@@ -69,7 +69,7 @@ pub async fn watch(
     scope: Scope,
     options: &ListOptions,
     view: Arc<View>,
-    leash: Leash,
+    control: WatchControl,
 ) -> Result<WatchBody, Status> {
     let wanted = options::version(&options.resource_version).map_err(options::bad_version)?;
     let started = store.clock().moment();
@@ -84,10 +84,10 @@ pub async fn watch(
         store: store.clone(),
         scope,
         view,
-        over: over(&leash),
+        over: over(&control),
         ended: false,
-        hold: leash.hold,
-        _alive: leash.alive,
+        hold: control.hold,
+        _alive: control.alive,
         due: None,
         initial: Vec::new().into_iter(),
         then: None,
@@ -119,8 +119,8 @@ enum End {
     BrokenOff,
 }
 
-fn over(leash: &Leash) -> PollOnWake<BoxFuture<'static, End>> {
-    let (cut, ended) = (leash.cut.clone(), leash.ended.clone());
+fn over(control: &WatchControl) -> PollOnWake<BoxFuture<'static, End>> {
+    let (cut, ended) = (control.cut.clone(), control.ended.clone());
     PollOnWake::new(Box::pin(async move {
         tokio::select! {
             biased;
@@ -395,7 +395,7 @@ impl Watching {
         self.then = None;
         self.pending = None;
         // What broke off does not break off again.
-        self.over = over(&Leash::default());
+        self.over = over(&WatchControl::default());
     }
 }
 
@@ -417,8 +417,8 @@ impl std::fmt::Debug for WatchBody {
     }
 }
 
-impl std::fmt::Debug for Leash {
+impl std::fmt::Debug for WatchControl {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Leash").field("held", &self.hold.is_some()).finish()
+        f.debug_struct("WatchControl").field("held", &self.hold.is_some()).finish()
     }
 }

@@ -7,7 +7,7 @@ use crate::resource::{Resource, Selectable, Subresource};
 pub(super) fn resources() -> impl Iterator<Item = Resource> {
     FACTS.resources.iter().map(|row| {
         let rules = kinds::rules(&row.group, &row.plural);
-        let selecting = kinds::selecting::selecting(&row.group, &row.plural);
+        let selecting = kinds::field_selectors::selecting(&row.group, &row.plural);
         let selectable = selecting.map(|kind| kind.fields.iter().map(Selectable::built_in).collect());
         let subresource = |sub: &SubresourceRow| Subresource {
             name: sub.name.clone(),

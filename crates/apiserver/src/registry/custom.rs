@@ -1,7 +1,7 @@
-//! The resources that a definition stands for.
+//! The resources that a CRD defines: one per served version.
 
 use crate::crd::{flag, is_true, scale, validate, versions};
-use crate::kinds::selecting::Absent;
+use crate::kinds::field_selectors::Absent;
 use crate::object::text;
 use crate::resource::{Resource, Selectable, Subresource};
 use crate::table;

@@ -36,13 +36,13 @@ impl Identity {
 
     /// The administrator, who may do everything.
     pub fn admin() -> Self {
-        Self::user("kubernetes-admin").among([MASTERS.to_owned()])
+        Self::user("kubernetes-admin").in_groups([MASTERS.to_owned()])
     }
 
     /// A service account.
     pub fn service_account(namespace: &str, name: &str) -> Self {
         Self::user(format!("system:serviceaccount:{namespace}:{name}"))
-            .among(["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")])
+            .in_groups(["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")])
     }
 
     /// The API server itself, for what it writes unasked.
@@ -57,7 +57,7 @@ impl Identity {
     }
 
     /// The same user, in these groups too; they come first.
-    pub(crate) fn among(mut self, groups: impl IntoIterator<Item = String>) -> Self {
+    pub(crate) fn in_groups(mut self, groups: impl IntoIterator<Item = String>) -> Self {
         self.groups.splice(0..0, groups);
         self
     }

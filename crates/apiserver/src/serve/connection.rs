@@ -1,6 +1,6 @@
-//! One connection: its handshake, its protocol, and its end: by the client, by a stop, or for want of requests.
+//! One connection: its handshake, its protocol, and its end, by the client, by a shutdown, or because it was idle.
 
-use super::front::{Door, Front, Pulse};
+use super::authenticated::{Door, Front, Pulse};
 use super::tls::Tls;
 use super::{Api, GRACE};
 use crate::read::PollOnWake;

@@ -1,7 +1,7 @@
 //! HTTP over TCP: with TLS for everyone who can prove who they are, or without, for tests on the same machine.
 
+mod authenticated;
 mod connection;
-mod front;
 mod subject;
 mod tls;
 
@@ -10,8 +10,8 @@ use crate::flow::authenticate::Authenticator;
 use crate::request::identity::Identity;
 pub use subject::{Subject, of as subject_of};
 
+use authenticated::Door;
 use connection::Connection;
-use front::Door;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -63,7 +63,7 @@ impl Tls {
         }
         match subject::of(own) {
             Some(subject) if !subject.common_name.is_empty() => {
-                let mut identity = Identity::user(subject.common_name).among(subject.organizations);
+                let mut identity = Identity::user(subject.common_name).in_groups(subject.organizations);
                 let hex: String =
                     digest(&SHA256, own).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
                 identity.extra.insert(CREDENTIAL_ID.to_owned(), vec![format!("X509SHA256={hex}")]);

@@ -27,8 +27,8 @@ pub(super) async fn dispatch(verb: &str, call: &Call<'_>) -> Result<Answer, Stat
             Some(Virtual::Binding) => verbs::binding::create(call).await,
             Some(Virtual::TokenRequest) => verbs::token_request::create(call).await,
             Some(Virtual::TokenReview) => verbs::token_review::create(call).await,
-            Some(Virtual::SelfSubjectReview) => verbs::self_review::create(call).await,
-            Some(Virtual::AccessReview) => verbs::review::answer(call),
+            Some(Virtual::SelfSubjectReview) => verbs::self_subject_review::create(call).await,
+            Some(Virtual::AccessReview) => verbs::access_review::answer(call),
             None => verbs::create::create(call).await,
         },
         "update" => verbs::update::update(call).await,
@@ -40,7 +40,7 @@ pub(super) async fn dispatch(verb: &str, call: &Call<'_>) -> Result<Answer, Stat
 
 /// What a write answers, in the form that was asked for. A Status stays what it is.
 pub(super) fn reshaped(call: &Call<'_>, answer: Answer) -> Result<Answer, Status> {
-    if call.wanted.form == accept::Form::Plain {
+    if call.negotiated.form == accept::Form::Plain {
         return Ok(answer);
     }
     let Some(bytes) = answer.body.bytes() else { return Ok(answer) };

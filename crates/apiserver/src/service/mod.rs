@@ -1,17 +1,17 @@
-//! HTTP in process: a tower service that reads a request, sends it to its verb and dresses the answer.
+//! HTTP in process: a tower service that reads a request, sends it to its verb and builds the response.
 
 mod dispatch;
 mod request_body;
 mod verb;
 
-use crate::connect::{Connecting, Connects, connects};
+use crate::connect::{ConnectRequest, Connects, connects};
 use crate::discovery;
 use crate::faults::{Delivery, RequestInfo, Verdict};
 use crate::flow::authorize;
 use crate::http::ApiBody;
 use crate::http::response::{self, failure, plain, success, warned};
-use crate::http::websocket::Messages;
-use crate::metrics::{Measuring, is_metrics};
+use crate::http::websocket::WebSocketUpgrade;
+use crate::metrics::{MetricsRequest, is_metrics};
 use crate::operation::Call;
 use crate::request::Identity;
 use crate::request::media::accept::{self, Endpoint};
@@ -159,16 +159,18 @@ impl ApiService {
         }
         if is_metrics(&resource) {
             let (api, ended) = (&self.api, self.ended.clone());
-            return Ok(Measuring { api, target: &target, query: &query, ended }.answer(&parts).await);
+            return Ok(MetricsRequest { api, target: &target, query: &query, ended }.answer(&parts).await);
         }
         if let Some(what) = connects(&resource, &target) {
             let (api, ended) = (&self.api, self.ended.clone());
-            let messages = (what == Connects::Log).then(|| Messages::wanted(&parts)).flatten();
-            let connecting = Connecting { api, target: &target, query: &query, ended };
-            return Ok(in_messages(messages, connecting.answer(what, parts, body).await));
+            let messages = (what == Connects::Log).then(|| WebSocketUpgrade::requested(&parts)).flatten();
+            let connecting = ConnectRequest { api, target: &target, query: &query, ended };
+            return Ok(over_websocket(messages, connecting.answer(what, parts, body).await));
         }
         match self.call(resource, target, query, &parts, body) {
-            Ok((verb, call)) => Ok(in_messages(Messages::wanted(&parts), self.carry_out(verb, call).await?)),
+            Ok((verb, call)) => {
+                Ok(over_websocket(WebSocketUpgrade::requested(&parts), self.carry_out(verb, call).await?))
+            }
             Err(status) => Ok(failure(&status)),
         }
     }
@@ -196,7 +198,7 @@ impl ApiService {
             true => Endpoint::Custom { watch },
             false => Endpoint::BuiltIn { collection, watch },
         };
-        let wanted = accept::negotiate(header(ACCEPT), endpoint)?;
+        let negotiated = accept::negotiate(header(ACCEPT), endpoint)?;
         let reads = matches!(verb, "get" | "list" | "watch");
         let call = Call {
             api: &self.api,
@@ -207,11 +209,11 @@ impl ApiService {
             user_agent: header(USER_AGENT).to_owned(),
             content_type: header(CONTENT_TYPE).to_owned(),
             body: if reads { Bytes::new() } else { body? },
-            wanted,
+            negotiated,
             ceiling: None,
             warnings: Arc::default(),
             ended: self.ended.clone(),
-            leash: None,
+            control: None,
             mutations: Vec::new(),
         };
         Ok((verb, call))
@@ -240,7 +242,7 @@ impl ApiService {
         }
         call.ceiling = decision.ceiling;
         call.mutations = std::mem::take(&mut decision.mutations);
-        call.leash = (verb == "watch").then(|| decision.leash.clone());
+        call.control = (verb == "watch").then(|| decision.control.clone());
         let answered = dispatch(verb, &call).await;
         let (code, name) = match &answered {
             Ok(answer) => (answer.code, answer.name.clone()),
@@ -256,7 +258,7 @@ impl ApiService {
             matches!(verb, "get" | "list" | "watch") && call.target.subresource.as_deref() != Some("scale");
         let answered = answered.and_then(|answer| if shaped { Ok(answer) } else { reshaped(&call, answer) });
         let response = match answered {
-            Ok(answer) => success(answer, call.wanted.media, verb == "watch"),
+            Ok(answer) => success(answer, call.negotiated.media, verb == "watch"),
             Err(status) => failure(&status),
         };
         let given = std::mem::take(&mut *call.warnings.lock());
@@ -282,7 +284,7 @@ fn not_found(unclaimed: bool) -> Response<ApiBody> {
 }
 
 /// An answer as its client wants it.
-fn in_messages(messages: Option<Messages>, response: Response<ApiBody>) -> Response<ApiBody> {
+fn over_websocket(messages: Option<WebSocketUpgrade>, response: Response<ApiBody>) -> Response<ApiBody> {
     match messages {
         Some(messages) => messages.answer(response),
         None => response,

@@ -1,4 +1,4 @@
-//! Cells of pods: what their containers come to, in a word.
+//! Cells of pods: their status in a word, as `kubectl get pods` shows it.
 
 use super::cells::{condition, has, items, number, text};
 use super::human;

@@ -4,15 +4,15 @@
 //! In comes JSON as a client sent it, out comes JSON as Kubernetes would send it back.
 
 mod convert;
-mod messages;
-mod place;
-mod quick;
+mod name_hash;
+mod patch_types;
+mod protobuf_types;
 mod time;
 pub(crate) mod unstructured;
 
 pub(crate) use convert::{convert, settled, shape};
-pub(crate) use place::Place;
-pub(crate) use quick::Quick;
+pub(crate) use name_hash::Quick;
+pub(crate) use patch_types::Place;
 
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};

@@ -1,6 +1,6 @@
 //! POST to `pods/NAME/binding` or `bindings`: a pod is given to a node.
 
-use crate::flow::rewrite::{ATTEMPTS, contended, wrong_precondition};
+use crate::flow::guaranteed_update::{ATTEMPTS, contended, wrong_precondition};
 use crate::flow::{commit, convert, decode, encode, mutating_admission, prepare};
 use crate::http::Answer;
 use crate::kinds;

@@ -2,7 +2,7 @@
 
 use crate::flow::delete::delete_one;
 use crate::flow::delete_options::DeleteOptions;
-use crate::flow::rewrite::{ATTEMPTS, Expectation, contended, rewrite};
+use crate::flow::guaranteed_update::{ATTEMPTS, Preconditions, contended, guaranteed_update};
 use crate::flow::{decode, managed, prepare};
 use crate::http::Answer;
 use crate::kinds;
@@ -194,7 +194,7 @@ async fn take(call: &Call<'_>, pod: &str, budget: &Value, dry_run: bool) -> Resu
         managed::update(&taking, Some(&live), &mut left);
         Ok(left)
     };
-    rewrite(&taking, &Expectation::default(), make).await.map(drop)
+    guaranteed_update(&taking, &Preconditions::default(), make).await.map(drop)
 }
 
 /// The budget with one disruption less, or why there is none to be had.
@@ -331,7 +331,7 @@ async fn delete(call: &Call<'_>, name: &str, options: &DeleteOptions) -> Result<
             set_condition(conditions, condition);
             Ok(pod)
         };
-        let (outcome, _) = rewrite(&saying, &Expectation::default(), make).await?;
+        let (outcome, _) = guaranteed_update(&saying, &Preconditions::default(), make).await?;
         if let (Some(version), Outcome::Stored(entry)) = (&mut options.resource_version, &outcome) {
             *version = entry.revision().to_string();
         }

@@ -1,14 +1,14 @@
 //! What each verb does with the steps of [`crate::flow`].
 
+pub(crate) mod access_review;
 pub(crate) mod binding;
 pub(crate) mod create;
 pub(crate) mod delete;
 pub(crate) mod eviction;
 pub(crate) mod patch;
 pub(crate) mod read;
-pub(crate) mod review;
 pub(crate) mod scale;
-pub(crate) mod self_review;
+pub(crate) mod self_subject_review;
 mod strategic;
 pub(crate) mod token_request;
 pub(crate) mod token_review;
@@ -27,7 +27,7 @@ pub(crate) fn answer(outcome: &Outcome, call: &Call<'_>, code: u16) -> Answer {
             let (view, media) = read::encoded(call);
             Answer { media, ..Answer::new(code, view.object(entry)) }
         }
-        Outcome::Shown(value) => Answer::json(code, value),
+        Outcome::Unstored(value) => Answer::json(code, value),
     }
 }
 

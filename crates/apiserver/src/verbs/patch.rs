@@ -2,7 +2,7 @@
 
 use super::strategic;
 use crate::facts::FACTS;
-use crate::flow::rewrite::{Expectation, rewrite};
+use crate::flow::guaranteed_update::{Preconditions, guaranteed_update};
 use crate::flow::{decode, managed, prepare, yaml};
 use crate::http::Answer;
 use crate::object::text;
@@ -50,8 +50,8 @@ pub(crate) async fn patch(call: &Call<'_>) -> Result<Answer, Status> {
         *call.warnings.lock() = warnings;
         object
     };
-    let expectation = Expectation { may_create, ..Expectation::default() };
-    let (outcome, created) = rewrite(&operation, &expectation, make).await?;
+    let preconditions = Preconditions { may_create, ..Preconditions::default() };
+    let (outcome, created) = guaranteed_update(&operation, &preconditions, make).await?;
     Ok(super::answer(&outcome, call, if created { 201 } else { 200 }))
 }
 
@@ -165,7 +165,7 @@ pub(super) fn make(
     }
     let decoded = decode::changed(resource, patched, live);
     let mut decoded = decoded.map_err(|why| match patch {
-        Patch::Strategic(_) => unfit(&strategic::told(why)),
+        Patch::Strategic(_) => unfit(&strategic::decoding_error(why)),
         _ => unfit(&why),
     })?;
     if matches!(patch, Patch::Strategic(_)) {
@@ -251,6 +251,6 @@ fn unconvertible(resource: &Resource, intent: &Value, why: &str) -> Status {
     Status::plain(format!(
         "failed to convert new object ({namespace}/{name}; {kind}) to proper version: unable to convert unstructured \
          object to {kind}: {}",
-        strategic::told(why.to_owned())
+        strategic::decoding_error(why.to_owned())
     ))
 }

@@ -6,10 +6,10 @@ use crate::http::Answer;
 use crate::http::ApiBody;
 use crate::kinds;
 use crate::operation::Call;
-use crate::read::{self, Filter, Leash, ListOptions, MetadataOnly, Scope, Shape, View};
+use crate::read::{self, Filter, ListOptions, MetadataOnly, Scope, Shape, View, WatchControl};
 use crate::read::{METADATA_ONLY, Message};
 use crate::request::media::Media;
-use crate::request::media::accept::{Form, Wanted};
+use crate::request::media::accept::{Form, Negotiated};
 use crate::resource::Resource;
 use crate::status::Status;
 use crate::table::{Include, Table};
@@ -39,13 +39,13 @@ fn shaped(call: &Call<'_>, view: View, list: bool) -> Result<View, Status> {
         Some(shape) => view.shaped(shape),
         None => view,
     };
-    Ok(if call.wanted.media == Media::Protobuf { view.in_protobuf(message(call)) } else { view })
+    Ok(if call.negotiated.media == Media::Protobuf { view.in_protobuf(message(call)) } else { view })
 }
 
 /// A resource's objects as a request sees them that wants nothing special of them but an encoding.
 pub(crate) fn encoded(call: &Call<'_>) -> (View, Media) {
-    match call.wanted {
-        Wanted { media: Media::Protobuf, form: Form::Plain, .. } => {
+    match call.negotiated {
+        Negotiated { media: Media::Protobuf, form: Form::Plain, .. } => {
             (view(&call.resource).in_protobuf(message(call)), Media::Protobuf)
         }
         _ => (view(&call.resource), Media::Json),
@@ -54,7 +54,7 @@ pub(crate) fn encoded(call: &Call<'_>) -> (View, Media) {
 
 fn message(call: &Call<'_>) -> Message {
     let resource = &call.resource;
-    match call.wanted.form {
+    match call.negotiated.form {
         Form::Metadata(api_version) | Form::MetadataList(api_version) => Message {
             definition: METADATA_ONLY.to_owned(),
             api_version: api_version.to_owned(),
@@ -72,7 +72,7 @@ fn message(call: &Call<'_>) -> Message {
 
 /// The encoding that [`shaped`] gives.
 fn media(call: &Call<'_>) -> Media {
-    if call.wanted.media == Media::Protobuf { Media::Protobuf } else { Media::Json }
+    if call.negotiated.media == Media::Protobuf { Media::Protobuf } else { Media::Json }
 }
 
 /// The form that was asked for, unless it is the plain one.
@@ -88,7 +88,7 @@ pub(crate) fn shape(call: &Call<'_>, list: bool) -> Result<Option<Arc<dyn Shape>
         true => format!("*unstructured.Unstructured{suffix}"),
         false => format!("*{}.{}{suffix}", kinds::package(&resource.group), resource.kind),
     };
-    match (call.wanted.form, list) {
+    match (call.negotiated.form, list) {
         (Form::Plain | Form::Discovery, _) => Ok(None),
         (Form::Table(api_version), _) => {
             let include = match call.query.get("includeObject").unwrap_or_default() {
@@ -148,9 +148,9 @@ pub(crate) async fn list_or_watch(call: &Call<'_>) -> Result<Answer, Status> {
         let body = read::list(&call.api.store, &scope, &options, &view).await?;
         return Ok(Answer::pieces(200, body, media(call)));
     }
-    let leash = call.leash.clone().unwrap_or_default();
-    let leash = Leash { ended: call.resource.ended.clone(), ..leash };
-    let body = read::watch(&call.api.store, scope, &options, Arc::new(view), leash).await?;
+    let control = call.control.clone().unwrap_or_default();
+    let control = WatchControl { ended: call.resource.ended.clone(), ..control };
+    let body = read::watch(&call.api.store, scope, &options, Arc::new(view), control).await?;
     let body = ApiBody::watch(body, call.ended.clone());
     Ok(Answer { name: String::new(), code: 200, body, media: media(call) })
 }

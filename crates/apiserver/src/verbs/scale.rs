@@ -2,7 +2,7 @@
 
 use super::patch::{make as patched, read};
 use crate::crd::scale::{number, steps, string};
-use crate::flow::rewrite::{Expectation, rewrite};
+use crate::flow::guaranteed_update::{Preconditions, guaranteed_update};
 use crate::flow::{convert, decode, managed, prepare};
 use crate::http::Answer;
 use crate::kinds;
@@ -130,10 +130,10 @@ async fn write(
         own(&mut new, owners.map_err(Status::internal)?);
         Ok(new)
     };
-    let (outcome, _) = rewrite(operation, &Expectation::default(), make).await?;
+    let (outcome, _) = guaranteed_update(operation, &Preconditions::default(), make).await?;
     let object = match outcome {
         Outcome::Stored(entry) => entry.value(),
-        Outcome::Shown(value) => value,
+        Outcome::Unstored(value) => value,
     };
     Ok(Answer::json(200, &of(resource, &object)?))
 }

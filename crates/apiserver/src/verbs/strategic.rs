@@ -54,7 +54,7 @@ pub(super) fn merge(
 }
 
 /// Bytes are the only values that are read as JSON once more, and their errors tell so.
-pub(super) fn told(why: String) -> String {
+pub(super) fn decoding_error(why: String) -> String {
     match why.starts_with("illegal base64 data") {
         true => format!("error decoding from json: {why}"),
         false => why,

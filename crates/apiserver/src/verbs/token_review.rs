@@ -1,4 +1,4 @@
-//! POST to `tokenreviews`: whom a token stands for, as another server asks that was shown it.
+//! POST to `tokenreviews`: whom a token authenticates, for another server that was shown it.
 
 use crate::accounts::ISSUER;
 use crate::flow::{authenticate, decode, managed};

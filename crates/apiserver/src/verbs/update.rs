@@ -1,6 +1,6 @@
 //! PUT: an object replaced.
 
-use crate::flow::rewrite::{Expectation, rewrite};
+use crate::flow::guaranteed_update::{Preconditions, guaranteed_update};
 use crate::flow::{decode, managed, prepare};
 use crate::http::Answer;
 use crate::object::text;
@@ -19,7 +19,7 @@ pub(crate) async fn update(call: &Call<'_>) -> Result<Answer, Status> {
     prepare::namespace(&operation, &mut object)?;
     prepare::name(&operation, &object)?;
     prepare::owners(&operation, &mut object, false);
-    let expectation = Expectation {
+    let preconditions = Preconditions {
         may_create: resource.rules.is_some_and(|rules| rules.create_on_update)
             && operation.subresource.is_empty(),
         uid: text(&object, &["metadata", "uid"]).to_owned(),
@@ -29,6 +29,6 @@ pub(crate) async fn update(call: &Call<'_>) -> Result<Answer, Status> {
         managed::update(&operation, live, &mut object);
         Ok(object)
     };
-    let (outcome, created) = rewrite(&operation, &expectation, make).await?;
+    let (outcome, created) = guaranteed_update(&operation, &preconditions, make).await?;
     Ok(super::answer(&outcome, call, if created { 201 } else { 200 }))
 }

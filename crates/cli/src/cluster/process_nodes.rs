@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::net::TcpStream;
-use windlass_apiserver::{Api, Credentials, Identity, Reach};
+use windlass_apiserver::{Api, Credentials, Dial, Identity};
 use windlass_clock::Clock;
 use windlass_node::net::Network;
 use windlass_node::shim::Program;
@@ -47,7 +47,7 @@ pub(super) async fn join(
         match Node::join(Client::new(api.service(identity), "default"), Clock::real(), options).await {
             Ok(node) => {
                 let network = node.network().cloned();
-                network.into_iter().for_each(|network| api.reach_by(Arc::new(Pods(network))));
+                network.into_iter().for_each(|network| api.dial_with(Arc::new(Pods(network))));
                 nodes.push(node);
             }
             Err(error) => {
@@ -62,7 +62,7 @@ pub(super) async fn join(
 /// The way to a node's pods, which are in a network of their own.
 struct Pods(Network);
 
-impl Reach for Pods {
+impl Dial for Pods {
     fn connect(&self, to: SocketAddr) -> Option<BoxFuture<'_, io::Result<TcpStream>>> {
         let SocketAddr::V4(to) = to else { return None };
         let leads = self.0.settings().pods.contains(*to.ip());

@@ -20,7 +20,7 @@ use watched::{Watched, Watching};
 use windlass::cache::{Opened, Scope};
 use windlass::clock::Moment;
 use windlass::{Key, Kind, Manager, Task};
-use windlass_apiserver::Tally;
+use windlass_apiserver::QuotaUsage;
 
 /// Quotas that are counted at once.
 const WORKERS: usize = 5;
@@ -77,7 +77,7 @@ async fn count(
         watched.forget(key);
         return Ok(None);
     };
-    let mut tally = Tally::new(&json!({ "spec": quota.spec }));
+    let mut tally = QuotaUsage::new(&json!({ "spec": quota.spec }));
     let watching = watched.watch(client, key, tally.kinds()).await?;
     if watching == Watching::NotYet {
         return Ok(Some(watched.moment() + LATER));

@@ -14,7 +14,7 @@ use windlass::cache::{AnyObject, AnyOpened, Cache, Changed, Listening, Scope};
 use windlass::clock::{Clock, Moment};
 use windlass::queue::{Backoff, Priority, Queue, Taken};
 use windlass::{Key, Task};
-use windlass_apiserver::Tally;
+use windlass_apiserver::QuotaUsage;
 
 /// So long the first list of a kind may take; then the quota waits for it without holding up the others.
 const FIRST_LISTS: Duration = Duration::from_secs(10);
@@ -204,7 +204,7 @@ impl Watched {
     }
 
     /// Counts all that is in a namespace.
-    pub(super) fn count(&self, tally: &mut Tally, namespace: &str) {
+    pub(super) fn count(&self, tally: &mut QuotaUsage, namespace: &str) {
         for name in tally.kinds() {
             let Some(monitor) = self.inner.lock().monitors.get(&name).cloned() else { continue };
             let (group, plural) = &name;

@@ -83,7 +83,7 @@ pub enum OpenError {
 struct Limits {
     /// A batch takes no more changes than this.
     batch: usize,
-    /// A batch takes nothing more once it has so many bytes.
+    /// The number of bytes from which on a batch takes nothing more.
     batch_bytes: usize,
     /// A segment grows in steps of this.
     growth: u64,
@@ -91,11 +91,11 @@ struct Limits {
     segment: u64,
     /// A snapshot is written when the log has grown by this, and by as much as the last one's size.
     snapshot: u64,
-    /// So many objects of a snapshot are looked up under one lock.
+    /// The number of objects of a snapshot that are looked up under one lock.
     snapshot_step: usize,
     /// A frame of a snapshot ends at this size.
     snapshot_frame: usize,
-    /// A snapshot is synced whenever so much was written of it.
+    /// The number of bytes of a snapshot that are written between two syncs.
     snapshot_sync: u64,
 }
 

@@ -49,7 +49,7 @@ struct Inside {
     /// How many operations are left before the power goes, or only the process.
     fuse: Option<u64>,
     only_the_process: bool,
-    /// A sync fails once in so many times.
+    /// One sync in this many fails.
     failing_syncs: Option<u64>,
     /// The power is gone, or the process.
     over: bool,
@@ -205,18 +205,18 @@ impl SimulatedDisk {
         self.0.0.lock()
     }
 
-    /// The power goes during the operation after so many, or only the process.
+    /// The power is lost, or only the process, during the operation after this many.
     pub(super) fn end_after(&self, operations: Option<u64>, only_the_process: bool) {
         let mut inside = self.lock();
         (inside.fuse, inside.only_the_process) = (operations, only_the_process);
     }
 
-    /// From now on syncs fail once in so many times.
+    /// From now on one sync in this many fails.
     pub(super) fn fail_syncs(&self, once_in: Option<u64>) {
         self.lock().failing_syncs = once_in;
     }
 
-    /// There is room for so many bytes more.
+    /// The number of bytes that there is still room for.
     pub(super) fn leave_room(&self, bytes: Option<usize>) {
         let mut inside = self.lock();
         inside.room = bytes.map(|bytes| inside.used() + bytes);

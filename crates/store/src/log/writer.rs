@@ -126,7 +126,7 @@ impl Writer {
         self.failing = failure.is_some();
     }
 
-    /// Has so much been written that a snapshot pays?
+    /// Has enough been written for a snapshot to pay?
     pub(super) fn wants_snapshot(&self) -> bool {
         self.log_bytes >= self.limits.snapshot.max(self.snapshot_bytes)
     }

@@ -1,4 +1,4 @@
-//! The rows.
+//! Defaults of fields, a row each.
 
 use super::Fill::{By, Flag, Nothing, Number, Text, Texts};
 use super::conditions as when;

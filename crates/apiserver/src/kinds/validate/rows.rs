@@ -1,4 +1,4 @@
-//! The rows.
+//! Validation of fields, a row each.
 
 use super::Whole;
 use super::check::Check::{

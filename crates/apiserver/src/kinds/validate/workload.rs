@@ -2,8 +2,8 @@
 
 use super::check::{Check, in_go, not_above_all, percentage};
 use super::{Object, has, list, number, part, parts, word};
+use crate::kinds::go_format::selector;
 use crate::kinds::resources::quantity;
-use crate::kinds::shown::selector;
 use serde_json::{Map, Value};
 use windlass_schema::field::{FieldError, Path};
 use windlass_schema::meta;

@@ -45,7 +45,7 @@ pub(crate) enum Form {
 
 /// What an answer is to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct Negotiated {
     pub(crate) media: Media,
     pub(crate) form: Form,
     /// Indented, if it is JSON.
@@ -70,7 +70,7 @@ pub(crate) fn clauses(accept: &str) -> Vec<Clause<'_>> {
     let mut clauses: Vec<Clause<'_>> = Vec::new();
     for clause in accept.split(',').filter_map(clause) {
         // As the reference sorts: what has no wildcard goes before what has one, whatever their weights.
-        let at = clauses.iter().rposition(|before| !clause.goes_before(before)).map_or(0, |at| at + 1);
+        let at = clauses.iter().rposition(|before| !clause.precedes(before)).map_or(0, |at| at + 1);
         clauses.insert(at, clause);
     }
     clauses
@@ -100,7 +100,7 @@ fn clause(range: &str) -> Option<Clause<'_>> {
 }
 
 impl Clause<'_> {
-    fn goes_before(&self, other: &Self) -> bool {
+    fn precedes(&self, other: &Self) -> bool {
         self.weight > other.weight
             || (self.kind != "*" && other.kind == "*")
             || (self.subtype != "*" && other.subtype == "*")
@@ -159,7 +159,7 @@ impl Clause<'_> {
         }
     }
 
-    fn wanted(&self, endpoint: Endpoint, media: Media) -> Option<Wanted> {
+    fn wanted(&self, endpoint: Endpoint, media: Media) -> Option<Negotiated> {
         let stream = self.parameter("stream").unwrap_or_default();
         if !stream.is_empty() && (stream != "watch" || media == Media::Yaml) {
             return None;
@@ -171,7 +171,7 @@ impl Clause<'_> {
             return None;
         }
         let form = self.form(endpoint, media)?;
-        Some(Wanted { media, form, pretty: self.parameter("pretty") == Some("1") })
+        Some(Negotiated { media, form, pretty: self.parameter("pretty") == Some("1") })
     }
 }
 
@@ -185,13 +185,13 @@ impl Endpoint {
 ///
 /// # Errors
 /// 406 if there is none.
-pub(crate) fn negotiate(accept: &str, endpoint: Endpoint) -> Result<Wanted, Status> {
+pub(crate) fn negotiate(accept: &str, endpoint: Endpoint) -> Result<Negotiated, Status> {
     if let Endpoint::BuiltIn { collection, .. } = endpoint {
         routed(accept, &TYPES, if collection { &STREAMED } else { &[] })?;
     }
     let found = match accept {
         "" if endpoint == Endpoint::Discovery => None,
-        "" => Some(Wanted { media: Media::Json, form: Form::Plain, pretty: false }),
+        "" => Some(Negotiated { media: Media::Json, form: Form::Plain, pretty: false }),
         accept => clauses(accept).iter().find_map(|clause| {
             let served = SERVED.iter().filter(|(_, name)| clause.takes(name));
             served.into_iter().find_map(|(media, _)| clause.wanted(endpoint, *media))

@@ -1,4 +1,4 @@
-//! Which media types a request brings and wants.
+//! The Content-Type of a request: which media type its body has, and which kind of patch it is.
 
 use crate::request::media::Media;
 use crate::request::media::accept::{JSON, PROTOBUF, YAML};

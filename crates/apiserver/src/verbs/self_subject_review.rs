@@ -1,4 +1,4 @@
-//! POST to `selfsubjectreviews`: who the server takes the one who asks for.
+//! POST to `selfsubjectreviews`: who the server takes the client for.
 
 use crate::flow::decode;
 use crate::http::Answer;

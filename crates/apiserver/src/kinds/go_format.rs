@@ -1,4 +1,4 @@
-//! Values as Go shows them in errors: structs with their own names for their fields, in their own order.
+//! Values as Go formats them in errors: structs by the names of their Go fields, in their order.
 
 use super::text;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! TLS without proof of who answers.
+//! A TLS client that does not verify the server's certificate.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
@@ -14,7 +14,7 @@ use tokio_rustls::TlsConnector;
 ///
 /// # Errors
 /// When what it shows is not PEM, or does not fit together.
-pub fn unverified(own: Option<(&str, &str)>) -> io::Result<TlsConnector> {
+pub fn insecure_tls(own: Option<(&str, &str)>) -> io::Result<TlsConnector> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()

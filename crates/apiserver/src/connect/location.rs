@@ -1,4 +1,4 @@
-//! Where a request leads: which container is meant, and where its node's kubelet listens.
+//! The location that a connect request leads to: which container is meant, and where its node's kubelet listens.
 
 use crate::dial::{Address, Scheme};
 use crate::object::text;

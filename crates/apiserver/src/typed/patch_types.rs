@@ -1,4 +1,4 @@
-//! Places in the types of built-in kinds, for strategic merge patches.
+//! The types of built-in kinds as strategic merge patches walk them.
 
 use super::{Structs, Type};
 use windlass_schema::strategic::{Position, Strategy, Way};

@@ -1,4 +1,5 @@
-//! The retry of compare-and-swap that updates and patches run in.
+//! The retry of the compare-and-swap that updates and patches run in: read, change, admit, prepare, validate, commit, and
+//! again if someone else committed first. Every step runs once per attempt, on the object as it was read in that attempt.
 
 use super::create::store_new;
 use super::{
@@ -13,7 +14,7 @@ use windlass_schema::apply::keep_times_if_unchanged;
 use windlass_schema::field::{FieldError, Path};
 use windlass_store::{CommitError, Entry};
 
-/// How often a write is tried again when others come between: far beyond what contention brings about.
+/// The number of attempts of a write that others conflict with: far more than contention brings about.
 pub(crate) const ATTEMPTS: usize = 1000;
 
 /// 409 for a write that lost every time.
@@ -23,7 +24,7 @@ pub(crate) fn contended(resource: &Resource, name: &str) -> Status {
 
 /// What a write asks of the object as it is.
 #[derive(Default)]
-pub(crate) struct Expectation {
+pub(crate) struct Preconditions {
     /// May it create what is not there?
     pub(crate) may_create: bool,
     /// The UID that the object must have; empty for any.
@@ -32,20 +33,20 @@ pub(crate) struct Expectation {
 
 /// Changes the object that `operation` names into what `make` makes of it, managed fields included; again if someone
 /// else came first. Returns whether it was created.
-pub(crate) async fn rewrite(
+pub(crate) async fn guaranteed_update(
     operation: &Operation<'_>,
-    expectation: &Expectation,
+    preconditions: &Preconditions,
     mut make: impl FnMut(Option<&Value>) -> Result<Value, Status>,
 ) -> Result<(Outcome, bool), Status> {
     let (resource, name) = (&operation.resource, operation.name.as_str());
     let key = operation.key(name);
     for _ in 0..ATTEMPTS {
         let Some(entry) = operation.api.store.get(&key) else {
-            if !expectation.may_create {
+            if !preconditions.may_create {
                 return Err(Status::not_found(resource.named(), name));
             }
-            if !expectation.uid.is_empty() {
-                return Err(wrong_uid(operation, &expectation.uid, ""));
+            if !preconditions.uid.is_empty() {
+                return Err(wrong_uid(operation, &preconditions.uid, ""));
             }
             let mut object = make(None)?;
             if !operation.options.dry_run {
@@ -62,8 +63,8 @@ pub(crate) async fn rewrite(
                 outcome => return outcome.map(|outcome| (outcome, true)),
             }
         };
-        if !expectation.uid.is_empty() && expectation.uid != entry.uid() {
-            return Err(wrong_uid(operation, &expectation.uid, entry.uid()));
+        if !preconditions.uid.is_empty() && preconditions.uid != entry.uid() {
+            return Err(wrong_uid(operation, &preconditions.uid, entry.uid()));
         }
         let live = convert::from_storage(resource, entry.value()).await?;
         let mut new = make(Some(&live))?;
@@ -77,23 +78,23 @@ pub(crate) async fn rewrite(
             (rules.allocate)(&operation.rule_context(), &mut new, Some(&live))?;
         }
         keep_times_if_unchanged(&live, &mut new);
-        let shown = |new| encode::rehearsed(operation, new);
-        if goes_away(operation, &new, &live) {
+        let shown = |new| encode::dry_run(operation, new);
+        if is_finalized(operation, &new, &live) {
             if operation.options.dry_run {
-                return Ok((Outcome::Shown(shown(new)), false));
+                return Ok((Outcome::Unstored(shown(new)), false));
             }
             match commit::delete(operation, name, entry.revision()).await {
                 Ok(_) => {
-                    crd_lifecycle::gone(operation, name).await;
-                    return Ok((Outcome::Shown(shown(new)), false));
+                    crd_lifecycle::deleted(operation, name).await;
+                    return Ok((Outcome::Unstored(shown(new)), false));
                 }
-                Err(CommitError::Missing) => return Ok((Outcome::Shown(shown(new)), false)),
+                Err(CommitError::Missing) => return Ok((Outcome::Unstored(shown(new)), false)),
                 Err(error @ CommitError::NotStored(_)) => return Err(Status::internal(error)),
                 Err(_) => continue,
             }
         }
         if operation.options.dry_run {
-            return Ok((Outcome::Shown(shown(new)), false));
+            return Ok((Outcome::Unstored(shown(new)), false));
         }
         let body = encode::update(operation, &entry, &new).await?;
         match commit::update(operation, name, entry.revision(), body).await {
@@ -143,7 +144,7 @@ pub(crate) fn wrong_precondition(operation: &Operation<'_>, what: &str, wanted: 
         "" => name.to_owned(),
         namespace => format!("{namespace}/{name}"),
     };
-    // A rehearsal does not get as far as the place where things are.
+    // A dry run does not get as far as the storage.
     let root = if operation.options.dry_run { "" } else { "/registry" };
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: {root}/{kept}/{place}, ResourceVersion: 0, \
@@ -167,7 +168,7 @@ fn kept_at(resource: &Resource) -> String {
 }
 
 /// Does this update take away the last thing that kept a deleted object?
-fn goes_away(operation: &Operation<'_>, new: &Value, old: &Value) -> bool {
+fn is_finalized(operation: &Operation<'_>, new: &Value, old: &Value) -> bool {
     let finalizers =
         |pointer: &str| new.pointer(pointer).and_then(Value::as_array).is_some_and(|list| !list.is_empty());
     let namespace = operation.resource.group.is_empty() && operation.resource.plural == "namespaces";

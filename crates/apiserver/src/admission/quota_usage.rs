@@ -1,4 +1,4 @@
-//! What objects use of a quota, counted as admission counts it: for who keeps the status of quotas.
+//! The usage of a ResourceQuota, counted as admission counts it: for the controller that keeps the status of quotas.
 
 use super::resource_quota::{PLAIN, in_scope, is_of, usage};
 use crate::kinds::resources::{Amounts, amounts};
@@ -10,21 +10,21 @@ use windlass_schema::Quantity;
 ///
 /// ```
 /// use serde_json::json;
-/// use windlass_apiserver::Tally;
+/// use windlass_apiserver::QuotaUsage;
 ///
-/// let mut tally = Tally::new(&json!({"spec": {"hard": {"pods": "4", "requests.cpu": "2"}}}));
+/// let mut tally = QuotaUsage::new(&json!({"spec": {"hard": {"pods": "4", "requests.cpu": "2"}}}));
 /// let pod = json!({"spec": {"containers": [{"resources": {"requests": {"cpu": "100m"}}}]}});
 /// tally.add("", "pods", &pod);
 /// tally.add("", "pods", &pod);
 /// assert_eq!(json!(tally.used()), json!({"pods": "2", "requests.cpu": "200m"}));
 /// ```
 #[derive(Debug)]
-pub struct Tally {
+pub struct QuotaUsage {
     quota: Value,
     used: Amounts,
 }
 
-impl Tally {
+impl QuotaUsage {
     /// A quota, of which nothing is used.
     pub fn new(quota: &Value) -> Self {
         let hard = amounts(quota.pointer("/spec/hard"));
@@ -93,7 +93,7 @@ mod tests {
         let hard = json!({"count/deployments.apps": "1", "count/pods": "1", "secrets": "1", "services.nodeports": "1",
             "gold.storageclass.storage.k8s.io/requests.storage": "1Gi", "limits.memory": "1Gi",
             "requests.example.com/gpu": "1", "what": "1"});
-        let tally = Tally::new(&json!({"spec": {"hard": hard}}));
+        let tally = QuotaUsage::new(&json!({"spec": {"hard": hard}}));
         let kinds: Vec<String> =
             tally.kinds().into_iter().map(|(group, plural)| format!("{group}/{plural}")).collect();
         assert_eq!(kinds, ["/persistentvolumeclaims", "/pods", "/secrets", "/services", "apps/deployments"]);
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn what_is_out_of_scope_or_ended_does_not_count() {
-        let mut tally = Tally::new(&json!({"spec": {"hard": {"pods": "4"}, "scopes": ["BestEffort"]}}));
+        let mut tally = QuotaUsage::new(&json!({"spec": {"hard": {"pods": "4"}, "scopes": ["BestEffort"]}}));
         assert!(!tally.counts_only("", "pods"));
         tally.add("", "pods", &json!({"status": {"qosClass": "BestEffort"}}));
         tally.add("", "pods", &json!({"status": {"qosClass": "Burstable"}}));

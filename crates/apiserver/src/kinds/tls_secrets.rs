@@ -1,4 +1,4 @@
-//! Is what a Secret holds a certificate and its key? The first thing that is wrong, in the words of Go's `crypto/tls`.
+//! Validation of Secrets of type `kubernetes.io/tls`: the first thing that is wrong, in the words of Go's `crypto/tls`.
 
 use super::text;
 use base64::Engine;

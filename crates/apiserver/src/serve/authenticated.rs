@@ -1,4 +1,4 @@
-//! The front of the API for one connection: tells who asks, and keeps count of what is under way.
+//! The service of one connection: authenticates each request, and counts those in flight.
 
 use crate::flow::authenticate::{Authenticator, Certificate};
 use crate::http::ApiBody;

@@ -1,4 +1,4 @@
-//! What is wrong with a YAML document, in the words of Go's reader.
+//! Errors of YAML documents, in the words of Go's reader.
 
 /// Our reader's words, Go's, and which of Go's two steps finds it: its scanner counts lines from one, its parser from zero.
 const WORDS: &[(&str, &str, Step)] = &[
@@ -38,7 +38,7 @@ enum Step {
 }
 
 /// The first line that our reader said, as Go says it; without the place, if Go has no such words.
-pub(super) fn told(error: &str, document: &str) -> String {
+pub(super) fn in_go_words(error: &str, document: &str) -> String {
     let first = error.lines().next().unwrap_or_default();
     let (place, what) = first
         .split_once("line ")

@@ -1,121 +1,17 @@
-//! The rows.
+//! The rules of the built-in kinds, a row each; what has none is plain.
 
-use super::{
-    RuleContext, checks, events, key_pair, pods, prepare, services, shown, validate, warnings, workloads,
-};
+use super::rules::{Dependents, Fixed, Kept, Raised, Rules};
+use super::{checks, events, go_format, pods, prepare, services, tls_secrets, validate, warnings, workloads};
 use crate::crd;
-use crate::status::Status;
-use serde_json::Value;
-use windlass_schema::FieldError;
 use windlass_schema::meta::NameRule;
 
-/// How dependents are treated when an object is deleted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Dependents {
-    /// By finalizers, as the deletion asks.
-    Collected,
-    /// The same; where it asks for nothing, they stay.
-    Orphaned,
-    /// Not at all.
-    Ignored,
-}
-
-/// How a change of a field is refused that is set once.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Fixed {
-    Invalid(&'static str),
-    Forbidden(&'static str),
-    /// The value is shown by a function, as Go shows it.
-    Shown(&'static str, fn(&Value) -> String),
-}
-
 const IMMUTABLE: &str = "field is immutable";
-const SELECTOR: Fixed = Fixed::Shown(IMMUTABLE, shown::selector);
-const ROLE: Fixed = Fixed::Shown("cannot change roleRef", shown::role);
+const SELECTOR: Fixed = Fixed::Shown(IMMUTABLE, go_format::selector);
+const ROLE: Fixed = Fixed::Shown("cannot change roleRef", go_format::role);
 const FIXED: Fixed = Fixed::Invalid("field is immutable");
 
-/// What raises an object's generation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Raised {
-    /// A change of anything but metadata and status.
-    ByContent,
-    /// That, or a change of this field of the metadata.
-    ByContentOr(&'static str),
-    /// That; and a new object has none.
-    Later,
-    /// Nothing: it is 1 for good.
-    Never,
-}
-
-/// What of the metadata the path of the status leaves as it was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kept {
-    /// These fields.
-    Fields(&'static [&'static str]),
-    /// All that a client may set.
-    All,
-}
-
-/// What is special about a kind.
-#[derive(Debug)]
-pub(crate) struct Rules {
-    pub(crate) group: &'static str,
-    pub(crate) plural: &'static str,
-    pub(crate) name: NameRule,
-    pub(crate) dependents: Dependents,
-    /// May an update leave the version out?
-    pub(crate) unconditional_update: bool,
-    /// May an update create what is not there?
-    pub(crate) create_on_update: bool,
-    /// Does it have a generation?
-    pub(crate) generation: bool,
-    /// If so, what raises it?
-    pub(crate) raised: Raised,
-    /// What of the metadata does not change through the status?
-    pub(crate) status_keeps: Kept,
-    /// A new object as it is written where that is not how it is read: with what is filled in only when it is read again,
-    /// the first update writes more than it changes.
-    pub(crate) unsettled: fn(&Value) -> Option<Value>,
-    /// What is allowed and unwise, in words for the client; given the object as it was, if it was.
-    pub(crate) warn: fn(&Value, Option<&Value>) -> Vec<String>,
-    /// Does the reference keep no cache of it?
-    pub(crate) uncached: bool,
-    /// Fields that only some subresource may change: the subresource that may (empty for the object itself) and the field.
-    pub(crate) owned: &'static [(&'static str, &'static str)],
-    /// May a new object bring its status?
-    pub(crate) brings_status: bool,
-    /// Fills in what was left out.
-    pub(crate) default: fn(&mut Value),
-    /// What is given out once the object is known to be valid; given the object as it was, if it was.
-    pub(crate) allocate: fn(&RuleContext<'_>, &mut Value, Option<&Value>) -> Result<(), Status>,
-    /// What creation sets whatever the client sent.
-    pub(crate) prepare_create: fn(&RuleContext<'_>, &mut Value),
-    /// What an update sets whatever the client sent; given the object as it was.
-    pub(crate) prepare_update: fn(&mut Value, &Value),
-    /// What an update of the status sets; given the object as it was.
-    pub(crate) prepare_status: fn(&RuleContext<'_>, &mut Value, &Value),
-    pub(crate) validate: fn(&Value) -> Vec<FieldError>,
-    /// Given the object as it was, and the subresource.
-    pub(crate) validate_update: fn(&Value, &Value, &str) -> Vec<FieldError>,
-    /// Fields that are set once.
-    pub(crate) fixed: &'static [(&'static str, Fixed)],
-    /// Does an update, other than of a subresource, check the whole object again, or only what changed?
-    pub(crate) revalidates: bool,
-    /// For kinds that go in phases: what the first deletion does beside setting the time.
-    pub(crate) first_deletion: Option<fn(&mut Value, &str)>,
-    /// Does an update check the metadata's changes a second time?
-    pub(crate) repeats_metadata: bool,
-    /// What who deletes is told when nothing is said about dependents.
-    pub(crate) deletion_warning: &'static str,
-    /// Does a deletion answer with what was deleted?
-    pub(crate) shows_deleted: bool,
-    /// For what needs time to stop: how many seconds, given what was asked for.
-    pub(crate) grace: Option<fn(&Value, Option<i64>) -> i64>,
-    /// What clients are told with every answer, if the kind is deprecated.
-    pub(crate) deprecated: &'static str,
-}
-
-const PLAIN: Rules = Rules {
+/// Most kinds.
+pub(super) const PLAIN: Rules = Rules {
     group: "",
     plural: "",
     name: NameRule::Subdomain,
@@ -147,7 +43,7 @@ const PLAIN: Rules = Rules {
     deprecated: "",
 };
 
-static TABLE: &[Rules] = &[
+pub(super) static RULES: &[Rules] = &[
     Rules {
         plural: "namespaces",
         name: NameRule::Label,
@@ -167,7 +63,7 @@ static TABLE: &[Rules] = &[
     },
     Rules {
         plural: "secrets",
-        warn: key_pair::warnings,
+        warn: tls_secrets::warnings,
         default: checks::default_secret,
         prepare_update: checks::prepare_secret_update,
         validate: checks::secret,
@@ -461,7 +357,7 @@ static TABLE: &[Rules] = &[
         group: "storage.k8s.io",
         plural: "volumeattachments",
         status_keeps: Kept::All,
-        fixed: &[("spec", Fixed::Shown(IMMUTABLE, shown::attachment))],
+        fixed: &[("spec", Fixed::Shown(IMMUTABLE, go_format::attachment))],
         shows_deleted: true,
         unconditional_update: false,
         ..PLAIN
@@ -592,7 +488,7 @@ static TABLE: &[Rules] = &[
         group: "networking.k8s.io",
         plural: "ipaddresses",
         name: NameRule::Address,
-        fixed: &[("spec.parentRef", Fixed::Shown(IMMUTABLE, shown::parent))],
+        fixed: &[("spec.parentRef", Fixed::Shown(IMMUTABLE, go_format::parent))],
         ..PLAIN
     },
     Rules {
@@ -637,17 +533,3 @@ static TABLE: &[Rules] = &[
     },
     Rules { group: "apps", plural: "controllerrevisions", fixed: &[("data", FIXED)], ..PLAIN },
 ];
-
-/// The row of a built-in kind: of most, the plain one.
-pub(crate) fn rules(group: &str, plural: &str) -> &'static Rules {
-    static REST: Rules = PLAIN;
-    TABLE.iter().find(|rules| rules.group == group && rules.plural == plural).unwrap_or(&REST)
-}
-
-/// The package of a group's Go types, which conversion errors name.
-pub(crate) fn package(group: &str) -> &str {
-    match group.split('.').next() {
-        None | Some("") => "core",
-        Some(name) => name,
-    }
-}

@@ -1,4 +1,4 @@
-//! From what a kubelet says to what `metrics.k8s.io` does.
+//! From the kubelet's summary API to `metrics.k8s.io`.
 
 use serde::Deserialize;
 use serde_json::{Value, json};

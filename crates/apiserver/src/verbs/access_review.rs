@@ -1,4 +1,4 @@
-//! Questions about permissions: posted, answered, and stored nowhere. Everyone who is let in may do everything, so the
+//! SubjectAccessReview and its like: posted, answered, and stored nowhere. Everyone who is let in may do everything, so the
 //! answers are short.
 
 use crate::flow::{decode, managed, prepare};

@@ -1,7 +1,7 @@
-//! Passes requests on, and then bytes both ways.
+//! Forwards requests to kubelets, pods and Services, and then bytes both ways.
 
 use super::links::Links;
-use super::place::Kubelet;
+use super::location::Kubelet;
 use crate::dial::Dialer;
 use crate::dial::{Address, Scheme};
 use crate::http::ApiBody;
@@ -46,19 +46,19 @@ const HOP_BY_HOP: [HeaderName; 7] =
     [CONNECTION, UPGRADE, TE, TRAILER, TRANSFER_ENCODING, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION];
 
 /// What passing on needs.
-pub(super) struct Passing<'a> {
+pub(super) struct Forwarding<'a> {
     pub(super) dialer: &'a Dialer,
     pub(super) api: &'a ApiState,
     /// Ends what goes on when the server stops.
     pub(super) ended: CancellationToken,
 }
 
-impl Passing<'_> {
+impl Forwarding<'_> {
     /// Asks a kubelet.
     pub(super) async fn get(&self, kubelet: &Kubelet, path: &str) -> Result<Response<Incoming>, Status> {
         let to = somewhere(kubelet);
         let failed = |error: io::Error| {
-            Status::plain(format!("Get \"https://{}{path}\": {}", to.authority(), told(&to, &error)))
+            Status::plain(format!("Get \"https://{}{path}\": {}", to.authority(), dial_error(&to, &error)))
         };
         self.send(&to, Method::GET, path, HeaderMap::new(), Bytes::new()).await.map_err(failed)
     }
@@ -100,7 +100,7 @@ impl Passing<'_> {
             headers.insert(HOST, host);
         }
         let response = self.send(to, parts.method.clone(), path, headers, body).await.map_err(|error| {
-            Status::unavailable(format!("error trying to reach service: {}", told(to, &error)))
+            Status::unavailable(format!("error trying to reach service: {}", dial_error(to, &error)))
         })?;
         let behind = path.split('?').next().unwrap_or_default();
         let prefix = parts.uri.path().strip_suffix(behind).unwrap_or(parts.uri.path());
@@ -152,11 +152,11 @@ impl Passing<'_> {
         parts: &Parts,
         client: OnUpgrade,
     ) -> Result<Response<ApiBody>, Status> {
-        let Ok(place) = self.dialer.places.clone().try_acquire_owned() else {
+        let Ok(place) = self.dialer.streams.clone().try_acquire_owned() else {
             return Err(Status::too_many_requests("too many streams are open, please try again later", 1));
         };
         let dialing =
-            |error: io::Error| Status::internal(format!("error dialing backend: {}", told(to, &error)));
+            |error: io::Error| Status::internal(format!("error dialing backend: {}", dial_error(to, &error)));
         let headers = forwarded(&parts.headers);
         let sent = self.send(to, parts.method.clone(), path, headers, Bytes::new()).await;
         let mut response = sent.map_err(dialing)?;
@@ -248,7 +248,7 @@ fn asked_host(parts: &Parts) -> &str {
 }
 
 /// Why somewhere could not be reached.
-fn told(to: &Address, error: &io::Error) -> String {
+fn dial_error(to: &Address, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => {
             format!("dial tcp {}: connect: connection refused", to.authority())

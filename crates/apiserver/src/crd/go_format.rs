@@ -1,4 +1,4 @@
-//! A definition's versions as the reference quotes them in errors: by the names of Go's fields, all of them.
+//! A CRD's versions as Go formats them in errors: by the names of the Go fields, all of them.
 
 use serde_json::Value;
 

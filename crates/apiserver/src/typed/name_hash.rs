@@ -1,4 +1,4 @@
-//! A quick hash of names that are part of the program: nobody chooses them so that they collide.
+//! A fast hash of names that are part of the program, so that nobody can choose them to collide.
 
 use std::hash::{BuildHasherDefault, Hasher};
 
