@@ -3,8 +3,8 @@
 //!
 //! The work: resources that own one ConfigMap each and have a status; then one update to each; then rest; then a restart.
 //! On the reference, which audits every request, and on `windlass cluster up --api-only`, where the operator is what
-//! bounds it. From an update to the reconcile that it begins it takes a few milliseconds, which the machine's mood outweighs:
-//! that is measured with fewer resources, several times in turns.
+//! bounds it. From an update to the reconcile that it begins it takes a few milliseconds, which varies more with the machine's load than between the operators:
+//! that is measured with fewer resources, several times in rounds.
 //!
 //! `-- --objects 1000` makes it smaller, `-- --delays` measures those reconciles alone, and subjects named after `--` are
 //! measured alone.
@@ -30,14 +30,16 @@ use windlass_tests::peers::{Operator, Program};
 const WINDLASS: &str = "windlass";
 const CONTROLLER_RUNTIME: &str = "controller-runtime";
 const KUBE: &str = "kube";
-const SUBJECTS: [&str; 3] = [WINDLASS, CONTROLLER_RUNTIME, KUBE];
+/// The same, on one thread and with the allocator that windlass' guides have.
+const KUBE_ONE_THREAD: &str = "kube-one-thread";
+const SUBJECTS: [&str; 4] = [WINDLASS, CONTROLLER_RUNTIME, KUBE, KUBE_ONE_THREAD];
 
 const OBJECTS: usize = 10_000;
 /// Where memory is read besides, on our own server.
 const MANY: usize = 100_000;
 /// The resources with which the delay of updates is measured, and how often.
 const DELAYED: usize = 2_000;
-const TURNS: usize = 3;
+const ROUNDS: usize = 3;
 /// Updates per second. At 200 the reference on two cores falls behind with what the operators make of them, and the delay
 /// that is measured is its own queue.
 const RATE: f64 = 100.0;
@@ -58,8 +60,11 @@ async fn main() -> anyhow::Result<()> {
     };
     bench.progress("building the operators and the windlass command");
     let server = windlass_program()?;
-    let mut programs =
-        vec![(WINDLASS, Program::rust("greeting_windlass")?), (KUBE, Program::rust("greeting_kube")?)];
+    let mut programs = vec![
+        (WINDLASS, Program::rust("greeting_windlass")?),
+        (KUBE, Program::rust("greeting_kube")?),
+        (KUBE_ONE_THREAD, Program::rust("greeting_kube_one_thread")?),
+    ];
     match Program::go(CONTROLLER_RUNTIME) {
         Ok(program) => programs.insert(1, (CONTROLLER_RUNTIME, program)),
         Err(error) => bench.note(&format!("controller-runtime was not measured: {error:#}")),
@@ -68,9 +73,9 @@ async fn main() -> anyhow::Result<()> {
     if SUBJECTS.into_iter().any(named) {
         programs.retain(|(subject, _)| named(subject));
     }
-    bench.note("windlass: on one thread and with mimalloc, as its guides have it; the others as their own examples are");
+    bench.note("windlass: on one thread and with mimalloc, as its guides have it, and so is kube-one-thread; the others as their own examples are");
     bench.note("the reference's etcd does not wait for the disk: operators are measured, not it");
-    bench.note("the texts of the resources are alike, and windlass holds what is alike once");
+    bench.note("the texts of the resources are alike, and windlass holds what is alike once, but for the row with random texts");
     let reference = windlass_harness::reference::programs();
     if let Err(error) = &reference {
         bench.note(&format!("{error}"));
@@ -86,9 +91,15 @@ async fn main() -> anyhow::Result<()> {
         let ground = Ground { bench: &mut bench, subject, name: "windlass", program, server: &server };
         ground.measure(objects).await.with_context(|| format!("measuring {subject} on windlass"))?;
     }
-    for reconcile in 1..=TURNS {
+    for (subject, program) in programs.iter().filter(|_| !only_delays) {
+        let server = Server::windlass(&server, false).await?;
+        let ground = Ground { bench: &mut bench, subject, name: "windlass", program, server: &server };
+        let unlike = ground.memory_of(objects, Texts::Random, "with random texts");
+        unlike.await.with_context(|| format!("measuring {subject} with random texts"))?;
+    }
+    for round in 1..=ROUNDS {
         for (subject, program) in &programs {
-            bench.progress(&format!("reconcile {reconcile} of {TURNS}: updates to {subject}"));
+            bench.progress(&format!("round {round} of {ROUNDS}: updates to {subject}"));
             if reference.is_ok() {
                 let server = Server::audited_reference().await?;
                 let ground =
@@ -103,7 +114,8 @@ async fn main() -> anyhow::Result<()> {
     for (subject, program) in programs.iter().filter(|_| objects == OBJECTS && !only_delays) {
         let server = Server::windlass(&server, false).await?;
         let ground = Ground { bench: &mut bench, subject, name: "windlass", program, server: &server };
-        ground.memory_of_many().await.with_context(|| format!("measuring {subject} with {MANY}"))?;
+        let many = ground.memory_of(MANY, Texts::Alike, "");
+        many.await.with_context(|| format!("measuring {subject} with {MANY}"))?;
     }
     Ok(bench.finish()?)
 }
@@ -121,7 +133,7 @@ impl Ground<'_> {
     async fn measure(mut self, objects: usize) -> anyhow::Result<()> {
         let clock = Clock::real();
         self.say("creating the resources");
-        let mut connections = self.prepare(objects).await?;
+        let mut connections = self.prepare(objects, Texts::Alike).await?;
         let said = Said::follow(self.server).await?;
 
         let mut audit = Audit::of(self.server);
@@ -159,7 +171,7 @@ impl Ground<'_> {
 
     /// How long it takes from an update until a reconcile begins.
     async fn delays(mut self) -> anyhow::Result<()> {
-        let mut connections = self.prepare(DELAYED).await?;
+        let mut connections = self.prepare(DELAYED, Texts::Alike).await?;
         let said = Said::follow(self.server).await?;
         let operator = Operator::start(self.program, &self.server.kubeconfig())?;
         said.all(DELAYED, "first", &operator).await?;
@@ -173,22 +185,28 @@ impl Ground<'_> {
         Ok(())
     }
 
-    /// What the operator holds with many objects, converged before it starts so that only holding them counts.
-    async fn memory_of_many(mut self) -> anyhow::Result<()> {
-        self.say(&format!("{MANY} resources"));
-        self.prepare(MANY).await?;
+    /// What the operator holds with these objects: made before it starts, and with nothing updated.
+    async fn memory_of(mut self, objects: usize, texts: Texts, which: &str) -> anyhow::Result<()> {
+        let which = format!("{objects} {which}");
+        let which = which.trim();
+        self.say(&format!("{which}: memory"));
+        self.prepare(objects, texts).await?;
         let said = Said::follow(self.server).await?;
         let operator = Operator::start(self.program, &self.server.kubeconfig())?;
-        let (converged, took) = self.bench.timed(said.all(MANY, "first", &operator)).await;
+        let (converged, took) = self.bench.timed(said.all(objects, "first", &operator)).await;
         converged?;
-        self.record(&format!("{MANY} converged"), took.as_secs_f64(), "s");
+        self.record(&format!("{which} converged"), took.as_secs_f64(), "s");
         let usage = operator.usage()?;
-        self.record(&format!("  peak memory with {MANY}"), usage.peak_memory as f64 / 1e6, "MB");
-        self.record("  of that per resource", usage.peak_memory as f64 / MANY as f64, "bytes");
+        self.record(&format!("  peak memory with {which}"), usage.peak_memory as f64 / 1e6, "MB");
+        self.record(
+            &format!("  of that per resource, {which}"),
+            usage.peak_memory as f64 / objects as f64,
+            "bytes",
+        );
         Ok(())
     }
 
-    async fn prepare(&self, objects: usize) -> anyhow::Result<Vec<Connection>> {
+    async fn prepare(&self, objects: usize, texts: Texts) -> anyhow::Result<Vec<Connection>> {
         let client = kube::Client::try_from(self.server.config().clone())?;
         let definitions: Api<CustomResourceDefinition> = Api::all(client);
         definitions.create(&PostParams::default(), &Greeting::crd()).await?;
@@ -200,7 +218,7 @@ impl Ground<'_> {
             let body = format!(
                 r#"{{"apiVersion":"bench.windlass.dev/v1","kind":"Greeting","metadata":{{"name":"{}"}},"spec":{{"text":"first {}"}}}}"#,
                 name(number),
-                "x".repeat(200)
+                texts.of(number)
             );
             Ask::post(PLACE, body)
         })
@@ -223,6 +241,35 @@ impl Ground<'_> {
             self.record(metric, writes as f64 / per, "");
         }
         Ok(())
+    }
+}
+
+/// What the resources say.
+#[derive(Debug, Clone, Copy)]
+enum Texts {
+    /// All the same.
+    Alike,
+    /// Each its own, of random letters: what is held once for all of them is next to nothing.
+    Random,
+}
+
+impl Texts {
+    /// The text of the resource of this number, of 200 characters.
+    fn of(self, number: usize) -> String {
+        match self {
+            Self::Alike => "x".repeat(200),
+            Self::Random => {
+                let mut state = (number as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+                let mut letter = || {
+                    // Xorshift: the same in every run, for every operator.
+                    state ^= state << 13;
+                    state ^= state >> 7;
+                    state ^= state << 17;
+                    char::from(b'a' + (state >> 32) as u8 % 26)
+                };
+                (0..200).map(|_| letter()).collect()
+            }
+        }
     }
 }
 
