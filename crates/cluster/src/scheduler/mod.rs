@@ -121,8 +121,9 @@ impl Scheduler {
             }
         }));
         let weak = Arc::downgrade(self);
-        // A claim that came, or got its volume, may be what a pod waits for.
-        self.volumes.claims.listen(Arc::new(move |_| {
+        // A claim that came or got its volume, the volume itself, or a class that is heard of later than its claims: each may be
+        // what a pod waits for.
+        self.volumes.listen(Arc::new(move |_| {
             if let Some(scheduler) = weak.upgrade() {
                 let mut known = scheduler.known.lock();
                 scheduler.tell(&mut known, News::Room);

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
 use std::sync::Arc;
 use windlass::Key;
-use windlass::cache::{Cache, Store};
+use windlass::cache::{Cache, Listener, Store};
 
 /// Tells a claim for which node its volume is to be made.
 pub(super) const SELECTED: &str = "volume.kubernetes.io/selected-node";
@@ -31,6 +31,13 @@ impl Volumes {
         self.claims.synced().await;
         self.volumes.synced().await;
         self.classes.synced().await;
+    }
+
+    /// Calls `listener` for every change of a claim, a volume or a class.
+    pub(super) fn listen(&self, listener: Listener) {
+        self.claims.listen(listener.clone());
+        self.volumes.listen(listener.clone());
+        self.classes.listen(listener);
     }
 
     /// Whether a pod's claims are such that it can be scheduled at all.
