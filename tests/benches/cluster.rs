@@ -14,7 +14,7 @@ use serde_json::json;
 use std::path::Path;
 use std::time::Duration;
 use windlass_clock::Clock;
-use windlass_cluster::node::is_ready;
+use windlass_cluster::is_node_ready;
 use windlass_harness::bench::{Bench, Better};
 use windlass_testing::TestCluster;
 use windlass_tests::load::{Server, windlass_program};
@@ -125,7 +125,7 @@ async fn many(bench: &mut Bench, subject: &str, program: &Path, pods: usize) -> 
     let nodes = Api::<k8s_openapi::api::core::v1::Node>::all(client.clone());
     until("the nodes are there", async || {
         let all = nodes.list(&ListParams::default()).await?.items;
-        Ok(all.iter().filter(|node| is_ready(node)).count() == NODES)
+        Ok(all.iter().filter(|node| is_node_ready(node)).count() == NODES)
     })
     .await?;
     bench.progress(&format!("{subject}: {pods} pods made"));

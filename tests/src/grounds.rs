@@ -141,9 +141,12 @@ impl Joined {
                 let config = kube::config::Kubeconfig::read_from(kubeconfig)?;
                 let config = kube::Config::from_custom_kubeconfig(config, &Default::default()).await?;
                 let client = kube::Client::try_from(config)?;
-                let options = windlass_cluster::node::Options::named("node-1");
+                let options = windlass_cluster::simulated_kubelet::Options::named("node-1");
                 let clock = windlass_clock::Clock::real();
-                anyhow::Ok(windlass_cluster::node::Simulated::join(client, clock, options).await?)
+                anyhow::Ok(
+                    windlass_cluster::simulated_kubelet::SimulatedKubelet::join(client, clock, options)
+                        .await?,
+                )
             };
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let Ok(runtime) = runtime else { return };

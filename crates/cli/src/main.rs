@@ -102,7 +102,7 @@ enum Command {
 
 fn main() -> ExitCode {
     // What a node starts is this very program; it enters namespaces, which only one with a single thread can.
-    if let Some(code) = windlass_node::hidden(std::env::args_os().skip(1)) {
+    if let Some(code) = windlass_node::run_hidden_subcommand(std::env::args_os().skip(1)) {
         return code;
     }
     if let Some(code) = demo::operator::hidden() {

@@ -1,6 +1,6 @@
 //! A cluster that runs: the controllers, the scheduler and simulated nodes at work on an embedded API.
 
-use crate::node::{Options, Rack, Simulated, is_ready};
+use crate::simulated_kubelet::{Options, SharedInformers, SimulatedKubelet};
 use crate::{Settings, controllers, scheduler};
 use k8s_openapi::api::core::v1::{Node, ServiceAccount};
 use kube::{Api as KubeApi, Client};
@@ -13,15 +13,16 @@ use windlass::Manager;
 use windlass::cache::{Cache, Namespaces};
 use windlass_apiserver::{Api, Identity};
 use windlass_clock::Clock;
+use windlass_component_helpers::node_status::is_ready;
 
 /// Who the controllers are to the API.
 const CONTROLLERS: &str = "system:kube-controller-manager";
 /// Who the scheduler is.
 const SCHEDULER: &str = "system:kube-scheduler";
-/// How long a node that could not join waits before it tries again.
+/// The wait before a node that could not join tries again.
 const JOIN_AGAIN: Duration = Duration::from_secs(1);
 
-/// So long a cluster may take to settle: only one that cannot takes it.
+/// How long a cluster may take to get ready: only one that cannot takes it.
 const SETTLED_WITHIN: Duration = Duration::from_secs(30);
 
 /// The controllers, the scheduler and the simulated nodes of a cluster at work on an embedded API. Dropping it ends them where
@@ -48,11 +49,11 @@ impl Cluster {
         let mut others = JoinSet::new();
         // Without nodes, too: others may join.
         others.spawn(scheduler::on(&cache, client(api, SCHEDULER), clock.clone()));
-        let rack = Rack::on(&cache);
+        let informers = SharedInformers::new(&cache);
         for number in 1..=settings.simulated_nodes {
             let name = format!("node-{number}");
             let client = client(api, &format!("system:node:{name}"));
-            others.spawn(keep_node(rack.clone(), client, clock.clone(), Options::named(name)));
+            others.spawn(run_kubelet(informers.clone(), client, clock.clone(), Options::named(name)));
         }
         let user = client(api, CONTROLLERS);
         let task = if settings.without_controllers {
@@ -135,18 +136,19 @@ pub enum SettleError {
     /// It took too long.
     #[error("{ready} of {nodes} nodes are ready, or pods have no account, after {SETTLED_WITHIN:?}")]
     Late {
-        /// So many nodes were ready.
+        /// The number of ready nodes.
         ready: usize,
-        /// So many there should be.
+        /// The number of nodes.
         nodes: usize,
     },
 }
 
-/// Joins a node, and keeps it.
-async fn keep_node(rack: Rack, client: Client, clock: Clock, options: Options) {
+/// Runs a simulated kubelet, and retries until its node has joined.
+async fn run_kubelet(informers: SharedInformers, client: Client, clock: Clock, options: Options) {
     loop {
-        match Simulated::join_in(&rack, client.clone(), clock.clone(), options.clone()).await {
-            Ok(_node) => std::future::pending().await,
+        match SimulatedKubelet::join_shared(&informers, client.clone(), clock.clone(), options.clone()).await
+        {
+            Ok(_kubelet) => std::future::pending().await,
             Err(error) => tracing::warn!("{error}"),
         }
         clock.sleep(JOIN_AGAIN).await;

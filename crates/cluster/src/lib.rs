@@ -1,5 +1,4 @@
-//! A whole Kubernetes in one process: the embedded API, the controllers that make workloads out of what is declared, a scheduler
-//! and simulated nodes.
+//! A whole Kubernetes in one process: the embedded API, the workload controllers, a scheduler and simulated kubelets.
 //!
 //! Each controller is a folder: `decide.rs` says purely what is to be done, given what is there; `mod.rs` observes, and carries
 //! it out. They are written on the operator library as anyone would write theirs, and talk to the API as anyone would: they run
@@ -19,8 +18,7 @@ mod garbage;
 mod jobs;
 mod many;
 mod namespaces;
-pub mod node;
-mod nodes;
+mod node_lifecycle;
 mod owning;
 mod pace;
 mod pods;
@@ -29,6 +27,7 @@ mod replicas;
 mod revisions;
 mod roles;
 mod scheduler;
+pub mod simulated_kubelet;
 mod slow_start;
 mod stateful;
 mod time;
@@ -36,9 +35,8 @@ mod volumes;
 mod wire;
 
 pub use cluster::{Cluster, SettleError};
-pub use scheduler::refusal;
 pub use time::Time;
-pub use volumes::local as local_volumes;
+pub use windlass_component_helpers::node_status::is_ready as is_node_ready;
 
 use windlass::Manager;
 
@@ -47,7 +45,7 @@ use windlass::Manager;
 pub struct Settings {
     /// The certificate of the authority that signed the API's, in PEM: every namespace has it in `kube-root-ca.crt`.
     pub root_ca: Option<String>,
-    /// How many simulated nodes the cluster has.
+    /// The number of simulated nodes.
     pub simulated_nodes: usize,
     /// Leaves the controllers out: whoever tests them runs them otherwise.
     pub without_controllers: bool,
@@ -63,7 +61,7 @@ pub fn controllers(manager: Manager, settings: &Settings) -> Manager {
         |manager, _| quota::add(manager),
         |manager, _| events::add(manager),
         |manager, _| roles::add(manager),
-        |manager, _| nodes::add(manager),
+        |manager, _| node_lifecycle::add(manager),
         |manager, _| replicas::add(manager),
         |manager, _| deployment::add(manager),
         |manager, _| endpoints::add(manager),

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use serde_json::{Value, json};
-use windlass_cluster::node::{Options, Simulated};
+use windlass_cluster::simulated_kubelet::{Options, SimulatedKubelet};
 use windlass_testing::{TestCluster, object};
 
 /// A pod that fares as these annotations of the simulated node say, with this in its spec.
@@ -28,7 +28,7 @@ pub(super) fn asks(cpu: &str) -> Value {
 /// A node of this test's own: nobody else's pods go there.
 pub(super) struct Own {
     cluster: TestCluster,
-    pub(super) nodes: Vec<Simulated>,
+    pub(super) nodes: Vec<SimulatedKubelet>,
 }
 
 impl Own {
@@ -49,7 +49,7 @@ impl Own {
         let place = self.cluster.namespace();
         let options = Options::named(&name).label("place", place).taint("place", place, "NoSchedule");
         let clock = self.cluster.clock().clone();
-        self.nodes.push(Simulated::join(self.cluster.client(), clock, more(options)).await?);
+        self.nodes.push(SimulatedKubelet::join(self.cluster.client(), clock, more(options)).await?);
         // It is open to pods once its taint for not being ready is gone.
         let open = |node: &Node| {
             let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_deref()).unwrap_or_default();

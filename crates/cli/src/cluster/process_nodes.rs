@@ -11,9 +11,9 @@ use std::sync::Arc;
 use tokio::net::TcpStream;
 use windlass_apiserver::{Api, Credentials, Dial, Identity};
 use windlass_clock::Clock;
+use windlass_node::Program;
 use windlass_node::net::Network;
-use windlass_node::shim::Program;
-use windlass_node::{Node, Options};
+use windlass_node::{Kubelet, Options};
 
 /// How the names of nodes begin, and of their folders.
 const PREFIX: &str = "process-";
@@ -25,7 +25,7 @@ pub(super) async fn join(
     credentials: &Credentials,
     home: &Path,
     server: SocketAddr,
-) -> anyhow::Result<Vec<Node>> {
+) -> anyhow::Result<Vec<Kubelet>> {
     let mut nodes = Vec::new();
     for number in 1..=count {
         let name = format!("{PREFIX}{number}");
@@ -44,7 +44,7 @@ pub(super) async fn join(
             eviction: Default::default(),
         };
         // Programs know no time but the machine's.
-        match Node::join(Client::new(api.service(identity), "default"), Clock::real(), options).await {
+        match Kubelet::join(Client::new(api.service(identity), "default"), Clock::real(), options).await {
             Ok(node) => {
                 let network = node.network().cloned();
                 network.into_iter().for_each(|network| api.dial_with(Arc::new(Pods(network))));
@@ -71,11 +71,11 @@ impl Dial for Pods {
 }
 
 /// Ends nodes; with their pods, unless the cluster comes back.
-pub(super) async fn end(nodes: Vec<Node>, kept: bool) {
+pub(super) async fn end(nodes: Vec<Kubelet>, kept: bool) {
     for node in nodes {
         if kept {
             // As a machine that is switched off: what its pods wrote is there when it comes back.
-            node.switch_off().await;
+            node.shut_down().await;
         } else if let Err(error) = node.leave().await {
             tracing::warn!("a node did not end well: {error}");
         }
@@ -94,7 +94,7 @@ pub(super) fn end_left(home: &Path) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
             for node in nodes {
-                windlass_node::end_processes(&node).await;
+                windlass_node::kill_processes(&node).await;
             }
         });
         std::io::Result::Ok(())

@@ -12,7 +12,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 use windlass_clock::Clock;
-use windlass_cluster::node::is_ready;
+use windlass_cluster::is_node_ready;
 
 /// The longest that a cluster may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -86,7 +86,7 @@ async fn count(found: &Found) -> anyhow::Result<(usize, usize, usize, usize)> {
     let client = kube::Client::try_from(kube::Config::from_custom_kubeconfig(file, &ours).await?)?;
     let nodes = Api::<Node>::all(client.clone()).list(&ListParams::default()).await?.items;
     let pods = Api::<Pod>::all(client).list(&ListParams::default()).await?.items;
-    let ready = nodes.iter().filter(|node| is_ready(node));
+    let ready = nodes.iter().filter(|node| is_node_ready(node));
     let running = pods
         .iter()
         .filter(|pod| pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running"));

@@ -14,9 +14,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, Command};
 use windlass_clock::Clock;
+use windlass_node::Program;
 use windlass_node::doctor::{self, Finding, Level};
 use windlass_node::net::Network;
-use windlass_node::shim::Program;
 
 /// The longest that a process may take to be ready, or to exit.
 const PATIENCE: Duration = Duration::from_secs(30);

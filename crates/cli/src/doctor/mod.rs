@@ -8,8 +8,8 @@ use serde_json::json;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use windlass_node::Program;
 use windlass_node::doctor::{self, Finding, Level};
-use windlass_node::shim::Program;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
 use windlass_clock::Clock;
-use windlass_node::shim::Program;
-use windlass_node::{Eviction, Node, Options as Wanted};
+use windlass_node::Program;
+use windlass_node::{EvictionConfig, Kubelet, Options as Wanted};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -52,7 +52,7 @@ pub(crate) struct Options {
         long_help = "When the machine is short of something, and pods have to go for it, as a kubelet is told it; '' for never. \
             Without it: memory.available<100Mi,nodefs.available<1Gi,nodefs.inodesFree<5%"
     )]
-    eviction_hard: Option<Eviction>,
+    eviction_hard: Option<EvictionConfig>,
 
     /// An additional label of the node; repeatable
     #[arg(long, value_name = "KEY=VALUE", value_parser = simulate::pair)]
@@ -94,7 +94,7 @@ async fn process(options: &Options) -> anyhow::Result<ExitCode> {
         images: super::catalogue(&root),
         eviction: options.eviction_hard.clone().unwrap_or_default(),
     };
-    let node = Node::join(client, Clock::real(), wanted).await?;
+    let node = Kubelet::join(client, Clock::real(), wanted).await?;
     if let Some(folder) = &temporary {
         // Those that pods run as must be able to pass.
         std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o711))?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
 use windlass_clock::Clock;
-use windlass_cluster::node::{Options as Wanted, Simulated, Stage};
+use windlass_cluster::simulated_kubelet::{Options as Wanted, SimulatedKubelet, Stage};
 
 /// The most nodes that one process can join: each has a pod CIDR.
 const MOST: u16 = 500;
@@ -96,7 +96,7 @@ async fn simulate(options: &Options, stages: Vec<Stage>) -> anyhow::Result<ExitC
         for (resource, amount) in &options.capacity {
             wanted = wanted.capacity(resource, amount);
         }
-        match Simulated::join(client.clone(), Clock::real(), wanted).await {
+        match SimulatedKubelet::join(client.clone(), Clock::real(), wanted).await {
             Ok(node) => nodes.push(node),
             Err(error) => {
                 // Those that joined before are not left behind.
@@ -105,7 +105,7 @@ async fn simulate(options: &Options, stages: Vec<Stage>) -> anyhow::Result<ExitC
             }
         }
     }
-    let names: Vec<&str> = nodes.iter().map(Simulated::name).collect();
+    let names: Vec<&str> = nodes.iter().map(SimulatedKubelet::name).collect();
     println!("joined: {}; Ctrl-C removes them", names.join(", "));
     tokio::select! {
         _ = interrupt.recv() => {}
@@ -120,7 +120,7 @@ async fn simulate(options: &Options, stages: Vec<Stage>) -> anyhow::Result<ExitC
 }
 
 /// Takes all nodes away, and says which could not be.
-async fn leave(nodes: Vec<Simulated>) -> ExitCode {
+async fn leave(nodes: Vec<SimulatedKubelet>) -> ExitCode {
     let mut code = ExitCode::SUCCESS;
     for node in nodes {
         let name = node.name().to_owned();

@@ -2,12 +2,13 @@
 
 use crate::pods;
 use crate::revisions::HASH_LABEL;
-use crate::scheduler::{allow, covers};
+use crate::scheduler::covers;
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{
     Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Pod, PodSpec, PodTemplateSpec, Toleration,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use windlass_component_helpers::node_affinity;
 
 /// How often the template changed, as old clients count it: on the set, and on its pods.
 const GENERATION: (&str, &str) = ("deprecated.daemonset.template.generation", "pod-template-generation");
@@ -42,7 +43,7 @@ pub(super) fn place(template: &PodTemplateSpec, node: &Node) -> Place {
     let elsewhere = spec.node_name.as_deref().is_some_and(|wanted| !wanted.is_empty() && wanted != name);
     let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
     let selector = spec.node_selector.clone().unwrap_or_default();
-    if elsewhere || !allow(&selector, affinity, name, &labels) {
+    if elsewhere || !node_affinity::matches(&selector, affinity, name, &labels) {
         return Place::Never;
     }
     let tolerations = tolerations(&spec);

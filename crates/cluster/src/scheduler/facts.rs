@@ -2,64 +2,19 @@
 
 use crate::pods::Claimed;
 use k8s_openapi::api::core::v1::{
-    Affinity, Container, Node, NodeAffinity, Pod, PodAffinityTerm, PodSpec, Taint, Toleration,
-    TopologySpreadConstraint,
+    Affinity, Node, NodeAffinity, Pod, PodAffinityTerm, Taint, Toleration, TopologySpreadConstraint,
 };
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use windlass::Key;
-use windlass::quantity::{milli_value, value};
+use windlass_component_helpers::host_ports::{HostPort, host_ports};
+use windlass_component_helpers::resources::{Resources, pod_requests};
 
 /// What this scheduler is called in `spec.schedulerName`.
 pub(super) const NAME: &str = "default-scheduler";
 
 /// What a pod that asks for nothing is taken to need when nodes are compared, in thousandths of a CPU and bytes.
 const USUAL: (i128, i128) = (100, 200 << 20);
-
-/// Amounts by resource: CPU in thousandths, the others in units.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Amounts(pub(super) BTreeMap<String, i128>);
-
-impl Amounts {
-    pub(super) fn of(written: Option<&BTreeMap<String, Quantity>>) -> Self {
-        let amount = |name: &String, quantity: &Quantity| match name.as_str() {
-            "cpu" => milli_value(quantity),
-            _ => value(quantity),
-        };
-        let all = written.into_iter().flatten();
-        Self(
-            all.filter_map(|(name, quantity)| Some((name.clone(), amount(name, quantity)?.into()))).collect(),
-        )
-    }
-
-    pub(super) fn get(&self, name: &str) -> i128 {
-        self.0.get(name).copied().unwrap_or(0)
-    }
-
-    pub(super) fn add(&mut self, other: &Self) {
-        for (name, amount) in &other.0 {
-            *self.0.entry(name.clone()).or_insert(0) += amount;
-        }
-    }
-
-    pub(super) fn subtract(&mut self, other: &Self) {
-        for (name, amount) in &other.0 {
-            *self.0.entry(name.clone()).or_insert(0) -= amount;
-        }
-    }
-
-    /// The greater of both, by resource.
-    fn at_least(&mut self, other: &Self) {
-        for (name, amount) in &other.0 {
-            let own = self.0.entry(name.clone()).or_insert(0);
-            *own = (*own).max(*amount);
-        }
-    }
-}
-
-/// A port of the node that a pod wants: protocol, address and number.
-pub(super) type Port = (String, String, i32);
 
 /// What matters of a pod.
 #[derive(Debug, Clone)]
@@ -69,10 +24,10 @@ pub(super) struct PodFacts {
     pub(super) namespace: String,
     pub(super) labels: BTreeMap<String, String>,
     pub(super) priority: i32,
-    pub(super) requests: Amounts,
+    pub(super) requests: Resources,
     /// CPU and memory, with what is usual where nothing is asked for.
     pub(super) weight: (i128, i128),
-    pub(super) ports: Vec<Port>,
+    pub(super) ports: Vec<HostPort>,
     pub(super) node: String,
     pub(super) selector: BTreeMap<String, String>,
     pub(super) affinity: Option<Affinity>,
@@ -87,7 +42,7 @@ pub(super) struct PodFacts {
 impl PodFacts {
     pub(super) fn of(key: &Key, pod: &Pod) -> Option<Self> {
         let spec = pod.spec.as_ref()?;
-        let requests = requests(spec);
+        let requests = pod_requests(spec);
         let weight = (
             requests.0.get("cpu").copied().unwrap_or(USUAL.0),
             requests.0.get("memory").copied().unwrap_or(USUAL.1),
@@ -100,7 +55,7 @@ impl PodFacts {
             priority: spec.priority.unwrap_or(0),
             requests,
             weight,
-            ports: ports(spec),
+            ports: host_ports(spec),
             node: spec.node_name.clone().unwrap_or_default(),
             selector: spec.node_selector.clone().unwrap_or_default(),
             affinity: spec.affinity.clone(),
@@ -155,55 +110,6 @@ pub(super) fn takes_room(pod: &Pod) -> bool {
     placed && !crate::pods::has_ended(pod)
 }
 
-/// What a pod needs at its worst: its containers and those that go on beside them, or one that initializes with those before
-/// it that go on; and what running it costs.
-fn requests(spec: &PodSpec) -> Amounts {
-    let of = |container: &Container| {
-        Amounts::of(container.resources.as_ref().and_then(|resources| resources.requests.as_ref()))
-    };
-    let mut total = Amounts::default();
-    spec.containers.iter().for_each(|container| total.add(&of(container)));
-    let (mut beside, mut worst) = (Amounts::default(), Amounts::default());
-    for container in spec.init_containers.iter().flatten() {
-        if container.restart_policy.as_deref() == Some("Always") {
-            beside.add(&of(container));
-            worst.at_least(&beside);
-        } else {
-            let mut all = of(container);
-            all.add(&beside);
-            worst.at_least(&all);
-        }
-    }
-    total.add(&beside);
-    total.at_least(&worst);
-    // What is asked for the pod as a whole counts instead.
-    let whole = Amounts::of(spec.resources.as_ref().and_then(|resources| resources.requests.as_ref()));
-    total.0.extend(whole.0);
-    total.add(&Amounts::of(spec.overhead.as_ref()));
-    total.0.retain(|_, amount| *amount != 0);
-    total
-}
-
-fn ports(spec: &PodSpec) -> Vec<Port> {
-    let sidecar = |container: &&Container| container.restart_policy.as_deref() == Some("Always");
-    let all = spec.containers.iter().chain(spec.init_containers.iter().flatten().filter(sidecar));
-    all.flat_map(|container| container.ports.iter().flatten())
-        .filter_map(|port| {
-            let number = port.host_port.filter(|number| *number > 0)?;
-            let protocol = port.protocol.clone().unwrap_or_else(|| "TCP".to_owned());
-            let address =
-                port.host_ip.clone().filter(|ip| !ip.is_empty()).unwrap_or_else(|| "0.0.0.0".to_owned());
-            Some((protocol, address, number))
-        })
-        .collect()
-}
-
-/// Whether two ports cannot be had at once: the same number and protocol, on addresses that are the same or all.
-pub(super) fn collide(one: &Port, two: &Port) -> bool {
-    let all = |address: &str| matches!(address, "0.0.0.0" | "::");
-    one.0 == two.0 && one.2 == two.2 && (all(&one.1) || all(&two.1) || one.1 == two.1)
-}
-
 /// What matters of a node, and what it holds.
 #[derive(Debug, Default)]
 pub(super) struct NodeFacts {
@@ -213,11 +119,11 @@ pub(super) struct NodeFacts {
     pub(super) labels: BTreeMap<String, String>,
     pub(super) taints: Vec<Taint>,
     pub(super) unschedulable: bool,
-    pub(super) allocatable: Amounts,
-    pub(super) used: Amounts,
+    pub(super) allocatable: Resources,
+    pub(super) used: Resources,
     pub(super) weight: (i128, i128),
     pub(super) pods: BTreeMap<Key, Arc<PodFacts>>,
-    pub(super) ports: BTreeSet<(Port, Key)>,
+    pub(super) ports: BTreeSet<(HostPort, Key)>,
 }
 
 impl NodeFacts {
@@ -227,7 +133,7 @@ impl NodeFacts {
         let labels = node.metadata.labels.clone().unwrap_or_default();
         let taints = spec.taints.unwrap_or_default();
         let unschedulable = spec.unschedulable.unwrap_or(false);
-        let allocatable = Amounts::of(node.status.as_ref().and_then(|status| status.allocatable.as_ref()));
+        let allocatable = Resources::of(node.status.as_ref().and_then(|status| status.allocatable.as_ref()));
         let news = !self.known
             || (&self.labels, &self.taints, self.unschedulable, &self.allocatable)
                 != (&labels, &taints, unschedulable, &allocatable);
@@ -252,36 +158,5 @@ impl NodeFacts {
             self.ports.remove(&(port.clone(), pod.key.clone()));
         }
         Some(pod)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn spec(json: serde_json::Value) -> PodSpec {
-        serde_json::from_value(json).unwrap()
-    }
-
-    #[test]
-    fn a_pod_needs_what_it_needs_at_its_worst() {
-        let asks = |cpu: &str| serde_json::json!({"requests": {"cpu": cpu}});
-        let spec = spec(serde_json::json!({
-            "initContainers": [
-                {"name": "side", "restartPolicy": "Always", "resources": asks("100m")},
-                {"name": "init", "resources": asks("2")},
-            ],
-            "containers": [{"name": "a", "resources": asks("500m")}, {"name": "b", "resources": asks("300m")}],
-            "overhead": {"cpu": "50m"},
-        }));
-        assert_eq!(requests(&spec).get("cpu"), 2150, "the one that initializes, with the one before it");
-    }
-
-    #[test]
-    fn ports_collide_on_the_same_address_or_on_all() {
-        let port = |ip: &str, number| ("TCP".to_owned(), ip.to_owned(), number);
-        assert!(collide(&port("0.0.0.0", 80), &port("10.0.0.1", 80)));
-        assert!(!collide(&port("10.0.0.2", 80), &port("10.0.0.1", 80)));
-        assert!(!collide(&port("0.0.0.0", 80), &port("0.0.0.0", 81)));
     }
 }

@@ -1,12 +1,13 @@
 //! Whether a pod can go to a node, and if not, why, in the words of Kubernetes' scheduler. Pure.
 
-use super::facts::{NodeFacts, PodFacts, collide};
+use super::facts::{NodeFacts, PodFacts};
 use super::near::Near;
 use super::selecting::{allows, tolerates};
 use super::spread::Spread;
 use super::state::State;
 use super::volumes::Volumes;
 use k8s_openapi::api::core::v1::Taint;
+use windlass_component_helpers::host_ports::conflict;
 
 /// Why a pod cannot go to a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +61,7 @@ impl<'a> Question<'a> {
         if !allows(pod, node) {
             return Err(Refused::never("node(s) didn't match Pod's node affinity/selector"));
         }
-        let taken = |wanted| node.ports.iter().any(|(port, _)| collide(port, wanted));
+        let taken = |wanted| node.ports.iter().any(|(port, _)| conflict(port, wanted));
         if pod.ports.iter().any(taken) {
             return Err(Refused::now("node(s) didn't have free ports for the requested pod ports"));
         }

@@ -4,7 +4,6 @@
 //! other, the most important first, on sums that are kept change by change (`state`); what it decided is assumed to be so at
 //! once, and written by many requests at a time. `decide` and all it asks is pure.
 
-mod admission;
 mod binding;
 mod budgets;
 mod decide;
@@ -19,8 +18,7 @@ mod state;
 mod volumes;
 mod waiting;
 
-pub use admission::refusal;
-pub(crate) use selecting::{allow, covers};
+pub(crate) use selecting::covers;
 
 use binding::Written;
 use decide::{Verdict, decide};

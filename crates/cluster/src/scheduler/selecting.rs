@@ -1,78 +1,22 @@
 //! Which nodes a pod may go to by their labels and taints, and which pods are meant by an affinity term. Pure.
 
 use super::facts::{NodeFacts, PodFacts};
-use k8s_openapi::api::core::v1::{
-    NodeAffinity, NodeSelectorRequirement, NodeSelectorTerm, PodAffinityTerm, Taint, Toleration,
-};
+use k8s_openapi::api::core::v1::{NodeSelectorTerm, PodAffinityTerm, Taint, Toleration};
 use std::collections::BTreeMap;
 use windlass::Selector;
+use windlass_component_helpers::node_affinity;
 
 /// The labels of namespaces, for terms that select them by label.
 pub(super) type Namespaces = BTreeMap<String, BTreeMap<String, String>>;
 
 /// Whether a pod's selector and its required affinity allow a node.
 pub(super) fn allows(pod: &PodFacts, node: &NodeFacts) -> bool {
-    allow(&pod.selector, pod.node_affinity(), &node.name, &node.labels)
-}
-
-/// Whether a selector and the required affinity allow a node of this name with these labels.
-pub(crate) fn allow(
-    selector: &BTreeMap<String, String>,
-    affinity: Option<&NodeAffinity>,
-    name: &str,
-    labels: &BTreeMap<String, String>,
-) -> bool {
-    if selector.iter().any(|(key, value)| labels.get(key) != Some(value)) {
-        return false;
-    }
-    let required =
-        affinity.and_then(|affinity| affinity.required_during_scheduling_ignored_during_execution.as_ref());
-    required
-        .is_none_or(|required| required.node_selector_terms.iter().any(|term| fits_one(term, name, labels)))
+    node_affinity::matches(&pod.selector, pod.node_affinity(), &node.name, &node.labels)
 }
 
 /// Whether a term selects a node: all that it says holds. One that says nothing selects none.
 pub(super) fn fits(term: &NodeSelectorTerm, node: &NodeFacts) -> bool {
-    fits_one(term, &node.name, &node.labels)
-}
-
-fn fits_one(term: &NodeSelectorTerm, name: &str, labels: &BTreeMap<String, String>) -> bool {
-    let expressions = term.match_expressions.as_deref().unwrap_or_default();
-    let fields = term.match_fields.as_deref().unwrap_or_default();
-    if expressions.is_empty() && fields.is_empty() {
-        return false;
-    }
-    let label = |wanted: &NodeSelectorRequirement| holds(wanted, labels.get(&wanted.key).map(String::as_str));
-    let field = |wanted: &NodeSelectorRequirement| wanted.key == "metadata.name" && holds(wanted, Some(name));
-    expressions.iter().all(label) && fields.iter().all(field)
-}
-
-fn holds(wanted: &NodeSelectorRequirement, value: Option<&str>) -> bool {
-    let values = wanted.values.as_deref().unwrap_or_default();
-    let among = |value: &str| values.iter().any(|known| known == value);
-    let compared = |greater: bool| {
-        let number = |text: &str| text.parse::<i64>().ok();
-        let bound = values.first().and_then(|bound| number(bound));
-        match (value.and_then(number), bound) {
-            (Some(value), Some(bound)) => {
-                if greater {
-                    value > bound
-                } else {
-                    value < bound
-                }
-            }
-            _ => false,
-        }
-    };
-    match wanted.operator.as_str() {
-        "In" => value.is_some_and(among),
-        "NotIn" => !value.is_some_and(among),
-        "Exists" => value.is_some(),
-        "DoesNotExist" => value.is_none(),
-        "Gt" => compared(true),
-        "Lt" => compared(false),
-        _ => false,
-    }
+    node_affinity::term_matches(term, &node.name, &node.labels)
 }
 
 /// Whether one of the tolerations covers a taint.
@@ -144,23 +88,5 @@ mod tests {
             &toleration(serde_json::json!({"key": "gpu", "operator": "Exists", "effect": "NoExecute"})),
             &gpu
         ));
-    }
-
-    #[test]
-    fn terms_select_nodes_by_labels_and_name() {
-        let node = NodeFacts {
-            name: "n1".into(),
-            labels: [("zone".to_owned(), "a".to_owned()), ("cores".to_owned(), "8".to_owned())].into(),
-            ..NodeFacts::default()
-        };
-        let selects = |json: serde_json::Value| fits(&serde_json::from_value(json).unwrap(), &node);
-        let said = |key: &str, operator: &str, values: &[&str]| serde_json::json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]});
-        assert!(selects(said("zone", "In", &["a", "b"])) && !selects(said("zone", "NotIn", &["a"])));
-        assert!(selects(said("cores", "Gt", &["4"])) && !selects(said("cores", "Lt", &["4"])));
-        assert!(selects(said("disk", "DoesNotExist", &[])) && !selects(said("disk", "Exists", &[])));
-        assert!(selects(
-            serde_json::json!({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]})
-        ));
-        assert!(!selects(serde_json::json!({})));
     }
 }

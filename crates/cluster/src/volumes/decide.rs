@@ -1,25 +1,20 @@
 //! What is to be done for a claim, and for a volume.
 
-use super::local::{PROVISIONED_BY, PROVISIONER, makes_volumes};
 use super::matching::{best, class_of, is_for, misfit, requested, size};
 use k8s_openapi::api::core::v1::{
     Node, ObjectReference, PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimStatus,
 };
 use k8s_openapi::api::storage::v1::StorageClass;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use windlass_component_helpers::local_volumes::{
+    PROVISIONED_BY, PROVISIONER, SELECTED_NODE, annotation, provisions_volumes, reference_to,
+};
 
 /// A claim that was bound once.
 const COMPLETED: &str = "pv.kubernetes.io/bind-completed";
 /// Bound by us, not by a user: we may undo it.
 const BY_US: &str = "pv.kubernetes.io/bound-by-controller";
-/// The node that a claim's volume is for.
-pub(super) const SELECTED: &str = "volume.kubernetes.io/selected-node";
-
-pub(super) fn annotation<'a>(meta: &'a ObjectMeta, name: &str) -> Option<&'a str> {
-    meta.annotations.as_ref()?.get(name).map(String::as_str)
-}
 
 /// What there is for a claim.
 pub(super) struct Around<'a> {
@@ -101,7 +96,7 @@ pub(super) fn claim_steps(claim: &PersistentVolumeClaim, around: &Around) -> Vec
             None => without_class(claim),
         },
         Some("") => without_class(claim),
-        Some(_) if waits && annotation(&claim.metadata, SELECTED).is_none() => {
+        Some(_) if waits && annotation(&claim.metadata, SELECTED_NODE).is_none() => {
             let (reason, message) = match around.waiting_pods {
                 [] => {
                     let message = "waiting for first consumer to be created before binding";
@@ -119,7 +114,9 @@ pub(super) fn claim_steps(claim: &PersistentVolumeClaim, around: &Around) -> Vec
                 let message = format!("storageclass.storage.k8s.io {name:?} not found");
                 with_pending(claim, Step::Tell(true, "ProvisioningFailed", message))
             }
-            Some(class) if class.provisioner == PROVISIONER && !around.node.is_some_and(makes_volumes) => {
+            Some(class)
+                if class.provisioner == PROVISIONER && !around.node.is_some_and(provisions_volumes) =>
+            {
                 vec![Step::Provision]
             }
             Some(class) => elsewhere(claim, &class.provisioner),
@@ -181,15 +178,6 @@ pub(super) fn claim_ref(volume: &PersistentVolume) -> Option<&ObjectReference> {
     volume.spec.as_ref()?.claim_ref.as_ref()
 }
 
-/// How a volume names its claim.
-pub(super) fn reference(claim: &PersistentVolumeClaim) -> Value {
-    json!({
-        "kind": "PersistentVolumeClaim", "apiVersion": "v1",
-        "namespace": claim.metadata.namespace, "name": claim.metadata.name,
-        "uid": claim.metadata.uid, "resourceVersion": claim.metadata.resource_version,
-    })
-}
-
 /// The first thing that is missing to bind the two: the volume names the claim, the claim the volume, and its status says so.
 fn bind(claim: &PersistentVolumeClaim, volume: &Arc<PersistentVolume>) -> Vec<Step> {
     let uid = claim_ref(volume).and_then(|reference| reference.uid.as_ref()).filter(|uid| !uid.is_empty());
@@ -197,7 +185,7 @@ fn bind(claim: &PersistentVolumeClaim, volume: &Arc<PersistentVolume>) -> Vec<St
     if uid.is_none() {
         let mut patch = json!({
             "metadata": { "resourceVersion": version },
-            "spec": { "claimRef": reference(claim) },
+            "spec": { "claimRef": reference_to(claim) },
         });
         if claim_ref(volume).is_none() {
             patch["metadata"]["annotations"] = json!({ BY_US: "yes" });

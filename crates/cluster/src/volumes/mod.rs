@@ -6,7 +6,6 @@
 mod attributes;
 mod decide;
 mod ephemeral;
-pub mod local;
 mod matching;
 mod protection;
 mod provision;
@@ -15,7 +14,7 @@ mod tests;
 
 pub(crate) use ephemeral::not_made_for;
 
-use decide::{Around, Fate, Step, annotation, claim_ref, claim_steps, fate};
+use decide::{Around, Fate, Step, claim_ref, claim_steps, fate};
 use k8s_openapi::api::core::v1::{
     Node, PersistentVolume, PersistentVolumeClaim, PersistentVolumeStatus, Pod,
 };
@@ -26,6 +25,7 @@ use std::sync::Arc;
 use windlass::cache::Index;
 use windlass::write::{Basis, Deletion};
 use windlass::{Controller, Key, Kind, Manager, Reason, Reconcile, ReconcileError, Relation, Requeue};
+use windlass_component_helpers::local_volumes::{SELECTED_NODE, annotation};
 
 /// Volumes by their names and by their classes.
 const VOLUMES: Index<PersistentVolume> = Index::new("name or class", |volume| {
@@ -46,8 +46,7 @@ pub(crate) fn add(manager: Manager) -> Manager {
         .watches::<PersistentVolume>(|claim| Relation::indexed(VOLUMES, term(claim)))
         .watches::<StorageClass>(|claim| class_of(claim).map_or_else(Relation::all, Relation::named))
         .watches::<Node>(|claim: &PersistentVolumeClaim| {
-            let node =
-                annotation(&claim.metadata, decide::SELECTED).filter(|_| volume_name(claim).is_empty());
+            let node = annotation(&claim.metadata, SELECTED_NODE).filter(|_| volume_name(claim).is_empty());
             node.map_or_else(Relation::nothing, Relation::named)
         })
         .concurrency(2);

@@ -1,12 +1,12 @@
 //! Volumes that are made on demand: folders of one node.
 
-use super::local::{self, PROVISIONER};
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
 use std::path::Path;
 use windlass::{Manager, Task};
+use windlass_component_helpers::local_volumes::{self, PROVISIONER};
 
 /// Where volumes are on a node that does not say otherwise.
 const FOLDER: &str = "/var/lib/windlass/volumes";
@@ -17,7 +17,7 @@ pub(super) const DEFAULT: &str = "storageclass.kubernetes.io/is-default-class";
 
 /// The volume for a claim, on a node that leaves it to us.
 pub(super) fn volume(claim: &PersistentVolumeClaim, class: &StorageClass) -> Option<PersistentVolume> {
-    local::volume(claim, class, Path::new(FOLDER))
+    local_volumes::volume(claim, class, Path::new(FOLDER))
 }
 
 /// Makes the class that is there by default, in a cluster that has none.

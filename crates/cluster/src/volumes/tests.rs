@@ -2,11 +2,12 @@
 
 use super::decide::{Around, Fate, Step, claim_steps, fate};
 use super::matching::best;
-use super::{local, provision};
+use super::provision;
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use windlass_component_helpers::local_volumes::{PROVISIONER, PROVISIONS_VOLUMES};
 
 fn merged(mut base: Value, more: &Value) -> Value {
     json_patch_merge(&mut base, more);
@@ -153,7 +154,7 @@ fn without_a_volume_it_is_said_what_is_waited_for() {
     let told = |claim: &PersistentVolumeClaim, class: Option<&StorageClass>| {
         reason(&claim_steps(claim, &around(&[], class)))
     };
-    let ours = class(local::PROVISIONER, "WaitForFirstConsumer");
+    let ours = class(PROVISIONER, "WaitForFirstConsumer");
     assert_eq!(told(&claim(&json!({})), Some(&ours)), Some("WaitForFirstConsumer"));
     assert_eq!(told(&claim(&json!({})), None), Some("ProvisioningFailed"));
     assert_eq!(
@@ -165,7 +166,7 @@ fn without_a_volume_it_is_said_what_is_waited_for() {
     let selected =
         claim(&json!({ "metadata": { "annotations": { "volume.kubernetes.io/selected-node": "n1" } } }));
     assert_eq!(claim_steps(&selected, &around(&[], Some(&ours))), [Step::Provision]);
-    let itself = json!({ "metadata": { "name": "n1", "annotations": { local::MAKES_VOLUMES: "true" } } });
+    let itself = json!({ "metadata": { "name": "n1", "annotations": { PROVISIONS_VOLUMES: "true" } } });
     let itself: Node = serde_json::from_value(itself).unwrap();
     let left_to_it = Around { node: Some(&itself), ..around(&[], Some(&ours)) };
     assert_eq!(reason(&claim_steps(&selected, &left_to_it)), Some("ExternalProvisioning"));

@@ -21,10 +21,11 @@ use windlass_apiserver::{Config, Identity};
 use windlass_clock::Clock;
 use windlass_cluster::{Cluster, Settings};
 use windlass_harness::bench::{Bench, Better};
+use windlass_node::Program;
 use windlass_node::images::Catalogue;
 use windlass_node::net::Network;
-use windlass_node::shim::{Exec, Program, Shim};
-use windlass_node::{Eviction, Node, Options};
+use windlass_node::shim::{Exec, Shim};
+use windlass_node::{EvictionConfig, Kubelet, Options};
 
 const PODS: &str = "process pod";
 /// A container starts: what all of them are asked.
@@ -36,7 +37,7 @@ const LOGGED: usize = 64 << 20;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 fn main() -> ExitCode {
-    if let Some(code) = windlass_node::hidden(std::env::args_os().skip(1)) {
+    if let Some(code) = windlass_node::run_hidden_subcommand(std::env::args_os().skip(1)) {
         return code;
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
@@ -69,9 +70,9 @@ async fn run() -> anyhow::Result<()> {
         client_ca: api.credentials()?.ca_certificate().to_owned(),
         images: Catalogue::new(at("images"), at("recipes.yaml"), root.join("images")),
         root: root.clone(),
-        eviction: Eviction::never(),
+        eviction: EvictionConfig::never(),
     };
-    let node = Node::join(client.clone(), Clock::real(), options).await?;
+    let node = Kubelet::join(client.clone(), Clock::real(), options).await?;
     let ground = Ground { client, root, clock: Clock::real() };
     // Whatever goes wrong, nothing is left running.
     let measured = measure(&mut bench, &ground).await;

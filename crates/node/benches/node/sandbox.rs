@@ -6,11 +6,10 @@ use anyhow::Context;
 use std::path::Path;
 use std::time::Duration;
 use windlass_clock::Clock;
+use windlass_node::Program;
 use windlass_node::images::{Catalogue, ImageRoot};
 use windlass_node::net::Network;
-use windlass_node::shim::{
-    Attachment, Container, Identity, Privileges, Processes, Program, Root, Sandbox, Shim,
-};
+use windlass_node::shim::{Attachment, Container, Identity, Privileges, Processes, Root, Sandbox, Shim};
 
 /// How long each start took.
 pub(crate) async fn starts(root: &Path) -> anyhow::Result<Vec<Duration>> {
@@ -25,7 +24,7 @@ pub(crate) async fn starts(root: &Path) -> anyhow::Result<Vec<Duration>> {
         let uid = format!("alone-{number}");
         let writable = folder.join("root");
         std::fs::create_dir_all(&writable)?;
-        image.furnish(&writable)?;
+        image.create_directories(&writable)?;
         let container = Container {
             name: "main".to_owned(),
             attempt: 0,
@@ -49,7 +48,7 @@ pub(crate) async fn starts(root: &Path) -> anyhow::Result<Vec<Duration>> {
             processes: Processes::Own,
         };
         let began = clock.moment();
-        let address = network.lend(&uid).await?;
+        let address = network.allocate(&uid).await?;
         let sandbox = Sandbox {
             uid: uid.clone(),
             folder: folder.clone(),

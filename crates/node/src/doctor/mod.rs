@@ -1,16 +1,16 @@
 //! Whether this machine can run pods as processes, and what to change where it cannot.
 //!
 //! Settings tell only half: whether a kernel, a security module and whatever this program runs in allow something is known by
-//! trying. So a process of its own tries everything that pods need ([`try_out`], a hidden subcommand) and leaves nothing behind;
+//! trying. So a process of its own tries everything that pods need ([`run_checks`], a hidden subcommand) and leaves nothing behind;
 //! [`examine`] reads what came of it together with the machine's settings, and says what it means.
 
-mod judge;
+mod checks;
+mod diagnosis;
 mod machine;
-mod trials;
 
-pub use trials::try_out;
+pub use checks::run_checks;
 
-use crate::shim::Program;
+use crate::program::Program;
 use serde::Serialize;
 
 /// One thing that was looked at.
@@ -44,7 +44,7 @@ pub enum Level {
 /// # Errors
 /// The program cannot be run again to try.
 pub fn examine(program: &Program) -> std::io::Result<Vec<Finding>> {
-    Ok(judge::judge(&machine::look(), &trials::of(program)?))
+    Ok(diagnosis::diagnose(&machine::look(), &checks::of(program)?))
 }
 
 /// Whether pods can run at all.

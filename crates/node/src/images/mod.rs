@@ -26,7 +26,7 @@ pub struct Image {
     pub root: ImageRoot,
     /// Files of the node that are part of it, to be shown beneath the container's own volumes.
     pub binds: Vec<Bind>,
-    /// Folders that it has beside, to be made by [`Image::furnish`].
+    /// Folders that it has beside, to be made by [`Image::create_directories`].
     pub folders: Vec<MadeFolder>,
     /// What is run, before what the container adds.
     pub entrypoint: Vec<String>,
@@ -79,7 +79,7 @@ pub struct MadeFolder {
 
 /// No image of this name can be run here. Its text is for the user.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unknown {
+pub enum ImageError {
     /// It is no name of an image.
     #[error("{0:?} is no name of an image")]
     Name(String),
@@ -137,16 +137,16 @@ impl Catalogue {
     ///
     /// # Errors
     /// Why there is nothing, or nothing that can be run.
-    pub fn resolve(&self, image: &str) -> Result<Image, Unknown> {
-        let name = Name::parse(image).ok_or_else(|| Unknown::Name(image.to_owned()))?;
-        let broken = |why: String| Unknown::Broken { image: image.to_owned(), why };
+    pub fn resolve(&self, image: &str) -> Result<Image, ImageError> {
+        let name = Name::parse(image).ok_or_else(|| ImageError::Name(image.to_owned()))?;
+        let broken = |why: String| ImageError::Broken { image: image.to_owned(), why };
         if let Some(found) = self.in_folder(&name) {
             return archive::image(&found, &self.store).map_err(broken);
         }
         let own = self.own_recipes().map_err(broken)?;
         let key = name.familiar();
         let recipe =
-            own.get(&key).or_else(|| recipe::built_in().get(&key)).ok_or_else(|| Unknown::Recipe {
+            own.get(&key).or_else(|| recipe::built_in().get(&key)).ok_or_else(|| ImageError::Recipe {
                 image: image.to_owned(),
                 name: key.clone(),
                 recipes: self.recipes.display().to_string(),
@@ -184,7 +184,7 @@ impl Image {
     ///
     /// # Errors
     /// The folder cannot be written.
-    pub fn furnish(&self, writable: &Path) -> std::io::Result<()> {
+    pub fn create_directories(&self, writable: &Path) -> std::io::Result<()> {
         for folder in &self.folders {
             let path = writable.join(folder.path.strip_prefix("/").unwrap_or(&folder.path));
             std::fs::create_dir_all(&path)?;

@@ -1,6 +1,6 @@
 //! Recipes: which programs of the machine stand for an image.
 
-use super::{Image, ImageRoot, ImageUser, MadeFolder, Name, Unknown};
+use super::{Image, ImageError, ImageRoot, ImageUser, MadeFolder, Name};
 use crate::shim::Bind;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -134,13 +134,13 @@ pub fn built_in() -> &'static BTreeMap<String, Recipe> {
 
 impl Recipe {
     /// The image it makes, for this name.
-    pub(super) fn image(&self, image: &str, name: &Name, store: &Path) -> Result<Image, Unknown> {
-        let broken = |why: String| Unknown::Broken { image: image.to_owned(), why };
+    pub(super) fn image(&self, image: &str, name: &Name, store: &Path) -> Result<Image, ImageError> {
+        let broken = |why: String| ImageError::Broken { image: image.to_owned(), why };
         let folders = self.program_folders(name.tag());
         let path = folders.iter().map(|folder| folder.display().to_string()).chain([PATH.to_owned()]);
         let path = std::iter::once(OWN_PROGRAMS.to_owned()).chain(path).collect::<Vec<_>>().join(":");
         for program in self.needs.iter().chain(&self.applets) {
-            find(program, &folders).ok_or_else(|| Unknown::Program {
+            find(program, &folders).ok_or_else(|| ImageError::Program {
                 image: image.to_owned(),
                 program: program.clone(),
                 hint: self.install.clone().unwrap_or_else(|| "install it".into()),

@@ -1,10 +1,10 @@
 //! The node's side: starts the network process or finds it again, and asks it.
 
-use super::dial::through_folder;
 use super::process::{Begun, started};
 use super::protocol::{Hello, Reply, Request, read, write};
-use super::{NetError, Settings, Table, host};
-use crate::shim::Program;
+use super::socket_path::through_directory;
+use super::{NetError, ServiceMap, Settings, host};
+use crate::program::Program;
 use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::fs::{self, OpenOptions};
@@ -112,8 +112,8 @@ impl Network {
     ///
     /// # Errors
     /// None is left, or the network does not answer.
-    pub async fn lend(&self, pod_uid: &str) -> Result<Ipv4Addr, NetError> {
-        match self.ask(&Request::Lend { uid: pod_uid.into() }).await? {
+    pub async fn allocate(&self, pod_uid: &str) -> Result<Ipv4Addr, NetError> {
+        match self.ask(&Request::Allocate { uid: pod_uid.into() }).await? {
             (Reply::Address(address), _) => Ok(address),
             (other, _) => Err(other.unexpected()),
         }
@@ -131,9 +131,9 @@ impl Network {
     ///
     /// # Errors
     /// The network does not answer.
-    pub async fn lent(&self) -> Result<Vec<(String, Ipv4Addr)>, NetError> {
-        match self.ask(&Request::Lent).await? {
-            (Reply::Lent(all), _) => Ok(all),
+    pub async fn allocated(&self) -> Result<Vec<(String, Ipv4Addr)>, NetError> {
+        match self.ask(&Request::ListAllocated).await? {
+            (Reply::Allocated(all), _) => Ok(all),
             (other, _) => Err(other.unexpected()),
         }
     }
@@ -142,7 +142,7 @@ impl Network {
     ///
     /// # Errors
     /// The network does not answer.
-    pub async fn publish(&self, table: &Table) -> Result<(), NetError> {
+    pub async fn publish(&self, table: &ServiceMap) -> Result<(), NetError> {
         let backends =
             table.services.iter().flat_map(|service| &service.ports).flat_map(|port| &port.backends);
         let outside = backends.filter(|backend| !self.settings().pods.contains(*backend.ip()));
@@ -205,7 +205,7 @@ impl Network {
 
 async fn ask(clock: &Clock, socket: &Path, request: &Request) -> Result<(Reply, Option<OwnedFd>), NetError> {
     let asking = async {
-        let stream = through_folder(socket, |path| std::os::unix::net::UnixStream::connect(path))?;
+        let stream = through_directory(socket, |path| std::os::unix::net::UnixStream::connect(path))?;
         stream.set_nonblocking(true)?;
         let stream = UnixStream::from_std(stream)?;
         write(&stream, request, None).await?;

@@ -2,8 +2,8 @@
 //! it asks the node, which makes the connection and hands it over: the bytes do not pass through the node, and the connection
 //! outlives it.
 
-use super::dial::through_folder;
 use super::protocol::{read, write};
+use super::socket_path::through_directory;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::fs;
@@ -39,7 +39,7 @@ struct Made {
 
 /// The network process' side: a connection to `to`.
 pub(super) async fn ask(socket: &Path, to: SocketAddrV4, api: bool) -> io::Result<TcpStream> {
-    let stream = through_folder(socket, |path| std::os::unix::net::UnixStream::connect(path))?;
+    let stream = through_directory(socket, |path| std::os::unix::net::UnixStream::connect(path))?;
     stream.set_nonblocking(true)?;
     let stream = UnixStream::from_std(stream)?;
     write(&stream, &Wanted { to, api }, None).await?;
@@ -65,7 +65,7 @@ pub(super) async fn serve(
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let listener = through_folder(socket, |path| UnixListener::bind(path))?;
+    let listener = through_directory(socket, |path| UnixListener::bind(path))?;
     let (clock, places, api) = (Clock::real(), Arc::new(Semaphore::new(AT_ONCE)), Arc::<str>::from(api));
     let mut making = tokio::task::JoinSet::new();
     loop {

@@ -1,10 +1,10 @@
 //! The pod's side of joining the network, called by its shim in the pod's own namespaces.
 
 use super::NetError;
-use super::dial::through_folder;
 use super::netlink::{Netlink, index_of};
 use super::protocol::{Joined, Reply, Request};
-use crate::shim::wire;
+use super::socket_path::through_directory;
+use crate::ipc;
 use std::fs::{self, File};
 use std::io;
 use std::net::Ipv4Addr;
@@ -60,7 +60,7 @@ impl Joining {
     pub(crate) async fn finished(self, clock: &Clock) -> io::Result<()> {
         self.stream.set_nonblocking(true)?;
         let stream = tokio::net::UnixStream::from_std(self.stream)?;
-        let told = clock.timeout(LIMIT, wire::receive_async::<Reply>(&stream)).await;
+        let told = clock.timeout(LIMIT, ipc::receive_async::<Reply>(&stream)).await;
         match told.map_err(io::Error::other)?? {
             Some((Reply::Done, _)) => Ok(()),
             Some((other, _)) => Err(io::Error::other(other.unexpected())),
@@ -88,15 +88,15 @@ fn asked(
     request: &Request,
     descriptor: Option<BorrowedFd<'_>>,
 ) -> Result<UnixStream, NetError> {
-    let stream = through_folder(socket, |path| UnixStream::connect(path))?;
+    let stream = through_directory(socket, |path| UnixStream::connect(path))?;
     stream.set_read_timeout(Some(LIMIT))?;
     stream.set_write_timeout(Some(LIMIT))?;
-    wire::send(&stream, request, descriptor.as_slice())?;
+    ipc::send(&stream, request, descriptor.as_slice())?;
     Ok(stream)
 }
 
 fn answered(stream: &UnixStream) -> Result<Reply, NetError> {
-    let answered = wire::receive(stream)?.ok_or(io::Error::from(io::ErrorKind::UnexpectedEof))?;
+    let answered = ipc::receive(stream)?.ok_or(io::Error::from(io::ErrorKind::UnexpectedEof))?;
     Ok(answered.0)
 }
 

@@ -8,8 +8,8 @@
 //! Addresses are of private ranges inside a network namespace that has no way out: nothing leaves the machine, nothing on it is
 //! hidden or reached, and all of it is gone when the process is.
 
+mod cidr;
 mod client;
-mod dial;
 mod dns;
 mod error;
 mod expose;
@@ -19,17 +19,17 @@ mod netlink;
 mod process;
 mod protocol;
 mod proxy;
-mod range;
 mod relay;
+mod service_map;
 mod settings;
-mod table;
+mod socket_path;
 
+pub use cidr::{Cidr, InvalidCidr};
 pub use client::Network;
 pub use error::NetError;
 pub use expose::expose;
 pub use join::{Joining, join, loopback};
 pub use process::main;
 pub(crate) use process::{leave_the_host, try_links};
-pub use range::{NoRange, Range};
+pub use service_map::{Endpoint, Port, Protocol, Service, ServiceAddress, ServiceMap};
 pub use settings::Settings;
-pub use table::{Endpoint, Port, Protocol, Reached, Service, Table};

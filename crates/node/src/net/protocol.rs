@@ -1,7 +1,7 @@
-//! What the network process is asked, and what it answers: one request for each connection, both as JSON in a frame.
+//! The protocol of the network process: one request per connection, and its reply.
 
-use super::{NetError, Settings, Table};
-use crate::shim::wire;
+use super::{NetError, ServiceMap, Settings};
+use crate::ipc;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -12,89 +12,89 @@ use tokio::net::UnixStream;
 /// A request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Request {
-    /// Who are you?
+    /// Identify yourself.
     Hello,
-    /// An address for the pod of this UID.
-    Lend { uid: String },
-    /// Take it back, and its interface with it.
+    /// Allocate an IP for the pod of this UID.
+    Allocate { uid: String },
+    /// Release it, and remove the pod's interface.
     Release { uid: String },
-    /// Put an interface for this pod into the namespace that comes along.
+    /// Create an interface for this pod in the namespace of the file descriptor.
     Join { uid: String },
-    /// The pod has set its end up: wait until packets arrive.
+    /// Wait until the pod's interface is up.
     Await { uid: String },
-    /// These are the Services now.
-    Publish { table: Table },
-    /// A connection, as a descriptor.
+    /// Replace the Services.
+    Publish { table: ServiceMap },
+    /// Connect, and return the connection as a file descriptor.
     Connect { to: SocketAddrV4 },
-    /// Who holds which address.
-    Lent,
-    /// End, and everything with you.
+    /// The allocated IPs, by pod UID.
+    ListAllocated,
+    /// Terminate.
     End,
 }
 
 /// An answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Reply {
-    /// Who it is.
+    /// Its identity.
     Hello(Hello),
-    /// The pod's address.
+    /// The pod's IP.
     Address(Ipv4Addr),
-    /// How the pod is to set up its end.
+    /// How to configure the pod's interface.
     Joined(Joined),
-    /// Who holds which address.
-    Lent(Vec<(String, Ipv4Addr)>),
-    /// It is done; a connection comes along where one was asked for.
+    /// The allocated IPs, by pod UID.
+    Allocated(Vec<(String, Ipv4Addr)>),
+    /// Done; with a file descriptor, if a connection was requested.
     Done,
-    /// It could not connect: the number of the error.
+    /// The connection failed, with this errno.
     NotConnected(Option<i32>),
-    /// It is refused, and why.
+    /// The request failed, and why.
     Refused(String),
 }
 
-/// Who answers.
+/// The identity of a network process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Hello {
     /// Its process.
     pub(crate) pid: i32,
-    /// When that process started, in the kernel's ticks: with the pid, it names this network and no later one.
+    /// The start time of that process, in clock ticks: with the PID it is unique.
     pub(crate) started: u64,
-    /// Whether it has a user namespace of its own, which pods must join.
+    /// Whether it has a user namespace of its own, which pods have to join.
     pub(crate) own_users: bool,
-    /// What it was made of.
+    /// Its settings.
     pub(crate) settings: Settings,
 }
 
-/// How a pod sets up its end of the pair.
+/// The configuration of a pod's interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Joined {
-    /// Its link.
+    /// The name of the interface.
     pub(crate) link: String,
-    /// Its address.
+    /// The pod's IP.
     pub(crate) address: Ipv4Addr,
-    /// How many bits the pods' range has in common.
+    /// The prefix length of the pod CIDR.
     pub(crate) prefix: u8,
-    /// Its way to everything else.
+    /// The default gateway.
     pub(crate) gateway: Ipv4Addr,
 }
 
 impl Reply {
-    /// What it was not meant to be, as an error.
+    /// The error of a reply that was not expected.
     pub(crate) fn unexpected(self) -> NetError {
         match self {
             Self::Refused(why) => NetError::Refused(why),
             Self::NotConnected(number) => NetError::Connect(
                 number.map_or_else(|| io::ErrorKind::TimedOut.into(), io::Error::from_raw_os_error),
             ),
-            other => NetError::Refused(format!("the network answered out of turn: {other:?}")),
+            other => NetError::Refused(format!("unexpected reply of the network process: {other:?}")),
         }
     }
 }
 
-/// Reads one message, and what came with it.
+/// Reads one message, and its file descriptor.
 pub(crate) async fn read<T: DeserializeOwned>(
     stream: &UnixStream,
 ) -> io::Result<Option<(T, Option<OwnedFd>)>> {
-    let received = wire::receive_async(stream).await?;
+    let received = ipc::receive_async(stream).await?;
     Ok(received.map(|(message, descriptors)| (message, descriptors.into_iter().next())))
 }
 
@@ -104,5 +104,5 @@ pub(crate) async fn write(
     message: &impl Serialize,
     descriptor: Option<BorrowedFd<'_>>,
 ) -> io::Result<()> {
-    wire::send_async(stream, message, descriptor.as_slice()).await
+    ipc::send_async(stream, message, descriptor.as_slice()).await
 }

@@ -1,6 +1,6 @@
 //! What a node's network is made of.
 
-use super::Range;
+use super::Cidr;
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -11,9 +11,9 @@ pub struct Settings {
     /// The network's own folder (`network/` of the node's): its socket, its lock and who it is are kept there.
     pub folder: PathBuf,
     /// The addresses of pods; the second of them is the bridge's, by which pods reach everything else.
-    pub pods: Range,
+    pub pods: Cidr,
     /// The addresses of Services.
-    pub services: Range,
+    pub services: Cidr,
     /// Where names are asked for; one of the Services' addresses.
     pub dns: Ipv4Addr,
     /// What names of the cluster end in.
@@ -26,8 +26,8 @@ impl Settings {
     pub fn of_node(number: u8, folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
-            pods: Range::new(Ipv4Addr::new(10, 244, number, 0), 24).expect("24 is below 32"),
-            services: Range::new(Ipv4Addr::new(10, 96, 0, 0), 12).expect("12 is below 32"),
+            pods: Cidr::new(Ipv4Addr::new(10, 244, number, 0), 24).expect("24 is below 32"),
+            services: Cidr::new(Ipv4Addr::new(10, 96, 0, 0), 12).expect("12 is below 32"),
             dns: Ipv4Addr::new(10, 96, 0, 10),
             domain: "cluster.local".into(),
         }

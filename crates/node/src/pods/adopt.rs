@@ -1,58 +1,59 @@
-//! What a node that starts finds of pods that it had: shims that live, and what is left of those that do not.
+//! What a kubelet that restarts finds of its pods: shims that are running, and what is left of pods that are not.
 
 use super::decide::EVICTED;
-use super::known::{Cause, Evicted, Image, Sandbox};
-use super::site::Site;
-use super::worker::Worker;
+use super::node_context::NodeContext;
+use super::pod_state::{Image, Sandbox};
+use super::pod_worker::PodWorker;
+use crate::eviction::{Eviction, EvictionCause};
 use crate::shim::{ContainerState, Phase, Shim};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-/// How something ends that was killed.
-const KILLED: i32 = 137;
+/// The exit code of SIGKILL.
+const SIGKILL: i32 = 137;
 
-/// Takes up what is there of a pod: it goes on where it was.
-pub(super) async fn adopt(worker: &mut Worker, pod: &Pod) {
+/// Adopts what is there of a pod, which continues where it was.
+pub(super) async fn adopt(worker: &mut PodWorker, pod: &Pod) {
     let status = pod.status.clone().unwrap_or_default();
-    worker.known.pod_ip = status.pod_ip.clone().filter(|address| !address.is_empty());
+    worker.state.pod_ip = status.pod_ip.clone().filter(|address| !address.is_empty());
     let (init, main) = (&status.init_container_statuses, &status.container_statuses);
     let reported: Vec<&ContainerStatus> =
         init.iter().chain(main).chain(&status.ephemeral_container_statuses).flatten().collect();
     for status in &reported {
-        let run = worker.run_of(&status.name);
-        // What was ready is not unready because we were away.
-        run.ready = status.ready;
-        run.started = status.started.filter(|started| *started);
-        run.image = Image::Unknown;
+        let record = worker.container_mut(&status.name);
+        // A pod does not become unready because its kubelet restarts.
+        record.ready = status.ready;
+        record.started = status.started.filter(|started| *started);
+        record.image = Image::Unknown;
     }
-    let now = worker.site.clock.now();
+    let now = worker.context.clock.now();
     if status.reason.as_deref() == Some(EVICTED) {
         let message = status.message.clone().unwrap_or_default();
-        worker.known.evicted = Some(Evicted { message, at: now, cause: Cause::Excess });
+        worker.state.eviction = Some(Eviction { message, at: now, cause: EvictionCause::LimitExceeded });
     }
     if let Some(shim) = Shim::find(&worker.folder).await {
-        worker.known.sandbox = Sandbox::Alive;
+        worker.state.sandbox = Sandbox::Alive;
         worker.watch(&shim);
         let states = shim.states().await.unwrap_or_default();
         worker.shim = Some(shim);
-        worker.note(pod, states);
+        worker.update_states(pod, states);
         return;
     }
-    let left = crate::shim::left_behind(&worker.folder).await;
+    let left = crate::shim::container_states(&worker.folder).await;
     let states = if left.is_empty() {
         reported.iter().filter_map(|status| reported_state(status)).collect()
     } else {
         left
     };
     if states.iter().any(|state| matches!(state.phase, Phase::Running { .. })) {
-        worker.tell_of_loss(pod);
+        worker.record_sandbox_changed(pod);
     }
-    worker.note(pod, dead(states, now));
+    worker.update_states(pod, killed(states, now));
 }
 
-/// What was reported of a container whose traces are gone.
+/// The reported state of a container, if the shim left none.
 fn reported_state(status: &ContainerStatus) -> Option<ContainerState> {
     let state = status.state.as_ref()?;
     let millis = |time: Option<&k8s_openapi::apimachinery::pkg::apis::meta::v1::Time>| {
@@ -68,7 +69,7 @@ fn reported_state(status: &ContainerStatus) -> Option<ContainerState> {
     let phase = match (&state.running, &state.terminated, last) {
         (Some(running), ..) => Phase::Running { pid: 0, started: millis(running.started_at.as_ref()) },
         (None, Some(terminated), _) => ended(terminated),
-        // It waited to be started again.
+        // It was waiting to be restarted.
         (None, None, Some(last)) => ended(last),
         (None, None, None) => return None,
     };
@@ -79,45 +80,49 @@ fn reported_state(status: &ContainerStatus) -> Option<ContainerState> {
     })
 }
 
-/// The same, of a pod in which nothing lives.
-pub(super) fn dead(states: Vec<ContainerState>, now: Timestamp) -> Vec<ContainerState> {
-    let dies = |mut state: ContainerState| {
+/// The same states, with running containers killed.
+pub(super) fn killed(states: Vec<ContainerState>, now: Timestamp) -> Vec<ContainerState> {
+    let kill = |mut state: ContainerState| {
         if let Phase::Running { started, .. } = state.phase {
-            state.phase =
-                Phase::Exited { started, finished: now.as_millisecond(), code: KILLED, out_of_memory: false };
+            state.phase = Phase::Exited {
+                started,
+                finished: now.as_millisecond(),
+                code: SIGKILL,
+                out_of_memory: false,
+            };
         }
         state
     };
-    states.into_iter().map(dies).collect()
+    states.into_iter().map(kill).collect()
 }
 
-/// Ends what is left of a pod that is gone, and removes its folders.
-pub(super) async fn clear(site: &Site, uid: &str, pod: Option<&Pod>) {
-    let folder = site.folder(uid);
+/// Kills what is left of a deleted pod, and removes its directories.
+pub(super) async fn remove_pod(context: &NodeContext, uid: &str, pod: Option<&Pod>) {
+    let folder = context.pod_dir(uid);
     if let Err(error) = Shim::end_in(&folder).await {
-        tracing::warn!(uid, "what is left of a pod does not end: {error}");
+        tracing::warn!(uid, "failed to kill what is left of a pod: {error}");
         return;
     }
-    if let Some(network) = &site.network
+    if let Some(network) = &context.network
         && let Err(error) = network.release(uid).await
     {
-        tracing::warn!(uid, "a pod's address was not released: {error}");
+        tracing::warn!(uid, "failed to release a pod's IP: {error}");
     }
     let mut folders = vec![folder];
     match pod {
-        Some(pod) => folders.push(site.logs_of(pod)),
-        None => folders.extend(logs_of_uid(site, uid)),
+        Some(pod) => folders.push(context.pod_logs_dir(pod)),
+        None => folders.extend(logs_of_uid(context, uid)),
     }
-    remove(folders).await;
+    remove_dirs(folders).await;
 }
 
-/// Removes folders; those that cannot be are told of.
-pub(super) async fn remove(folders: Vec<PathBuf>) {
+/// Removes directories; failures are logged.
+pub(super) async fn remove_dirs(folders: Vec<PathBuf>) {
     let removed = tokio::task::spawn_blocking(move || {
         for folder in folders {
             match std::fs::remove_dir_all(&folder) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    tracing::warn!("{} cannot be removed: {error}", folder.display());
+                    tracing::warn!("failed to remove {}: {error}", folder.display());
                 }
                 _ => {}
             }
@@ -126,18 +131,18 @@ pub(super) async fn remove(folders: Vec<PathBuf>) {
     let _ = removed.await;
 }
 
-fn logs_of_uid(site: &Site, uid: &str) -> Vec<PathBuf> {
+fn logs_of_uid(context: &NodeContext, uid: &str) -> Vec<PathBuf> {
     let suffix = format!("_{uid}");
-    let entries = std::fs::read_dir(site.logs()).into_iter().flatten().flatten();
+    let entries = std::fs::read_dir(context.logs_dir()).into_iter().flatten().flatten();
     entries
         .filter(|entry| entry.file_name().to_string_lossy().ends_with(&suffix))
         .map(|entry| entry.path())
         .collect()
 }
 
-/// The pods whose folders are here and that the API knows no more.
-pub(super) fn orphans(site: &Site, known: &HashSet<String>) -> Vec<String> {
-    let entries = std::fs::read_dir(site.root.join("pods")).into_iter().flatten().flatten();
+/// The UIDs of pods that have directories here and are not in the API any more.
+pub(super) fn orphans(context: &NodeContext, known: &HashSet<String>) -> Vec<String> {
+    let entries = std::fs::read_dir(context.root.join("pods")).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     names.filter(|uid| !known.contains(uid)).collect()
 }

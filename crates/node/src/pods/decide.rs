@@ -1,156 +1,170 @@
-//! What a node does about a pod: the steps that are valid now, what to report, and when to look again. Pure.
+//! Syncs a pod: the steps that can be taken now, the status to report, and when to sync again. Pure.
 
-mod again;
-mod ending;
 mod ephemeral;
+mod restart;
+mod terminating;
 
-use super::known::{Known, Run, Sandbox, Volumes};
-use super::life::{Act, Life};
-use super::policy::{Restarts, is_sidecar};
-use super::statuses::{ended_with, initializing, status};
-use super::stopping::{Next, Stop};
+use super::container_status::{exit_code_of, set_init_container_ready, status};
+use super::container_stop::{Next, Stop};
+use super::container_sync::{ContainerAction, ContainerSync};
+use super::pod_state::{ContainerRecord, PodState, Sandbox, Volumes};
+use super::restart_policy::RestartRules;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, HostIP, Pod, PodIP, PodSpec, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use windlass_cluster::node::conditions::{self, Phase};
+use windlass_component_helpers::pod_conditions::{self, Phase};
+use windlass_component_helpers::qos::qos_class;
+use windlass_component_helpers::restart_policy::is_sidecar;
 
-/// The reason that a pod has that had to go.
+/// The reason in the status of an evicted pod.
 pub(crate) const EVICTED: &str = "Evicted";
-/// So long it has to end then.
-const AT_ONCE: SignedDuration = SignedDuration::from_secs(1);
+/// The grace period of an eviction for node pressure.
+const EVICTION_GRACE: SignedDuration = SignedDuration::from_secs(1);
 
-/// Something to be done.
+/// A step to be taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Make the volumes.
-    Prepare,
-    /// Make the pod's namespaces.
-    Launch,
-    /// Look for a container's image.
-    Find(String),
-    /// Start a container, for the so-manieth time.
+    /// Set up the volumes.
+    SetUpVolumes,
+    /// Create the pod's sandbox: its namespaces and the shim.
+    CreateSandbox,
+    /// Find a container's image.
+    PullImage(String),
+    /// Start a container (restart count N).
     Start(String, u32),
     /// Begin to stop a container.
     Stop(String, Stop, String),
-    /// A deletion was hastened: a container has no longer than until then.
-    Hasten(String, Timestamp),
-    /// Run its hook before it is asked to end.
+    /// The grace period was shortened: a container has until then.
+    ShortenGracePeriod(String, Timestamp),
+    /// ContainerRecord its hook before it is asked to end.
     PreStop(String),
-    /// Ask it to end.
-    Ask(String),
-    /// End it.
+    /// Send it its stop signal.
+    Terminate(String),
+    /// Send it SIGKILL.
     Kill(String),
-    /// End the pod's namespaces and all in them.
-    End,
-    /// Give back what it had on the disk.
+    /// Kill the sandbox and everything in it.
+    KillSandbox,
+    /// Delete what it wrote to the disk.
     Reclaim,
-    /// Take the pod away: nothing of it is left here.
-    Remove,
+    /// Delete the pod from the API: nothing of it is left here.
+    DeletePod,
 }
 
-/// Something to tell people.
+/// An Event about the pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct PodEvent {
     pub(crate) warning: bool,
     pub(crate) reason: &'static str,
     pub(crate) message: String,
 }
 
-/// What a pod comes to.
+/// The result of syncing a pod.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Decision {
     pub(crate) steps: Vec<Step>,
-    /// What is to be reported, if it is news.
+    /// The status to be patched, if it changed.
     pub(crate) status: Option<PodStatus>,
-    pub(crate) told: Vec<Told>,
-    /// When something falls due without anybody's doing.
-    pub(crate) wake: Option<Timestamp>,
+    pub(crate) events: Vec<PodEvent>,
+    /// When the pod has to be synced next, if nothing changes before.
+    pub(crate) requeue_at: Option<Timestamp>,
 }
 
-/// What to do about a pod.
-pub(crate) fn decide(pod: &Pod, known: &Known, now: Timestamp) -> Decision {
+/// Syncs a pod.
+pub(crate) fn decide(pod: &Pod, state: &PodState, now: Timestamp) -> Decision {
     let Some(spec) = &pod.spec else { return Decision::default() };
     let old = pod.status.clone().unwrap_or_default();
     let stamp = Timestamp::from_second(now.as_second()).unwrap_or(now);
-    let mut turn = Turn { pod, spec, known, now, decision: Decision::default() };
+    let mut sync = PodSync { pod, spec, state, now, decision: Decision::default() };
     let mut new = old.clone();
     new.start_time.get_or_insert(Time(stamp));
-    if !known.host_ip.is_empty() {
-        new.host_ip = Some(known.host_ip.clone());
-        new.host_ips = Some(vec![HostIP { ip: known.host_ip.clone() }]);
+    if !state.host_ip.is_empty() {
+        new.host_ip = Some(state.host_ip.clone());
+        new.host_ips = Some(vec![HostIP { ip: state.host_ip.clone() }]);
     }
-    if let Some(address) = &known.pod_ip {
+    if let Some(address) = &state.pod_ip {
         new.pod_ip = Some(address.clone());
         new.pod_ips = Some(vec![PodIP { ip: address.clone() }]);
     }
-    new.qos_class.get_or_insert_with(|| super::qos::class(spec).to_owned());
-    let deadline = turn.deadline(&new);
-    let going = pod.metadata.deletion_timestamp.as_ref().map(|at| at.0);
+    new.qos_class.get_or_insert_with(|| qos_class(spec).to_owned());
+    let active_deadline = sync.active_deadline(&new);
+    let deletion = pod.metadata.deletion_timestamp.as_ref().map(|at| at.0);
     let ended = matches!(old.phase.as_deref(), Some("Succeeded" | "Failed"));
-    let phase = match (going, &known.evicted, deadline) {
-        (None, ..) if ended => turn.has_ended(&mut new),
-        (None, Some(evicted), _) => turn.is_evicted(&mut new, evicted),
-        (None, None, Some(deadline)) if deadline <= now => turn.exceeds_its_deadline(&mut new),
+    let phase = match (deletion, &state.eviction, active_deadline) {
+        (None, ..) if ended => sync.sync_terminated(&mut new),
+        (None, Some(eviction), _) => sync.sync_evicted(&mut new, eviction),
+        (None, None, Some(deadline)) if deadline <= now => sync.sync_deadline_exceeded(&mut new),
         (None, None, deadline) => {
-            turn.wake_at(deadline);
-            turn.goes_on(&mut new)
+            sync.requeue_at(deadline);
+            sync.sync(&mut new)
         }
-        (Some(going), ..) => turn.goes(&mut new, going, ended),
+        (Some(deletion), ..) => sync.sync_terminating(&mut new, deletion, ended),
     };
-    let phase = if ended { Phase::named(old.phase.as_deref()) } else { phase };
-    new.phase = Some(phase.text().to_owned());
+    let phase = if ended { Phase::parse(old.phase.as_deref()) } else { phase };
+    new.phase = Some(phase.as_str().to_owned());
     new.observed_generation = pod.metadata.generation;
-    let alive = known.sandbox == Sandbox::Alive && !phase.has_ended();
-    conditions::write(pod, &mut new, phase, alive, stamp);
-    turn.decision.status = (new != old).then_some(new);
-    turn.decision
+    let alive = state.sandbox == Sandbox::Alive && !phase.is_terminal();
+    pod_conditions::set_conditions(pod, &mut new, phase, alive, stamp);
+    sync.decision.status = (new != old).then_some(new);
+    sync.decision
 }
 
-struct Turn<'a> {
+struct PodSync<'a> {
     pod: &'a Pod,
     spec: &'a PodSpec,
-    known: &'a Known,
+    state: &'a PodState,
     now: Timestamp,
     decision: Decision,
 }
 
-impl Turn<'_> {
-    fn wake_at(&mut self, at: Option<Timestamp>) {
-        self.decision.wake = self.decision.wake.into_iter().chain(at).min();
+impl PodSync<'_> {
+    fn requeue_at(&mut self, at: Option<Timestamp>) {
+        self.decision.requeue_at = self.decision.requeue_at.into_iter().chain(at).min();
     }
 
-    fn run(&self, name: &str) -> Run {
-        self.known.runs.get(name).cloned().unwrap_or_default()
+    fn container(&self, name: &str) -> ContainerRecord {
+        self.state.containers.get(name).cloned().unwrap_or_default()
     }
 
     fn init(&self) -> impl DoubleEndedIterator<Item = &Container> + use<'_> {
         self.spec.init_containers.iter().flatten()
     }
 
-    /// When it has run for too long.
-    fn deadline(&self, status: &PodStatus) -> Option<Timestamp> {
+    /// The end of `activeDeadlineSeconds`.
+    fn active_deadline(&self, status: &PodStatus) -> Option<Timestamp> {
         let began = status.start_time.as_ref()?.0;
         began.checked_add(SignedDuration::from_secs(self.spec.active_deadline_seconds?)).ok()
     }
 
-    /// How long containers have to stop, unless a deletion says otherwise.
-    fn grace(&self) -> SignedDuration {
+    /// The pod's termination grace period, unless a deletion says otherwise.
+    fn grace_period(&self) -> SignedDuration {
         SignedDuration::from_secs(self.spec.termination_grace_period_seconds.unwrap_or(30).max(0))
     }
 
-    fn life<'l>(&'l self, container: &'l Container, run: &'l Run, restarts: Restarts<'l>) -> Life<'l> {
-        Life { pod: self.pod, container, run, restarts, now: self.now, grace: self.grace() }
+    fn container_sync<'l>(
+        &'l self,
+        container: &'l Container,
+        record: &'l ContainerRecord,
+        restarts: RestartRules<'l>,
+    ) -> ContainerSync<'l> {
+        ContainerSync {
+            pod: self.pod,
+            container,
+            record,
+            restarts,
+            now: self.now,
+            grace: self.grace_period(),
+        }
     }
 
-    /// The pod starts, runs, or ends by itself. Answers its phase.
-    fn goes_on(&mut self, new: &mut PodStatus) -> Phase {
-        if self.main_are_over() {
-            // Nothing is started any more, not even what goes on beside them.
-            self.refresh(new);
-            self.has_ended(new);
+    /// Starts and restarts containers. Returns the pod's phase.
+    fn sync(&mut self, new: &mut PodStatus) -> Phase {
+        if self.main_containers_finished() {
+            // Nothing is started any more, not even sidecars.
+            self.update_statuses(new);
+            self.sync_terminated(new);
             return self.phase(new, true);
         }
-        let may_start = self.ground();
+        let may_start = self.prepare();
         let (init_before, main_before) = (new.init_container_statuses.take(), new.container_statuses.take());
         let (init_before, main_before) = (init_before.unwrap_or_default(), main_before.unwrap_or_default());
         let first = if self.spec.init_containers.iter().flatten().next().is_some() {
@@ -158,67 +172,77 @@ impl Turn<'_> {
         } else {
             "ContainerCreating"
         };
-        // Whether those before it have done their part, one after the other.
+        // Whether all init containers so far have completed.
         let mut done = may_start;
         let mut init = Vec::new();
         for container in self.spec.init_containers.iter().flatten() {
-            let run = self.run(&container.name);
-            let restarts = Restarts::initializing(self.spec, container);
-            let lives = self.life(container, &run, restarts).decide(done, "PodInitializing");
+            let record = self.container(&container.name);
+            let restarts = RestartRules::for_init_container(self.spec, container);
+            let synced = self.container_sync(container, &record, restarts).sync(done, "PodInitializing");
             let done_before = done;
-            let mut became =
-                status(self.uid(), container, &run, lives.waits.clone(), find(&init_before, &container.name));
-            // What it did in namespaces that are no more has to be done again.
-            let current = run.current().is_some();
-            initializing(container, &mut became);
+            let mut became = status(
+                self.uid(),
+                container,
+                &record,
+                synced.waiting.clone(),
+                find(&init_before, &container.name),
+            );
+            // What it did in a sandbox that is gone has to be done again.
+            let current = record.current().is_some();
+            set_init_container_ready(container, &mut became);
             done = done
                 && current
                 && match is_sidecar(container) {
                     true => became.started == Some(true),
-                    false => ended_with(&became) == Some(0),
+                    false => exit_code_of(&became) == Some(0),
                 };
-            // One that did its part is not started again.
+            // A completed init container is not restarted.
             if done_before && (!done || is_sidecar(container)) {
-                self.act(container, lives.act, &run);
-                self.wake_at(lives.wake);
-                self.tell(lives.told, find(&init_before, &container.name), &became);
+                self.plan(container, synced.action, &record);
+                self.requeue_at(synced.requeue_at);
+                self.record(synced.events, find(&init_before, &container.name), &became);
             }
             init.push(became);
         }
         let mut main = Vec::new();
         for container in &self.spec.containers {
-            let run = self.run(&container.name);
-            let restarts = Restarts::of(self.spec, container);
-            let lives = self.life(container, &run, restarts).decide(done, first);
-            let became =
-                status(self.uid(), container, &run, lives.waits.clone(), find(&main_before, &container.name));
-            self.act(container, lives.act, &run);
-            self.wake_at(lives.wake);
-            self.tell(lives.told, find(&main_before, &container.name), &became);
+            let record = self.container(&container.name);
+            let restarts = RestartRules::for_container(self.spec, container);
+            let synced = self.container_sync(container, &record, restarts).sync(done, first);
+            let became = status(
+                self.uid(),
+                container,
+                &record,
+                synced.waiting.clone(),
+                find(&main_before, &container.name),
+            );
+            self.plan(container, synced.action, &record);
+            self.requeue_at(synced.requeue_at);
+            self.record(synced.events, find(&main_before, &container.name), &became);
             main.push(became);
         }
-        self.looks_into_it(new, may_start, first);
-        let phase = match conditions::phase(self.spec, &init, &main, false) {
-            ended if ended.has_ended() && self.begins_anew() => Phase::Running,
-            // By a policy or a rule of its own, where the pod's says otherwise.
-            ended if ended.has_ended() && self.any_comes_back() => match done {
+        self.sync_ephemeral_containers(new, may_start, first);
+        let phase = match pod_conditions::phase(self.spec, &init, &main, false) {
+            ended if ended.is_terminal() && self.restart_requested() => Phase::Running,
+            // By a policy or a rule of the container, where the pod's policy says otherwise.
+            ended if ended.is_terminal() && self.any_will_restart() => match done {
                 true => Phase::Running,
-                false => Phase::named(new.phase.as_deref()),
+                false => Phase::parse(new.phase.as_deref()),
             },
             phase => phase,
         };
-        if phase.has_ended() {
-            // What was about to start is not started any more.
-            self.decision.steps.retain(|step| !matches!(step, Step::Start(..) | Step::Find(_)));
+        if phase.is_terminal() {
+            // Nothing is started any more.
+            self.decision.steps.retain(|step| !matches!(step, Step::Start(..) | Step::PullImage(_)));
         }
         new.init_container_statuses = (!init.is_empty()).then_some(init);
         new.container_statuses = Some(main);
-        if !phase.has_ended() {
+        if !phase.is_terminal() {
             return phase;
         }
-        self.has_ended(new);
-        match self.any_runs() {
-            // Until what goes on beside the others has stopped, it has not ended.
+        self.sync_terminated(new);
+        match self.any_running() {
+            // Until its sidecars have stopped, the pod is running.
             true => Phase::Running,
             false => phase,
         }
@@ -228,79 +252,79 @@ impl Turn<'_> {
         self.pod.metadata.uid.as_deref().unwrap_or_default()
     }
 
-    fn any_runs(&self) -> bool {
-        self.known.runs.values().any(Run::is_running)
+    fn any_running(&self) -> bool {
+        self.state.containers.values().any(ContainerRecord::is_running)
     }
 
-    /// Sees to volumes and namespaces. Answers whether containers can be started.
-    fn ground(&mut self) -> bool {
-        match &self.known.volumes {
+    /// Prepares volumes and sandbox. Returns whether containers can be started.
+    fn prepare(&mut self) -> bool {
+        match &self.state.volumes {
             Volumes::Ready => {}
             Volumes::Unknown => {
-                self.decision.steps.push(Step::Prepare);
+                self.decision.steps.push(Step::SetUpVolumes);
                 return false;
             }
-            Volumes::Failed { again } => {
-                if *again <= self.now {
-                    self.decision.steps.push(Step::Prepare);
+            Volumes::Failed { retry_at } => {
+                if *retry_at <= self.now {
+                    self.decision.steps.push(Step::SetUpVolumes);
                 }
-                self.wake_at(Some(*again));
+                self.requeue_at(Some(*retry_at));
                 return false;
             }
         }
-        match &self.known.sandbox {
+        match &self.state.sandbox {
             Sandbox::Alive => true,
-            Sandbox::Failed { again, .. } if *again > self.now => {
-                self.wake_at(Some(*again));
+            Sandbox::Failed { retry_at, .. } if *retry_at > self.now => {
+                self.requeue_at(Some(*retry_at));
                 false
             }
             Sandbox::Absent | Sandbox::Failed { .. } => {
-                // Namespaces are made for those that are to run in them: not for what ended for good.
+                // No sandbox is created for a pod whose containers have all finished.
                 if self.wants_to_run() {
-                    self.decision.steps.push(Step::Launch);
+                    self.decision.steps.push(Step::CreateSandbox);
                 }
                 false
             }
         }
     }
 
-    fn act(&mut self, container: &Container, act: Act, run: &Run) {
+    fn plan(&mut self, container: &Container, action: ContainerAction, record: &ContainerRecord) {
         let name = container.name.clone();
-        match act {
-            Act::Nothing => {}
-            Act::Find => self.decision.steps.push(Step::Find(name)),
-            Act::Start => self.decision.steps.push(Step::Start(name, run.next_attempt())),
-            Act::Stop(stop, message) => self.decision.steps.push(Step::Stop(name, stop, message)),
-            Act::Stopping(next) => self.stop_on(&name, next),
+        match action {
+            ContainerAction::Nothing => {}
+            ContainerAction::PullImage => self.decision.steps.push(Step::PullImage(name)),
+            ContainerAction::Start => self.decision.steps.push(Step::Start(name, record.next_attempt())),
+            ContainerAction::Stop(stop, message) => self.decision.steps.push(Step::Stop(name, stop, message)),
+            ContainerAction::Stopping(next) => self.continue_stop(&name, next),
         }
     }
 
-    /// Tells what is news: what was reported already is not told again.
-    fn tell(&mut self, told: Vec<Told>, before: Option<&ContainerStatus>, became: &ContainerStatus) {
+    /// Records the events of a container whose status changed.
+    fn record(&mut self, events: Vec<PodEvent>, before: Option<&ContainerStatus>, became: &ContainerStatus) {
         let reason = |status: &ContainerStatus| status.state.clone()?.waiting?.reason;
         if before.is_none_or(|before| {
             reason(before) != reason(became) || before.restart_count != became.restart_count
         }) {
-            self.decision.told.extend(told);
+            self.decision.events.extend(events);
         }
     }
 
-    fn stop_on(&mut self, name: &str, next: Next) {
+    fn continue_stop(&mut self, name: &str, next: Next) {
         let name = name.to_owned();
         match next {
-            Next::Hook => self.decision.steps.push(Step::PreStop(name)),
-            Next::Ask => self.decision.steps.push(Step::Ask(name)),
+            Next::PreStopHook => self.decision.steps.push(Step::PreStop(name)),
+            Next::Terminate => self.decision.steps.push(Step::Terminate(name)),
             Next::Kill => self.decision.steps.push(Step::Kill(name)),
-            Next::Wait(until) => self.wake_at(Some(until)),
+            Next::Wait(until) => self.requeue_at(Some(until)),
         }
     }
 
-    fn phase(&self, new: &PodStatus, over: bool) -> Phase {
+    fn phase(&self, new: &PodStatus, terminal: bool) -> Phase {
         let init = new.init_container_statuses.as_deref().unwrap_or_default();
         let main = new.container_statuses.as_deref().unwrap_or_default();
-        let phase = conditions::phase(self.spec, init, main, over);
-        // One that runs has not ended, whatever the others did.
-        if phase.has_ended() && self.any_runs() { Phase::Running } else { phase }
+        let phase = pod_conditions::phase(self.spec, init, main, terminal);
+        // A pod with a running container is not terminal, whatever the others did.
+        if phase.is_terminal() && self.any_running() { Phase::Running } else { phase }
     }
 }
 

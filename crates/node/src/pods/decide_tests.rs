@@ -1,9 +1,10 @@
-//! Lives of pods, decided step by step on a machine that does at once what it is told.
+//! Pods, synced step by step on a node on which every step succeeds at once.
 
-mod added;
+mod ephemeral;
 mod machine;
 
-use super::known::{Cause, Evicted, Image, Sandbox};
+use super::pod_state::{Image, Sandbox};
+use crate::eviction::{Eviction, EvictionCause};
 use machine::{Machine, at};
 use serde_json::json;
 
@@ -25,7 +26,7 @@ fn a_pod_runs_and_is_ready() {
 }
 
 #[test]
-fn it_ends_by_its_exit_codes() {
+fn the_phase_follows_from_exit_codes_and_restart_policy() {
     for (policy, code, phase) in
         [("Never", 0, "Succeeded"), ("Never", 3, "Failed"), ("OnFailure", 0, "Succeeded")]
     {
@@ -33,13 +34,13 @@ fn it_ends_by_its_exit_codes() {
         m.settle();
         m.exits("main", code);
         m.settle();
-        assert_eq!((m.phase(), m.known.sandbox.clone()), (phase, Sandbox::Absent), "{policy} {code}");
+        assert_eq!((m.phase(), m.state.sandbox.clone()), (phase, Sandbox::Absent), "{policy} {code}");
         assert!(!m.holds("Ready") && m.started.len() == 1);
     }
 }
 
 #[test]
-fn one_that_crashes_is_started_again_ever_later() {
+fn a_crashing_container_is_restarted_with_back_off() {
     let mut m = Machine::new(json!({}));
     m.settle();
     m.exits("main", 1);
@@ -49,7 +50,7 @@ fn one_that_crashes_is_started_again_ever_later() {
     m.exits("main", 1);
     assert_eq!(m.settle(), Some(11));
     assert_eq!((m.waits("main").as_str(), m.phase()), ("CrashLoopBackOff", "Running"));
-    assert!(m.told.iter().any(|told| told == "Back-off restarting failed container main in pod p_d(u)"));
+    assert!(m.events.iter().any(|event| event == "Back-off restarting failed container main in pod p_d(u)"));
     assert_eq!(m.status("main").last_state.unwrap().terminated.unwrap().exit_code, 1);
     m.now = 11;
     assert_eq!(m.settle(), None);
@@ -57,7 +58,7 @@ fn one_that_crashes_is_started_again_ever_later() {
 }
 
 #[test]
-fn containers_that_initialize_go_one_after_the_other() {
+fn init_containers_run_in_order() {
     let mut m = Machine::new(json!({"initContainers": [
         {"name": "one"}, {"name": "side", "restartPolicy": "Always"}, {"name": "two"},
     ]}));
@@ -79,7 +80,7 @@ fn containers_that_initialize_go_one_after_the_other() {
 }
 
 #[test]
-fn a_failed_initialization_ends_a_pod_that_is_not_started_again() {
+fn a_failed_init_container_fails_a_pod_with_restart_policy_never() {
     let mut m = Machine::new(json!({"restartPolicy": "Never", "initContainers": [{"name": "one"}]}));
     m.settle();
     m.exits("one", 7);
@@ -88,7 +89,7 @@ fn a_failed_initialization_ends_a_pod_that_is_not_started_again() {
 }
 
 #[test]
-fn what_goes_on_beside_the_others_ends_after_them() {
+fn sidecars_terminate_after_the_main_containers() {
     let mut m = Machine::new(
         json!({"restartPolicy": "Never", "initContainers": [{"name": "side", "restartPolicy": "Always"}]}),
     );
@@ -96,31 +97,31 @@ fn what_goes_on_beside_the_others_ends_after_them() {
     m.exits("main", 0);
     m.settle();
     assert_eq!(m.phase(), "Running", "it is being stopped");
-    assert!(m.known.runs["side"].stop.as_ref().unwrap().told.is_some());
+    assert!(m.state.containers["side"].stop.as_ref().unwrap().signaled.is_some());
     m.exits("side", 143);
     m.settle();
-    assert_eq!((m.phase(), m.known.sandbox.clone()), ("Succeeded", Sandbox::Absent));
+    assert_eq!((m.phase(), m.state.sandbox.clone()), ("Succeeded", Sandbox::Absent));
 }
 
 #[test]
-fn a_deletion_asks_waits_kills_and_takes_it_away() {
+fn a_deletion_terminates_kills_and_deletes() {
     let mut m = Machine::new(json!({"containers": [
         {"name": "main", "lifecycle": {"preStop": {"exec": {"command": ["x"]}}}},
     ]}));
     m.settle();
     m.deleted(30);
     assert_eq!(m.settle(), Some(30));
-    assert!(m.told.contains(&"Stopping container main".to_owned()) && !m.gone);
+    assert!(m.events.contains(&"Stopping container main".to_owned()) && !m.deleted_from_api);
     assert_eq!(m.phase(), "Running");
     m.now = 30;
     m.settle();
-    assert!(m.gone);
+    assert!(m.deleted_from_api);
     assert_eq!((m.phase(), m.status("main").state.unwrap().terminated.unwrap().exit_code), ("Failed", 137));
-    assert_eq!(m.known.sandbox, Sandbox::Absent);
+    assert_eq!(m.state.sandbox, Sandbox::Absent);
 }
 
 #[test]
-fn a_hastened_deletion_waits_no_longer() {
+fn a_shortened_grace_period_applies() {
     let mut m = Machine::new(json!({}));
     m.settle();
     m.deleted(300);
@@ -130,13 +131,14 @@ fn a_hastened_deletion_waits_no_longer() {
     assert_eq!(m.settle(), Some(6));
     m.now = 6;
     m.settle();
-    assert!(m.gone);
+    assert!(m.deleted_from_api);
 }
 
 #[test]
-fn one_that_never_started_goes_at_once() {
+fn a_pod_that_never_started_is_deleted_at_once() {
     let mut m = Machine::new(json!({}));
-    m.run("main").image = Image::Missing { message: "no recipe".into(), tried: at(0), again: at(20) };
+    m.container("main").image =
+        Image::Missing { message: "no recipe".into(), tried: at(0), retry_at: at(20) };
     assert_eq!(m.settle(), Some(10));
     assert_eq!((m.waits("main").as_str(), m.phase()), ("ErrImagePull", "Pending"));
     m.now = 10;
@@ -144,26 +146,28 @@ fn one_that_never_started_goes_at_once() {
     assert_eq!(m.waits("main"), "ImagePullBackOff");
     m.deleted(30);
     m.settle();
-    assert!(m.gone);
+    assert!(m.deleted_from_api);
     assert_eq!(
         m.status("main").state.unwrap().terminated.unwrap().reason.as_deref(),
         Some("ContainerStatusUnknown")
     );
     let mut m = Machine::new(json!({}));
-    m.run("main").image = Image::Missing { message: "no recipe".into(), tried: at(0), again: at(20) };
+    m.container("main").image =
+        Image::Missing { message: "no recipe".into(), tried: at(0), retry_at: at(20) };
     m.settle();
     m.now = 20;
     m.settle();
     assert_eq!(m.phase(), "Running", "it came after all");
     let never = json!([{"name": "main", "image": "i", "imagePullPolicy": "Never"}]);
     let mut m = Machine::new(json!({"containers": never}));
-    m.run("main").image = Image::Missing { message: "no recipe".into(), tried: at(0), again: at(20) };
+    m.container("main").image =
+        Image::Missing { message: "no recipe".into(), tried: at(0), retry_at: at(20) };
     assert_eq!((m.settle(), m.waits("main").as_str()), (Some(20), "ErrImageNeverPull"));
-    assert_eq!(m.told, ["Container image \"i\" is not present with pull policy of Never"]);
+    assert_eq!(m.events, ["Container image \"i\" is not present with pull policy of Never"]);
 }
 
 #[test]
-fn one_that_runs_too_long_fails() {
+fn a_pod_past_its_active_deadline_fails() {
     let mut m = Machine::new(json!({"activeDeadlineSeconds": 60, "terminationGracePeriodSeconds": 5}));
     assert_eq!(m.settle(), Some(60));
     m.now = 60;
@@ -177,28 +181,28 @@ fn one_that_runs_too_long_fails() {
 }
 
 #[test]
-fn probes_decide_over_start_readiness_and_life() {
+fn probes_set_started_and_ready_and_restart_containers() {
     let mut m = Machine::new(json!({"containers": [{"name": "main", "image": "i",
         "startupProbe": {"tcpSocket": {"port": 1}}, "readinessProbe": {"tcpSocket": {"port": 1}},
         "livenessProbe": {"tcpSocket": {"port": 1}, "terminationGracePeriodSeconds": 7}}]}));
     m.settle();
     assert_eq!((m.status("main").started, m.holds("Ready")), (Some(false), false));
-    m.run("main").started = Some(true);
+    m.container("main").started = Some(true);
     m.settle();
     assert_eq!((m.status("main").started, m.holds("Ready")), (Some(true), false));
-    m.run("main").ready = true;
+    m.container("main").ready = true;
     m.settle();
     assert!(m.holds("Ready"));
-    m.run("main").dead = true;
+    m.container("main").liveness_failed = true;
     assert_eq!(m.settle(), Some(7), "it has the probe's own grace");
-    assert!(m.told.contains(&"Container main failed liveness probe, will be restarted".to_owned()));
+    assert!(m.events.contains(&"Container main failed liveness probe, will be restarted".to_owned()));
     m.exits("main", 143);
     m.settle();
     assert_eq!((m.status("main").restart_count, m.status("main").started), (1, Some(false)));
 }
 
 #[test]
-fn namespaces_that_died_are_made_again_and_initialized_again() {
+fn a_lost_sandbox_is_created_again_and_init_containers_run_again() {
     let mut m = Machine::new(json!({"initContainers": [{"name": "one"}]}));
     m.settle();
     m.exits("one", 0);
@@ -220,39 +224,40 @@ fn namespaces_that_died_are_made_again_and_initialized_again() {
 }
 
 #[test]
-fn another_image_is_another_run() {
+fn a_changed_image_restarts_the_container() {
     let mut m = Machine::new(json!({"restartPolicy": "Never"}));
     m.settle();
     m.pod.spec.as_mut().unwrap().containers[0].image = Some("other".into());
     m.settle();
-    assert!(m.told.contains(&"Container main definition changed, will be restarted".to_owned()));
+    assert!(m.events.contains(&"Container main definition changed, will be restarted".to_owned()));
     m.exits("main", 0);
     m.settle();
     assert_eq!((m.phase(), m.status("main").image.as_str(), m.started.len()), ("Running", "other", 2));
 }
 
 #[test]
-fn the_size_that_is_told_is_the_one_it_was_started_with() {
+fn reported_resources_are_those_it_was_started_with() {
     let sized =
         |much: &str| json!([{"name": "main", "image": "i", "resources": {"requests": {"cpu": much}}}]);
     let mut m = Machine::new(json!({"containers": sized("1")}));
     m.settle();
-    let told = |m: &Machine| m.status("main").allocated_resources.unwrap()["cpu"].0.clone();
+    let allocated = |m: &Machine| m.status("main").allocated_resources.unwrap()["cpu"].0.clone();
     m.pod.spec.as_mut().unwrap().containers = serde_json::from_value(sized("2")).unwrap();
     m.settle();
-    assert_eq!(told(&m), "1");
+    assert_eq!(allocated(&m), "1");
     m.exits("main", 1);
     m.settle();
-    assert_eq!((told(&m).as_str(), m.status("main").restart_count), ("2", 1));
+    assert_eq!((allocated(&m).as_str(), m.status("main").restart_count), ("2", 1));
     assert_eq!(m.status("main").resources, m.pod.spec.as_ref().unwrap().containers[0].resources);
 }
 
 #[test]
-fn one_that_has_to_make_room_is_asked_killed_and_gives_back_what_it_had() {
+fn an_evicted_pod_is_terminated_killed_and_its_disk_reclaimed() {
     let mut m = Machine::new(json!({}));
     m.settle();
     m.now = 10;
-    m.known.evicted = Some(Evicted { message: "no room".into(), at: at(10), cause: Cause::Shortage });
+    m.state.eviction =
+        Some(Eviction { message: "no room".into(), at: at(10), cause: EvictionCause::NodePressure });
     assert_eq!(m.settle(), Some(11), "it has a second");
     assert_eq!(m.phase(), "Running", "until it has stopped");
     m.now = 11;
@@ -262,7 +267,7 @@ fn one_that_has_to_make_room_is_asked_killed_and_gives_back_what_it_had() {
         (m.phase(), status.reason.as_deref(), status.message.as_deref()),
         ("Failed", Some("Evicted"), Some("no room"))
     );
-    assert_eq!((m.known.sandbox.clone(), m.known.reclaimed), (Sandbox::Absent, true));
+    assert_eq!((m.state.sandbox.clone(), m.state.reclaimed), (Sandbox::Absent, true));
     assert!(m.holds("DisruptionTarget"), "it is not its own failure");
     m.now = 1000;
     assert_eq!(m.settle(), None);
@@ -270,18 +275,21 @@ fn one_that_has_to_make_room_is_asked_killed_and_gives_back_what_it_had() {
 }
 
 #[test]
-fn one_that_is_not_taken_in_never_runs() {
+fn a_rejected_pod_never_runs() {
     let mut m = Machine::new(json!({}));
-    m.known.evicted =
-        Some(Evicted { message: "no room".into(), at: at(0), cause: Cause::Refusal("Evicted".into()) });
+    m.state.eviction = Some(Eviction {
+        message: "no room".into(),
+        at: at(0),
+        cause: EvictionCause::Rejected("Evicted".into()),
+    });
     m.settle();
     let status = m.pod.status.clone().unwrap();
     assert_eq!((m.phase(), status.message.as_deref()), ("Failed", Some("Pod was rejected: no room")));
-    assert!(m.started.is_empty() && m.known.sandbox == Sandbox::Absent);
+    assert!(m.started.is_empty() && m.state.sandbox == Sandbox::Absent);
 }
 
 #[test]
-fn a_containers_own_policy_and_rules_come_before_its_pods() {
+fn a_containers_restart_policy_and_rules_come_before_its_pods() {
     let rules = json!([{"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}]);
     let mut m = Machine::new(json!({"restartPolicy": "Never", "containers": [
         {"name": "main", "image": "i", "restartPolicy": "Never", "restartPolicyRules": rules},
@@ -308,5 +316,5 @@ fn a_containers_own_policy_and_rules_come_before_its_pods() {
     assert_eq!((m.phase(), m.started.len()), ("Running", 2));
     m.deleted(30);
     m.settle();
-    assert!(m.known.runs["main"].stop.is_some(), "it is no sidecar");
+    assert!(m.state.containers["main"].stop.is_some(), "it is no sidecar");
 }

@@ -1,25 +1,25 @@
-//! A container's environment: Services, `envFrom`, then `env`, each over the one before. Pure.
+//! A container's environment: Service variables, `envFrom`, then `env`; later ones take precedence. Pure.
 
-use super::expand::expand;
-use super::fields::{Place, field, resource};
-use super::objects::Objects;
+use crate::references::downward_api::{NodeFields, field, resource};
+use crate::references::expand::expand;
+use crate::references::objects::Objects;
 use k8s_openapi::api::core::v1::{Container, EnvVarSource, Pod, Service};
 use std::collections::BTreeMap;
 
-/// What a container's environment is made of, besides its own words.
+/// What a container's environment is made of, besides its own `env`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sources<'a> {
     /// ConfigMaps and Secrets of the pod's namespace.
     pub(crate) objects: &'a Objects,
-    /// What Services are told to it.
+    /// The Service variables.
     pub(crate) services: &'a BTreeMap<String, String>,
-    /// Where it runs.
-    pub(crate) place: &'a Place,
-    /// What its image says.
+    /// What the downward API shows of the node.
+    pub(crate) node: &'a NodeFields,
+    /// The image's environment.
     pub(crate) image: &'a [(String, String)],
 }
 
-/// The whole environment of a container. An error says what it lacks, as a kubelet says it.
+/// The environment of a container. An error says what is missing, in a kubelet's words.
 pub(crate) fn environment(
     pod: &Pod,
     container: &Container,
@@ -77,10 +77,10 @@ fn value_from(
     sources: &Sources<'_>,
 ) -> Result<Option<String>, String> {
     if let Some(reference) = &from.field_ref {
-        return field(pod, sources.place, &reference.field_path).map(Some);
+        return field(pod, sources.node, &reference.field_path).map(Some);
     }
     if let Some(reference) = &from.resource_field_ref {
-        return resource(pod, Some(container), reference, sources.place).map(Some);
+        return resource(pod, Some(container), reference, sources.node).map(Some);
     }
     if let Some(reference) = &from.config_map_key_ref {
         let (name, key) = (&reference.name, &reference.key);
@@ -107,7 +107,7 @@ fn value_from(
     Err("a variable's value comes from something that this node does not know".to_owned())
 }
 
-/// The variables that tell a pod of the Services in its namespace, and of the API's own in any case.
+/// The variables for the Services of the pod's namespace, and always for `kubernetes.default`.
 pub(crate) fn services<'a>(
     all: impl Iterator<Item = &'a Service>,
     namespace: &str,
@@ -177,8 +177,8 @@ mod tests {
         .unwrap();
         let services = [("WEB_SERVICE_HOST".to_owned(), "10.96.0.7".to_owned())].into();
         let image = [("PATH".to_owned(), "/bin".to_owned()), ("A".to_owned(), "image".to_owned())];
-        let place = Place::default();
-        let sources = Sources { objects: &objects(), services: &services, place: &place, image: &image };
+        let node = NodeFields::default();
+        let sources = Sources { objects: &objects(), services: &services, node: &node, image: &image };
         environment(&pod, &container, &sources)
     }
 

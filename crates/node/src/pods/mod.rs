@@ -1,42 +1,42 @@
-//! The pods of a node: one watch, and one task for each of them that observes, decides, acts and reports.
+//! The pod workers of a node: one watch, and one worker for each pod that observes, decides, acts and reports.
 //!
-//! `decide.rs` is pure: from a pod and what is known of it (`known.rs`) to steps and a status. `act.rs` carries steps out,
-//! `worker.rs` is the loop around both. What is known is safe to lose: a node that starts again asks the shims (`adopt.rs`).
+//! | file | what |
+//! |---|---|
+//! | `pod_worker` | the loop of one pod; `admission` and `observe` are parts of it |
+//! | `pod_state` | the observed state of a pod, besides its object |
+//! | `decide` | pure: from a pod and its state to steps and a status; `container_sync` does so for one container |
+//! | `act` | takes the steps: volumes, sandbox, images, containers, hooks |
+//! | `adopt` | what a kubelet that restarts finds: running shims, and what is left of pods that were deleted meanwhile |
+//! | `container_spec`, `environment`, `security_context`, `etc_files` | what a container is started with |
+//! | `probe_manager`, `image_manager` | probes and images of a pod |
 
 mod act;
 mod adopt;
 mod backoff;
+mod container_spec;
+mod container_status;
+mod container_stop;
+mod container_sync;
 mod decide;
 #[cfg(test)]
 mod decide_tests;
 mod environment;
-pub(crate) mod ephemeral;
-pub(crate) mod expand;
-pub(crate) mod fields;
-mod finding;
-mod hosts;
-pub(crate) mod identity;
-pub(crate) mod known;
-mod life;
-pub(crate) mod objects;
-mod policy;
-mod probing;
-pub(crate) mod qos;
-mod report;
-pub(crate) mod site;
-mod start;
-mod statuses;
-mod stopping;
+mod etc_files;
+mod image_manager;
+pub(crate) mod node_context;
+mod pod_state;
+mod pod_worker;
+mod probe_manager;
+mod restart_policy;
+pub(crate) mod security_context;
 mod sysctls;
-pub(crate) mod tokens;
-mod watched;
-mod words;
-mod worker;
+mod termination_message;
 
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::Pod;
+use node_context::NodeContext;
 use parking_lot::Mutex;
-use site::Site;
+use pod_worker::PodWorker;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,43 +44,42 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::{Id, JoinSet};
 use windlass::Key;
 use windlass::cache::AnyObject;
-use worker::Worker;
 
-/// A task that panicked begins again after so long.
-const AFTER_A_PANIC: Duration = Duration::from_secs(1);
-/// So many of those that are gone are cleared at once.
-const CLEARED_AT_ONCE: usize = 8;
+/// The wait before a worker that panicked is started again.
+const PANIC_BACKOFF: Duration = Duration::from_secs(1);
+/// The number of deleted pods that are removed at once.
+const CONCURRENT_REMOVALS: usize = 8;
 
-/// Who looks after which pod, by its UID.
+/// The running workers, by pod UID.
 pub(crate) type Workers = Arc<Mutex<HashMap<String, Arc<Notify>>>>;
 
 fn uid_of(object: &Arc<dyn AnyObject>) -> String {
     object.meta().uid.clone().unwrap_or_default()
 }
 
-/// Whether a pod has a container of this name, of whatever kind.
+/// Whether a pod has a container of this name, init and ephemeral ones included.
 pub(crate) fn has_container(pod: &Pod, name: &str) -> bool {
-    worker::container(pod, name).is_some()
+    pod_worker::container(pod, name).is_some()
 }
 
-/// Looks after the pods of a node until it is told or the other end is dropped. When it returns nobody does: whoever clears
-/// their folders then meets none who writes there.
-pub(crate) async fn keep(site: Arc<Site>, until: oneshot::Receiver<()>) {
+/// Runs the workers of a node's pods until the other end sends or is dropped. When it returns all workers have stopped, and their
+/// directories can be removed.
+pub(crate) async fn run(context: Arc<NodeContext>, until: oneshot::Receiver<()>) {
     let mut tasks = JoinSet::new();
     tokio::select! {
         _ = until => {}
-        () = look_after(&site, &mut tasks) => {}
+        () = run_workers(&context, &mut tasks) => {}
     }
     tasks.shutdown().await;
 }
 
-async fn look_after(site: &Arc<Site>, tasks: &mut JoinSet<()>) {
-    let workers = site.workers.clone();
+async fn run_workers(context: &Arc<NodeContext>, tasks: &mut JoinSet<()>) {
+    let workers = context.workers.clone();
     let changed = Arc::new(Notify::new());
-    let (heard_by, told) = (workers.clone(), changed.clone());
-    let _listening = site.pods.listen_while(Arc::new(move |news| {
-        let uids = [&news.old, &news.new].into_iter().flatten().map(uid_of);
-        let workers = heard_by.lock();
+    let (handlers, notify) = (workers.clone(), changed.clone());
+    let _listening = context.pods.listen_while(Arc::new(move |change| {
+        let uids = [&change.old, &change.new].into_iter().flatten().map(uid_of);
+        let workers = handlers.lock();
         let mut new = false;
         for uid in uids {
             match workers.get(&uid) {
@@ -89,16 +88,16 @@ async fn look_after(site: &Arc<Site>, tasks: &mut JoinSet<()>) {
             }
         }
         if new {
-            told.notify_one();
+            notify.notify_one();
         }
     }));
-    site.pods.synced().await;
-    site.services.synced().await;
-    clear_orphans(site).await;
+    context.pods.synced().await;
+    context.services.synced().await;
+    remove_orphans(context).await;
     let mut by_task: HashMap<Id, String> = HashMap::new();
     loop {
-        for pod in site.pods.list() {
-            begin(site, &pod, &workers, tasks, &mut by_task);
+        for pod in context.pods.list() {
+            start_worker(context, &pod, &workers, tasks, &mut by_task);
         }
         tokio::select! {
             () = changed.notified() => {}
@@ -108,8 +107,8 @@ async fn look_after(site: &Arc<Site>, tasks: &mut JoinSet<()>) {
                     Err(error) => (error.id(), error.is_panic()),
                 };
                 if panicked {
-                    tracing::error!("what looks after a pod panicked; it begins again");
-                    site.clock.sleep(AFTER_A_PANIC).await;
+                    tracing::error!("the worker of a pod panicked and is started again");
+                    context.clock.sleep(PANIC_BACKOFF).await;
                 }
                 if let Some(uid) = by_task.remove(&id) {
                     workers.lock().remove(&uid);
@@ -119,16 +118,16 @@ async fn look_after(site: &Arc<Site>, tasks: &mut JoinSet<()>) {
     }
 }
 
-/// Begins to look after a pod, unless somebody does.
-fn begin(
-    site: &Arc<Site>,
+/// Starts the worker of a pod, unless it runs.
+fn start_worker(
+    context: &Arc<NodeContext>,
     pod: &Pod,
     workers: &Workers,
     tasks: &mut JoinSet<()>,
     by_task: &mut HashMap<Id, String>,
 ) {
     let uid = pod.metadata.uid.clone().unwrap_or_default();
-    // It names a folder: what is no UID is nobody's pod.
+    // It becomes the name of a directory.
     if uid.is_empty() || !uid.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
         return;
     }
@@ -140,35 +139,36 @@ fn begin(
     let key = Key::of("".into(), &pod.metadata);
     workers.insert(uid.clone(), changed.clone());
     drop(workers);
-    let worker = Worker::new(site.clone(), key, uid.clone(), changed);
+    let worker = PodWorker::new(context.clone(), key, uid.clone(), changed);
     let task = tasks.spawn(worker.run());
     by_task.insert(task.id(), uid);
 }
 
-/// Ends what is left of pods that went while nobody looked.
-async fn clear_orphans(site: &Site) {
-    let known: HashSet<String> = site.pods.list().iter().filter_map(|pod| pod.metadata.uid.clone()).collect();
-    let mut orphans: HashSet<String> = adopt::orphans(site, &known).into_iter().collect();
-    if let Some(network) = &site.network
-        && let Ok(lent) = network.lent().await
+/// Removes what is left of pods that were deleted while no kubelet was running.
+async fn remove_orphans(context: &NodeContext) {
+    let known: HashSet<String> =
+        context.pods.list().iter().filter_map(|pod| pod.metadata.uid.clone()).collect();
+    let mut orphans: HashSet<String> = adopt::orphans(context, &known).into_iter().collect();
+    if let Some(network) = &context.network
+        && let Ok(allocated) = network.allocated().await
     {
-        orphans.extend(lent.into_iter().map(|(uid, _)| uid).filter(|uid| !known.contains(uid)));
+        orphans.extend(allocated.into_iter().map(|(uid, _)| uid).filter(|uid| !known.contains(uid)));
     }
     let orphans: Vec<String> = orphans.into_iter().collect();
-    for some in orphans.chunks(CLEARED_AT_ONCE) {
-        join_all(some.iter().map(|uid| adopt::clear(site, uid, None))).await;
+    for some in orphans.chunks(CONCURRENT_REMOVALS) {
+        join_all(some.iter().map(|uid| adopt::remove_pod(context, uid, None))).await;
     }
 }
 
-/// Ends all pods that are here, and the network: nothing is left on the machine.
-pub(crate) async fn end_all(site: &Site) {
-    let uids = adopt::orphans(site, &HashSet::new());
-    for some in uids.chunks(CLEARED_AT_ONCE) {
-        join_all(some.iter().map(|uid| adopt::clear(site, uid, None))).await;
+/// Kills all pods, and the network: nothing is left on the machine.
+pub(crate) async fn kill_all(context: &NodeContext) {
+    let uids = adopt::orphans(context, &HashSet::new());
+    for some in uids.chunks(CONCURRENT_REMOVALS) {
+        join_all(some.iter().map(|uid| adopt::remove_pod(context, uid, None))).await;
     }
-    if let Some(network) = site.network.clone()
+    if let Some(network) = context.network.clone()
         && let Err(error) = network.end().await
     {
-        tracing::warn!("the node's network does not end: {error}");
+        tracing::warn!("failed to stop the node's network: {error}");
     }
 }

@@ -1,11 +1,11 @@
-//! Settings of the kernel that a pod asks for: which it may have, by a kubelet's rules. Pure.
+//! The sysctls of a pod, and which of them are allowed. Pure.
 
 use k8s_openapi::api::core::v1::Pod;
 
-/// The reason that a pod has which asks for others.
+/// The reason of a pod that is rejected for a forbidden sysctl.
 pub(crate) const FORBIDDEN: &str = "SysctlForbidden";
 
-/// What is a namespace's own and harms nobody outside: the namespace, as a kubelet names it.
+/// The safe sysctls, and the namespace that each belongs to.
 const SAFE: [(&str, &str); 12] = [
     ("kernel.shm_rmid_forced", IPC),
     ("net.ipv4.ip_local_port_range", NET),
@@ -23,17 +23,17 @@ const SAFE: [(&str, &str); 12] = [
 const IPC: &str = "IPC";
 const NET: &str = "Net";
 
-/// What a pod asks for: names with dots between their parts, and values.
-pub(crate) fn asked(pod: &Pod) -> Vec<(String, String)> {
+/// The sysctls of a pod, with dotted names.
+pub(crate) fn of(pod: &Pod) -> Vec<(String, String)> {
     let of_pod = pod.spec.as_ref().and_then(|spec| spec.security_context.as_ref());
     let all = of_pod.into_iter().flat_map(|of| of.sysctls.iter().flatten());
     all.map(|one| (dotted(&one.name), one.value.clone())).collect()
 }
 
-/// Why a pod must not have what it asks for, as a kubelet says it; `host_network` where it has no network of its own.
-pub(crate) fn refused(pod: &Pod, host_network: bool) -> Option<String> {
+/// Why a pod is rejected, in a kubelet's words; `None` if all its sysctls are allowed.
+pub(crate) fn rejected(pod: &Pod, host_network: bool) -> Option<String> {
     let host_ipc = pod.spec.as_ref().and_then(|spec| spec.host_ipc) == Some(true);
-    asked(pod).into_iter().find_map(|(name, _)| {
+    of(pod).into_iter().find_map(|(name, _)| {
         let why = match SAFE.iter().find(|(safe, _)| *safe == name) {
             Some((_, of)) if (*of == IPC && host_ipc) || (*of == NET && host_network) => {
                 format!("{name:?} not allowed with host {of} enabled")
@@ -81,14 +81,14 @@ mod tests {
             ("net/ipv4/conf/eno2.100/rp_filter", "net.ipv4.conf.eno2/100.rp_filter"),
             ("net.ipv4.conf.eno2/100.rp_filter", "net.ipv4.conf.eno2/100.rp_filter"),
         ] {
-            assert_eq!(asked(&pod(written, false)), [(name.to_owned(), "1".to_owned())]);
+            assert_eq!(of(&pod(written, false)), [(name.to_owned(), "1".to_owned())]);
         }
     }
 
     #[test]
     fn only_what_is_safe_and_the_pods_own_is_allowed() {
-        assert_eq!(refused(&pod("kernel/shm_rmid_forced", false), true), None);
-        assert_eq!(refused(&pod("net.ipv4.tcp_syncookies", true), false), None);
+        assert_eq!(rejected(&pod("kernel/shm_rmid_forced", false), true), None);
+        assert_eq!(rejected(&pod("net.ipv4.tcp_syncookies", true), false), None);
         for (name, why) in [
             ("kernel.msgmax", "forbidden sysctl: \"kernel.msgmax\" not allowlisted"),
             (
@@ -100,7 +100,7 @@ mod tests {
                 "forbidden sysctl: \"net.ipv4.tcp_rmem\" not allowed with host Net enabled",
             ),
         ] {
-            assert_eq!(refused(&pod(name, true), true).as_deref(), Some(why));
+            assert_eq!(rejected(&pod(name, true), true).as_deref(), Some(why));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! One look at a container, or one word to it: a command in it, a request or a connection to it. What probes and hooks do.
+//! The handlers of probes and lifecycle hooks: a command in a container, an HTTP request, a connection, or a gRPC health check.
 
 use crate::net::Network;
 use crate::shim::{Exec, Shim};
@@ -15,10 +15,10 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio_rustls::client::TlsStream;
 use windlass_clock::Clock;
 
-/// What is read of a program's output, or of a page.
-const READ: u64 = 10 * 1024;
+/// How much of a command's output or of a response is read.
+const MAX_READ: u64 = 10 * 1024;
 
-/// What is done.
+/// A handler.
 #[derive(Debug, Clone)]
 pub(crate) enum Handler {
     Exec(ExecAction),
@@ -26,7 +26,7 @@ pub(crate) enum Handler {
     Tcp(TCPSocketAction),
     Grpc(GRPCAction),
     Sleep(Duration),
-    /// Something that this node does not do.
+    /// No handler is set.
     Unknown(&'static str),
 }
 
@@ -41,7 +41,7 @@ impl Handler {
         } else if let Some(action) = &probe.grpc {
             Self::Grpc(action.clone())
         } else {
-            Self::Unknown("the probe says nothing to do")
+            Self::Unknown("the probe has no handler")
         }
     }
 
@@ -55,35 +55,35 @@ impl Handler {
         } else if let Some(action) = &hook.sleep {
             Self::Sleep(Duration::from_secs(u64::try_from(action.seconds).unwrap_or(0)))
         } else {
-            Self::Unknown("the hook says nothing to do")
+            Self::Unknown("the hook has no handler")
         }
     }
 }
 
-/// The way to a container.
+/// The container that a handler addresses.
 #[derive(Clone)]
-pub(crate) struct Reach {
+pub(crate) struct ProbeTarget {
     pub(crate) shim: Shim,
-    /// None for a pod on the machine's own network.
+    /// `None` for a pod on the host network.
     pub(crate) network: Option<Network>,
-    /// The pod's address.
+    /// The pod's IP.
     pub(crate) address: String,
     pub(crate) container: Container,
     pub(crate) clock: Clock,
 }
 
-impl std::fmt::Debug for Reach {
+impl std::fmt::Debug for ProbeTarget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reach").field("container", &self.container.name).finish_non_exhaustive()
+        f.debug_struct("ProbeTarget").field("container", &self.container.name).finish_non_exhaustive()
     }
 }
 
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-impl Reach {
-    /// Does it once, within the time it has. An error says what was found, as a kubelet says it.
-    pub(crate) async fn once(&self, handler: &Handler, limit: Duration) -> Result<(), String> {
+impl ProbeTarget {
+    /// Runs a handler once, with a timeout. An error is in a kubelet's words.
+    pub(crate) async fn run(&self, handler: &Handler, limit: Duration) -> Result<(), String> {
         let done = self.clock.timeout(limit, self.unlimited(handler)).await;
         done.unwrap_or_else(|_| {
             let seconds = limit.as_secs();
@@ -234,7 +234,7 @@ impl Reach {
             let mut read = 0;
             while let Some(Ok(frame)) = body.frame().await {
                 read += frame.data_ref().map_or(0, |data| data.len() as u64);
-                if read > READ {
+                if read > MAX_READ {
                     break;
                 }
             }
@@ -253,7 +253,7 @@ impl Reach {
 
 /// Reads to the end and keeps the beginning, so that a talkative program is not held up.
 async fn drain(mut from: impl AsyncRead + Unpin, into: &mut Vec<u8>) {
-    let _ = (&mut from).take(READ).read_to_end(into).await;
+    let _ = (&mut from).take(MAX_READ).read_to_end(into).await;
     let _ = tokio::io::copy(&mut from, &mut tokio::io::sink()).await;
 }
 

@@ -1,52 +1,52 @@
-//! Probes: whether containers have started, can serve, and live.
+//! Startup, readiness and liveness probes.
 
 mod grpc;
 pub(crate) mod handler;
 pub(crate) mod tracker;
 
-use handler::{Handler, Reach};
+use handler::{Handler, ProbeTarget};
 use k8s_openapi::api::core::v1::Probe;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tracker::{Kind, Tracker, Verdict};
 
-/// What a probe found out.
+/// The result of a probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Found {
-    /// Enough looks in a row agree.
+pub(crate) enum ProbeResult {
+    /// The threshold was reached: enough consecutive attempts agree.
     Verdict(Kind, Verdict),
-    /// A look was bad.
-    Unhealthy(Kind, String),
+    /// An attempt failed, with this output.
+    Failure(Kind, String),
 }
 
-/// Looks at a container again and again, and tells what it finds. It ends with the container, or when there is no more to be
-/// found out. `age` is how long the container ran already; probes other than that for its start wait until `started` says so.
-pub(crate) async fn keep_looking<T>(
-    reach: Reach,
+/// Runs a probe periodically and sends its results. It ends with the container, or after the startup probe's verdict. `age` is how
+/// long the container has been running; other probes wait until `started` is true.
+pub(crate) async fn run_probe<T>(
+    target: ProbeTarget,
     kind: Kind,
     probe: Probe,
     age: Duration,
     mut started: watch::Receiver<bool>,
-    tell: mpsc::Sender<T>,
-    wrap: impl Fn(Found) -> T,
+    results: mpsc::Sender<T>,
+    wrap: impl Fn(ProbeResult) -> T,
 ) {
     let mut tracker = Tracker::new(kind, &probe);
     let handler = Handler::of_probe(&probe);
-    let clock = reach.clock.clone();
+    let clock = target.clock.clone();
     clock.sleep(tracker.delay().saturating_sub(age)).await;
     if kind != Kind::Startup && started.wait_for(|started| *started).await.is_err() {
         return;
     }
     loop {
         let next = clock.moment() + tracker.period();
-        let looked = reach.once(&handler, tracker.timeout()).await;
-        if let Err(why) = &looked
-            && tell.send(wrap(Found::Unhealthy(kind, why.clone()))).await.is_err()
+        let attempt = target.run(&handler, tracker.timeout()).await;
+        if let Err(why) = &attempt
+            && results.send(wrap(ProbeResult::Failure(kind, why.clone()))).await.is_err()
         {
             return;
         }
-        if let Some(verdict) = tracker.looked(looked.is_ok())
-            && tell.send(wrap(Found::Verdict(kind, verdict))).await.is_err()
+        if let Some(verdict) = tracker.attempt(attempt.is_ok())
+            && results.send(wrap(ProbeResult::Verdict(kind, verdict))).await.is_err()
         {
             return;
         }

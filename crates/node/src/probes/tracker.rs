@@ -1,23 +1,20 @@
-//! What many looks at a container come to: thresholds, and when to look next. Pure.
+//! Counts the attempts of a probe against its thresholds. Pure.
 
 use k8s_openapi::api::core::v1::{Container, Probe};
 use std::time::Duration;
 
-/// What a probe asks.
+/// The kind of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Kind {
-    /// Has it started?
     Startup,
-    /// Can it serve?
     Readiness,
-    /// Does it live?
     Liveness,
 }
 
 impl Kind {
     pub(crate) const ALL: [Self; 3] = [Self::Startup, Self::Readiness, Self::Liveness];
 
-    /// As events name it.
+    /// Its name in events.
     pub(crate) fn text(self) -> &'static str {
         match self {
             Self::Startup => "Startup",
@@ -26,7 +23,7 @@ impl Kind {
         }
     }
 
-    /// The probe of this kind that a container has.
+    /// The container's probe of this kind.
     pub(crate) fn of(self, container: &Container) -> Option<&Probe> {
         match self {
             Self::Startup => container.startup_probe.as_ref(),
@@ -36,18 +33,18 @@ impl Kind {
     }
 }
 
-/// What is known of a container by a probe.
+/// What the attempts of a probe add up to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Nothing yet.
+    /// No threshold was reached yet.
     Unknown,
-    /// Enough looks in a row were good.
-    Good,
-    /// Enough looks in a row were bad.
-    Bad,
+    /// `successThreshold` was reached.
+    Success,
+    /// `failureThreshold` was reached.
+    Failure,
 }
 
-/// Counts the looks of one probe at one run of a container.
+/// Counts the attempts of one probe of one container attempt.
 #[derive(Debug, Clone)]
 pub(crate) struct Tracker {
     kind: Kind,
@@ -80,27 +77,27 @@ impl Tracker {
         }
     }
 
-    /// From the container's start until the first look.
+    /// From the container's start to the first attempt.
     pub(crate) fn delay(&self) -> Duration {
         self.delay
     }
 
-    /// From one look to the next.
+    /// From one attempt to the next.
     pub(crate) fn period(&self) -> Duration {
         self.period
     }
 
-    /// How long one look may take.
+    /// How long an attempt may take.
     pub(crate) fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    /// Counts one look. Answers what is known now, if that is news.
-    pub(crate) fn looked(&mut self, good: bool) -> Option<Verdict> {
-        self.in_a_row = if self.last == Some(good) { self.in_a_row.saturating_add(1) } else { 1 };
-        self.last = Some(good);
-        let enough = self.in_a_row >= if good { self.successes } else { self.failures };
-        let verdict = if good { Verdict::Good } else { Verdict::Bad };
+    /// Counts an attempt. Returns the verdict, if it changed.
+    pub(crate) fn attempt(&mut self, success: bool) -> Option<Verdict> {
+        self.in_a_row = if self.last == Some(success) { self.in_a_row.saturating_add(1) } else { 1 };
+        self.last = Some(success);
+        let enough = self.in_a_row >= if success { self.successes } else { self.failures };
+        let verdict = if success { Verdict::Success } else { Verdict::Failure };
         if !enough || self.verdict == verdict {
             return None;
         }
@@ -108,11 +105,11 @@ impl Tracker {
         Some(verdict)
     }
 
-    /// Whether nothing more is to be found out about this run of the container.
+    /// Whether the probe has nothing more to find out about this container attempt.
     pub(crate) fn is_over(&self) -> bool {
         match self.kind {
             Kind::Startup => self.verdict != Verdict::Unknown,
-            Kind::Liveness => self.verdict == Verdict::Bad,
+            Kind::Liveness => self.verdict == Verdict::Failure,
             Kind::Readiness => false,
         }
     }
@@ -128,29 +125,29 @@ mod tests {
     }
 
     #[test]
-    fn it_takes_as_many_looks_as_it_says() {
+    fn consecutive_attempts_reach_the_thresholds() {
         let mut ready = tracker(Kind::Readiness, json!({"failureThreshold": 2, "successThreshold": 2}));
         let said: Vec<_> = [true, true, true, false, true, false, false, true, true]
             .into_iter()
-            .map(|good| ready.looked(good))
+            .map(|good| ready.attempt(good))
             .collect();
-        use Verdict::{Bad, Good};
-        assert_eq!(said, [None, Some(Good), None, None, None, None, Some(Bad), None, Some(Good)]);
+        use Verdict::{Failure, Success};
+        assert_eq!(said, [None, Some(Success), None, None, None, None, Some(Failure), None, Some(Success)]);
         assert!(!ready.is_over());
     }
 
     #[test]
-    fn a_start_is_found_out_once_and_a_death_too() {
+    fn startup_and_liveness_probes_end_with_their_verdict() {
         let mut started = tracker(Kind::Startup, json!({"failureThreshold": 3}));
-        assert_eq!((started.looked(false), started.looked(false), started.is_over()), (None, None, false));
-        assert_eq!((started.looked(true), started.is_over()), (Some(Verdict::Good), true));
+        assert_eq!((started.attempt(false), started.attempt(false), started.is_over()), (None, None, false));
+        assert_eq!((started.attempt(true), started.is_over()), (Some(Verdict::Success), true));
         let mut lives = tracker(Kind::Liveness, json!({}));
-        let bad: Vec<_> = (0..3).map(|_| lives.looked(false)).collect();
-        assert_eq!((bad, lives.is_over()), (vec![None, None, Some(Verdict::Bad)], true));
+        let bad: Vec<_> = (0..3).map(|_| lives.attempt(false)).collect();
+        assert_eq!((bad, lives.is_over()), (vec![None, None, Some(Verdict::Failure)], true));
     }
 
     #[test]
-    fn what_is_not_said_is_as_everywhere() {
+    fn the_defaults_are_those_of_kubernetes() {
         let t = tracker(Kind::Liveness, json!({"initialDelaySeconds": 5}));
         assert_eq!((t.delay().as_secs(), t.period().as_secs(), t.timeout().as_secs()), (5, 10, 1));
     }

@@ -13,17 +13,17 @@ use tokio::sync::mpsc;
 pub trait Backend: Send + Sync + 'static {
     /// Is there such a container? Asked before a connection is upgraded, so that a refusal can be answered in HTTP. It need
     /// not run.
-    fn find(&self, container: &ContainerRef) -> impl Future<Output = Result<(), Refusal>> + Send;
+    fn find(&self, container: &ContainerRef) -> impl Future<Output = Result<(), HttpError>> + Send;
 
     /// Is there such a pod? Asked before a connection is upgraded.
-    fn find_pod(&self, pod: &PodRef) -> impl Future<Output = Result<(), Refusal>> + Send;
+    fn find_pod(&self, pod: &PodRef) -> impl Future<Output = Result<(), HttpError>> + Send;
 
     /// What a container has written. See [`crate::logs::read`] for logs that are files.
     fn logs(
         &self,
         container: &ContainerRef,
         options: LogOptions,
-    ) -> impl Future<Output = Result<LogStream, Refusal>> + Send;
+    ) -> impl Future<Output = Result<LogStream, HttpError>> + Send;
 
     /// Runs a command in a container until it exits, and says how it did.
     fn exec(
@@ -31,21 +31,21 @@ pub trait Backend: Send + Sync + 'static {
         container: &ContainerRef,
         command: Vec<String>,
         streams: Streams,
-    ) -> impl Future<Output = Result<Exit, Refusal>> + Send;
+    ) -> impl Future<Output = Result<Exit, HttpError>> + Send;
 
     /// Joins the streams of a container's own process until it exits.
     fn attach(
         &self,
         container: &ContainerRef,
         streams: Streams,
-    ) -> impl Future<Output = Result<Exit, Refusal>> + Send;
+    ) -> impl Future<Output = Result<Exit, HttpError>> + Send;
 
     /// Connects to a port inside of a pod, on its loopback address.
     fn connect(
         &self,
         pod: &PodRef,
         port: u16,
-    ) -> impl Future<Output = Result<Box<dyn Duplex>, Refusal>> + Send;
+    ) -> impl Future<Output = Result<Box<dyn Duplex>, HttpError>> + Send;
 
     /// What the node and its pods use.
     fn stats(&self) -> impl Future<Output = Summary> + Send;
@@ -116,14 +116,14 @@ pub struct Exit(pub i32);
 
 /// Why something is not done, in words for the one who asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct HttpError {
     /// The HTTP status that says so.
     pub code: u16,
     /// What is wrong.
     pub message: String,
 }
 
-impl Refusal {
+impl HttpError {
     /// 404: there is no such thing.
     pub fn not_found(message: impl Into<String>) -> Self {
         Self { code: 404, message: message.into() }
@@ -140,13 +140,13 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for HttpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for HttpError {}
 
 impl fmt::Debug for Streams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,12 +1,12 @@
 //! One connection: its handshake, its requests, and what it is upgraded to.
 
-use super::answer::{self, Body};
-use super::backend::{Backend, Refusal};
-use super::guard::{self, Caller, Guard};
-use super::remote::{self, Work};
+use super::auth::{self, Auth, Caller};
+use super::backend::{Backend, HttpError};
+use super::remote_command::{self, Work};
+use super::response::{self, Body};
 use super::route::{self, Asked, Wants};
 use super::upgrade::{self, PORT_FORWARD, Protocol, REMOTE_COMMAND};
-use super::{ContainerRef, PodRef, forward, tls};
+use super::{ContainerRef, PodRef, port_forward, tls};
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -39,7 +39,7 @@ const MESSAGE: usize = 1024 * 1024;
 /// What connections have in common.
 pub(super) struct Connections<B> {
     pub(super) acceptor: TlsAcceptor,
-    pub(super) guard: Arc<dyn Guard>,
+    pub(super) auth: Arc<dyn Auth>,
     pub(super) clock: Clock,
     pub(super) backend: Arc<B>,
     pub(super) stop: CancellationToken,
@@ -86,27 +86,27 @@ impl<B: Backend> Connections<B> {
         place: Arc<OwnedSemaphorePermit>,
     ) -> Response<Body> {
         let (method, path) = (request.method(), request.uri().path());
-        let Some(caller) = guard::identify(&*self.guard, certificate, request.headers()).await else {
-            return answer::refused(&Refusal { code: 401, message: "Unauthorized".to_owned() });
+        let Some(caller) = auth::identify(&*self.auth, certificate, request.headers()).await else {
+            return response::refused(&HttpError { code: 401, message: "Unauthorized".to_owned() });
         };
         let subresources = route::subresources(path);
-        if !guard::may(&*self.guard, &caller, method, subresources).await {
+        if !auth::may(&*self.auth, &caller, method, subresources).await {
             let message = format!(
                 "Forbidden (user={}, verb={}, resource=nodes, subresource(s)={subresources:?})",
                 caller.user,
                 if *method == http::Method::POST { "create" } else { "get" },
             );
-            return answer::refused(&Refusal { code: 403, message });
+            return response::refused(&HttpError { code: 403, message });
         }
         let query = request.uri().query().unwrap_or_default();
         let asked = match route::route(method, path, query, self.clock.now()) {
             Ok(asked) => asked,
-            Err(refusal) => return answer::refused(&refusal),
+            Err(refusal) => return response::refused(&refusal),
         };
         let upgrade = hyper::upgrade::on(&mut request);
         match self.give(asked, request, upgrade, place).await {
             Ok(response) => response,
-            Err(refusal) => answer::refused(&refusal),
+            Err(refusal) => response::refused(&refusal),
         }
     }
 
@@ -116,22 +116,22 @@ impl<B: Backend> Connections<B> {
         request: Request<Incoming>,
         upgrade: OnUpgrade,
         place: Arc<OwnedSemaphorePermit>,
-    ) -> Result<Response<Body>, Refusal> {
-        let json = |text: String| answer::full(StatusCode::OK, answer::JSON, text);
+    ) -> Result<Response<Body>, HttpError> {
+        let json = |text: String| response::full(StatusCode::OK, response::JSON, text);
         Ok(match asked {
-            Asked::Health => answer::full(StatusCode::OK, answer::TEXT, "ok"),
+            Asked::Health => response::full(StatusCode::OK, response::TEXT, "ok"),
             Asked::Pods => json(self.backend.pods().await.to_string()),
             Asked::Summary => {
                 let summary = self.backend.stats().await;
-                json(serde_json::to_string(&summary).map_err(Refusal::internal)?)
+                json(serde_json::to_string(&summary).map_err(HttpError::internal)?)
             }
             Asked::Metrics => {
                 let metrics = self.backend.stats().await.metrics();
-                answer::full(StatusCode::OK, answer::METRICS, metrics)
+                response::full(StatusCode::OK, response::METRICS, metrics)
             }
             Asked::Logs(container, options) => {
                 self.backend.find(&container).await?;
-                answer::log(self.backend.logs(&container, options).await?)
+                response::log(self.backend.logs(&container, options).await?)
             }
             Asked::Exec(container, command, wants) => {
                 self.remote(&request, upgrade, place, container, wants, Work::Exec(command)).await?
@@ -151,20 +151,21 @@ impl<B: Backend> Connections<B> {
         container: ContainerRef,
         wants: Wants,
         work: Work,
-    ) -> Result<Response<Body>, Refusal> {
+    ) -> Result<Response<Body>, HttpError> {
         let agreed = upgrade::agree(request.headers(), &REMOTE_COMMAND)?;
         self.backend.find(&container).await?;
         let (protocol, backend) = (agreed.protocol, self.backend.clone());
         self.carry(upgrade, place, move |io| async move {
             match protocol {
-                Protocol::Spdy => remote::over_spdy(io, wants, &*backend, &container, work).await,
+                Protocol::Spdy => remote_command::over_spdy(io, wants, &*backend, &container, work).await,
                 _ => {
                     let socket = websocket(io).await;
-                    remote::over_websocket(socket, protocol, wants, &*backend, &container, work).await;
+                    remote_command::over_websocket(socket, protocol, wants, &*backend, &container, work)
+                        .await;
                 }
             }
         });
-        Ok(answer::switched(agreed.response))
+        Ok(response::switched(agreed.response))
     }
 
     async fn forward(
@@ -174,21 +175,21 @@ impl<B: Backend> Connections<B> {
         place: Arc<OwnedSemaphorePermit>,
         pod: PodRef,
         ports: Vec<u16>,
-    ) -> Result<Response<Body>, Refusal> {
+    ) -> Result<Response<Body>, HttpError> {
         let agreed = upgrade::agree(request.headers(), &PORT_FORWARD)?;
         if agreed.protocol == Protocol::ChannelsV4 && ports.is_empty() {
-            return Err(Refusal::bad_request("query parameter \"port\" is required"));
+            return Err(HttpError::bad_request("query parameter \"port\" is required"));
         }
         self.backend.find_pod(&pod).await?;
         let (protocol, backend) = (agreed.protocol, self.backend.clone());
         self.carry(upgrade, place, move |io| async move {
             match protocol {
-                Protocol::Spdy => forward::over_spdy(io, backend, pod).await,
-                Protocol::Tunnel => forward::tunnelled(websocket(io).await, backend, pod).await,
-                _ => forward::over_websocket(websocket(io).await, ports, backend, pod).await,
+                Protocol::Spdy => port_forward::over_spdy(io, backend, pod).await,
+                Protocol::Tunnel => port_forward::tunnelled(websocket(io).await, backend, pod).await,
+                _ => port_forward::over_websocket(websocket(io).await, ports, backend, pod).await,
             }
         });
-        Ok(answer::switched(agreed.response))
+        Ok(response::switched(agreed.response))
     }
 
     /// Carries on with what a connection becomes, until that or the server ends.

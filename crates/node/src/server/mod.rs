@@ -5,21 +5,21 @@
 //! server does so too if the node says `ExtendWebSocketsToKubelet` among the features that it declares, and speaks SPDY with
 //! it otherwise.
 
-mod answer;
+mod auth;
 mod backend;
 mod connection;
-mod forward;
-mod guard;
-mod outlet;
-mod remote;
+mod port_forward;
+mod remote_command;
+mod response;
 mod route;
 mod spdy;
 mod stats;
+mod stream_writer;
 mod tls;
 mod upgrade;
 
-pub use backend::{Backend, ContainerRef, Duplex, Exit, Input, Output, PodRef, Refusal, Size, Streams};
-pub use guard::{Access, ApiGuard, Caller, Guard, MastersOnly};
+pub use auth::{Access, Auth, Caller, MastersOnly, WebhookAuth};
+pub use backend::{Backend, ContainerRef, Duplex, Exit, HttpError, Input, Output, PodRef, Size, Streams};
 pub use stats::{ContainerStats, Cpu, Memory, NodeStats, PodName, PodStats, Summary};
 pub use tls::KeyAndCertificate;
 
@@ -53,14 +53,14 @@ pub struct Config {
     /// The CAs of clients' certificates that are believed, as PEM; empty to believe none.
     pub client_ca: String,
     /// Who may do what.
-    pub guard: Arc<dyn Guard>,
+    pub auth: Arc<dyn Auth>,
     /// What ages of logs are counted by.
     pub clock: Clock,
 }
 
 /// A server that runs. Dropping it ends it, with all that it serves.
 #[derive(Debug)]
-pub struct Serving {
+pub struct ServerHandle {
     address: SocketAddr,
     stop: CancellationToken,
     accepting: JoinHandle<()>,
@@ -71,19 +71,19 @@ pub struct Serving {
 ///
 /// # Errors
 /// If the listener has no address, or the certificates are unusable.
-pub fn serve<B: Backend>(listener: TcpListener, config: Config, backend: Arc<B>) -> io::Result<Serving> {
+pub fn serve<B: Backend>(listener: TcpListener, config: Config, backend: Arc<B>) -> io::Result<ServerHandle> {
     let address = listener.local_addr()?;
     let stop = CancellationToken::new();
     let places = Arc::new(Semaphore::new(CONNECTIONS as usize));
     let connections = Arc::new(Connections {
         acceptor: tls::acceptor(&config.identity, &config.client_ca)?,
-        guard: config.guard,
+        auth: config.auth,
         clock: config.clock,
         backend,
         stop: stop.clone(),
     });
     let accepting = tokio::spawn(accept(listener, connections, places.clone()));
-    Ok(Serving { address, stop, accepting, places })
+    Ok(ServerHandle { address, stop, accepting, places })
 }
 
 async fn accept<B: Backend>(listener: TcpListener, connections: Arc<Connections<B>>, places: Arc<Semaphore>) {
@@ -112,7 +112,7 @@ async fn accept<B: Backend>(listener: TcpListener, connections: Arc<Connections<
     }
 }
 
-impl Serving {
+impl ServerHandle {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -128,7 +128,7 @@ impl Serving {
     }
 }
 
-impl Drop for Serving {
+impl Drop for ServerHandle {
     fn drop(&mut self) {
         self.stop.cancel();
         self.accepting.abort();

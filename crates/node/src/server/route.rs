@@ -1,6 +1,6 @@
 //! What a request asks for, by its method, path and query.
 
-use super::backend::{ContainerRef, PodRef, Refusal};
+use super::backend::{ContainerRef, HttpError, PodRef};
 use crate::logs::LogOptions;
 use http::Method;
 use jiff::{SignedDuration, Timestamp};
@@ -29,15 +29,15 @@ pub(super) struct Wants {
 }
 
 /// What the request asks for; `now` is what ages of logs are counted from.
-pub(super) fn route(method: &Method, path: &str, query: &str, now: Timestamp) -> Result<Asked, Refusal> {
+pub(super) fn route(method: &Method, path: &str, query: &str, now: Timestamp) -> Result<Asked, HttpError> {
     let segments: Option<Vec<String>> = path
         .split('/')
         .filter(|segment| !segment.is_empty())
         .map(|segment| unescape(segment, false))
         .collect();
-    let segments = segments.ok_or_else(|| Refusal::bad_request("the path is malformed"))?;
+    let segments = segments.ok_or_else(|| HttpError::bad_request("the path is malformed"))?;
     let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
-    let query = Query::parse(query).ok_or_else(|| Refusal::bad_request("the query is malformed"))?;
+    let query = Query::parse(query).ok_or_else(|| HttpError::bad_request("the query is malformed"))?;
     let asked = match *segments.as_slice() {
         ["healthz"] | ["healthz", "ping" | "syncloop"] => Asked::Health,
         ["pods"] => Asked::Pods,
@@ -58,11 +58,11 @@ pub(super) fn route(method: &Method, path: &str, query: &str, now: Timestamp) ->
         ["portForward", namespace, name, uid] => {
             Asked::Forward(pod(namespace, name, Some(uid)), query.ports()?)
         }
-        _ => return Err(Refusal::not_found("404 page not found")),
+        _ => return Err(HttpError::not_found("404 page not found")),
     };
     let upgrades = matches!(asked, Asked::Exec(..) | Asked::Attach(..) | Asked::Forward(..));
     if method != Method::GET && !(upgrades && method == Method::POST) {
-        return Err(Refusal { code: 405, message: "405: Method Not Allowed".to_owned() });
+        return Err(HttpError { code: 405, message: "405: Method Not Allowed".to_owned() });
     }
     Ok(asked)
 }
@@ -105,16 +105,16 @@ impl Query {
         self.all(name).next().is_some_and(|value| matches!(value, "1" | "true"))
     }
 
-    fn number(&self, name: &str) -> Result<Option<u64>, Refusal> {
+    fn number(&self, name: &str) -> Result<Option<u64>, HttpError> {
         let Some(value) = self.all(name).next().filter(|value| !value.is_empty()) else { return Ok(None) };
-        let malformed = |_| Refusal::bad_request(r#"{"message": "Unable to decode query."}"#);
+        let malformed = |_| HttpError::bad_request(r#"{"message": "Unable to decode query."}"#);
         match value.parse::<i64>().map_err(malformed)? {
             number @ 0.. => Ok(Some(number.unsigned_abs())),
             _ => Err(invalid()),
         }
     }
 
-    fn log_options(&self, now: Timestamp) -> Result<LogOptions, Refusal> {
+    fn log_options(&self, now: Timestamp) -> Result<LogOptions, HttpError> {
         let since_seconds = self.number("sinceSeconds")?;
         let since_time = self.all("sinceTime").next().filter(|value| !value.is_empty());
         let since = match (since_seconds, since_time) {
@@ -125,7 +125,7 @@ impl Query {
                 Some(now.checked_sub(age).unwrap_or(Timestamp::MIN))
             }
             (None, Some(time)) => {
-                let malformed = |_| Refusal::bad_request(r#"{"message": "Unable to decode query."}"#);
+                let malformed = |_| HttpError::bad_request(r#"{"message": "Unable to decode query."}"#);
                 Some(time.parse().map_err(malformed)?)
             }
             (None, None) => None,
@@ -144,36 +144,36 @@ impl Query {
         })
     }
 
-    fn exec(&self, container: ContainerRef) -> Result<Asked, Refusal> {
+    fn exec(&self, container: ContainerRef) -> Result<Asked, HttpError> {
         let command: Vec<String> = self.all("command").map(str::to_owned).collect();
         if command.first().is_none_or(String::is_empty) {
-            return Err(Refusal::bad_request("you must specify a command to run"));
+            return Err(HttpError::bad_request("you must specify a command to run"));
         }
         Ok(Asked::Exec(container, command, self.wants()?))
     }
 
-    fn wants(&self) -> Result<Wants, Refusal> {
+    fn wants(&self) -> Result<Wants, HttpError> {
         let tty = self.flag("tty");
         let (stdin, stdout, stderr) = (self.flag("input"), self.flag("output"), self.flag("error"));
         if !stdin && !stdout && !stderr {
-            return Err(Refusal::bad_request("you must specify at least 1 of stdin, stdout, stderr"));
+            return Err(HttpError::bad_request("you must specify at least 1 of stdin, stdout, stderr"));
         }
         // A terminal has one stream for both.
         Ok(Wants { stdin, stdout, stderr: stderr && !tty, tty })
     }
 
-    fn ports(&self) -> Result<Vec<u16>, Refusal> {
+    fn ports(&self) -> Result<Vec<u16>, HttpError> {
         let ports = self.all("port").chain(self.all("ports")).flat_map(|ports| ports.split(','));
         let read = |port: &str| {
             let read = port.parse().ok().filter(|&port: &u16| port > 0);
-            read.ok_or_else(|| Refusal::bad_request(format!("unable to parse {port:?} as a port")))
+            read.ok_or_else(|| HttpError::bad_request(format!("unable to parse {port:?} as a port")))
         };
         ports.filter(|port| !port.is_empty()).map(read).collect()
     }
 }
 
-fn invalid() -> Refusal {
-    Refusal { code: 422, message: r#"{"message": "Invalid request."}"#.to_owned() }
+fn invalid() -> HttpError {
+    HttpError { code: 422, message: r#"{"message": "Invalid request."}"#.to_owned() }
 }
 
 /// Undoes URL escapes; in a query, `+` is a space. None if they are broken or the result is not UTF-8.

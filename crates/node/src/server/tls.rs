@@ -1,6 +1,6 @@
 //! TLS: the node's certificate, and whose certificates of clients are believed.
 
-use super::guard::Caller;
+use super::auth::Caller;
 use rcgen::{CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, KeyPair};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};

@@ -1,6 +1,6 @@
 //! From HTTP to what a client wants to speak instead.
 
-use super::backend::Refusal;
+use super::backend::HttpError;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::header::{CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
@@ -64,9 +64,9 @@ pub(super) const PORT_FORWARD: Offer = Offer {
 };
 
 /// What `headers` and the offer have in common.
-pub(super) fn agree(headers: &HeaderMap, offer: &Offer) -> Result<Agreed, Refusal> {
+pub(super) fn agree(headers: &HeaderMap, offer: &Offer) -> Result<Agreed, HttpError> {
     if !has(headers, &CONNECTION, "upgrade") {
-        return Err(Refusal::bad_request("Upgrade request required"));
+        return Err(HttpError::bad_request("Upgrade request required"));
     }
     if has(headers, &UPGRADE, "websocket") {
         return websocket(headers, offer);
@@ -74,23 +74,23 @@ pub(super) fn agree(headers: &HeaderMap, offer: &Offer) -> Result<Agreed, Refusa
     if has(headers, &UPGRADE, SPDY) {
         return spdy(headers, offer);
     }
-    Err(Refusal::bad_request("Upgrade request required"))
+    Err(HttpError::bad_request("Upgrade request required"))
 }
 
-fn websocket(headers: &HeaderMap, offer: &Offer) -> Result<Agreed, Refusal> {
+fn websocket(headers: &HeaderMap, offer: &Offer) -> Result<Agreed, HttpError> {
     let key =
-        headers.get(SEC_WEBSOCKET_KEY).ok_or_else(|| Refusal::bad_request("unable to upgrade: no key"))?;
+        headers.get(SEC_WEBSOCKET_KEY).ok_or_else(|| HttpError::bad_request("unable to upgrade: no key"))?;
     let agreed = offer.websocket.iter().find(|(name, _)| has(headers, &SEC_WEBSOCKET_PROTOCOL, name));
     let Some(&(name, protocol)) = agreed else { return Err(no_protocol()) };
     let hashed = digest(&SHA1_FOR_LEGACY_USE_ONLY, &[key.as_bytes(), GUID.as_bytes()].concat());
-    let accept = HeaderValue::try_from(STANDARD.encode(hashed.as_ref())).map_err(Refusal::internal)?;
+    let accept = HeaderValue::try_from(STANDARD.encode(hashed.as_ref())).map_err(HttpError::internal)?;
     let mut response = switching(HeaderValue::from_static("websocket"));
     response.headers_mut().insert(SEC_WEBSOCKET_ACCEPT, accept);
     response.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(name));
     Ok(Agreed { protocol, response })
 }
 
-fn spdy(headers: &HeaderMap, offer: &Offer) -> Result<Agreed, Refusal> {
+fn spdy(headers: &HeaderMap, offer: &Offer) -> Result<Agreed, HttpError> {
     if !has(headers, &STREAM_PROTOCOL, offer.spdy) {
         return Err(no_protocol());
     }
@@ -107,8 +107,8 @@ fn switching(protocol: HeaderValue) -> Response<()> {
     response
 }
 
-fn no_protocol() -> Refusal {
-    Refusal { code: 403, message: "unable to upgrade: unable to negotiate protocol".to_owned() }
+fn no_protocol() -> HttpError {
+    HttpError { code: 403, message: "unable to upgrade: unable to negotiate protocol".to_owned() }
 }
 
 /// Is `wanted` among the values of a header, which are many or separated by commas?

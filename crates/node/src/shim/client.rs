@@ -1,11 +1,12 @@
 //! The node's side of a shim.
 
-use super::program::Program;
+use super::pid_file::Record;
 use super::protocol::{Launch, Launched, Reply, Request};
-use super::record::Record;
 use super::running::Running;
 use super::spec::{Container, ContainerState, Exec, Sandbox, Usage};
-use super::{remembered, wire};
+use super::state_files;
+use crate::ipc;
+use crate::program::Program;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -130,7 +131,7 @@ impl Shim {
     /// How each container is: every attempt that was made.
     ///
     /// # Errors
-    /// [`ShimError::Gone`]; what it left is told by [`remembered`].
+    /// [`ShimError::Gone`]; what it left is told by [`container_states`].
     pub async fn states(&self) -> Result<Vec<ContainerState>, ShimError> {
         match self.ask(&Request::States).await? {
             Reply::States(states) => Ok(states),
@@ -156,8 +157,8 @@ impl Shim {
     pub async fn exec(&self, name: &str, exec: Exec) -> Result<Running, ShimError> {
         let (terminal, stdin) = (exec.terminal, exec.stdin);
         let socket = self.connect().await?;
-        wire::send_async(&socket, &Request::Exec { name: name.to_owned(), exec }, &[]).await?;
-        let (reply, descriptors) = wire::receive_async(&socket).await?.ok_or(ShimError::Gone)?;
+        ipc::send_async(&socket, &Request::Exec { name: name.to_owned(), exec }, &[]).await?;
+        let (reply, descriptors) = ipc::receive_async(&socket).await?.ok_or(ShimError::Gone)?;
         done(reply)?;
         Running::of_exec(socket, descriptors, terminal, stdin)
     }
@@ -168,8 +169,8 @@ impl Shim {
     /// [`ShimError::NotRunning`] where it ended.
     pub async fn attach(&self, name: &str) -> Result<Running, ShimError> {
         let socket = self.connect().await?;
-        wire::send_async(&socket, &Request::Attach { name: name.to_owned() }, &[]).await?;
-        let (reply, descriptors) = wire::receive_async(&socket).await?.ok_or(ShimError::Gone)?;
+        ipc::send_async(&socket, &Request::Attach { name: name.to_owned() }, &[]).await?;
+        let (reply, descriptors) = ipc::receive_async(&socket).await?.ok_or(ShimError::Gone)?;
         done(reply)?;
         Running::of_attach(socket, descriptors)
     }
@@ -191,8 +192,8 @@ impl Shim {
     /// [`ShimError::Failed`] where nobody listens there.
     pub async fn connect_to(&self, port: u16) -> Result<TcpStream, ShimError> {
         let socket = self.connect().await?;
-        wire::send_async(&socket, &Request::Connect { port }, &[]).await?;
-        let (reply, mut descriptors) = wire::receive_async(&socket).await?.ok_or(ShimError::Gone)?;
+        ipc::send_async(&socket, &Request::Connect { port }, &[]).await?;
+        let (reply, mut descriptors) = ipc::receive_async(&socket).await?.ok_or(ShimError::Gone)?;
         done(reply)?;
         let stream = std::net::TcpStream::from(descriptors.pop().ok_or(ShimError::Confused)?);
         stream.set_nonblocking(true)?;
@@ -235,8 +236,8 @@ impl Shim {
         let socket = self.connect().await?;
         // A shim that dies meanwhile resets the connection or closes it: both mean that it is gone.
         let answer = async {
-            wire::send_async(&socket, request, &[]).await?;
-            wire::receive_async::<Reply>(&socket).await
+            ipc::send_async(&socket, request, &[]).await?;
+            ipc::receive_async::<Reply>(&socket).await
         };
         match answer.await {
             Ok(Some((reply, _))) => Ok(reply),
@@ -262,8 +263,8 @@ impl Shim {
 }
 
 /// What was left of containers in a pod's folder, for a pod whose shim is gone. One that it says is running is not.
-pub async fn left_behind(folder: &Path) -> Vec<ContainerState> {
-    remembered::read(folder)
+pub async fn container_states(folder: &Path) -> Vec<ContainerState> {
+    state_files::read(folder)
 }
 
 fn closed(error: &io::Error) -> bool {
@@ -289,7 +290,7 @@ fn refusal(reply: Reply) -> ShimError {
 
 /// What a shim that was killed could not remove itself.
 fn remove_traces(folder: &Path) {
-    for name in [SOCKET, super::record::FILE] {
+    for name in [SOCKET, super::pid_file::FILE] {
         let _ = std::fs::remove_file(folder.join(name));
     }
 }

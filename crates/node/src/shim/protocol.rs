@@ -1,7 +1,7 @@
 //! What the node and a shim say to each other: one connection for each request.
 
-use super::program::Program;
 use super::spec::{Container, ContainerState, Exec, Identity, Privileges, Sandbox, Size, Usage};
+use crate::program::Program;
 use serde::{Deserialize, Serialize};
 
 /// What stage 0 is told on its standard input, and hands on to the shim.

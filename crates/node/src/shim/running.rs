@@ -3,7 +3,7 @@
 use super::client::ShimError;
 use super::protocol::{Reply, Request};
 use super::spec::Size;
-use super::wire;
+use crate::ipc;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
@@ -36,7 +36,7 @@ impl Control {
     /// # Errors
     /// [`ShimError::Gone`].
     pub async fn resize(&self, size: Size) -> Result<(), ShimError> {
-        wire::send_async(&self.0, &Request::Resize(size), &[]).await.map_err(|_| ShimError::Gone)
+        ipc::send_async(&self.0, &Request::Resize(size), &[]).await.map_err(|_| ShimError::Gone)
     }
 
     /// Waits for its end, and returns its exit code: 128 and the signal's number where a signal ended it.
@@ -44,7 +44,7 @@ impl Control {
     /// # Errors
     /// [`ShimError::Gone`] where the whole pod ended.
     pub async fn wait(&self) -> Result<i32, ShimError> {
-        match wire::receive_async(&self.0).await {
+        match ipc::receive_async(&self.0).await {
             Ok(Some((Reply::Exited(code), _))) => Ok(code),
             Ok(Some(_)) => Err(ShimError::Confused),
             Ok(None) | Err(_) => Err(ShimError::Gone),

@@ -1,14 +1,13 @@
-//! What is in volumes that are made of objects: ConfigMaps, Secrets, the downward API, tokens, and all of them projected into
-//! one. Pure.
+//! The files of configMap, secret, downwardAPI and projected volumes. Pure.
 
-use crate::pods::fields::{Place, field, resource};
-use crate::pods::objects::Objects;
+use crate::references::downward_api::{NodeFields, field, resource};
+use crate::references::objects::Objects;
 use k8s_openapi::api::core::v1::{
     DownwardAPIVolumeFile, KeyToPath, Pod, ServiceAccountTokenProjection, Volume,
 };
 use std::collections::BTreeMap;
 
-/// Without a word about it, files can be read by all and written by their owner.
+/// The default mode of files.
 const DEFAULT_MODE: i32 = 0o644;
 
 /// One file of a volume.
@@ -18,7 +17,7 @@ pub(crate) struct File {
     pub(crate) mode: u32,
 }
 
-/// What is in it is nobody's business.
+/// Contents may be secret.
 impl std::fmt::Debug for File {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "File({} bytes, {:o})", self.bytes.len(), self.mode)
@@ -28,17 +27,17 @@ impl std::fmt::Debug for File {
 /// Files by their paths in the volume.
 pub(crate) type Files = BTreeMap<String, File>;
 
-/// What files are made of.
+/// What files are made from.
 #[derive(Clone, Copy)]
 pub(crate) struct Sources<'a> {
     pub(crate) pod: &'a Pod,
     pub(crate) objects: &'a Objects,
-    pub(crate) place: &'a Place,
-    /// The token of a projection, where it was asked for already.
+    pub(crate) node: &'a NodeFields,
+    /// The token of a projection, if it was issued already.
     pub(crate) token: &'a dyn Fn(&ServiceAccountTokenProjection) -> Option<String>,
 }
 
-/// What is in a volume; none where it is not made of objects. An error says what it lacks.
+/// The files of a volume; `None` if it is of another type. An error says what is missing.
 pub(crate) fn files(volume: &Volume, sources: &Sources<'_>) -> Result<Option<Files>, String> {
     let mut files = Files::new();
     if let Some(source) = &volume.config_map {
@@ -64,11 +63,14 @@ pub(crate) fn files(volume: &Volume, sources: &Sources<'_>) -> Result<Option<Fil
                 downward(part.items.as_deref().unwrap_or_default(), mode, sources, &mut files)?;
             }
             if let Some(part) = &part.service_account_token {
-                let token = (sources.token)(part).ok_or("the service account's token is not there yet")?;
+                let token = (sources.token)(part).ok_or("the service account token was not issued yet")?;
                 put(&mut files, &part.path, token.into_bytes(), mode)?;
             }
             if part.cluster_trust_bundle.is_some() || part.pod_certificate.is_some() {
-                return Err("this node projects no trust bundles and no pod certificates".to_owned());
+                return Err(
+                    "clusterTrustBundle and podCertificate projections are not supported by this node"
+                        .to_owned(),
+                );
             }
         }
     } else {
@@ -77,7 +79,7 @@ pub(crate) fn files(volume: &Volume, sources: &Sources<'_>) -> Result<Option<Fil
     Ok(Some(files))
 }
 
-/// A volume's files never leave it, whatever the paths say: the API has checked them, and so do we.
+/// Adds a file. Paths that lead out of the volume are rejected here too, though the API validates them.
 fn put(files: &mut Files, path: &str, bytes: Vec<u8>, mode: i32) -> Result<(), String> {
     let bad = |part: &str| part.is_empty() || part == "." || part == ".." || part.contains('\0');
     if path.split('/').any(bad) || path.starts_with("..") {
@@ -118,7 +120,7 @@ fn secret(
         .map_err(|key| format!("references non-existent secret key: {key}"))
 }
 
-/// All keys, or those that are named, under their names. An error is a key that is not there.
+/// All keys, or the listed items. An error is a key that does not exist.
 fn chosen(
     all: &BTreeMap<&str, &[u8]>,
     items: Option<&[KeyToPath]>,
@@ -153,8 +155,8 @@ fn downward(
 ) -> Result<(), String> {
     for item in items {
         let text = match (&item.field_ref, &item.resource_field_ref) {
-            (Some(reference), _) => field(sources.pod, sources.place, &reference.field_path)?,
-            (None, Some(reference)) => resource(sources.pod, None, reference, sources.place)?,
+            (Some(reference), _) => field(sources.pod, sources.node, &reference.field_path)?,
+            (None, Some(reference)) => resource(sources.pod, None, reference, sources.node)?,
             (None, None) => String::new(),
         };
         put(files, &item.path, text.into_bytes(), item.mode.unwrap_or(mode))?;
@@ -162,7 +164,7 @@ fn downward(
     Ok(())
 }
 
-/// The tokens that a pod's volumes want.
+/// The token projections of a pod's volumes.
 pub(crate) fn tokens(pod: &Pod) -> Vec<ServiceAccountTokenProjection> {
     let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
     let parts = volumes
@@ -189,8 +191,8 @@ mod tests {
         }))
         .unwrap();
         let token = |_: &ServiceAccountTokenProjection| Some("ey".to_owned());
-        let place = Place::default();
-        files(&volume, &Sources { pod: &pod, objects: &objects, place: &place, token: &token })
+        let node = NodeFields::default();
+        files(&volume, &Sources { pod: &pod, objects: &objects, node: &node, token: &token })
     }
 
     fn file(bytes: &[u8], mode: u32) -> File {

@@ -1,8 +1,8 @@
 //! Volumes: what is in them, and where they are on the machine.
 
-pub(crate) mod atomic;
+pub(crate) mod atomic_writer;
 pub(crate) mod contents;
-pub(crate) mod host;
-pub(crate) mod local;
+pub(crate) mod host_path;
 pub(crate) mod mounts;
-pub(crate) mod prepare;
+pub(crate) mod provisioner;
+pub(crate) mod setup;

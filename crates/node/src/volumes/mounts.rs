@@ -1,30 +1,29 @@
-//! Where a container sees its pod's volumes: from `volumeMounts` and where the volumes are on the machine.
+//! The mounts of a container, from its `volumeMounts` and the paths of the pod's volumes.
 
-use crate::pods::expand::expand;
+use crate::references::expand::expand;
 use crate::shim::Bind;
 use k8s_openapi::api::core::v1::Container;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// Where a volume is on the machine.
+/// The path of a volume on the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Ready {
+pub(crate) struct MountSource {
     pub(crate) path: PathBuf,
-    /// Whether nobody may write it, as what is made of objects.
+    /// Whether it is read-only, as volumes that are made of API objects.
     pub(crate) read_only: bool,
 }
 
-/// What is shown in a container, what holds others first. An error says what is wrong, as a kubelet says it.
+/// The mounts of a container, parents first. An error is in a kubelet's words.
 pub(crate) fn binds(
     container: &Container,
-    volumes: &BTreeMap<String, Ready>,
+    volumes: &BTreeMap<String, MountSource>,
     environment: &BTreeMap<String, String>,
 ) -> Result<Vec<Bind>, String> {
     let mut binds = Vec::new();
     for mount in container.volume_mounts.iter().flatten() {
-        let volume =
-            volumes.get(&mount.name).ok_or_else(|| format!("volume {:?} is not there", mount.name))?;
+        let volume = volumes.get(&mount.name).ok_or_else(|| format!("volume {:?} not found", mount.name))?;
         let part = match (mount.sub_path_expr.as_deref(), mount.sub_path.as_deref()) {
             (Some(written), _) if !written.is_empty() => {
                 let missing = std::cell::Cell::new(false);
@@ -64,7 +63,7 @@ pub(crate) fn binds(
     Ok(binds)
 }
 
-/// A part of a volume, made as a folder if it is absent. Links that lead out of the volume are not followed.
+/// The path of a `subPath`, created as a directory if it does not exist. Symbolic links that lead out of the volume are rejected.
 fn sub_path(volume: &Path, part: &str, read_only: bool) -> Result<PathBuf, String> {
     let inside = Path::new(part);
     if inside.components().any(|part| !matches!(part, Component::Normal(_) | Component::CurDir)) {
@@ -72,7 +71,7 @@ fn sub_path(volume: &Path, part: &str, read_only: bool) -> Result<PathBuf, Strin
     }
     let volume = fs::canonicalize(volume).map_err(|error| error.to_string())?;
     let whole = volume.join(inside);
-    // The deepest part that exists must be inside: what is made below it then is, too.
+    // The deepest part that exists must be inside the volume: what is created below it is, too.
     let mut known = whole.as_path();
     let real = loop {
         match fs::canonicalize(known) {
@@ -92,7 +91,7 @@ fn sub_path(volume: &Path, part: &str, read_only: bool) -> Result<PathBuf, Strin
     }
     let rest = whole.strip_prefix(known).map_err(|error| error.to_string())?;
     let made = real.join(rest);
-    super::host::make_folder(&made).map_err(|error| error.to_string())?;
+    super::host_path::create_directory(&made).map_err(|error| error.to_string())?;
     Ok(made)
 }
 
@@ -104,7 +103,7 @@ mod tests {
     fn shown(folder: &Path, mounts: Value) -> Result<Vec<Bind>, String> {
         let container: Container =
             serde_json::from_value(json!({"name": "c", "volumeMounts": mounts})).unwrap();
-        let ready = Ready { path: folder.to_owned(), read_only: false };
+        let ready = MountSource { path: folder.to_owned(), read_only: false };
         let volumes = [("v".to_owned(), ready)].into();
         binds(&container, &volumes, &[("POD".to_owned(), "web-0".to_owned())].into())
     }

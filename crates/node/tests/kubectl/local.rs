@@ -16,8 +16,8 @@ use tokio_util::sync::CancellationToken;
 use windlass_clock::Clock;
 use windlass_node::logs::{self, LogOptions, LogStream};
 use windlass_node::server::{
-    Backend, ContainerRef, ContainerStats, Cpu, Duplex, Exit, Memory, NodeStats, PodName, PodRef, PodStats,
-    Refusal, Size, Streams, Summary,
+    Backend, ContainerRef, ContainerStats, Cpu, Duplex, Exit, HttpError, Memory, NodeStats, PodName, PodRef,
+    PodStats, Size, Streams, Summary,
 };
 
 /// The pod that it has, with its containers.
@@ -33,34 +33,39 @@ pub struct Local {
 }
 
 impl Backend for Local {
-    async fn find(&self, container: &ContainerRef) -> Result<(), Refusal> {
+    async fn find(&self, container: &ContainerRef) -> Result<(), HttpError> {
         self.find_pod(&container.pod).await?;
         match CONTAINERS.contains(&container.name.as_str()) {
             true => Ok(()),
             false => {
-                Err(Refusal::not_found(format!("container {:?} not found in pod {POD:?}", container.name)))
+                Err(HttpError::not_found(format!("container {:?} not found in pod {POD:?}", container.name)))
             }
         }
     }
 
-    async fn find_pod(&self, pod: &PodRef) -> Result<(), Refusal> {
+    async fn find_pod(&self, pod: &PodRef) -> Result<(), HttpError> {
         match pod.namespace == self.namespace && pod.name == POD {
             true => Ok(()),
-            false => Err(Refusal::not_found("pod does not exist")),
+            false => Err(HttpError::not_found("pod does not exist")),
         }
     }
 
-    async fn logs(&self, container: &ContainerRef, options: LogOptions) -> Result<LogStream, Refusal> {
+    async fn logs(&self, container: &ContainerRef, options: LogOptions) -> Result<LogStream, HttpError> {
         let restarts = if options.previous { 0 } else { 1 };
         let path = self.folder.join(&container.name).join(format!("{restarts}.log"));
         if options.previous && !path.exists() {
             let why = format!("previous terminated container {:?} in pod {POD:?} not found", container.name);
-            return Err(Refusal::bad_request(why));
+            return Err(HttpError::bad_request(why));
         }
         Ok(logs::read(path, options, self.ended.clone(), Clock::real()))
     }
 
-    async fn exec(&self, _: &ContainerRef, command: Vec<String>, streams: Streams) -> Result<Exit, Refusal> {
+    async fn exec(
+        &self,
+        _: &ContainerRef,
+        command: Vec<String>,
+        streams: Streams,
+    ) -> Result<Exit, HttpError> {
         match streams.tty {
             true => in_terminal(&command, streams).await,
             false => with_pipes(&command, streams).await,
@@ -68,13 +73,13 @@ impl Backend for Local {
     }
 
     /// Its process echoes lines, and exits with 7 when there are no more.
-    async fn attach(&self, _: &ContainerRef, streams: Streams) -> Result<Exit, Refusal> {
+    async fn attach(&self, _: &ContainerRef, streams: Streams) -> Result<Exit, HttpError> {
         let script = "echo attached; while read line; do echo \"read $line\"; done; exit 7";
         with_pipes(&["sh".to_owned(), "-c".to_owned(), script.to_owned()], streams).await
     }
 
-    async fn connect(&self, _: &PodRef, port: u16) -> Result<Box<dyn Duplex>, Refusal> {
-        let stream = TcpStream::connect(("127.0.0.1", port)).await.map_err(Refusal::internal)?;
+    async fn connect(&self, _: &PodRef, port: u16) -> Result<Box<dyn Duplex>, HttpError> {
+        let stream = TcpStream::connect(("127.0.0.1", port)).await.map_err(HttpError::internal)?;
         Ok(Box::new(stream))
     }
 
@@ -101,7 +106,7 @@ impl Backend for Local {
     }
 }
 
-async fn with_pipes(command: &[String], streams: Streams) -> Result<Exit, Refusal> {
+async fn with_pipes(command: &[String], streams: Streams) -> Result<Exit, HttpError> {
     let pipe = |wanted: bool| if wanted { Stdio::piped() } else { Stdio::null() };
     let mut child = Command::new(&command[0])
         .args(&command[1..])
@@ -110,7 +115,7 @@ async fn with_pipes(command: &[String], streams: Streams) -> Result<Exit, Refusa
         .stderr(pipe(streams.stderr.is_some()))
         .kill_on_drop(true)
         .spawn()
-        .map_err(|error| Refusal::internal(format!("cannot run {:?}: {error}", command[0])))?;
+        .map_err(|error| HttpError::internal(format!("cannot run {:?}: {error}", command[0])))?;
     let feeding = child.stdin.take().zip(streams.stdin).map(|(mut into, mut from)| {
         tokio::spawn(async move {
             let _ = tokio::io::copy(&mut from, &mut into).await;
@@ -129,7 +134,7 @@ async fn with_pipes(command: &[String], streams: Streams) -> Result<Exit, Refusa
     if let Some(feeding) = feeding {
         feeding.abort();
     }
-    Ok(exit(status.map_err(Refusal::internal)?))
+    Ok(exit(status.map_err(HttpError::internal)?))
 }
 
 fn exit(status: ExitStatus) -> Exit {
@@ -137,20 +142,20 @@ fn exit(status: ExitStatus) -> Exit {
 }
 
 /// In a terminal of its own: a pair of files, between which and the streams two threads copy.
-async fn in_terminal(command: &[String], mut streams: Streams) -> Result<Exit, Refusal> {
-    let OpenptyResult { master, slave } = openpty(None, None).map_err(Refusal::internal)?;
-    let name = nix::unistd::ttyname(&slave).map_err(Refusal::internal)?;
+async fn in_terminal(command: &[String], mut streams: Streams) -> Result<Exit, HttpError> {
+    let OpenptyResult { master, slave } = openpty(None, None).map_err(HttpError::internal)?;
+    let name = nix::unistd::ttyname(&slave).map_err(HttpError::internal)?;
     // The first size comes at once, and the program may ask for it.
     if let Ok(Some(size)) =
         Clock::real().timeout(std::time::Duration::from_secs(2), streams.sizes.recv()).await
     {
         resize(&name, size).await;
     }
-    let end = || slave.try_clone().map(Stdio::from).map_err(Refusal::internal);
+    let end = || slave.try_clone().map(Stdio::from).map_err(HttpError::internal);
     let mut setsid = Command::new("setsid");
     setsid.args(["--ctty", "--wait"]).args(command).kill_on_drop(true);
     setsid.stdin(end()?).stdout(end()?).stderr(end()?);
-    let mut child = setsid.spawn().map_err(Refusal::internal)?;
+    let mut child = setsid.spawn().map_err(HttpError::internal)?;
     // Whoever else has this end keeps it from ending.
     drop(setsid);
     drop(slave);
@@ -192,11 +197,11 @@ async fn in_terminal(command: &[String], mut streams: Streams) -> Result<Exit, R
         status
     };
     let (status, ()) = tokio::join!(waiting, copying);
-    Ok(exit(status.map_err(Refusal::internal)?))
+    Ok(exit(status.map_err(HttpError::internal)?))
 }
 
-fn clone(file: &OwnedFd) -> Result<File, Refusal> {
-    file.try_clone().map(File::from).map_err(Refusal::internal)
+fn clone(file: &OwnedFd) -> Result<File, HttpError> {
+    file.try_clone().map(File::from).map_err(HttpError::internal)
 }
 
 fn read_all(mut terminal: File, read: &mpsc::Sender<Vec<u8>>) {

@@ -69,7 +69,7 @@ pub struct World {
     pub ended: CancellationToken,
     pub address: SocketAddr,
     pub identity: KeyAndCertificate,
-    _serving: server::Serving,
+    _serving: server::ServerHandle,
 }
 
 /// What a program printed and how it ended.
@@ -100,7 +100,7 @@ impl World {
         let config = server::Config {
             identity: identity.clone(),
             client_ca,
-            guard: Arc::new(MastersOnly),
+            auth: Arc::new(MastersOnly),
             clock: Clock::real(),
         };
         let listener = TcpListener::bind("127.0.0.1:0").await?;

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use std::net::SocketAddrV4;
 use std::process::{Command, ExitCode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use windlass_node::Program;
 use windlass_node::doctor;
 use windlass_node::net::{NetError, Network, Settings};
-use windlass_node::shim::Program;
 
 /// What this program is told to say what its process may do.
 pub const EXAMINE: &str = "examine";
@@ -90,8 +90,8 @@ async fn the_network_is_found_again() -> Result<()> {
     pod.ask(json!({"do": "listen", "port": 80, "name": "one"}))?;
     let again = Network::open(&Program::current()?, &ground.settings).await?;
     assert_eq!(again.instance(), ground.network.instance());
-    assert_eq!(again.lend("one").await?, pod.address);
-    assert_eq!(again.lent().await?, [("one".to_owned(), pod.address)]);
+    assert_eq!(again.allocate("one").await?, pod.address);
+    assert_eq!(again.allocated().await?, [("one".to_owned(), pod.address)]);
     again.connect(SocketAddrV4::new(pod.address, 80)).await?;
     let other = Settings { domain: "other".into(), ..ground.settings.clone() };
     ensure!(matches!(Network::open(&Program::current()?, &other).await, Err(NetError::Other)));
@@ -120,14 +120,14 @@ async fn a_killed_network_leaves_nothing_and_starts_again() -> Result<()> {
     kill(Pid::from_raw(ground.network.pid()), Signal::SIGKILL)?;
     // The kernel takes a namespace down in its own time, and the pod's end of the pair goes with the other.
     eventually("the pod's interface is gone", async || Ok(!pod.ask(links.clone())?.contains("eth0"))).await?;
-    ensure!(ground.network.lend("two").await.is_err(), "nobody answers");
+    ensure!(ground.network.allocate("two").await.is_err(), "nobody answers");
 
     let again = Network::open(&Program::current()?, &ground.settings).await?;
     ensure!(
         again.instance() != ground.network.instance(),
         "pods must be told apart from those of the new one"
     );
-    assert_eq!(again.lend("one").await?, pod.address, "what was lent is remembered");
+    assert_eq!(again.allocate("one").await?, pod.address, "what was lent is remembered");
     drop(pod);
     Ground { network: again, ..ground }.end().await
 }
@@ -138,7 +138,7 @@ async fn what_is_released_is_gone() -> Result<()> {
     ground.network.release("one").await?;
     ensure!(!pod.ask(json!({"do": "read", "file": "/proc/self/net/dev"}))?.contains("eth0"));
     ground.network.release("one").await?;
-    ensure!(ground.network.lend("two").await? != pod.address, "it rests");
+    ensure!(ground.network.allocate("two").await? != pod.address, "it rests");
     drop(pod);
     ground.end().await
 }

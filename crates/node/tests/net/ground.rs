@@ -9,8 +9,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 use windlass_clock::Clock;
+use windlass_node::Program;
 use windlass_node::net::{Network, Settings};
-use windlass_node::shim::Program;
 
 /// How long anything may take on a machine that is busy.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -33,7 +33,7 @@ impl Ground {
 
     /// A pod in the network, in namespaces of its own.
     pub async fn pod(&self, uid: &str) -> Result<Pod> {
-        let address = self.network.lend(uid).await?;
+        let address = self.network.allocate(uid).await?;
         let users = self.network.user_namespace_of().unwrap_or(0).to_string();
         let mut child = Command::new(std::env::current_exe()?)
             .args(["pod", &users, uid])

@@ -7,7 +7,7 @@ use serde_json::json;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use windlass_clock::Clock;
-use windlass_node::net::{Port, Protocol, Reached, Service, Table};
+use windlass_node::net::{Port, Protocol, Service, ServiceAddress, ServiceMap};
 
 const TIMES: u32 = 2000;
 
@@ -43,12 +43,12 @@ async fn measure(what: &str, service: bool) -> Result<(u64, u64)> {
     let web = Service {
         namespace,
         name,
-        reached: Reached::At(at),
+        reached: ServiceAddress::ClusterIp(at),
         ports: vec![port],
         endpoints: vec![],
         affinity: None,
     };
-    ground.network.publish(&Table { services: vec![web] }).await?;
+    ground.network.publish(&ServiceMap { services: vec![web] }).await?;
     let to = if service { format!("{at}:80") } else { direct.to_string() };
     let measured = two.ask(json!({"do": what, "to": to}))?;
     drop((one, two));

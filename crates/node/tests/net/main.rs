@@ -22,7 +22,7 @@ const NOBODY: u32 = 65534;
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-    if let Some(code) = windlass_node::hidden(arguments.clone()) {
+    if let Some(code) = windlass_node::run_hidden_subcommand(arguments.clone()) {
         return code;
     }
     if arguments.first().is_some_and(|first| first == "pod") {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use windlass_node::net::{Endpoint, Network, Port, Protocol, Reached, Service, Table, expose};
+use windlass_node::net::{Endpoint, Network, Port, Protocol, Service, ServiceAddress, ServiceMap, expose};
 
 const AT: Ipv4Addr = Ipv4Addr::new(10, 96, 1, 1);
 
@@ -27,7 +27,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-fn service(name: &str, reached: Reached, pods: &[&Pod], protocol: Protocol) -> Service {
+fn service(name: &str, reached: ServiceAddress, pods: &[&Pod], protocol: Protocol) -> Service {
     let ports = vec![Port {
         name: "main".into(),
         protocol,
@@ -50,11 +50,11 @@ fn service(name: &str, reached: Reached, pods: &[&Pod], protocol: Protocol) -> S
 }
 
 async fn publish(network: &Network, services: impl Into<Vec<Service>>) -> Result<()> {
-    Ok(network.publish(&Table { services: services.into() }).await?)
+    Ok(network.publish(&ServiceMap { services: services.into() }).await?)
 }
 
 fn web(pods: &[&Pod]) -> Service {
-    service("web", Reached::At(AT), pods, Protocol::Tcp)
+    service("web", ServiceAddress::ClusterIp(AT), pods, Protocol::Tcp)
 }
 
 async fn a_service_is_reached_by_name() -> Result<()> {
@@ -80,7 +80,7 @@ async fn datagrams_reach_a_service() -> Result<()> {
     let ground = Ground::new().await?;
     let (one, two) = (ground.listening("one", 8080).await?, ground.listening("two", 8080).await?);
     let mut client = ground.pod("client").await?;
-    let udp = |pods: &[&Pod]| service("web", Reached::At(AT), pods, Protocol::Udp);
+    let udp = |pods: &[&Pod]| service("web", ServiceAddress::ClusterIp(AT), pods, Protocol::Udp);
     publish(&ground.network, [udp(&[&one, &two])]).await?;
     let heard: BTreeSet<_> = (0..2).map(|_| client.say_udp("web:80", "hi")).collect::<Result<_>>()?;
     assert_eq!(heard, BTreeSet::from(["one hi".into(), "two hi".into()]));
@@ -171,7 +171,7 @@ async fn headless_services_and_their_pods_have_names() -> Result<()> {
     let ground = Ground::new().await?;
     let (one, two) = (ground.listening("one", 8080).await?, ground.listening("two", 8080).await?);
     let mut client = ground.pod("client").await?;
-    publish(&ground.network, [service("db", Reached::Headless, &[&one, &two], Protocol::Tcp)]).await?;
+    publish(&ground.network, [service("db", ServiceAddress::Headless, &[&one, &two], Protocol::Tcp)]).await?;
     let mut resolve = |name: &str| client.ask(json!({"do": "resolve", "name": name}));
     assert_eq!(resolve("db")?, format!("{} {}", one.address, two.address));
     assert_eq!(resolve("db-1.db")?, two.address.to_string());
@@ -191,8 +191,10 @@ async fn many_endpoints_are_all_told() -> Result<()> {
         hostname: None,
         ports: vec![],
     });
-    let many =
-        Service { endpoints: endpoints.collect(), ..service("db", Reached::Headless, &[], Protocol::Tcp) };
+    let many = Service {
+        endpoints: endpoints.collect(),
+        ..service("db", ServiceAddress::Headless, &[], Protocol::Tcp)
+    };
     publish(&ground.network, [many]).await?;
     // Too many for a datagram: the resolver asks again over a connection.
     assert_eq!(client.ask(json!({"do": "resolve", "name": "db"}))?.split(' ').count(), 200);
@@ -216,7 +218,7 @@ async fn the_api_is_reached_by_the_node() -> Result<()> {
     let std::net::SocketAddr::V4(other) = other else { anyhow::bail!("asked for IPv4") };
     let mut outside = web(&[]);
     outside.ports[0].backends = vec![other];
-    let table = Table { services: vec![outside] }.with_api(ground.settings.api());
+    let table = ServiceMap { services: vec![outside] }.with_api(ground.settings.api());
     ground.network.publish(&table).await?;
     ensure!(client.say("kubernetes.default:443", "hi").is_err(), "no node yet");
     for _ in 0..2 {

@@ -11,9 +11,10 @@ use std::time::Duration;
 use windlass_apiserver::{Config, Identity};
 use windlass_clock::Clock;
 use windlass_cluster::{Cluster, Settings};
-use windlass_node::images::{Catalogue, Unknown};
-use windlass_node::shim::{Exec, Program, Shim};
-use windlass_node::{Eviction, Node, Options};
+use windlass_node::Program;
+use windlass_node::images::{Catalogue, ImageError};
+use windlass_node::shim::{Exec, Shim};
+use windlass_node::{EvictionConfig, Kubelet, Options};
 
 /// So long anything may take on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -27,7 +28,7 @@ pub(crate) type Wanted = fn() -> Wants;
 #[derive(Clone)]
 pub(crate) struct Wants {
     /// When pods have to go.
-    pub(crate) eviction: Eviction,
+    pub(crate) eviction: EvictionConfig,
     /// A disk of its own of so many MiB, which only root can make.
     pub(crate) disk: Option<u32>,
     /// The API at a port of this machine, as pods reach it.
@@ -37,7 +38,7 @@ pub(crate) struct Wants {
 impl Default for Wants {
     /// Whatever else is on this machine's disk and in its memory.
     fn default() -> Self {
-        Self { eviction: Eviction::never(), disk: None, served: false }
+        Self { eviction: EvictionConfig::never(), disk: None, served: false }
     }
 }
 
@@ -46,7 +47,7 @@ pub(crate) struct Ground {
     pub(crate) client: Client,
     api: windlass_apiserver::Api,
     cluster: Cluster,
-    node: parking_lot::Mutex<Option<Node>>,
+    node: parking_lot::Mutex<Option<Kubelet>>,
     folder: tempfile::TempDir,
     wants: Wants,
     serving: Option<windlass_apiserver::Serving>,
@@ -99,7 +100,7 @@ impl Ground {
     /// Whether an image's program is not installed here: then its test says so, and is skipped.
     pub(crate) fn lacks(&self, image: &str) -> bool {
         let found = self.catalogue().resolve(image);
-        let lacking = matches!(found, Err(Unknown::Program { .. }));
+        let lacking = matches!(found, Err(ImageError::Program { .. }));
         if let (true, Err(why)) = (lacking, found) {
             eprintln!("skipped: {why}");
         }
@@ -118,7 +119,7 @@ impl Ground {
             images: self.catalogue(),
             eviction: self.wants.eviction.clone(),
         };
-        let node = Node::join(self.client.clone(), Clock::real(), options).await?;
+        let node = Kubelet::join(self.client.clone(), Clock::real(), options).await?;
         *self.node.lock() = Some(node);
         Ok(())
     }

@@ -92,7 +92,7 @@ fn kill_and_count() -> anyhow::Result<()> {
     // Killed again, and nobody comes back: who clears up finds everything.
     host.kill()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(windlass_node::end_processes(&place.root()));
+    runtime.block_on(windlass_node::kill_processes(&place.root()));
     place.nothing_runs()?;
 
     // Killed in whatever phase of a start: the next node makes it whole, once.

@@ -27,7 +27,7 @@ const AGAIN: &str = "WINDLASS_TEST_AS_USER";
 const NOBODY: u32 = 65534;
 
 fn main() -> ExitCode {
-    if let Some(code) = windlass_node::hidden(std::env::args_os().skip(1)) {
+    if let Some(code) = windlass_node::run_hidden_subcommand(std::env::args_os().skip(1)) {
         return code;
     }
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use serde_json::{Value, json};
 use std::time::Duration;
-use windlass_node::{Eviction, Least, Signal};
+use windlass_node::{EvictionConfig, Signal, Threshold};
 
 pub(crate) const ALL: &[(&str, Wanted, Test)] = &[
     (
@@ -17,8 +17,8 @@ pub(crate) const ALL: &[(&str, Wanted, Test)] = &[
     (
         "a_node_short_of_disk_lets_the_greediest_go_and_recovers",
         || {
-            let hard = [(Signal::Disk, Least::Percent(10.0))].into();
-            let eviction = soon(Eviction { hard, ..Eviction::default() });
+            let hard = [(Signal::Disk, Threshold::Percent(10.0))].into();
+            let eviction = soon(EvictionConfig { hard, ..EvictionConfig::default() });
             Wants { disk: Some(32), eviction, ..Wants::default() }
         },
         |ground| disk(ground).boxed_local(),
@@ -26,21 +26,25 @@ pub(crate) const ALL: &[(&str, Wanted, Test)] = &[
     (
         "a_node_short_of_memory_says_so_and_takes_in_no_more",
         || {
-            let hard = [(Signal::Memory, Least::Amount(u64::MAX))].into();
-            Wants { eviction: soon(Eviction { hard, ..Eviction::default() }), ..Wants::default() }
+            let hard = [(Signal::Memory, Threshold::Amount(u64::MAX))].into();
+            Wants { eviction: soon(EvictionConfig { hard, ..EvictionConfig::default() }), ..Wants::default() }
         },
         |ground| memory(ground).boxed_local(),
     ),
     (
         "a_pod_that_writes_more_than_it_may_has_to_go",
-        || Wants { eviction: soon(Eviction::never()), ..Wants::default() },
+        || Wants { eviction: soon(EvictionConfig::never()), ..Wants::default() },
         |ground| bounded(ground).boxed_local(),
     ),
 ];
 
 /// The same, without the patience of a kubelet.
-fn soon(eviction: Eviction) -> Eviction {
-    Eviction { transition: Duration::from_millis(500), every: Duration::from_millis(200), ..eviction }
+fn soon(eviction: EvictionConfig) -> EvictionConfig {
+    EvictionConfig {
+        pressure_transition_period: Duration::from_millis(500),
+        monitoring_interval: Duration::from_millis(200),
+        ..eviction
+    }
 }
 
 fn spec(script: &str) -> Value {

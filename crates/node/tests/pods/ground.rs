@@ -11,9 +11,9 @@ use windlass_apiserver::{Config, Identity};
 use windlass_clock::Clock;
 use windlass_cluster::{Cluster, Settings};
 use windlass_harness::{Ground, Target};
+use windlass_node::Program;
 use windlass_node::images::Catalogue;
-use windlass_node::shim::Program;
-use windlass_node::{Eviction, Node, Options};
+use windlass_node::{EvictionConfig, Kubelet, Options};
 
 /// What the node is called.
 pub(crate) const NODE: &str = "process-1";
@@ -90,7 +90,7 @@ fn live(kubeconfig: Option<PathBuf>, ready: &mpsc::SyncSender<Started>, stopped:
 /// What runs on the thread.
 struct World {
     cluster: Option<(windlass_apiserver::Api, Cluster)>,
-    node: Node,
+    node: Kubelet,
     _folder: tempfile::TempDir,
 }
 
@@ -135,9 +135,9 @@ impl World {
             ),
             root,
             // Whatever else is on this machine's disk.
-            eviction: Eviction::never(),
+            eviction: EvictionConfig::never(),
         };
-        let node = Node::join(client, Clock::real(), options).await?;
+        let node = Kubelet::join(client, Clock::real(), options).await?;
         Ok(Self { cluster, node, _folder: folder })
     }
 

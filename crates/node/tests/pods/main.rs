@@ -11,7 +11,7 @@ use std::time::Duration;
 use windlass_harness::Suite;
 
 fn main() -> ExitCode {
-    if let Some(code) = windlass_node::hidden(std::env::args_os().skip(1)) {
+    if let Some(code) = windlass_node::run_hidden_subcommand(std::env::args_os().skip(1)) {
         return code;
     }
     if let Some(why) = skip::reason(&[]) {

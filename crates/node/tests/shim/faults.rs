@@ -69,7 +69,7 @@ async fn killed(ground: Ground) -> anyhow::Result<()> {
     ensure!(matches!(died, ShimError::Gone), "{died:?}");
     ground.until_no_process().await?;
     ensure!(Shim::find(&ground.path("pod")).await.is_none());
-    let left = windlass_node::shim::left_behind(&ground.path("pod")).await;
+    let left = windlass_node::shim::container_states(&ground.path("pod")).await;
     ensure!(matches!(left[..], [ref one] if matches!(one.phase, Phase::Running { .. })), "{left:?}");
 
     let next = ground.launch().await?;

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use windlass_clock::Clock;
+use windlass_node::Program;
 use windlass_node::shim::{
-    Container, ContainerState, Identity, Phase, Privileges, Processes, Program, Root, Sandbox, Shim,
+    Container, ContainerState, Identity, Phase, Privileges, Processes, Root, Sandbox, Shim,
 };
 
 /// Marks every process of a test, in its environment.

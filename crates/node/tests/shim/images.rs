@@ -6,7 +6,7 @@ use anyhow::{Context, ensure};
 use futures::FutureExt;
 use std::path::Path;
 use std::process::Command;
-use windlass_node::images::{Catalogue, Image, ImageRoot, Unknown};
+use windlass_node::images::{Catalogue, Image, ImageError, ImageRoot};
 use windlass_node::shim::{Bind, Container, Exec, Identity, Root, Shim};
 
 pub fn tests() -> Vec<Test> {
@@ -35,7 +35,7 @@ fn container(ground: &Ground, name: &str, image: &Image, command: &[&str]) -> an
     container.folder = image.folder.clone();
     container.binds = image.binds.clone();
     let writable = ground.path(&format!("roots/{name}"));
-    image.furnish(&writable)?;
+    image.create_directories(&writable)?;
     for (text, to) in [(&image.users, "passwd"), (&image.groups, "group")] {
         if let Some(text) = text {
             let from = ground.path(&format!("{name}.{to}"));
@@ -57,7 +57,7 @@ fn container(ground: &Ground, name: &str, image: &Image, command: &[&str]) -> an
 /// Whether the program of a recipe is on this machine; those without it cannot tell anything.
 fn resolve(ground: &Ground, image: &str) -> anyhow::Result<Option<Image>> {
     match catalogue(ground).resolve(image) {
-        Err(Unknown::Program { program, .. }) => {
+        Err(ImageError::Program { program, .. }) => {
             eprintln!("skipped: {program} is not installed");
             Ok(None)
         }
@@ -95,7 +95,7 @@ async fn until_said(
 async fn unknown(ground: Ground) -> anyhow::Result<()> {
     let unknown = catalogue(&ground).resolve("ghcr.io/me/app:1").expect_err("it is unknown").to_string();
     ensure!(unknown.contains("ghcr.io/me/app") && unknown.contains("recipes.yaml"), "{unknown}");
-    ensure!(matches!(catalogue(&ground).resolve("Not A Name"), Err(Unknown::Name(_))));
+    ensure!(matches!(catalogue(&ground).resolve("Not A Name"), Err(ImageError::Name(_))));
     std::fs::write(
         ground.path("recipes.yaml"),
         "images:\n  ghcr.io/me/app: {command: [echo, mine], needs: [sh]}\n",

@@ -130,7 +130,7 @@ async fn network(ground: Ground) -> anyhow::Result<()> {
     let network = Network::open(&ground.program, &settings).await?;
     let on_network = async {
         let mut sandbox = ground.sandbox();
-        let address = network.lend(&sandbox.uid).await?;
+        let address = network.allocate(&sandbox.uid).await?;
         sandbox.user_namespace_of = network.user_namespace_of();
         sandbox.network = Some(Attachment { socket: network.socket().to_owned(), address });
         let shim = Shim::launch(&ground.program, &sandbox).await?;

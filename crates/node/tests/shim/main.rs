@@ -26,7 +26,7 @@ const AGAIN: &str = "WINDLASS_TEST_AS_NOBODY";
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
-    if let Some(code) = windlass_node::hidden(arguments.clone()) {
+    if let Some(code) = windlass_node::run_hidden_subcommand(arguments.clone()) {
         return code;
     }
     if let Some(reason) = skip::reason(&[]) {

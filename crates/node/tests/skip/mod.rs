@@ -1,8 +1,8 @@
 //! Whether this machine can run what a program of tests needs. Where it cannot, tests say so in one line and are skipped: they would
 //! tell of the machine, not of the code.
 
+use windlass_node::Program;
 use windlass_node::doctor::{self, Level};
-use windlass_node::shim::Program;
 
 /// Why pods cannot run as processes here, or an image cannot that all of the tests use. None where all is well, and where the
 /// machine cannot be examined: then the tests fail, and say more.

@@ -38,7 +38,7 @@ pub(super) struct Dns {
 impl Dns {
     /// Begins to answer, with no names yet.
     pub(super) async fn serve(settings: &Settings) -> io::Result<Arc<Self>> {
-        let names = RwLock::new(Arc::new(Names::new(settings, super::Table::default())));
+        let names = RwLock::new(Arc::new(Names::new(settings, super::ServiceMap::default())));
         let dns = Arc::new(Self { names, turn: AtomicUsize::new(0) });
         let address = SocketAddrV4::new(settings.dns, PORT);
         let (datagrams, connections) = (UdpSocket::bind(address).await?, TcpListener::bind(address).await?);

@@ -1,7 +1,7 @@
 //! What a name means: pure. As Kubernetes' specification of cluster DNS has it, answered from the table of Services.
 
 use super::packet::{Answer, CLASS, Code, Data, Query, Record, kind};
-use crate::net::{Endpoint, Protocol, Reached, Service, Settings, Table};
+use crate::net::{Endpoint, Protocol, Service, ServiceAddress, ServiceMap, Settings};
 use std::collections::{HashMap, HashSet};
 use std::net::Ipv4Addr;
 
@@ -14,7 +14,7 @@ const FOLLOWED: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Names {
     domain: Vec<String>,
-    table: Table,
+    table: ServiceMap,
     services: HashMap<(String, String), usize>,
     namespaces: HashSet<String>,
     addresses: HashMap<Ipv4Addr, Vec<String>>,
@@ -29,7 +29,7 @@ enum Meaning {
 
 impl Names {
     /// The names that follow from this table.
-    pub(crate) fn new(settings: &Settings, table: Table) -> Self {
+    pub(crate) fn new(settings: &Settings, table: ServiceMap) -> Self {
         let domain = settings
             .domain
             .split('.')
@@ -41,13 +41,13 @@ impl Names {
             services: HashMap::new(),
             namespaces: HashSet::new(),
             addresses: HashMap::new(),
-            table: Table::default(),
+            table: ServiceMap::default(),
         };
         for (index, service) in table.services.iter().enumerate() {
             names.services.insert((service.namespace.clone(), service.name.clone()), index);
             names.namespaces.insert(service.namespace.clone());
             let name = names.name_of(service);
-            if let Reached::At(address) = &service.reached {
+            if let ServiceAddress::ClusterIp(address) = &service.reached {
                 names.addresses.entry(*address).or_default().push(name.clone());
             }
             for endpoint in &service.endpoints {
@@ -134,7 +134,7 @@ impl Names {
         let own = self.name_of(service);
         match below {
             [] => {
-                if let Reached::Elsewhere(name) = &service.reached {
+                if let ServiceAddress::ExternalName(name) = &service.reached {
                     return Meaning::Records(vec![Data::Cname(name.clone())], Vec::new());
                 }
                 let addresses = self.addresses_of(service);
@@ -195,13 +195,13 @@ impl Names {
 
     fn addresses_of(&self, service: &Service) -> Vec<Ipv4Addr> {
         match &service.reached {
-            Reached::At(address) => vec![*address],
-            Reached::Headless => {
+            ServiceAddress::ClusterIp(address) => vec![*address],
+            ServiceAddress::Headless => {
                 let mut all: Vec<_> = service.endpoints.iter().map(|endpoint| endpoint.address).collect();
                 all.dedup();
                 all
             }
-            Reached::Elsewhere(_) => Vec::new(),
+            ServiceAddress::ExternalName(_) => Vec::new(),
         }
     }
 
@@ -225,12 +225,12 @@ fn ports(service: &Service, own: &str, name: Option<&str>, protocol: Option<Prot
     };
     let (mut data, mut additional) = (Vec::new(), Vec::new());
     match &service.reached {
-        Reached::At(address) => {
+        ServiceAddress::ClusterIp(address) => {
             let here = service.ports.iter().filter(|port| wanted(&port.name, port.protocol));
             data.extend(here.map(|port| Data::Srv { port: port.number, weight: 100, target: own.into() }));
             additional.push(Record { name: Some(own.into()), data: Data::A(*address) });
         }
-        Reached::Headless => {
+        ServiceAddress::Headless => {
             let each = u16::try_from(100 / service.endpoints.len().max(1)).unwrap_or(1).max(1);
             for endpoint in &service.endpoints {
                 let target = format!("{}.{own}", Endpoint::label(endpoint));
@@ -246,7 +246,7 @@ fn ports(service: &Service, own: &str, name: Option<&str>, protocol: Option<Prot
                 }
             }
         }
-        Reached::Elsewhere(_) => {}
+        ServiceAddress::ExternalName(_) => {}
     }
     Meaning::Records(data, additional)
 }

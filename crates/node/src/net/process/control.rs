@@ -1,12 +1,12 @@
 //! Answers what nodes and shims ask of the network process.
 
-use super::addresses::Addresses;
+use super::ipam::Ipam;
 use super::links::Links;
-use crate::aside::aside;
 use crate::net::dns::{Dns, Names};
 use crate::net::protocol::{Hello, Reply, Request, read, write};
 use crate::net::proxy::{self, Proxy};
-use crate::net::{Settings, Table};
+use crate::net::{ServiceMap, Settings};
+use crate::stderr_log::log;
 use parking_lot::Mutex;
 use std::fs;
 use std::io;
@@ -40,7 +40,7 @@ pub(super) struct Control {
 
 struct State {
     links: Links,
-    addresses: Addresses,
+    addresses: Ipam,
 }
 
 impl Control {
@@ -48,8 +48,8 @@ impl Control {
     pub(super) async fn open(hello: Hello, links: Links) -> io::Result<Arc<Self>> {
         let range = hello.settings.pods;
         let written = fs::read(hello.settings.folder.join("addresses.json"));
-        let recovered = written.ok().and_then(|text| Addresses::recovered(&text, range));
-        let addresses = recovered.unwrap_or_else(|| Addresses::new(range));
+        let recovered = written.ok().and_then(|text| Ipam::recovered(&text, range));
+        let addresses = recovered.unwrap_or_else(|| Ipam::new(range));
         Ok(Arc::new(Self {
             dns: Dns::serve(&hello.settings).await?,
             proxy: Proxy::new(&hello.settings),
@@ -64,7 +64,7 @@ impl Control {
     pub(super) async fn serve(self: Arc<Self>, listener: UnixListener) {
         let mut terminated = match signal(SignalKind::terminate()) {
             Ok(signal) => signal,
-            Err(error) => return aside(format!("cannot wait for signals: {error}")),
+            Err(error) => return log(format!("cannot wait for signals: {error}")),
         };
         loop {
             tokio::select! {
@@ -75,13 +75,13 @@ impl Control {
                     }
                     Err(error) => {
                         // Out of descriptors, most likely: others will be closed.
-                        aside(format!("cannot take a request: {error}"));
+                        log(format!("cannot take a request: {error}"));
                         self.clock.sleep(Duration::from_millis(50)).await;
                     }
                 },
                 () = self.clock.sleep(LOOKING) => {
                     if !self.still_found() {
-                        return aside("the network's folder is gone, and so is whoever could ask");
+                        return log("the network's folder is gone, and so is whoever could ask");
                     }
                 }
                 () = self.end.notified() => return,
@@ -98,7 +98,7 @@ impl Control {
     async fn answer(&self, stream: UnixStream) {
         let asked = match self.clock.timeout(ASKING, read::<Request>(&stream)).await {
             Ok(Ok(Some(asked))) => asked,
-            Ok(Err(error)) => return aside(format!("a request is not understood: {error}")),
+            Ok(Err(error)) => return log(format!("a request is not understood: {error}")),
             Ok(Ok(None)) | Err(_) => return,
         };
         let ends = asked.0 == Request::End;
@@ -149,14 +149,14 @@ impl Control {
     }
 
     /// Services first: who hears a name must find somebody there.
-    async fn publish(&self, table: Table) {
+    async fn publish(&self, table: ServiceMap) {
         for address in proxy::outside(&table, self.settings()) {
             if let Err(error) = self.state.lock().links.own(address) {
-                aside(format!("cannot make {address} this network's own: {error}"));
+                log(format!("cannot make {address} this network's own: {error}"));
             }
         }
         for wrong in self.proxy.replace(&table).await {
-            aside(wrong);
+            log(wrong);
         }
         self.dns.know(Names::new(self.settings(), table));
     }
@@ -170,11 +170,11 @@ impl Control {
         let state = &mut *state;
         Ok(match request {
             Request::Hello => Reply::Hello(self.hello.clone()),
-            Request::Lend { uid } => {
+            Request::Allocate { uid } => {
                 let known = state.addresses.of(&uid).is_some();
                 let address = state
                     .addresses
-                    .lend(&uid)
+                    .allocate(&uid)
                     .ok_or_else(|| format!("all addresses of {} are taken", self.hello.settings.pods))?;
                 if !known {
                     self.write_down(&state.addresses);
@@ -198,7 +198,7 @@ impl Control {
                 let joined = state.links.add(address, namespace.as_fd());
                 Reply::Joined(joined.map_err(|error| format!("cannot make the pod's interface: {error}"))?)
             }
-            Request::Lent => Reply::Lent(state.addresses.all()),
+            Request::ListAllocated => Reply::Allocated(state.addresses.all()),
             Request::Await { .. } | Request::Publish { .. } | Request::Connect { .. } | Request::End => {
                 Reply::Done
             }
@@ -206,7 +206,7 @@ impl Control {
     }
 
     /// For a process that comes after this one. Losing it costs pods that outlive both their address, no more.
-    fn write_down(&self, addresses: &Addresses) {
+    fn write_down(&self, addresses: &Ipam) {
         let folder = &self.hello.settings.folder;
         let (new, file) = (folder.join("addresses.json.new"), folder.join("addresses.json"));
         let written = serde_json::to_vec(addresses)
@@ -214,7 +214,7 @@ impl Control {
             .and_then(|text| fs::write(&new, text))
             .and_then(|()| fs::rename(&new, &file));
         if let Err(error) = written {
-            aside(format!("cannot write down who holds which address: {error}"));
+            log(format!("cannot write down who holds which address: {error}"));
         }
     }
 }

@@ -1,15 +1,15 @@
 //! The network process: `windlass pod-network`. It owns the node's network namespace (and, for an ordinary user, the user namespace
 //! that goes with it), answers what nodes and shims ask, and lives until it is told to end: pods outlive their node.
 
-mod addresses;
 mod control;
+mod ipam;
 mod links;
 mod namespaces;
 
 use super::Settings;
-use super::dial::through_folder;
 use super::protocol::Hello;
-use crate::aside::aside;
+use super::socket_path::through_directory;
+use crate::stderr_log::log;
 pub(crate) use links::try_links;
 pub(crate) use namespaces::leave_the_host;
 
@@ -50,7 +50,7 @@ pub fn main(arguments: &[OsString]) -> ExitCode {
             ExitCode::FAILURE
         }
         Err(Ended::Failed(why)) => {
-            aside(format!("error: {why}"));
+            log(format!("error: {why}"));
             begun(&Begun::Failed(why));
             ExitCode::FAILURE
         }
@@ -127,7 +127,7 @@ fn listen(path: &Path) -> io::Result<tokio::net::UnixListener> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    through_folder(path, |path| tokio::net::UnixListener::bind(path))
+    through_directory(path, |path| tokio::net::UnixListener::bind(path))
 }
 
 /// Every connection of a Service takes two.

@@ -1,12 +1,12 @@
 //! Services' addresses: a listener for each port that has somebody behind it. Where there is nobody there is no listener, so the kernel
 //! refuses at once.
 
-mod choice;
+mod balancer;
 mod tcp;
 mod udp;
 
-use super::{Protocol, Reached, Settings, Table, dns};
-use choice::Choice;
+use super::{Protocol, ServiceAddress, ServiceMap, Settings, dns};
+use balancer::Balancer;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::io;
@@ -39,9 +39,9 @@ struct Listener {
 
 /// What a listener, and the connections it took, look at.
 struct Shared {
-    choice: Mutex<Choice>,
+    balancer: Mutex<Balancer>,
     /// Endpoints beyond these addresses are on the host's side: the node makes connections to them.
-    pods: super::Range,
+    pods: super::Cidr,
     /// Where the node is asked to.
     host: PathBuf,
     /// Whether this is the API's own Service.
@@ -69,7 +69,7 @@ impl Proxy {
 
     /// Listens where this table says, and nowhere else. Connections that were made stay: whoever is at their other end ends them.
     /// What could not be listened at is told; the next table tries again.
-    pub(super) async fn replace(&self, table: &Table) -> Vec<String> {
+    pub(super) async fn replace(&self, table: &ServiceMap) -> Vec<String> {
         let mut wanted = wanted(table, SocketAddrV4::new(self.settings.dns, dns::PORT));
         let mut listeners = self.listeners.lock().await;
         let gone: Vec<Front> = listeners
@@ -89,7 +89,7 @@ impl Proxy {
         let mut wrong = Vec::new();
         for (front, wanted) in wanted.drain() {
             if let Some(listener) = listeners.get(&front) {
-                listener.shared.choice.lock().replace(wanted.backends, wanted.affinity);
+                listener.shared.balancer.lock().replace(wanted.backends, wanted.affinity);
                 continue;
             }
             match self.listen(front, wanted).await {
@@ -101,10 +101,10 @@ impl Proxy {
     }
 
     async fn listen(&self, (protocol, address): Front, wanted: Wanted) -> io::Result<Listener> {
-        let mut choice = Choice::default();
-        choice.replace(wanted.backends, wanted.affinity);
+        let mut balancer = Balancer::default();
+        balancer.replace(wanted.backends, wanted.affinity);
         let shared = Arc::new(Shared {
-            choice: Mutex::new(choice),
+            balancer: Mutex::new(balancer),
             pods: self.settings.pods,
             host: self.settings.host_socket(),
             api: wanted.api,
@@ -131,10 +131,10 @@ impl Drop for Listener {
 }
 
 /// Where to listen, and for whom: pure. `taken` is our own.
-fn wanted(table: &Table, taken: SocketAddrV4) -> HashMap<Front, Wanted> {
+fn wanted(table: &ServiceMap, taken: SocketAddrV4) -> HashMap<Front, Wanted> {
     let mut wanted = HashMap::new();
     for service in &table.services {
-        let Reached::At(address) = service.reached else { continue };
+        let ServiceAddress::ClusterIp(address) = service.reached else { continue };
         for port in service.ports.iter().filter(|port| !port.backends.is_empty()) {
             let at = SocketAddrV4::new(address, port.number);
             if at == taken {
@@ -149,9 +149,9 @@ fn wanted(table: &Table, taken: SocketAddrV4) -> HashMap<Front, Wanted> {
 }
 
 /// The addresses of Services that lie outside their range: they are made this network's own one by one.
-pub(super) fn outside(table: &Table, settings: &Settings) -> Vec<Ipv4Addr> {
+pub(super) fn outside(table: &ServiceMap, settings: &Settings) -> Vec<Ipv4Addr> {
     let addresses = table.services.iter().filter_map(|service| match service.reached {
-        Reached::At(address) => Some(address),
+        ServiceAddress::ClusterIp(address) => Some(address),
         _ => None,
     });
     let strange = addresses
@@ -182,18 +182,18 @@ mod tests {
         };
         let at = Ipv4Addr::new(10, 96, 1, 1);
         let dns = Ipv4Addr::new(10, 96, 0, 10);
-        let table = Table {
+        let table = ServiceMap {
             services: vec![
                 service(
-                    Reached::At(at),
+                    ServiceAddress::ClusterIp(at),
                     vec![
                         port(80, Protocol::Tcp, &["10.244.0.5:8080"]),
                         port(81, Protocol::Tcp, &[]),
                         port(80, Protocol::Udp, &["10.244.0.5:1"]),
                     ],
                 ),
-                service(Reached::Headless, vec![port(80, Protocol::Tcp, &["10.244.0.5:8080"])]),
-                service(Reached::At(dns), vec![port(53, Protocol::Udp, &["10.244.0.5:8080"])]),
+                service(ServiceAddress::Headless, vec![port(80, Protocol::Tcp, &["10.244.0.5:8080"])]),
+                service(ServiceAddress::ClusterIp(dns), vec![port(53, Protocol::Udp, &["10.244.0.5:8080"])]),
             ],
         };
         let wanted = wanted(&table, SocketAddrV4::new(dns, 53));

@@ -46,10 +46,10 @@ fn client_of(from: SocketAddr) -> Ipv4Addr {
 impl Shared {
     /// A connection to one of the endpoints: who does not answer is passed over.
     async fn connect(&self, client: Ipv4Addr) -> Option<TcpStream> {
-        let candidates = self.choice.lock().candidates(client, self.clock.moment());
+        let candidates = self.balancer.lock().candidates(client, self.clock.moment());
         for backend in candidates {
             if let Ok(Ok(stream)) = self.clock.timeout(CONNECTING, self.dial(backend)).await {
-                self.choice.lock().keep(client, backend, self.clock.moment());
+                self.balancer.lock().keep(client, backend, self.clock.moment());
                 return Some(stream);
             }
         }

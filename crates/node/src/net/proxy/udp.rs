@@ -62,7 +62,7 @@ pub(super) async fn serve(socket: UdpSocket, shared: Arc<Shared>) {
 fn known(flows: &Flows, shared: &Shared, from: SocketAddr) -> Option<Arc<UdpSocket>> {
     let mut flows = flows.lock();
     let flow = flows.get(&from)?;
-    if !shared.choice.lock().has(flow.backend) {
+    if !shared.balancer.lock().has(flow.backend) {
         flows.remove(&from);
         return None;
     }
@@ -80,11 +80,11 @@ async fn begin(
         return None;
     }
     let now = shared.clock.moment();
-    let candidates = shared.choice.lock().candidates(*client.ip(), now);
+    let candidates = shared.balancer.lock().candidates(*client.ip(), now);
     // Datagrams are not carried to the host's side.
     let backend = candidates.into_iter().find(|backend| shared.pods.contains(*backend.ip()))?;
     let socket = Arc::new(connected(backend).await.ok()?);
-    shared.choice.lock().keep(*client.ip(), backend, now);
+    shared.balancer.lock().keep(*client.ip(), backend, now);
     let heard = Arc::new(Mutex::new(now));
     flows.lock().insert(from, Flow { socket: socket.clone(), backend, heard: heard.clone() });
     Some((socket, heard))

@@ -1,70 +1,73 @@
-//! A pod's namespaces: what is in them, and who holds them.
+//! Creates a pod's sandbox: its network, its files in `/etc`, and the shim that holds its namespaces.
 
-use super::super::hosts;
-use super::super::known::Sandbox;
-use super::super::site::DOMAIN;
+use super::super::etc_files;
+use super::super::node_context::DOMAIN;
+use super::super::pod_state::Sandbox;
+use super::super::pod_worker::PodWorker;
 use super::super::sysctls;
-use super::super::worker::Worker;
-use super::{FIRST, LONGEST};
-use crate::shim::{Attachment, Memory, Sandbox as Wanted, Shim};
+use super::{INITIAL_BACKOFF, MAX_BACKOFF};
+use crate::shim::{Attachment, Memory, Sandbox as SandboxSpec, Shim};
 use k8s_openapi::api::core::v1::Pod;
 use std::fs;
 
-impl Worker {
-    pub(super) async fn launch(&mut self, pod: &Pod) {
-        match self.make_sandbox(pod).await {
+impl PodWorker {
+    pub(super) async fn create_sandbox(&mut self, pod: &Pod) {
+        match self.launch_shim(pod).await {
             Ok(shim) => {
                 self.tries.remove("sandbox");
-                for run in self.known.runs.values_mut() {
-                    run.floor = run.next_attempt();
+                for record in self.state.containers.values_mut() {
+                    record.first_attempt = record.next_attempt();
                 }
                 self.watch(&shim);
                 self.shim = Some(shim);
-                self.known.sandbox = Sandbox::Alive;
+                self.state.sandbox = Sandbox::Alive;
             }
             Err(why) => {
-                self.tell_pod(
+                self.record_event(
                     pod,
                     true,
                     "FailedCreatePodSandBox",
                     format!("Failed to create pod sandbox: {why}"),
                 );
-                let again = self.again("sandbox", FIRST, LONGEST);
-                self.known.sandbox = Sandbox::Failed { message: why, again };
+                let retry_at = self.retry_at("sandbox", INITIAL_BACKOFF, MAX_BACKOFF);
+                self.state.sandbox = Sandbox::Failed { message: why, retry_at };
             }
         }
     }
 
-    async fn make_sandbox(&mut self, pod: &Pod) -> Result<Shim, String> {
-        let site = self.site.clone();
+    async fn launch_shim(&mut self, pod: &Pod) -> Result<Shim, String> {
+        let context = self.context.clone();
         let text = |error: std::io::Error| error.to_string();
         fs::create_dir_all(&self.folder).map_err(text)?;
-        let attachment = match &site.network {
-            Some(network) if !site.on_host_network(pod) => {
-                let address = network.lend(&self.uid).await.map_err(|error| error.to_string())?;
-                self.known.pod_ip = Some(address.to_string());
+        let attachment = match &context.network {
+            Some(network) if !context.uses_host_network(pod) => {
+                let address = network.allocate(&self.uid).await.map_err(|error| error.to_string())?;
+                self.state.pod_ip = Some(address.to_string());
                 Some(Attachment { socket: network.socket().to_owned(), address })
             }
             _ => {
-                self.known.pod_ip = Some(site.host_ip.clone());
+                self.state.pod_ip = Some(context.host_ip.clone());
                 None
             }
         };
-        let (host, domain) = hosts::hostname(pod, DOMAIN);
+        let (host, domain) = etc_files::hostname(pod, DOMAIN);
         let aliases = pod.spec.as_ref().and_then(|spec| spec.host_aliases.clone()).unwrap_or_default();
         let hosts_text = match &attachment {
             Some(attachment) => {
-                hosts::hosts(Some(&attachment.address.to_string()), &host, domain.as_deref(), &aliases)
+                etc_files::hosts(Some(&attachment.address.to_string()), &host, domain.as_deref(), &aliases)
             }
-            None => hosts::hosts_of_machine(&fs::read_to_string("/etc/hosts").unwrap_or_default(), &aliases),
+            None => {
+                etc_files::host_network_hosts(&fs::read_to_string("/etc/hosts").unwrap_or_default(), &aliases)
+            }
         };
-        let machine = hosts::Resolver::read(&fs::read_to_string("/etc/resolv.conf").unwrap_or_default());
-        let dns = site.network.as_ref().map(|network| network.settings().dns.to_string());
+        let machine =
+            etc_files::ResolvConf::parse(&fs::read_to_string("/etc/resolv.conf").unwrap_or_default());
+        let dns = context.network.as_ref().map(|network| network.settings().dns.to_string());
         let resolver =
-            hosts::resolver(pod, &machine, dns.as_deref().filter(|_| attachment.is_some()), DOMAIN);
+            etc_files::resolv_conf(pod, &machine, dns.as_deref().filter(|_| attachment.is_some()), DOMAIN);
         let hostname = match &attachment {
-            Some(_) => hosts::kernel_name(pod, &host, domain.as_deref()),
-            None => site.node.clone(),
+            Some(_) => etc_files::uts_hostname(pod, &host, domain.as_deref()),
+            None => context.node.clone(),
         };
         for (name, content) in
             [("hosts", hosts_text), ("resolv.conf", resolver.text()), ("hostname", format!("{hostname}\n"))]
@@ -73,19 +76,19 @@ impl Worker {
             fs::write(&path, content).map_err(text)?;
             fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o644)).map_err(text)?;
         }
-        let sandbox = Wanted {
+        let sandbox = SandboxSpec {
             uid: self.uid.clone(),
             folder: self.folder.clone(),
             hostname,
-            user_namespace_of: site.network.as_ref().and_then(|network| network.user_namespace_of()),
+            user_namespace_of: context.network.as_ref().and_then(|network| network.user_namespace_of()),
             network: attachment,
             memory: self
                 .memory
                 .iter()
                 .map(|(path, limit)| Memory { path: path.clone(), limit: *limit })
                 .collect(),
-            sysctls: sysctls::asked(pod),
+            sysctls: sysctls::of(pod),
         };
-        Shim::launch(&site.program, &sandbox).await.map_err(|error| error.to_string())
+        Shim::launch(&context.program, &sandbox).await.map_err(|error| error.to_string())
     }
 }

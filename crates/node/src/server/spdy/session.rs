@@ -2,7 +2,7 @@
 
 use super::frame::{self, Received, Sent};
 use super::headers::{Deflater, Headers, Inflater};
-use crate::server::outlet::Outlet;
+use crate::server::stream_writer::StreamWriter;
 use bytes::Bytes;
 use std::collections::HashMap;
 use std::io;
@@ -33,7 +33,7 @@ pub(in crate::server) struct Stream {
     /// What the client sends, until it ends or resets the stream.
     pub(in crate::server) input: DuplexStream,
     /// What the client gets.
-    pub(in crate::server) output: Outlet<Sent>,
+    pub(in crate::server) output: StreamWriter<Sent>,
     /// Cancelled when the client wants no more of it.
     pub(in crate::server) reset: CancellationToken,
     /// Counts until it is gone.
@@ -146,8 +146,9 @@ impl Reading {
         }
         let (pipe, input) = tokio::io::duplex(BUFFER);
         let reset = CancellationToken::new();
-        let output =
-            Outlet::new(self.sender.clone(), move |data: Bytes, ended| Some(Sent::Data { id, ended, data }));
+        let output = StreamWriter::new(self.sender.clone(), move |data: Bytes, ended| {
+            Some(Sent::Data { id, ended, data })
+        });
         let stream = Stream { id, headers, input, output, reset: reset.clone(), _place: place };
         self.send(Sent::Reply { id }).await;
         if self.opened.send(stream).await.is_err() {

@@ -1,9 +1,9 @@
 //! Starting processes in the right namespace of processes, and hearing of their end.
 
-use super::super::program::Program;
 use super::super::protocol::Order;
-use super::super::wire;
-use crate::aside::aside;
+use crate::ipc;
+use crate::program::Program;
+use crate::stderr_log::log;
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
@@ -60,7 +60,7 @@ impl Children {
         match self.stage(&Place::New) {
             Ok(stage) => _ = self.prepared.replace(Some(stage)),
             // It is tried again when it is needed, and told then.
-            Err(error) => aside(format!("the first container's first stage was not started early: {error}")),
+            Err(error) => log(format!("the first container's first stage was not started early: {error}")),
         }
     }
 
@@ -78,7 +78,7 @@ impl Children {
             None => self.stage(place)?,
         };
         // A stage that died already says so by its exit code.
-        let _ = wire::send(&socket, order, descriptors);
+        let _ = ipc::send(&socket, order, descriptors);
         socket.set_nonblocking(true)?;
         Ok(Child { pid, socket: tokio::net::UnixStream::from_std(socket)?, exit })
     }

@@ -1,8 +1,8 @@
 //! Connections to what listens on the pod's loopback, for who cannot enter its network.
 
 use super::super::protocol::Reply;
-use super::super::wire;
 use super::requests::Pod;
+use crate::ipc;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::AsFd;
@@ -24,10 +24,10 @@ pub async fn connect(pod: &Pod, socket: &UnixStream, port: u16) {
         Err(error) => to(Ipv6Addr::LOCALHOST.into()).await.map_err(|_| error),
     };
     let _ = match connected {
-        Ok(stream) => wire::send_async(socket, &Reply::Done, &[stream.as_fd()]).await,
+        Ok(stream) => ipc::send_async(socket, &Reply::Done, &[stream.as_fd()]).await,
         Err(error) => {
             let why = format!("failed to connect to localhost:{port} inside the pod: {error}");
-            wire::send_async(socket, &Reply::Failed(why), &[]).await
+            ipc::send_async(socket, &Reply::Failed(why), &[]).await
         }
     };
 }

@@ -3,13 +3,13 @@
 use super::super::protocol::{Making, Order, Reply, Staged};
 use super::super::running::Output;
 use super::super::spec::{Container, ContainerState, Phase, Processes};
-use super::super::wire;
 use super::children::{Child, Place};
 use super::logs::Log;
 use super::memory;
-use super::pumps::{Attached, pump};
+use super::output::{Attached, pump};
 use super::requests::Pod;
 use super::setup::shared_memory;
+use crate::ipc;
 use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io;
@@ -226,7 +226,7 @@ async fn begin(pod: &Rc<Pod>, entry: &Rc<Entry>) -> Result<Begun, (i32, String)>
 pub async fn staged(socket: &tokio::net::UnixStream) -> Result<Option<OwnedFd>, (i32, String)> {
     let mut terminal = None;
     loop {
-        match wire::receive_async::<Staged>(socket).await {
+        match ipc::receive_async::<Staged>(socket).await {
             Ok(None) => return Ok(terminal),
             Ok(Some((Staged::Terminal, mut descriptors))) => terminal = descriptors.pop(),
             Ok(Some((Staged::Failed(code, message), _))) => return Err((code, message)),

@@ -3,10 +3,10 @@
 use super::super::protocol::{Joining, Order, Reply, Request};
 use super::super::running::input;
 use super::super::spec::{Exec, Size};
-use super::super::wire;
 use super::children::{Child, Place};
 use super::containers::{Entry, Progress, pipe, staged};
 use super::requests::Pod;
+use crate::ipc;
 use rustix::termios::{Winsize, tcsetwinsize};
 use std::fs::File;
 use std::io;
@@ -20,7 +20,7 @@ pub async fn exec(pod: &Rc<Pod>, socket: &UnixStream, name: &str, exec: Exec) {
     let (child, streams) = match begin(pod, name, exec).await {
         Ok(begun) => begun,
         Err(reply) => {
-            let _ = wire::send_async(socket, &reply, &[]).await;
+            let _ = ipc::send_async(socket, &reply, &[]).await;
             return;
         }
     };
@@ -34,10 +34,10 @@ pub async fn exec(pod: &Rc<Pod>, socket: &UnixStream, name: &str, exec: Exec) {
         loop {
             tokio::select! {
                 code = &mut exit => {
-                    let _ = wire::send_async(socket, &Reply::Exited(code.unwrap_or(128)), &[]).await;
+                    let _ = ipc::send_async(socket, &Reply::Exited(code.unwrap_or(128)), &[]).await;
                     return;
                 }
-                message = wire::receive_async::<Request>(socket) => match (message, &terminal) {
+                message = ipc::receive_async::<Request>(socket) => match (message, &terminal) {
                     (Ok(Some((Request::Resize(size), _))), Some(terminal)) => resize(terminal, size),
                     (Ok(Some(_)), _) => {}
                     (Ok(None) | Err(_), _) => break,
@@ -58,7 +58,7 @@ pub async fn attach(pod: &Rc<Pod>, socket: &UnixStream, name: &str) {
         },
         Some(_) => Reply::NotRunning(name.into()),
     };
-    let _ = wire::send_async(socket, &refused, &[]).await;
+    let _ = ipc::send_async(socket, &refused, &[]).await;
 }
 
 async fn stay(pod: &Rc<Pod>, socket: &UnixStream, entry: &Rc<Entry>, passed: Vec<OwnedFd>) {
@@ -68,10 +68,10 @@ async fn stay(pod: &Rc<Pod>, socket: &UnixStream, entry: &Rc<Entry>, passed: Vec
         tokio::select! {
             () = entry.reaches(Progress::Ended) => {
                 let code = pod.state(name, attempt).and_then(|state| state.phase.code());
-                let _ = wire::send_async(socket, &Reply::Exited(code.unwrap_or(128)), &[]).await;
+                let _ = ipc::send_async(socket, &Reply::Exited(code.unwrap_or(128)), &[]).await;
                 return;
             }
-            message = wire::receive_async::<Request>(socket) => match message {
+            message = ipc::receive_async::<Request>(socket) => match message {
                 Ok(Some((Request::Resize(size), _))) => {
                     if let Some(terminal) = &*entry.terminal.borrow() {
                         resize(terminal, size);
@@ -105,7 +105,7 @@ fn join(entry: &Entry) -> io::Result<Vec<OwnedFd>> {
 /// Passes streams on, and keeps none: a pipe ends when its last holder is gone.
 async fn hand_over(socket: &UnixStream, streams: Vec<OwnedFd>) -> io::Result<()> {
     let borrowed: Vec<_> = streams.iter().map(AsFd::as_fd).collect();
-    wire::send_async(socket, &Reply::Done, &borrowed).await
+    ipc::send_async(socket, &Reply::Done, &borrowed).await
 }
 
 fn resize(terminal: &OwnedFd, size: Size) {

@@ -100,9 +100,9 @@ impl Log {
     /// Puts the file aside under a name with the time, and removes the oldest. Where that fails, the file grows on.
     fn rotate(&mut self, at: Timestamp) {
         let time = at.strftime("%Y%m%d-%H%M%S");
-        let mut aside = self.aside(&time.to_string());
+        let mut aside = self.log(&time.to_string());
         if aside.exists() {
-            aside = self.aside(&format!("{time}-{:09}", at.subsec_nanosecond()));
+            aside = self.log(&format!("{time}-{:09}", at.subsec_nanosecond()));
         }
         if std::fs::rename(&self.path, &aside).is_err() {
             return;
@@ -119,7 +119,7 @@ impl Log {
         }
     }
 
-    fn aside(&self, time: &str) -> PathBuf {
+    fn log(&self, time: &str) -> PathBuf {
         let mut name = self.path.clone().into_os_string();
         name.push(".");
         name.push(time);

@@ -6,12 +6,12 @@ mod containers;
 mod exec;
 mod logs;
 mod memory;
-mod pumps;
+mod output;
 mod requests;
 mod setup;
 
 use super::protocol::{Launch, Launched};
-use super::{rights, users};
+use super::{capabilities, user_namespace};
 use nix::sched::{CloneFlags, unshare};
 use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
@@ -35,8 +35,8 @@ fn begin() -> io::Result<()> {
     let mut launch = told()?;
     // Whoever started the node may end it from a terminal; the pods stay.
     let _ = rustix::process::setsid();
-    launch.mapped =
-        users::enter(launch.sandbox.user_namespace_of).map_err(because("enter the user namespace"))?;
+    launch.mapped = user_namespace::enter(launch.sandbox.user_namespace_of)
+        .map_err(because("enter the user namespace"))?;
     let mut namespaces = CloneFlags::CLONE_NEWNS
         | CloneFlags::CLONE_NEWPID
         | CloneFlags::CLONE_NEWUTS
@@ -46,7 +46,7 @@ fn begin() -> io::Result<()> {
     }
     unshare(namespaces).map_err(because("make namespaces"))?;
     if launch.mapped {
-        rights::keep_over_exec().map_err(because("keep the rights of the user namespace"))?;
+        capabilities::keep_over_exec().map_err(because("keep the rights of the user namespace"))?;
     }
     let log = OpenOptions::new().create(true).append(true).open(launch.sandbox.folder.join("shim.log"))?;
     let mut command = launch.program.command("pod-shim-inside");

@@ -1,15 +1,16 @@
 //! What a shim is asked, and how it answers.
 
 use super::super::client::SOCKET;
+use super::super::pid_file::FILE;
 use super::super::protocol::{Launch, Launched, Order, Reply, Request};
-use super::super::record::FILE;
 use super::super::spec::{Container, ContainerState, Phase, Processes};
-use super::super::{remembered, wire};
+use super::super::state_files;
 use super::children::{Children, Place};
 use super::containers::{self, Entry, Progress};
 use super::{connect, exec, memory, say};
-use crate::aside::aside;
+use crate::ipc;
 use crate::net::Joining;
+use crate::stderr_log::log;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -44,9 +45,9 @@ impl Pod {
         let clock = Clock::real();
         let now = clock.now().as_millisecond();
         let mut states = BTreeMap::new();
-        for state in remembered::read(&launch.sandbox.folder) {
+        for state in state_files::read(&launch.sandbox.folder) {
             let state = containers::after_a_crash(state, now);
-            remembered::write(&launch.sandbox.folder, &state)?;
+            state_files::write(&launch.sandbox.folder, &state)?;
             states.insert((state.name.clone(), state.attempt), state);
         }
         Ok(Self {
@@ -80,7 +81,7 @@ impl Pod {
         let old = |key: &(String, u32)| key.0 == name && key.1 + ATTEMPTS <= attempt;
         self.states.borrow_mut().retain(|key, _| {
             if old(key) {
-                remembered::forget(&self.launch.sandbox.folder, &key.0, key.1);
+                state_files::forget(&self.launch.sandbox.folder, &key.0, key.1);
             }
             !old(key)
         });
@@ -95,8 +96,8 @@ impl Pod {
     /// Keeps what became of an attempt, and tells all who wait.
     pub fn tell(&self, entry: &Entry, phase: Phase) {
         let state = ContainerState { name: entry.spec.name.clone(), attempt: entry.spec.attempt, phase };
-        if let Err(error) = remembered::write(&self.launch.sandbox.folder, &state) {
-            aside(format!("the state of container {} is not kept: {error}", state.name));
+        if let Err(error) = state_files::write(&self.launch.sandbox.folder, &state) {
+            log(format!("the state of container {} is not kept: {error}", state.name));
         }
         self.states.borrow_mut().insert((state.name.clone(), state.attempt), state);
         self.version.send_modify(|version| *version += 1);
@@ -133,7 +134,7 @@ impl Pod {
             && let Err(error) = waiting.finished(&self.clock).await
         {
             // Its probes will tell.
-            aside(format!("whether the pod's packets pass is not known: {error}"));
+            log(format!("whether the pod's packets pass is not known: {error}"));
         }
     }
 
@@ -203,7 +204,7 @@ pub fn listen(
 
 /// Answers one connection. Whoever leaves early harms nobody.
 async fn answer(pod: Rc<Pod>, socket: UnixStream) {
-    let Ok(Some((request, _))) = wire::receive_async::<Request>(&socket).await else { return };
+    let Ok(Some((request, _))) = ipc::receive_async::<Request>(&socket).await else { return };
     let reply = match request {
         Request::Hello => Reply::Done,
         Request::Start(container) => containers::start(&pod, *container).await,
@@ -224,10 +225,10 @@ async fn answer(pod: Rc<Pod>, socket: UnixStream) {
         Request::Resize(_) => Reply::Failed("nothing was run on this connection".into()),
         Request::End => {
             pod.end().await;
-            let _ = wire::send_async(&socket, &Reply::Done, &[]).await;
+            let _ = ipc::send_async(&socket, &Reply::Done, &[]).await;
             pod.over.notify_one();
             return;
         }
     };
-    let _ = wire::send_async(&socket, &reply, &[]).await;
+    let _ = ipc::send_async(&socket, &reply, &[]).await;
 }

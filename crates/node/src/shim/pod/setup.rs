@@ -1,14 +1,14 @@
 //! What process 1 of a pod does before it listens.
 
 use super::super::client::SOCKET;
+use super::super::pid_file::{FILE, Record};
 use super::super::protocol::{Launch, Launched};
-use super::super::record::{FILE, Record};
 use super::super::spec::{Attachment, Memory};
 use super::children::Children;
 use super::requests::listen;
 use super::{because, say, told};
-use crate::aside::aside;
 use crate::net::Joining;
+use crate::stderr_log::log;
 use nix::mount::{MsFlags, mount};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -36,7 +36,7 @@ pub fn serve() -> ExitCode {
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            aside(format!("the pod's shim gives up: {error}"));
+            log(format!("the pod's shim gives up: {error}"));
             ExitCode::FAILURE
         }
     }

@@ -13,9 +13,9 @@ use std::time::Duration;
 use windlass_apiserver::{Config, Identity};
 use windlass_clock::Clock;
 use windlass_cluster::{Cluster, Settings};
+use windlass_node::Program;
 use windlass_node::images::Catalogue;
-use windlass_node::shim::Program;
-use windlass_node::{Eviction, Node, Options};
+use windlass_node::{EvictionConfig, Kubelet, Options};
 
 /// Is one, until it is told to leave or killed.
 pub(crate) fn host(arguments: &[String]) -> ExitCode {
@@ -52,9 +52,9 @@ async fn serve(folder: &Path) -> anyhow::Result<()> {
         client_ca: String::new(),
         images: Catalogue::new(folder.join("images"), folder.join("recipes.yaml"), root.join("images")),
         root,
-        eviction: Eviction::never(),
+        eviction: EvictionConfig::never(),
     };
-    let node = Node::join(client.clone(), Clock::real(), options).await?;
+    let node = Kubelet::join(client.clone(), Clock::real(), options).await?;
     println!("done");
     let pods: Api<Pod> = Api::default_namespaced(client);
     loop {

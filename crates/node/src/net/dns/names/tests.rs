@@ -11,7 +11,7 @@ fn endpoint(last: u8, hostname: Option<&str>) -> Endpoint {
     }
 }
 
-fn service(name: &str, reached: Reached, endpoints: Vec<Endpoint>) -> Service {
+fn service(name: &str, reached: ServiceAddress, endpoints: Vec<Endpoint>) -> Service {
     let backends = endpoints.iter().map(|endpoint| SocketAddrV4::new(endpoint.address, 5432)).collect();
     let ports = vec![Port { name: "pg".into(), protocol: Protocol::Tcp, number: 80, backends }];
     Service { namespace: "shop".into(), name: name.into(), reached, ports, endpoints, affinity: None }
@@ -19,14 +19,14 @@ fn service(name: &str, reached: Reached, endpoints: Vec<Endpoint>) -> Service {
 
 fn names() -> Names {
     let services = vec![
-        service("web", Reached::At(Ipv4Addr::new(10, 96, 1, 1)), vec![endpoint(5, None)]),
-        service("db", Reached::Headless, vec![endpoint(6, Some("db-0")), endpoint(7, Some("db-1"))]),
-        service("empty", Reached::Headless, vec![]),
-        service("alias", Reached::Elsewhere("Web.shop.svc.cluster.local.".into()), vec![]),
-        service("out", Reached::Elsewhere("db.example.com".into()), vec![]),
-        service("loop", Reached::Elsewhere("loop.shop.svc.cluster.local".into()), vec![]),
+        service("web", ServiceAddress::ClusterIp(Ipv4Addr::new(10, 96, 1, 1)), vec![endpoint(5, None)]),
+        service("db", ServiceAddress::Headless, vec![endpoint(6, Some("db-0")), endpoint(7, Some("db-1"))]),
+        service("empty", ServiceAddress::Headless, vec![]),
+        service("alias", ServiceAddress::ExternalName("Web.shop.svc.cluster.local.".into()), vec![]),
+        service("out", ServiceAddress::ExternalName("db.example.com".into()), vec![]),
+        service("loop", ServiceAddress::ExternalName("loop.shop.svc.cluster.local".into()), vec![]),
     ];
-    Names::new(&Settings::of_node(0, "/n"), Table { services })
+    Names::new(&Settings::of_node(0, "/n"), ServiceMap { services })
 }
 
 fn ask(name: &str, kind: u16) -> Answer {
