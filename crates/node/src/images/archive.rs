@@ -1,8 +1,8 @@
-//! Images as files: an OCI archive or one of `docker save`, packed or in a folder; or a root file system as it is.
+//! Images as files: an OCI archive or one of `docker save`, compressed or as a directory; or an unpacked root file system.
 
 use super::layers::{Unpacking, tempfile_beside};
 use super::recipe::signal_number;
-use super::tar::{Archive, Kind};
+use super::tar::{Kind, for_each_entry};
 use super::{Image, ImageRoot, ImageUser};
 use ring::digest::{Context, SHA256};
 use serde::Deserialize;
@@ -11,7 +11,7 @@ use std::io::{self, BufReader, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Reads the image at a path, unpacking it into the store the first time.
+/// Reads the image at a path, and unpacks it into the store the first time.
 pub fn image(path: &Path, store: &Path) -> Result<Image, String> {
     let text = |error: io::Error| format!("{}: {error}", path.display());
     let metadata = std::fs::metadata(path).map_err(text)?;
@@ -21,7 +21,7 @@ pub fn image(path: &Path, store: &Path) -> Result<Image, String> {
         image.command = vec!["/bin/sh".into()];
         return Ok(image);
     }
-    // A file that was replaced is another image.
+    // A replaced file is another image.
     let identity = format!(
         "{}|{}|{}|{}",
         path.display(),
@@ -36,7 +36,7 @@ pub fn image(path: &Path, store: &Path) -> Result<Image, String> {
         let made = unpack(path, metadata.is_dir(), &half);
         if let Err(why) = made.and_then(|()| std::fs::rename(&half, &unpacked).map_err(text)) {
             let _ = std::fs::remove_dir_all(&half);
-            // Whoever was quicker made the same.
+            // Another thread or process may have been faster.
             if !unpacked.is_dir() {
                 return Err(why);
             }
@@ -52,13 +52,13 @@ fn unpack(path: &Path, is_folder: bool, into: &Path) -> Result<(), String> {
     let layout = if is_folder { path.to_owned() } else { into.join("layout") };
     let text = |error: io::Error| error.to_string();
     if !is_folder {
-        spread(path, &layout).map_err(text)?;
+        unpack_archive(path, &layout).map_err(text)?;
     }
     let (config, layers) = contents(&layout)?;
     std::fs::copy(config, into.join("config.json")).map_err(text)?;
     let root = Unpacking::begin(&into.join("rootfs")).map_err(text)?;
     for layer in layers {
-        root.lay(opened(&layer).map_err(text)?)
+        root.apply(open(&layer).map_err(text)?)
             .map_err(|error| format!("layer {}: {error}", layer.display()))?;
     }
     if !is_folder {
@@ -67,28 +67,27 @@ fn unpack(path: &Path, is_folder: bool, into: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Takes an archive apart: its files are few and their names plain.
-fn spread(path: &Path, into: &Path) -> io::Result<()> {
-    let mut archive = Archive::new(opened(path)?);
-    while let Some(entry) = archive.next()? {
-        if entry.kind != Kind::File && !matches!(entry.kind, Kind::Link(_)) {
-            continue;
+/// Unpacks an archive of an image: manifests and layers.
+fn unpack_archive(path: &Path, into: &Path) -> io::Result<()> {
+    for_each_entry(open(path)?, |entry, mut contents| {
+        if entry.kind != Kind::File && !matches!(entry.kind, Kind::Symlink(_)) {
+            return Ok(());
         }
         let to = within(into, &entry.path)
             .ok_or_else(|| io::Error::other(format!("{} leads out of it", entry.path.display())))?;
         std::fs::create_dir_all(to.parent().unwrap_or(into))?;
         match &entry.kind {
-            // Older archives name a layer twice by a link to its file.
-            Kind::Link(link) => {
+            // Older archives have links from one layer to the file of another.
+            Kind::Symlink(link) => {
                 let target = entry.path.parent().unwrap_or(Path::new("")).join(link);
                 std::os::unix::fs::symlink(resolved(into, &target).ok_or(io::ErrorKind::InvalidData)?, to)?;
             }
             _ => {
-                io::copy(&mut archive, &mut File::create(to)?)?;
+                io::copy(&mut contents, &mut File::create(to)?)?;
             }
         }
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 fn within(folder: &Path, path: &Path) -> Option<PathBuf> {
@@ -98,7 +97,7 @@ fn within(folder: &Path, path: &Path) -> Option<PathBuf> {
     plain.then(|| folder.join(path))
 }
 
-/// A path with its ways up taken, which must not lead out.
+/// A path with `..` resolved; `None` if it leads out of the directory.
 fn resolved(folder: &Path, path: &Path) -> Option<PathBuf> {
     let mut clean = PathBuf::new();
     for part in path.components() {
@@ -112,21 +111,21 @@ fn resolved(folder: &Path, path: &Path) -> Option<PathBuf> {
     Some(folder.join(clean))
 }
 
-/// A file, unpacked on the way where it is packed.
-fn opened(path: &Path) -> io::Result<Box<dyn Read>> {
+/// Opens a file, and decompresses it if it is compressed by gzip.
+fn open(path: &Path) -> io::Result<Box<dyn Read>> {
     let mut magic = [0; 4];
     let count = File::open(path)?.take(4).read(&mut magic)?;
     let file = BufReader::with_capacity(64 << 10, File::open(path)?);
     match &magic[..count] {
         [0x1f, 0x8b, ..] => Ok(Box::new(flate2::bufread::MultiGzDecoder::new(file))),
         [0x28, 0xb5, 0x2f, 0xfd] => {
-            Err(io::Error::other("layers packed by zstd are not read; pack them by gzip"))
+            Err(io::Error::other("layers compressed by zstd are not supported; use gzip"))
         }
         _ => Ok(Box::new(file)),
     }
 }
 
-/// The configuration and the layers of a folder that holds an image.
+/// The config and the layers of an image in a directory.
 fn contents(layout: &Path) -> Result<(PathBuf, Vec<PathBuf>), String> {
     let json = |path: &Path| std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
     let inside =
@@ -140,9 +139,9 @@ fn contents(layout: &Path) -> Result<(PathBuf, Vec<PathBuf>), String> {
     }
     let mut index: Index = serde_json::from_slice(&json(&layout.join("index.json"))?)
         .map_err(|error| format!("index.json: {error}"))?;
-    // An index may name another, and images of several machines.
+    // An index may refer to another one, and to images of several platforms.
     for _ in 0..4 {
-        let chosen = index.manifests.iter().find(|one| one.fits()).or(index.manifests.first());
+        let chosen = index.manifests.iter().find(|one| one.matches_platform()).or(index.manifests.first());
         let chosen = chosen.ok_or("index.json names no image")?;
         let text = json(&blob(layout, &chosen.digest)?)?;
         if let Ok(manifest) = serde_json::from_slice::<Manifest>(&text) {
@@ -152,10 +151,10 @@ fn contents(layout: &Path) -> Result<(PathBuf, Vec<PathBuf>), String> {
         }
         index = serde_json::from_slice(&text).map_err(|error| format!("{}: {error}", chosen.digest))?;
     }
-    Err("its index leads nowhere".into())
+    Err("index.json is nested too deeply".into())
 }
 
-/// A part by its digest, which is checked.
+/// A blob by its digest, which is verified.
 fn blob(layout: &Path, digest: &str) -> Result<PathBuf, String> {
     let hash = digest.strip_prefix("sha256:").ok_or_else(|| format!("{digest} is not a SHA-256"))?;
     let path = within(&layout.join("blobs/sha256"), Path::new(hash))
@@ -172,7 +171,7 @@ fn blob(layout: &Path, digest: &str) -> Result<PathBuf, String> {
     })();
     match found {
         Ok(found) if found == hash => Ok(path),
-        Ok(_) => Err(format!("{digest} is damaged")),
+        Ok(_) => Err(format!("{digest} is damaged: its contents have another digest")),
         Err(error) => Err(format!("{digest}: {error}")),
     }
 }
@@ -212,7 +211,7 @@ struct Platform {
 }
 
 impl Descriptor {
-    fn fits(&self) -> bool {
+    fn matches_platform(&self) -> bool {
         let own = match std::env::consts::ARCH {
             "x86_64" => "amd64",
             "aarch64" => "arm64",
@@ -260,7 +259,7 @@ impl Config {
     }
 }
 
-/// `user`, `user:group`, by number or by the image's own lists.
+/// `user` or `user:group`, by number or by name in the image's `/etc/passwd` and `/etc/group`.
 fn user_of(text: &str, root: &Path) -> ImageUser {
     let (user, group) = text.split_once(':').map_or((text, None), |(user, group)| (user, Some(group)));
     let listed = |list: &str, name: &str, field: usize| {
@@ -277,7 +276,7 @@ fn user_of(text: &str, root: &Path) -> ImageUser {
 }
 
 impl Image {
-    /// An image with this root and nothing said about it.
+    /// An image with this root and an empty config.
     pub(super) fn of(root: ImageRoot) -> Self {
         Self {
             id: String::new(),

@@ -1,6 +1,6 @@
-//! Unpacking layers into a root file system, within which all of it stays.
+//! Unpacks layers into a root file system. Nothing is ever written outside of it.
 
-use super::tar::{Archive, Entry, Kind};
+use super::tar::{Entry, Kind, for_each_entry};
 use super::{Image, ImageRoot};
 use crate::shim::Bind;
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, ResolveFlags, Uid};
@@ -12,9 +12,9 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-/// Marks a name that this layer takes away.
+/// The prefix of a whiteout: the layer deletes this name.
 const WHITEOUT: &[u8] = b".wh.";
-/// Marks a folder of which this layer shows nothing that was below.
+/// An opaque whiteout: the layer hides what lower layers have in this directory.
 const OPAQUE: &[u8] = b".wh..wh..opq";
 
 /// A root file system that is being unpacked.
@@ -24,7 +24,7 @@ pub struct Unpacking {
 }
 
 impl Unpacking {
-    /// Begins in a folder that is empty.
+    /// Starts in an empty directory.
     pub fn begin(folder: &Path) -> io::Result<Self> {
         std::fs::create_dir_all(folder)?;
         let root =
@@ -32,28 +32,28 @@ impl Unpacking {
         Ok(Self { root, at: folder.to_owned() })
     }
 
-    /// Lays one layer over what is there.
-    pub fn lay(&self, layer: impl Read) -> io::Result<()> {
-        let mut archive = Archive::new(layer);
+    /// Applies a layer.
+    pub fn apply(&self, layer: impl Read) -> io::Result<()> {
         let (mut own, mut folders) = (HashSet::new(), Vec::new());
-        while let Some(entry) = archive.next()? {
-            let Some(path) = inside(&entry.path) else { continue };
-            let Some(name) = path.file_name() else { continue };
+        for_each_entry(layer, |entry, contents| {
+            let Some(path) = inside(&entry.path) else { return Ok(()) };
+            let Some(name) = path.file_name() else { return Ok(()) };
             let above = path.parent().unwrap_or(Path::new(""));
             let folder = self.folder(above)?;
             match name.as_bytes().strip_prefix(WHITEOUT) {
                 _ if name.as_bytes() == OPAQUE => self.clear(above, &own)?,
-                Some(gone) => self.remove(&above.join(OsStr::from_bytes(gone)))?,
+                Some(deleted) => self.remove(&above.join(OsStr::from_bytes(deleted)))?,
                 None => {
-                    if entry.kind == Kind::Folder {
+                    if entry.kind == Kind::Directory {
                         folders.push((path.clone(), entry.mode));
                     }
-                    self.write(&folder, &path, name, &entry, &mut archive)?;
+                    self.write(&folder, &path, name, entry, contents)?;
                     own.insert(path);
                 }
             }
-        }
-        // At the end: what may not be written could not be filled.
+            Ok(())
+        })?;
+        // At the end: a directory that is not writable could not be filled.
         for (path, mode) in folders.into_iter().rev() {
             if let Ok(folder) = self.open(&path, OFlags::RDONLY | OFlags::DIRECTORY) {
                 rustix::fs::fchmod(folder, Mode::from_raw_mode(mode))?;
@@ -62,7 +62,7 @@ impl Unpacking {
         Ok(())
     }
 
-    /// Opens a path as the image would see it: its links lead nowhere but within.
+    /// Opens a path as a container would see it: symbolic links are resolved within the root.
     fn open(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         Ok(rustix::fs::openat2(
@@ -74,7 +74,7 @@ impl Unpacking {
         )?)
     }
 
-    /// A folder of the image, made with those above it where an archive leaves them out.
+    /// A directory of the image, created with its parents if the archive has no entries for them.
     fn folder(&self, path: &Path) -> io::Result<OwnedFd> {
         match self.open(path, OFlags::PATH | OFlags::DIRECTORY) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -93,18 +93,18 @@ impl Unpacking {
         path: &Path,
         name: &OsStr,
         entry: &Entry,
-        archive: &mut impl Read,
+        mut contents: &mut dyn Read,
     ) -> io::Result<()> {
         let there = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok();
         let is_folder = there.is_some_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir());
-        if there.is_some() && !(is_folder && entry.kind == Kind::Folder) {
+        if there.is_some() && !(is_folder && entry.kind == Kind::Directory) {
             self.remove(path)?;
         }
         match &entry.kind {
-            Kind::Folder if is_folder => {}
-            Kind::Folder => rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o700))?,
-            Kind::Link(to) => rustix::fs::symlinkat(to, folder, name)?,
-            Kind::Same(other) => {
+            Kind::Directory if is_folder => {}
+            Kind::Directory => rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o700))?,
+            Kind::Symlink(to) => rustix::fs::symlinkat(to, folder, name)?,
+            Kind::HardLink(other) => {
                 let other = inside(other).ok_or(io::ErrorKind::InvalidData)?;
                 let above = self.folder(other.parent().unwrap_or(Path::new("")))?;
                 let other = other.file_name().ok_or(io::ErrorKind::InvalidData)?;
@@ -116,16 +116,16 @@ impl Unpacking {
                     OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 let mut file =
                     File::from(rustix::fs::openat(folder, name, flags, Mode::from_raw_mode(0o600))?);
-                if io::copy(archive, &mut file)? != entry.size {
+                if io::copy(&mut contents, &mut file)? != entry.size {
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 }
                 rustix::fs::fchmod(&file, Mode::from_raw_mode(entry.mode))?;
             }
-            // Devices are the node's to give.
+            // Device files are never created.
             Kind::Other => return Ok(()),
         }
         let (user, group) = (Uid::from_raw(entry.user), Gid::from_raw(entry.group));
-        // Only root can give files away; to everyone else all of it is their own. A change of owner takes rights, given again.
+        // Only root can change owners; without root all files belong to the kubelet's user. chown clears setuid, which is set again.
         let given =
             rustix::fs::chownat(folder, name, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW).is_ok();
         if given && entry.kind == Kind::File && entry.mode & 0o6000 != 0 {
@@ -134,7 +134,7 @@ impl Unpacking {
         Ok(())
     }
 
-    /// Takes away what is there, whatever it is. A path that a link leads elsewhere is followed within the image only.
+    /// Removes a path. Symbolic links are resolved within the root only.
     fn remove(&self, path: &Path) -> io::Result<()> {
         let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
         let Ok(above) = self.open(above, OFlags::PATH | OFlags::DIRECTORY) else { return Ok(()) };
@@ -146,7 +146,7 @@ impl Unpacking {
         }
     }
 
-    /// Takes away all that is in a folder, but for what this layer itself has put there.
+    /// Removes what lower layers have in a directory, but not what this layer has put there.
     fn clear(&self, folder: &Path, own: &HashSet<PathBuf>) -> io::Result<()> {
         let opened = self.folder(folder)?;
         for entry in std::fs::read_dir(self.real(&opened)?)? {
@@ -158,7 +158,7 @@ impl Unpacking {
         Ok(())
     }
 
-    /// Where a folder that was opened is, and that it is within.
+    /// The real path of an open directory, which has to be within the root.
     fn real(&self, folder: &OwnedFd) -> io::Result<PathBuf> {
         use std::os::fd::AsRawFd;
         let real = std::fs::read_link(format!("/proc/self/fd/{}", folder.as_raw_fd()))?;
@@ -170,7 +170,7 @@ impl Unpacking {
     }
 }
 
-/// A path without a start and without ways up; none where it has one, or is the root itself.
+/// A path relative to the root; `None` if it contains `..`, or is the root itself.
 fn inside(path: &Path) -> Option<PathBuf> {
     let mut clean = PathBuf::new();
     for component in path.components() {
@@ -183,7 +183,7 @@ fn inside(path: &Path) -> Option<PathBuf> {
     (!clean.as_os_str().is_empty()).then_some(clean)
 }
 
-/// A root file system with one program under all the names it answers to, and nothing else.
+/// A root file system with a multi-call program such as busybox, and links for all its applets.
 pub fn applets(program: &Path, store: &Path) -> io::Result<Image> {
     let root = store.join("applets").join(program.file_name().unwrap_or_default());
     if !root.is_dir() {
@@ -220,7 +220,7 @@ pub fn applets(program: &Path, store: &Path) -> io::Result<Image> {
             "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/home:/bin/false\n",
         )?;
         std::fs::write(half.join("etc/group"), "root:x:0:\nnobody:x:65534:\n")?;
-        // Whoever was quicker made the same.
+        // Another thread or process may have been faster.
         if std::fs::rename(&half, &root).is_err() {
             let _ = std::fs::remove_dir_all(half);
         }
@@ -228,7 +228,7 @@ pub fn applets(program: &Path, store: &Path) -> io::Result<Image> {
     let show = |from: &Path, to: &Path| Bind { from: from.to_owned(), to: to.to_owned(), read_only: true };
     let mut image = Image::of(ImageRoot::FileSystem(root));
     image.binds.push(show(program, Path::new("/bin/busybox")));
-    // One that is not linked whole needs the machine's libraries.
+    // A dynamically linked program needs the machine's libraries.
     if needs_libraries(program)? {
         for folder in
             ["/lib", "/lib64", "/usr/lib"].map(Path::new).into_iter().filter(|folder| folder.is_dir())
@@ -239,7 +239,7 @@ pub fn applets(program: &Path, store: &Path) -> io::Result<Image> {
     Ok(image)
 }
 
-/// Whether a program names a loader near its start, as those do that are not linked whole.
+/// Whether a program is dynamically linked: it names a loader near its start.
 fn needs_libraries(program: &Path) -> io::Result<bool> {
     let mut head = Vec::new();
     File::open(program)?.take(4096).read_to_end(&mut head)?;
@@ -248,7 +248,7 @@ fn needs_libraries(program: &Path) -> io::Result<bool> {
         .any(|loader| head.windows(loader.len()).any(|part| part == *loader)))
 }
 
-/// A folder beside another, to be filled and then take its place.
+/// A directory beside another one, to be filled and then renamed to it.
 pub fn tempfile_beside(path: &Path) -> io::Result<PathBuf> {
     let above = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     std::fs::create_dir_all(above)?;

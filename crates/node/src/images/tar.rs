@@ -1,13 +1,15 @@
-//! Reading tar archives: as GNU tar, POSIX and the tools of images write them.
+//! Reads tar archives of images: the `tar` crate parses them, and this bounds what a hostile one can make it do.
 
+use std::cell::Cell;
 use std::io::{self, Error, ErrorKind, Read};
 use std::path::PathBuf;
+use std::rc::Rc;
+use tar::EntryType;
 
-const BLOCK: usize = 512;
-/// No name, link or list of attributes is longer.
-const LONGEST: u64 = 1 << 20;
+/// The most that the headers of one entry may take, with its long names and PAX records: the `tar` crate holds them in memory.
+const MAX_HEADERS: u64 = 1 << 20;
 
-/// One entry's head.
+/// The header of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     pub path: PathBuf,
@@ -18,187 +20,98 @@ pub struct Entry {
     pub size: u64,
 }
 
-/// What an entry is.
+/// The type of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
     File,
-    Folder,
-    Link(PathBuf),
-    /// Another name of an entry.
-    Same(PathBuf),
+    Directory,
+    Symlink(PathBuf),
+    HardLink(PathBuf),
     /// A device or the like.
     Other,
 }
 
-/// An archive that is read from its start.
-pub struct Archive<R> {
-    from: R,
-    left: u64,
-    padding: u64,
+/// Calls `visit` for every entry of an archive, with its contents.
+///
+/// # Errors
+/// The archive is damaged, or `visit` fails.
+pub fn for_each_entry(
+    archive: impl Read,
+    mut visit: impl FnMut(&Entry, &mut dyn Read) -> io::Result<()>,
+) -> io::Result<()> {
+    let limit = Rc::new(Cell::new(MAX_HEADERS));
+    let mut archive = tar::Archive::new(Limited { from: archive, position: 0, limit: limit.clone() });
+    for entry in archive.entries()? {
+        let mut entry = entry?;
+        let sparse = entry.header().entry_type().is_gnu_sparse();
+        let stored = if sparse { entry.header().entry_size()? } else { entry.size() };
+        // Up to its end, and then the headers of the next.
+        limit.set(entry.raw_file_position().saturating_add(stored).saturating_add(MAX_HEADERS));
+        visit(&header(&entry)?, &mut entry)?;
+    }
+    Ok(())
 }
 
-#[derive(Default)]
-struct Longer {
-    path: Option<Vec<u8>>,
-    link: Option<Vec<u8>>,
-    size: Option<u64>,
-    user: Option<u32>,
-    group: Option<u32>,
-}
-
-impl<R: Read> Archive<R> {
-    pub fn new(from: R) -> Self {
-        Self { from, left: 0, padding: 0 }
-    }
-
-    /// The next entry; what was not read of the one before is passed over.
-    pub fn next(&mut self) -> io::Result<Option<Entry>> {
-        let mut longer = Longer::default();
-        loop {
-            self.pass_over()?;
-            let Some(head) = self.head()? else { return Ok(None) };
-            let size = longer
-                .size
-                .filter(|_| !b"xgLK".contains(&head[156]))
-                .map_or_else(|| number(&head[124..136]), Ok)?;
-            (self.left, self.padding) = (size, (BLOCK as u64 - size % BLOCK as u64) % BLOCK as u64);
-            match head[156] {
-                b'x' => longer.attributes(&self.text(size)?),
-                b'L' => longer.path = Some(cut(&self.text(size)?).to_vec()),
-                b'K' => longer.link = Some(cut(&self.text(size)?).to_vec()),
-                b'g' => {}
-                kind => return entry(&head, kind, size, longer).map(Some),
-            }
-        }
-    }
-
-    fn pass_over(&mut self) -> io::Result<()> {
-        let rest = self.left + self.padding;
-        let passed = io::copy(&mut (&mut self.from).take(rest), &mut io::sink())?;
-        (self.left, self.padding) = (0, 0);
-        if passed == rest { Ok(()) } else { Err(ErrorKind::UnexpectedEof.into()) }
-    }
-
-    fn head(&mut self) -> io::Result<Option<[u8; BLOCK]>> {
-        let mut head = [0; BLOCK];
-        let mut filled = 0;
-        while filled < BLOCK {
-            match self.from.read(&mut head[filled..]) {
-                Ok(0) if filled == 0 => return Ok(None),
-                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-                Ok(count) => filled += count,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        if head.iter().all(|byte| *byte == 0) {
-            return Ok(None);
-        }
-        let sum = |from: usize, to: usize| head[from..to].iter().map(|byte| u64::from(*byte)).sum::<u64>();
-        if sum(0, 148) + 8 * 32 + sum(156, BLOCK) != number(&head[148..156])? {
-            return Err(Error::new(ErrorKind::InvalidData, "it is no tar archive, or is damaged"));
-        }
-        Ok(Some(head))
-    }
-
-    fn text(&mut self, size: u64) -> io::Result<Vec<u8>> {
-        if size > LONGEST {
-            return Err(Error::new(ErrorKind::InvalidData, "a name in the archive is too long"));
-        }
-        let mut text = Vec::new();
-        self.read_to_end(&mut text)?;
-        Ok(text)
-    }
-}
-
-/// What is in the present entry.
-impl<R: Read> Read for Archive<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = (&mut self.from).take(self.left).read(buffer)?;
-        self.left -= count as u64;
-        Ok(count)
-    }
-}
-
-impl Longer {
-    /// Attributes are lines, each with its length before it: `30 path=long/name\n`.
-    fn attributes(&mut self, mut text: &[u8]) {
-        while let Some(space) = text.iter().position(|byte| *byte == b' ') {
-            let length: Option<usize> =
-                std::str::from_utf8(&text[..space]).ok().and_then(|digits| digits.parse().ok());
-            let Some(line) = length.and_then(|length| text.get(space + 1..length)) else { return };
-            text = &text[length.unwrap_or(text.len())..];
-            let line = line.strip_suffix(b"\n").unwrap_or(line);
-            let Some(equals) = line.iter().position(|byte| *byte == b'=') else { continue };
-            let (key, value) = (&line[..equals], &line[equals + 1..]);
-            let digits = std::str::from_utf8(value).ok();
-            match key {
-                b"path" => self.path = Some(value.to_vec()),
-                b"linkpath" => self.link = Some(value.to_vec()),
-                b"size" => self.size = digits.and_then(|digits| digits.parse().ok()),
-                b"uid" => self.user = digits.and_then(|digits| digits.parse().ok()),
-                b"gid" => self.group = digits.and_then(|digits| digits.parse().ok()),
-                _ => {}
-            }
-        }
-    }
-}
-
-fn entry(head: &[u8; BLOCK], kind: u8, size: u64, longer: Longer) -> io::Result<Entry> {
-    let mut path = cut(&head[..100]).to_vec();
-    if &head[257..263] == b"ustar\0" && head[345] != 0 {
-        path = [cut(&head[345..500]), b"/", &path].concat();
-    }
-    let link = as_path(longer.link.unwrap_or_else(|| cut(&head[157..257]).to_vec()));
-    let kind = match kind {
-        b'0' | 0 | b'7' => Kind::File,
-        b'5' => Kind::Folder,
-        b'2' => Kind::Link(link),
-        b'1' => Kind::Same(link),
+fn header<R: Read>(entry: &tar::Entry<'_, R>) -> io::Result<Entry> {
+    let header = entry.header();
+    let link =
+        || -> io::Result<PathBuf> { Ok(entry.link_name_bytes().map(|name| path(&name)).unwrap_or_default()) };
+    let kind = match header.entry_type() {
+        EntryType::Regular | EntryType::Continuous => Kind::File,
+        EntryType::Directory => Kind::Directory,
+        EntryType::Symlink => Kind::Symlink(link()?),
+        EntryType::Link => Kind::HardLink(link()?),
         _ => Kind::Other,
     };
-    let small = |field: &[u8]| number(field).map(|number| u32::try_from(number).unwrap_or(0));
     Ok(Entry {
-        path: as_path(longer.path.unwrap_or(path)),
+        path: path(&entry.path_bytes()),
         kind,
-        mode: small(&head[100..108])? & 0o7777,
-        user: longer.user.map_or_else(|| small(&head[108..116]), Ok)?,
-        group: longer.group.map_or_else(|| small(&head[116..124]), Ok)?,
-        size,
+        mode: header.mode()? & 0o7777,
+        user: u32::try_from(header.uid()?).unwrap_or(0),
+        group: u32::try_from(header.gid()?).unwrap_or(0),
+        size: entry.size(),
     })
 }
 
-fn as_path(bytes: Vec<u8>) -> PathBuf {
-    use std::os::unix::ffi::OsStringExt;
-    std::ffi::OsString::from_vec(bytes).into()
+fn path(bytes: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    std::ffi::OsStr::from_bytes(bytes).into()
 }
 
-/// Up to the first zero.
-fn cut(field: &[u8]) -> &[u8] {
-    field.split(|byte| *byte == 0).next().unwrap_or(field)
+/// A reader that fails beyond a limit, which moves with the entries.
+struct Limited<R> {
+    from: R,
+    position: u64,
+    limit: Rc<Cell<u64>>,
 }
 
-/// Octal digits, or a large number in bytes.
-fn number(field: &[u8]) -> io::Result<u64> {
-    if field[0] & 0x80 != 0 {
-        let wide = field[1..].iter().try_fold(u64::from(field[0] & 0x7f), |sum, byte| {
-            sum.checked_mul(256).map(|sum| sum | u64::from(*byte))
-        });
-        return wide
-            .ok_or_else(|| Error::new(ErrorKind::InvalidData, "a number in the archive is too large"));
+impl<R: Read> Read for Limited<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.limit.get().saturating_sub(self.position);
+        if left == 0 {
+            return Err(Error::new(ErrorKind::InvalidData, "the headers of an entry are too long"));
+        }
+        let count = (&mut self.from).take(left).read(buffer)?;
+        self.position += count as u64;
+        Ok(count)
     }
-    let text = String::from_utf8_lossy(cut(field)).trim().to_owned();
-    if text.is_empty() {
-        return Ok(0);
-    }
-    u64::from_str_radix(&text, 8)
-        .map_err(|_| Error::new(ErrorKind::InvalidData, "a number in the archive is none"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::process::Command;
+
+    fn entries(archive: &[u8]) -> io::Result<Vec<(Entry, Vec<u8>)>> {
+        let mut all = Vec::new();
+        for_each_entry(archive, |entry, contents| {
+            let mut bytes = Vec::new();
+            contents.read_to_end(&mut bytes)?;
+            all.push((entry.clone(), bytes));
+            Ok(())
+        })?;
+        Ok(all)
+    }
 
     #[test]
     fn what_tar_wrote_is_read_in_each_of_its_formats() {
@@ -217,23 +130,54 @@ mod tests {
                 .output()
                 .unwrap();
             assert!(output.status.success(), "{output:?}");
-            let mut archive = Archive::new(&output.stdout[..]);
-            let first = archive.next().unwrap().unwrap();
+            let all = entries(&output.stdout).unwrap();
+            let (first, text) = &all[0];
             assert_eq!((first.path.to_str(), &first.kind, first.size), (Some(long.as_str()), &Kind::File, 5));
-            let mut text = String::new();
-            archive.read_to_string(&mut text).unwrap();
-            assert_eq!(text, "hello");
-            assert_eq!(archive.next().unwrap().unwrap().kind, Kind::Link("x".repeat(150).into()));
-            assert_eq!(archive.next().unwrap().unwrap().kind, Kind::Same(long.clone().into()));
-            assert!(archive.next().unwrap().is_none());
+            assert_eq!(text, b"hello");
+            assert_eq!(all[1].0.kind, Kind::Symlink("x".repeat(150).into()));
+            assert_eq!(all[2].0.kind, Kind::HardLink(long.clone().into()));
+            assert_eq!(all.len(), 3);
         }
     }
 
     #[test]
     fn what_is_no_archive_is_refused() {
-        assert!(Archive::new(&[7; 512][..]).next().is_err());
-        assert!(Archive::new(&[7; 100][..]).next().is_err());
-        assert!(Archive::new(&[][..]).next().unwrap().is_none());
+        assert!(entries(&[7; 512]).is_err());
+        assert!(entries(&[7; 100]).is_err());
+        assert_eq!(entries(&[]).unwrap(), []);
+    }
+
+    #[test]
+    fn an_endless_name_is_refused_and_not_held_in_memory() {
+        for kind in [b'L', b'K', b'x'] {
+            let mut header = tar::Header::new_gnu();
+            header.set_entry_type(EntryType::new(kind));
+            header.set_size(1 << 40);
+            header.set_cksum();
+            let endless = header.as_bytes().chain(io::repeat(b'a'));
+            let error = for_each_entry(endless, |_, _| Ok(())).unwrap_err();
+            assert!(error.to_string().contains("too long"), "{error}");
+        }
+    }
+
+    #[test]
+    fn large_contents_are_not_limited() {
+        let mut builder = tar::Builder::new(Vec::new());
+        for name in ["first", "second"] {
+            let mut header = tar::Header::new_ustar();
+            header.set_size(3 << 20);
+            builder.append_data(&mut header, name, io::repeat(1).take(3 << 20)).unwrap();
+        }
+        let archive = builder.into_inner().unwrap();
+        let mut sizes = Vec::new();
+        // The contents of an entry need not be read.
+        for_each_entry(&archive[..], |entry, _| {
+            sizes.push(entry.size);
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(sizes, [3 << 20, 3 << 20]);
+        assert!(entries(&archive).unwrap().iter().all(|(_, bytes)| bytes.len() == 3 << 20));
     }
 
     proptest::proptest! {
@@ -245,8 +189,7 @@ mod tests {
                 let sum: u64 = bytes[..512].iter().map(|byte| u64::from(*byte)).sum();
                 bytes[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
             }
-            let mut archive = Archive::new(&bytes[..]);
-            while let Ok(Some(_)) = archive.next() {}
+            let _ = for_each_entry(&bytes[..], |_, _| Ok(()));
         }
     }
 }

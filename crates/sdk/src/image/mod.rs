@@ -2,7 +2,6 @@
 //! gives the same bytes.
 
 mod elf;
-mod tar;
 
 use elf::Machine;
 use flate2::Compression;
@@ -10,7 +9,7 @@ use flate2::write::GzEncoder;
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 use std::io::Write;
-use tar::Archive;
+use tar::{Builder, Header};
 
 /// As whom it runs: what everybody takes for a user that has no rights.
 const USER: &str = "65532:65532";
@@ -40,9 +39,7 @@ pub enum ImageError {
 /// When the program cannot run alone in an image.
 pub fn archive(name: &str, program: &[u8]) -> Result<Vec<u8>, ImageError> {
     let Machine { architecture } = elf::read(program)?;
-    let mut layer = Archive::new();
-    layer.file(PROGRAM, 0o755, program);
-    let layer = layer.end();
+    let layer = tar_archive(&[(PROGRAM.to_owned(), 0o755, program)]);
     let packed = packed(&layer);
     let config = text(&json!({
         "architecture": architecture, "os": "linux",
@@ -65,15 +62,31 @@ pub fn archive(name: &str, program: &[u8]) -> Result<Vec<u8>, ImageError> {
     let index = text(&json!({
         "schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": [one],
     }));
-    let mut image = Archive::new();
-    image.file("oci-layout", 0o644, &text(&json!({ "imageLayoutVersion": "1.0.0" })));
-    image.file("index.json", 0o644, &index);
-    let mut parts = [config, manifest, packed];
-    parts.sort_by_cached_key(|part| hash(part));
-    for part in &parts {
-        image.file(&format!("blobs/sha256/{}", hash(part).trim_start_matches("sha256:")), 0o644, part);
+    let layout = text(&json!({ "imageLayoutVersion": "1.0.0" }));
+    let mut blobs = [config, manifest, packed];
+    blobs.sort_by_cached_key(|blob| hash(blob));
+    let mut files: Vec<(String, u32, &[u8])> =
+        vec![("oci-layout".to_owned(), 0o644, &layout), ("index.json".to_owned(), 0o644, &index)];
+    files.extend(blobs.iter().map(|blob| {
+        (format!("blobs/sha256/{}", hash(blob).trim_start_matches("sha256:")), 0o644, blob.as_slice())
+    }));
+    Ok(tar_archive(&files))
+}
+
+/// An archive of files by path and mode. All belong to root and are from 1970, so that equal files give equal bytes.
+fn tar_archive(files: &[(String, u32, &[u8])]) -> Vec<u8> {
+    let mut builder = Builder::new(Vec::new());
+    for (path, mode, contents) in files {
+        let mut header = Header::new_ustar();
+        header.set_size(contents.len() as u64);
+        header.set_mode(*mode);
+        header.set_uid(0);
+        header.set_gid(0);
+        header.set_mtime(0);
+        let appended = builder.append_data(&mut header, path, *contents);
+        appended.expect("a Vec takes everything, and the paths are short and relative");
     }
-    Ok(image.end())
+    builder.into_inner().expect("a Vec takes everything")
 }
 
 fn text(value: &Value) -> Vec<u8> {
