@@ -57,8 +57,8 @@ impl<T> Check<T> {
 
 /// Runs the checks in a process of its own: all that is made is gone with it.
 pub(super) fn of(program: &Program) -> io::Result<Checks> {
-    let told = serde_json::to_string(program)?;
-    let output = program.command("pod-doctor").arg(told).stdin(Stdio::null()).output()?;
+    let argument = serde_json::to_string(program)?;
+    let output = program.command("pod-doctor").arg(argument).stdin(Stdio::null()).output()?;
     serde_json::from_slice(&output.stdout).map_err(|_| {
         let said = String::from_utf8_lossy(&output.stderr);
         io::Error::other(format!("the checks ended with {}: {}", output.status, said.trim()))
@@ -67,8 +67,8 @@ pub(super) fn of(program: &Program) -> io::Result<Checks> {
 
 /// The hidden subcommand: makes the checks and tells how they went. Called before the program has a second thread.
 pub fn run_checks(arguments: &[OsString]) -> ExitCode {
-    let told = arguments.first().and_then(|text| text.to_str()).unwrap_or_default();
-    if told == PROC {
+    let argument = arguments.first().and_then(|text| text.to_str()).unwrap_or_default();
+    if argument == PROC {
         return match own_proc() {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
@@ -77,14 +77,14 @@ pub fn run_checks(arguments: &[OsString]) -> ExitCode {
             }
         };
     }
-    let Ok(program) = serde_json::from_str(told) else { return ExitCode::FAILURE };
+    let Ok(program) = serde_json::from_str(argument) else { return ExitCode::FAILURE };
     match serde_json::to_string(&checks(&program)).map(|text| writeln!(io::stdout(), "{text}")) {
         Ok(Ok(())) => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     }
 }
 
-/// What the first process of a namespace of processes is told.
+/// What the first process of a namespace of processes is argument.
 const PROC: &str = "proc";
 /// Where things are mounted: seen by this process alone, and there on every machine.
 const PLACE: &str = "/tmp";

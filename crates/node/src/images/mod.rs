@@ -1,8 +1,8 @@
-//! Images without a registry: what stands for an image on this machine.
+//! Images without a registry: an image name refers to something on this machine.
 //!
-//! An image is looked for, in this order: in the folder of images (an archive, or an unpacked root file system), among the user's own
-//! recipes, among the recipes that are built in. A recipe says which programs of this machine to show, and what the official
-//! image's entrypoint does. `docs/images.md` says it to users.
+//! It is looked up in this order: in the image directory (an archive, or an unpacked root file system), in the user's recipes, in the
+//! built-in recipes. A recipe says which programs of this machine make up the image, and does what the official image's entrypoint
+//! does. `docs/images.md` is for users.
 
 mod archive;
 mod layers;
@@ -17,36 +17,36 @@ use crate::shim::Bind;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// An image that can be run here.
+/// An image that can be run on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
-    /// What it is, exactly: says also where it comes from.
+    /// Its ID, which also says where it comes from.
     pub id: String,
-    /// What is in it.
+    /// Its root file system.
     pub root: ImageRoot,
-    /// Files of the node that are part of it, to be shown beneath the container's own volumes.
+    /// Files of the machine that are part of it, mounted before the container's volumes.
     pub binds: Vec<Bind>,
-    /// Folders that it has beside, to be made by [`Image::create_directories`].
+    /// Further directories, created by [`Image::create_directories`].
     pub folders: Vec<MadeFolder>,
-    /// What is run, before what the container adds.
+    /// Its entrypoint.
     pub entrypoint: Vec<String>,
-    /// What is added where the container adds nothing.
+    /// Its default command.
     pub command: Vec<String>,
     /// Its environment.
     pub environment: Vec<(String, String)>,
-    /// As whom it runs; none means root, or whoever the node runs as.
+    /// Its user; `None` is root, or the kubelet's user.
     pub user: Option<ImageUser>,
-    /// Its list of users, in the format of `/etc/passwd`; none where it is in its root.
+    /// Its `/etc/passwd`; `None` if it is in its root file system.
     pub users: Option<String>,
-    /// Its list of groups, in the format of `/etc/group`; none where it is in its root.
+    /// Its `/etc/group`; `None` if it is in its root file system.
     pub groups: Option<String>,
-    /// Where it starts.
+    /// Its working directory.
     pub folder: Option<PathBuf>,
-    /// How it is asked to end: the number of a signal.
+    /// Its stop signal.
     pub stop_signal: i32,
 }
 
-/// What is in an image.
+/// The root file system of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ImageRoot {
     /// These paths of the machine.
@@ -55,70 +55,70 @@ pub enum ImageRoot {
     FileSystem(PathBuf),
 }
 
-/// As whom an image runs.
+/// The user of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageUser {
-    /// By number; none where the image says a name that it does not list.
+    /// The UID; `None` for a name that is not in the image's `/etc/passwd`.
     pub user: Option<u32>,
-    /// Its group.
+    /// The GID.
     pub group: Option<u32>,
-    /// Its name, where the image says a name.
+    /// The name, if the image has one.
     pub name: Option<String>,
 }
 
-/// A folder that an image has.
+/// A directory of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MadeFolder {
-    /// Where.
+    /// Its path.
     pub path: PathBuf,
-    /// Who may what.
+    /// Its mode.
     pub mode: u32,
-    /// Whose it is, where the node is root.
+    /// Its owner, if the kubelet is root.
     pub owner: u32,
 }
 
-/// No image of this name can be run here. Its text is for the user.
+/// An image cannot be run on this machine. The text is for the user.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ImageError {
-    /// It is no name of an image.
-    #[error("{0:?} is no name of an image")]
+    /// The image name is invalid.
+    #[error("invalid image name {0:?}")]
     Name(String),
-    /// There is nothing that stands for it.
+    /// There is neither a recipe nor an archive.
     #[error(
-        "image {image} is not known on this machine, which runs programs and pulls nothing: add a recipe for {name:?} to {recipes}, \
+        "image {image} not found: this node runs programs of its machine and pulls nothing; add a recipe for {name:?} to {recipes}, \
          or put its archive or unpacked root file system at {folder} (see docs/images.md)"
     )]
     Recipe {
-        /// What was asked for.
+        /// The image.
         image: String,
         /// The recipe's name.
         name: String,
-        /// Where recipes are added.
+        /// The user's file of recipes.
         recipes: String,
-        /// Where an archive is put.
+        /// The path for an archive.
         folder: String,
     },
-    /// There is a recipe, and its program is not installed.
-    #[error("image {image} stands for the program {program}, which is not installed here: {hint}")]
+    /// The program of a recipe is not installed.
+    #[error("image {image} needs the program {program}, which is not installed: {hint}")]
     Program {
-        /// What was asked for.
+        /// The image.
         image: String,
-        /// What is missing.
+        /// The program.
         program: String,
         /// What to do.
         hint: String,
     },
-    /// What stands for it is broken.
+    /// The archive or the recipe is invalid.
     #[error("image {image} cannot be used: {why}")]
     Broken {
-        /// What was asked for.
+        /// The image.
         image: String,
         /// Why.
         why: String,
     },
 }
 
-/// All that images can stand for on a node.
+/// The images of a node.
 #[derive(Debug, Clone)]
 pub struct Catalogue {
     images: PathBuf,
@@ -127,16 +127,16 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// A catalogue with the user's folder of images and the user's file of recipes, neither of which need exist, and a folder of the
-    /// node in which images are unpacked.
+    /// A catalogue of the user's image directory and file of recipes, neither of which need exist, and a directory of the node in
+    /// which images are unpacked.
     pub fn new(images: impl Into<PathBuf>, recipes: impl Into<PathBuf>, store: impl Into<PathBuf>) -> Self {
         Self { images: images.into(), recipes: recipes.into(), store: store.into() }
     }
 
-    /// What an image stands for. It reads files, and the first time unpacks archives: not for a thread that must not wait.
+    /// Finds an image. It blocks: it reads files, and unpacks archives the first time.
     ///
     /// # Errors
-    /// Why there is nothing, or nothing that can be run.
+    /// [`ImageError`] says why the image cannot be run.
     pub fn resolve(&self, image: &str) -> Result<Image, ImageError> {
         let name = Name::parse(image).ok_or_else(|| ImageError::Name(image.to_owned()))?;
         let broken = |why: String| ImageError::Broken { image: image.to_owned(), why };
@@ -173,14 +173,14 @@ impl Catalogue {
     }
 }
 
-/// A folder that only holds further images (`images/ghcr.io/me`) is none itself.
+/// A directory that only contains other images (`images/ghcr.io/me`) is none itself.
 fn usable(path: &Path) -> bool {
     path.is_file()
         || ["oci-layout", "bin", "usr", "etc"].iter().any(|part| path.join(part).symlink_metadata().is_ok())
 }
 
 impl Image {
-    /// Makes the image's folders in the folder that takes the container's writes; call it before its first start.
+    /// Creates the image's directories in the writable layer of a container, before its first start.
     ///
     /// # Errors
     /// The folder cannot be written.

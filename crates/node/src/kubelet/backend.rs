@@ -49,7 +49,7 @@ impl KubeletBackend {
             ended.cancel();
             return ended;
         };
-        let (told, container) = (ended.clone(), container.to_owned());
+        let (token, container) = (ended.clone(), container.to_owned());
         tokio::spawn(async move {
             let mut version = 0;
             let runs = |states: &[ContainerState]| {
@@ -68,10 +68,10 @@ impl KubeletBackend {
                         Ok(now) => version = now,
                         Err(_) => break,
                     },
-                    () = told.cancelled() => break,
+                    () = token.cancelled() => break,
                 }
             }
-            told.cancel();
+            token.cancel();
         });
         ended
     }

@@ -13,8 +13,8 @@ use windlass_clock::Clock;
 /// How many connections there may be at once.
 const CONNECTIONS: usize = 1024;
 
-/// Carries every connection to `listener` to `to` inside the network, until it is dropped or the network is gone. `told` hears of
-/// connections that could not be made.
+/// Forwards every connection of `listener` to `to` inside the network, until it is dropped or the network is gone. `on_error` is called for
+/// connections that failed.
 ///
 /// # Errors
 /// The network does not answer any more.
@@ -22,9 +22,10 @@ pub async fn expose(
     network: &Network,
     listener: TcpListener,
     to: SocketAddrV4,
-    told: impl Fn(&NetError) + Send + Sync + 'static,
+    on_error: impl Fn(&NetError) + Send + Sync + 'static,
 ) -> Result<(), NetError> {
-    let (clock, places, told) = (Clock::real(), Arc::new(Semaphore::new(CONNECTIONS)), Arc::new(told));
+    let (clock, places, on_error) =
+        (Clock::real(), Arc::new(Semaphore::new(CONNECTIONS)), Arc::new(on_error));
     let mut carried: JoinSet<Result<(), NetError>> = JoinSet::new();
     loop {
         let Ok(place) = places.clone().acquire_owned().await else { return Ok(()) };
@@ -34,14 +35,14 @@ pub async fn expose(
                     clock.sleep(Duration::from_millis(50)).await;
                     continue;
                 };
-                let (network, told) = (network.clone(), told.clone());
+                let (network, on_error) = (network.clone(), on_error.clone());
                 carried.spawn(async move {
                     let _place = place;
                     match network.connect(to).await {
                         Ok(inside) => _ = relay(client, inside).await,
                         Err(error) => {
                             break_off(client);
-                            told(&error);
+                            on_error(&error);
                             if matches!(error, NetError::Unreachable(_)) {
                                 return Err(error);
                             }

@@ -1,15 +1,15 @@
-//! How long a container that ended waits before it is started again. Pure.
+//! The restart back-off of a container. Pure.
 
 use jiff::{SignedDuration, Timestamp};
 
-/// The first wait; it doubles each time.
-const FIRST: SignedDuration = SignedDuration::from_secs(10);
-/// The longest.
-const LONGEST: SignedDuration = SignedDuration::from_mins(5);
-/// One that ran so long fails for the first time again.
-const FORGOTTEN: SignedDuration = SignedDuration::from_mins(10);
+/// The initial back-off; it doubles with each restart.
+const INITIAL: SignedDuration = SignedDuration::from_secs(10);
+/// The maximum.
+const MAX: SignedDuration = SignedDuration::from_mins(5);
+/// A container that ran this long starts again with the initial back-off.
+const RESET_AFTER: SignedDuration = SignedDuration::from_mins(10);
 
-/// What is remembered of a container that is started again and again.
+/// The back-off of a container that is restarted repeatedly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Backoff {
     delay: SignedDuration,
@@ -17,37 +17,37 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// Until when one that ended then has to wait, and how long that is in all; none where it may start.
+    /// Until when a container that terminated then has to wait, and the whole delay; `None` if it can be restarted.
     pub(crate) fn wait(
         before: Option<&Self>,
         ended: Timestamp,
         now: Timestamp,
     ) -> Option<(Timestamp, SignedDuration)> {
-        let before = before.filter(|before| !before.is_forgotten(ended))?;
+        let before = before.filter(|before| !before.is_reset(ended))?;
         let due = later(ended, before.delay);
         (now < due).then_some((due, before.delay))
     }
 
-    /// What to remember when it is started again after it ended.
+    /// The back-off after a restart.
     pub(crate) fn next(before: Option<&Self>, ended: Timestamp, now: Timestamp) -> Self {
-        let delay = match before.filter(|before| !before.is_forgotten(ended)) {
-            Some(before) => before.delay.saturating_mul(2).min(LONGEST),
-            None => FIRST,
+        let delay = match before.filter(|before| !before.is_reset(ended)) {
+            Some(before) => before.delay.saturating_mul(2).min(MAX),
+            None => INITIAL,
         };
         Self { delay, since: now }
     }
 
-    fn is_forgotten(&self, ended: Timestamp) -> bool {
-        ended.duration_since(self.since) > FORGOTTEN
+    fn is_reset(&self, ended: Timestamp) -> bool {
+        ended.duration_since(self.since) > RESET_AFTER
     }
 }
 
-/// A moment so long after another.
+/// The time after a duration; never past the last representable one.
 pub(crate) fn later(at: Timestamp, by: SignedDuration) -> Timestamp {
     at.checked_add(by).unwrap_or(Timestamp::MAX)
 }
 
-/// How long to wait before an image is looked for, or volumes are made, once more: doubling from one to the other.
+/// The back-off of retries: doubling from one duration to the other.
 pub(crate) fn doubling(first: SignedDuration, longest: SignedDuration, tries: u32) -> SignedDuration {
     first.saturating_mul(1 << tries.min(16)).min(longest)
 }
@@ -79,9 +79,9 @@ mod tests {
 
     #[test]
     fn one_that_ran_well_begins_anew() {
-        let long = Backoff { delay: LONGEST, since: at(0) };
+        let long = Backoff { delay: MAX, since: at(0) };
         assert_eq!(Backoff::wait(Some(&long), at(601), at(601)), None);
-        assert_eq!(Backoff::next(Some(&long), at(601), at(601)).delay, FIRST);
+        assert_eq!(Backoff::next(Some(&long), at(601), at(601)).delay, INITIAL);
         assert!(Backoff::wait(Some(&long), at(600), at(601)).is_some());
     }
 }

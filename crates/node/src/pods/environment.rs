@@ -118,10 +118,10 @@ pub(crate) fn services<'a>(
         let (name, within) = (service.metadata.name.as_deref(), service.metadata.namespace.as_deref());
         let master = (within, name) == (Some("default"), Some("kubernetes"));
         // One's own namespace has the word where the name is the same.
-        let told = if within == Some(namespace) { links || master } else { master };
+        let visible = if within == Some(namespace) { links || master } else { master };
         let shadowed =
             master && within != Some(namespace) && variables.contains_key("KUBERNETES_SERVICE_HOST");
-        if told && !shadowed {
+        if visible && !shadowed {
             service_variables(service, &mut variables);
         }
     }
@@ -225,13 +225,13 @@ mod tests {
             service("ns", "headless", "None"),
             service("other", "far", "10.96.0.10"),
         ];
-        let told = services(all.iter(), "ns", true);
-        assert_eq!(told["KUBERNETES_SERVICE_HOST"], "10.96.0.1");
-        assert_eq!(told["MY_WEB_SERVICE_PORT_DNS_UDP"], "53");
-        assert_eq!(told["MY_WEB_PORT_53_UDP"], "udp://10.96.0.9:53");
-        assert_eq!(told["MY_WEB_PORT"], "tcp://10.96.0.9:80");
-        assert!(!told.keys().any(|name| name.starts_with("FAR") || name.starts_with("HEADLESS")));
-        let told = services(all.iter(), "ns", false);
-        assert!(told.contains_key("KUBERNETES_PORT_80_TCP_ADDR") && !told.contains_key("MY_WEB_PORT"));
+        let visible = services(all.iter(), "ns", true);
+        assert_eq!(visible["KUBERNETES_SERVICE_HOST"], "10.96.0.1");
+        assert_eq!(visible["MY_WEB_SERVICE_PORT_DNS_UDP"], "53");
+        assert_eq!(visible["MY_WEB_PORT_53_UDP"], "udp://10.96.0.9:53");
+        assert_eq!(visible["MY_WEB_PORT"], "tcp://10.96.0.9:80");
+        assert!(!visible.keys().any(|name| name.starts_with("FAR") || name.starts_with("HEADLESS")));
+        let visible = services(all.iter(), "ns", false);
+        assert!(visible.contains_key("KUBERNETES_PORT_80_TCP_ADDR") && !visible.contains_key("MY_WEB_PORT"));
     }
 }

@@ -29,13 +29,13 @@ const BUFFER: usize = 64 * 1024;
 /// How many sizes of a terminal wait for a process.
 const SIZES: usize = 8;
 
-/// The largest size that a terminal is told in.
+/// The maximum length of a resize message.
 const SIZE_TEXT: usize = 1024;
 
 /// How long a client may take to open all its streams.
 const OPENING: Duration = Duration::from_secs(30);
 
-/// How long a client may take to leave after it was told that all is over.
+/// How long a client may take to disconnect after the end.
 const LEAVING: Duration = Duration::from_secs(5);
 
 /// How often a client that says nothing is asked whether it is still there.
@@ -86,8 +86,8 @@ fn status(ended: Result<Exit, HttpError>) -> Value {
     }
 }
 
-/// What a client is told of how it went.
-fn told(status: &Value, protocol: Protocol) -> Option<String> {
+/// The message with the status of the command.
+fn status_message(status: &Value, protocol: Protocol) -> Option<String> {
     match protocol {
         Protocol::Channels => status["message"].as_str().map(str::to_owned),
         _ => Some(status.to_string()),
@@ -130,8 +130,8 @@ pub(super) async fn over_websocket<B: Backend, S: AsyncRead + AsyncWrite + Send 
         // Something at once, so that the client knows that it is connected.
         let _ = sender.send(message(first, &[])).await;
         let status = work.run(backend, container, streams).await;
-        if let Some(told) = told(&status, protocol) {
-            let _ = sender.send(message(ERROR, told.as_bytes())).await;
+        if let Some(text) = status_message(&status, protocol) {
+            let _ = sender.send(message(ERROR, text.as_bytes())).await;
         }
         let _ = sender.send(goodbye()).await;
     };
@@ -321,10 +321,10 @@ mod tests {
             "Internal error occurred: no such file"
         );
         // In the oldest protocol only what went wrong is told, and in words.
-        assert_eq!(told(&status(Ok(Exit(0))), Protocol::Channels), None);
+        assert_eq!(status_message(&status(Ok(Exit(0))), Protocol::Channels), None);
         let words = "command terminated with non-zero exit code: exit status 3";
-        assert_eq!(told(&failed, Protocol::Channels).as_deref(), Some(words));
-        assert!(told(&failed, Protocol::ChannelsV4).unwrap().starts_with('{'));
+        assert_eq!(status_message(&failed, Protocol::Channels).as_deref(), Some(words));
+        assert!(status_message(&failed, Protocol::ChannelsV4).unwrap().starts_with('{'));
     }
 
     #[tokio::test]

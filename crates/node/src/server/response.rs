@@ -1,4 +1,4 @@
-//! Answers in HTTP.
+//! HTTP responses.
 
 use super::backend::HttpError;
 use crate::logs::LogStream;

@@ -1,4 +1,4 @@
-//! The node's side of a shim.
+//! The kubelet's client of a shim.
 
 use super::pid_file::Record;
 use super::protocol::{Launch, Launched, Reply, Request};
@@ -16,28 +16,28 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 use windlass_clock::Clock;
 
-/// Where a shim listens, in the pod's folder.
+/// The name of a shim's socket in the pod's directory.
 pub(super) const SOCKET: &str = "shim.sock";
-/// A pod's namespaces are made in milliseconds; a machine that takes this long is told of.
+/// How long a shim may take to start, which normally takes milliseconds.
 const LAUNCH: Duration = Duration::from_secs(60);
 /// How long a shim may take to end all its processes before it is killed itself, which ends them too.
 const END: Duration = Duration::from_secs(20);
 /// How long a shim may take to answer that it is there.
 const HELLO: Duration = Duration::from_secs(10);
 
-/// What can go wrong with a shim.
+/// A request to a shim failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ShimError {
-    /// It is no more, and with it everything in the pod.
-    #[error("the pod's shim is gone")]
+    /// The shim has died, and with it everything in the pod.
+    #[error("the pod's shim is not running")]
     Gone,
-    /// The pod's namespaces could not be made.
-    #[error("cannot make the pod's sandbox: {0}")]
+    /// The sandbox could not be created.
+    #[error("failed to create the pod's sandbox: {0}")]
     Launch(String),
     /// The container could not be started; its state says the same.
     #[error("{message}")]
     NotStarted {
-        /// The exit code that stands for it: 127, 126 or 128.
+        /// The exit code: 127, 126 or 128.
         code: i32,
         /// Why.
         message: String,
@@ -51,15 +51,15 @@ pub enum ShimError {
     /// The shim could not do it.
     #[error("{0}")]
     Failed(String),
-    /// It answers, but not to what was asked.
-    #[error("the pod's shim answers out of turn")]
-    Confused,
+    /// The reply was unexpected.
+    #[error("unexpected reply of the pod's shim")]
+    UnexpectedReply,
     /// The connection failed.
-    #[error("cannot speak with the pod's shim")]
+    #[error("failed to communicate with the pod's shim")]
     Io(#[from] io::Error),
 }
 
-/// A pod's shim, which lives on without this value. Cloning is cheap.
+/// A pod's shim, which keeps running when this value is dropped. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Shim {
     folder: PathBuf,
@@ -67,10 +67,10 @@ pub struct Shim {
 }
 
 impl Shim {
-    /// Makes a pod's namespaces and the shim in them; one that is there already is taken as it is.
+    /// Creates a pod's sandbox with its shim, or returns the one that is running.
     ///
     /// # Errors
-    /// [`ShimError::Launch`] where the machine refuses.
+    /// [`ShimError::Launch`] if the sandbox cannot be created.
     pub async fn launch(program: &Program, sandbox: &Sandbox) -> Result<Self, ShimError> {
         let clock = Clock::real();
         if let Some(shim) = Self::find(&sandbox.folder).await {
@@ -93,25 +93,25 @@ impl Shim {
         }
     }
 
-    /// The shim of a pod's folder, where one lives that was launched before, by whomever.
+    /// The running shim of a pod's directory, if there is one.
     pub async fn find(folder: &Path) -> Option<Self> {
         let shim = Self { folder: folder.to_owned(), clock: Clock::real() };
         let hello = shim.clock.timeout(HELLO, shim.ask(&Request::Hello)).await;
         matches!(hello, Ok(Ok(Reply::Done))).then_some(shim)
     }
 
-    /// The pod's folder.
+    /// The pod's directory.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The shim's process, as this process's namespace counts; none where it is gone.
+    /// The shim's PID in this process's namespace; `None` if it is not running.
     pub fn pid(&self) -> Option<i32> {
         let record = Record::read(&self.folder)?;
         record.open().map(|_| record.pid)
     }
 
-    /// Starts a container, and returns when its program runs. The same name and attempt are never started twice.
+    /// Starts a container, and returns when its program is running. An attempt is never started twice.
     ///
     /// # Errors
     /// [`ShimError::NotStarted`] where its program is absent or its root cannot be made.
@@ -128,10 +128,10 @@ impl Shim {
         done(self.ask(&Request::Signal { name: name.to_owned(), signal }).await?)
     }
 
-    /// How each container is: every attempt that was made.
+    /// The states of all container attempts.
     ///
     /// # Errors
-    /// [`ShimError::Gone`]; what it left is told by [`container_states`].
+    /// [`ShimError::Gone`]; then [`container_states`] reads what it left.
     pub async fn states(&self) -> Result<Vec<ContainerState>, ShimError> {
         match self.ask(&Request::States).await? {
             Reply::States(states) => Ok(states),
@@ -163,7 +163,7 @@ impl Shim {
         Running::of_exec(socket, descriptors, terminal, stdin)
     }
 
-    /// Joins a container's streams. Dropping what is returned leaves the container as it is.
+    /// Attaches to a container's streams. Dropping the result does not affect the container.
     ///
     /// # Errors
     /// [`ShimError::NotRunning`] where it ended.
@@ -175,7 +175,7 @@ impl Shim {
         Running::of_attach(socket, descriptors)
     }
 
-    /// What each running container holds.
+    /// The resource usage of each running container.
     ///
     /// # Errors
     /// [`ShimError::Gone`].
@@ -195,7 +195,7 @@ impl Shim {
         ipc::send_async(&socket, &Request::Connect { port }, &[]).await?;
         let (reply, mut descriptors) = ipc::receive_async(&socket).await?.ok_or(ShimError::Gone)?;
         done(reply)?;
-        let stream = std::net::TcpStream::from(descriptors.pop().ok_or(ShimError::Confused)?);
+        let stream = std::net::TcpStream::from(descriptors.pop().ok_or(ShimError::UnexpectedReply)?);
         stream.set_nonblocking(true)?;
         Ok(TcpStream::from_std(stream)?)
     }
@@ -209,7 +209,7 @@ impl Shim {
         Self { folder: folder.to_owned(), clock: Clock::real() }.end().await
     }
 
-    /// Kills everything in the pod and returns when it is gone. A pod that is gone already is no error.
+    /// Kills everything in the pod and returns when it has terminated. A pod without a shim is no error.
     ///
     /// # Errors
     /// A process that cannot be killed, such as one that waits for a dead disk.
@@ -262,7 +262,7 @@ impl Shim {
     }
 }
 
-/// What was left of containers in a pod's folder, for a pod whose shim is gone. One that it says is running is not.
+/// The container states in the directory of a pod whose shim has died. Containers that are reported as running are not.
 pub async fn container_states(folder: &Path) -> Vec<ContainerState> {
     state_files::read(folder)
 }
@@ -283,7 +283,7 @@ fn refusal(reply: Reply) -> ShimError {
         Reply::NotStarted(code, message) => ShimError::NotStarted { code, message },
         Reply::Failed(why) => ShimError::Failed(why),
         Reply::Done | Reply::States(_) | Reply::Version(_) | Reply::Usage(_) | Reply::Exited(_) => {
-            ShimError::Confused
+            ShimError::UnexpectedReply
         }
     }
 }

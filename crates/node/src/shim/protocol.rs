@@ -1,35 +1,35 @@
-//! What the node and a shim say to each other: one connection for each request.
+//! The protocol of a shim: one connection per request.
 
 use super::spec::{Container, ContainerState, Exec, Identity, Privileges, Sandbox, Size, Usage};
 use crate::program::Program;
 use serde::{Deserialize, Serialize};
 
-/// What stage 0 is told on its standard input, and hands on to the shim.
+/// The input of `pod-shim`, which passes it on to the shim.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Launch {
-    /// How to run ourselves.
+    /// How to run this program.
     pub program: Program,
-    /// What to make.
+    /// The sandbox.
     pub sandbox: Sandbox,
-    /// Whether the pod is in a user namespace, in which only one user exists.
+    /// Whether the pod is in a user namespace, with a single user.
     pub mapped: bool,
 }
 
-/// What a shim says on its standard output when it listens, or why it cannot.
+/// The output of a shim, once it listens or has failed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Launched {
     /// It listens.
     Ready,
-    /// Another one holds the folder.
+    /// Another shim is running in the directory.
     Taken,
-    /// It gave up.
+    /// It failed.
     Failed(String),
 }
 
-/// What a shim is asked.
+/// A request to a shim.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Request {
-    /// Are you there?
+    /// Ping.
     Hello,
     /// Start a container.
     Start(Box<Container>),
@@ -40,58 +40,58 @@ pub enum Request {
         /// Which signal.
         signal: i32,
     },
-    /// How is each container?
+    /// List the container states.
     States,
-    /// Answer when the states are newer than this version.
+    /// Wait until the states are newer than this version.
     Changed {
-        /// What the asker knows.
+        /// The version that the client has.
         since: u64,
     },
-    /// Run a program in a container; the connection stays.
+    /// Run a program in a container; the connection stays open.
     Exec {
         /// Which container.
         name: String,
         /// What.
         exec: Exec,
     },
-    /// Join a container's streams; the connection stays.
+    /// Attach to a container's streams; the connection stays open.
     Attach {
         /// Which container.
         name: String,
     },
-    /// On the connection of an exec or an attach: its terminal has another size now.
+    /// Resize the terminal, on the connection of an exec or attach.
     Resize(Size),
-    /// What does each container hold?
+    /// Report the resource usage of all containers.
     Usage,
-    /// Connect to a port of the pod's loopback: the connection comes with the answer.
+    /// Connect to a port of the pod's loopback; the reply has the connection as a file descriptor.
     Connect {
         /// Which port.
         port: u16,
     },
-    /// End everything.
+    /// Kill everything.
     End,
 }
 
-/// What a shim answers.
+/// A reply of a shim.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Reply {
-    /// It is done. File descriptors come with it where streams were asked for.
+    /// Done; with file descriptors, if streams were requested.
     Done,
     /// The states.
     States(Vec<ContainerState>),
     /// The version of the states.
     Version(u64),
-    /// What is held.
+    /// The resource usage.
     Usage(Vec<Usage>),
-    /// The program that was run ended so.
+    /// The exit code of the program.
     Exited(i32),
     /// No container of this name was ever started.
     NoContainer(String),
     /// It is not running.
     NotRunning(String),
-    /// It could not be started: the exit code that stands for it, and why.
+    /// It could not be started: the exit code, and why.
     NotStarted(i32, String),
-    /// Something else went wrong.
+    /// Another error.
     Failed(String),
 }
 

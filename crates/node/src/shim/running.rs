@@ -46,7 +46,7 @@ impl Control {
     pub async fn wait(&self) -> Result<i32, ShimError> {
         match ipc::receive_async(&self.0).await {
             Ok(Some((Reply::Exited(code), _))) => Ok(code),
-            Ok(Some(_)) => Err(ShimError::Confused),
+            Ok(Some(_)) => Err(ShimError::UnexpectedReply),
             Ok(None) | Err(_) => Err(ShimError::Gone),
         }
     }
@@ -60,7 +60,7 @@ impl Running {
         stdin: bool,
     ) -> Result<Self, ShimError> {
         let mut descriptors = descriptors.into_iter();
-        let mut next = || descriptors.next().ok_or(ShimError::Confused);
+        let mut next = || descriptors.next().ok_or(ShimError::UnexpectedReply);
         let control = Control(socket);
         if terminal {
             let (stdin, stdout) = (input(next()?)?, Output::new(next()?)?);

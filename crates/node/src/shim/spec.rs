@@ -1,169 +1,169 @@
-//! What a shim is told and what it tells. It knows nothing of Kubernetes: the node has resolved it all.
+//! The types of a shim's protocol. A shim knows nothing of Kubernetes: the kubelet has resolved everything.
 
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
-/// A pod's own namespaces, to be made.
+/// The sandbox of a pod: its namespaces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sandbox {
-    /// The pod's UID: also the name of its folder.
+    /// The pod's UID, which is also the name of its directory.
     pub uid: String,
-    /// The pod's folder: the shim keeps its socket, its pid and its state there, and finds them again.
+    /// The pod's directory, which contains the shim's socket, its PID file and the container states.
     pub folder: PathBuf,
-    /// What the pod calls its machine.
+    /// The pod's hostname.
     pub hostname: String,
-    /// The process whose user namespace is joined first; none where the node is root.
+    /// The process whose user namespace is joined first; `None` if the kubelet is root.
     pub user_namespace_of: Option<i32>,
-    /// Its network; none for a pod on the host's network.
+    /// Its network; `None` for the host network.
     pub network: Option<Attachment>,
-    /// Volumes that are memory.
+    /// `emptyDir` volumes in memory.
     #[serde(default)]
     pub memory: Vec<Memory>,
-    /// Settings of the kernel in the pod's namespaces: names with dots between their parts, and values.
+    /// Sysctls, with dotted names.
     #[serde(default)]
     pub sysctls: Vec<(String, String)>,
 }
 
-/// A volume that is memory: mounted over a folder of the host, and seen only in the pod.
+/// An `emptyDir` in memory: a tmpfs on a directory of the host, visible in the pod only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
-    /// The folder.
+    /// The directory.
     pub path: PathBuf,
-    /// How many bytes it may hold; none for half of the machine's memory.
+    /// Its size limit in bytes; `None` for the kernel's default.
     pub limit: Option<u64>,
 }
 
-/// How a pod is joined to the node's network. The shim makes a network namespace, and asks the network process over its socket
-/// to put an interface into it.
+/// How a pod is attached to the node's network. The shim creates a network namespace, and asks the network process to create an
+/// interface in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attachment {
-    /// Where the network process listens.
+    /// The socket of the network process.
     pub socket: PathBuf,
-    /// The pod's address.
+    /// The pod's IP.
     pub address: Ipv4Addr,
 }
 
-/// One container, to be started once.
+/// A container attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Container {
     /// Its name in the pod.
     pub name: String,
-    /// How many times it was started before: names its log and its state.
+    /// The restart count, which is part of the names of its log and its state.
     pub attempt: u32,
-    /// The program, and its arguments; the program is looked up in the container's own `PATH`.
+    /// The program, which is looked up in the container's `PATH`, and its arguments.
     pub command: Vec<String>,
-    /// Its whole environment.
+    /// Its complete environment.
     pub environment: Vec<(String, String)>,
-    /// Where it starts; made if it is absent.
+    /// Its working directory, which is created if it does not exist.
     pub folder: Option<PathBuf>,
-    /// What it sees as `/`.
+    /// Its root file system.
     pub root: Root,
-    /// What is shown in it, in the order in which it is mounted.
+    /// Its bind mounts, in order.
     pub binds: Vec<Bind>,
-    /// As whom it runs.
+    /// Its user and groups.
     pub identity: Identity,
-    /// Whether `/` cannot be written.
+    /// Whether its root is read-only.
     pub read_only_root: bool,
-    /// Whether its streams are a terminal.
+    /// Whether it gets a terminal (`tty`).
     pub terminal: bool,
-    /// Whether its standard input stays open for who attaches; otherwise it is empty.
+    /// Whether its standard input stays open for attach; otherwise it is empty.
     pub stdin: bool,
-    /// Whether its standard input ends when the first who attached leaves.
+    /// Whether its standard input is closed when the first attached client disconnects.
     #[serde(default)]
     pub stdin_once: bool,
-    /// With which rights it runs.
+    /// Its capabilities.
     #[serde(default)]
     pub privileges: Privileges,
-    /// Whose processes it sees.
+    /// Its PID namespace.
     #[serde(default)]
     pub processes: Processes,
-    /// Where its log is written, in the format of the CRI; rotated by the shim.
+    /// Its log, in the CRI format, which the shim rotates.
     pub log: PathBuf,
-    /// The most memory it may hold, in bytes; above it is killed, and reported as such.
+    /// Its memory limit in bytes; above it is killed, and reported as OOMKilled.
     pub memory_limit: Option<u64>,
-    /// Where it may leave its last words, as a path in the container, and the file of the host that holds them.
+    /// The bind mount of its termination message.
     pub termination_message: Option<Bind>,
 }
 
-/// Whose processes a container sees, and can signal.
+/// The PID namespace of a container.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Processes {
-    /// Its own alone.
+    /// Its own.
     #[default]
     Own,
-    /// Those of all containers of the pod that say the same.
+    /// The pod's (`shareProcessNamespace`).
     OfPod,
-    /// Those of another container, which has to run, and with which it ends.
+    /// That of another container, which has to be running, and with which it terminates.
     Of(String),
 }
 
-/// What a container sees as its root.
+/// The root file system of a container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Root {
-    /// An own, empty and writable root (kept in this folder) in which these paths of the host are shown, read-only.
+    /// An empty, writable root into which these paths of the host are mounted, read-only.
     Shown {
-        /// Where what the container writes outside its volumes is kept.
+        /// The directory of the writable layer.
         writable: PathBuf,
-        /// Paths of the host.
+        /// The paths of the host.
         paths: Vec<PathBuf>,
     },
-    /// An unpacked root file system: writes go to the folder `writable` where overlays are possible, otherwise into a copy.
+    /// An unpacked root file system. Writes go to an overlay in `writable`, or to a copy if overlays are not possible.
     FileSystem {
         /// The unpacked image.
         image: PathBuf,
-        /// Where writes are kept.
+        /// The directory of the writable layer.
         writable: PathBuf,
     },
 }
 
-/// A path of the host, shown in a container.
+/// A bind mount.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bind {
-    /// On the host.
+    /// The path on the host.
     pub from: PathBuf,
-    /// In the container.
+    /// The path in the container.
     pub to: PathBuf,
-    /// Whether the container cannot write it.
+    /// Whether it is read-only.
     pub read_only: bool,
 }
 
-/// As whom a container runs.
+/// The user and groups of a container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// User.
+    /// The UID.
     pub user: u32,
-    /// Group.
+    /// The primary GID.
     pub group: u32,
-    /// Further groups (fsGroup is one).
+    /// Supplementary groups, with fsGroup.
     pub groups: Vec<u32>,
 }
 
-/// With which rights a container runs, beside those of its user.
+/// The capabilities of a container.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Privileges {
-    /// Whether no program it runs may gain rights (`allowPrivilegeEscalation: false`).
+    /// Whether `no_new_privs` is set (`allowPrivilegeEscalation: false`).
     pub no_new: bool,
-    /// Capabilities beyond the usual, without `CAP_`; `ALL` means all.
+    /// Capabilities that are added to the default ones, without `CAP_`; `ALL` means all.
     pub add: Vec<String>,
-    /// Capabilities of the usual that it does without; `ALL` means all.
+    /// Capabilities that are dropped from the default ones; `ALL` means all.
     pub drop: Vec<String>,
 }
 
-/// A program to run in a container that is there.
+/// A program to be run in a running container.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exec {
     /// The program, and its arguments.
     pub command: Vec<String>,
-    /// Whether its streams are a terminal.
+    /// Whether it gets a terminal (`tty`).
     pub terminal: bool,
-    /// Whether it is given a standard input; otherwise it is empty.
+    /// Whether it gets a standard input; otherwise it is empty.
     pub stdin: bool,
-    /// How large its terminal is at first.
+    /// The initial size of its terminal.
     pub size: Option<Size>,
 }
 
-/// How large a terminal is, in characters.
+/// The size of a terminal, in characters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Size {
     /// Its width.
@@ -172,64 +172,64 @@ pub struct Size {
     pub rows: u16,
 }
 
-/// What a container holds, and what it has used.
+/// The resource usage of a container.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// The container's name.
     pub name: String,
-    /// Processor time since its start, in nanoseconds; counted in hundredths of a second.
+    /// CPU time since its start, in nanoseconds, with a resolution of a hundredth of a second.
     pub cpu_nanoseconds: u64,
-    /// Memory it holds now, in bytes; what several of its processes share is counted once.
+    /// Memory in bytes; what several of its processes share is counted once.
     pub memory_bytes: u64,
-    /// How many processes it has.
+    /// The number of its processes.
     pub processes: u32,
 }
 
-/// Where a container is in its life, as its shim saw it.
+/// The state of a container attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContainerState {
     /// Its name.
     pub name: String,
-    /// Which start of it.
+    /// The restart count.
     pub attempt: u32,
-    /// What became of it.
+    /// Its phase.
     pub phase: Phase,
 }
 
-/// What became of a container. Times are in milliseconds since 1970.
+/// The phase of a container attempt. Times are in milliseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Phase {
-    /// It runs.
+    /// It is running.
     Running {
-        /// Its first process, as the pod's namespace counts.
+        /// The PID of its first process, in the pod's namespace.
         pid: i32,
-        /// Since when.
+        /// When it was started.
         started: i64,
     },
-    /// It ended.
+    /// It terminated.
     Exited {
-        /// Since when it ran.
+        /// When it was started.
         started: i64,
-        /// When it ended.
+        /// When it terminated.
         finished: i64,
-        /// Its exit code; 128 + the signal's number where a signal ended it.
+        /// Its exit code; 128 + N after signal N.
         code: i32,
-        /// Whether it was killed for the memory it held.
+        /// Whether it was OOM killed.
         out_of_memory: bool,
     },
-    /// It never ran: the program is absent, is no program, or a mount failed.
+    /// It was not started: the program does not exist or cannot be executed, or a mount failed.
     Failed {
         /// When.
         at: i64,
-        /// 127 where the program is absent, 126 where it cannot be run, 128 for all else, as runc has it.
+        /// 127 if the program does not exist, 126 if it cannot be executed, 128 otherwise, as runc has it.
         code: i32,
-        /// What to tell the user.
+        /// The message for the user.
         message: String,
     },
 }
 
 impl Phase {
-    /// The exit code, of one that ended or never ran.
+    /// The exit code, unless it is running.
     pub fn code(&self) -> Option<i32> {
         match self {
             Self::Running { .. } => None,

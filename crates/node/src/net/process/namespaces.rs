@@ -22,12 +22,12 @@ pub(crate) fn leave_the_host() -> Result<bool, String> {
     unshare(CloneFlags::CLONE_NEWUSER).map_err(|error| {
         format!("a user namespace is refused ({error}); `windlass doctor` says what to change")
     })?;
-    let told = |file: &str, text: &str| {
+    let write = |file: &str, text: &str| {
         fs::write(file, text).map_err(|error| format!("cannot write {file}: {error}"))
     };
-    told("/proc/self/setgroups", "deny")?;
-    told("/proc/self/uid_map", &format!("{user} {user} 1"))?;
-    told("/proc/self/gid_map", &format!("{group} {group} 1"))?;
+    write("/proc/self/setgroups", "deny")?;
+    write("/proc/self/uid_map", &format!("{user} {user} 1"))?;
+    write("/proc/self/gid_map", &format!("{group} {group} 1"))?;
     unshare(CloneFlags::CLONE_NEWNET)
         .map_err(|error| format!("a network namespace is refused ({error}); `windlass doctor` says more"))?;
     Ok(true)

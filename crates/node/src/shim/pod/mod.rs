@@ -1,4 +1,4 @@
-//! The shim itself: from its first stage, which makes the namespaces, to the process 1 that lives in them.
+//! The shim itself: `pod-shim` creates the namespaces, and `pod-shim-inside` is PID 1 in them.
 
 mod children;
 mod connect;
@@ -19,20 +19,20 @@ use std::process::{ExitCode, Stdio};
 
 pub use setup::serve;
 
-/// Makes a pod's namespaces, starts process 1 in them, and leaves. A namespace of processes takes in only children, so that
-/// this cannot be one process.
+/// Creates a pod's namespaces, starts PID 1 in them, and exits. Only children enter a new PID namespace, so this takes two
+/// processes.
 pub fn launch() -> ExitCode {
     match begin() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            say(&Launched::Failed(error.to_string()));
+            report(&Launched::Failed(error.to_string()));
             ExitCode::FAILURE
         }
     }
 }
 
 fn begin() -> io::Result<()> {
-    let mut launch = told()?;
+    let mut launch = read_launch()?;
     // Whoever started the node may end it from a terminal; the pods stay.
     let _ = rustix::process::setsid();
     launch.mapped = user_namespace::enter(launch.sandbox.user_namespace_of)
@@ -44,7 +44,7 @@ fn begin() -> io::Result<()> {
     if launch.sandbox.network.is_some() {
         namespaces |= CloneFlags::CLONE_NEWNET;
     }
-    unshare(namespaces).map_err(because("make namespaces"))?;
+    unshare(namespaces).map_err(because("create namespaces"))?;
     if launch.mapped {
         capabilities::keep_over_exec().map_err(because("keep the rights of the user namespace"))?;
     }
@@ -56,15 +56,15 @@ fn begin() -> io::Result<()> {
     input.write_all(&serde_json::to_vec(&launch)?)
 }
 
-/// What comes on standard input.
-fn told() -> io::Result<Launch> {
+/// Reads the input of the shim.
+fn read_launch() -> io::Result<Launch> {
     let mut text = Vec::new();
     io::stdin().lock().read_to_end(&mut text)?;
     Ok(serde_json::from_slice(&text)?)
 }
 
-/// Tells the node, which reads until all who could say something are silent.
-fn say(launched: &Launched) {
+/// Reports to the kubelet.
+fn report(launched: &Launched) {
     let text = serde_json::to_vec(launched).unwrap_or_default();
     let _ = io::stdout().lock().write_all(&text);
     let _ = io::stdout().lock().flush();

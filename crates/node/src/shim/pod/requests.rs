@@ -7,7 +7,7 @@ use super::super::spec::{Container, ContainerState, Phase, Processes};
 use super::super::state_files;
 use super::children::{Children, Place};
 use super::containers::{self, Entry, Progress};
-use super::{connect, exec, memory, say};
+use super::{connect, exec, memory, report};
 use crate::ipc;
 use crate::net::Joining;
 use crate::stderr_log::log;
@@ -178,7 +178,7 @@ pub fn listen(
         let mut deaths = signal(SignalKind::child())?;
         let mut terminated = signal(SignalKind::terminate())?;
         let listener = tokio::net::UnixListener::from_std(listener)?;
-        say(&Launched::Ready);
+        report(&Launched::Ready);
         rustix::stdio::dup2_stdout(std::fs::File::open("/dev/null")?)?;
         rustix::stdio::dup2_stdin(std::fs::File::open("/dev/null")?)?;
         loop {

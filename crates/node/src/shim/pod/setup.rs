@@ -6,7 +6,7 @@ use super::super::protocol::{Launch, Launched};
 use super::super::spec::{Attachment, Memory};
 use super::children::Children;
 use super::requests::listen;
-use super::{because, say, told};
+use super::{because, read_launch, report};
 use crate::net::Joining;
 use crate::stderr_log::log;
 use nix::mount::{MsFlags, mount};
@@ -23,11 +23,11 @@ pub fn serve() -> ExitCode {
     let Ready { launch, lock, children, joining, listener } = match set_up() {
         Ok(Some(ready)) => ready,
         Ok(None) => {
-            say(&Launched::Taken);
+            report(&Launched::Taken);
             return ExitCode::FAILURE;
         }
         Err(error) => {
-            say(&Launched::Failed(error.to_string()));
+            report(&Launched::Failed(error.to_string()));
             return ExitCode::FAILURE;
         }
     };
@@ -52,7 +52,7 @@ struct Ready {
 }
 
 fn set_up() -> io::Result<Option<Ready>> {
-    let launch = told()?;
+    let launch = read_launch()?;
     let folder = &launch.sandbox.folder;
     let lock = OpenOptions::new().create(true).append(true).mode(0o600).open(folder.join("shim.lock"))?;
     if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
