@@ -63,14 +63,20 @@ fn header<R: Read>(entry: &tar::Entry<'_, R>) -> io::Result<Entry> {
         EntryType::Link => Kind::HardLink(link()?),
         _ => Kind::Other,
     };
+    let fields = header.as_old();
     Ok(Entry {
         path: path(&entry.path_bytes()),
         kind,
-        mode: header.mode()? & 0o7777,
-        user: u32::try_from(header.uid()?).unwrap_or(0),
-        group: u32::try_from(header.gid()?).unwrap_or(0),
+        mode: if is_blank(&fields.mode) { 0 } else { header.mode()? & 0o7777 },
+        user: if is_blank(&fields.uid) { 0 } else { u32::try_from(header.uid()?).unwrap_or(0) },
+        group: if is_blank(&fields.gid) { 0 } else { u32::try_from(header.gid()?).unwrap_or(0) },
         size: entry.size(),
     })
+}
+
+/// Some tools leave fields blank that they do not need.
+fn is_blank(field: &[u8]) -> bool {
+    field.iter().all(|byte| matches!(byte, 0 | b' '))
 }
 
 fn path(bytes: &[u8]) -> PathBuf {

@@ -122,7 +122,7 @@ mod tests {
         let to: Vec<_> = binds.iter().map(|bind| (bind.to.to_str().unwrap(), bind.read_only)).collect();
         assert_eq!(to, [("/data", true), ("/data/in/it", false)]);
         let absent = shown(folder.path(), json!([{"name": "w", "mountPath": "/x"}])).unwrap_err();
-        assert_eq!(absent, "volume \"w\" is not there");
+        assert_eq!(absent, "volume \"w\" not found");
     }
 
     #[test]
