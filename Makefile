@@ -1,7 +1,7 @@
 # The one entry point, for people and for CI. `make help` lists the targets.
 
 CARGO ?= cargo
-# What builds need besides Rust: a C compiler and linker, for the TLS library.
+# Builds need a C compiler and linker besides Rust, for the TLS library.
 BUILD_NEEDS = cc:gcc
 
 .DEFAULT_GOAL := help
@@ -12,48 +12,48 @@ BUILD_NEEDS = cc:gcc
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# The servers of the demo are real memcached processes. Where it cannot be installed the demo says so, and simulates them.
-DEMO_NEEDS = scripts/need $(BUILD_NEEDS) && { scripts/need memcached:memcached || echo "going on with simulated servers" >&2; }
+# The demo runs real memcached processes. If memcached cannot be installed, the demo says so and simulates them.
+DEMO_NEEDS = scripts/need $(BUILD_NEEDS) && { scripts/need memcached:memcached || echo "continuing with simulated servers" >&2; }
 
-demo: ## Show what Windlass does, in under a minute; KEEP=1 leaves it up with commands to try
+demo: ## Run the demo, in under a minute; KEEP=1 leaves the cluster up, with commands to try
 	@$(DEMO_NEEDS)
 	$(CARGO) build --package windlass-cli
 	@$(CARGO) run --quiet --package windlass-cli -- demo $(if $(KEEP),--keep)
 
-demo-transcript: ## Write down what the demo shows, in docs/demo.md
+demo-transcript: ## Run the demo and write its output to docs/demo.md
 	@$(DEMO_NEEDS)
 	$(CARGO) build --package windlass-cli
 	@$(CARGO) run --quiet --package windlass-cli -- demo --transcript docs/demo.md
 
-test: ## Run every test that runs here (with Rust alone: all but the comparisons with the reference)
+test: ## Run all tests that this machine can run (with Rust alone: all but the comparisons with the reference)
 	@scripts/need $(BUILD_NEEDS)
 	$(CARGO) test --workspace --quiet
 	@$(CARGO) xtask skipped
 
-test-scaffolds: ## Compile and test projects of every shape that `windlass init` makes
+test-scaffolds: ## Compile and test scaffolded projects of every shape
 	@scripts/need $(BUILD_NEEDS)
 	$(CARGO) test --quiet --package windlass-sdk --test scaffold -- --ignored
 
-test-tutorial: ## Do what docs/tutorial/memcached.md says, command by command, here and on the reference if there is one
+test-tutorial: ## Run every command of docs/tutorial/memcached.md on the embedded cluster, and on the reference if it is built
 	@scripts/need $(BUILD_NEEDS)
 	$(CARGO) test --package windlass-cli --test tutorial -- --include-ignored --test-threads 1
 
-test-reference: reference ## Run the tests that compare with a real Kubernetes, and insist on it
+test-reference: reference ## Run the tests that compare with the reference; fail if it is missing
 	@python3 -c 'import ensurepip' 2>/dev/null || scripts/need python3-venv:python3-venv \
-	    || echo "the Python client is not compared without it"
+	    || echo "skipped: the comparison with the Python client"
 	WINDLASS_REQUIRE_REFERENCE=1 $(CARGO) test --package windlass-tests --package windlass-node --package memcached-operator --tests -- "on reference"
 	WINDLASS_REQUIRE_REFERENCE=1 $(CARGO) test --package windlass-node --test kubectl -- "on embedded"
 
-parity: reference ## Count the behaviours that equal the reference's; writes target/parity.json
+parity: reference ## Compare the embedded API with the reference, behaviour by behaviour; writes target/parity.json
 	WINDLASS_REQUIRE_REFERENCE=1 $(CARGO) test --quiet --package windlass-tests --test parity -- --nocapture
 
 FOCUS ?= \[Conformance\]
-conformance: ## Run Kubernetes' own conformance tests on an embedded cluster (needs Go); FOCUS='sig-apps.*\[Conformance\]' for some of them
+conformance: ## Run Kubernetes' own conformance tests on an embedded cluster (needs Go); FOCUS='sig-apps.*\[Conformance\]' selects some
 	@scripts/need $(BUILD_NEEDS) curl:curl dig:dnsutils nc:netcat-openbsd openssl:openssl busybox:busybox-static nginx:nginx-light
 	@$(CARGO) build --quiet --package windlass-cli
 	@programs=$$($(CARGO) xtask conformance) && scripts/conformance "$$programs" '$(FOCUS)'
 
-lint: ## Check format, lints, structure and dependencies, with warnings denied
+lint: ## Check format, lints, structure and dependencies; warnings are errors
 	@scripts/need $(BUILD_NEEDS)
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --quiet -- --deny warnings
@@ -61,11 +61,11 @@ lint: ## Check format, lints, structure and dependencies, with warnings denied
 	@if $(CARGO) deny --version >/dev/null 2>&1; then \
 	    $(CARGO) deny --log-level error check bans licenses sources; \
 	else \
-	    echo "skipped: the check of dependencies (cargo install --locked cargo-deny)"; \
+	    echo "skipped: dependency checks (cargo install --locked cargo-deny)"; \
 	fi
 
 FUZZ_SECONDS ?= 60
-fuzz: ## Feed random input to every parser, for FUZZ_SECONDS each
+fuzz: ## Fuzz every parser and the API, for FUZZ_SECONDS per target
 	@scripts/need $(BUILD_NEEDS)
 	@scripts/fuzz $(FUZZ_SECONDS)
 
@@ -85,18 +85,18 @@ bench-sdk:
 	@scripts/need $(BUILD_NEEDS)
 	@$(CARGO) bench --quiet --package windlass-cli --bench sdk
 
-reference: ## Build the real Kubernetes that we compare with (once; needs Go)
+reference: ## Build the reference: the real Kubernetes that we compare with (once; needs Go)
 	@scripts/need $(BUILD_NEEDS)
 	@$(CARGO) xtask reference
 
-facts: reference ## Write down again what the reference says of its built-in kinds (needs Go)
+facts: reference ## Regenerate the facts of the built-in kinds from the reference (needs Go)
 	@$(CARGO) run --quiet --package windlass-harness --example with_reference -- \
 	    $(CARGO) xtask facts --kubectl "$$($(CARGO) xtask reference --where)/kubectl"
 
-docs: ## Build the library's documentation, with warnings denied
+docs: ## Build the API documentation; warnings are errors
 	@scripts/need $(BUILD_NEEDS)
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps --quiet
 	@echo "target/doc/windlass/index.html"
 
-clean: ## Remove what was built here (the reference stays in its cache)
+clean: ## Remove build output (the reference stays in its cache)
 	$(CARGO) clean
