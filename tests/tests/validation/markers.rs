@@ -16,7 +16,7 @@ const fn case(marker: &'static str, good: &'static str, bad: &'static str, says:
 }
 
 /// The test that tries all of [`CASES`].
-pub(crate) const VERDICTS: &str = "a good value is taken and a bad one refused";
+pub(crate) const VERDICTS: &str = "valid values are accepted and invalid ones rejected";
 
 #[rustfmt::skip]
 pub(crate) const CASES: &[Case] = &[
@@ -52,33 +52,33 @@ pub(crate) const CASES: &[Case] = &[
 /// Markers that do something else, and the test that shows it.
 #[rustfmt::skip]
 pub(crate) const OTHERS: &[(&str, &str)] = &[
-    ("validation:Optional", "values are defaulted, kept and dropped"),
-    ("nullable", "values are defaulted, kept and dropped"),
-    ("default", "values are defaulted, kept and dropped"),
-    ("example", "values are defaulted, kept and dropped"),
-    ("title", "values are defaulted, kept and dropped"),
-    ("pruning:PreserveUnknownFields", "values are defaulted, kept and dropped"),
-    ("validation:Schemaless", "values are defaulted, kept and dropped"),
-    ("validation:XValidation:message", "rules compare with what was there"),
-    ("validation:XValidation:optionalOldSelf", "rules compare with what was there"),
-    ("immutable (a rule)", "rules compare with what was there"),
+    ("validation:Optional", "values are defaulted, preserved and pruned"),
+    ("nullable", "values are defaulted, preserved and pruned"),
+    ("default", "values are defaulted, preserved and pruned"),
+    ("example", "values are defaulted, preserved and pruned"),
+    ("title", "values are defaulted, preserved and pruned"),
+    ("pruning:PreserveUnknownFields", "values are defaulted, preserved and pruned"),
+    ("validation:Schemaless", "values are defaulted, preserved and pruned"),
+    ("validation:XValidation:message", "transition rules compare with the old value"),
+    ("validation:XValidation:optionalOldSelf", "transition rules compare with the old value"),
+    ("immutable (a rule)", "transition rules compare with the old value"),
     ("listType", "lists, maps and structs are merged as declared"),
     ("listMapKey", "lists, maps and structs are merged as declared"),
     ("mapType", "lists, maps and structs are merged as declared"),
     ("structType", "lists, maps and structs are merged as declared"),
-    ("printcolumn", "a kind is shown, scaled and selected as declared"),
-    ("subresource:status", "a kind is shown, scaled and selected as declared"),
-    ("subresource:scale", "a kind is shown, scaled and selected as declared"),
-    ("resource:shortName", "a kind is shown, scaled and selected as declared"),
-    ("resource:categories", "a kind is shown, scaled and selected as declared"),
-    ("resource:scope", "a kind is shown, scaled and selected as declared"),
-    ("resource:path, singular", "a kind is shown, scaled and selected as declared"),
-    ("selectablefield", "a kind is shown, scaled and selected as declared"),
+    ("printcolumn", "printer columns, scale and selectable fields are as declared"),
+    ("subresource:status", "printer columns, scale and selectable fields are as declared"),
+    ("subresource:scale", "printer columns, scale and selectable fields are as declared"),
+    ("resource:shortName", "printer columns, scale and selectable fields are as declared"),
+    ("resource:categories", "printer columns, scale and selectable fields are as declared"),
+    ("resource:scope", "printer columns, scale and selectable fields are as declared"),
+    ("resource:path, singular", "printer columns, scale and selectable fields are as declared"),
+    ("selectablefield", "printer columns, scale and selectable fields are as declared"),
     ("storageversion", "versions are stored, served and deprecated as declared"),
     ("unservedversion", "versions are stored, served and deprecated as declared"),
     ("deprecatedversion", "versions are stored, served and deprecated as declared"),
-    ("metadata:annotations", "values are defaulted, kept and dropped"),
-    ("metadata:labels", "values are defaulted, kept and dropped"),
+    ("metadata:annotations", "values are defaulted, preserved and pruned"),
+    ("metadata:labels", "values are defaulted, preserved and pruned"),
 ];
 
 /// All of them, in the order of the page. Those that are not here say nothing about objects: `skip`, `skipversion`, `groupName` and
