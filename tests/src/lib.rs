@@ -2,22 +2,22 @@
 //! comparison of two Kubernetes request by request.
 
 pub mod as_protobuf;
+pub mod bootstrap_objects;
 pub mod catalogue;
 pub mod clients;
 pub mod compare;
-pub mod from_the_start;
-pub mod full;
-pub mod grounds;
+pub mod full_objects;
 pub mod kubectl;
+pub mod kubernetes_test_objects;
 pub mod load;
-pub mod minimal;
+pub mod minimal_objects;
 pub mod mirror;
 pub mod operators;
-pub mod own_objects;
 pub mod parity;
 pub mod peers;
 pub mod proxy;
 pub mod sample;
+pub mod targets;
 pub mod waiting;
 pub mod well_known;
 pub mod workloads;

@@ -4,28 +4,28 @@
 //! reference answers is right. It may only look at answers to make its next request.
 
 mod admission;
-mod applying;
-mod bad_input;
-mod bad_objects;
 mod built_in;
-mod costs;
+mod cel_costs;
+mod cel_rules;
+mod core_kinds;
+mod crd_watches;
+mod crds;
 mod crud;
-mod definition_watches;
-mod definitions;
-mod deleting;
-mod expressions;
-mod keywords;
-mod known;
+mod deletion;
+mod http;
+mod invalid_objects;
+mod known_differences;
 mod lists;
+mod malformed_input;
 mod metadata;
 mod report;
-mod rules;
+mod schema_keywords;
 mod script;
-mod surface;
-mod watching;
+mod server_side_apply;
+mod watches;
 mod writes;
 
-pub use known::{known, known_names};
+pub use known_differences::{known, known_names};
 pub use report::{Report, Row};
 pub use script::{Definition, Script};
 
@@ -80,20 +80,20 @@ pub fn behaviours() -> Vec<Behaviour> {
         lists::behaviours(),
         writes::behaviours(),
         metadata::behaviours(),
-        keywords::behaviours(),
-        applying::behaviours(),
-        deleting::behaviours(),
-        costs::behaviours(),
-        definition_watches::behaviours(),
-        definitions::behaviours(),
-        surface::behaviours(),
-        watching::behaviours(),
-        rules::behaviours(),
+        schema_keywords::behaviours(),
+        server_side_apply::behaviours(),
+        deletion::behaviours(),
+        cel_costs::behaviours(),
+        crd_watches::behaviours(),
+        crds::behaviours(),
+        http::behaviours(),
+        watches::behaviours(),
+        core_kinds::behaviours(),
         built_in::behaviours(),
-        bad_input::behaviours(),
+        malformed_input::behaviours(),
         admission::behaviours(),
-        bad_objects::behaviours(),
-        expressions::behaviours(),
+        invalid_objects::behaviours(),
+        cel_rules::behaviours(),
     ]
     .concat()
 }

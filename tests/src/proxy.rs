@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use windlass_harness::Target;
 
-use crate::grounds::Embedded;
+use crate::targets::Embedded;
 
 /// A wire to an API. Dropping it cuts it for good.
 pub struct Proxy {

@@ -13,11 +13,11 @@ use windlass::cache::{Cache, Opened, Scope};
 use windlass::{Key, Kind};
 use windlass_clock::Clock;
 use windlass_harness::{Suite, Target};
-use windlass_tests::grounds;
+use windlass_tests::targets;
 use windlass_tests::waiting::until;
 
 fn main() -> ExitCode {
-    Suite::on(grounds::all())
+    Suite::on(targets::all())
         .limit(Duration::from_secs(120))
         .test("selectors let objects in and out, streamed and metadata alone", selectors)
         .test("of two namespaces each is watched", namespaces)

@@ -11,9 +11,9 @@ use windlass_harness::{Ground, Suite, Target};
 use windlass_testing::TestCluster;
 use windlass_testing::campaign::{Campaign, Fault};
 use windlass_testing::faulty_client::ClientFault;
-use windlass_tests::grounds::{Embedded, cluster, embedded_in_process};
 use windlass_tests::operators::{elected, plain, reports};
 use windlass_tests::sample;
+use windlass_tests::targets::{Embedded, cluster, embedded_in_process};
 
 fn main() -> ExitCode {
     Suite::on([embedded_in_process(), Ground::reference()])

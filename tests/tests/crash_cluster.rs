@@ -15,7 +15,7 @@ use windlass_harness::{Suite, Target};
 use windlass_testing::campaign::{Campaign, Fault};
 use windlass_testing::faulty_client::ClientFault;
 use windlass_testing::{TestCluster, config_map, named, object};
-use windlass_tests::grounds::embedded_in_process;
+use windlass_tests::targets::embedded_in_process;
 
 fn main() -> ExitCode {
     Suite::on([embedded_in_process()])

@@ -15,11 +15,11 @@ use windlass::election::{Candidate, Election, Leadership, Lost};
 use windlass::{Controller, Manager, Observed, Plan, Reasoned, Refusal};
 use windlass_clock::{Clock, Driver};
 use windlass_harness::{Suite, Target};
-use windlass_tests::grounds;
+use windlass_tests::targets;
 use windlass_tests::waiting::until;
 
 fn main() -> ExitCode {
-    Suite::on(grounds::all())
+    Suite::on(targets::all())
         .limit(Duration::from_secs(120))
         .test("one leads, and the next follows when it gives the lease back", handed_over)
         .test("a leader that is cut off stops before another begins", cut_off)

@@ -14,12 +14,12 @@ use windlass_clock::Clock;
 use windlass_harness::{Ground, Suite, Target};
 use windlass_schema::patch;
 use windlass_tests::as_protobuf;
+use windlass_tests::bootstrap_objects;
 use windlass_tests::compare::exchange::media;
 use windlass_tests::compare::{Answer, Normaliser, Request, Server, first_difference};
-use windlass_tests::from_the_start;
-use windlass_tests::full::{self, Step};
-use windlass_tests::grounds::Embedded;
-use windlass_tests::minimal::{self, Minimal};
+use windlass_tests::full_objects::{self as full, Step};
+use windlass_tests::minimal_objects::{self as minimal, Minimal};
+use windlass_tests::targets::Embedded;
 use windlass_tests::waiting::until;
 
 /// Kinds that do not come back equal yet; each is explained in docs/parity.md.
@@ -32,7 +32,7 @@ const TOUCHED: &[&str] = &["APIService", DEFINITION, "FlowSchema"];
 const DEFINITION: &str = "CustomResourceDefinition";
 
 /// Steps in the lives of full objects that are not equal yet; each is explained in docs/parity.md.
-const UNEQUAL_STEPS: &str = include_str!("../src/full/unequal.txt");
+const UNEQUAL_STEPS: &str = include_str!("../src/full_objects/unequal.txt");
 
 /// What limits and quotas of one test would do to another is kept apart.
 const NAMESPACE: &str = "minimal-objects";
@@ -49,12 +49,12 @@ fn main() -> ExitCode {
 
 async fn from_the_start(target: Target) -> anyhow::Result<()> {
     let embedded = Embedded::in_process();
-    let ours = from_the_start::all(&Server::new("embedded", embedded.client())).await?;
+    let ours = bootstrap_objects::all(&Server::new("embedded", embedded.client())).await?;
     // The reference makes this one last, a while after it is ready.
     let endpoints: Api<Endpoints> = Api::default_namespaced(target.client());
     until("the API has its endpoints", || async { Ok(endpoints.get_opt("kubernetes").await?.is_some()) })
         .await?;
-    let theirs = from_the_start::all(&Server::new("reference", target.client())).await?;
+    let theirs = bootstrap_objects::all(&Server::new("reference", target.client())).await?;
     let mut differences = Vec::new();
     for name in ours.keys().chain(theirs.keys()).collect::<BTreeSet<_>>() {
         match (ours.get(name), theirs.get(name)) {

@@ -4,8 +4,8 @@ use anyhow::{Context, ensure};
 use std::process::ExitCode;
 use std::time::Duration;
 use windlass_harness::{Ground, Suite, Target, reference};
-use windlass_tests::grounds::{Embedded, embedded_over_tcp};
 use windlass_tests::kubectl::{Kubectl, commands};
+use windlass_tests::targets::{Embedded, embedded_over_tcp};
 
 fn main() -> ExitCode {
     Suite::on([Ground::reference()])

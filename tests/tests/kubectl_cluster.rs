@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use windlass_harness::{Suite, Target, reference};
 use windlass_testing::{TestCluster, named};
-use windlass_tests::grounds::{reference_cluster, whole_cluster};
 use windlass_tests::kubectl::{Kubectl, commands_in};
+use windlass_tests::targets::{reference_cluster, whole_cluster};
 
 fn main() -> ExitCode {
     Suite::on([reference_cluster()])

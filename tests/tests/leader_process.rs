@@ -16,7 +16,7 @@ use windlass::election::Election;
 use windlass::{Controller, Manager, Observed, Plan, Reasoned, Refusal};
 use windlass_clock::Clock;
 use windlass_harness::{Process, Suite, Target};
-use windlass_tests::grounds::{self, Embedded};
+use windlass_tests::targets::{self, Embedded};
 use windlass_tests::waiting::until;
 
 /// Set in the process that is the operator: the namespace, and whether it stands by again.
@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     if let Ok(asked) = std::env::var(OPERATOR) {
         return operator(&asked);
     }
-    Suite::on([grounds::embedded_over_tcp(), windlass_harness::Ground::reference()])
+    Suite::on([targets::embedded_over_tcp(), windlass_harness::Ground::reference()])
         .limit(Duration::from_secs(120))
         .test("a leader that was stopped past its lease writes no more and ends", ends)
         .test("a leader that was stopped past its lease stands by, and leads again", stands_by)
@@ -91,7 +91,7 @@ impl Scene {
     async fn of(target: Target, again: &str) -> anyhow::Result<Self> {
         let namespace = target.namespace().await?;
         let folder = tempfile::tempdir()?;
-        let kubeconfig = grounds::kubeconfig(&target, folder.path())?;
+        let kubeconfig = targets::kubeconfig(&target, folder.path())?;
         let heart = ConfigMap {
             metadata: ObjectMeta { name: Some("heart".into()), ..Default::default() },
             ..Default::default()

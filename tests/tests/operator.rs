@@ -14,9 +14,9 @@ use std::process::{Command, ExitCode, Output, Stdio};
 use std::time::Duration;
 use windlass::{Manager, Observed};
 use windlass_harness::{Ground, Process, Suite, Target};
-use windlass_tests::grounds;
 use windlass_tests::sample::vault::{decide, password_name};
 use windlass_tests::sample::{self, Tenant, TenantSpec, Vault, VaultSpec};
+use windlass_tests::targets;
 use windlass_tests::waiting::until;
 
 /// Set in the process that is the operator; `deaf` makes one that does not end when it is asked to.
@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     if let Ok(sort) = std::env::var(OPERATOR) {
         return operator(&sort);
     }
-    Suite::on([grounds::embedded_over_tcp(), Ground::reference()])
+    Suite::on([targets::embedded_over_tcp(), Ground::reference()])
         .limit(Duration::from_secs(120))
         .test("a binary says what it watches, writes and needs", describes)
         .test("what was observed is captured, planned on, and replayed in a test", captures_and_plans)
@@ -78,7 +78,7 @@ impl Scene {
         })
         .await?;
         let folder = tempfile::tempdir()?;
-        let kubeconfig = grounds::kubeconfig(&target, folder.path())?;
+        let kubeconfig = targets::kubeconfig(&target, folder.path())?;
         Ok(Self { target, namespace, folder, kubeconfig })
     }
 

@@ -9,8 +9,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 use windlass_harness::{Ground, Suite, Target};
 use windlass_tests::compare::first_difference;
-use windlass_tests::grounds::{embedded_in_process, embedded_over_tcp};
 use windlass_tests::parity::{Behaviour, Report, Row, behaviours, known, known_names};
+use windlass_tests::targets::{embedded_in_process, embedded_over_tcp};
 
 fn main() -> ExitCode {
     Suite::on([Ground::reference()])

@@ -8,7 +8,7 @@ use std::time::Duration;
 use windlass_apiserver::protobuf;
 use windlass_harness::{Ground, Suite, Target};
 use windlass_tests::compare::first_difference;
-use windlass_tests::own_objects;
+use windlass_tests::kubernetes_test_objects;
 
 fn main() -> ExitCode {
     Suite::on([Ground::reference()])
@@ -18,7 +18,7 @@ fn main() -> ExitCode {
 }
 
 async fn own_objects_alike(_: Target) -> anyhow::Result<()> {
-    let Some(objects) = own_objects::all(include_str!("../../REFERENCE_VERSION"))? else {
+    let Some(objects) = kubernetes_test_objects::all(include_str!("../../REFERENCE_VERSION"))? else {
         println!("skipped: there is no Go to ask for the module");
         return Ok(());
     };

@@ -57,7 +57,7 @@ async fn equal_answers(target: Target) -> anyhow::Result<()> {
 
 async fn run_seed(target: &Target, seed: u64) -> anyhow::Result<usize> {
     let mut random = Random::seeded(seed);
-    let left = windlass_tests::grounds::Embedded::in_process().client();
+    let left = windlass_tests::targets::Embedded::in_process().client();
     let mut pair = Pair {
         left: Side::new(Server::new("embedded", left)),
         right: Side::new(Server::new("reference", target.client())),

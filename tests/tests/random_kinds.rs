@@ -14,7 +14,7 @@ use windlass_harness::{Ground, Suite, Target};
 use windlass_tests::compare::built_in::{Kind, requests::Requests};
 use windlass_tests::compare::exchange::media;
 use windlass_tests::compare::{Pair, Random, Request, Server, Side, looked_at_again, quantities};
-use windlass_tests::grounds::Embedded;
+use windlass_tests::targets::Embedded;
 
 /// Steps on the objects of one kind before the next.
 const STEPS_PER_SEED: usize = 30;

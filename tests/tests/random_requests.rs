@@ -89,7 +89,7 @@ struct Sequence {
 
 async fn run_seed(target: &Target, seed: u64) -> anyhow::Result<usize> {
     let pair = Pair {
-        left: Side::new(Server::new("embedded", windlass_tests::grounds::Embedded::in_process().client())),
+        left: Side::new(Server::new("embedded", windlass_tests::targets::Embedded::in_process().client())),
         right: Side::new(Server::new("reference", target.client())),
     };
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

@@ -13,7 +13,7 @@ use windlass_clock::Clock;
 use windlass_harness::suite::REQUIRE_VARIABLE;
 use windlass_harness::{Ground, Suite, Target};
 use windlass_tests::compare::{Answer, Normaliser, Request, Server, first_difference};
-use windlass_tests::grounds::Embedded;
+use windlass_tests::targets::Embedded;
 use windlass_tests::well_known::{Missing, Project, definitions, projects};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

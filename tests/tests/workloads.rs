@@ -3,27 +3,27 @@
 use std::process::ExitCode;
 use std::time::Duration;
 use windlass_harness::Suite;
-use windlass_tests::grounds;
+use windlass_tests::targets;
 use windlass_tests::workloads as w;
 
 fn main() -> ExitCode {
-    let suite = Suite::on([grounds::embedded_cluster(), grounds::reference_cluster()]);
+    let suite = Suite::on([targets::embedded_cluster(), targets::reference_cluster()]);
     let areas = [
-        w::accounts::behaviours,
-        w::garbage::behaviours,
+        w::service_accounts::behaviours,
+        w::garbage_collection::behaviours,
         w::namespaces::behaviours,
-        w::replicas::behaviours,
+        w::replica_sets::behaviours,
         w::deployments::behaviours,
-        w::daemons::behaviours,
-        w::stateful::behaviours,
+        w::daemon_sets::behaviours,
+        w::stateful_sets::behaviours,
         w::jobs::behaviours,
-        w::crons::behaviours,
+        w::cron_jobs::behaviours,
         w::endpoints::behaviours,
         w::volumes::behaviours,
         w::disruption::behaviours,
         w::nodes::behaviours,
         w::scheduling::behaviours,
-        w::trouble::behaviours,
+        w::failures::behaviours,
     ];
     areas.iter().fold(suite.limit(Duration::from_secs(120)), |suite, area| area(suite)).run()
 }

@@ -1,8 +1,8 @@
 //! Deployments roll out, go back, stop and get stuck as they should.
 
-use super::by_hand::{self, all_ready, is_ready, pods, so_many};
-use super::record::Record;
-use crate::grounds::whole_cluster;
+use super::manual_pods::{self, all_ready, is_ready, pods, wait_for_count};
+use super::watch_record::Record;
+use crate::targets::whole_cluster;
 use anyhow::{Context, ensure};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
@@ -37,7 +37,7 @@ fn deployment(name: &str, replicas: i32) -> Deployment {
         json!({ "spec": {
             "replicas": replicas,
             "selector": { "matchLabels": { "app": name } },
-            "template": by_hand::template(name, "one"),
+            "template": manual_pods::template(name, "one"),
         } }),
     )
 }
@@ -91,7 +91,7 @@ fn is_complete(deployment: &Deployment) -> bool {
 async fn comes_up(target: Target) -> anyhow::Result<()> {
     let cluster = whole_cluster(&target).await?;
     let made = cluster.create(deployment("web", 3).annotated("note", "kept")).await?;
-    let first = so_many(&cluster, "web", 3).await?;
+    let first = wait_for_count(&cluster, "web", 3).await?;
     let all = sets(&cluster, "web").await?;
     let [set] = &all[..] else { anyhow::bail!("one set, not {}", all.len()) };
     let hash = set.labels().get("pod-template-hash").context("a hash")?.clone();
@@ -146,7 +146,7 @@ async fn rolls_within_bounds(target: Target) -> anyhow::Result<()> {
         // One after the other, so that the rollout has many moments.
         let unready = pods(&cluster, "web").await?.into_iter().find(|pod| !is_ready(pod));
         if let Some(pod) = unready {
-            by_hand::fares(&cluster, &pod, true).await?;
+            manual_pods::fares(&cluster, &pod, true).await?;
         }
         cluster.get::<Deployment>("web").await
     };
@@ -201,7 +201,7 @@ async fn pauses(target: Target) -> anyhow::Result<()> {
     web().has(observed).await?;
     ensure!(sets(&cluster, "web").await?.len() == 1, "nothing new while it is paused");
     cluster.patch::<Deployment>("web", json!({ "spec": { "replicas": 4 } })).await?;
-    so_many(&cluster, "web", 4).await?;
+    wait_for_count(&cluster, "web", 4).await?;
     ensure!(sizes(&sets(&cluster, "web").await?) == [4], "but it grows");
     all_ready(&cluster, "web").await?;
     web().has(json!({ "status": { "availableReplicas": 4 } })).await?;
@@ -247,7 +247,7 @@ async fn recreates(target: Target) -> anyhow::Result<()> {
     let cluster = whole_cluster(&target).await?;
     cluster.create(deployment("web", 2).set("spec.strategy", json!({ "type": "Recreate" }))).await?;
     complete(&cluster, "web").await?;
-    let old = so_many(&cluster, "web", 2).await?;
+    let old = wait_for_count(&cluster, "web", 2).await?;
     let held = old[0].name_any();
     let hold = json!({ "metadata": { "finalizers": ["windlass.dev/held"] } });
     cluster.patch::<Pod>(&held, hold).await?;
@@ -300,7 +300,7 @@ async fn scales_in_proportion(target: Target) -> anyhow::Result<()> {
         }
     };
     sizes_are([8, 5]).await?;
-    so_many(&cluster, "web", 13).await?;
+    wait_for_count(&cluster, "web", 13).await?;
     // From 13 at most to 18: each set grows by its share.
     cluster.patch::<Deployment>("web", json!({ "spec": { "replicas": 15 } })).await?;
     sizes_are([11, 7]).await?;
@@ -309,7 +309,7 @@ async fn scales_in_proportion(target: Target) -> anyhow::Result<()> {
 
 async fn adopts(target: Target) -> anyhow::Result<()> {
     let cluster = whole_cluster(&target).await?;
-    let mut template = by_hand::template("web", "one");
+    let mut template = manual_pods::template("web", "one");
     template["metadata"]["labels"]["pod-template-hash"] = "12345".into();
     let labels = template["metadata"]["labels"].clone();
     let lone: ReplicaSet = object(
@@ -320,7 +320,7 @@ async fn adopts(target: Target) -> anyhow::Result<()> {
         }),
     );
     cluster.create(lone).await?;
-    so_many(&cluster, "web", 2).await?;
+    wait_for_count(&cluster, "web", 2).await?;
     cluster.create(deployment("web", 2)).await?;
     let revision = json!({ "metadata": { "annotations": { REVISION: "7" } } });
     cluster.eventually::<Deployment>("web").has(revision).await?;
@@ -336,7 +336,7 @@ async fn adopts(target: Target) -> anyhow::Result<()> {
 async fn collides(target: Target) -> anyhow::Result<()> {
     let cluster = whole_cluster(&target).await?;
     cluster.create(deployment("web", 1)).await?;
-    so_many(&cluster, "web", 1).await?;
+    wait_for_count(&cluster, "web", 1).await?;
     let first = sets(&cluster, "web").await?;
     let hash = first[0].labels()["pod-template-hash"].clone();
     // Of the same template a deployment of another name makes a set of the same hash, but that name is taken.
@@ -345,7 +345,7 @@ async fn collides(target: Target) -> anyhow::Result<()> {
         json!({ "spec": {
             "replicas": 0,
             "selector": { "matchLabels": { "app": "taken" } },
-            "template": by_hand::template("taken", "one"),
+            "template": manual_pods::template("taken", "one"),
         } }),
     );
     cluster.create(taken).await?;
@@ -383,7 +383,7 @@ async fn scales_to_nothing(target: Target) -> anyhow::Result<()> {
     cluster.create(deployment("web", 2)).await?;
     complete(&cluster, "web").await?;
     cluster.patch::<Deployment>("web", json!({ "spec": { "replicas": 0 } })).await?;
-    so_many(&cluster, "web", 0).await?;
+    wait_for_count(&cluster, "web", 0).await?;
     cluster
         .eventually::<Deployment>("web")
         .is("is told to have none", |web| {
@@ -391,7 +391,7 @@ async fn scales_to_nothing(target: Target) -> anyhow::Result<()> {
         })
         .await?;
     cluster.patch::<Deployment>("web", json!({ "spec": { "replicas": 3 } })).await?;
-    so_many(&cluster, "web", 3).await?;
+    wait_for_count(&cluster, "web", 3).await?;
     complete(&cluster, "web").await?;
     let all = sets(&cluster, "web").await?;
     ensure!(sizes(&all) == [3], "{:?}", sizes(&all));

@@ -1,6 +1,6 @@
 //! What budgets allow, and what evictions do.
 
-use crate::grounds::whole_cluster;
+use crate::targets::whole_cluster;
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, ResourceQuota, ServiceAccount};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;

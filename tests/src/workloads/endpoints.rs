@@ -1,7 +1,7 @@
 //! What is behind Services follows the pods.
 
-use super::by_hand;
-use crate::grounds::whole_cluster;
+use super::manual_pods;
+use crate::targets::whole_cluster;
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::{Endpoints, Node, Pod, Service, ServiceAccount};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
@@ -44,7 +44,7 @@ async fn pod(cluster: &TestCluster, name: &str, node: &str, ip: &str, ready: boo
     cluster.eventually::<ServiceAccount>("default").exists().await?;
     let app = name.rsplit_once('-').map_or(name, |(app, _)| app);
     let port = json!([{ "name": "web", "containerPort": 8080 }]);
-    let made: Pod = object(name, by_hand::template(app, "nginx"));
+    let made: Pod = object(name, manual_pods::template(app, "nginx"));
     // Nobody schedules it: it says itself where it is.
     let made = made.set("spec.nodeName", node);
     let made = made.set("spec.containers.0.ports", port);
@@ -230,14 +230,14 @@ async fn publishes_all(target: Target) -> anyhow::Result<()> {
 async fn mirrors(target: Target) -> anyhow::Result<()> {
     let cluster = whole_cluster(&target).await?;
     cluster.create(service("db", json!({ "selector": null }))).await?;
-    let by_hand: Endpoints = object(
+    let manual_pods: Endpoints = object(
         "db",
         json!({ "subsets": [{
             "addresses": [{ "ip": "10.9.0.1" }], "notReadyAddresses": [{ "ip": "10.9.0.2" }],
             "ports": [{ "name": "sql", "port": 5432 }],
         }] }),
     );
-    cluster.create(by_hand.labelled("by", "hand")).await?;
+    cluster.create(manual_pods.labelled("by", "hand")).await?;
     let found = cluster
         .until(
             "it is mirrored",

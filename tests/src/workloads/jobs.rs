@@ -1,7 +1,7 @@
 //! Behaviours of Jobs: how they count, wait, give up and end.
 
-use super::by_hand::{ended, spec};
-use crate::grounds::whole_cluster;
+use super::manual_pods::{ended, spec};
+use crate::targets::whole_cluster;
 use anyhow::{Context, ensure};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Pod, ServiceAccount};

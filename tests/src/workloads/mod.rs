@@ -1,21 +1,21 @@
 //! What the controllers of a cluster do, written once and run on the embedded cluster and on the reference: one file per
 //! area, each behaviour a test.
 
-pub mod accounts;
-pub mod by_hand;
-pub mod crons;
-pub mod daemons;
+pub mod cron_jobs;
+pub mod daemon_sets;
 pub mod deployments;
 pub mod disruption;
 pub mod endpoints;
-pub mod garbage;
+pub mod failures;
+pub mod garbage_collection;
 pub mod jobs;
+pub mod manual_pods;
 pub mod namespaces;
 pub mod nodes;
-mod own_nodes;
-pub mod record;
-pub mod replicas;
+pub mod replica_sets;
 pub mod scheduling;
-pub mod stateful;
-pub mod trouble;
+pub mod service_accounts;
+pub mod stateful_sets;
+mod test_nodes;
 pub mod volumes;
+pub mod watch_record;

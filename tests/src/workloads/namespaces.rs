@@ -1,6 +1,6 @@
 //! How namespaces end.
 
-use crate::grounds::whole_cluster;
+use crate::targets::whole_cluster;
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Secret};
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! Nodes and the life of what is on them; nodes that fall silent.
 
-use super::own_nodes::{Own, pod};
-use crate::grounds::whole_cluster;
+use super::test_nodes::{Own, pod};
+use crate::targets::whole_cluster;
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use serde_json::json;
@@ -228,6 +228,6 @@ async fn an_hour_passes(target: Target) -> anyhow::Result<()> {
     ensure!(after.spec.as_ref().is_none_or(|spec| spec.taints.is_none()), "{after:?}");
     ensure!(ready_since.is_some() && since(after) == ready_since, "it was ready all the time");
     let pod = cluster.get::<Pod>("web").await?;
-    ensure!(pod.metadata.uid == before.metadata.uid && super::by_hand::is_ready(&pod));
+    ensure!(pod.metadata.uid == before.metadata.uid && super::manual_pods::is_ready(&pod));
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Which pods go to which nodes, and who makes room for whom.
 
-use super::own_nodes::{Own, asks, node_of, pod};
-use crate::grounds::whole_cluster;
+use super::test_nodes::{Own, asks, node_of, pod};
+use crate::targets::whole_cluster;
 use anyhow::ensure;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;

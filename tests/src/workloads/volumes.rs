@@ -1,7 +1,7 @@
 //! Behaviours of claims and volumes.
 
-use super::by_hand::spec;
-use crate::grounds::whole_cluster;
+use super::manual_pods::spec;
+use crate::targets::whole_cluster;
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod, ServiceAccount};
 use k8s_openapi::api::storage::v1::{StorageClass, VolumeAttributesClass};

@@ -17,9 +17,9 @@ use windlass_clock::Clock;
 use windlass_harness::{Suite, Target};
 use windlass_testing::TestCluster;
 use windlass_testing::campaign::{self, Campaign, Fault};
-use windlass_tests::grounds::embedded_in_process;
 use windlass_tests::operators::teams;
 use windlass_tests::sample;
+use windlass_tests::targets::embedded_in_process;
 
 fn main() -> ExitCode {
     if let Some(ended) = process::as_operator() {

@@ -11,14 +11,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 use windlass_clock::Clock;
 use windlass_harness::{Suite, Target};
-use windlass_tests::{catalogue, grounds};
+use windlass_tests::{catalogue, targets};
 
 mod markers;
 
 use markers::{CASES, MARKERS, OTHERS};
 
 fn main() -> ExitCode {
-    Suite::on([grounds::embedded_in_process(), windlass_harness::Ground::reference()])
+    Suite::on([targets::embedded_in_process(), windlass_harness::Ground::reference()])
         .limit(Duration::from_secs(120))
         .test("valid values are accepted and invalid ones rejected", verdicts)
         .test("values are defaulted, preserved and pruned", values)

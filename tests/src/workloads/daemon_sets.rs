@@ -1,8 +1,8 @@
 //! DaemonSets run on every node that fits, and are replaced node by node.
 
-use super::by_hand::{self, all_ready, controller, fares, is_ready, pods, so_many};
-use super::record::Record;
-use crate::grounds::whole_cluster;
+use super::manual_pods::{self, all_ready, controller, fares, is_ready, pods, wait_for_count};
+use super::watch_record::Record;
+use crate::targets::whole_cluster;
 use anyhow::{Context, ensure};
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet};
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -28,7 +28,7 @@ pub fn behaviours(suite: Suite) -> Suite {
 }
 
 fn daemons(cluster: &TestCluster, strategy: Value) -> DaemonSet {
-    let mut template = by_hand::template("logs", "one");
+    let mut template = manual_pods::template("logs", "one");
     template["spec"]["nodeSelector"] = json!({ LABEL: cluster.namespace() });
     // A daemon that no scheduler takes is not given up by Kubernetes' own controller when its node fits no longer.
     template["spec"]["schedulerName"] = json!("default-scheduler");
@@ -154,7 +154,7 @@ async fn updates(target: Target) -> anyhow::Result<()> {
     let cluster = whole_cluster(&target).await?;
     let names = nodes(&cluster, 4).await?;
     cluster.create(daemons(&cluster, rolling(json!({ "maxUnavailable": 1 })))).await?;
-    so_many(&cluster, "logs", 4).await?;
+    wait_for_count(&cluster, "logs", 4).await?;
     all_ready(&cluster, "logs").await?;
     cluster.eventually::<DaemonSet>("logs").has(json!({ "status": { "numberAvailable": 4 } })).await?;
     let record = Record::<Pod>::start(&cluster).await?;
@@ -189,7 +189,7 @@ async fn updates_by_hand(target: Target) -> anyhow::Result<()> {
     let cluster = whole_cluster(&target).await?;
     let names = nodes(&cluster, 2).await?;
     cluster.create(daemons(&cluster, json!({ "type": "OnDelete" }))).await?;
-    let first = so_many(&cluster, "logs", 2).await?;
+    let first = wait_for_count(&cluster, "logs", 2).await?;
     all_ready(&cluster, "logs").await?;
     cluster.patch::<DaemonSet>("logs", image("two")).await?;
     let status =
@@ -197,7 +197,7 @@ async fn updates_by_hand(target: Target) -> anyhow::Result<()> {
     cluster.eventually::<DaemonSet>("logs").has(status).await?;
     cluster.delete::<Pod>(&first[0].name_any()).await?;
     cluster.eventually::<DaemonSet>("logs").has(json!({ "status": { "updatedNumberScheduled": 1 } })).await?;
-    let now = so_many(&cluster, "logs", 2).await?;
+    let now = wait_for_count(&cluster, "logs", 2).await?;
     let new = now.iter().filter(|pod| image_of(pod) == Some("two")).count();
     ensure!(new == 1, "only what was deleted is new");
     remove(&cluster, &names).await
@@ -207,7 +207,7 @@ async fn surges(target: Target) -> anyhow::Result<()> {
     let cluster = whole_cluster(&target).await?;
     let names = nodes(&cluster, 2).await?;
     cluster.create(daemons(&cluster, rolling(json!({ "maxSurge": 1, "maxUnavailable": 0 })))).await?;
-    so_many(&cluster, "logs", 2).await?;
+    wait_for_count(&cluster, "logs", 2).await?;
     all_ready(&cluster, "logs").await?;
     cluster.eventually::<DaemonSet>("logs").has(json!({ "status": { "numberAvailable": 2 } })).await?;
     cluster.patch::<DaemonSet>("logs", image("two")).await?;
@@ -226,7 +226,7 @@ async fn surges(target: Target) -> anyhow::Result<()> {
         let waiting = new.iter().find(|pod| !is_ready(pod)).context("one that is not ready yet")?;
         fares(&cluster, waiting, true).await?;
     }
-    let last = so_many(&cluster, "logs", 2).await?;
+    let last = wait_for_count(&cluster, "logs", 2).await?;
     ensure!(last.iter().all(|pod| image_of(pod) == Some("two")), "all are new");
     remove(&cluster, &names).await
 }
@@ -235,9 +235,9 @@ async fn replaces_failed(target: Target) -> anyhow::Result<()> {
     let cluster = whole_cluster(&target).await?;
     let names = nodes(&cluster, 1).await?;
     cluster.create(daemons(&cluster, rolling(json!({})))).await?;
-    let first = so_many(&cluster, "logs", 1).await?;
+    let first = wait_for_count(&cluster, "logs", 1).await?;
     cluster.patch_status::<Pod>(&first[0].name_any(), json!({ "phase": "Failed" })).await?;
-    let again = so_many(&cluster, "logs", 1).await?;
+    let again = wait_for_count(&cluster, "logs", 1).await?;
     ensure!(again[0].name_any() != first[0].name_any(), "another one");
     cluster.eventually::<Pod>(&first[0].name_any()).is_deleted().await?;
     let told = cluster.eventually::<DaemonSet>("logs").has_event("FailedDaemonPod").await?;

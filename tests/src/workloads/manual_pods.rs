@@ -51,7 +51,7 @@ pub async fn pods(cluster: &TestCluster, app: &str) -> anyhow::Result<Vec<Pod>> 
 ///
 /// # Errors
 /// When there are not, in time.
-pub async fn so_many(cluster: &TestCluster, app: &str, count: usize) -> anyhow::Result<Vec<Pod>> {
+pub async fn wait_for_count(cluster: &TestCluster, app: &str, count: usize) -> anyhow::Result<Vec<Pod>> {
     let what = format!("there are {count} pods of {app}");
     cluster.until(&what, || pods(cluster, app), |pods| pods.len() == count).await
 }

@@ -3,13 +3,13 @@
 use super::{Behaviour, Script};
 use crate::compare::Request;
 use crate::compare::exchange::media;
-use crate::minimal;
+use crate::minimal_objects as minimal;
 use anyhow::Context;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-const PODS: &str = include_str!("../bad/pods.yaml");
-const OTHERS: &str = include_str!("../bad/others.yaml");
+const PODS: &str = include_str!("../invalid_objects/pods.yaml");
+const OTHERS: &str = include_str!("../invalid_objects/others.yaml");
 
 #[derive(Deserialize, Clone)]
 #[serde(deny_unknown_fields)]

@@ -1,9 +1,9 @@
 //! Bad luck and bad input: crowds of pods that fail, clocks that jump, selectors that overlap, quotas that are too small.
 //! Whatever happens, work and events stay bounded, and nobody takes what is another's.
 
-use super::by_hand;
-use super::own_nodes::pod;
-use crate::grounds::whole_cluster;
+use super::manual_pods;
+use super::test_nodes::pod;
+use crate::targets::whole_cluster;
 use anyhow::ensure;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
@@ -77,7 +77,7 @@ async fn crashing_set(target: Target) -> anyhow::Result<()> {
         "replicas": many, "selector": { "matchLabels": { "app": "web" } }, "template": exiting("web", "Always"),
     });
     cluster.create(object::<ReplicaSet>("web", json!({ "spec": spec }))).await?;
-    let pods = by_hand::so_many(&cluster, "web", many).await?;
+    let pods = manual_pods::wait_for_count(&cluster, "web", many).await?;
     let restarts = |pod: &Pod| {
         let statuses = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
         statuses.map(|status| status.restart_count).max().unwrap_or(0)
@@ -126,7 +126,7 @@ async fn jumping_clock(target: Target) -> anyhow::Result<()> {
     } } } });
     cluster.create(object::<CronJob>("hourly", hourly)).await?;
     let uids = || async {
-        let pods = by_hand::pods(&cluster, "web").await?;
+        let pods = manual_pods::pods(&cluster, "web").await?;
         anyhow::Ok(pods.into_iter().filter_map(|pod| pod.metadata.uid).collect::<Vec<_>>())
     };
     let before = uids().await?;
@@ -148,7 +148,7 @@ async fn jumping_clock(target: Target) -> anyhow::Result<()> {
         cluster.eventually::<Deployment>("web").has(settled(replicas)).await?;
     }
     cluster.delete::<Deployment>("web").await?;
-    cluster.until("its pods are gone", || by_hand::pods(&cluster, "web"), Vec::is_empty).await?;
+    cluster.until("its pods are gone", || manual_pods::pods(&cluster, "web"), Vec::is_empty).await?;
     Ok(())
 }
 
@@ -160,21 +160,21 @@ async fn overlapping(target: Target) -> anyhow::Result<()> {
             json!({ "spec": {
                 "replicas": replicas,
                 "selector": { "matchLabels": { "app": "web" } },
-                "template": by_hand::template("web", "one"),
+                "template": manual_pods::template("web", "one"),
             } }),
         )
     };
     cluster.create(deployment("one", 2)).await?;
     cluster.create(deployment("two", 3)).await?;
-    by_hand::so_many(&cluster, "web", 5).await?;
-    by_hand::all_ready(&cluster, "web").await?;
+    manual_pods::wait_for_count(&cluster, "web", 5).await?;
+    manual_pods::all_ready(&cluster, "web").await?;
     for (name, replicas) in [("one", 2), ("two", 3)] {
         let counted = json!({ "status": { "replicas": replicas, "readyReplicas": replicas } });
         cluster.eventually::<Deployment>(name).has(counted).await?;
     }
     cluster.delete::<Deployment>("one").await?;
-    let left = by_hand::so_many(&cluster, "web", 3).await?;
-    let of_two = |pod: &Pod| by_hand::controller(pod).is_some_and(|set| set.starts_with("two-"));
+    let left = manual_pods::wait_for_count(&cluster, "web", 3).await?;
+    let of_two = |pod: &Pod| manual_pods::controller(pod).is_some_and(|set| set.starts_with("two-"));
     ensure!(left.iter().all(of_two), "each has its own pods");
     let sets = cluster.list::<ReplicaSet>().await?;
     ensure!(sets.len() == 1, "and its own sets");
@@ -195,11 +195,11 @@ async fn under_quota(target: Target) -> anyhow::Result<()> {
         let spec = json!({
             "replicas": 20,
             "selector": { "matchLabels": { "of": name } },
-            "template": { "metadata": { "labels": { "of": name, "app": "web" } }, "spec": by_hand::spec() },
+            "template": { "metadata": { "labels": { "of": name, "app": "web" } }, "spec": manual_pods::spec() },
         });
         cluster.create(object::<ReplicaSet>(name, json!({ "spec": spec }))).await?;
     }
-    by_hand::so_many(&cluster, "web", 7).await?;
+    manual_pods::wait_for_count(&cluster, "web", 7).await?;
     cluster.eventually::<ResourceQuota>("q").has(used("7")).await?;
     for name in ["one", "two"] {
         cluster.eventually::<ReplicaSet>(name).has_condition("ReplicaFailure", true).await?;
@@ -211,6 +211,6 @@ async fn under_quota(target: Target) -> anyhow::Result<()> {
     let patience = Duration::from_secs(90);
     let full = json!({ "status": { "used": { "pods": "9" } } });
     cluster.eventually::<ResourceQuota>("q").within(patience).has(full).await?;
-    by_hand::so_many(&cluster, "web", 9).await?;
+    manual_pods::wait_for_count(&cluster, "web", 9).await?;
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! ReplicaSets and ReplicationControllers keep their number of pods.
 
-use super::by_hand::{self, controller, fares, is_ready, pods, so_many};
-use crate::grounds::whole_cluster;
+use super::manual_pods::{self, controller, fares, is_ready, pods, wait_for_count};
+use crate::targets::whole_cluster;
 use anyhow::{Context, ensure};
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::{Pod, ReplicationController};
@@ -32,7 +32,7 @@ fn set(name: &str, app: &str, replicas: i32) -> ReplicaSet {
         json!({ "spec": {
             "replicas": replicas,
             "selector": { "matchLabels": { "app": app } },
-            "template": by_hand::template(app, "nginx"),
+            "template": manual_pods::template(app, "nginx"),
         } }),
     )
 }
@@ -40,7 +40,7 @@ fn set(name: &str, app: &str, replicas: i32) -> ReplicaSet {
 async fn makes_its_pods(target: Target) -> anyhow::Result<()> {
     let cluster = whole_cluster(&target).await?;
     let made = cluster.create(set("web", "web", 3)).await?;
-    let first = so_many(&cluster, "web", 3).await?;
+    let first = wait_for_count(&cluster, "web", 3).await?;
     for pod in &first {
         let (name, owner) = (pod.name_any(), &pod.owner_references()[0]);
         ensure!(name.starts_with("web-") && name.len() == 9, "a name of five more: {name}");
@@ -68,7 +68,7 @@ async fn makes_its_pods(target: Target) -> anyhow::Result<()> {
     ensure!(kept.count() == 2, "the others stay");
 
     cluster.patch::<ReplicaSet>("web", json!({ "spec": { "replicas": 0 } })).await?;
-    so_many(&cluster, "web", 0).await?;
+    wait_for_count(&cluster, "web", 0).await?;
     let status = json!({ "status": { "replicas": 0, "observedGeneration": 2 } });
     cluster.eventually::<ReplicaSet>("web").has(status).await?;
     let told = cluster.eventually::<ReplicaSet>("web").has_event("SuccessfulDelete").await?;
@@ -79,7 +79,7 @@ async fn makes_its_pods(target: Target) -> anyhow::Result<()> {
 async fn counts_its_pods(target: Target) -> anyhow::Result<()> {
     let cluster = whole_cluster(&target).await?;
     cluster.create(set("web", "web", 3)).await?;
-    let pods = so_many(&cluster, "web", 3).await?;
+    let pods = wait_for_count(&cluster, "web", 3).await?;
     fares(&cluster, &pods[0], true).await?;
     fares(&cluster, &pods[1], true).await?;
     let two = json!({ "status": { "replicas": 3, "readyReplicas": 2, "availableReplicas": 2 } });
@@ -102,7 +102,7 @@ async fn counts_its_pods(target: Target) -> anyhow::Result<()> {
 async fn shrinks(target: Target) -> anyhow::Result<()> {
     let cluster = whole_cluster(&target).await?;
     cluster.create(set("web", "web", 5)).await?;
-    let all = so_many(&cluster, "web", 5).await?;
+    let all = wait_for_count(&cluster, "web", 5).await?;
     for pod in &all[..3] {
         fares(&cluster, pod, true).await?;
     }
@@ -111,28 +111,28 @@ async fn shrinks(target: Target) -> anyhow::Result<()> {
     cluster.patch::<Pod>(&all[1].name_any(), cost("-100")).await?;
     cluster.eventually::<ReplicaSet>("web").has(json!({ "status": { "readyReplicas": 3 } })).await?;
     cluster.patch::<ReplicaSet>("web", json!({ "spec": { "replicas": 3 } })).await?;
-    let left = so_many(&cluster, "web", 3).await?;
+    let left = wait_for_count(&cluster, "web", 3).await?;
     ensure!(left.iter().all(is_ready), "those that are not ready go first");
     cluster.patch::<ReplicaSet>("web", json!({ "spec": { "replicas": 2 } })).await?;
-    let left = so_many(&cluster, "web", 2).await?;
+    let left = wait_for_count(&cluster, "web", 2).await?;
     ensure!(left.iter().all(|pod| pod.name_any() != all[1].name_any()), "then the cheapest");
     cluster.patch::<ReplicaSet>("web", json!({ "spec": { "replicas": 1 } })).await?;
-    let left = so_many(&cluster, "web", 1).await?;
+    let left = wait_for_count(&cluster, "web", 1).await?;
     ensure!(left[0].name_any() == all[0].name_any(), "the dearest stays");
     Ok(())
 }
 
 async fn adopts_and_releases(target: Target) -> anyhow::Result<()> {
     let cluster = whole_cluster(&target).await?;
-    by_hand::lone_pod(&cluster, "orphan", "web").await?;
+    manual_pods::lone_pod(&cluster, "orphan", "web").await?;
     cluster.create(set("web", "web", 2)).await?;
-    let both = so_many(&cluster, "web", 2).await?;
+    let both = wait_for_count(&cluster, "web", 2).await?;
     ensure!(both.iter().any(|pod| pod.name_any() == "orphan"), "it is one of the two");
     cluster.eventually::<Pod>("orphan").is("is the set's", |pod| controller(pod) == Some("web")).await?;
 
     cluster.patch::<Pod>("orphan", json!({ "metadata": { "labels": { "app": "other" } } })).await?;
     cluster.eventually::<Pod>("orphan").is("is let go", |pod| pod.owner_references().is_empty()).await?;
-    let again = so_many(&cluster, "web", 2).await?;
+    let again = wait_for_count(&cluster, "web", 2).await?;
     ensure!(again.iter().all(|pod| controller(pod) == Some("web")), "another took its place");
 
     // Back again, there is one too many.
@@ -150,15 +150,15 @@ async fn adopts_and_releases(target: Target) -> anyhow::Result<()> {
 async fn overlap(target: Target) -> anyhow::Result<()> {
     let cluster = whole_cluster(&target).await?;
     cluster.create(set("one", "web", 2)).await?;
-    so_many(&cluster, "web", 2).await?;
+    wait_for_count(&cluster, "web", 2).await?;
     cluster.create(set("two", "web", 3)).await?;
-    let all = so_many(&cluster, "web", 5).await?;
+    let all = wait_for_count(&cluster, "web", 5).await?;
     let of = |name: &str| all.iter().filter(|pod| controller(pod) == Some(name)).count();
     ensure!((of("one"), of("two")) == (2, 3), "each has its own");
     cluster.eventually::<ReplicaSet>("one").has(json!({ "status": { "replicas": 2 } })).await?;
     cluster.eventually::<ReplicaSet>("two").has(json!({ "status": { "replicas": 3 } })).await?;
     cluster.patch::<ReplicaSet>("one", json!({ "spec": { "replicas": 0 } })).await?;
-    let left = so_many(&cluster, "web", 3).await?;
+    let left = wait_for_count(&cluster, "web", 3).await?;
     ensure!(left.iter().all(|pod| controller(pod) == Some("two")), "and ends only its own");
     Ok(())
 }
@@ -167,7 +167,7 @@ async fn min_ready(target: Target) -> anyhow::Result<()> {
     let cluster = whole_cluster(&target).await?;
     let seconds = if cluster.embedded().is_some() { 3600 } else { 3 };
     cluster.create(set("web", "web", 1).set("spec.minReadySeconds", seconds)).await?;
-    let pods = so_many(&cluster, "web", 1).await?;
+    let pods = wait_for_count(&cluster, "web", 1).await?;
     fares(&cluster, &pods[0], true).await?;
     let ready =
         cluster.eventually::<ReplicaSet>("web").has(json!({ "status": { "readyReplicas": 1 } })).await?;
@@ -181,10 +181,10 @@ async fn min_ready(target: Target) -> anyhow::Result<()> {
 async fn replaces_failed(target: Target) -> anyhow::Result<()> {
     let cluster = whole_cluster(&target).await?;
     cluster.create(set("web", "web", 2)).await?;
-    let pods = so_many(&cluster, "web", 2).await?;
+    let pods = wait_for_count(&cluster, "web", 2).await?;
     let failed = pods[0].name_any();
     cluster.patch_status::<Pod>(&failed, json!({ "phase": "Failed" })).await?;
-    let again = so_many(&cluster, "web", 2).await?;
+    let again = wait_for_count(&cluster, "web", 2).await?;
     ensure!(again.iter().all(|pod| pod.name_any() != failed), "another took its place");
     cluster.eventually::<ReplicaSet>("web").has(json!({ "status": { "replicas": 2 } })).await?;
     ensure!(cluster.find::<Pod>(&failed).await?.is_some(), "the failed one is left to be looked at");
@@ -205,7 +205,7 @@ async fn cannot_create(target: Target) -> anyhow::Result<()> {
     ensure!(told.starts_with("Error creating: pods \"web-"), "{told}");
     use k8s_openapi::api::scheduling::v1::PriorityClass;
     cluster.create(object::<PriorityClass>(class.as_str(), json!({ "value": 1000 }))).await?;
-    so_many(&cluster, "web", 4).await?;
+    wait_for_count(&cluster, "web", 4).await?;
     cluster
         .eventually::<ReplicaSet>("web")
         .is("has no trouble any more", |set| {
@@ -221,13 +221,13 @@ async fn hundreds(target: Target) -> anyhow::Result<()> {
     cluster.create(set("web", "web", 300)).await?;
     let web = || cluster.eventually::<ReplicaSet>("web");
     web().has(json!({ "status": { "replicas": 300, "fullyLabeledReplicas": 300 } })).await?;
-    let pods = so_many(&cluster, "web", 300).await?;
+    let pods = wait_for_count(&cluster, "web", 300).await?;
     for pod in &pods[..20] {
         fares(&cluster, pod, true).await?;
     }
     web().has(json!({ "status": { "readyReplicas": 20, "availableReplicas": 20 } })).await?;
     cluster.patch::<ReplicaSet>("web", json!({ "spec": { "replicas": 20 } })).await?;
-    let left = so_many(&cluster, "web", 20).await?;
+    let left = wait_for_count(&cluster, "web", 20).await?;
     ensure!(left.iter().all(is_ready), "the ready ones stay");
     web().has(json!({ "status": { "replicas": 20, "observedGeneration": 2 } })).await?;
     Ok(())
@@ -237,9 +237,9 @@ async fn replication_controller(target: Target) -> anyhow::Result<()> {
     let cluster = whole_cluster(&target).await?;
     // The selector follows from the template.
     let controlled: ReplicationController =
-        object("rc", json!({ "spec": { "replicas": 2, "template": by_hand::template("old", "nginx") } }));
+        object("rc", json!({ "spec": { "replicas": 2, "template": manual_pods::template("old", "nginx") } }));
     cluster.create(controlled).await?;
-    let pods = so_many(&cluster, "old", 2).await?;
+    let pods = wait_for_count(&cluster, "old", 2).await?;
     ensure!(pods.iter().all(|pod| pod.owner_references()[0].kind == "ReplicationController"), "{pods:?}");
     fares(&cluster, &pods[0], true).await?;
     let status = json!({ "status": {
@@ -247,7 +247,7 @@ async fn replication_controller(target: Target) -> anyhow::Result<()> {
     } });
     cluster.eventually::<ReplicationController>("rc").has(status).await?;
     cluster.patch::<ReplicationController>("rc", json!({ "spec": { "replicas": 1 } })).await?;
-    let left = so_many(&cluster, "old", 1).await?;
+    let left = wait_for_count(&cluster, "old", 1).await?;
     ensure!(left[0].name_any() == pods[0].name_any(), "the ready one stays");
     cluster.eventually::<ReplicationController>("rc").has_event("SuccessfulDelete").await?;
     Ok(())

@@ -1,7 +1,7 @@
 //! Behaviours of StatefulSets: order, names, revisions and claims.
 
-use super::by_hand::{ended, names, ready, template};
-use crate::grounds::whole_cluster;
+use super::manual_pods::{ended, names, ready, template};
+use crate::targets::whole_cluster;
 use anyhow::{Context, ensure};
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};

@@ -1,7 +1,7 @@
 //! Behaviours of CronJobs: when they begin Jobs, and which they keep.
 
-use super::by_hand::{ended, spec};
-use crate::grounds::whole_cluster;
+use super::manual_pods::{ended, spec};
+use crate::targets::whole_cluster;
 use anyhow::{Context, ensure};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::Pod;

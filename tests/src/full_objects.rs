@@ -3,20 +3,20 @@
 
 use crate::compare::exchange::media;
 use crate::compare::{Answer, Normaliser, Request};
-use crate::minimal;
+use crate::minimal_objects as minimal;
 use anyhow::Context;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 const FILES: &[(&str, &str)] = &[
-    ("core.yaml", include_str!("full/core.yaml")),
-    ("pods.yaml", include_str!("full/pods.yaml")),
-    ("services.yaml", include_str!("full/services.yaml")),
-    ("workloads.yaml", include_str!("full/workloads.yaml")),
-    ("network.yaml", include_str!("full/network.yaml")),
-    ("storage.yaml", include_str!("full/storage.yaml")),
-    ("rules.yaml", include_str!("full/rules.yaml")),
-    ("devices.yaml", include_str!("full/devices.yaml")),
+    ("core.yaml", include_str!("full_objects/core.yaml")),
+    ("pods.yaml", include_str!("full_objects/pods.yaml")),
+    ("services.yaml", include_str!("full_objects/services.yaml")),
+    ("workloads.yaml", include_str!("full_objects/workloads.yaml")),
+    ("network.yaml", include_str!("full_objects/network.yaml")),
+    ("storage.yaml", include_str!("full_objects/storage.yaml")),
+    ("rules.yaml", include_str!("full_objects/rules.yaml")),
+    ("devices.yaml", include_str!("full_objects/devices.yaml")),
 ];
 
 #[derive(Deserialize)]

@@ -1,6 +1,6 @@
 //! What every namespace has from the start.
 
-use crate::grounds::whole_cluster;
+use crate::targets::whole_cluster;
 use anyhow::ensure;
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use windlass_harness::{Suite, Target};

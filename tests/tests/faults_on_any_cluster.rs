@@ -16,10 +16,10 @@ use windlass_clock::Clock;
 use windlass_harness::{Ground, Suite, Target};
 use windlass_testing::faulty_client::{ClientFault, FaultyClient};
 use windlass_testing::{Data, Running, TestCluster, config_map, secret};
-use windlass_tests::grounds::embedded_over_tcp;
 use windlass_tests::mirror::{self, Why};
 use windlass_tests::operators::plain::{self, Site, SiteSpec};
 use windlass_tests::proxy;
+use windlass_tests::targets::embedded_over_tcp;
 
 fn main() -> ExitCode {
     Suite::on([embedded_over_tcp(), Ground::reference()])

@@ -1,6 +1,6 @@
 //! What becomes of owned objects when their owners go.
 
-use crate::grounds::whole_cluster;
+use crate::targets::whole_cluster;
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace, Secret};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
