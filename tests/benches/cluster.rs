@@ -22,10 +22,10 @@ use windlass_tests::load::{Server, windlass_program};
 const WINDLASS: &str = "windlass";
 const REFERENCE: &str = "reference";
 
-/// Nodes take 110 pods each, as a kubelet does by default; so many take the most that is made.
+/// The number of nodes: each takes 110 pods, as a kubelet does by default, and together they take the largest number of pods.
 const NODES: usize = 100;
 const SIZES: [usize; 2] = [1_000, 10_000];
-/// So many reconciles are taken with fewer pods than these.
+/// The number of rounds, for smaller numbers of pods.
 const TURNS: usize = 5;
 const MANY: usize = 5_000;
 const REST: Duration = Duration::from_secs(5);

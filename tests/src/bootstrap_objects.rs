@@ -1,11 +1,11 @@
-//! The objects that a server makes by itself, in comparable form.
+//! The objects that an API server creates at its start, in comparable form.
 
 use crate::compare::{Normaliser, Request, Server};
 use anyhow::Context;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Who writes what a server makes by itself.
+/// The field managers of these objects.
 const WRITERS: [&str; 4] = [
     "kube-apiserver",
     "api-priority-and-fairness-config-producer-v1",
@@ -13,7 +13,7 @@ const WRITERS: [&str; 4] = [
     "kubernetes-service-cidr-controller",
 ];
 
-/// What only a server of several processes has: its lease among its kind, and whom extension servers are to trust.
+/// Only the reference has these: its identity Lease, and `extension-apiserver-authentication`.
 const OWN: [&str; 2] = ["Lease", "extension-apiserver-authentication"];
 
 /// All of them, by path and name.

@@ -1,4 +1,4 @@
-//! A kind with every sort of validation that a definition can have, each at a field that is named after kubebuilder's marker for it.
+//! A custom resource with every kind of validation that a CRD can have, each at a field named after kubebuilder's marker.
 //! `docs/validation.md` quotes this file.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -18,7 +18,7 @@ pub fn definition() -> CustomResourceDefinition {
     merge_crds(versions, "v1").expect("the versions are of one kind")
 }
 
-/// Every sort of validation.
+/// Every kind of validation.
 #[derive(CustomResource, Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "catalogue.windlass.dev",

@@ -1,4 +1,4 @@
-//! Programs on the official clients of other languages (`tests/clients`): made ready once, and run against one API.
+//! Programs on the official clients of other languages (`tests/clients`): built once, and run against one API.
 
 use anyhow::{Context, ensure};
 use base64::Engine;

@@ -1,5 +1,5 @@
-//! For every built-in kind an object with as much in it as a real server accepts, and what is then done to it. The objects
-//! are data, in `full/*.yaml`.
+//! For every built-in kind an object with as many fields as kube-apiserver accepts, and the steps of its lifecycle. The objects
+//! are data, in `full_objects/*.yaml`.
 
 use crate::compare::exchange::media;
 use crate::compare::{Answer, Normaliser, Request};

@@ -1,4 +1,4 @@
-//! The objects that the module of Kubernetes' types carries for its own tests, as JSON and as protobuf: read from the Go
+//! The objects in the test data of the Go module `k8s.io/api`, as JSON and as protobuf: read from the Go
 //! module cache, never kept here.
 
 use anyhow::{Context, ensure};

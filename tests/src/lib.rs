@@ -1,5 +1,5 @@
-//! Shared parts of the tests across crates: the sample operator, the grounds they run on, and the
-//! comparison of two Kubernetes request by request.
+//! Shared parts of the tests across crates: the sample operators, the targets that tests run on, and the
+//! comparison of the embedded Kubernetes with the real one, request by request.
 
 pub mod as_protobuf;
 pub mod bootstrap_objects;

@@ -1,4 +1,4 @@
-//! For every built-in kind the least object that a real server accepts.
+//! For every built-in kind the minimal object that kube-apiserver accepts.
 
 use serde_json::{Value, json};
 

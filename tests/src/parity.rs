@@ -1,7 +1,7 @@
-//! Named behaviours: small scripts of requests, run on every ground, whose answers must be equal.
+//! Named behaviours: short scripts of requests, run on every target, whose responses must be equal.
 //!
-//! A behaviour is an `async fn(Script) -> anyhow::Result<Script>`. It decides nothing about right and wrong: what the
-//! reference answers is right. It may only look at answers to make its next request.
+//! A behaviour is an `async fn(Script) -> anyhow::Result<Script>`. It has no expectations: the response of
+//! the reference is the expected one. It uses responses only to make its next request.
 
 mod admission;
 mod built_in;

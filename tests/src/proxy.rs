@@ -1,4 +1,4 @@
-//! A wire that can be cut: everything between a client and an API goes through it, on loopback.
+//! A TCP proxy between a client and an API, on loopback, whose connections can be cut.
 
 use anyhow::Context;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -10,7 +10,7 @@ use windlass_harness::Target;
 
 use crate::targets::Embedded;
 
-/// A wire to an API. Dropping it cuts it for good.
+/// A proxy to an API. Dropping it cuts all connections.
 pub struct Proxy {
     address: SocketAddr,
     whole: watch::Sender<bool>,
@@ -21,7 +21,7 @@ impl Proxy {
     /// To this address.
     ///
     /// # Errors
-    /// When there is no port to be had.
+    /// When there is no free port.
     pub async fn to(api: SocketAddr) -> anyhow::Result<Self> {
         let listener =
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("no free port on 127.0.0.1")?;

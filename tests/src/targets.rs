@@ -1,4 +1,4 @@
-//! The embedded API as a ground for tests: in process, and over TCP.
+//! The targets that tests run on: the embedded API in process and over TCP, the embedded cluster, and the reference.
 
 use anyhow::Context;
 use k8s_openapi::api::core::v1::ServiceAccount;
@@ -32,7 +32,7 @@ impl Embedded {
     /// Reached through a free port on loopback.
     ///
     /// # Errors
-    /// When there is no port to be had.
+    /// When there is no free port.
     pub async fn over_tcp() -> anyhow::Result<Self> {
         let api = Api::new(Config::default());
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no free port on 127.0.0.1")?;
@@ -54,7 +54,7 @@ impl Embedded {
     }
 }
 
-/// A cluster for one test of an operator: fresh where the ground is the embedded API, else a new namespace of the target.
+/// A cluster for one test of an operator: fresh if the target is the embedded API, else a new namespace of the target.
 ///
 /// # Errors
 /// When no namespace can be made.
@@ -74,7 +74,7 @@ pub fn kubeconfig(target: &Target, folder: &Path) -> anyhow::Result<PathBuf> {
         return Ok(path.to_owned());
     }
     let url = target.extra::<Embedded>().and_then(Embedded::url);
-    let url = url.context("this ground cannot be reached from another process")?;
+    let url = url.context("this target cannot be reached from another process")?;
     let kubeconfig = serde_json::json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "it",
         "clusters": [{ "name": "it", "cluster": { "server": url } }],
@@ -104,7 +104,7 @@ pub fn embedded_over_tcp() -> Ground {
     })
 }
 
-/// Every ground there is.
+/// All targets.
 pub fn all() -> [Ground; 3] {
     [embedded_in_process(), embedded_over_tcp(), Ground::reference()]
 }

@@ -19,9 +19,9 @@ use windlass_tests::waiting::until;
 fn main() -> ExitCode {
     Suite::on(targets::all())
         .limit(Duration::from_secs(120))
-        .test("selectors let objects in and out, streamed and metadata alone", selectors)
-        .test("of two namespaces each is watched", namespaces)
-        .test("a kind that appears, vanishes and is made again is followed", kinds)
+        .test("objects enter and leave a selector, with streamed lists and metadata only", selectors)
+        .test("each of two namespaces is watched", namespaces)
+        .test("a CRD that is created, deleted and created again is watched", kinds)
         .run()
 }
 

@@ -14,8 +14,8 @@ use windlass_tests::clients::{self, OverTls, Program, Ready};
 fn main() -> ExitCode {
     Suite::on([Ground::reference()])
         .limit(Duration::from_secs(600))
-        .test("a program on client-go sees the same", |target| compared(target, "go", clients::go))
-        .test("a program on the Python client sees the same", |target| {
+        .test("a program on client-go gets the same results", |target| compared(target, "go", clients::go))
+        .test("a program on the Python client gets the same results", |target| {
             compared(target, "python", clients::python)
         })
         .run()

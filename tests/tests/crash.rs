@@ -1,5 +1,5 @@
-//! The crash test: operators of five shapes survive a crash before and after every one of their writes, every lost request
-//! and answer, and whatever else there is to befall them, and end in the state of an undisturbed life.
+//! The crash campaign: operators of five shapes survive a crash before and after each of their writes, every lost request and
+//! response, and all other faults, and end in the state of an undisturbed run.
 
 use anyhow::ensure;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
         .test("a lost request converges to the same end", |target| {
             every_write(target, ClientFault::LoseRequest)
         })
-        .test("a lost answer converges to the same end", |target| {
+        .test("a lost response converges to the same end", |target| {
             every_write(target, ClientFault::LoseAnswer)
         })
         .test("a conflict converges to the same end", |target| every_write(target, ClientFault::Conflict))

@@ -1,5 +1,5 @@
-//! The crash test of the cluster's own controllers: crashed before and after each of their writes, with requests and answers
-//! lost and the past shown, they end where an undisturbed cluster ends. The scheduler and the node go on meanwhile.
+//! The crash test of the cluster's own controllers: crashed before and after each of their writes, with requests and responses
+//! lost and stale reads, they end in the state of an undisturbed cluster. The scheduler and the node keep running.
 
 use anyhow::ensure;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};

@@ -1,4 +1,4 @@
-//! One of several replicas leads: whoever fails, and whenever, never two, and soon another.
+//! Leader election: whichever replica fails, and whenever, there are never two leaders, and soon a new one.
 
 use anyhow::{Context, ensure};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -21,12 +21,12 @@ use windlass_tests::waiting::until;
 fn main() -> ExitCode {
     Suite::on(targets::all())
         .limit(Duration::from_secs(120))
-        .test("one leads, and the next follows when it gives the lease back", handed_over)
-        .test("a leader that is cut off stops before another begins", cut_off)
-        .test("who slept past its lease sends no write when it wakes", slept)
-        .test("a lease that another took is lost", taken)
-        .test("a renewal whose answer is lost is found out and goes on", lost_answer)
-        .test("of two operators one works, and the other takes over at once", operators)
+        .test("one replica leads, and another takes over when the lease is released", handed_over)
+        .test("a disconnected leader stops before another starts", cut_off)
+        .test("a leader that was suspended past its lease sends no write when it resumes", slept)
+        .test("a leader whose lease was taken stops leading", taken)
+        .test("a renewal whose response is lost is detected, and leadership continues", lost_answer)
+        .test("of two replicas one reconciles, and the other takes over at once", operators)
         .run()
 }
 

@@ -1,5 +1,5 @@
-//! What befalls an operator on any Kubernetes, the real one too: a wire that is cut, conflicts in a row, a lease that another
-//! takes in the middle of a reconcile, and another who wants the same field otherwise.
+//! Faults that need no fault injection in the API server, so that they run on any Kubernetes: a cut connection, repeated conflicts,
+//! a lease that another replica takes during a reconcile, and another field manager that overwrites the same field.
 
 use anyhow::ensure;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -23,9 +23,9 @@ use windlass_tests::targets::embedded_over_tcp;
 
 fn main() -> ExitCode {
     Suite::on([embedded_over_tcp(), Ground::reference()])
-        .test("a wire that is cut and mended", wire_cut)
+        .test("a connection that is cut and restored", wire_cut)
         .test("conflicts in a row", conflicts)
-        .test("a lease that another takes in mid-reconcile", lease_taken_in_mid_reconcile)
+        .test("a lease that another replica takes during a reconcile", lease_taken_in_mid_reconcile)
         .test("two field managers that fight", fight)
         .run()
 }

@@ -1,4 +1,4 @@
-//! For every built-in kind: the least object that a real server accepts and a full one, written to the embedded API and to the
+//! For every built-in kind: the minimal object that kube-apiserver accepts and a full one, written to the embedded API and to the
 //! reference, as JSON and as protobuf, and what comes back compared field by field.
 //!
 //! `WINDLASS_KIND` runs those whose title contains it, and shows both objects whole.
@@ -41,9 +41,9 @@ const FULL: &str = "full-objects";
 fn main() -> ExitCode {
     Suite::on([Ground::reference()])
         .limit(Duration::from_secs(300))
-        .test("a cluster has the same objects from the start", from_the_start)
+        .test("a new cluster has the same objects", from_the_start)
         .test("minimal objects of all kinds come back equal", minimal_objects)
-        .test("full objects of all kinds live equal lives", full_objects)
+        .test("full objects of all kinds have the same lifecycle", full_objects)
         .run()
 }
 

@@ -1,5 +1,5 @@
-//! A leader that is a process of its own, stopped in the midst of its work for longer than its lease lasts, and let go on:
-//! it starts no write any more, as the API's own record shows.
+//! A leader in its own process is stopped (SIGSTOP) for longer than its lease, and continued: it sends no further write, as the
+//! API's audit log shows.
 
 use anyhow::{Context, ensure};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -31,8 +31,8 @@ fn main() -> ExitCode {
     }
     Suite::on([targets::embedded_over_tcp(), windlass_harness::Ground::reference()])
         .limit(Duration::from_secs(120))
-        .test("a leader that was stopped past its lease writes no more and ends", ends)
-        .test("a leader that was stopped past its lease stands by, and leads again", stands_by)
+        .test("a leader that was stopped past its lease sends no write and exits", ends)
+        .test("a leader that was stopped past its lease rejoins the election, and leads again", stands_by)
         .run()
 }
 

@@ -1,4 +1,4 @@
-//! An operator's binary as its users meet it: asked what it is and what it would do, told what to do, and stopped.
+//! An operator's binary: `describe`, `capture`, `plan` and `why`, its flags, and how it stops.
 
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::Secret;

@@ -28,7 +28,7 @@ const KEPT: &[u64] = &[
 fn main() -> ExitCode {
     Suite::on([Ground::reference()])
         .limit(Duration::from_secs(1500))
-        .test("random writes get equal answers", equal_answers)
+        .test("random writes get equal responses", equal_answers)
         .run()
 }
 

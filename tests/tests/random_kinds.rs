@@ -37,8 +37,8 @@ const KEPT: &[u64] = &[
 fn main() -> ExitCode {
     Suite::on([Ground::reference()])
         .limit(Duration::from_secs(2400))
-        .test("random objects of built-in kinds get equal answers", equal_answers)
-        .test("random quantities are stored and refused alike", equal_quantities)
+        .test("random objects of built-in kinds get equal responses", equal_answers)
+        .test("random quantities are stored and rejected alike", equal_quantities)
         .run()
 }
 

@@ -34,7 +34,7 @@ const KEPT: &[u64] = &[
 fn main() -> ExitCode {
     Suite::on([Ground::reference()])
         .limit(Duration::from_secs(1500))
-        .test("random requests get equal answers and event orders", equal_answers)
+        .test("random requests get equal responses and event orders", equal_answers)
         .run()
 }
 

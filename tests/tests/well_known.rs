@@ -1,4 +1,4 @@
-//! The definitions of well-known projects, created on the embedded API and on the reference: accepted alike, established
+//! The CRDs of well-known projects, created on the embedded API and on the reference: accepted alike, established
 //! alike, and shown alike in discovery and OpenAPI.
 //!
 //! They are downloaded with Go. Without Go, or without a way to the module proxy, what is missing is told and skipped.
@@ -26,7 +26,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 fn main() -> ExitCode {
     Suite::on([Ground::reference()])
         .limit(Duration::from_secs(600))
-        .test("definitions of well-known projects are served alike", served_alike)
+        .test("the CRDs of well-known projects are served alike", served_alike)
         .run()
 }
 

@@ -68,7 +68,7 @@ func perThousand(keys, rounds int) float64 {
 	return times[len(times)/2]
 }
 
-// heapPerKey returns how many live bytes on the heap each of so many queued keys takes.
+// heapPerKey returns the live heap bytes per key, with this number of queued keys.
 func heapPerKey(keys int) float64 {
 	before := liveHeap()
 	queue := priorityqueue.New[int]("")

@@ -1,4 +1,4 @@
-//! Which part of an old value is the same thing as a part of the new one, and whether it changed.
+//! Correlates parts of the old and the new value, and says whether they changed: for transition rules and ratcheting.
 
 use crate::json;
 use crate::schema::{Additional, ListType, Schema};

@@ -1,4 +1,4 @@
-//! Filling in defaults.
+//! Defaulting: sets absent fields to the defaults of their schema.
 
 use crate::field::Path;
 use crate::schema::{Additional, Schema};

@@ -1,4 +1,13 @@
-//! What Kubernetes types are: schemas, validation, defaults, merges, quantities and schedules. Pure: no I/O, no clock.
+//! Kubernetes' type machinery: schemas, validation, defaulting, patches, server-side apply, quantities and schedules. Pure: no I/O,
+//! no clock.
+//!
+//! - Schemas: [`schema`] (the types), [`structural`] (is a CRD's schema structural?), [`validate`], [`default`], [`prune`], [`lists`]
+//!   (list types), [`formats`], [`embedded`] (embedded resources), [`rules`] (`x-kubernetes-validations`, in CEL).
+//! - Writes: [`patch`] (JSON patch and merge patch), [`strategic`] (strategic merge patch), [`apply`] (server-side apply and managed fields).
+//! - Objects: [`meta`] (ObjectMeta), [`names`], [`selector`], [`quantity`], [`schedule`], [`field`] (field errors).
+//! - Encodings: [`json`], [`yaml`], [`proto`].
+//!
+//! Results and error texts are those of the Kubernetes API server, since clients show and compare them.
 
 pub mod apply;
 mod cel;

@@ -1,4 +1,4 @@
-//! Sets and maps written as lists: no item, or no key, comes twice.
+//! `x-kubernetes-list-type`: items of `set` lists and keys of `map` lists are unique.
 
 use crate::field::{FieldError, Path};
 use crate::json;

@@ -1,4 +1,4 @@
-//! ObjectMeta: what decoding makes of it, and what makes it valid on create and on update.
+//! ObjectMeta: decoding, and validation on create and update.
 
 mod decode;
 mod time;

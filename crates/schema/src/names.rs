@@ -1,4 +1,4 @@
-//! The rules for names, labels and keys, with Kubernetes' own words for what is wrong.
+//! Validation of names, labels and qualified keys, with Kubernetes' error texts.
 
 use std::net::{IpAddr, Ipv4Addr};
 

@@ -1,4 +1,4 @@
-//! Schemas out of JSON: one CRD's `openAPIV3Schema`, or all definitions of an OpenAPI document linked with each other.
+//! Parses schemas from JSON: a CRD's `openAPIV3Schema`, or all definitions of an OpenAPI document with their references.
 
 use crate::field::{FieldError, Path};
 use crate::schema::{Additional, Definitions, ListType, MapType, Reference, Schema, Type};

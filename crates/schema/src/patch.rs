@@ -11,7 +11,7 @@ pub use operations::json_patch;
 
 use thiserror::Error;
 
-/// Why a patch was not applied, in the server's words.
+/// Why a patch was not applied, with the server's error text.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PatchError {
     /// It is not a patch at all: a bad request.

@@ -1,4 +1,4 @@
-//! Go's regular expressions on Rust's engine: the same family, but a few spellings differ.
+//! Go's regular expressions on Rust's engine: the same family, with a few differences in syntax.
 
 use regex::{Regex, RegexBuilder};
 

@@ -1,4 +1,4 @@
-//! Dropping what no schema knows.
+//! Pruning: removes fields that the schema does not specify.
 
 use crate::schema::{Additional, Schema};
 use serde_json::{Map, Value};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 const META_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Drops the fields that the schema does not know and returns their paths, sorted: `spec.list[0].x`. At the `root` of an
+/// Removes the fields that the schema does not specify and returns their paths, sorted: `spec.list[0].x`. At the `root` of an
 /// object, as in embedded resources, `apiVersion`, `kind` and `metadata` are left alone.
 pub fn prune(schema: &Arc<Schema>, value: &mut Value, root: bool) -> Vec<String> {
     let mut pruner = Pruner::default();

@@ -1,4 +1,4 @@
-//! Selectors: which objects a list, a watch or a delete is about.
+//! Label and field selectors of lists, watches and deletions.
 
 mod fields;
 mod labels;

@@ -1,4 +1,4 @@
-//! Is a value what its schema asks for? The answer comes in Kubernetes' own errors: kinds, paths, texts and order.
+//! Schema validation, with Kubernetes' own errors: types, paths, texts and order.
 //!
 //! Fields are visited in the order of their names where the real server's order is random.
 
@@ -12,7 +12,7 @@ use crate::{embedded, lists};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Checks a new value: the schema's own rules, then embedded resources, then the keys of sets and maps.
+/// Validates a new value: the schema's keywords, then embedded resources, then the keys of sets and maps.
 pub fn validate(schema: &Arc<Schema>, value: &Value, path: &Path) -> Vec<FieldError> {
     let mut errors = against_schema(schema, value, path);
     errors.extend(embedded::validate(schema, value, path));
@@ -20,7 +20,7 @@ pub fn validate(schema: &Arc<Schema>, value: &Value, path: &Path) -> Vec<FieldEr
     errors
 }
 
-/// Checks a changed value. What was wrong before and did not change is let through, as Kubernetes does.
+/// Validates a changed value. Errors of unchanged values are ignored, as in Kubernetes (ratcheting).
 pub fn validate_update(schema: &Arc<Schema>, new: &Value, old: &Value, path: &Path) -> Vec<FieldError> {
     let mut errors = walk::check(schema, new, Some(old)).into_field_errors(path);
     errors.extend(embedded::validate(schema, new, path));
@@ -30,7 +30,7 @@ pub fn validate_update(schema: &Arc<Schema>, new: &Value, old: &Value, path: &Pa
     errors
 }
 
-/// Checks an object whose status alone changed: against the status' own schema, in whose texts paths begin at the status.
+/// Validates an update of the status subresource: by the schema of the status, with paths that begin at the status.
 pub fn validate_status_update(schema: &Arc<Schema>, new: &Value, old: &Value) -> Vec<FieldError> {
     let path = Path::new("status");
     let mut errors = Vec::new();
@@ -45,7 +45,7 @@ pub fn validate_status_update(schema: &Arc<Schema>, new: &Value, old: &Value) ->
     errors
 }
 
-/// The schema's own rules alone.
+/// The schema's keywords only.
 pub(crate) fn against_schema(schema: &Arc<Schema>, value: &Value, path: &Path) -> Vec<FieldError> {
     walk::check(schema, value, None).into_field_errors(path)
 }

@@ -1,9 +1,9 @@
-//! YAML as the reference writes it: that of go-yaml's second version, to the line breaks of long texts.
+//! YAML as kube-apiserver writes it, with go-yaml v2: the same down to the line breaks of long texts.
 
 use crate::json;
 use serde_json::Value;
 
-/// Where lines are broken: at the first space after so many columns.
+/// The column after which a line is broken, at the next space.
 const WIDTH: usize = 80;
 
 /// A document in block style, keys sorted.

@@ -1,4 +1,4 @@
-//! The manifests under `config/` follow from what the operator says of itself, and a cluster takes them.
+//! The manifests under `config/` are those that the operator's description generates, and a cluster accepts them.
 
 use anyhow::{Context, ensure};
 use kube::api::{DynamicObject, Patch, PatchParams};

@@ -1,5 +1,5 @@
-//! Least permissions, on the reference, which enforces them: under its generated role the operator is refused nothing, and without any
-//! one verb of it the operator asks for what it may not.
+//! Least-privilege RBAC, on the reference, which enforces it: with its generated role no request of the operator is forbidden, and without
+//! any single verb of it one is.
 
 use anyhow::{Context, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -75,7 +75,7 @@ impl Scene {
         Ok(Self { client, namespace, inspector, _operator: running })
     }
 
-    /// How many requests were refused for want of permission.
+    /// The number of forbidden requests.
     fn refused(&self) -> f64 {
         let page = self.inspector.metrics();
         let refused = page

@@ -37,7 +37,7 @@ impl Server {
         Self::up(program, &["--api-only"], durable).await
     }
 
-    /// `windlass cluster up` with so many simulated nodes, in a folder.
+    /// `windlass cluster up` with this number of simulated nodes, in a folder.
     ///
     /// # Errors
     /// When it does not become ready.

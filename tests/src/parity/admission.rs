@@ -1,4 +1,4 @@
-//! What admission plug-ins of a stock server add and refuse.
+//! The default admission plug-ins: what they mutate and reject.
 
 use super::{Behaviour, Script};
 use crate::compare::exchange::media;

@@ -1,4 +1,4 @@
-//! Built-in kinds: what their own code does to objects, found by comparing random ones.
+//! Built-in kinds: special cases of their strategies, found by comparing random objects.
 
 use super::{Behaviour, Script};
 use crate::compare::Request;

@@ -1,4 +1,4 @@
-//! Rules that could cost too much: what they are estimated to cost is told in the refusal. Each is for a million items, so
+//! Validation rules that could cost too much: the error has the estimated cost. Each is for a million items, so
 //! that the factor by which it exceeds what one may cost is a tenth of the cost for one of them.
 
 use super::{Behaviour, Script};

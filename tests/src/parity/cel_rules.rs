@@ -1,4 +1,4 @@
-//! Custom resources: rules in CEL, by values that keep to them and values that do not.
+//! Custom resources: validation rules in CEL, with valid and invalid values.
 
 use super::{Behaviour, Script};
 use crate::compare::Request;

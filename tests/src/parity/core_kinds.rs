@@ -1,4 +1,4 @@
-//! What is special about config maps, secrets, leases and events.
+//! Validation and field selectors of ConfigMaps, Secrets, Leases, Events and other kinds.
 
 use super::admission::with_account;
 use super::{Behaviour, Script};

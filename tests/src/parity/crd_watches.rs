@@ -1,4 +1,4 @@
-//! What becomes of watches, and of objects, when their definition changes or goes.
+//! Watches of custom resources, and the objects, when their CRD is changed or deleted.
 
 use super::script::Definition;
 use super::{Behaviour, Script};

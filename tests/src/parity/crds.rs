@@ -1,4 +1,4 @@
-//! Custom resource definitions: what is refused, and what a definition does over its life.
+//! Custom resource definitions: validation, and changes over their lifecycle.
 
 use super::{Behaviour, Script};
 use crate::compare::exchange::media;

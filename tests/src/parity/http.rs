@@ -1,4 +1,4 @@
-//! The surface: paths and verbs that are not there, bodies and media types that do not fit, health and discovery.
+//! HTTP: unknown paths and verbs, invalid bodies and media types, health checks and discovery.
 
 use super::{Behaviour, Script};
 use crate::compare::Request;

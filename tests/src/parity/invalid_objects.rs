@@ -1,4 +1,4 @@
-//! Objects that no server takes, and what is told to those who send them: tables in `bad/*.yaml`.
+//! Invalid objects and their errors: tables in `invalid_objects/*.yaml`.
 
 use super::{Behaviour, Script};
 use crate::compare::Request;

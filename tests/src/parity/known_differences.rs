@@ -1,4 +1,4 @@
-//! Differences that are known and explained in docs/parity.md: a behaviour's name and why it differs.
+//! Known differences, which docs/parity.md explains: a behaviour's name and why it differs.
 //!
 //! The suite fails for a difference that is not here, and for a row here that became equal.
 

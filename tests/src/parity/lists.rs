@@ -1,4 +1,4 @@
-//! Lists: paging, versions, selectors, and what is wrong with them.
+//! Lists: paging, resource versions, selectors, and invalid queries.
 
 use super::{Behaviour, Script};
 use crate::compare::Request;

@@ -1,4 +1,4 @@
-//! Input that is malformed, enormous or meant to do harm: both servers refuse it in the same words.
+//! Malformed, enormous or malicious input: both servers reject it with the same errors.
 
 use super::{Behaviour, Script};
 use crate::compare::Request;

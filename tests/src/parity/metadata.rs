@@ -1,4 +1,4 @@
-//! What may stand in an object's metadata, and the names of several kinds.
+//! Validation of object metadata, and of the names of several kinds.
 
 use super::{Behaviour, Script};
 use serde_json::{Value, json};

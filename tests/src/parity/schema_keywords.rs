@@ -1,4 +1,4 @@
-//! Custom resources: every keyword of a schema, by objects that keep to it and objects that do not.
+//! Custom resources: every keyword of a schema, with valid and invalid objects.
 
 use super::{Behaviour, Script};
 use serde_json::{Value, json};

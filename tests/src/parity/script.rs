@@ -1,4 +1,4 @@
-//! The hand that a behaviour writes its requests with: it sends them to one server and notes down what comes back.
+//! The script of a behaviour: it sends requests to one server and records the responses.
 
 use crate::compare::exchange::{Events, media};
 use crate::compare::{Answer, Request, Server, Side};

@@ -1,4 +1,4 @@
-//! Server-side apply, and who owns what after other writes.
+//! Server-side apply, and field ownership after other writes.
 
 use super::{Behaviour, Script};
 use crate::compare::Request;
@@ -18,7 +18,7 @@ enum Step {
     Put(&'static str, &'static str),
     /// Created by an ordinary client.
     Post(&'static str, &'static str),
-    /// Applied, but only as a rehearsal.
+    /// Applied as a dry run.
     Rehearse(&'static str, &'static str),
 }
 

@@ -1,4 +1,4 @@
-//! Watches: where they begin, what they tell, and when they end.
+//! Watches: resource versions, events, and when they end.
 
 use super::{Behaviour, Script};
 use crate::compare::Request;

@@ -1,4 +1,4 @@
-//! Updates, patches and rehearsals of one config map `a` with a label and two keys.
+//! Updates, patches and dry runs of one config map `a` with a label and two keys.
 
 use super::{Behaviour, Script};
 use crate::compare::Request;
@@ -115,7 +115,7 @@ fn object() -> Value {
         "metadata": {"name": "a", "labels": {"app": "web"}, "finalizers": ["example.com/a"]}})
 }
 
-/// Makes the object, unseen.
+/// Creates the object; the response is not compared.
 async fn made(script: &mut Script) -> anyhow::Result<(String, Value)> {
     let maps = script.maps();
     let made = script.quiet(Request::new("POST", &maps).body(media::JSON, object())).await?;

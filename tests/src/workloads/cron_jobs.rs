@@ -1,4 +1,4 @@
-//! Behaviours of CronJobs: when they begin Jobs, and which they keep.
+//! CronJobs: when they create Jobs, and which they keep.
 
 use super::manual_pods::{ended, spec};
 use crate::targets::whole_cluster;
@@ -13,12 +13,12 @@ use windlass_testing::{TestCluster, object};
 /// All of them.
 pub fn behaviours(suite: Suite) -> Suite {
     suite
-        .test("a cron job begins a job when it is due, and follows it", begins)
-        .test("a cron job forbids a second job, or replaces the first", concurrency)
-        .test("a cron job that is suspended begins nothing", suspended)
-        .test("a cron job keeps as many ended jobs as it is told", history)
-        .test("a cron job goes by the clock of its time zone", in_a_zone)
-        .test("a cron job that missed many times says so, and begins once", missed)
+        .test("a cron job creates a job on schedule, and tracks it", begins)
+        .test("concurrencyPolicy: Forbid skips a second job, Replace replaces the first", concurrency)
+        .test("a suspended cron job creates no jobs", suspended)
+        .test("a cron job keeps its history limits", history)
+        .test("a cron job uses its time zone", in_a_zone)
+        .test("a cron job with many missed schedules records TooManyMissedTimes, and creates one job", missed)
 }
 
 /// A cron job called `cron` with this in its spec.

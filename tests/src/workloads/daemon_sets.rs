@@ -1,4 +1,4 @@
-//! DaemonSets run on every node that fits, and are replaced node by node.
+//! DaemonSets: placement, rolling updates and history.
 
 use super::manual_pods::{self, all_ready, controller, fares, is_ready, pods, wait_for_count};
 use super::watch_record::Record;
@@ -18,13 +18,13 @@ const LABEL: &str = "windlass.dev/daemons-of";
 /// All of them.
 pub fn behaviours(suite: Suite) -> Suite {
     suite
-        .test("a daemon set has one pod on every node that fits", one_on_each)
-        .test("taints keep daemons away, or drive them off", taints)
-        .test("a daemon set is updated with few daemons missing at a time", updates)
-        .test("a daemon set that is updated by hand waits for it", updates_by_hand)
-        .test("a surging daemon set makes the new daemon before the old one goes", surges)
-        .test("a failed daemon is replaced", replaces_failed)
-        .test("a daemon set keeps only so much history", forgets)
+        .test("a daemon set has one pod on every matching node", one_on_each)
+        .test("NoSchedule taints keep daemon pods away, and NoExecute taints evict them", taints)
+        .test("a daemon set's rolling update respects maxUnavailable", updates)
+        .test("a daemon set with OnDelete waits for the deletion of pods", updates_by_hand)
+        .test("maxSurge creates the new daemon pod before the old one is deleted", surges)
+        .test("a failed daemon pod is replaced", replaces_failed)
+        .test("a daemon set keeps revisionHistoryLimit revisions", forgets)
 }
 
 fn daemons(cluster: &TestCluster, strategy: Value) -> DaemonSet {

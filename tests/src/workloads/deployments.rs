@@ -1,4 +1,4 @@
-//! Deployments roll out, go back, stop and get stuck as they should.
+//! Deployments: rollout, rollback, pause and progress deadline.
 
 use super::manual_pods::{self, all_ready, is_ready, pods, wait_for_count};
 use super::watch_record::Record;
@@ -17,18 +17,18 @@ const REVISION: &str = "deployment.kubernetes.io/revision";
 /// All of them.
 pub fn behaviours(suite: Suite) -> Suite {
     suite
-        .test("a deployment makes a replica set of its template and tells how it gets on", comes_up)
-        .test("a rolling update never has too many pods or too few ready ones", rolls_within_bounds)
-        .test("a deployment goes back to a set of old, which gets a new revision", goes_back)
-        .test("a paused deployment is scaled but not rolled out until it goes on", pauses)
-        .test("a deployment that gets stuck says so and leaves the old pods alone", gets_stuck)
-        .test("a recreated deployment has no new pods while one of the old is left", recreates)
-        .test("a deployment keeps only so many old sets", forgets)
-        .test("a deployment scaled in a rollout scales every set in proportion", scales_in_proportion)
-        .test("a deployment takes up a set that fits, and its revision is counted on", adopts)
-        .test("a deployment whose set's name is taken gives it another", collides)
-        .test("a deployment tells of the trouble of its sets", tells_of_trouble)
-        .test("a deployment scaled to nothing and back keeps its set", scales_to_nothing)
+        .test("a deployment creates a replica set, and reports its progress", comes_up)
+        .test("a rolling update respects maxSurge and maxUnavailable at every moment", rolls_within_bounds)
+        .test("a rollback reuses the old replica set, with a new revision", goes_back)
+        .test("a paused deployment is scaled, but not rolled out until it is resumed", pauses)
+        .test("a stuck rollout has ProgressDeadlineExceeded, and keeps the old pods", gets_stuck)
+        .test("strategy Recreate creates no new pods while an old one is left", recreates)
+        .test("a deployment keeps revisionHistoryLimit old replica sets", forgets)
+        .test("scaling during a rollout is proportional", scales_in_proportion)
+        .test("a deployment adopts a matching replica set, and continues its revision", adopts)
+        .test("a hash collision increments collisionCount", collides)
+        .test("a deployment reports ReplicaFailure of its replica sets", tells_of_trouble)
+        .test("a deployment scaled to zero and back keeps its replica set", scales_to_nothing)
 }
 
 fn deployment(name: &str, replicas: i32) -> Deployment {

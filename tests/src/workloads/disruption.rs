@@ -1,4 +1,4 @@
-//! What budgets allow, and what evictions do.
+//! PodDisruptionBudgets, evictions and quotas.
 
 use crate::targets::whole_cluster;
 use anyhow::{Context, ensure};
@@ -14,14 +14,14 @@ use windlass_testing::{TestCluster, config_map, object, pod};
 /// All of them.
 pub fn behaviours(suite: Suite) -> Suite {
     suite
-        .test("a budget counts the pods that it selects", counts)
-        .test("an eviction takes what a budget allows and no more", evictions)
-        .test("pods that do not run are evicted at once", not_running)
-        .test("a pod that is not ready is evicted where enough others are", unhealthy)
+        .test("a disruption budget's status counts the pods that it selects", counts)
+        .test("evictions succeed up to disruptionsAllowed", evictions)
+        .test("pods that are not running are evicted regardless of budgets", not_running)
+        .test("an unready pod is evicted if enough others are healthy", unhealthy)
         .test("a pod with two budgets cannot be evicted", two_budgets)
-        .test("an eviction is only rehearsed where that is asked, and keeps its preconditions", rehearsed)
-        .test("a budget of shares cannot count pods without owners, and says so", unmanaged)
-        .test("a quota counts what is there, and is not exceeded by many at once", quota)
+        .test("evictions support dry run and preconditions", rehearsed)
+        .test("a budget with a percentage needs pods with a controller, and reports SyncFailed", unmanaged)
+        .test("a quota's status counts usage, and concurrent creations do not exceed it", quota)
 }
 
 fn budget(name: &str, mut spec: Value) -> PodDisruptionBudget {
@@ -31,7 +31,7 @@ fn budget(name: &str, mut spec: Value) -> PodDisruptionBudget {
     object(name, json!({ "spec": spec }))
 }
 
-/// Pods that run and are ready, as far as anyone says: no node has them.
+/// Pods whose status says that they run and are ready; no node runs them.
 async fn running(cluster: &TestCluster, names: &[&str]) -> anyhow::Result<()> {
     cluster.eventually::<ServiceAccount>("default").exists().await?;
     for name in names {

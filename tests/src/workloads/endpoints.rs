@@ -1,4 +1,4 @@
-//! What is behind Services follows the pods.
+//! Endpoints and EndpointSlices of Services.
 
 use super::manual_pods;
 use crate::targets::whole_cluster;
@@ -14,11 +14,11 @@ use windlass_testing::{Building, TestCluster, object};
 pub fn behaviours(suite: Suite) -> Suite {
     suite
         .test("endpoints follow the readiness of pods", follow_readiness)
-        .test("a service without pods has an empty slice", is_empty)
-        .test("a headless service names its pods and their ports", headless)
-        .test("a service that publishes what is not ready shows it as ready", publishes_all)
-        .test("endpoints by hand are mirrored for a service without selector", mirrors)
-        .test("the endpoints of a deleted service go", go_with_the_service)
+        .test("a service without pods has an empty EndpointSlice", is_empty)
+        .test("a headless service's endpoints have hostnames and ports", headless)
+        .test("publishNotReadyAddresses makes all endpoints ready", publishes_all)
+        .test("manual Endpoints of a service without selector are mirrored", mirrors)
+        .test("the endpoints of a deleted service are deleted", go_with_the_service)
 }
 
 fn service(name: &str, spec: Value) -> Service {

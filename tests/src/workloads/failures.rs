@@ -1,5 +1,5 @@
-//! Bad luck and bad input: crowds of pods that fail, clocks that jump, selectors that overlap, quotas that are too small.
-//! Whatever happens, work and events stay bounded, and nobody takes what is another's.
+//! Failures and misconfiguration: many failing pods, clock jumps, overlapping selectors, small quotas. Work and events stay bounded,
+//! and no controller takes the pods of another.
 
 use super::manual_pods;
 use super::test_nodes::pod;
@@ -16,14 +16,14 @@ use windlass_testing::{TestCluster, object};
 /// All of them.
 pub fn behaviours(suite: Suite) -> Suite {
     suite
-        .test("hundreds of pods that fail cost a job no more than it may try", failing_job)
-        .test("many pods that crash are told of with few words, and kept", crashing_set)
-        .test("a cluster lives on when its clock jumps a year ahead, and back", jumping_clock)
-        .test("two deployments of one selector leave each other alone", overlapping)
-        .test("a replica set makes exactly as many pods as its quota allows", under_quota)
+        .test("hundreds of failing pods do not exceed a job's backoffLimit", failing_job)
+        .test("many crashing pods cause few events, and are kept", crashing_set)
+        .test("a cluster survives a clock jump of a year ahead, and back", jumping_clock)
+        .test("two deployments of one selector do not affect each other's pods", overlapping)
+        .test("a replica set creates exactly as many pods as its quota allows", under_quota)
 }
 
-/// As many as the ground takes in good time.
+/// The number of pods that the target handles in reasonable time.
 fn scaled(cluster: &TestCluster, many: usize, few: usize) -> usize {
     if cluster.embedded().is_some() { many } else { few }
 }

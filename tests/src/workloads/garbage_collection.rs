@@ -1,4 +1,4 @@
-//! What becomes of owned objects when their owners go.
+//! Garbage collection: background, foreground and orphan deletion.
 
 use crate::targets::whole_cluster;
 use anyhow::{Context, ensure};
@@ -15,24 +15,24 @@ use windlass_testing::{TestCluster, object};
 /// All of them.
 pub fn behaviours(suite: Suite) -> Suite {
     suite
-        .test("what is owned goes after its owner, to the last grandchild", background)
-        .test("what is owned goes before its owner where that is asked", foreground)
-        .test("what is owned is released where that is asked", orphan)
-        .test("an object goes with the last of its owners", several_owners)
-        .test("an owner of the same name is another owner", same_name)
-        .test("an owner that never was is an owner that is gone", absent)
-        .test("an owner of a kind that nobody knows keeps what it owns", unknown_kind)
-        .test("owners in a circle go together, in the foreground too", circle)
-        .test("an owner in another namespace owns nothing, and people are told", wrong_namespace)
+        .test("background deletion deletes dependents after their owner, transitively", background)
+        .test("foreground deletion deletes dependents before their owner", foreground)
+        .test("orphan deletion removes the owner references of dependents", orphan)
+        .test("an object is deleted with the last of its owners", several_owners)
+        .test("an owner of the same name and another UID is absent", same_name)
+        .test("an owner that never existed is absent", absent)
+        .test("dependents of an owner of an unknown kind are kept", unknown_kind)
+        .test("objects in an ownership cycle are deleted together, in the foreground too", circle)
         .test(
-            "what is owned by an owner in a namespace stays outside of them, and people are told",
-            cluster_scoped,
+            "an owner reference to another namespace is invalid, with the event OwnerRefInvalidNamespace",
+            wrong_namespace,
         )
-        .test("a dependent that does not block is not waited for", not_blocking)
-        .test("a dependent with a finalizer holds an owner that waits for it", held)
-        .test("objects of a new kind own and are owned", new_kind)
-        .test("hundreds of dependents go with their owner", many)
-        .test("an event goes an hour after it was last told", old_events)
+        .test("a cluster-scoped dependent of a namespaced owner is kept, with an event", cluster_scoped)
+        .test("foreground deletion does not wait for dependents without blockOwnerDeletion", not_blocking)
+        .test("foreground deletion waits for a dependent with a finalizer", held)
+        .test("garbage collection includes objects of a new CRD", new_kind)
+        .test("hundreds of dependents are deleted with their owner", many)
+        .test("an event is deleted an hour after its last occurrence", old_events)
 }
 
 fn owned_by(name: &str, owners: &[Value]) -> ConfigMap {

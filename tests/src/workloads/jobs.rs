@@ -1,4 +1,4 @@
-//! Behaviours of Jobs: how they count, wait, give up and end.
+//! Jobs: counting, back-off, failure and completion.
 
 use super::manual_pods::{ended, spec};
 use crate::targets::whole_cluster;
@@ -14,21 +14,21 @@ use windlass_testing::{TestCluster, object};
 /// All of them.
 pub fn behaviours(suite: Suite) -> Suite {
     suite
-        .test("a job runs as many pods as it may until enough succeeded", completes)
-        .test("a job without completions ends when one pod succeeded", work_queue)
-        .test("an indexed job tells its pods their index and its status which are done", indexed)
-        .test("a job that fails too often fails", fails)
-        .test("a job waits after a failure before it tries again", waits)
-        .test("a job gives up at its deadline, and its pods with it", deadline)
-        .test("a job that is suspended lets its pods go and resumes anew", suspends)
+        .test("a job runs up to its parallelism until its completions succeeded", completes)
+        .test("a job without completions is complete when one pod succeeded", work_queue)
+        .test("an indexed job gives its pods their index, and lists completed indexes in its status", indexed)
+        .test("a job fails at its backoffLimit", fails)
+        .test("a job backs off after a failed pod", waits)
+        .test("a job fails at its activeDeadlineSeconds, and its pods are deleted", deadline)
+        .test("a suspended job deletes its pods, and resumes with new ones", suspends)
         .test("a pod failure policy ignores, or fails the job", failure_policy)
-        .test("a success policy ends a job early", success_policy)
-        .test("each index of a job has a limit of its own", per_index)
-        .test("a pod on its way out is replaced when the job's policy says", replacement)
-        .test("a job with a selector of its own takes up pods that fit", own_selector)
-        .test("a job that another controller manages is left alone", managed_by_another)
-        .test("the pods of a job that is deleted are let go", lets_go)
-        .test("a job that ended goes when its time is over", expires)
+        .test("a success policy completes a job early", success_policy)
+        .test("backoffLimitPerIndex applies to each index", per_index)
+        .test("a terminating pod is replaced according to podReplacementPolicy", replacement)
+        .test("a job with a manual selector adopts matching pods", own_selector)
+        .test("a job with managedBy is not reconciled", managed_by_another)
+        .test("the pods of a deleted job lose their finalizer", lets_go)
+        .test("a finished job is deleted after ttlSecondsAfterFinished", expires)
 }
 
 /// A job called `work` with this in its spec.
@@ -42,7 +42,7 @@ fn job(fields: &Value) -> Job {
     object("work", json!({ "spec": spec }))
 }
 
-/// The names of the pods that are at work, once there are so many.
+/// The names of the active pods, once there are this many.
 async fn working(cluster: &TestCluster, count: usize) -> anyhow::Result<Vec<Pod>> {
     let look = || async {
         let pods = cluster.list::<Pod>().await?.into_iter();

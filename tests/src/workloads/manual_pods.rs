@@ -1,5 +1,5 @@
-//! Pods that no node takes, since they ask for a scheduler that nobody is: the test itself says how they fare, as a kubelet
-//! would, so that every moment can be looked at.
+//! Pods that are never scheduled, since their scheduler does not exist: the test writes their status, as a kubelet would, so that it
+//! controls every transition.
 
 use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
 use kube::ResourceExt;
@@ -47,7 +47,7 @@ pub async fn pods(cluster: &TestCluster, app: &str) -> anyhow::Result<Vec<Pod>> 
     Ok(pods)
 }
 
-/// Waits until there are so many of them.
+/// Waits until there are this many of them.
 ///
 /// # Errors
 /// When there are not, in time.

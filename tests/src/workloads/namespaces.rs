@@ -1,4 +1,4 @@
-//! How namespaces end.
+//! Namespace deletion.
 
 use crate::targets::whole_cluster;
 use anyhow::{Context, ensure};
@@ -10,10 +10,13 @@ use windlass_testing::{TestCluster, config_map, named, object, pod, secret};
 /// All of them.
 pub fn behaviours(suite: Suite) -> Suite {
     suite
-        .test("a namespace goes with all that is in it", goes_with_all)
-        .test("a namespace says which objects and finalizers keep it", says_what_keeps_it)
-        .test("pods go before the rest of their namespace", pods_first)
-        .test("a namespace stays for finalizers of its own", own_finalizers)
+        .test("a namespace is deleted with all its objects", goes_with_all)
+        .test(
+            "a terminating namespace has conditions for remaining objects and finalizers",
+            says_what_keeps_it,
+        )
+        .test("pods are deleted before the other objects of their namespace", pods_first)
+        .test("a namespace waits for its metadata.finalizers", own_finalizers)
 }
 
 async fn another(cluster: &TestCluster) -> anyhow::Result<(String, TestCluster)> {

@@ -1,4 +1,4 @@
-//! Nodes and the life of what is on them; nodes that fall silent.
+//! Simulated nodes, the lifecycle of their pods, and unreachable nodes.
 
 use super::test_nodes::{Own, pod};
 use crate::targets::whole_cluster;
@@ -11,18 +11,21 @@ use windlass_harness::{Suite, Target};
 /// All of them.
 pub fn behaviours(suite: Suite) -> Suite {
     suite
-        .test("a pod is scheduled, runs, is ready, and goes when it is deleted", runs_and_goes)
-        .test("containers initialize in order, and those beside them go on", initializes)
-        .test("a pod ends as its containers end", ends_as_its_containers_do)
-        .test("a container that fails again and again is left alone for a while", crashes_in_a_loop)
-        .test("a pod is ready when those it waits for say so", has_a_readiness_gate)
-        .test("a pod that runs for too long fails", has_a_deadline)
-        .test("a pod has its grace to end in", has_its_grace)
+        .test("a pod is scheduled, becomes ready, and terminates when it is deleted", runs_and_goes)
+        .test("init containers run in order, and sidecars keep running", initializes)
+        .test("a pod's phase follows from its containers' exit codes", ends_as_its_containers_do)
+        .test("a container that keeps failing is in CrashLoopBackOff", crashes_in_a_loop)
+        .test("readiness gates delay a pod's readiness", has_a_readiness_gate)
+        .test("a pod fails after activeDeadlineSeconds", has_a_deadline)
+        .test("a pod has its termination grace period", has_its_grace)
         .test(
-            "a node that falls silent is unknown, and its pods leave; one that is gone takes them along",
+            "the pods of an unreachable node are evicted, and those of a deleted node are deleted",
             falls_silent,
         )
-        .test("an hour that passes costs few renewals, and no node is given up", an_hour_passes)
+        .test(
+            "an hour of a driven clock needs few Lease renewals, and no node becomes unreachable",
+            an_hour_passes,
+        )
 }
 
 async fn runs_and_goes(target: Target) -> anyhow::Result<()> {
@@ -104,7 +107,7 @@ async fn crashes_in_a_loop(target: Target) -> anyhow::Result<()> {
     ensure!(crashed.status.unwrap_or_default().phase.as_deref() == Some("Running"), "it is to run on");
     cluster.eventually::<Pod>("web").has_event("BackOff").await?;
     if cluster.embedded().is_some() {
-        // Each wait is longer than the one before; on the other ground it would take as long as it says.
+        // Each wait is longer than the one before; on the reference it would take real time.
         cluster.advance(Duration::from_secs(35)).await;
         let again = |pod: &Pod| {
             let status = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref()?.first());
@@ -154,7 +157,7 @@ async fn has_its_grace(target: Target) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Lets so much time pass as nodes are given before they are given up; on the other ground it really passes.
+/// Waits for the node monitor grace period: by the driven clock, or in real time on the reference.
 const GIVEN_UP: Duration = Duration::from_secs(100);
 
 async fn falls_silent(target: Target) -> anyhow::Result<()> {

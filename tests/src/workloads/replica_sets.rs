@@ -1,4 +1,4 @@
-//! ReplicaSets and ReplicationControllers keep their number of pods.
+//! ReplicaSets and ReplicationControllers.
 
 use super::manual_pods::{self, controller, fares, is_ready, pods, wait_for_count};
 use crate::targets::whole_cluster;
@@ -14,16 +14,16 @@ use windlass_testing::{Building, object};
 /// All of them.
 pub fn behaviours(suite: Suite) -> Suite {
     suite
-        .test("a replica set makes its pods, and makes again what is lost", makes_its_pods)
-        .test("a replica set counts how its pods fare", counts_its_pods)
-        .test("a replica set that shrinks ends the pods that are missed least", shrinks)
-        .test("a replica set takes up orphans that fit and lets go what does not", adopts_and_releases)
-        .test("two replica sets of one selector leave each other's pods alone", overlap)
-        .test("a pod is available once it was ready long enough", min_ready)
+        .test("a replica set creates its pods, and replaces deleted ones", makes_its_pods)
+        .test("a replica set's status counts its pods", counts_its_pods)
+        .test("a replica set that scales down deletes the cheapest pods first", shrinks)
+        .test("a replica set adopts matching orphans and releases pods that no longer match", adopts_and_releases)
+        .test("two replica sets of one selector do not affect each other's pods", overlap)
+        .test("a pod is available after minReadySeconds", min_ready)
         .test("a failed pod is replaced and not counted", replaces_failed)
-        .test("a replica set that may not make pods says so, and makes them once it may", cannot_create)
-        .test("a replica set of hundreds of pods comes up, is counted and goes", hundreds)
-        .test("a replication controller keeps its number too", replication_controller)
+        .test("a replica set whose pods are rejected has ReplicaFailure, and creates them once they are accepted", cannot_create)
+        .test("a replica set of hundreds of pods becomes ready and is deleted", hundreds)
+        .test("a replication controller keeps its number of replicas too", replication_controller)
 }
 
 fn set(name: &str, app: &str, replicas: i32) -> ReplicaSet {

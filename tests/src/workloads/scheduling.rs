@@ -1,4 +1,4 @@
-//! Which pods go to which nodes, and who makes room for whom.
+//! The scheduler: filters, scores and preemption.
 
 use super::test_nodes::{Own, asks, node_of, pod};
 use crate::targets::whole_cluster;
@@ -13,16 +13,16 @@ use windlass_testing::{Building, object};
 /// All of them.
 pub fn behaviours(suite: Suite) -> Suite {
     suite
-        .test("a pod that fits nowhere says why, and is scheduled once there is room", waits_for_room)
-        .test("a node is never given more than it has, however many pods come at once", is_never_overfilled)
-        .test("a pod is given to a node by hand, once", is_bound_by_hand)
-        .test("pods go where labels and taints let them", goes_where_it_may)
-        .test("pods that keep apart are on different nodes", keeps_apart)
-        .test("pods are spread as strictly as they ask", is_spread)
-        .test("a pod that matters more takes the place of one that matters less", takes_a_place)
-        .test("a pod with gates waits until they are lifted", is_gated)
-        .test("a cordoned node gets nothing new", is_cordoned)
-        .test("where a budget would be broken, others make room", spares_budgets)
+        .test("an unschedulable pod says why, and is scheduled once there is room", waits_for_room)
+        .test("a node is never overcommitted by concurrent pods", is_never_overfilled)
+        .test("a pod is bound once by pods/binding", is_bound_by_hand)
+        .test("nodeSelector, affinity and taints are respected", goes_where_it_may)
+        .test("pod anti-affinity puts pods on different nodes", keeps_apart)
+        .test("topologySpreadConstraints are respected", is_spread)
+        .test("a pod of higher priority preempts one of lower priority", takes_a_place)
+        .test("a pod with scheduling gates waits until they are removed", is_gated)
+        .test("a cordoned node gets no new pods", is_cordoned)
+        .test("preemption prefers victims without a violated disruption budget", spares_budgets)
 }
 
 async fn waits_for_room(target: Target) -> anyhow::Result<()> {

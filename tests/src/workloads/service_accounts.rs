@@ -1,4 +1,4 @@
-//! What every namespace has from the start.
+//! The default service account of every namespace.
 
 use crate::targets::whole_cluster;
 use anyhow::ensure;
@@ -8,7 +8,7 @@ use windlass_testing::named;
 
 /// All of them.
 pub fn behaviours(suite: Suite) -> Suite {
-    suite.test("a namespace has an account, and has it again", has_an_account)
+    suite.test("a namespace has a default service account, which is recreated", has_an_account)
 }
 
 async fn has_an_account(target: Target) -> anyhow::Result<()> {

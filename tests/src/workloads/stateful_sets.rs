@@ -1,4 +1,4 @@
-//! Behaviours of StatefulSets: order, names, revisions and claims.
+//! StatefulSets: order, identity, revisions and claims.
 
 use super::manual_pods::{ended, names, ready, template};
 use crate::targets::whole_cluster;
@@ -13,14 +13,14 @@ use windlass_testing::{TestCluster, object};
 /// All of them.
 pub fn behaviours(suite: Suite) -> Suite {
     suite
-        .test("a stateful set comes up in order and goes down from the highest", in_order)
-        .test("a parallel stateful set makes all its pods at once, from its first ordinal", at_once)
-        .test("a stateful set rolls to a revision down to its partition, and back", rolls)
-        .test("a stateful set that updates on delete waits for the delete", on_delete)
-        .test("a stateful set replaces what broke, and mends what lost its name", replaces)
-        .test("a stateful set's pods are available once they were ready long enough", available)
-        .test("a stateful set makes claims that stay or go as its policy says", claims)
-        .test("a stateful set takes up pods of nobody", adopts)
+        .test("a stateful set scales up in order, and down from the highest ordinal", in_order)
+        .test("a parallel stateful set creates all its pods at once, from its start ordinal", at_once)
+        .test("a stateful set rolls out to its partition, and rolls back", rolls)
+        .test("updateStrategy OnDelete waits for the deletion of pods", on_delete)
+        .test("a stateful set replaces failed pods, and repairs their identity", replaces)
+        .test("a stateful set's pods are available after minReadySeconds", available)
+        .test("a stateful set creates claims, and follows persistentVolumeClaimRetentionPolicy", claims)
+        .test("a stateful set adopts orphans", adopts)
 }
 
 /// A set called `db` with this in its spec.

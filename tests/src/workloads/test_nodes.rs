@@ -1,11 +1,11 @@
-//! Nodes of a test's own, and pods for them: on the reference other tests have theirs at the same time.
+//! Nodes for one test, and pods for them: on the reference other tests have theirs at the same time.
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use serde_json::{Value, json};
 use windlass_cluster::simulated_kubelet::{Options, SimulatedKubelet};
 use windlass_testing::{TestCluster, object};
 
-/// A pod that fares as these annotations of the simulated node say, with this in its spec.
+/// A pod with these annotations for the simulated node, and these fields in its spec.
 pub(super) fn pod(name: &str, annotations: Value, spec: Value) -> Pod {
     let annotations = annotations.as_object().into_iter().flatten();
     let annotations: serde_json::Map<String, Value> =
@@ -20,7 +20,7 @@ pub(super) fn pod(name: &str, annotations: Value, spec: Value) -> Pod {
     object(name, pod)
 }
 
-/// Containers that ask for so much.
+/// Containers that request this much CPU.
 pub(super) fn asks(cpu: &str) -> Value {
     json!([{"name": "main", "image": "example.com/app:1", "resources": {"requests": {"cpu": cpu}}}])
 }
@@ -59,7 +59,7 @@ impl Own {
         Ok(name)
     }
 
-    /// What a pod says that is to go to one of them.
+    /// The spec of a pod that is scheduled to one of them.
     pub(super) fn here(&self, more: Value) -> Value {
         let mut spec = json!({
             "nodeSelector": {"place": self.cluster.namespace()},

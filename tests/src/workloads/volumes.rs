@@ -1,4 +1,4 @@
-//! Behaviours of claims and volumes.
+//! PersistentVolumes and PersistentVolumeClaims: binding, protection, provisioning and ephemeral volumes.
 
 use super::manual_pods::spec;
 use crate::targets::whole_cluster;
@@ -12,18 +12,21 @@ use windlass_testing::{TestCluster, object};
 /// All of them.
 pub fn behaviours(suite: Suite) -> Suite {
     suite
-        .test("a claim gets the smallest volume that fits, and a free volume is available", smallest)
-        .test("a claim and a volume that name each other are bound", by_name)
-        .test("a claim without a volume says what it waits for", waits)
-        .test("a volume whose claim is gone is released, and a claim whose volume is gone is lost", released)
-        .test("a claim that a pod uses and a volume that a claim has stay", protected)
-        .test("a class of volume attributes stays while a claim or a volume names it", attributes)
-        .test("a claim of the default class gets a volume on the node of its pod", provisioned)
         .test(
-            "a pod that is the first to use a claim is scheduled, gets its volume, and runs",
+            "a claim is bound to the smallest matching volume, and an unbound volume is Available",
+            smallest,
+        )
+        .test("a claim and a volume that refer to each other are bound", by_name)
+        .test("a pending claim has an event that says what it waits for", waits)
+        .test("a volume without its claim is Released, and a claim without its volume is Lost", released)
+        .test("claims in use by a pod and bound volumes are protected from deletion", protected)
+        .test("a VolumeAttributesClass is protected while a claim or a volume refers to it", attributes)
+        .test("a claim of the default class is provisioned on the node of its pod", provisioned)
+        .test(
+            "with WaitForFirstConsumer the first pod of a claim is scheduled, gets its volume, and runs",
             first_consumer,
         )
-        .test("an ephemeral volume has a claim that its pod owns, and goes with it", ephemeral)
+        .test("an ephemeral volume has a claim that its pod owns, and is deleted with it", ephemeral)
 }
 
 /// A name that no other test has: volumes are in no namespace.

@@ -1,4 +1,4 @@
-//! Every moment of a namespace's objects of one kind, as a watch tells it: for what must hold all the time, not only at the end.
+//! Every state of a namespace's objects of one kind, from a watch: for what must hold at every moment, not only at the end.
 
 use anyhow::Context;
 use futures::TryStreamExt;

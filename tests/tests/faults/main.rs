@@ -1,5 +1,5 @@
-//! What the world can do to an operator: dropped watches, forgotten history, late events, the past, outages, storms of
-//! refusals, clocks that jump, code that panics or hangs, and servers that change what is written. Mostly injected on the
+//! Faults that an operator must survive: dropped watches, compacted history, late events, stale reads, outages, storms of
+//! errors, clocks that jump, code that panics or hangs, and servers that change what is written. Mostly injected on the
 //! server's side, so on the embedded API alone; `disturbed.rs` has those that a real Kubernetes shows too.
 
 mod code;
@@ -28,15 +28,15 @@ fn main() -> ExitCode {
     Suite::on([embedded_in_process()])
         .limit(Duration::from_secs(300))
         .test("watches dropped after each write", |_| at_every_write(Fault::WatchesDropped))
-        .test("watches dropped and history forgotten after each write", |_| {
+        .test("watches dropped and history compacted after each write", |_| {
             at_every_write(Fault::HistoryForgotten)
         })
         .test("events late from each write on", |_| at_every_write(Fault::EventsLate))
         .test("a stale list after a crash at each write", |_| at_every_write(Fault::PastAfterCrash))
-        .test("every fault for an operator outside namespaces", every_fault_outside_namespaces)
+        .test("every fault for a cluster-scoped operator", every_fault_outside_namespaces)
         .test("at rest and after a restart nothing is written", silent_at_rest)
         .test("a cached read after a write is never older than the write", own_writes::reads_its_own_writes)
-        .test("the API gone for a minute", network::gone_for_a_minute)
+        .test("an API outage of a minute", network::gone_for_a_minute)
         .test("every request slow", network::every_request_slow)
         .test("a storm of 429", network::storm_of_429)
         .test("a storm of 409", network::storm_of_409)
@@ -47,9 +47,9 @@ fn main() -> ExitCode {
         .test("a reconciler that fails for ever on one object", code::fails_for_ever)
         .test("a server that stamps every write", server::stamps_every_write)
         .test("a server that overrules every write", server::overrules_every_write)
-        .test("kinds that go and come again", server::kind_goes_and_comes)
-        .test("a kind that never comes", server::kind_never_comes)
-        .test("SIGTERM in mid-reconcile", process::terminated_in_mid_reconcile)
+        .test("CRDs that are deleted and created again", server::kind_goes_and_comes)
+        .test("a CRD that is never installed", server::kind_never_comes)
+        .test("SIGTERM during a reconcile", process::terminated_in_mid_reconcile)
         .run()
 }
 

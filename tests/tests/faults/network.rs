@@ -1,4 +1,4 @@
-//! The API is gone, slow, busy, or always someone else's first.
+//! API outages, slow responses, and storms of 429 and 409.
 
 use anyhow::ensure;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -22,7 +22,7 @@ async fn at_work() -> anyhow::Result<(TestCluster, Running)> {
     Ok((cluster, operator))
 }
 
-/// Lets time pass, a second at a time, until there are so many mirrors; says how long it took.
+/// Lets time pass, a second at a time, until there are this many mirrors; returns how long it took.
 async fn passes_until_mirrors(
     cluster: &TestCluster,
     count: usize,

@@ -1,4 +1,4 @@
-//! A server that changes what is written, and kinds that go and come again.
+//! A server that changes what is written, and CRDs that are deleted and created again.
 
 use anyhow::ensure;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -15,7 +15,7 @@ use windlass_tests::sample::{self, Vault, VaultSpec};
 
 const OPERATOR: &str = "operator";
 
-/// Counts the operator's writes of mirrors since the audit had so many records.
+/// The number of the operator's writes of mirrors after this many audit records.
 fn mirror_writes(cluster: &TestCluster, before: u64) -> usize {
     let written = cluster.faults().audit().since(before);
     written.iter().filter(|record| record.user == OPERATOR && record.resource == "secrets").count()

@@ -1,5 +1,5 @@
-//! `cargo xtask facts`: asks a running Kubernetes and its Go types what the built-in kinds are, and writes that down for
-//! the embedded one.
+//! `cargo xtask facts`: generates the facts of the built-in kinds for the embedded API, from a running Kubernetes and from its Go
+//! types.
 //!
 //! In: discovery and the OpenAPI documents, through `kubectl get --raw`, and a Go program that reflects on the types of the
 //! same version. Out: `openapi.json`, `go.json`, and `bootstrap.txt` with the objects that the server

@@ -1,4 +1,4 @@
-//! What Go's types say: runs the reflecting program beside a `go.mod` of the reference's version.
+//! Struct tags of Kubernetes' Go types: runs a program that reads them by reflection, with a `go.mod` of the reference's version.
 
 use crate::reference::module_of;
 use anyhow::{Context, Result, ensure};

@@ -4,7 +4,7 @@
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::collections::BTreeMap;
 
-/// The first segments of all paths from the root in a file that is so many modules deep, each with a line that has it.
+/// The first segments of all paths from the root in a file at this module depth, each with a line that has it.
 pub(super) fn from_root(tokens: TokenStream, depth: usize) -> BTreeMap<String, usize> {
     let mut found = BTreeMap::new();
     collect(tokens, depth, &mut found);

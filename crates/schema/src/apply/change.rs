@@ -1,4 +1,4 @@
-//! Would applying change anything? The question that keeps an operator silent at rest.
+//! Would an apply change anything? With this an operator at rest sends no requests.
 
 use super::fieldset::Filter;
 use super::managed::APPLY;

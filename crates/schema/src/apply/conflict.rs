@@ -1,4 +1,4 @@
-//! Conflicts: what an applied intent would take from others, and how that is told to its author.
+//! Conflicts: fields of an applied configuration that other managers own, and their error messages.
 
 use super::managed::{Identifier, UPDATE};
 use super::path::{Path, path_text};

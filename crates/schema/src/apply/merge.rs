@@ -1,4 +1,4 @@
-//! Merging an applied intent into an object: fields come together, lists keep an order that suits both sides.
+//! Merges an applied configuration into an object: fields are combined, and lists keep an order that suits both sides.
 
 use super::path::PathElement;
 use super::typed::{item_element, items_of, scalar_error};

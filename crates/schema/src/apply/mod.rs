@@ -145,7 +145,7 @@ pub struct Applied {
     pub changed: bool,
 }
 
-/// Applies an intent to the object as it is, or to nothing when it is to be created.
+/// Applies a configuration (the intent) to the live object, or creates the object.
 pub fn apply(
     live: Option<&Value>,
     intent: &Value,
@@ -223,7 +223,7 @@ fn apply_once(
     })
 }
 
-/// An object that was written before anybody was tracked gets an owner for what it holds.
+/// An object without managed fields gets the owner `before-first-apply` for the fields it has.
 fn with_first_owner(
     live: &Typed<'_>,
     managed: Managed,
@@ -335,7 +335,7 @@ fn tracked_update(
     Ok(managed)
 }
 
-/// What a manager applied, as far as the object still holds it: its own part of a shared object.
+/// The fields that a manager applied and the object still has, like `managedfields.ExtractInto` of apimachinery.
 pub fn owned_by(live: &Value, manager: &str, context: &Context<'_>) -> Option<Value> {
     let id = Identifier::of_request(manager, APPLY, context.api_version, context.subresource);
     let managed = Managed::decode(entries(live)?).ok()?;

@@ -1,4 +1,4 @@
-//! Holding what was owned against a schema that changed since: where a type became atomic, its owner owns it as a whole.
+//! Reconciles field sets with a changed schema: if a type became atomic, its owner owns it as a whole.
 
 use super::fieldset::{FieldSet, Node};
 use super::path::PathElement;

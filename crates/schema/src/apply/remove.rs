@@ -1,4 +1,4 @@
-//! Taking fields out of a value, or taking a value's owned fields for themselves.
+//! Removes fields from a value, or extracts the owned ones.
 
 use super::fieldset::FieldSet;
 use super::path::PathElement;

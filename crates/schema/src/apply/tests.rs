@@ -1,8 +1,8 @@
-//! Server-side apply as a whole: a kind with every way of merging, its objects over several writes, and the laws.
+//! Server-side apply as a whole: a kind with every merge strategy, its objects over several writes, and properties.
 
-mod laws;
 mod observed;
-mod questions;
+mod properties;
+mod would_change;
 
 use super::*;
 use serde_json::json;

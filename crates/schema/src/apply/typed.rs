@@ -1,4 +1,4 @@
-//! Values held against their types: is a value of its type, which fields does it mention, which element is a list's item.
+//! Typed values: is a value of its type, which fields does it set, and which path element identifies a list item.
 
 use super::fieldset::{FieldSet, Node};
 use super::path::PathElement;

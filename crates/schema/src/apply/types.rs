@@ -1,4 +1,4 @@
-//! The type behind a value, as server-side apply sees it: a view over a schema, made as one walks down.
+//! The type of a value for server-side apply: a lazy view of a schema.
 
 use crate::schema::{Additional, ListType, MapType, Schema, Type};
 use serde_json::Value;

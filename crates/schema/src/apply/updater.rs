@@ -1,4 +1,4 @@
-//! The heart of server-side apply: who owns what after an object changed, and what goes when an applier gives it up.
+//! The core of server-side apply: who owns which fields after a change, and which fields are removed when an applier gives them up.
 
 use super::compare::{Comparison, compare};
 use super::conflict::{Conflict, Conflicts};

@@ -1,4 +1,4 @@
-//! What an expression is after it was read: a tree whose depth and size are bounded, so that whoever walks it may recurse.
+//! The syntax tree of an expression. Its depth and size are limited, so that recursion over it is safe.
 
 use crate::pattern::Pattern;
 use std::sync::OnceLock;

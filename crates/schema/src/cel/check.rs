@@ -1,4 +1,4 @@
-//! Does an expression fit the types of its variables? What does not is complained about in the words of cel-go.
+//! The type checker: does an expression fit the types of its variables? Errors have the texts of cel-go.
 
 use super::ast::{Call, Expr, Fold, Kind, Literal, Select, Shape};
 use super::estimate::Types;

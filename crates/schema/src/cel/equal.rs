@@ -1,4 +1,4 @@
-//! Which values are the same, and which comes first.
+//! Equality and order of values.
 
 use super::data::{by_key, item_key};
 use super::value::{Failure, Key, Meter, Value};

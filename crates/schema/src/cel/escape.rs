@@ -1,4 +1,4 @@
-//! Names of properties as names that an expression may spell: `a-b` is `a__dash__b`, `namespace` is `__namespace__`.
+//! Escaped property names, as expressions spell them: `a-b` is `a__dash__b`, `namespace` is `__namespace__`.
 
 use super::parse::{RESERVED, WORDS};
 use std::borrow::Cow;

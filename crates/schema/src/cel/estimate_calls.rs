@@ -1,4 +1,4 @@
-//! What calls may cost, beside what their arguments do, and how large what they give may be.
+//! The estimated cost of function calls, without their arguments, and the size of their results.
 
 use super::estimate::{Estimate, LIST};
 use super::size::{Bounds, Size};

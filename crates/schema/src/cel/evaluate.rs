@@ -1,4 +1,4 @@
-//! The value of an expression that was checked. Every step is metered, and what is not strict is evaluated here.
+//! The evaluator of checked expressions. Every step counts against the cost limit; operators that are not strict are evaluated here.
 
 use super::ast::{Call, Expr, Fold, Kind, Literal, Select, Shape};
 use super::equal::{compare, equal};

@@ -1,4 +1,4 @@
-//! Words and signs out of an expression's text.
+//! The lexer: tokens from an expression's text.
 
 use super::Complaint;
 

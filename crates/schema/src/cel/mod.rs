@@ -32,7 +32,7 @@ use std::fmt::Write;
 use types::Type;
 use value::{Meter, Value};
 
-/// What a single expression may cost.
+/// The cost limit of a single expression.
 pub(crate) const MOST_COST: u64 = 1_000_000;
 
 /// An expression that can be evaluated.
@@ -50,7 +50,7 @@ pub(crate) enum Wanted {
     String,
 }
 
-/// Why an expression is none.
+/// Why an expression does not compile.
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// It cannot be read, or does not fit the schema.
@@ -92,7 +92,7 @@ impl Declared {
 }
 
 impl Program {
-    /// Reads an expression and checks it. `optional_old` is whether `oldSelf` may be absent while it is evaluated.
+    /// Parses an expression and checks its types. `optional_old` is whether `oldSelf` may be absent while it is evaluated.
     pub(crate) fn compile(
         source: &str,
         declared: &Declared,
@@ -120,17 +120,17 @@ impl Program {
         }
     }
 
-    /// What it costs at most, as far as that can be told before it runs.
+    /// Its estimated maximum cost.
     pub(crate) fn estimate(&self) -> u64 {
         self.estimate
     }
 
-    /// Does it look at what was before?
+    /// Does it use `oldSelf`?
     pub(crate) fn uses_old(&self) -> bool {
         self.uses_old
     }
 
-    /// The truth that the expression tells, and what it cost.
+    /// Evaluates to a boolean; also returns the cost.
     pub(crate) fn truth(&self, seen: Seen<'_>, optional_old: bool) -> (Result<bool, Failure>, u64) {
         let (outcome, cost) = self.evaluate(seen, optional_old, |value| match value {
             Value::Bool(truth) => Ok(truth),
@@ -139,7 +139,7 @@ impl Program {
         (outcome, cost)
     }
 
-    /// The text that the expression makes, and what it cost.
+    /// Evaluates to a string; also returns the cost.
     pub(crate) fn text(&self, seen: Seen<'_>, optional_old: bool) -> (Result<String, Failure>, u64) {
         self.evaluate(seen, optional_old, |value| match value {
             Value::String(text) => Ok(text.to_string()),

@@ -1,4 +1,4 @@
-//! A tree out of an expression's text: operators by precedence, and macros expanded where they are called.
+//! The parser: a syntax tree from an expression's text, with operators by precedence and macros expanded where they are called.
 
 use super::ast::{Call, Expr, Fold, Kind, Literal, MOST_DEPTH, MOST_NODES, Select, Shape};
 use super::lex::{Placed, Token, tokens};

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// The largest request.
 const MOST_BYTES: u64 = 3 * 1024 * 1024;
 
-/// At least and at most so many items or characters.
+/// The minimum and maximum number of items or characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Size {
     pub least: u64,

@@ -1,4 +1,4 @@
-//! The types of expressions, and which fits which.
+//! The types of expressions, and which are assignable to which.
 
 use std::collections::BTreeMap;
 use std::fmt;

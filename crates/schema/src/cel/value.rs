@@ -1,4 +1,4 @@
-//! What expressions evaluate to. Strings, lists and objects of the data are borrowed, never copied.
+//! Values of expressions. Strings, lists and objects of the data are borrowed, never copied.
 
 use super::data::{Items, Object};
 use super::library::{net::Cidr, semver::Semver, url::Url};

@@ -1,4 +1,4 @@
-//! Durations as Go reads them, and as people speak of them: `1h30m`, `2 weeks`.
+//! Durations as Go parses them, and with spelled-out units: `1h30m`, `2 weeks`.
 
 const SECOND: i128 = 1_000_000_000;
 

@@ -1,4 +1,4 @@
-//! Addresses of networks, machines, mailboxes and pages, as far as Go's parsers accept them.
+//! The formats of IP addresses, CIDRs, MAC addresses, hostnames, emails and URIs, as Go's parsers accept them.
 
 use std::net::Ipv6Addr;
 

@@ -1,4 +1,4 @@
-//! Bytes to values, in one pass over the input and with a bound on depth.
+//! JSON parser: one pass over the input, with a limit on depth.
 
 use crate::go;
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! Values to bytes: compact, keys sorted, characters escaped and floats printed as Go does.
+//! JSON serializer: compact, keys sorted, characters escaped and floats printed as Go does.
 
 use crate::go;
 use serde_json::{Number, Value};

@@ -1,4 +1,4 @@
-//! What Go's typed decoding does to metadata: unknown fields vanish, wrong types are refused, what is empty is left out.
+//! Decodes metadata as Go's typed decoding does: unknown fields are dropped, wrong types are errors, empty values are omitted.
 
 use super::time;
 use crate::go;

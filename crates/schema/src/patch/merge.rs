@@ -1,4 +1,4 @@
-//! JSON merge patch: RFC 7386, with one habit of the server's.
+//! JSON merge patch: RFC 7386, with one peculiarity of the API server.
 
 use serde_json::Value;
 

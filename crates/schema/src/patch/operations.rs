@@ -1,4 +1,4 @@
-//! JSON patch.
+//! JSON patch: RFC 6902.
 
 use super::PatchError;
 use crate::go;

@@ -1,4 +1,4 @@
-//! From a message to JSON.
+//! Decodes protobuf messages to JSON.
 
 use super::wire::{BYTES, FIXED64, Reader, VARINT, Wire, wrong};
 use super::{Field, Kind, Messages, ProtoError, Shape, leaf};
@@ -12,7 +12,7 @@ const DEEPEST: usize = 200;
 /// How many values a message may hold: two bytes are enough for one, and each costs far more memory than that.
 const MOST: usize = 1_000_000;
 
-/// Reads a message of the type `message` as the JSON it would be. What the table does not have is skipped.
+/// Decodes a message of the type `message` to JSON. Unknown fields are skipped.
 pub fn decode<M: Messages>(messages: &M, message: &str, bytes: &[u8]) -> Result<Value, ProtoError> {
     let mut object = Map::new();
     Decoder { messages, depth: 0, left: MOST }.message(message, bytes, &mut object)?;

@@ -1,7 +1,7 @@
 //! From JSON to a message, byte for byte as Go writes it: fields by their numbers, those that are no pointers always, and
 //! the entries of maps by their names.
 
-use super::back::Back;
+use super::reverse_buffer::ReverseBuffer;
 use super::tree::Node;
 use super::wire::{BYTES, FIXED64, VARINT};
 use super::{Field, Kind, Messages, PREFIX, ProtoError, Shape};
@@ -9,8 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 
-/// Writes the JSON of an object of the type `message`, in an envelope that says what it is. What the table does not have is
-/// left out.
+/// Encodes the JSON of an object of the type `message`, in an envelope with its type. Unknown fields are omitted.
 pub fn encode<M: Messages>(
     messages: &M,
     message: &str,
@@ -19,7 +18,7 @@ pub fn encode<M: Messages>(
     json: &[u8],
 ) -> Result<Vec<u8>, ProtoError> {
     let object = Node::read(json)?;
-    let mut encoder = Encoder { messages, back: Back::with_capacity(json.len() + 64) };
+    let mut encoder = Encoder { messages, back: ReverseBuffer::with_capacity(json.len() + 64) };
     encoder.begin_envelope();
     let before = encoder.back.len();
     encoder.message(message, &object)?;
@@ -37,9 +36,9 @@ pub fn list_ends<M: Messages>(
     items: impl Iterator<Item = usize>,
 ) -> Result<(Vec<u8>, Vec<u8>), ProtoError> {
     let metadata = Node::read(metadata.as_bytes())?;
-    let mut tail = Encoder { messages, back: Back::with_capacity(8) };
+    let mut tail = Encoder { messages, back: ReverseBuffer::with_capacity(8) };
     tail.begin_envelope();
-    let mut head = Encoder { messages, back: Back::with_capacity(256) };
+    let mut head = Encoder { messages, back: ReverseBuffer::with_capacity(256) };
     head.message(message, &metadata)?;
     head.back.close(1, 0);
     let items: usize = items.map(|item| item_head(item).len() + item).sum();
@@ -49,18 +48,18 @@ pub fn list_ends<M: Messages>(
     Ok((head.back.finish(), tail.back.finish()))
 }
 
-/// What comes before an item of so many bytes in a list.
+/// The prefix of a list item of this number of bytes.
 pub fn item_head(size: usize) -> Vec<u8> {
-    let mut back = Back::with_capacity(8);
+    let mut back = ReverseBuffer::with_capacity(8);
     back.varint(size as u64);
     back.tag(2, BYTES);
     back.finish()
 }
 
-/// What comes before an object of so many bytes, envelope included, that a watch tells of: the length of it all, the type of
+/// The prefix of a watch event's object of this number of bytes, envelope included: the length of it all, the type of
 /// the event, and that the object follows.
 pub fn frame_head(event: &str, object: usize) -> Vec<u8> {
-    let mut back = Back::with_capacity(event.len() + 32);
+    let mut back = ReverseBuffer::with_capacity(event.len() + 32);
     back.varint(object as u64);
     back.tag(1, BYTES);
     back.varint((back.len() + object) as u64);
@@ -73,7 +72,7 @@ pub fn frame_head(event: &str, object: usize) -> Vec<u8> {
 
 struct Encoder<'m, M> {
     messages: &'m M,
-    back: Back,
+    back: ReverseBuffer,
 }
 
 impl<M: Messages> Encoder<'_, M> {
@@ -219,7 +218,7 @@ impl<M: Messages> Encoder<'_, M> {
         Ok(())
     }
 
-    /// No time is no bytes.
+    /// An absent time is an empty message.
     fn time(&mut self, value: &Node<'_>, micro: bool) -> Result<(), ProtoError> {
         let Node::Text(text) = value else { return Ok(()) };
         let time: Timestamp = text.parse().map_err(|_| ProtoError(format!("{text:?} is no time")))?;

@@ -1,10 +1,10 @@
-//! What every message to and from the API is wrapped in: four bytes, and a message that names the type of the one inside.
+//! `runtime.Unknown`, the envelope of every protobuf message of the API: four magic bytes, and a message with the type of its content.
 
 use super::wire::{BYTES, Reader, Wire, wrong};
 use super::{PREFIX, ProtoError};
 use std::borrow::Cow;
 
-/// A message and what it says it is.
+/// A message and its type.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Envelope<'a> {
     /// The API version of the object; may be empty.
@@ -15,7 +15,7 @@ pub struct Envelope<'a> {
     pub raw: &'a [u8],
 }
 
-/// Opens the envelope.
+/// Decodes the envelope.
 pub fn open(bytes: &[u8]) -> Result<Envelope<'_>, ProtoError> {
     if bytes.is_empty() {
         return Err(ProtoError("empty data".to_owned()));

@@ -1,4 +1,4 @@
-//! The messages that are one value in JSON: times, quantities, numbers that may be strings, and JSON itself.
+//! Messages that are a single value in JSON: `Time`, `Quantity`, `IntOrString`, and JSON itself.
 
 use super::ProtoError;
 use super::decode::text;

@@ -4,11 +4,11 @@
 //! In come bytes and the tables of a type; out comes a value, or the other way round. No bytes make it panic; depth and
 //! size are bounded.
 
-mod back;
 mod decode;
 mod encode;
 mod envelope;
 mod leaf;
+mod reverse_buffer;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -20,22 +20,22 @@ pub use envelope::{Envelope, open};
 
 use thiserror::Error;
 
-/// What every envelope begins with.
+/// The magic bytes of an envelope.
 const PREFIX: &[u8] = b"k8s\0";
 
-/// Why bytes are no message, in the server's words where it has any.
+/// Why bytes cannot be decoded; the server's error text where it has one.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct ProtoError(pub String);
 
-/// What the value of a field is.
+/// The type of a field's value.
 #[derive(Debug)]
 pub enum Kind<'a, S> {
     /// A string, or what is one in JSON.
     Text,
     /// True or false.
     Bool,
-    /// An integer of so many bits.
+    /// An integer of this number of bits.
     Int {
         /// How many.
         bits: u8,
@@ -44,13 +44,13 @@ pub enum Kind<'a, S> {
     },
     /// A floating-point number.
     Float,
-    /// Bytes, which JSON has in base 64.
+    /// Bytes, base64 in JSON.
     Bytes,
     /// A time in seconds.
     Time,
     /// A time in microseconds.
     MicroTime,
-    /// An amount with a unit, as text.
+    /// A quantity, as text.
     Quantity,
     /// A number or a string.
     IntOrString,
@@ -64,9 +64,9 @@ pub enum Kind<'a, S> {
     SchemaOrStrings,
     /// Another message, by the name of its type.
     Message(&'a str),
-    /// Any number of values.
+    /// A repeated field.
     List(&'a S),
-    /// Values by names.
+    /// A map with string keys.
     Map(&'a S),
 }
 
@@ -81,10 +81,10 @@ impl<S> Copy for Kind<'_, S> {}
 
 /// The type of a field, wherever it is kept.
 pub trait Shape: Sized {
-    /// What its values are. Pointers make no difference here.
+    /// The type of its values, without pointers.
     fn kind(&self) -> Kind<'_, Self>;
 
-    /// Is it a pointer, so that none is told from nothing?
+    /// Is it a pointer, so that absent differs from the zero value?
     fn is_optional(&self) -> bool;
 }
 

@@ -1,4 +1,4 @@
-//! JSON that is read to be written as something else: a tree whose strings are those of the text.
+//! Borrowed JSON: a tree whose strings point into the text, to be encoded as protobuf.
 
 use super::ProtoError;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
@@ -82,7 +82,7 @@ impl<'a> Node<'a> {
     }
 }
 
-/// Reads a value that has no more than so many levels below it.
+/// Parses a value with at most this number of nested levels.
 #[derive(Clone, Copy)]
 struct Reading(usize);
 

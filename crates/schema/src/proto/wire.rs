@@ -1,4 +1,4 @@
-//! Protobuf's encoding: tags, and the values behind them.
+//! The protobuf wire format: tags and values.
 
 use super::ProtoError;
 

@@ -118,7 +118,7 @@ fn write_decimal(amount: &Amount, format: Format, out: &mut fmt::Formatter<'_>) 
     write_exponent(exponent - missing, format, out)
 }
 
-/// A number that is not zero, without the zeros at its end, and how many they were; at most so many.
+/// A nonzero number without its trailing zeros, at most this number of them, and how many were removed.
 fn without_zeros(mut number: u128, most: i32) -> (u128, i32) {
     let mut zeros = 0;
     // Dividing 64 bits is many times faster than 128.

@@ -117,12 +117,12 @@ impl Quantity {
         Self { amount: self.amount.round_up(scale), format: self.format }
     }
 
-    /// Whether it is nothing.
+    /// Whether it is zero.
     pub fn is_zero(&self) -> bool {
         self.amount.sign() == Ordering::Equal
     }
 
-    /// Whether it is less than nothing.
+    /// Whether it is negative.
     pub fn is_negative(&self) -> bool {
         self.amount.sign() == Ordering::Less
     }

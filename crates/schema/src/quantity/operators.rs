@@ -6,7 +6,7 @@ use std::iter::Sum;
 use std::ops::{Add, AddAssign, Mul, Neg, Sub, SubAssign};
 
 impl AddAssign<&Quantity> for Quantity {
-    /// Adds; nothing takes the notation of the other.
+    /// Adds; zero takes the notation of the other.
     fn add_assign(&mut self, other: &Quantity) {
         if self.is_zero() {
             self.format = other.format;
@@ -16,7 +16,7 @@ impl AddAssign<&Quantity> for Quantity {
 }
 
 impl SubAssign<&Quantity> for Quantity {
-    /// Subtracts; nothing takes the notation of the other.
+    /// Subtracts; zero takes the notation of the other.
     fn sub_assign(&mut self, other: &Quantity) {
         if self.is_zero() {
             self.format = other.format;

@@ -1,4 +1,4 @@
-//! Are the rules of a schema rules? Each is compiled against the types that its place declares.
+//! Validates the rules of a schema: each is compiled against the types that the schema declares there.
 
 use super::compile::{message_program, optional_old, program, text};
 use super::costs::{self, Costs};
@@ -12,7 +12,7 @@ const KEYWORD: &str = "x-kubernetes-validations";
 const REASONS: [&str; 4] =
     ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
-/// Everything wrong with the rules that can be told without their types.
+/// The errors of rules that need no type check.
 pub(crate) fn shape(rules: &[Value], schema: &Value, path: &Path) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let path = path.child(KEYWORD);
@@ -65,7 +65,7 @@ fn shape_of(rule: &Value, schema: Option<&Schema>, path: &Path, errors: &mut Vec
     }
 }
 
-/// Compiles every rule of a schema that is otherwise in order, and tells of those that are none or could cost too much.
+/// Compiles every rule of a valid schema, and reports those that do not compile or could cost too much.
 pub fn check(schema: &Schema, path: &Path) -> Vec<FieldError> {
     let mut checker = Checker { errors: Vec::new(), costs: Costs::default() };
     let once = Place { uncorrelated: None, most_often: Some(1) };

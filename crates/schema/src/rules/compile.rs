@@ -1,4 +1,4 @@
-//! From a schema to its rules.
+//! Compiles the rules of a schema.
 
 use super::{Node, Rule, Rules, field_path};
 use crate::cel::{Declared, Program, Refusal, Wanted, as_seen};

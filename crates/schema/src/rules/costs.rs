@@ -1,13 +1,13 @@
-//! Which rules could cost too much, by what can be told of them before they run: each, and all of a schema together.
+//! Rejects rules whose estimated cost is too high: of each rule, and of all rules of a schema together.
 
 use crate::field::{ErrorKind, FieldError, Path};
 use crate::schema::{Additional, Schema, Type};
 
-/// What one expression may cost, and all of a schema.
+/// The cost limits of one expression, and of all expressions of a schema.
 const EACH: u64 = 10_000_000;
 const ALL: u64 = 100_000_000;
 
-/// How many of the most expensive are named.
+/// The number of most expensive rules that the error names.
 const NAMED: usize = 4;
 
 /// What the expressions of a schema cost, as far as they were looked at.
@@ -84,7 +84,7 @@ mod tests {
     use crate::schema::Schema;
     use serde_json::{Value, json};
 
-    /// What is said about a rule for so many texts of at most ten characters.
+    /// The error for a rule about this number of strings of at most ten characters.
     fn said(items: u64, rule: &str) -> Vec<String> {
         let text = json!({"type": "string", "maxLength": 10, "x-kubernetes-validations": [{"rule": rule}]});
         let list: Value = json!({"type": "array", "maxItems": items, "items": text});

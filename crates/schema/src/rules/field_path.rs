@@ -1,4 +1,4 @@
-//! Simple paths into a schema, such as `.spec.list['a.b']`: in rules, and of fields that selectors may name.
+//! Simple paths into a schema, such as `.spec.list['a.b']`: `fieldPath` of rules, and `selectableFields`.
 
 use crate::schema::{Additional, Schema};
 

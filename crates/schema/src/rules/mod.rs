@@ -16,7 +16,7 @@ use crate::schema::Schema;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What all rules of a request may cost together.
+/// The cost limit of all rules of a request together.
 const BUDGET: i64 = 10_000_000;
 
 /// The rules of a schema, and of everything inside of it.
@@ -41,21 +41,21 @@ struct Rule {
     source: String,
     message: String,
     reason: Option<String>,
-    /// Where errors are told, below the place of the rule.
+    /// The `fieldPath` of errors, relative to the rule.
     field_path: String,
     optional_old: bool,
-    /// What decides, or why it cannot.
+    /// The compiled expression, or why it could not be compiled.
     program: Result<Program, String>,
     /// What makes the message, if it could be compiled.
     message_program: Option<Program>,
     message_source: String,
 }
 
-/// What rules found wrong, and what they forgave because it was so before.
+/// The errors of rules, and those that ratcheting turned into warnings.
 #[derive(Debug, Default)]
 pub struct Verdict {
     /// What is wrong.
     pub errors: Vec<crate::FieldError>,
-    /// What was wrong before and did not change: told, and let through.
+    /// Errors that existed before and whose values did not change (ratcheting): reported as warnings.
     pub warnings: Vec<String>,
 }

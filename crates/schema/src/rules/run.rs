@@ -1,4 +1,4 @@
-//! Rules applied to an object, and to what it was before.
+//! Evaluates rules for an object and its old version.
 
 use super::{BUDGET, Node, Rule, Rules, Verdict};
 use crate::cel::{Class, Failure, Seen};
@@ -8,7 +8,7 @@ use crate::schema::Schema;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// How long a message may be that an expression makes.
+/// The maximum length of a message from `messageExpression`.
 const MOST_MESSAGE: usize = 5 * 1024;
 
 /// A value beside what it was, where that is known.
@@ -49,7 +49,7 @@ impl<'a> Before<'a> {
 }
 
 impl Rules {
-    /// Checks an object, new or changed; what was wrong before and did not change is forgiven.
+    /// Evaluates the rules for a new or changed object; errors of unchanged values are ratcheted to warnings.
     pub fn validate(&self, value: &Value, old: Option<&Value>) -> Verdict {
         let mut run = Run { verdict: Verdict::default(), budget: BUDGET };
         let here = old.map(|old| Pair { schema: Some(&self.0.schema), new: Some(value), old: Some(old) });
@@ -57,7 +57,7 @@ impl Rules {
         run.verdict
     }
 
-    /// Checks a default: as if it had always been there, and as if it came anew.
+    /// Evaluates the rules for a default: as an unchanged value, and as a new one.
     pub(crate) fn of_default(&self, value: &Value, path: &Path) -> Vec<FieldError> {
         let once = |old: Option<&Value>| {
             let mut run = Run { verdict: Verdict::default(), budget: BUDGET };

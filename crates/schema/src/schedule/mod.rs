@@ -20,7 +20,7 @@ mod tests;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-/// When something is due, again and again.
+/// A cron schedule.
 ///
 /// ```
 /// use windlass_schema::Schedule;

@@ -1,11 +1,11 @@
-//! The next time that a schedule comes, by the clock of its time zone.
+//! The next time of a schedule, in its time zone.
 
 use super::Fields;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::AmbiguousOffset;
 use jiff::{SignedDuration, Timestamp};
 
-/// A schedule comes within so many years, or never: as in Kubernetes, where a 29th of February may be missed around 2100.
+/// The number of years to search for the next time of a schedule: as in Kubernetes, where a 29th of February may be missed around 2100.
 const YEARS: i16 = 5;
 
 const MINUTES_OF_DAY: u32 = 24 * 60;

@@ -1,5 +1,5 @@
-//! Strategic merge patch: a merge that knows the type of what it changes, so that lists merge by key where their fields
-//! say so, and directives (`$patch`, `$setElementOrder/…`, `$deleteFromPrimitiveList/…`, `$retainKeys`) say the rest.
+//! Strategic merge patch: a merge by type, in which lists merge by key where the field's patch strategy
+//! says so, and directives (`$patch`, `$setElementOrder/…`, `$deleteFromPrimitiveList/…`, `$retainKeys`) say the rest.
 //!
 //! In go an object, a patch and the place of the object in its type; out comes the object as the reference would
 //! make it, habits included.
@@ -23,7 +23,7 @@ const RETAIN_KEYS: &str = "$retainKeys";
 const SET_ORDER: &str = "$setElementOrder";
 const DELETE_FROM: &str = "$deleteFromPrimitiveList";
 
-/// Why a patch was not applied, in the server's words.
+/// Why a patch was not applied, with the server's error text.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum StrategicError {
     /// A directive is not what it should be: a bad request.

@@ -1,4 +1,4 @@
-//! Patches and what becomes of them, as the reference was seen to do it.
+//! Patches and their results, as observed on a real kube-apiserver.
 
 use super::{Position, StrategicError, Strategy, Way, merge};
 use serde_json::{Value, json};

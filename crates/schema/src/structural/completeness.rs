@@ -1,4 +1,4 @@
-//! What logic speaks about must be specified outside of it too.
+//! Every field that `allOf`, `anyOf`, `oneOf` or `not` mentions must also be specified outside of them.
 
 use super::node::Node;
 use crate::field::{FieldError, Path};

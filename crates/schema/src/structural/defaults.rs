@@ -1,4 +1,4 @@
-//! Defaults must be what their own schema asks for, with nothing that pruning would drop.
+//! Defaults must be valid under their own schema, and contain nothing that pruning would remove.
 
 use crate::field::{self, FieldError, Path};
 use crate::rules::Rules;

@@ -1,4 +1,4 @@
-//! The shape of a structural schema: types everywhere, and nothing but value checks inside of logic.
+//! The shape of a structural schema: a type at every node, and only value validations inside `allOf`, `anyOf`, `oneOf` and `not`.
 
 use super::node::{Further, Node};
 use crate::field::{FieldError, Path};

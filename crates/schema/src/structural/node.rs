@@ -1,4 +1,4 @@
-//! One schema in the raw JSON. What has the wrong JSON type counts as absent here: reading the schema reports it.
+//! One schema node in the raw JSON. A value of the wrong JSON type counts as absent here: parsing the schema reports it.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! Bounds, factors and ranges of numbers.
+//! Numbers: `minimum`, `maximum`, `multipleOf`, and the ranges of formats.
 
 use super::outcome::{Outcome, Trail};
 use crate::go;

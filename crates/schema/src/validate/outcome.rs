@@ -1,4 +1,4 @@
-//! What checking found: errors, each once, and how much matched, by which the best of failed alternatives is chosen.
+//! The result of validation: errors, each once, and the number of matches, which selects the best of several failed alternatives.
 
 use crate::field::{ErrorKind, FieldError, Path};
 use crate::go;

@@ -1,4 +1,4 @@
-//! The walk over schema and value.
+//! Recursive validation of a value by its schema.
 
 use super::numbers;
 use super::outcome::{Outcome, Trail};

@@ -1,7 +1,7 @@
-//! What the crate promises, against recorded answers of Kubernetes 1.36 and against laws.
+//! The crate compared with recorded responses of Kubernetes 1.36, and property tests.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod laws;
+mod properties;
 mod quantities;
 mod recorded;

@@ -1,4 +1,4 @@
-//! Laws of quantities: against a naive calculation where 128 bits hold it, and among themselves at any length.
+//! Properties of quantities: against a naive calculation where 128 bits hold it, and among themselves at any length.
 
 use proptest::prelude::*;
 use windlass_schema::Quantity;

@@ -1,4 +1,4 @@
-//! Answers of Kubernetes 1.36 to schemas and values, recorded; ours must be equal.
+//! Recorded responses of Kubernetes 1.36 to schemas and values; ours must be equal.
 //!
 //! The order of errors is compared where the real one is not random.
 

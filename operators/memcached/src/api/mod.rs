@@ -1,3 +1,3 @@
-//! What users declare, by version.
+//! The custom resources, by version.
 
 pub mod v1alpha1;

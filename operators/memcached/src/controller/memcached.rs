@@ -1,4 +1,5 @@
-//! A `Memcached` is a Deployment of servers behind a headless Service: a client that spreads its keys knows every server by name.
+//! The controller of `Memcached`: a Deployment of servers behind a headless Service, since a client that distributes its keys needs to know
+//! every server.
 
 use super::memory;
 use crate::api::v1alpha1::{Memcached, MemcachedStatus};

@@ -1,4 +1,4 @@
-//! How much of its memory a server gives to items: it must stay below the limit with all else that it needs.
+//! The `--memory-limit` of a server: the memory for items must leave room for everything else below the container's memory limit.
 
 use k8s_openapi::api::core::v1::ResourceRequirements;
 use windlass::quantity;

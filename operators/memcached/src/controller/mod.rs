@@ -1,4 +1,4 @@
-//! What follows from what users declare: a file per kind, and in it pure decisions.
+//! The controllers: a file per kind, with a pure decision.
 
 pub mod memcached;
 mod memory;

@@ -1,4 +1,4 @@
-//! From one type to another.
+//! Type conversions.
 
 use super::super::value::{Failure, Meter, Outcome, Text, Value};
 use super::{Row, print, time};

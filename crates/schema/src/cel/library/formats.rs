@@ -1,4 +1,4 @@
-//! Formats by their names, and what is wrong with a string that has not one.
+//! Named formats, and the errors of strings that do not match.
 
 use super::super::value::{Failure, Value};
 use super::Row;

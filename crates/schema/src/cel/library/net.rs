@@ -1,4 +1,4 @@
-//! Addresses and networks.
+//! IP addresses and CIDRs.
 
 use super::super::value::{Failure, Meter, Outcome, Value};
 use super::Row;

@@ -1,4 +1,4 @@
-//! Values that may be absent.
+//! Optional values.
 
 use super::super::value::{Failure, Value};
 use super::Row;

@@ -1,4 +1,4 @@
-//! Values as text: in messages, by `string()`, and by `format()`.
+//! Values as text: in messages, for `string()`, and for `format()`.
 
 use super::super::value::{Failure, Meter, Value};
 use jiff::Timestamp;

@@ -1,4 +1,4 @@
-//! Versions such as `1.2.3-rc.1+build`.
+//! Semantic versions such as `1.2.3-rc.1+build`.
 
 use super::super::value::{Failure, Meter, Outcome, Value};
 use super::Row;

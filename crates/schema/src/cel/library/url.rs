@@ -1,4 +1,4 @@
-//! Addresses of pages, absolute or from the root.
+//! URLs, absolute or with an absolute path.
 
 use super::super::value::{Entries, Failure, Key, Meter, Outcome, Text, Value};
 use super::Row;

@@ -1,4 +1,4 @@
-//! What holds for all field sets, objects and intents.
+//! Properties of all field sets, objects and applied configurations.
 
 use super::*;
 use proptest::collection::{btree_map, btree_set, vec};

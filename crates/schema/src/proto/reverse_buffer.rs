@@ -1,14 +1,14 @@
-//! Bytes that are written from the last to the first: what is inside is known before its length is.
+//! A buffer that is filled from its end to its start, so that a message is written before its length prefix.
 
 /// A buffer that grows at its front.
-pub(super) struct Back {
+pub(super) struct ReverseBuffer {
     bytes: Vec<u8>,
     /// Where what was written begins.
     start: usize,
 }
 
-impl Back {
-    /// With room for about so many bytes.
+impl ReverseBuffer {
+    /// An empty buffer with a capacity of about this number of bytes.
     pub(super) fn with_capacity(capacity: usize) -> Self {
         Self { bytes: vec![0; capacity], start: capacity }
     }

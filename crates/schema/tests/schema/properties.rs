@@ -1,4 +1,4 @@
-//! Laws that hold for every value.
+//! Properties that hold for every value.
 
 use proptest::prelude::*;
 use serde_json::{Map, Number, Value, json};

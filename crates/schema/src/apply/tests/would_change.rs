@@ -1,4 +1,4 @@
-//! Would applying change anything? And what is one's own part of an object?
+//! `would_change` and the owned part of an object.
 
 use super::*;
 
