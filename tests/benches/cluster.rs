@@ -26,7 +26,7 @@ const REFERENCE: &str = "reference";
 const NODES: usize = 100;
 const SIZES: [usize; 2] = [1_000, 10_000];
 /// The number of rounds, for smaller numbers of pods.
-const TURNS: usize = 5;
+const ROUNDS: usize = 5;
 const MANY: usize = 5_000;
 const REST: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(1_200);
@@ -48,13 +48,13 @@ async fn main() -> anyhow::Result<()> {
         Ok(_) => subjects.push(REFERENCE),
         Err(error) => bench.note(&error.to_string()),
     }
-    for _ in 0..TURNS {
+    for _ in 0..ROUNDS {
         for subject in &subjects {
             first(&mut bench, subject, &program).await?;
         }
     }
     for pods in sizes {
-        for _ in 0..if pods < MANY { TURNS } else { 1 } {
+        for _ in 0..if pods < MANY { ROUNDS } else { 1 } {
             for subject in &subjects {
                 many(&mut bench, subject, &program, pods)
                     .await
