@@ -140,7 +140,7 @@ async fn describes(target: Target) -> anyhow::Result<()> {
     let names: Vec<_> =
         described["controllers"].as_array().into_iter().flatten().map(|one| &one["name"]).collect();
     ensure!(names == ["vault", "tenant"], "{described:#}");
-    ensure!(described["controllers"][1]["sees"][0]["kind"] == "Vault", "{described:#}");
+    ensure!(described["controllers"][1]["watches"][0]["kind"] == "Vault", "{described:#}");
     let verbs = |group: &str, resource: &str| {
         let mut rules = described["rules"].as_array().into_iter().flatten();
         let rule = rules.find(|rule| rule["apiGroups"][0] == group && rule["resources"][0] == resource);

@@ -5,9 +5,9 @@
 //! status of its condition does.
 
 use crate::kind::Kind;
-use crate::plan::Stated;
 use crate::reason::Reason;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use serde::Serialize;
 use windlass_clock::Timestamp;
 
 /// The world is as declared.
@@ -38,6 +38,23 @@ pub mod reasons {
     pub const CHILDREN_LEFT: &str = "ChildrenLeft";
     /// An annotation pauses the object.
     pub const PAUSED_BY_ANNOTATION: &str = "PausedByAnnotation";
+}
+
+/// A condition that the plan sets, beside those that the library keeps.
+///
+/// ```
+/// # use windlass::{Plan, Reason};
+/// let plan = Plan::new().condition("BackedUp", false, Reason::new("Never", "there is no backup"));
+/// assert_eq!((plan.stated()[0].of.as_str(), plan.stated()[0].holds), ("BackedUp", Some(false)));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Stated {
+    /// The condition's type.
+    pub of: String,
+    /// Whether it holds; `None` is unknown.
+    pub holds: Option<bool>,
+    /// Why.
+    pub reason: Reason,
 }
 
 /// How an object stands at the end of a reconcile.

@@ -41,6 +41,7 @@
 //! - [`Quantity`] calculates exactly with `100m` and `1.5Gi`; [`Schedule`] says when a cron schedule is due next.
 //! - [`cache`] reads one's own writes; [`queue`] has one entry per key; [`write`] applies only what would change.
 
+mod action;
 pub mod cache;
 mod client;
 mod command;
@@ -48,12 +49,14 @@ pub mod conditions;
 pub mod config;
 mod controller;
 pub mod election;
+mod error_chain;
 mod events;
 mod fact;
 pub mod health;
 pub mod inspect;
 mod key;
 mod kind;
+mod labels;
 pub mod logs;
 mod manager;
 pub mod metrics;
@@ -68,20 +71,20 @@ mod selector;
 mod serve;
 pub mod write;
 
+pub use action::{Action, Guard, Outcome};
 pub use command::Unanswered;
+pub use conditions::Stated;
 pub use controller::{
-    Adoption, BOUNDS, ConfigError, Context, Controller, Counts, Ended, Failure, Reconcile, ReconcileError,
-    Requeue, Times,
+    Adoption, ConfigError, Context, Controller, Failure, Reconcile, ReconcileError, Requeue,
 };
 pub use events::{Events, Recorder};
 pub use fact::Fact;
 pub use key::Key;
 pub use kind::{Cached, Kind, Object};
 pub use manager::{Error, Manager, Result, Task};
+pub use metrics::{BOUNDS, Counts, Ended, Times};
 pub use observed::{ObserveError, Observed};
-pub use plan::{
-    Action, Effect, Generate, GenerateError, Guard, Note, Outcome, Plan, Stated, Step, Until, Wait,
-};
+pub use plan::{Effect, Generate, GenerateError, Note, Plan, Step, Until, Wait};
 pub use quantity::Quantity;
 pub use reason::{Reason, Reasoned, Refusal};
 pub use relation::Relation;

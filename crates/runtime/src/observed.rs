@@ -1,10 +1,10 @@
 //! What was observed for one object: the whole input of a decision besides the object itself, time included.
 
+use crate::action::Outcome;
 use crate::cache::AnyObject;
 use crate::fact::Fact;
 use crate::health::Health;
 use crate::kind::{Cached, Kind, Object};
-use crate::plan::Outcome;
 use crate::reason::{Reason, Refusal};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::DynamicObject;

@@ -1,6 +1,6 @@
 //! How an object relates to others that it does not own: from an object to those it sees, and back again.
 
-use crate::cache::{AnyIndex, AnyObject, Filed, Index};
+use crate::cache::{AnyIndex, Filed, Index, Select, Selectable, Selection};
 use crate::key::Key;
 use crate::kind::Cached;
 use crate::selector::Selector;
@@ -31,16 +31,6 @@ enum Within {
     Same,
     Namespace(String),
     Anywhere,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Select {
-    Names(BTreeSet<String>),
-    Labels(BTreeMap<String, String>),
-    Selector(Selector),
-    /// Those with a term in an index.
-    Term(AnyIndex, String),
-    All,
 }
 
 impl Relation {
@@ -121,14 +111,14 @@ impl Relation {
     }
 
     /// The relation as seen from an object in `from`, to a kind that has namespaces or not.
-    pub(crate) fn resolve(self, from: Option<&str>, namespaced: bool) -> Resolved {
+    pub(crate) fn resolve(self, from: Option<&str>, namespaced: bool) -> Selection {
         let namespace = match self.within {
             _ if !namespaced => None,
             Within::Same => from.map(str::to_owned),
             Within::Namespace(namespace) => Some(namespace),
             Within::Anywhere => None,
         };
-        Resolved { namespace, select: self.select }
+        Selection { namespace, select: self.select }
     }
 }
 
@@ -138,47 +128,7 @@ impl From<BTreeMap<String, String>> for Relation {
     }
 }
 
-/// A relation with its namespace worked out; `None` is any.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Resolved {
-    pub(crate) namespace: Option<String>,
-    pub(crate) select: Select,
-}
-
-/// What of an object a relation can ask about.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Face<'a> {
-    pub(crate) namespace: Option<&'a str>,
-    pub(crate) name: &'a str,
-    pub(crate) labels: Option<&'a BTreeMap<String, String>>,
-    pub(crate) object: &'a dyn AnyObject,
-}
-
-impl Resolved {
-    /// The names that it asks for, if it asks by name.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        let names = match &self.select {
-            Select::Names(names) => Some(names),
-            Select::Labels(_) | Select::Selector(_) | Select::Term(..) | Select::All => None,
-        };
-        names.into_iter().flatten().map(String::as_str)
-    }
-
-    pub(crate) fn holds_for(&self, face: Face<'_>) -> bool {
-        if self.namespace.is_some() && self.namespace.as_deref() != face.namespace {
-            return false;
-        }
-        match &self.select {
-            Select::Names(names) => names.contains(face.name),
-            Select::Labels(wanted) => wanted
-                .iter()
-                .all(|(key, value)| face.labels.and_then(|labels| labels.get(key)) == Some(value)),
-            Select::Selector(selector) => selector.matches(face.labels),
-            Select::Term(index, term) => index.terms(face.object).contains(term),
-            Select::All => true,
-        }
-    }
-
+impl Selection {
     /// Where the reverse index files this relation: one place per name, the first label, or the namespace.
     fn pegs(&self) -> Vec<Peg> {
         let namespace = || self.namespace.clone();
@@ -213,7 +163,7 @@ enum Peg {
 /// however many relations there are.
 #[derive(Debug, Default)]
 pub(crate) struct ReverseIndex {
-    relations: HashMap<Key, Resolved>,
+    relations: HashMap<Key, Selection>,
     pegs: Filed<Peg>,
     /// The indexes that relations ask for: a handful, written in the program.
     indexes: Vec<AnyIndex>,
@@ -221,7 +171,7 @@ pub(crate) struct ReverseIndex {
 
 impl ReverseIndex {
     /// Sets, changes or (with `None`) removes the relation of one object.
-    pub(crate) fn set(&mut self, key: &Key, relation: Option<Resolved>) {
+    pub(crate) fn set(&mut self, key: &Key, relation: Option<Selection>) {
         if self.relations.get(key) == relation.as_ref() {
             return;
         }
@@ -244,7 +194,7 @@ impl ReverseIndex {
     }
 
     /// Whose relations hold for this object.
-    pub(crate) fn whom(&self, face: Face<'_>) -> BTreeSet<Key> {
+    pub(crate) fn whom(&self, object: Selectable<'_>) -> BTreeSet<Key> {
         let mut found = BTreeSet::new();
         if self.pegs.is_empty() {
             return found;
@@ -252,21 +202,21 @@ impl ReverseIndex {
         let mut look = |peg: Peg| {
             let keys = self.pegs.get(&peg);
             found.extend(
-                keys.filter(|key| self.relations.get(*key).is_some_and(|relation| relation.holds_for(face)))
+                keys.filter(|key| self.relations.get(*key).is_some_and(|relation| relation.matches(object)))
                     .cloned(),
             );
         };
         let terms: Vec<(&'static str, String)> = self
             .indexes
             .iter()
-            .flat_map(|index| index.terms(face.object).into_iter().map(|term| (index.name(), term)))
+            .flat_map(|index| index.terms(object.object).into_iter().map(|term| (index.name(), term)))
             .collect();
-        let namespaces = [face.namespace.map(str::to_owned), None];
+        let namespaces = [object.namespace.map(str::to_owned), None];
         // An object outside namespaces has only the second of the two.
-        for namespace in &namespaces[usize::from(face.namespace.is_none())..] {
-            look(Peg::Name(namespace.clone(), face.name.to_owned()));
+        for namespace in &namespaces[usize::from(object.namespace.is_none())..] {
+            look(Peg::Name(namespace.clone(), object.name.to_owned()));
             look(Peg::All(namespace.clone()));
-            for (key, value) in face.labels.into_iter().flatten() {
+            for (key, value) in object.labels.into_iter().flatten() {
                 look(Peg::Label(namespace.clone(), key.clone(), value.clone()));
             }
             for (index, term) in &terms {
@@ -280,6 +230,7 @@ impl ReverseIndex {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cache::AnyObject;
     use k8s_openapi::api::core::v1::ConfigMap;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
@@ -305,8 +256,8 @@ mod tests {
         object.metadata.namespace = Some(namespace.to_owned());
         object.metadata.labels = Some(labels);
         object.data = Some([(name.to_owned(), String::new())].into());
-        let face = crate::cache::face(&object);
-        index.whom(face).into_iter().map(|key| key.name().to_owned()).collect()
+        let object: &dyn AnyObject = &object;
+        index.whom(object.into()).into_iter().map(|key| key.name().to_owned()).collect()
     }
 
     #[test]

@@ -5,12 +5,12 @@ use super::intake::{Intake, Raw, Unreadable};
 use super::object::AnyObject;
 use super::overlay::ObjectVersion;
 use super::scope::Scope;
+use super::selection::{Select, Selection};
 use super::stats::{Counters, Stats};
 use super::store::{Changed, Listener, Origin};
 use super::view::{Changes, Seen, View};
 use crate::key::Key;
 use crate::kind::Kind;
-use crate::relation::{Resolved, Select};
 use parking_lot::RwLock;
 use std::any::TypeId;
 use std::sync::Arc;
@@ -131,7 +131,7 @@ impl AnyStore {
     }
 
     /// Those that are related so.
-    pub(crate) fn select(&self, relation: &Resolved) -> Vec<Arc<dyn AnyObject>> {
+    pub(crate) fn select(&self, relation: &Selection) -> Vec<Arc<dyn AnyObject>> {
         if let Select::Term(index, _) = &relation.select {
             if !index.reads(self.of_type()) {
                 let kind = self.kind();

@@ -1,7 +1,7 @@
 //! An object whose type is known only to those who ask for it: what crosses from typed caches to untyped parts.
 
 use crate::kind::{Cached, names_itself};
-use crate::relation::Face;
+use crate::labels::OWNER_UID_LABEL;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 use std::any::Any;
@@ -84,20 +84,9 @@ pub(crate) fn typed<K: Cached>(object: Arc<dyn AnyObject>) -> Arc<K> {
     object.into_any().downcast().expect("a store holds objects of its type")
 }
 
-/// What a relation can ask of an object.
-pub(crate) fn face(object: &dyn AnyObject) -> Face<'_> {
-    let meta = object.meta();
-    Face {
-        object,
-        namespace: meta.namespace.as_deref(),
-        name: meta.name.as_deref().unwrap_or_default(),
-        labels: meta.labels.as_ref(),
-    }
-}
-
 /// The UIDs of those an object belongs to: its owners, and the one that its label names where owners cannot be named.
 pub(crate) fn owner_uids(meta: &ObjectMeta) -> impl Iterator<Item = &str> {
     let owners = meta.owner_references.iter().flatten().map(|owner| owner.uid.as_str());
-    let elsewhere = meta.labels.as_ref().and_then(|labels| labels.get(crate::controller::OWNER_UID_LABEL));
+    let elsewhere = meta.labels.as_ref().and_then(|labels| labels.get(OWNER_UID_LABEL));
     owners.chain(elsewhere.map(String::as_str))
 }

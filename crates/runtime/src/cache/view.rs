@@ -2,10 +2,10 @@
 
 use super::decoded_lru::{DecodedLru, Held};
 use super::index::{AnyIndex, Filed};
-use super::object::{AnyObject, face, owner_uids};
+use super::object::{AnyObject, owner_uids};
 use super::overlay::{Change, Overlay};
+use super::selection::{Select, Selection};
 use crate::key::Key;
-use crate::relation::{Resolved, Select};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -193,9 +193,9 @@ impl View {
         by_term.map(|(_, by_term)| self.all(by_term.get(term))).unwrap_or_default()
     }
 
-    pub(super) fn select(&self, cluster: &Arc<str>, relation: &Resolved) -> Vec<Arc<dyn AnyObject>> {
+    pub(super) fn select(&self, cluster: &Arc<str>, relation: &Selection) -> Vec<Arc<dyn AnyObject>> {
         let namespace = relation.namespace.as_deref();
-        let holds = |object: &Arc<dyn AnyObject>| relation.holds_for(face(&**object));
+        let holds = |object: &Arc<dyn AnyObject>| relation.matches((&**object).into());
         let mut found = match (&relation.select, namespace, &self.by_label) {
             (Select::Names(names), _, _) if names.is_empty() => Vec::new(),
             (Select::Names(names), Some(_), _) => {

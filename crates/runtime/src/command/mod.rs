@@ -6,17 +6,11 @@ mod diff;
 mod plan;
 mod why;
 
-pub(crate) use describe::{Described, Uses, describe};
+pub(crate) use describe::describe;
 pub(crate) use plan::plan;
 pub(crate) use why::{show as show_why, tell as tell_why};
-
-use crate::plan::Plan;
-use crate::reason::Refusal;
 
 /// A command could not be answered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unanswered(pub String);
-
-/// What a controller would do; nothing where it does not decide purely, or has nothing to undo.
-pub(crate) type Decision = Option<Result<Plan, Refusal>>;

@@ -1,8 +1,8 @@
 //! What an operator would do, given a capture.
 
+use super::Unanswered;
 use super::diff::changes;
-use super::{Decision, Unanswered};
-use crate::controller::Decider;
+use crate::controller::{Decider, Decision};
 use crate::kind::Kind;
 use crate::observed::Observed;
 use crate::plan::{Effect, Plan};
@@ -20,7 +20,7 @@ pub(crate) fn plan(captured: &str, controllers: &[Decider], as_json: bool) -> Re
     let observed = Observed::from_json(observed).map_err(|why| Unanswered(format!("no capture: {why}")))?;
     let controller = find(&captured, object, controllers)?;
     let kind = &controller.kind;
-    let decision = controller.decided(object.clone(), &observed).map_err(Unanswered)?;
+    let decision = controller.decide(object.clone(), &observed).map_err(Unanswered)?;
     if as_json {
         return Ok(format!("{:#}\n", to_json(&controller.name, &decision)));
     }

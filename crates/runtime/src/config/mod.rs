@@ -14,6 +14,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
+pub use crate::logs::LogFormat;
 pub use help::help;
 pub use read::{Asked, Command, Misread, Sources, read};
-pub use settings::{LogFormat, Settings};
+pub use settings::Settings;

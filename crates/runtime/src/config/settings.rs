@@ -1,6 +1,7 @@
 //! Everything that can be said, as values.
 
 use super::options::Known;
+use crate::logs::LogFormat;
 use crate::serve::Bind;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -46,16 +47,6 @@ pub struct Settings {
     pub log_level: String,
     /// Whether commands print JSON.
     pub json: bool,
-}
-
-/// How log lines are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum LogFormat {
-    /// One JSON object per line.
-    Json,
-    /// For people.
-    #[default]
-    Human,
 }
 
 impl Default for Settings {

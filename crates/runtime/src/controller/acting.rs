@@ -3,11 +3,11 @@
 use super::actions::{End, Id};
 use super::outside::Context;
 use super::running::{Running, panic_text};
+use crate::action::Action;
 use crate::cache::AnyObject;
+use crate::error_chain::chain;
 use crate::key::Key;
-use crate::plan::Action;
 use crate::queue::Priority;
-use crate::write::chain;
 use futures::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

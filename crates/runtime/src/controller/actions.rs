@@ -1,9 +1,9 @@
 //! Actions that plans asked for: what is under way, what came of the others, and never two of one key at once.
 
 use super::outside::{Context, Failure};
+use crate::action::{Action, Outcome};
 use crate::cache::AnyObject;
 use crate::key::Key;
-use crate::plan::{Action, Outcome};
 use crate::queue::{Backoff, Priority, Queue};
 use crate::write::WriteError;
 use futures::future::BoxFuture;

@@ -5,10 +5,11 @@ use super::confirm::Confirmed;
 use super::owning::Parent;
 use super::reconcile::either;
 use super::running::Running;
+use crate::action::Action;
 use crate::cache::AnyObject;
 use crate::key::Key;
 use crate::kind::Kind;
-use crate::plan::{Action, Effect, Plan, Step};
+use crate::plan::{Effect, Plan, Step};
 use crate::reason::Reason;
 use crate::write::{Done, Subresource, WriteError, keep_initial, version_of};
 use std::borrow::Cow;
@@ -60,7 +61,7 @@ impl Running {
             | Effect::Delete { kind, .. } => kind,
         };
         let store = self.owned.get(kind).ok_or_else(|| WriteError::Undeclared(kind.kind.to_string()))?;
-        self.said(effect, kind)?;
+        self.check_declared(effect, kind)?;
         if effect.name().is_empty() {
             return Err(WriteError::Nameless(kind.kind.to_string()));
         }

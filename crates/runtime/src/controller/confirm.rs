@@ -7,10 +7,9 @@
 use super::owning::Parent;
 use super::parts::Mode;
 use super::running::Running;
-use crate::cache::{AnyObject, AnyStore};
-use crate::controller::CONTROLLER_LABEL;
+use crate::cache::{AnyObject, AnyStore, Select, Selection};
 use crate::kind::Kind;
-use crate::relation::{Resolved, Select};
+use crate::labels::CONTROLLER_LABEL;
 use crate::write::{Listed, WriteError};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -91,7 +90,7 @@ fn within<'a>(
 }
 
 /// How the server selects what a relation selects; more where it cannot.
-fn selected(relation: &Resolved) -> Vec<Listed> {
+fn selected(relation: &Selection) -> Vec<Listed> {
     let labelled = |label_selector| Listed { label_selector, ..Listed::default() };
     match &relation.select {
         Select::Names(names) => names

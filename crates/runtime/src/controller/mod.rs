@@ -4,24 +4,25 @@
 //! - `owning`: whose child is it (pure)
 //! - `triggers`: from a change to the keys it concerns
 //! - `running`: the workers and their queue
-//! - `reconciled`: one reconcile for one object; `prepare`, `carry_out`, `prune` and `report` are its steps
+//! - `reconcile`: one reconcile for one object; `prepare`, `carry_out`, `prune` and `report` are its steps
 //! - `by_hand`: what a reconciler writes itself
 //! - `outside`: actions and facts, as they are declared; `actions`, `acting` and `facts` are their work
-//! - `verbs`: what it says that its plans do to its children besides applying them
-//! - `counts`: what reconciles come to; `check`: whether a controller can be run
+//! - `permissions`: the RBAC rules that follow from what it declares; `description`: the controller as data
+//! - `waiting`: which objects wait, and for what; `check`: whether a controller can be run
 
 mod acting;
 mod actions;
-mod asked;
 mod by_hand;
 mod carry_out;
 mod check;
 mod confirm;
-mod counts;
+mod decider;
+mod description;
 mod facts;
 mod outside;
 mod owning;
 mod parts;
+pub(crate) mod permissions;
 mod prepare;
 mod prune;
 mod reconcile;
@@ -29,14 +30,13 @@ mod reconcile_error;
 mod report;
 mod running;
 mod triggers;
-mod verbs;
+mod waiting;
 
-pub(crate) use asked::Decider;
 pub use check::ConfigError;
-pub use counts::{BOUNDS, Counts, Ended, Times};
+pub(crate) use decider::{Decider, Decision};
+pub(crate) use description::Description;
 pub use outside::{Context, Failure};
 pub use owning::Adoption;
-pub(crate) use owning::{CONTROLLER_LABEL, OWNER_UID_LABEL};
 pub(crate) use parts::Parts;
 pub use reconcile::{Reconcile, Requeue};
 pub use reconcile_error::ReconcileError;
@@ -45,6 +45,7 @@ pub(crate) use running::{Ground, Running, panic_text};
 use crate::cache::typed;
 use crate::events::Events;
 use crate::kind::{Cached, Kind, Object};
+use crate::metrics::Counts;
 use crate::observed::Observed;
 use crate::plan::Plan;
 use crate::queue::Backoff;

@@ -69,7 +69,7 @@ impl Failure {
 
     /// With its causes.
     pub(super) fn chain(&self) -> String {
-        crate::write::chain(&*self.0)
+        crate::error_chain::chain(&*self.0)
     }
 }
 

@@ -3,17 +3,14 @@
 use crate::cache::{AnyObject, owner_uids};
 use crate::key::Key;
 use crate::kind::Kind;
+use crate::labels::{CONTROLLER_LABEL, OWNER_UID_LABEL};
 use crate::plan::{Effect, Plan};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// On every child: the controller that made it. Together with the owner's UID it says whose it is.
-pub(crate) const CONTROLLER_LABEL: &str = "windlass.dev/controller";
-/// On children that cannot name their owner, being in another namespace or in none: its UID.
-pub(crate) const OWNER_UID_LABEL: &str = "windlass.dev/owner-uid";
-/// On the same: which object that is, as `Kind.group/namespace/name`.
+/// On children that cannot have an owner reference: which object their owner is, as `Kind.group/namespace/name`.
 const OWNER_ANNOTATION: &str = "windlass.dev/owner";
 /// Before the controller's name, on the parent: the kinds of children that may be pruned, even by a later version of
 /// the controller that no longer knows them.

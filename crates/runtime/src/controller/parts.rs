@@ -3,16 +3,17 @@
 //! [`Controller`](super::Controller) is what users write and knows the type of their objects; it wraps what they say into functions
 //! of [`AnyObject`]s. Everything below it is compiled once, not once for each kind.
 
+use super::Adoption;
 use super::actions::Do;
 use super::facts::Poller;
+use super::permissions::Verbs;
 use super::reconcile::{Reconcile, Requeue};
 use super::reconcile_error::ReconcileError;
 use super::report::{HasRoom, has_conditions};
-use super::{Adoption, Counts};
 use crate::cache::{AnyObject, AnyStore, Cache};
-use crate::command::Uses;
 use crate::events::Events;
 use crate::kind::{Cached, Kind, Object};
+use crate::metrics::Counts;
 use crate::observed::Observed;
 use crate::plan::Plan;
 use crate::queue::Backoff;
@@ -87,7 +88,7 @@ pub(crate) struct Parts {
     pub(super) deletes: BTreeSet<Kind>,
     pub(super) claims: BTreeSet<Kind>,
     /// What is done with a client besides: verbs, by group and resource.
-    pub(super) uses: Uses,
+    pub(super) uses: Verbs,
     pub(super) concurrency: usize,
     pub(super) adoption: Adoption,
     pub(super) backoff: Backoff,
@@ -128,7 +129,7 @@ impl Parts {
             prunes_precious: BTreeSet::new(),
             deletes: BTreeSet::new(),
             claims: BTreeSet::new(),
-            uses: Uses::new(),
+            uses: Verbs::new(),
             concurrency: 1,
             adoption: Adoption::default(),
             backoff: Backoff::default(),

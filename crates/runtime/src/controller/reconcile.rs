@@ -136,7 +136,7 @@ impl Running {
             let concerns =
                 |object: &Arc<dyn AnyObject>| self.filter.as_ref().is_none_or(|filter| filter(&**object));
             let Some(object) = self.primary.get(key).filter(concerns) else {
-                self.book.forget(key);
+                self.waiting.forget(key);
                 return Ok(Requeue::on_change());
             };
             match self.pass(key, object).await {
@@ -245,7 +245,7 @@ impl Running {
         };
         // The last of them rings when it is gone. Most go at once: only what is still there at the second look is told.
         let standing = Standing::Waiting(&reason);
-        self.book.stands(&parent.key, standing, None);
+        self.waiting.stands(&parent.key, standing, None);
         let reported = match done {
             Done::Changed => done,
             Done::Unchanged => self.report(parent, None, standing).await?,
@@ -295,8 +295,8 @@ impl Running {
             Ok(plan) => plan,
             Err(refusal) => {
                 let reason = refusal.reason();
-                let news = self.book.is_news(&parent.key, reason.name(), reason.message());
-                self.book.stands(&parent.key, Standing::Refused(reason), None);
+                let news = self.waiting.is_news(&parent.key, reason.name(), reason.message());
+                self.waiting.stands(&parent.key, Standing::Refused(reason), None);
                 let done = self.report(parent, None, Standing::Refused(reason)).await?;
                 self.say_if(self.told(done, news), parent, true, reason.clone());
                 return Ok(Did::of(Done::Unchanged, done));
@@ -308,7 +308,7 @@ impl Running {
                     Some(wait) => Standing::Waiting(&wait.reason),
                     None => Standing::Complete,
                 };
-                self.book.stands(&parent.key, standing, plan.due(self.clock.now()));
+                self.waiting.stands(&parent.key, standing, plan.due(self.clock.now()));
                 // What was just changed is decided on again at once, and that decision knows better what to report. And
                 // nobody reads the status of an object that is about to go.
                 let reported = match acted == Done::Changed || (deleting && plan.is_complete()) {
@@ -323,9 +323,9 @@ impl Running {
             }
             Err(error) => {
                 if error.is_terminal() {
-                    let reason = Reason::new(error.label(), crate::write::chain(&error));
+                    let reason = Reason::new(error.label(), crate::error_chain::chain(&error));
                     // The first error is the one to tell; if reporting fails too, the retry reports again.
-                    let news = self.book.is_news(&parent.key, reason.name(), reason.message());
+                    let news = self.waiting.is_news(&parent.key, reason.name(), reason.message());
                     let told = self.report(parent, None, Standing::Refused(&reason)).await;
                     self.say_if(self.told(told.unwrap_or(Done::Unchanged), news), parent, true, reason);
                 }

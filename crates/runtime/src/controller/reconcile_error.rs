@@ -1,7 +1,7 @@
 //! Why a reconcile ended early, and what follows from that.
 
-use super::Ended;
 use super::reconcile::PASSES;
+use crate::metrics::Ended;
 use crate::write::WriteError;
 use std::time::Duration;
 

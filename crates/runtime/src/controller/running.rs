@@ -6,18 +6,19 @@ use super::parts::{Decide, Filter, Mode, Parts, Read};
 use super::reconcile_error::ReconcileError;
 use super::report::HasRoom;
 use super::triggers::{self, Doorbell, Related};
-use super::{Adoption, Counts, Ended, Requeue};
+use super::waiting::WaitingObjects;
+use super::{Adoption, Requeue};
 use crate::cache::{AnyStore, Cache};
 use crate::client::DirectClient;
 use crate::election::Leadership;
+use crate::error_chain::chain;
 use crate::events::{Events, Recorder};
-use crate::inspect::Book;
 use crate::key::Key;
 use crate::kind::Kind;
-use crate::metrics::{Measured, Pace};
+use crate::metrics::{Counts, Ended, Measured, Pace};
 use crate::queue::{Priority, Queue};
 use crate::relation::ReverseIndex;
-use crate::write::{Schemas, Writer, chain};
+use crate::write::{Schemas, Writer};
 use futures::FutureExt;
 use kube::Client;
 use parking_lot::Mutex;
@@ -106,7 +107,7 @@ impl Parts {
             queue,
             recorder,
             pace: Arc::new(Pace::new(ground.clock.clone())),
-            book: Book::new(ground.clock.clone()),
+            waiting: WaitingObjects::new(ground.clock.clone()),
             clock: ground.clock.clone(),
             actions,
             facts,
@@ -147,7 +148,7 @@ pub(crate) struct Running {
     pub(super) queue: Queue<Key>,
     pub(super) recorder: Recorder,
     pace: Arc<Pace>,
-    pub(super) book: Book,
+    pub(super) waiting: WaitingObjects,
     pub(super) clock: Clock,
     pub(super) actions: Arc<Actions>,
     pub(super) facts: Arc<Facts>,
@@ -184,8 +185,8 @@ impl Running {
     }
 
     /// Who waits, and for what.
-    pub(crate) fn book(&self) -> &Book {
-        &self.book
+    pub(crate) fn waiting(&self) -> &WaitingObjects {
+        &self.waiting
     }
 
     /// What its actions are at, so many at most.
@@ -277,20 +278,20 @@ impl Running {
         let label = error.label();
         if error.is_terminal() {
             self.queue.forget(&key);
-            self.book.fails(&key, label, &why, None);
+            self.waiting.fails(&key, label, &why, None);
             tracing::warn!("not tried again until something changes: {why}");
         } else if let Some(after) = error.retry_after() {
             self.queue.forget(&key);
             self.queue.add_at(key.clone(), self.clock.moment() + after, Priority::NORMAL);
-            self.book.fails(&key, label, &why, Some(after));
+            self.waiting.fails(&key, label, &why, Some(after));
             tracing::warn!(?after, "trying again: {why}");
         } else if error.is_conflict() {
             let delay = self.queue.retry(key.clone());
-            self.book.fails(&key, label, &why, Some(delay));
+            self.waiting.fails(&key, label, &why, Some(delay));
             tracing::debug!(?delay, "trying again: {why}");
         } else {
             let delay = self.queue.retry_after(key.clone(), error.busy_for().unwrap_or_default());
-            self.book.fails(&key, label, &why, Some(delay));
+            self.waiting.fails(&key, label, &why, Some(delay));
             tracing::warn!(?delay, "trying again: {why}");
         }
         error.ended()

@@ -4,11 +4,11 @@ use super::actions::Actions;
 use super::facts::Facts;
 use super::owning::owner_elsewhere;
 use super::parts::{Filter, Relate};
-use crate::cache::{AnyObject, AnyStore, Changed, face};
+use crate::cache::{AnyObject, AnyStore, Changed, Selection};
 use crate::key::Key;
 use crate::kind::Kind;
 use crate::queue::{Priority, Queue};
-use crate::relation::{Relation, Resolved, ReverseIndex};
+use crate::relation::{Relation, ReverseIndex};
 use crate::write::{Ledgers, Writer};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use parking_lot::Mutex;
@@ -48,7 +48,7 @@ pub(super) struct Related {
 
 impl Related {
     /// The relation of one object.
-    pub(super) fn of(&self, object: &dyn AnyObject) -> Resolved {
+    pub(super) fn of(&self, object: &dyn AnyObject) -> Selection {
         (self.relate)(object).resolve(object.meta().namespace.as_deref(), self.kind.namespaced)
     }
 }
@@ -74,10 +74,10 @@ pub(super) fn connect(
         let (doorbell, index) = (doorbell.clone(), relation.index.clone());
         relation.store.index_labels();
         relation.store.listen(Arc::new(move |changed| {
-            let faces = [&changed.old, &changed.new].into_iter().flatten();
+            let states = [&changed.old, &changed.new].into_iter().flatten();
             let concerned: BTreeSet<Key> = {
                 let index = index.lock();
-                faces.flat_map(|object| index.whom(face(&**object))).collect()
+                states.flat_map(|object| index.whom((&**object).into())).collect()
             };
             for key in concerned {
                 doorbell.ring(key, changed);

@@ -27,7 +27,7 @@ mod lease;
 pub(crate) use guard::Guard;
 pub use guard::{Leadership, NotLeading};
 
-use crate::write::chain;
+use crate::error_chain::chain;
 use decide::{Sighting, Step};
 use kube::{Api, Client};
 use lease::Leases;

@@ -3,19 +3,15 @@
 //! The manager serves these over HTTP where it is told to; an [`Inspector`] gives them to a program that has a server of
 //! its own.
 
-mod book;
 mod health;
-mod task;
 
-pub(crate) use book::Book;
 pub use health::{Check, Health};
-pub(crate) use task::TaskState;
 
 use crate::cache::Cache;
 use crate::controller::Running;
 use crate::election::Leadership;
 use crate::key::Key;
-use crate::metrics::{self, Page, Requests};
+use crate::metrics::{self, Page, Requests, TaskState};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -183,14 +179,14 @@ impl Inspector {
         let key = Key::new(inside.cache.cluster().clone(), namespace, name);
         let concerned = inside.controllers.iter().filter(|one| one.kind().is_called(kind));
         concerned
-            .map(|one| json!({ "controller": &*one.measured().name, "awaited": one.book().of(&key) }))
+            .map(|one| json!({ "controller": &*one.measured().name, "awaited": one.waiting().of(&key) }))
             .collect()
     }
 }
 
 fn show_controller(controller: &Running) -> Value {
     let measured = controller.measured();
-    let (depth, book) = (&measured.depth, controller.book());
+    let (depth, waiting) = (&measured.depth, controller.waiting());
     let ready: Vec<Value> = depth
         .ready
         .iter()
@@ -209,8 +205,8 @@ fn show_controller(controller: &Running) -> Value {
             "oldestSeconds": measured.oldest.map(|oldest| oldest.as_secs_f64()),
         },
         "reconciles": { "runningSeconds": running },
-        "awaited": book.show(LISTED),
-        "awaitedInAll": book.len(),
+        "awaited": waiting.show(LISTED),
+        "awaitedInAll": waiting.len(),
         "actions": controller.show_actions(LISTED),
     })
 }

@@ -6,7 +6,6 @@
 
 mod json;
 
-use crate::config::LogFormat;
 use json::Lines;
 use std::io::IsTerminal;
 use tracing::Subscriber;
@@ -16,6 +15,16 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::{LookupSpan, Registry};
+
+/// How log lines are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LogFormat {
+    /// One JSON object per line.
+    Json,
+    /// For people.
+    #[default]
+    Human,
+}
 
 /// Starts logging to standard error. `level` is as in `--log-level`. Whether it did: a program that already logs is left
 /// alone.

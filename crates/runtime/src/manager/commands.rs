@@ -4,14 +4,15 @@ use super::error::{Error, Result};
 use super::{Manager, program};
 use crate::cache::Cache;
 use crate::client::DirectClient;
-use crate::command::{self, Described, Unanswered};
+use crate::command::{self, Unanswered};
 use crate::config::{self, Command};
-use crate::controller::{Decider, Ground, Parts};
+use crate::controller::{Decider, Description, Ground, Parts};
+use crate::error_chain::chain;
 use crate::events::Desk;
 use crate::key::Key;
 use crate::kind::Kind;
 use crate::serve::Bind;
-use crate::write::{Schemas, chain};
+use crate::write::Schemas;
 use serde_json::Value;
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -34,7 +35,7 @@ impl Manager {
             Command::Run => return Ok(None),
             Command::Help => config::help(&program()),
             Command::Describe => {
-                let described: Vec<Described> = self.controllers.iter().map(|one| one.described()).collect();
+                let described: Vec<Description> = self.controllers.iter().map(|one| one.describe()).collect();
                 format!(
                     "{:#}\n",
                     command::describe(&program(), &self.namespaces, &self.definitions, &described)
@@ -83,7 +84,7 @@ impl Manager {
             kinds: ground.cache.unsynced(),
             after: self.cache_sync_timeout,
         })?;
-        let captured = started.captured(&key);
+        let captured = started.capture(&key);
         watches.shutdown().await;
         let captured = captured.ok_or_else(|| Unanswered(format!("there is no {} {key}", described.kind)))?;
         Ok(format!("{captured:#}\n"))
@@ -117,8 +118,8 @@ impl Manager {
     }
 
     /// The controller of a kind that a person named, and a client.
-    async fn asked_about(&mut self, kind: &str) -> Result<(Described, kube::Client)> {
-        let all: Vec<Described> = self.controllers.iter().map(|one| one.described()).collect();
+    async fn asked_about(&mut self, kind: &str) -> Result<(Description, kube::Client)> {
+        let all: Vec<Description> = self.controllers.iter().map(|one| one.describe()).collect();
         let kinds = all.iter().map(|one| &*one.kind.kind).collect::<Vec<_>>().join(", ");
         let found = all.into_iter().find(|one| one.kind.is_called(kind));
         let described =

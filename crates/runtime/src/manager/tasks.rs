@@ -1,7 +1,7 @@
 //! Tasks beside the controllers: a poller, a collector, a server of one's own. Kept running, and apart from the rest.
 
-use crate::inspect::TaskState;
 use crate::kind::Kind;
+use crate::metrics::TaskState;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kube::Client;
@@ -89,7 +89,7 @@ pub(super) async fn keep(work: Work, state: Arc<TaskState>, task: Task) {
             }
             Ok(Err(error)) => {
                 state.failed();
-                crate::write::chain(&*error)
+                crate::error_chain::chain(&*error)
             }
             Err(panic) => {
                 state.panicked();

@@ -8,16 +8,18 @@
 
 mod histogram;
 mod pace;
+mod reconciles;
 mod requests;
+mod tasks;
 mod text;
 
 pub(crate) use pace::Pace;
+pub use reconciles::{BOUNDS, Counts, Ended, Times};
 pub(crate) use requests::Requests;
+pub(crate) use tasks::TaskState;
 pub use text::{CONTENT_TYPE, Family, Page, Type};
 
 use crate::cache::Stats;
-use crate::controller::{BOUNDS, Counts};
-use crate::inspect::TaskState;
 use crate::kind::Kind;
 use crate::queue::{Depth, Priority, Tally};
 use std::collections::BTreeMap;

@@ -1,6 +1,8 @@
 //! What a plan is asked: by those who carry it out, and by tests.
 
-use super::{Action, Effect, Note, Plan, Stated, Step, Wait};
+use super::{Effect, Note, Plan, Step, Wait};
+use crate::action::Action;
+use crate::conditions::Stated;
 use crate::kind::{Kind, Object};
 use crate::reason::Reason;
 use serde_json::Value;

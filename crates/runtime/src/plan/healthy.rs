@@ -1,10 +1,9 @@
 //! Plans that wait until what they apply is healthy.
 
 use super::{Effect, Plan, Until};
-use crate::conditions::DEGRADED;
+use crate::conditions::{DEGRADED, Stated};
 use crate::health::{Health, State, roll_up};
 use crate::observed::Observed;
-use crate::plan::Stated;
 use crate::reason::Reason;
 use std::time::Duration;
 

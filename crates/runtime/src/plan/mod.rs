@@ -3,7 +3,6 @@
 //! A decision builds one; the [`Controller`](crate::Controller) carries it out. It holds only the steps that are valid
 //! now, each with its reason.
 
-mod action;
 mod asked;
 mod generated;
 mod healthy;
@@ -11,10 +10,11 @@ mod intent;
 mod show;
 mod step;
 
-pub use action::{Action, Guard, Outcome};
 pub use generated::{Generate, GenerateError};
 pub use step::{Effect, Step};
 
+use crate::action::Action;
+use crate::conditions::Stated;
 use crate::kind::{Kind, Object};
 use crate::reason::Reason;
 use intent::{drop_nulls, intent, strip};
@@ -92,23 +92,6 @@ impl From<Timestamp> for Until {
     fn from(time: Timestamp) -> Self {
         Self::At(time)
     }
-}
-
-/// A condition that the plan sets, beside those that the library keeps.
-///
-/// ```
-/// # use windlass::{Plan, Reason};
-/// let plan = Plan::new().condition("BackedUp", false, Reason::new("Never", "there is no backup"));
-/// assert_eq!((plan.stated()[0].of.as_str(), plan.stated()[0].holds), ("BackedUp", Some(false)));
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Stated {
-    /// The condition's type.
-    pub of: String,
-    /// Whether it holds; `None` is unknown.
-    pub holds: Option<bool>,
-    /// Why.
-    pub reason: Reason,
 }
 
 /// An event that the plan records, beside those of its steps. It is recorded when the reconcile writes something, so that

@@ -1,7 +1,7 @@
 //! The steps of a plan: what is to be done to one object, and why.
 
-use super::action::Action;
 use super::generated::Generate;
+use crate::action::Action;
 use crate::kind::Kind;
 use crate::reason::Reason;
 use serde::Serialize;

@@ -91,13 +91,13 @@ pub enum WriteError {
     /// The plan touches a kind that the controller did not declare with `.owns`.
     #[error("the plan touches {0}, which the controller does not own: add .owns for it")]
     Undeclared(String),
-    /// The plan does to a kind what the controller did not say.
-    #[error("the plan {say} a {kind}, which the controller does not say: add .{say}::<{kind}>()")]
-    Unsaid {
+    /// The plan does to a kind what the controller did not declare.
+    #[error("the plan {declare} a {kind}, which the controller does not declare: add .{declare}::<{kind}>()")]
+    UndeclaredWrite {
         /// Which kind.
         kind: String,
-        /// The word that would say it.
-        say: &'static str,
+        /// The builder's method that declares it.
+        declare: &'static str,
     },
     /// An object in the plan has no name.
     #[error("a {0} in the plan has no name")]
@@ -125,7 +125,7 @@ impl WriteError {
                 | Self::OutOfSight { .. }
                 | Self::Elsewhere { .. }
                 | Self::Undeclared(_)
-                | Self::Unsaid { .. }
+                | Self::UndeclaredWrite { .. }
                 | Self::Nameless(_)
                 | Self::UnknownAction(_)
                 | Self::Generate(GenerateError::Place(_))
@@ -166,7 +166,7 @@ impl WriteError {
             Self::Elsewhere { .. }
                 | Self::Homeless { .. }
                 | Self::Undeclared(_)
-                | Self::Unsaid { .. }
+                | Self::UndeclaredWrite { .. }
                 | Self::Nameless(_)
                 | Self::UnknownAction(_)
                 | Self::Generate(GenerateError::Place(_))
@@ -196,7 +196,7 @@ impl WriteError {
             Self::Homeless { .. } => "NoNamespace",
             Self::OutOfSight { .. } => "OutOfSight",
             Self::Undeclared(_) => "UndeclaredKind",
-            Self::Unsaid { .. } => "UndeclaredWrite",
+            Self::UndeclaredWrite { .. } => "UndeclaredWrite",
             Self::Nameless(_) => "NamelessObject",
             Self::UnknownAction(_) => "UnknownAction",
             Self::TooManyActions(_) => "TooManyActions",
@@ -218,23 +218,6 @@ impl WriteError {
             Meaning::Refused => Self::Refused(failed),
         }
     }
-}
-
-/// An error with its causes in one line, for conditions, events and logs.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        match error.downcast_ref::<kube::Error>() {
-            // kube prints the whole Status twice; its message says it all.
-            Some(kube::Error::Api(status)) => text.push_str(&status.message),
-            _ => text.push_str(&error.to_string()),
-        }
-        // What kube's errors print includes their causes.
-        cause = error.source().filter(|_| !error.is::<kube::Error>());
-    }
-    text
 }
 
 fn contested(contests: &[Contest]) -> String {

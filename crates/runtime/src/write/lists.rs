@@ -1,9 +1,9 @@
 //! Children that are looked for live, by their labels.
 
 use super::{WriteError, Writer, is_not_found, requests};
-use crate::controller::{CONTROLLER_LABEL, OWNER_UID_LABEL};
 use crate::key::Key;
 use crate::kind::Kind;
+use crate::labels::{CONTROLLER_LABEL, OWNER_UID_LABEL};
 use serde_json::Value;
 
 impl Writer {

@@ -21,7 +21,6 @@ use answers::{Answer, Doubt};
 pub use by_hand::{Basis, Deletion};
 use change::{Found, compare};
 pub use change::{Verdict, own_fields, would_change};
-pub(crate) use errors::chain;
 pub use errors::{Failed, WriteError};
 pub use fights::Contest;
 pub use initial::keep_initial;
@@ -32,6 +31,7 @@ pub(crate) use schemas::Schemas;
 
 use crate::cache::{AnyObject, Cache, Listener, ObjectVersion, Origin};
 use crate::client::DirectClient;
+use crate::error_chain::chain;
 use crate::key::Key;
 use crate::kind::Kind;
 use crate::plan::Generate;

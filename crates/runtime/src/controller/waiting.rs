@@ -17,7 +17,7 @@ const FAILING: &str = "failing";
 
 /// The objects of one controller that are not as declared.
 #[derive(Debug)]
-pub(crate) struct Book {
+pub(crate) struct WaitingObjects {
     clock: Clock,
     entries: Mutex<HashMap<Key, Entry>>,
 }
@@ -31,7 +31,7 @@ struct Entry {
     looks_again: Option<Timestamp>,
 }
 
-impl Book {
+impl WaitingObjects {
     pub(crate) fn new(clock: Clock) -> Self {
         Self { clock, entries: Mutex::default() }
     }
@@ -125,43 +125,46 @@ mod tests {
     #[test]
     fn what_is_awaited_keeps_the_time_it_was_first_awaited() {
         let (clock, driver) = Clock::driven("2026-01-01T00:00:00Z".parse().unwrap());
-        let book = Book::new(clock);
+        let waiting = WaitingObjects::new(clock);
         let key = Key::new("c".into(), Some("ns"), "a");
         let reason = Reason::new("Starts", "it starts");
-        book.stands(&key, Standing::Waiting(&reason), Some(Duration::from_secs(5)));
+        waiting.stands(&key, Standing::Waiting(&reason), Some(Duration::from_secs(5)));
         driver.advance(Duration::from_secs(5));
-        book.stands(&key, Standing::Waiting(&reason), Some(Duration::from_secs(5)));
-        let shown = book.of(&key).unwrap();
+        waiting.stands(&key, Standing::Waiting(&reason), Some(Duration::from_secs(5)));
+        let shown = waiting.of(&key).unwrap();
         assert_eq!(shown["since"], "2026-01-01T00:00:00Z");
         assert_eq!(shown["looksAgain"], "2026-01-01T00:00:10Z");
-        book.fails(&key, "Conflict", "another wrote", Some(Duration::from_secs(1)));
-        assert_eq!(book.show(10)[0]["since"], "2026-01-01T00:00:05Z", "that is something else");
-        book.stands(&key, Standing::Complete, None);
-        assert_eq!((book.of(&key), book.len()), (None, 0));
+        waiting.fails(&key, "Conflict", "another wrote", Some(Duration::from_secs(1)));
+        assert_eq!(waiting.show(10)[0]["since"], "2026-01-01T00:00:05Z", "that is something else");
+        waiting.stands(&key, Standing::Complete, None);
+        assert_eq!((waiting.of(&key), waiting.len()), (None, 0));
     }
 
     #[test]
     fn what_was_noted_is_no_news() {
         let (clock, _driver) = Clock::driven(Timestamp::UNIX_EPOCH);
-        let book = Book::new(clock);
+        let waiting = WaitingObjects::new(clock);
         let key = Key::new("c".into(), Some("ns"), "a");
-        assert!(book.is_news(&key, "Unclear", "what?"));
-        book.stands(&key, Standing::Refused(&Reason::new("Unclear", "what?")), None);
-        assert!(!book.is_news(&key, "Unclear", "what?") && book.is_news(&key, "Unclear", "who?"));
-        book.stands(&key, Standing::Waiting(&Reason::new("Unclear", "what?")), None);
-        assert!(book.is_news(&key, "Unclear", "what?"), "it was something else meanwhile");
-        book.stands(&key, Standing::Complete, None);
-        assert!(book.is_news(&key, "Unclear", "what?"));
+        assert!(waiting.is_news(&key, "Unclear", "what?"));
+        waiting.stands(&key, Standing::Refused(&Reason::new("Unclear", "what?")), None);
+        assert!(!waiting.is_news(&key, "Unclear", "what?") && waiting.is_news(&key, "Unclear", "who?"));
+        waiting.stands(&key, Standing::Waiting(&Reason::new("Unclear", "what?")), None);
+        assert!(waiting.is_news(&key, "Unclear", "what?"), "it was something else meanwhile");
+        waiting.stands(&key, Standing::Complete, None);
+        assert!(waiting.is_news(&key, "Unclear", "what?"));
     }
 
     #[test]
     fn a_book_has_a_last_page() {
         let (clock, _driver) = Clock::driven(Timestamp::UNIX_EPOCH);
-        let book = Book::new(clock);
+        let waiting = WaitingObjects::new(clock);
         for number in 0..MOST + 5 {
-            book.fails(&Key::new("c".into(), None, &number.to_string()), "E", "e", None);
+            waiting.fails(&Key::new("c".into(), None, &number.to_string()), "E", "e", None);
         }
-        assert_eq!((book.len(), book.show(3).len()), (MOST, 3));
-        assert!(!book.is_news(&Key::new("c".into(), None, "beyond"), "E", "e"), "it would be news for ever");
+        assert_eq!((waiting.len(), waiting.show(3).len()), (MOST, 3));
+        assert!(
+            !waiting.is_news(&Key::new("c".into(), None, "beyond"), "E", "e"),
+            "it would be news for ever"
+        );
     }
 }
