@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::time::Duration;
 use windlass_clock::Timestamp;
 
-/// So long an action may take, unless the plan says otherwise.
+/// How long an action may take, unless the plan says otherwise.
 const WITHIN: Duration = Duration::from_secs(300);
 
 /// An action that a plan asks for, by the name that it has on the [`Controller`](crate::Controller::action) and a key of the
@@ -20,7 +20,7 @@ const WITHIN: Duration = Duration::from_secs(300);
 /// use std::time::Duration;
 /// use windlass::{Action, Observed, Plan, Reason};
 ///
-/// let seen = Observed::empty();
+/// let observed = Observed::empty();
 /// let plan = match observed.action("backup", "monday").unwrap() {
 ///     outcome if outcome.is_done() => Plan::new(),
 ///     _ => Plan::waiting(Reason::new("BacksUp", "the backup runs")).action(
@@ -38,6 +38,9 @@ pub struct Action {
     args: Value,
     within: Duration,
     guards: Vec<Guard>,
+    /// Why its arguments could not be serialized: a plan with such an action is refused.
+    #[serde(skip)]
+    unserializable: Option<String>,
 }
 
 /// What must hold of the object, read live, at the moment when an action starts. That it is the same object, and that this
@@ -101,12 +104,15 @@ impl Action {
     /// The action of that name, run under that key.
     pub fn new(name: impl Into<String>, key: impl Into<String>) -> Self {
         let (name, key) = (name.into(), key.into());
-        Self { name, key, args: Value::Null, within: WITHIN, guards: Vec::new() }
+        Self { name, key, args: Value::Null, within: WITHIN, guards: Vec::new(), unserializable: None }
     }
 
     /// With these arguments.
     pub fn with(mut self, args: impl Serialize) -> Self {
-        self.args = serde_json::to_value(args).unwrap_or_default();
+        match serde_json::to_value(args) {
+            Ok(args) => (self.args, self.unserializable) = (args, None),
+            Err(error) => self.unserializable = Some(error.to_string()),
+        }
         self
     }
 
@@ -120,6 +126,11 @@ impl Action {
     pub fn only_if(mut self, guard: Guard) -> Self {
         self.guards.push(guard);
         self
+    }
+
+    /// Why its arguments cannot be serialized, if they cannot.
+    pub(crate) fn unserializable(&self) -> Option<&str> {
+        self.unserializable.as_deref()
     }
 
     /// Its name.

@@ -8,7 +8,7 @@ use windlass_clock::Timestamp;
 ///
 /// ```
 /// use windlass::{Fact, Observed};
-/// let seen = Observed::empty().with_fact("lag", 3).now_is("2026-01-01T00:00:00Z".parse().unwrap());
+/// let observed = Observed::empty().with_fact("lag", 3).now_is("2026-01-01T00:00:00Z".parse().unwrap());
 /// assert_eq!(observed.fact::<u32>("lag").unwrap().known(), Some(&3));
 /// assert!(matches!(observed.fact::<u32>("size").unwrap(), Fact::Unknown { .. }));
 /// ```

@@ -84,7 +84,7 @@ pub use kind::{Cached, Kind, Object};
 pub use manager::{Error, Manager, Result, Task};
 pub use metrics::{BOUNDS, Counts, Ended, Times};
 pub use observed::{ObserveError, Observed};
-pub use plan::{Effect, Generate, GenerateError, Note, Plan, Step, Until, Wait};
+pub use plan::{Apply, Effect, Generate, GenerateError, Note, Plan, Step, Unserializable, Until, Wait};
 pub use quantity::Quantity;
 pub use reason::{Reason, Reasoned, Refusal};
 pub use relation::Relation;

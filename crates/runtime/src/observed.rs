@@ -22,7 +22,7 @@ use windlass_clock::Timestamp;
 /// # use windlass::Observed;
 /// let mut pod = Pod::default();
 /// pod.metadata.name = Some("web-0".into());
-/// let seen = Observed::empty().with(pod).now_is("2026-01-01T00:00:00Z".parse().unwrap());
+/// let observed = Observed::empty().with(pod).now_is("2026-01-01T00:00:00Z".parse().unwrap());
 /// assert_eq!(observed.names::<Pod>().unwrap(), ["web-0"]);
 /// assert!(observed.get::<Pod>("web-1").unwrap().is_none());
 /// ```
@@ -45,8 +45,8 @@ pub struct Observed {
 /// never means that there is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ObserveError {
-    /// The controller declared neither `owns` nor `sees` for it.
-    #[error("{0} is not watched: add .owns or .sees for it to the controller")]
+    /// The controller declared neither `.owns` nor `.watches` for it.
+    #[error("{0} is not watched: add .owns or .watches for it to the controller")]
     Undeclared(String),
     /// The controller watches only its metadata.
     #[error("of {0} only metadata is watched: read PartialObjectMeta<{0}>, or watch {0} itself")]
@@ -60,7 +60,7 @@ pub enum ObserveError {
         name: String,
     },
     /// The controller does not say that objects refer to it.
-    #[error("{kind} {name} is read as a reference and is none: add .refers for it to the controller")]
+    #[error("{kind} {name} is read as a reference and is none: add .references for it to the controller")]
     NotReferred {
         /// The kind.
         kind: String,
@@ -84,12 +84,12 @@ pub enum ObserveError {
 }
 
 impl From<ObserveError> for Refusal {
-    fn from(unseen: ObserveError) -> Self {
-        let name = match &unseen {
+    fn from(error: ObserveError) -> Self {
+        let name = match &error {
             ObserveError::Missing { .. } => crate::conditions::reasons::REFERENCE_MISSING,
             _ => "ObserveError",
         };
-        Self::new(Reason::new(name, unseen.to_string()))
+        Self::new(Reason::new(name, error.to_string()))
     }
 }
 
@@ -129,11 +129,14 @@ impl Observed {
         self
     }
 
-    /// The same, with a fact that is known since now.
+    /// The same, with a fact that is known since now; one that cannot be serialized is unknown.
     #[must_use]
     pub fn with_fact(mut self, name: impl Into<String>, value: impl Serialize) -> Self {
-        let value = serde_json::to_value(value).unwrap_or_default();
-        self.facts.insert(name.into(), Fact::Known { value, at: self.now });
+        let fact = match serde_json::to_value(value) {
+            Ok(value) => Fact::Known { value, at: self.now },
+            Err(error) => Fact::Unknown { why: format!("it cannot be serialized: {error}") },
+        };
+        self.facts.insert(name.into(), fact);
         self
     }
 

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::time::Duration;
 use windlass::{
-    Action, Controller, Fact, Failure, Generate, Guard, Observed, Outcome, Plan, Reason, Refusal, Relation,
-    Until,
+    Action, Apply, Controller, Fact, Failure, Generate, Guard, Observed, Outcome, Plan, Reason, Refusal,
+    Relation, Until,
 };
 use windlass_testing::{Data, config_map, named, object, secret};
 
@@ -78,7 +78,8 @@ fn certificate(database: &Database, observed: &Observed) -> Result<Plan, Refusal
     if let Some(name) = &database.spec.certificate {
         observed.referenced::<Secret>(name)?;
     }
-    Ok(Plan::new().apply(replicas(database), why("Runs")).initially("/spec/replicas"))
+    let replicas = Apply::new(replicas(database)).initially("/spec/replicas");
+    Ok(Plan::new().apply(replicas, why("Runs")))
 }
 
 fn replicas(database: &Database) -> StatefulSet {

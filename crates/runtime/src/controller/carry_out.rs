@@ -63,14 +63,14 @@ impl Running {
         let store = self.owned.get(kind).ok_or_else(|| WriteError::Undeclared(kind.kind.to_string()))?;
         self.check_declared(effect, kind)?;
         if effect.name().is_empty() {
-            return Err(WriteError::Nameless(kind.kind.to_string()));
+            return Err(WriteError::NoName(kind.kind.to_string()));
         }
         let key = parent.key_of(effect);
         if kind.namespaced && key.namespace().is_none() {
-            return Err(WriteError::Homeless { kind: kind.kind.to_string(), key });
+            return Err(WriteError::NoNamespace { kind: kind.kind.to_string(), key });
         }
         if !parent.can_own(&key) && !self.anywhere.contains(kind) {
-            return Err(WriteError::Elsewhere { kind: kind.kind.to_string(), key });
+            return Err(WriteError::OtherNamespace { kind: kind.kind.to_string(), key });
         }
         let mut live = store.get(&key);
         if let Some(live) = &live {
@@ -118,7 +118,7 @@ impl Running {
         let made = done == Done::Changed && live.is_none();
         if made && !parent.can_own(&key) && store.get(&key).is_none() {
             // The next reconcile would not see it either, and make it again.
-            return Err(WriteError::OutOfSight { kind: kind.kind.to_string(), key });
+            return Err(WriteError::NotWatched { kind: kind.kind.to_string(), key });
         }
         Ok(done)
     }

@@ -41,7 +41,11 @@ impl Decider {
             .map_err(|error| format!("the captured object is no {}: {error}", self.kind))?;
         let terminating = object.meta().deletion_timestamp.is_some();
         let decide = if terminating { self.cleanup.as_ref() } else { self.decide.as_ref() };
-        Ok(decide.map(|decide| decide(&*object, observed)))
+        Ok(decide.map(|decide| {
+            let plan = decide(&*object, observed)?;
+            plan.check()?;
+            Ok(plan)
+        }))
     }
 }
 

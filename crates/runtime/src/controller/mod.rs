@@ -8,6 +8,7 @@
 //! - `by_hand`: what a reconciler writes itself
 //! - `outside`: actions and facts, as they are declared; `actions`, `acting` and `facts` are their work
 //! - `permissions`: the RBAC rules that follow from what it declares; `description`: the controller as data
+//! - `retry`: which errors are tried again, and when
 //! - `waiting`: which objects wait, and for what; `check`: whether a controller can be run
 
 mod acting;
@@ -28,6 +29,7 @@ mod prune;
 mod reconcile;
 mod reconcile_error;
 mod report;
+mod retry;
 mod running;
 mod triggers;
 mod waiting;

@@ -322,7 +322,7 @@ impl Running {
                 Ok(Did::of(acted, reported))
             }
             Err(error) => {
-                if error.is_terminal() {
+                if error.is_reported() {
                     let reason = Reason::new(error.label(), crate::error_chain::chain(&error));
                     // The first error is the one to tell; if reporting fails too, the retry reports again.
                     let news = self.waiting.is_news(&parent.key, reason.name(), reason.message());
@@ -341,6 +341,7 @@ impl Running {
         plan: &Plan,
         deleting: bool,
     ) -> Result<Done, WriteError> {
+        plan.check().map_err(WriteError::Unserializable)?;
         let confirmed = Confirmed::default();
         if deleting {
             return self.carry_out(parent, object, plan, &confirmed).await;

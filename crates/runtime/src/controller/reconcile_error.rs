@@ -1,11 +1,12 @@
-//! Why a reconcile ended early, and what follows from that.
+//! Why a reconcile ended early. When it is tried again is in `retry`.
 
 use super::reconcile::PASSES;
+use super::retry::Retry;
 use crate::metrics::Ended;
 use crate::write::WriteError;
 use std::time::Duration;
 
-/// Why a reconcile ended early. It is tried again after a back-off of the object's own.
+/// Why a reconcile ended early. Unless it is terminal, it is tried again, with a back-off per object.
 ///
 /// ```
 /// # use windlass::ReconcileError;
@@ -57,33 +58,9 @@ impl ReconcileError {
         Self::Terminal(error.into())
     }
 
-    /// Whether trying again without a change is pointless.
+    /// Whether it is not tried again until something changes.
     pub fn is_terminal(&self) -> bool {
-        match self {
-            Self::Terminal(_) => true,
-            Self::Act(error) => error.is_mistake(),
-            _ => false,
-        }
-    }
-
-    pub(super) fn is_conflict(&self) -> bool {
-        matches!(self, Self::Act(WriteError::Conflict(_) | WriteError::StaleCache(_)))
-    }
-
-    /// When to try again, if it says so itself.
-    pub(super) fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::Act(WriteError::Contested { retry_after, .. }) => Some(*retry_after),
-            _ => None,
-        }
-    }
-
-    /// How long the server asks to be left alone, if it is busy and says so.
-    pub(super) fn busy_for(&self) -> Option<Duration> {
-        match self {
-            Self::Act(error) => error.busy_for(),
-            _ => None,
-        }
+        Retry::of(self) == Retry::OnChange
     }
 
     /// Whether it is decided again at once: a claim came too late, or the decision was made on a stale cache.
@@ -100,9 +77,11 @@ impl ReconcileError {
         match self {
             Self::Panic(_) => Ended::Panic,
             Self::Timeout(_) => Ended::Timeout,
-            error if error.is_terminal() => Ended::Terminal,
-            error if error.is_conflict() => Ended::Requeue,
-            _ => Ended::Error,
+            error => match Retry::of(error) {
+                Retry::OnChange => Ended::Terminal,
+                Retry::Conflict => Ended::Requeue,
+                Retry::After(_) | Retry::Backoff { .. } => Ended::Error,
+            },
         }
     }
 }

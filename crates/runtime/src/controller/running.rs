@@ -5,6 +5,7 @@ use super::facts::Facts;
 use super::parts::{Decide, Filter, Mode, Parts, Read};
 use super::reconcile_error::ReconcileError;
 use super::report::HasRoom;
+use super::retry::Retry;
 use super::triggers::{self, Doorbell, Related};
 use super::waiting::WaitingObjects;
 use super::{Adoption, Requeue};
@@ -276,23 +277,28 @@ impl Running {
         };
         let why = chain(&error);
         let label = error.label();
-        if error.is_terminal() {
-            self.queue.forget(&key);
-            self.waiting.fails(&key, label, &why, None);
-            tracing::warn!("not tried again until something changes: {why}");
-        } else if let Some(after) = error.retry_after() {
-            self.queue.forget(&key);
-            self.queue.add_at(key.clone(), self.clock.moment() + after, Priority::NORMAL);
-            self.waiting.fails(&key, label, &why, Some(after));
-            tracing::warn!(?after, "trying again: {why}");
-        } else if error.is_conflict() {
-            let delay = self.queue.retry(key.clone());
-            self.waiting.fails(&key, label, &why, Some(delay));
-            tracing::debug!(?delay, "trying again: {why}");
-        } else {
-            let delay = self.queue.retry_after(key.clone(), error.busy_for().unwrap_or_default());
-            self.waiting.fails(&key, label, &why, Some(delay));
-            tracing::warn!(?delay, "trying again: {why}");
+        match Retry::of(&error) {
+            Retry::OnChange => {
+                self.queue.forget(&key);
+                self.waiting.fails(&key, label, &why, None);
+                tracing::warn!("not tried again until something changes: {why}");
+            }
+            Retry::After(after) => {
+                self.queue.forget(&key);
+                self.queue.add_at(key.clone(), self.clock.moment() + after, Priority::NORMAL);
+                self.waiting.fails(&key, label, &why, Some(after));
+                tracing::warn!(?after, "trying again: {why}");
+            }
+            Retry::Conflict => {
+                let delay = self.queue.retry(key.clone());
+                self.waiting.fails(&key, label, &why, Some(delay));
+                tracing::debug!(?delay, "trying again: {why}");
+            }
+            Retry::Backoff { at_least } => {
+                let delay = self.queue.retry_after(key.clone(), at_least);
+                self.waiting.fails(&key, label, &why, Some(delay));
+                tracing::warn!(?delay, "trying again: {why}");
+            }
         }
         error.ended()
     }

@@ -19,7 +19,7 @@ impl Plan {
     /// # use windlass::{Observed, Plan, Reason};
     /// let mut data = PersistentVolumeClaim::default();
     /// data.metadata.name = Some("data".into());
-    /// let plan = |observed: &Observed| Plan::new().apply(data.clone(), Reason::new("Keeps", "the data")).until_healthy(seen);
+    /// let plan = |observed: &Observed| Plan::new().apply(data.clone(), Reason::new("Keeps", "the data")).until_healthy(observed);
     /// let waits = plan(&Observed::empty().with(data.clone()));
     /// assert_eq!(waits.waits()[0].reason.to_string(), "NotBound: PersistentVolumeClaim data: it is new, and not bound");
     /// ```

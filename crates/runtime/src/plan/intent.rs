@@ -1,13 +1,20 @@
 //! From an object as an author writes it to the fields that it means to set.
 
+use super::unserializable::{Unserializable, to_json};
 use crate::kind::Object;
 use serde_json::Value;
 
 /// The fields that a typed object means to set: what is `None` or left to the server is not there.
-pub(super) fn intent<K: Object>(object: &K) -> Value {
-    let mut json = crate::cache::AnyObject::to_json(object);
+pub(super) fn intent<K: Object>(object: &K) -> Result<Value, Unserializable> {
+    let what = || format!("{} {}", K::kind(&()), object.meta().name.as_deref().unwrap_or_default());
+    let mut json = to_json(object, what)?;
+    if let Some(fields) = json.as_object_mut() {
+        // Derived types may leave these to whoever knows the type.
+        fields.entry("apiVersion").or_insert_with(|| K::api_version(&()).into());
+        fields.entry("kind").or_insert_with(|| K::kind(&()).into());
+    }
     strip(&mut json);
-    json
+    Ok(json)
 }
 
 /// Leaves what an author means to set.

@@ -3,24 +3,29 @@
 //! A decision builds one; the [`Controller`](crate::Controller) carries it out. It holds only the steps that are valid
 //! now, each with its reason.
 
+mod apply;
 mod asked;
 mod generated;
 mod healthy;
 mod intent;
 mod show;
 mod step;
+mod unserializable;
 
+pub use apply::Apply;
 pub use generated::{Generate, GenerateError};
 pub use step::{Effect, Step};
+pub use unserializable::Unserializable;
 
 use crate::action::Action;
 use crate::conditions::Stated;
 use crate::kind::{Kind, Object};
 use crate::reason::Reason;
-use intent::{drop_nulls, intent, strip};
+use intent::{drop_nulls, intent};
 use serde::Serialize;
 use serde_json::Value;
 use std::time::Duration;
+use unserializable::to_json;
 use windlass_clock::Timestamp;
 
 /// What is to be done in one reconcile.
@@ -46,6 +51,9 @@ pub struct Plan {
     conditions: Vec<Stated>,
     events: Vec<Note>,
     requeue_after: Option<Duration>,
+    /// The first value that could not be serialized: such a plan is refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unserializable: Option<Unserializable>,
 }
 
 /// What a plan waits for.
@@ -122,43 +130,18 @@ impl Plan {
         Self::new().wait(reason, Until::Change)
     }
 
-    /// Makes an object be as given. Fields that it leaves out are left to others, or removed if they were ours.
-    pub fn apply<K: Object>(mut self, object: K, reason: impl Into<Reason>) -> Self {
-        let (kind, object) = (Kind::of::<K>(), intent(&object));
-        let effect = Effect::Apply { kind, object, initially: Vec::new() };
-        self.steps.push(Step { effect, reason: reason.into() });
+    /// Makes an object be as given. Fields that it leaves out are left to others, or removed if they were ours. With
+    /// [`Apply::initially`], a field is set when the object is created and then left to others.
+    pub fn apply(mut self, object: impl Into<Apply>, reason: impl Into<Reason>) -> Self {
+        let Apply { kind, object, initially } = object.into();
+        let object = self.note(object);
+        self.steps.push(Step { effect: Effect::Apply { kind, object, initially }, reason: reason.into() });
         self
     }
 
     /// As [`Plan::apply`], for an object of a kind that is not a type.
-    pub fn apply_of(mut self, kind: Kind, object: impl Serialize, reason: impl Into<Reason>) -> Self {
-        let mut object = serde_json::to_value(object).unwrap_or_default();
-        if let Some(fields) = object.as_object_mut() {
-            fields.insert("apiVersion".to_owned(), kind.api_version().into());
-            fields.insert("kind".to_owned(), kind.kind.clone().into());
-        }
-        strip(&mut object);
-        let effect = Effect::Apply { kind, object, initially: Vec::new() };
-        self.steps.push(Step { effect, reason: reason.into() });
-        self
-    }
-
-    /// Of the object that was applied last, the field at this JSON pointer is set when the object is created, and then left
-    /// to whoever changes it: an autoscaler's replicas. The pointer leads through objects, not into lists.
-    ///
-    /// ```
-    /// # use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
-    /// # use windlass::{Plan, Reason};
-    /// let mut shop = Deployment::default();
-    /// shop.metadata.name = Some("shop".into());
-    /// shop.spec = Some(DeploymentSpec { replicas: Some(3), ..Default::default() });
-    /// let plan = Plan::new().apply(shop, Reason::new("Runs", "runs the shop")).initially("/spec/replicas");
-    /// ```
-    pub fn initially(mut self, pointer: impl Into<String>) -> Self {
-        if let Some(Step { effect: Effect::Apply { initially, .. }, .. }) = self.steps.last_mut() {
-            initially.push(pointer.into());
-        }
-        self
+    pub fn apply_of(self, kind: Kind, object: impl Serialize, reason: impl Into<Reason>) -> Self {
+        self.apply(Apply::of(kind, object), reason)
     }
 
     /// Creates an object unless it is there, with values made up at that moment and held by nothing but the object.
@@ -168,7 +151,8 @@ impl Plan {
         generate: Generate,
         reason: impl Into<Reason>,
     ) -> Self {
-        let effect = Effect::CreateOnce { kind: Kind::of::<K>(), object: intent(&object), generate };
+        let object = self.note(intent(&object));
+        let effect = Effect::CreateOnce { kind: Kind::of::<K>(), object, generate };
         self.steps.push(Step { effect, reason: reason.into() });
         self
     }
@@ -201,7 +185,7 @@ impl Plan {
     /// ```
     pub fn claim<K: Object>(mut self, object: K, reason: impl Into<Reason>) -> Self {
         let version = object.meta().resource_version.clone();
-        let mut object = intent(&object);
+        let mut object = self.note(intent(&object));
         if let (Some(version), Some(meta)) = (version, object.get_mut("metadata")) {
             meta["resourceVersion"] = version.into();
         }
@@ -213,6 +197,10 @@ impl Plan {
     /// Has an action done, beside the reconcile; see [`Action`]. Later decisions see what became of it by
     /// [`Observed::action`](crate::Observed::action).
     pub fn action(mut self, action: Action, reason: impl Into<Reason>) -> Self {
+        if let Some(why) = action.unserializable() {
+            let what = format!("the arguments of action {}", action.name());
+            self.note::<()>(Err(Unserializable { what, why: why.to_owned() }));
+        }
         self.steps.push(Step { effect: Effect::Act(action), reason: reason.into() });
         self
     }
@@ -239,7 +227,7 @@ impl Plan {
 
     /// Reports this status. A field `conditions` in it is kept by the library: see [`crate::conditions`].
     pub fn status(mut self, status: impl Serialize) -> Self {
-        let mut status = serde_json::to_value(status).unwrap_or_default();
+        let mut status = self.note(to_json(&status, || "the status".to_owned()));
         drop_nulls(&mut status);
         self.status = Some(status);
         self

@@ -26,6 +26,9 @@ impl fmt::Display for Plan {
         let state = if self.is_complete() { "complete" } else { "waiting" };
         let steps = self.steps().len();
         write!(f, "{state}, {steps} step{}", if steps == 1 { "" } else { "s" })?;
+        if let Err(error) = self.check() {
+            write!(f, "\n  refused: {error}")?;
+        }
         for (number, step) in self.steps().iter().enumerate() {
             write!(f, "\n{:>3}. {} ({})", number + 1, step.effect, step.reason)?;
         }

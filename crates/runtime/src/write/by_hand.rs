@@ -104,7 +104,7 @@ impl Writer {
         let name = match (meta("name"), meta("generateName")) {
             (Some(name), _) if !name.is_empty() => name.to_owned(),
             (_, Some(base)) => generated(base),
-            _ => return Err(WriteError::Nameless(kind.kind.to_string())),
+            _ => return Err(WriteError::NoName(kind.kind.to_string())),
         };
         let namespace = meta("namespace").map(str::to_owned).filter(|_| kind.namespaced);
         object["metadata"]["name"] = Value::from(name.as_str());

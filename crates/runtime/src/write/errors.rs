@@ -3,7 +3,7 @@
 use super::fights::{Contest, LONGEST_TRUCE};
 use crate::key::Key;
 use crate::kind::Kind;
-use crate::plan::GenerateError;
+use crate::plan::{GenerateError, Unserializable};
 use std::time::Duration;
 
 /// A request that failed.
@@ -62,7 +62,7 @@ pub enum WriteError {
     #[error(
         "{kind} {key} is in another namespace than the object that would own it: say .owns_anywhere if you mean it"
     )]
-    Elsewhere {
+    OtherNamespace {
         /// Its kind.
         kind: String,
         /// Which.
@@ -70,15 +70,17 @@ pub enum WriteError {
     },
     /// An object of a kind that lives in namespaces is in none, and so is the object whose plan it is in.
     #[error("{kind} {key} in the plan needs a namespace")]
-    Homeless {
+    NoNamespace {
         /// Its kind.
         kind: String,
         /// Which.
         key: Key,
     },
-    /// It was made where this process does not look.
-    #[error("{kind} {key} was made and cannot be seen: it is outside of what is watched")]
-    OutOfSight {
+    /// It was created in a namespace that this process does not watch.
+    #[error(
+        "{kind} {key} was created in a namespace that this operator does not watch: it would be created again and again"
+    )]
+    NotWatched {
         /// Its kind.
         kind: String,
         /// Which.
@@ -101,33 +103,37 @@ pub enum WriteError {
     },
     /// An object in the plan has no name.
     #[error("a {0} in the plan has no name")]
-    Nameless(String),
+    NoName(String),
     /// The plan asks for an action that the controller does not have.
     #[error("the plan asks for action {0}, which the controller does not have: add .action for it")]
     UnknownAction(String),
     /// Too many actions of the object are under way.
     #[error("{0} actions are under way for the object, and no more are begun until one ends")]
     TooManyActions(usize),
+    /// Something in the plan could not be serialized.
+    #[error(transparent)]
+    Unserializable(Unserializable),
     /// A value could not be generated.
     #[error("a value could not be generated")]
     Generate(#[source] GenerateError),
 }
 
 impl WriteError {
-    /// Whether retrying soon is pointless: people must hear of it.
-    pub fn is_terminal(&self) -> bool {
+    /// Whether people must hear of it, in the object's conditions and by an event: retrying soon is pointless.
+    pub fn is_reported(&self) -> bool {
         matches!(
             self,
             Self::Refused(_)
                 | Self::NotOurs { .. }
                 | Self::Contested { .. }
-                | Self::Homeless { .. }
-                | Self::OutOfSight { .. }
-                | Self::Elsewhere { .. }
+                | Self::NoNamespace { .. }
+                | Self::NotWatched { .. }
+                | Self::OtherNamespace { .. }
                 | Self::Undeclared(_)
                 | Self::UndeclaredWrite { .. }
-                | Self::Nameless(_)
+                | Self::NoName(_)
                 | Self::UnknownAction(_)
+                | Self::Unserializable(_)
                 | Self::Generate(GenerateError::Place(_))
         )
     }
@@ -142,7 +148,7 @@ impl WriteError {
         self.status().is_some_and(|status| status.is_already_exists())
     }
 
-    fn status(&self) -> Option<&kube::core::Status> {
+    pub(crate) fn status(&self) -> Option<&kube::core::Status> {
         match self {
             Self::Conflict(failed) | Self::Ambiguous(failed) | Self::Busy(failed) | Self::Refused(failed) => {
                 match &failed.answer {
@@ -159,29 +165,6 @@ impl WriteError {
         self.status().map(|status| status.message.as_str())
     }
 
-    /// Whether the plan itself is wrong: only another plan helps, so it is not tried again until something changes.
-    pub fn is_mistake(&self) -> bool {
-        matches!(
-            self,
-            Self::Elsewhere { .. }
-                | Self::Homeless { .. }
-                | Self::Undeclared(_)
-                | Self::UndeclaredWrite { .. }
-                | Self::Nameless(_)
-                | Self::UnknownAction(_)
-                | Self::Generate(GenerateError::Place(_))
-        )
-    }
-
-    /// How long the server asks to be left alone, if it is busy and says so.
-    pub fn busy_for(&self) -> Option<Duration> {
-        let (Self::Busy(failed) | Self::Ambiguous(failed)) = self else { return None };
-        let kube::Error::Api(status) = &failed.answer else { return None };
-        let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
-        // Whatever it says, it is not left alone for ever.
-        (seconds > 0).then(|| Duration::from_secs(seconds.into()).min(LONGEST_TRUCE))
-    }
-
     /// Its name as a condition's reason and a metric's label.
     pub fn label(&self) -> &'static str {
         match self {
@@ -192,19 +175,20 @@ impl WriteError {
             Self::Refused(_) => "RefusedByServer",
             Self::NotOurs { .. } => "NotOurs",
             Self::Contested { .. } => "Contested",
-            Self::Elsewhere { .. } => "OtherNamespace",
-            Self::Homeless { .. } => "NoNamespace",
-            Self::OutOfSight { .. } => "OutOfSight",
+            Self::OtherNamespace { .. } => "OtherNamespace",
+            Self::NoNamespace { .. } => "NoNamespace",
+            Self::NotWatched { .. } => "NotWatched",
             Self::Undeclared(_) => "UndeclaredKind",
             Self::UndeclaredWrite { .. } => "UndeclaredWrite",
-            Self::Nameless(_) => "NamelessObject",
+            Self::NoName(_) => "NoName",
             Self::UnknownAction(_) => "UnknownAction",
             Self::TooManyActions(_) => "TooManyActions",
+            Self::Unserializable(_) => Unserializable::LABEL,
             Self::Generate(_) => "GenerationFailed",
         }
     }
 
-    pub(super) fn from_request(verb: &'static str, kind: &Kind, key: &Key, error: kube::Error) -> Self {
+    pub(crate) fn from_request(verb: &'static str, kind: &Kind, key: &Key, error: kube::Error) -> Self {
         let meaning = meaning(&error);
         if let Some(contests) = conflicts_in(&error) {
             let (kind, key) = (kind.kind.to_string(), key.clone());
@@ -280,22 +264,5 @@ mod tests {
             assert_eq!(meaning(&api(code)), Meaning::Ambiguous, "{code} may have been done");
         }
         assert_eq!(meaning(&kube::Error::Service("cut off".into())), Meaning::Ambiguous);
-    }
-
-    #[test]
-    fn a_busy_server_is_left_alone_as_long_as_it_asks_for_and_not_for_ever() {
-        let answered = |code: u16, retry_after_seconds: u32| {
-            let status =
-                serde_json::json!({"code": code, "details": {"retryAfterSeconds": retry_after_seconds}});
-            let status: kube::core::Status = serde_json::from_value(status).unwrap();
-            let kind = Kind::of::<k8s_openapi::api::core::v1::ConfigMap>();
-            let key = Key::new("c".into(), None, "n");
-            WriteError::from_request("apply", &kind, &key, kube::Error::Api(status.boxed())).busy_for()
-        };
-        assert_eq!(answered(429, 3), Some(Duration::from_secs(3)));
-        assert_eq!(answered(503, 3), Some(Duration::from_secs(3)));
-        assert_eq!(answered(429, 0), None);
-        assert_eq!(answered(422, 3), None, "a refusal is no business");
-        assert_eq!(answered(429, u32::MAX), Some(LONGEST_TRUCE));
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use windlass::write::Conflicts;
-use windlass::{Controller, Manager, Observed, Plan, Refusal};
+use windlass::{Apply, Controller, Manager, Observed, Plan, Refusal};
 use windlass_clock::Clock;
 
 fn deployment(thing: &Thing) -> Deployment {
@@ -31,7 +31,7 @@ async fn a_field_set_initially_is_left_to_who_changes_it() {
     let ground = Ground::new().await;
     ground.thing("a", 3).await;
     let controller = Controller::deciding(|thing: &Thing, _: &Observed| {
-        Ok(Plan::new().apply(deployment(thing), Why::Needed).initially("/spec/replicas"))
+        Ok(Plan::new().apply(Apply::new(deployment(thing)).initially("/spec/replicas"), Why::Needed))
     });
     let _operator = ground.run(controller.owns::<Deployment>());
     ground.until_condition("a", "Ready", "True", "AsDeclared").await;
