@@ -1,12 +1,12 @@
 //! An operator for memcached: who creates a `Memcached` gets as many servers as it says behind one Service, and is told which
 //! pods they are and how they fare.
 //!
-//! `api` is what users declare, `controller` what follows from it, `figures` what monitoring is shown besides what every
-//! operator shows.
+//! `api` is what users declare, `controller` what follows from it, `metrics` what it measures besides what every
+//! operator does.
 
 pub mod api;
 pub mod controller;
-mod figures;
+mod metrics;
 
 use api::v1alpha1::Memcached;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -16,7 +16,7 @@ use windlass::{Controller, Manager};
 
 /// The manager with this operator's kinds and controllers.
 pub fn operator(manager: Manager) -> Manager {
-    figures::shown(manager).crds([Memcached::crd()]).controller(
+    manager.measures(metrics::servers).crds([Memcached::crd()]).controller(
         Controller::deciding(controller::memcached::decide)
             .owns::<Deployment>()
             .owns::<Service>()
