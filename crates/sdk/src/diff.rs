@@ -1,16 +1,11 @@
 //! A line diff of two texts.
 
-/// Beyond so many lines that differ, only their number is told.
+use similar::{Algorithm, ChangeTag, DiffOp, capture_diff_slices, group_diff_ops};
+
+/// The most lines that may differ to be compared one by one; of more, only their number is told.
 const MOST: usize = 2000;
 /// The number of context lines around a change.
-const AROUND: usize = 2;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Line<'a> {
-    Same(&'a str),
-    Gone(&'a str),
-    New(&'a str),
-}
+const CONTEXT: usize = 2;
 
 /// The lines that go, with `-`, and those that come, with `+`, with a few around them.
 ///
@@ -28,63 +23,21 @@ pub fn diff(before: &str, after: &str) -> String {
     if old_middle.len() > MOST || new_middle.len() > MOST {
         return format!("- {} lines\n+ {} lines\n", old_middle.len(), new_middle.len());
     }
-    let mut lines: Vec<Line<'_>> = old[..head].iter().map(|line| Line::Same(line)).collect();
-    lines.extend(middle(old_middle, new_middle));
-    lines.extend(old[old.len() - tail..].iter().map(|line| Line::Same(line)));
-    told(&lines)
+    let groups = group_diff_ops(capture_diff_slices(Algorithm::Myers, &old, &new), CONTEXT);
+    let shown: Vec<String> = groups.iter().map(|group| show(group, &old, &new)).collect();
+    shown.join("  ...\n")
 }
 
-/// By the longest lines in common.
-fn middle<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<Line<'a>> {
-    let width = new.len() + 1;
-    let mut common = vec![0_u32; (old.len() + 1) * width];
-    for i in (0..old.len()).rev() {
-        for j in (0..new.len()).rev() {
-            common[i * width + j] = match old[i] == new[j] {
-                true => common[(i + 1) * width + j + 1] + 1,
-                false => common[(i + 1) * width + j].max(common[i * width + j + 1]),
-            };
-        }
-    }
-    let (mut i, mut j) = (0, 0);
-    let mut lines = Vec::new();
-    while i < old.len() || j < new.len() {
-        if i < old.len() && j < new.len() && old[i] == new[j] {
-            lines.push(Line::Same(old[i]));
-            (i, j) = (i + 1, j + 1);
-        } else if j == new.len() || i < old.len() && common[(i + 1) * width + j] >= common[i * width + j + 1]
-        {
-            lines.push(Line::Gone(old[i]));
-            i += 1;
-        } else {
-            lines.push(Line::New(new[j]));
-            j += 1;
-        }
-    }
-    lines
-}
-
-fn told(lines: &[Line<'_>]) -> String {
-    let differs = |at: usize| !matches!(lines[at], Line::Same(_));
-    let is_near = |at: usize| (at.saturating_sub(AROUND)..(at + AROUND + 1).min(lines.len())).any(differs);
-    let mut text = String::new();
-    let mut skipped = false;
-    for (at, line) in lines.iter().enumerate() {
-        if !is_near(at) {
-            skipped = true;
-            continue;
-        }
-        if skipped && !text.is_empty() {
-            text += "  ...\n";
-        }
-        skipped = false;
-        text += &match line {
-            Line::Same(line) => format!("  {line}\n"),
-            Line::Gone(line) => format!("- {line}\n"),
-            Line::New(line) => format!("+ {line}\n"),
+fn show(group: &[DiffOp], old: &[&str], new: &[&str]) -> String {
+    let lines = group.iter().flat_map(|op| op.iter_changes(old, new));
+    lines.fold(String::new(), |text, line| {
+        let sign = match line.tag() {
+            ChangeTag::Equal => ' ',
+            ChangeTag::Delete => '-',
+            ChangeTag::Insert => '+',
         };
-    }
-    text
+        format!("{text}{sign} {}\n", line.value())
+    })
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! What every operator's binary answers besides running: what it is (`describe`), what a decision sees (`capture`), what it
 //! would do (`plan`), and what an object waits for (`why`). Here are the pure parts; the manager fetches what they need.
 
+mod changes;
 mod describe;
-mod diff;
 mod plan;
 mod why;
 
@@ -13,4 +13,4 @@ pub(crate) use why::{show as show_why, tell as tell_why};
 /// A command could not be answered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Unanswered(pub String);
+pub struct CommandError(pub String);

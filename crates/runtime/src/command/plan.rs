@@ -1,7 +1,7 @@
 //! What an operator would do, given a capture.
 
-use super::Unanswered;
-use super::diff::changes;
+use super::CommandError;
+use super::changes::changes;
 use crate::controller::{Decider, Decision};
 use crate::kind::Kind;
 use crate::observed::Observed;
@@ -10,17 +10,17 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// Decides on a capture, as text or as JSON.
-pub(crate) fn plan(captured: &str, controllers: &[Decider], as_json: bool) -> Result<String, Unanswered> {
+pub(crate) fn plan(captured: &str, controllers: &[Decider], as_json: bool) -> Result<String, CommandError> {
     let captured: Value = serde_json::from_str(captured)
-        .map_err(|error| Unanswered(format!("no capture: it is no JSON: {error}")))?;
+        .map_err(|error| CommandError(format!("no capture: it is no JSON: {error}")))?;
     let object =
-        captured.get("object").ok_or_else(|| Unanswered("no capture: `object` is missing".into()))?;
+        captured.get("object").ok_or_else(|| CommandError("no capture: `object` is missing".into()))?;
     let observed =
-        captured.get("observed").ok_or_else(|| Unanswered("no capture: `observed` is missing".into()))?;
-    let observed = Observed::from_json(observed).map_err(|why| Unanswered(format!("no capture: {why}")))?;
+        captured.get("observed").ok_or_else(|| CommandError("no capture: `observed` is missing".into()))?;
+    let observed = Observed::from_json(observed).map_err(|why| CommandError(format!("no capture: {why}")))?;
     let controller = find(&captured, object, controllers)?;
     let kind = &controller.kind;
-    let decision = controller.decide(object.clone(), &observed).map_err(Unanswered)?;
+    let decision = controller.decide(object.clone(), &observed).map_err(CommandError)?;
     if as_json {
         return Ok(format!("{:#}\n", to_json(&controller.name, &decision)));
     }
@@ -39,7 +39,11 @@ pub(crate) fn plan(captured: &str, controllers: &[Decider], as_json: bool) -> Re
     })
 }
 
-fn find<'a>(captured: &Value, object: &Value, controllers: &'a [Decider]) -> Result<&'a Decider, Unanswered> {
+fn find<'a>(
+    captured: &Value,
+    object: &Value,
+    controllers: &'a [Decider],
+) -> Result<&'a Decider, CommandError> {
     let named = captured.get("controller").and_then(Value::as_str);
     let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
     let found = controllers.iter().find(|controller| match named {
@@ -49,7 +53,7 @@ fn find<'a>(captured: &Value, object: &Value, controllers: &'a [Decider]) -> Res
     found.ok_or_else(|| {
         let names: Vec<&str> = controllers.iter().map(|controller| controller.name.as_str()).collect();
         let wanted = named.unwrap_or(kind);
-        Unanswered(format!(
+        CommandError(format!(
             "no controller is called {wanted:?}, or is for that kind: there are {}",
             names.join(", ")
         ))
