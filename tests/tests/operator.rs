@@ -233,8 +233,8 @@ async fn is_told(target: Target) -> anyhow::Result<()> {
     std::fs::write(&config, "log-format: json\nlog-levle: debug\n")?;
     let config = config.display().to_string();
     for (arguments, expected) in [
-        (vec!["--nonsense"], "--nonsense: no such option".to_owned()),
-        (vec!["--config", &config], format!("{config}, line 2: no option is called \"log-levle\"")),
+        (vec!["--nonsense"], "unexpected argument '--nonsense'".to_owned()),
+        (vec!["--config", &config], format!("{config}, line 2: unknown option \"log-levle\"")),
         (vec!["--concurrency", "vlaut=2"], "there is no controller \"vlaut\"".to_owned()),
     ] {
         let said = scene.ask(&arguments, "").await?;
@@ -265,6 +265,6 @@ async fn ends_at_once(target: Target) -> anyhow::Result<()> {
     ensure!(operator.exited().is_none(), "it did not wait for its task: {}", operator.last_words());
     kill(id, Signal::SIGINT)?;
     until("it ends", async || Ok(operator.exited().is_some())).await?;
-    ensure!(std::fs::read_to_string(scene.log())?.contains("asked to end twice"));
+    ensure!(std::fs::read_to_string(scene.log())?.contains("second signal"));
     Ok(())
 }

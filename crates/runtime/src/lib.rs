@@ -72,7 +72,7 @@ mod serve;
 pub mod write;
 
 pub use action::{Action, Guard, Outcome};
-pub use command::Unanswered;
+pub use command::CommandError;
 pub use conditions::Stated;
 pub use controller::{
     Adoption, ConfigError, Context, Controller, Failure, Reconcile, ReconcileError, Requeue,
@@ -89,6 +89,6 @@ pub use quantity::Quantity;
 pub use reason::{Reason, Reasoned, Refusal};
 pub use relation::Relation;
 pub use selector::Selector;
-pub use serve::{Bind, NoAddress};
+pub use serve::{Bind, InvalidAddress};
 pub use windlass_clock as clock;
 pub use windlass_schema::schedule::{self, Schedule};

@@ -34,17 +34,19 @@ pub enum Bind {
     At(SocketAddr),
 }
 
-/// Not an address.
+/// This is not an address to serve at.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no address: write HOST:PORT with a numeric host, :PORT for all interfaces, or 0 for none")]
-pub struct NoAddress(String);
+#[error(
+    "{0:?} is not an address: write HOST:PORT with a numeric host, :PORT for all interfaces, or 0 for none"
+)]
+pub struct InvalidAddress(String);
 
 impl FromStr for Bind {
-    type Err = NoAddress;
+    type Err = InvalidAddress;
 
     /// As controller-runtime reads it: `0` is off, `:8080` is port 8080 on all interfaces.
-    fn from_str(text: &str) -> Result<Self, NoAddress> {
-        let wrong = || NoAddress(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, InvalidAddress> {
+        let wrong = || InvalidAddress(text.to_owned());
         if text == "0" {
             return Ok(Self::Off);
         }

@@ -1,146 +1,186 @@
-//! The table of options: a name, what it takes, and what it is for.
+//! Each option, as it can be given in any place. What is not given is `None`, or empty.
 
-/// One option.
-#[derive(Debug)]
-pub(super) struct Known {
-    pub(super) name: &'static str,
-    pub(super) takes: Takes,
-    /// As it is when nobody says otherwise.
-    pub(super) default: &'static str,
-    pub(super) help: &'static str,
+use crate::logs::{self, LogFormat};
+use crate::serve::Bind;
+use clap::Args as _;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The options of an operator. Defaults are in [`Settings`](super::Settings): one here would hide what the file says.
+#[derive(Debug, Clone, Default, PartialEq, clap::Args)]
+pub(super) struct Options {
+    /// A YAML file with options, under these names
+    #[arg(long, value_name = "FILE", value_parser = path)]
+    pub(super) config: Option<PathBuf>,
+    /// The kubeconfig [default: KUBECONFIG, ~/.kube/config, or the pod's service account]
+    #[arg(long, value_name = "FILE", value_parser = path)]
+    pub(super) kubeconfig: Option<PathBuf>,
+    /// Watch this namespace only; may be repeated [default: all namespaces]
+    #[arg(long, short, value_name = "NAMESPACE", value_parser = names)]
+    pub(super) namespace: Vec<Names>,
+    /// The name of this cluster in keys [default: local]
+    #[arg(long, value_name = "ID")]
+    pub(super) cluster_id: Option<String>,
+    /// The address of /metrics and /debug; :PORT for all interfaces, 0 to disable [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS", value_parser = bind)]
+    pub(super) metrics_bind_address: Option<Bind>,
+    /// The address of /healthz and /readyz; the kubelet needs :PORT, 0 to disable [default: 127.0.0.1:8081]
+    #[arg(long, value_name = "ADDRESS", value_parser = bind)]
+    pub(super) health_probe_bind_address: Option<Bind>,
+    /// Reconcile only while holding a lease: for several replicas
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(super) leader_elect: Option<bool>,
+    /// The name of the lease [default: that of the program]
+    #[arg(long, value_name = "NAME")]
+    pub(super) leader_election_id: Option<String>,
+    /// The namespace of the lease [default: that of the pod, or of the kubeconfig]
+    #[arg(long, value_name = "NAMESPACE")]
+    pub(super) leader_election_namespace: Option<String>,
+    /// How long the lease is valid after it was last renewed [default: 15s]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(super) leader_election_lease_duration: Option<Duration>,
+    /// How long a leader that cannot renew its lease goes on [default: 10s]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(super) leader_election_renew_deadline: Option<Duration>,
+    /// How long to wait between attempts to acquire or renew the lease [default: 2s]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(super) leader_election_retry_period: Option<Duration>,
+    /// Wait for the lease again when it is lost, instead of exiting
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(super) rejoin_election: Option<bool>,
+    /// The number of concurrent reconciles of a controller; may be repeated
+    #[arg(long, value_name = "CONTROLLER=N", value_parser = concurrency)]
+    pub(super) concurrency: Vec<Concurrency>,
+    /// How long the caches may take to sync [default: 2m]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(super) cache_sync_timeout: Option<Duration>,
+    /// How long reconciles may take to end when the operator is stopped [default: 30s]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(super) graceful_shutdown_timeout: Option<Duration>,
+    /// The format of log lines: json or human [default: human]
+    #[arg(long, value_name = "FORMAT", value_parser = log_format)]
+    pub(super) log_format: Option<LogFormat>,
+    /// error, warn, info, debug or trace; or by module: info,kube=debug [default: info]
+    #[arg(long, value_name = "LEVEL", value_parser = log_level)]
+    pub(super) log_level: Option<String>,
+    /// The format that plan and why print: text or json [default: text]
+    #[arg(long, short, value_name = "FORMAT", value_parser = output)]
+    pub(super) output: Option<Output>,
 }
 
-/// What an option takes.
+/// Namespaces, with commas between.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Names(pub(super) Vec<String>);
+
+/// The number of workers by controller, with commas between.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Concurrency(pub(super) BTreeMap<String, usize>);
+
+/// How commands print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Takes {
-    /// Nothing, or `true` or `false`.
-    Switch,
-    /// A value, called so in the help.
-    One(&'static str),
-    /// Several values: said again, or with commas between.
-    Many(&'static str),
+pub(super) enum Output {
+    Text,
+    Json,
 }
 
-/// All of them, in the order of the help.
-pub(super) const OPTIONS: &[Known] = &[
-    Known {
-        name: "config",
-        takes: Takes::One("FILE"),
-        default: "",
-        help: "A YAML file with options under these names",
-    },
-    Known {
-        name: "kubeconfig",
-        takes: Takes::One("FILE"),
-        default: "",
-        help: "How to reach the cluster; without it, KUBECONFIG, ~/.kube/config, or the pod's own account",
-    },
-    Known {
-        name: "namespace",
-        takes: Takes::Many("NAME"),
-        default: "",
-        help: "Watch this namespace only; may be said several times; without it, all",
-    },
-    Known {
-        name: "cluster-id",
-        takes: Takes::One("ID"),
-        default: "local",
-        help: "What this cluster is called in keys",
-    },
-    Known {
-        name: "metrics-bind-address",
-        takes: Takes::One("ADDRESS"),
-        default: "127.0.0.1:8080",
-        help: "Where /metrics and /debug are served; :PORT for all interfaces, 0 for nowhere",
-    },
-    Known {
-        name: "health-probe-bind-address",
-        takes: Takes::One("ADDRESS"),
-        default: "127.0.0.1:8081",
-        help: "Where /healthz and /readyz are served; a kubelet needs :PORT",
-    },
-    Known {
-        name: "leader-elect",
-        takes: Takes::Switch,
-        default: "false",
-        help: "Work only while holding a lease: for several replicas",
-    },
-    Known {
-        name: "leader-election-id",
-        takes: Takes::One("NAME"),
-        default: "",
-        help: "The lease's name; without it, that of the program",
-    },
-    Known {
-        name: "leader-election-namespace",
-        takes: Takes::One("NAME"),
-        default: "",
-        help: "The lease's namespace; without it, that of the pod or of the kubeconfig",
-    },
-    Known {
-        name: "leader-election-lease-duration",
-        takes: Takes::One("DURATION"),
-        default: "15s",
-        help: "How long the lease lasts after it was last renewed",
-    },
-    Known {
-        name: "leader-election-renew-deadline",
-        takes: Takes::One("DURATION"),
-        default: "10s",
-        help: "How long a leader that cannot renew goes on",
-    },
-    Known {
-        name: "leader-election-retry-period",
-        takes: Takes::One("DURATION"),
-        default: "2s",
-        help: "How often the lease is renewed or looked at",
-    },
-    Known {
-        name: "rejoin-election",
-        takes: Takes::Switch,
-        default: "false",
-        help: "Stand by when the lease is lost, instead of ending",
-    },
-    Known {
-        name: "concurrency",
-        takes: Takes::Many("CONTROLLER=N"),
-        default: "",
-        help: "How many objects a controller works on at once",
-    },
-    Known {
-        name: "cache-sync-timeout",
-        takes: Takes::One("DURATION"),
-        default: "2m",
-        help: "How long the first lists may take",
-    },
-    Known {
-        name: "graceful-shutdown-timeout",
-        takes: Takes::One("DURATION"),
-        default: "30s",
-        help: "How long reconciles may take to end when it is stopped",
-    },
-    Known {
-        name: "log-format",
-        takes: Takes::One("json|human"),
-        default: "human",
-        help: "How log lines are written",
-    },
-    Known {
-        name: "log-level",
-        takes: Takes::One("LEVEL"),
-        default: "info",
-        help: "error, warn, info, debug or trace; or by part: info,kube=debug",
-    },
-    Known { name: "output", takes: Takes::One("text|json"), default: "text", help: "How plan and why print" },
-];
-
-impl Known {
-    pub(super) fn of(name: &str) -> Option<&'static Self> {
-        OPTIONS.iter().find(|known| known.name == name)
+impl Options {
+    /// The options as clap knows them.
+    pub(super) fn command() -> clap::Command {
+        Self::augment_args(clap::Command::new("options")).no_binary_name(true).disable_help_flag(true)
     }
 
-    /// Its name in the environment.
-    pub(super) fn variable(&self) -> String {
-        format!("WINDLASS_{}", self.name.to_uppercase().replace('-', "_"))
+    /// Each by the identifier that clap gives it.
+    pub(super) fn names() -> impl Iterator<Item = String> {
+        Self::command().get_arguments().map(|arg| arg.get_id().to_string()).collect::<Vec<_>>().into_iter()
+    }
+
+    /// What is given here, or else in a place that counts less.
+    pub(super) fn or(self, less: Self) -> Self {
+        let several = |more: Vec<_>, less| if more.is_empty() { less } else { more };
+        let concurrency = if self.concurrency.is_empty() { less.concurrency } else { self.concurrency };
+        Self {
+            config: self.config.or(less.config),
+            kubeconfig: self.kubeconfig.or(less.kubeconfig),
+            namespace: several(self.namespace, less.namespace),
+            cluster_id: self.cluster_id.or(less.cluster_id),
+            metrics_bind_address: self.metrics_bind_address.or(less.metrics_bind_address),
+            health_probe_bind_address: self.health_probe_bind_address.or(less.health_probe_bind_address),
+            leader_elect: self.leader_elect.or(less.leader_elect),
+            leader_election_id: self.leader_election_id.or(less.leader_election_id),
+            leader_election_namespace: self.leader_election_namespace.or(less.leader_election_namespace),
+            leader_election_lease_duration: self
+                .leader_election_lease_duration
+                .or(less.leader_election_lease_duration),
+            leader_election_renew_deadline: self
+                .leader_election_renew_deadline
+                .or(less.leader_election_renew_deadline),
+            leader_election_retry_period: self
+                .leader_election_retry_period
+                .or(less.leader_election_retry_period),
+            rejoin_election: self.rejoin_election.or(less.rejoin_election),
+            concurrency,
+            cache_sync_timeout: self.cache_sync_timeout.or(less.cache_sync_timeout),
+            graceful_shutdown_timeout: self.graceful_shutdown_timeout.or(less.graceful_shutdown_timeout),
+            log_format: self.log_format.or(less.log_format),
+            log_level: self.log_level.or(less.log_level),
+            output: self.output.or(less.output),
+        }
+    }
+}
+
+/// An empty path is none, as an empty variable is.
+fn path(text: &str) -> Result<PathBuf, String> {
+    Ok(PathBuf::from(text))
+}
+
+fn each(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|part| !part.is_empty())
+}
+
+fn names(text: &str) -> Result<Names, String> {
+    Ok(Names(each(text).map(str::to_owned).collect()))
+}
+
+fn concurrency(text: &str) -> Result<Concurrency, String> {
+    each(text).map(workers).collect::<Result<_, _>>().map(Concurrency)
+}
+
+fn workers(text: &str) -> Result<(String, usize), String> {
+    let wrong = || format!("{text:?} is not CONTROLLER=N with a number of at least 1");
+    let (controller, count) = text.split_once('=').ok_or_else(wrong)?;
+    match count.trim().parse() {
+        Ok(count) if count > 0 => Ok((controller.trim().to_owned(), count)),
+        _ => Err(wrong()),
+    }
+}
+
+fn bind(text: &str) -> Result<Bind, String> {
+    text.parse().map_err(|error: crate::serve::InvalidAddress| error.to_string())
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || "not a duration: write 30s, 2m or 1h30m".to_owned();
+    let parsed: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
+    Duration::try_from(parsed).map_err(|_| wrong())
+}
+
+fn log_format(text: &str) -> Result<LogFormat, String> {
+    match text {
+        "json" => Ok(LogFormat::Json),
+        "human" => Ok(LogFormat::Human),
+        _ => Err("write json or human".to_owned()),
+    }
+}
+
+fn log_level(text: &str) -> Result<String, String> {
+    logs::filter(text).map(|_| text.to_owned())
+}
+
+fn output(text: &str) -> Result<Output, String> {
+    match text {
+        "text" => Ok(Output::Text),
+        "json" => Ok(Output::Json),
+        _ => Err("write text or json".to_owned()),
     }
 }

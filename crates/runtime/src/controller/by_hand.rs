@@ -140,8 +140,8 @@ impl<K: Cached> Reconcile<K> {
     /// # Errors
     /// [`ReconcileError`] when it was not deleted; a conflict if an object of another UID has its name.
     pub async fn delete<C: Object>(&self, object: &C, how: &Deletion) -> Result<Done, ReconcileError> {
-        let last = version_of(object.meta())
-            .ok_or_else(|| WriteError::NoName(self.parent.kind.kind.to_string()))?;
+        let last =
+            version_of(object.meta()).ok_or_else(|| WriteError::NoName(self.parent.kind.kind.to_string()))?;
         self.confirm(how.basis).await?;
         let writer = &self.running.writer;
         let done = writer.remove(&Kind::of::<C>(), &self.key_of(object), &last, how, self.key()).await?;

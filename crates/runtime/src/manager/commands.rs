@@ -4,8 +4,8 @@ use super::error::{Error, Result};
 use super::{Manager, program};
 use crate::cache::Cache;
 use crate::client::DirectClient;
-use crate::command::{self, Unanswered};
-use crate::config::{self, Command};
+use crate::command::{self, CommandError};
+use crate::config::{Command, ObjectName};
 use crate::controller::{Decider, Description, Ground, Parts};
 use crate::error_chain::chain;
 use crate::events::Desk;
@@ -31,9 +31,11 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(3);
 impl Manager {
     /// The answer to a command, as it is printed; nothing when it is to run.
     pub(super) async fn answer(&mut self) -> Result<Option<String>> {
+        if let Some(help) = self.help.take() {
+            return Ok(Some(help));
+        }
         Ok(Some(match self.command.clone() {
             Command::Run => return Ok(None),
-            Command::Help => config::help(&program()),
             Command::Describe => {
                 let described: Vec<Description> = self.controllers.iter().map(|one| one.describe()).collect();
                 format!(
@@ -41,19 +43,19 @@ impl Manager {
                     command::describe(&program(), &self.namespaces, &self.definitions, &described)
                 )
             }
-            Command::Plan(Some((kind, name))) => {
+            Command::Plan { kind: Some(kind), name: Some(name) } => {
                 // What was watched is asked by a controller that is then used up.
                 let deciders = self.deciders();
                 command::plan(&self.capture(&kind, &name).await?, &deciders, self.json)?
             }
-            Command::Plan(None) => {
+            Command::Plan { .. } => {
                 let mut captured = String::new();
                 let read = std::io::stdin().lock().take(LARGEST_CAPTURE).read_to_string(&mut captured);
-                read.map_err(|error| Unanswered(format!("no capture on standard input: {error}")))?;
+                read.map_err(|error| CommandError(format!("no capture on standard input: {error}")))?;
                 command::plan(&captured, &self.deciders(), self.json)?
             }
-            Command::Capture((kind, name)) => self.capture(&kind, &name).await?,
-            Command::Why((kind, name)) => self.why(&kind, &name).await?,
+            Command::Capture(ObjectName { kind, name }) => self.capture(&kind, &name).await?,
+            Command::Why(ObjectName { kind, name }) => self.why(&kind, &name).await?,
         }))
     }
 
@@ -72,7 +74,7 @@ impl Manager {
         let ground = Ground { client, direct, cache, clock, schemas, leadership: None };
         let place = self.controllers.iter().position(|one| one.name() == described.name);
         let Some(controller) = place.map(|place| self.controllers.swap_remove(place)) else {
-            return Err(Unanswered(format!("no controller is for {kind}")).into());
+            return Err(CommandError(format!("no controller is for {kind}")).into());
         };
         // Nothing is sent: it only watches.
         let desk = Desk::new();
@@ -86,7 +88,8 @@ impl Manager {
         })?;
         let captured = started.capture(&key);
         watches.shutdown().await;
-        let captured = captured.ok_or_else(|| Unanswered(format!("there is no {} {key}", described.kind)))?;
+        let captured =
+            captured.ok_or_else(|| CommandError(format!("there is no {} {key}", described.kind)))?;
         Ok(format!("{captured:#}\n"))
     }
 
@@ -96,11 +99,11 @@ impl Manager {
         let key = self.key_of(kind, &client, name);
         let path = format!("{}/{}", kind.collection_path(key.namespace()), key.name());
         let request = http::Request::get(path).body(Vec::new());
-        let request = request.map_err(|_| Unanswered(format!("{name:?} is no name")))?;
+        let request = request.map_err(|_| CommandError(format!("{name:?} is no name")))?;
         let object: Value = client
             .request(request)
             .await
-            .map_err(|error| Unanswered(format!("{kind} {key} cannot be read: {}", chain(&error))))?;
+            .map_err(|error| CommandError(format!("{kind} {key} cannot be read: {}", chain(&error))))?;
         let told = match self.metrics_at {
             Bind::Off => Err("it serves no /debug".to_owned()),
             Bind::At(address) => {
@@ -122,8 +125,8 @@ impl Manager {
         let all: Vec<Description> = self.controllers.iter().map(|one| one.describe()).collect();
         let kinds = all.iter().map(|one| &*one.kind.kind).collect::<Vec<_>>().join(", ");
         let found = all.into_iter().find(|one| one.kind.is_called(kind));
-        let described =
-            found.ok_or_else(|| Unanswered(format!("this operator is not for {kind}; it is for {kinds}")))?;
+        let described = found
+            .ok_or_else(|| CommandError(format!("this operator is not for {kind}; it is for {kinds}")))?;
         let link = self.connection.clone().link().await?;
         Ok((described, link.client(self.inspector.requests(), None, &self.clock)?.0))
     }

@@ -1,7 +1,7 @@
 //! Why a manager did not run, or stopped.
 
-use crate::command::Unanswered;
-use crate::config::Misread;
+use crate::command::CommandError;
+use crate::config::InvalidOption;
 use crate::controller::ConfigError;
 use crate::election::Lost;
 use crate::kind::Kind;
@@ -17,12 +17,12 @@ pub enum Error {
     /// No cluster is configured: neither a kubeconfig nor the environment of a pod.
     #[error("no cluster to talk to")]
     NoCluster(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// A flag, a variable or a line of the configuration is not understood.
+    /// A flag, an environment variable or a line of the configuration file is invalid.
     #[error(transparent)]
-    Misread(#[from] Misread),
+    InvalidOption(#[from] InvalidOption),
     /// A command of the binary could not be answered.
     #[error(transparent)]
-    Unanswered(#[from] Unanswered),
+    Command(#[from] CommandError),
     /// Workers were set for a controller that there is not.
     #[error("there is no controller {unknown:?} to set the concurrency of: there are {}", known.join(", "))]
     NoController {
@@ -66,7 +66,7 @@ pub enum Error {
         /// How long was waited.
         within: Duration,
     },
-    /// It was asked to end a second time, and ended where it was.
-    #[error("asked to end twice: ended at once")]
-    Hurried,
+    /// A second signal came while it was shutting down, and it exited at once.
+    #[error("stopped by a second signal, before everything had ended")]
+    SecondSignal,
 }

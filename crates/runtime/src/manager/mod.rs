@@ -17,8 +17,8 @@ pub use error::{Error, Result};
 pub use tasks::Task;
 
 use crate::cache::{Cache, Namespaces, Store};
-use crate::command::Unanswered;
-use crate::config::{self, Asked, Command, Misread, Settings, Sources};
+use crate::command::CommandError;
+use crate::config::{self, Args, Command, CommandLine, InvalidOption, Settings};
 use crate::controller::{Controller, Parts};
 use crate::election::Election;
 use crate::inspect::Inspector;
@@ -45,6 +45,8 @@ type Caching = Box<dyn FnOnce(&Cache) + Send>;
 pub struct Manager {
     connection: Connection,
     command: Command,
+    /// To be printed, and nothing else done.
+    help: Option<String>,
     /// Whether commands print JSON.
     json: bool,
     clock: Clock,
@@ -89,30 +91,48 @@ impl Manager {
         Self::on(Connection::Configured(Box::new(config)), clock)
     }
 
-    /// A manager as the process was told: by flags, the environment and a file, all listed by `--help`; see
+    /// A manager as the process was told: by flags, environment variables and a file, all listed by `--help`; see
     /// [`config`](crate::config). It starts logging, and connects when it runs.
     ///
     /// # Errors
-    /// [`Error::Misread`] when something that was said is not understood.
+    /// [`Error::InvalidOption`] when an option that was given is invalid.
     pub fn from_env() -> Result<Self> {
-        let asked = config::read(&Sources::of_this_process(), |path| std::fs::read_to_string(path))?;
-        if asked.command == Command::Run {
-            let Settings { log_format, log_level, .. } = &asked.settings;
-            logs::init(*log_format, log_level)
-                .map_err(|what| Misread { place: "--log-level".to_owned(), what })?;
+        let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+        match config::parse(&program(), &words.collect::<Vec<_>>())? {
+            CommandLine::Args(args) => Self::from_args(*args),
+            CommandLine::Help(text) => {
+                let mut manager = Self::with_settings(Settings::default());
+                manager.help = Some(text);
+                Ok(manager)
+            }
         }
-        Ok(Self::asked(asked))
     }
 
-    /// A manager with these settings, for a program that reads flags of its own. It connects when it runs.
-    pub fn configured(settings: Settings) -> Self {
-        Self::asked(Asked { command: Command::Run, settings })
+    /// As [`Manager::from_env`], for a program that parses flags of its own: `args` is flattened into them.
+    ///
+    /// # Errors
+    /// [`Error::InvalidOption`] when an option that was given is invalid.
+    pub fn from_args(args: Args) -> Result<Self> {
+        // What is not text is not for us.
+        let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        };
+        let variables = std::env::vars_os().filter_map(text).collect();
+        let settings = args.settings(&variables, |path| std::fs::read_to_string(path))?;
+        let command = args.command.unwrap_or_default();
+        if command == Command::Run {
+            logs::init(settings.log_format, &settings.log_level)
+                .map_err(|message| InvalidOption { place: "--log-level".to_owned(), message })?;
+        }
+        let mut manager = Self::with_settings(settings);
+        manager.command = command;
+        Ok(manager)
     }
 
-    fn asked(asked: Asked) -> Self {
-        let Asked { command, settings } = asked;
+    /// A manager with these settings, for a program that finds them by itself. It connects when it runs.
+    pub fn with_settings(settings: Settings) -> Self {
         let mut manager = Self::on(Connection::Environment(settings.kubeconfig.clone()), Clock::real());
-        (manager.command, manager.json) = (command, settings.json);
+        manager.json = settings.json;
         manager.cluster = settings.cluster_id.as_str().into();
         manager.namespaces = settings.namespaces.clone();
         (manager.metrics_at, manager.health_at) = (settings.metrics, settings.health);
@@ -140,6 +160,7 @@ impl Manager {
         Self {
             connection,
             command: Command::Run,
+            help: None,
             json: false,
             clock,
             cluster: "local".into(),
@@ -380,7 +401,7 @@ impl Manager {
             return match std::io::stdout().write_all(answer.as_bytes()) {
                 // Whoever closed it has read enough.
                 Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-                    Err(Unanswered(format!("the answer cannot be written: {error}")).into())
+                    Err(CommandError(format!("the answer cannot be written: {error}")).into())
                 }
                 _ => Ok(()),
             };
@@ -389,7 +410,7 @@ impl Manager {
         let (first, second) = (signals.asked(1), signals.asked(2));
         tokio::select! {
             done = self.run_until(first) => done,
-            () = second => Err(Error::Hurried),
+            () = second => Err(Error::SecondSignal),
             () = signals.listen() => Ok(()),
         }
     }
