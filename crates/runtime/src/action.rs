@@ -116,7 +116,7 @@ impl Action {
         self
     }
 
-    /// Cut off after so long; by default after five minutes.
+    /// The timeout after which it is cut off; by default five minutes.
     pub fn within(mut self, limit: Duration) -> Self {
         self.within = limit;
         self

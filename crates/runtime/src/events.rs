@@ -13,9 +13,9 @@ use windlass_clock::{Clock, Moment};
 
 /// Events that wait to be sent; more are dropped.
 const WAITING: usize = 1024;
-/// What is said again within this time is counted, not repeated.
+/// An event that is recorded again within this time is counted, not repeated.
 const SAME_FOR: Duration = Duration::from_secs(600);
-/// Different things said about one object in that time; more are dropped.
+/// The number of different events of one object in that time; more are dropped.
 const PER_OBJECT: usize = 25;
 /// Recent events that are remembered, for counting.
 const REMEMBERED: usize = 4096;
@@ -44,11 +44,11 @@ pub enum Events {
 #[derive(Debug, Clone)]
 pub struct Recorder {
     controller: Arc<str>,
-    sender: mpsc::Sender<Said>,
+    sender: mpsc::Sender<Recorded>,
 }
 
 #[derive(Debug)]
-struct Said {
+struct Recorded {
     controller: Arc<str>,
     about: About,
     warning: bool,
@@ -80,41 +80,41 @@ impl Recorder {
         clock: Clock,
         component: &str,
     ) -> (Self, impl Future<Output = ()> + Send + 'static) {
-        let desk = Desk::new();
-        let recorder = desk.recorder(component.into());
-        (recorder, desk.send(client, clock))
+        let sender = EventSender::new();
+        let recorder = sender.recorder(component.into());
+        (recorder, sender.send(client, clock))
     }
 
     /// Says something about an object, as a warning or not; if too much waits to be sent, it is dropped.
     pub fn tell<C: Object>(&self, object: &C, warning: bool, reason: impl Into<Reason>) {
         let uid = object.meta().uid.clone().unwrap_or_default();
         let about = About { kind: Kind::of::<C>(), key: Key::of("".into(), object.meta()), uid };
-        self.say(about, warning, reason.into());
+        self.record(about, warning, reason.into());
     }
 
     /// The same about an object of any kind.
     pub fn about(&self, kind: &Kind, key: &Key, uid: &str, warning: bool, reason: impl Into<Reason>) {
         let about = About { kind: kind.clone(), key: key.clone(), uid: uid.to_owned() };
-        self.say(about, warning, reason.into());
+        self.record(about, warning, reason.into());
     }
 
-    /// Says something about an object; if too much waits to be sent, it is dropped.
-    pub(crate) fn say(&self, about: About, warning: bool, reason: Reason) {
-        let said = Said { controller: self.controller.clone(), about, warning, reason };
-        if let Err(error) = self.sender.try_send(said) {
+    /// Records an event of an object; if too much waits to be sent, it is dropped.
+    pub(crate) fn record(&self, about: About, warning: bool, reason: Reason) {
+        let recorded = Recorded { controller: self.controller.clone(), about, warning, reason };
+        if let Err(error) = self.sender.try_send(recorded) {
             tracing::debug!(controller = %self.controller, "an event was dropped: {error}");
         }
     }
 }
 
-/// The other end: sends what recorders say.
+/// Sends what recorders record.
 #[derive(Debug)]
-pub(crate) struct Desk {
-    sender: mpsc::Sender<Said>,
-    receiver: mpsc::Receiver<Said>,
+pub(crate) struct EventSender {
+    sender: mpsc::Sender<Recorded>,
+    receiver: mpsc::Receiver<Recorded>,
 }
 
-impl Desk {
+impl EventSender {
     pub(crate) fn new() -> Self {
         let (sender, receiver) = mpsc::channel(WAITING);
         Self { sender, receiver }
@@ -129,10 +129,10 @@ impl Desk {
         let Self { sender, mut receiver } = self;
         drop(sender);
         let mut counts = Counts::default();
-        while let Some(said) = receiver.recv().await {
-            let request = match counts.judge(&said, clock.moment()) {
-                Judged::New(serial) => create(&said, serial, &clock),
-                Judged::Again { name, count } => repeat(&said, &name, count, &clock),
+        while let Some(recorded) = receiver.recv().await {
+            let request = match counts.judge(&recorded, clock.moment()) {
+                Judged::New(serial) => create(&recorded, serial, &clock),
+                Judged::Again { name, count } => repeat(&recorded, &name, count, &clock),
                 Judged::Enough => continue,
             };
             let sent = match request {
@@ -140,7 +140,7 @@ impl Desk {
                 Err(error) => Err(kube::Error::HttpError(error)),
             };
             if let Err(error) = sent {
-                tracing::debug!(controller = %said.controller, object = %said.about.key, "an event was not recorded: {error}");
+                tracing::debug!(controller = %recorded.controller, object = %recorded.about.key, "an event was not recorded: {error}");
             }
         }
     }
@@ -176,8 +176,9 @@ enum Judged {
 }
 
 impl Counts {
-    fn judge(&mut self, said: &Said, now: Moment) -> Judged {
-        let what = (said.about.clone(), said.reason.name().to_owned(), said.reason.message().to_owned());
+    fn judge(&mut self, recorded: &Recorded, now: Moment) -> Judged {
+        let what =
+            (recorded.about.clone(), recorded.reason.name().to_owned(), recorded.reason.message().to_owned());
         self.forget(now);
         if let Some(recent) = self.recent.get_mut(&what) {
             recent.count += 1;
@@ -189,13 +190,13 @@ impl Counts {
                 false => Judged::Enough,
             };
         }
-        let on_object = self.per_object.entry(said.about.clone()).or_default();
+        let on_object = self.per_object.entry(recorded.about.clone()).or_default();
         if *on_object >= PER_OBJECT {
             return Judged::Enough;
         }
         *on_object += 1;
         self.serial += 1;
-        let name = self.name(said);
+        let name = self.name(recorded);
         let what = Arc::new(what);
         self.order.push_back(what.clone());
         self.recent.insert(what, Recent { name: name.clone(), count: 1, last: now, again: false });
@@ -227,18 +228,18 @@ impl Counts {
         }
     }
 
-    fn name(&self, said: &Said) -> String {
+    fn name(&self, recorded: &Recorded) -> String {
         let mut random = [0u8; 6];
         // Without randomness, names may collide after a restart, and an event is lost: that is what best effort means.
         let _ = getrandom::fill(&mut random);
         let suffix: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-        let object: String = said.about.key.name().chars().take(200).collect();
+        let object: String = recorded.about.key.name().chars().take(200).collect();
         format!("{object}.{:x}.{suffix}", self.serial)
     }
 }
 
-fn place(said: &Said) -> String {
-    format!("/api/v1/namespaces/{}/events", said.about.key.namespace().unwrap_or("default"))
+fn place(recorded: &Recorded) -> String {
+    format!("/api/v1/namespaces/{}/events", recorded.about.key.namespace().unwrap_or("default"))
 }
 
 fn seconds(clock: &Clock) -> String {
@@ -246,11 +247,11 @@ fn seconds(clock: &Clock) -> String {
     windlass_clock::Timestamp::from_second(now.as_second()).unwrap_or(now).to_string()
 }
 
-fn create(said: &Said, name: String, clock: &Clock) -> http::Result<http::Request<Vec<u8>>> {
-    let about = &said.about;
+fn create(recorded: &Recorded, name: String, clock: &Clock) -> http::Result<http::Request<Vec<u8>>> {
+    let about = &recorded.about;
     let namespace = about.key.namespace().unwrap_or("default");
     let now = seconds(clock);
-    let message: String = said.reason.message().chars().take(MESSAGE_LIMIT).collect();
+    let message: String = recorded.reason.message().chars().take(MESSAGE_LIMIT).collect();
     let event = json!({
         "apiVersion": "v1",
         "kind": "Event",
@@ -262,23 +263,28 @@ fn create(said: &Said, name: String, clock: &Clock) -> http::Result<http::Reques
             "name": about.key.name(),
             "uid": about.uid,
         },
-        "reason": said.reason.name(),
+        "reason": recorded.reason.name(),
         "message": message,
-        "type": if said.warning { "Warning" } else { "Normal" },
+        "type": if recorded.warning { "Warning" } else { "Normal" },
         "count": 1,
         "firstTimestamp": now,
         "lastTimestamp": now,
-        "source": { "component": &*said.controller },
-        "reportingComponent": &*said.controller,
+        "source": { "component": &*recorded.controller },
+        "reportingComponent": &*recorded.controller,
     });
-    http::Request::post(place(said))
+    http::Request::post(place(recorded))
         .header(http::header::CONTENT_TYPE, "application/json")
         .body(event.to_string().into_bytes())
 }
 
-fn repeat(said: &Said, name: &str, count: u64, clock: &Clock) -> http::Result<http::Request<Vec<u8>>> {
+fn repeat(
+    recorded: &Recorded,
+    name: &str,
+    count: u64,
+    clock: &Clock,
+) -> http::Result<http::Request<Vec<u8>>> {
     let patch = json!({ "count": count, "lastTimestamp": seconds(clock) });
-    http::Request::patch(format!("{}/{name}", place(said)))
+    http::Request::patch(format!("{}/{name}", place(recorded)))
         .header(http::header::CONTENT_TYPE, "application/merge-patch+json")
         .body(patch.to_string().into_bytes())
 }
@@ -288,8 +294,8 @@ mod tests {
     use super::*;
     use k8s_openapi::api::core::v1::ConfigMap;
 
-    fn said(message: &str) -> Said {
-        Said {
+    fn recorded(message: &str) -> Recorded {
+        Recorded {
             controller: "c".into(),
             about: About {
                 kind: Kind::of::<ConfigMap>(),
@@ -305,8 +311,8 @@ mod tests {
     fn what_is_said_again_is_counted_and_seldom_sent() {
         let mut counts = Counts::default();
         let now = Moment::default();
-        assert!(matches!(counts.judge(&said("same"), now), Judged::New(_)));
-        let sent = (0..1000).filter(|_| counts.judge(&said("same"), now) != Judged::Enough).count();
+        assert!(matches!(counts.judge(&recorded("same"), now), Judged::New(_)));
+        let sent = (0..1000).filter(|_| counts.judge(&recorded("same"), now) != Judged::Enough).count();
         assert_eq!(sent, 9, "at 2, 4, ... 512");
     }
 
@@ -315,7 +321,7 @@ mod tests {
         let mut counts = Counts::default();
         let mut now = Moment::default();
         let sent = |counts: &mut Counts, now| {
-            (0..100).filter(|n| counts.judge(&said(&format!("{n}")), now) != Judged::Enough).count()
+            (0..100).filter(|n| counts.judge(&recorded(&format!("{n}")), now) != Judged::Enough).count()
         };
         assert_eq!(sent(&mut counts, now), PER_OBJECT);
         now += SAME_FOR;

@@ -130,29 +130,31 @@ impl From<BTreeMap<String, String>> for Relation {
 
 impl Selection {
     /// Where the reverse index files this relation: one place per name, the first label, or the namespace.
-    fn pegs(&self) -> Vec<Peg> {
+    fn index_keys(&self) -> Vec<IndexKey> {
         let namespace = || self.namespace.clone();
         match &self.select {
-            Select::Names(names) => names.iter().map(|name| Peg::Name(namespace(), name.clone())).collect(),
+            Select::Names(names) => {
+                names.iter().map(|name| IndexKey::Name(namespace(), name.clone())).collect()
+            }
             Select::Labels(labels) => labels
                 .iter()
                 .take(1)
-                .map(|(key, value)| Peg::Label(namespace(), key.clone(), value.clone()))
+                .map(|(key, value)| IndexKey::Label(namespace(), key.clone(), value.clone()))
                 .collect(),
             Select::Selector(selector) => match selector.one_of() {
                 Some(labels) => labels
-                    .map(|(key, value)| Peg::Label(namespace(), key.to_owned(), value.to_owned()))
+                    .map(|(key, value)| IndexKey::Label(namespace(), key.to_owned(), value.to_owned()))
                     .collect(),
-                None => vec![Peg::All(namespace())],
+                None => vec![IndexKey::All(namespace())],
             },
-            Select::Term(index, term) => vec![Peg::Term(namespace(), index.name(), term.clone())],
-            Select::All => vec![Peg::All(namespace())],
+            Select::Term(index, term) => vec![IndexKey::Term(namespace(), index.name(), term.clone())],
+            Select::All => vec![IndexKey::All(namespace())],
         }
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Peg {
+enum IndexKey {
     Name(Option<String>, String),
     Label(Option<String>, String, String),
     Term(Option<String>, &'static str, String),
@@ -164,7 +166,7 @@ enum Peg {
 #[derive(Debug, Default)]
 pub(crate) struct ReverseIndex {
     relations: HashMap<Key, Selection>,
-    pegs: Filed<Peg>,
+    index_keys: Filed<IndexKey>,
     /// The indexes that relations ask for: a handful, written in the program.
     indexes: Vec<AnyIndex>,
 }
@@ -176,8 +178,8 @@ impl ReverseIndex {
             return;
         }
         if let Some(old) = self.relations.remove(key) {
-            for peg in old.pegs() {
-                self.pegs.remove(&peg, key);
+            for index_key in old.index_keys() {
+                self.index_keys.remove(&index_key, key);
             }
         }
         if let Some(new) = relation {
@@ -186,21 +188,21 @@ impl ReverseIndex {
             {
                 self.indexes.push(index.clone());
             }
-            for peg in new.pegs() {
-                self.pegs.insert(peg, key);
+            for index_key in new.index_keys() {
+                self.index_keys.insert(index_key, key);
             }
             self.relations.insert(key.clone(), new);
         }
     }
 
     /// Whose relations hold for this object.
-    pub(crate) fn whom(&self, object: Selectable<'_>) -> BTreeSet<Key> {
+    pub(crate) fn related_to(&self, object: Selectable<'_>) -> BTreeSet<Key> {
         let mut found = BTreeSet::new();
-        if self.pegs.is_empty() {
+        if self.index_keys.is_empty() {
             return found;
         }
-        let mut look = |peg: Peg| {
-            let keys = self.pegs.get(&peg);
+        let mut look = |index_key: IndexKey| {
+            let keys = self.index_keys.get(&index_key);
             found.extend(
                 keys.filter(|key| self.relations.get(*key).is_some_and(|relation| relation.matches(object)))
                     .cloned(),
@@ -214,13 +216,13 @@ impl ReverseIndex {
         let namespaces = [object.namespace.map(str::to_owned), None];
         // An object outside namespaces has only the second of the two.
         for namespace in &namespaces[usize::from(object.namespace.is_none())..] {
-            look(Peg::Name(namespace.clone(), object.name.to_owned()));
-            look(Peg::All(namespace.clone()));
+            look(IndexKey::Name(namespace.clone(), object.name.to_owned()));
+            look(IndexKey::All(namespace.clone()));
             for (key, value) in object.labels.into_iter().flatten() {
-                look(Peg::Label(namespace.clone(), key.clone(), value.clone()));
+                look(IndexKey::Label(namespace.clone(), key.clone(), value.clone()));
             }
             for (index, term) in &terms {
-                look(Peg::Term(namespace.clone(), index, term.clone()));
+                look(IndexKey::Term(namespace.clone(), index, term.clone()));
             }
         }
         found
@@ -249,7 +251,7 @@ mod tests {
         index
     }
 
-    fn whom(index: &ReverseIndex, namespace: &str, name: &str, labels: &[(&str, &str)]) -> Vec<String> {
+    fn related_to(index: &ReverseIndex, namespace: &str, name: &str, labels: &[(&str, &str)]) -> Vec<String> {
         let labels = labels.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
         let mut object = ConfigMap::default();
         object.metadata.name = Some(name.to_owned());
@@ -257,7 +259,7 @@ mod tests {
         object.metadata.labels = Some(labels);
         object.data = Some([(name.to_owned(), String::new())].into());
         let object: &dyn AnyObject = &object;
-        index.whom(object.into()).into_iter().map(|key| key.name().to_owned()).collect()
+        index.related_to(object.into()).into_iter().map(|key| key.name().to_owned()).collect()
     }
 
     #[test]
@@ -270,16 +272,16 @@ mod tests {
             ("there", Relation::named("x").in_namespace("there")),
             ("by-term", Relation::indexed(BY_DATA, "z")),
         ]);
-        assert_eq!(whom(&index, "here", "z", &[]), ["all", "all-here", "by-term"]);
-        assert_eq!(whom(&index, "there", "z", &[]), ["all"]);
-        assert_eq!(whom(&index, "here", "x", &[]), ["all", "all-here", "by-name"]);
-        assert_eq!(whom(&index, "there", "x", &[]), ["all", "there"]);
+        assert_eq!(related_to(&index, "here", "z", &[]), ["all", "all-here", "by-term"]);
+        assert_eq!(related_to(&index, "there", "z", &[]), ["all"]);
+        assert_eq!(related_to(&index, "here", "x", &[]), ["all", "all-here", "by-name"]);
+        assert_eq!(related_to(&index, "there", "x", &[]), ["all", "there"]);
         assert_eq!(
-            whom(&index, "here", "y", &[("app", "x"), ("tier", "db")]),
+            related_to(&index, "here", "y", &[("app", "x"), ("tier", "db")]),
             ["all", "all-here", "by-label"]
         );
         assert_eq!(
-            whom(&index, "here", "y", &[("app", "x")]),
+            related_to(&index, "here", "y", &[("app", "x")]),
             ["all", "all-here"],
             "every label must be there"
         );
@@ -301,20 +303,20 @@ mod tests {
             ("neither", selected("NotIn", &["x", "y"])),
             ("any", Relation::selected(Selector::of(&LabelSelector::default()).unwrap())),
         ]);
-        assert_eq!(whom(&index, "here", "o", &[("app", "y")]), ["any", "either"]);
-        assert_eq!(whom(&index, "here", "o", &[("app", "z")]), ["any", "neither"]);
-        assert_eq!(whom(&index, "here", "o", &[]), ["any", "neither"]);
-        assert!(whom(&index, "there", "o", &[("app", "y")]).is_empty());
+        assert_eq!(related_to(&index, "here", "o", &[("app", "y")]), ["any", "either"]);
+        assert_eq!(related_to(&index, "here", "o", &[("app", "z")]), ["any", "neither"]);
+        assert_eq!(related_to(&index, "here", "o", &[]), ["any", "neither"]);
+        assert!(related_to(&index, "there", "o", &[("app", "y")]).is_empty());
     }
 
     #[test]
     fn a_relation_that_changes_leaves_nothing_behind() {
         let mut index = index(&[("a", Relation::named("x"))]);
         index.set(&key("a"), Some(Relation::named("y").resolve(Some("here"), true)));
-        assert!(whom(&index, "here", "x", &[]).is_empty());
-        assert_eq!(whom(&index, "here", "y", &[]), ["a"]);
+        assert!(related_to(&index, "here", "x", &[]).is_empty());
+        assert_eq!(related_to(&index, "here", "y", &[]), ["a"]);
         index.set(&key("a"), None);
-        assert!(index.pegs.is_empty() && index.relations.is_empty());
+        assert!(index.index_keys.is_empty() && index.relations.is_empty());
     }
 
     #[test]

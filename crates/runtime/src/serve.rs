@@ -19,7 +19,7 @@ use windlass_clock::Clock;
 
 /// Connections at once; others wait until one ends.
 const CONNECTIONS: usize = 64;
-/// A request that does not arrive by then, or a connection that is idle for so long, is dropped.
+/// The time after which a request that did not arrive, or an idle connection, is dropped.
 const HEADERS_WITHIN: Duration = Duration::from_secs(10);
 /// No connection lasts longer.
 const LONGEST: Duration = Duration::from_secs(300);

@@ -11,7 +11,7 @@ const LONGEST_PATTERN: usize = 32 << 10;
 /// Longer texts are not compressed, nor learnt from beyond a quarter of it: what they hold is rarely what they have in common.
 pub(super) const LONGEST_TEXT: usize = 32 << 10;
 const LONGEST_LESSON: usize = LONGEST_TEXT / 4;
-/// What is compressed to more than a part in so many is not like the dictionary.
+/// What is not compressed to less than one part in this many is not like the dictionary.
 const ALIKE: usize = 4;
 /// A shorter piece is said anew: to say where it is takes as long.
 const SHORTEST_COPY: usize = 6;

@@ -2,16 +2,16 @@
 //! asks; and whole again where they are asked for by the crowd.
 
 use super::compressed::Dictionary;
+use super::memory_size::BESIDE;
 use super::object::AnyObject;
-use super::reading::Reads;
-use super::weigh::BESIDE;
+use super::typed_decoder::TypedDecoder;
 use crate::kind::Kind;
 use parking_lot::{Mutex, RwLock};
 use std::sync::{Arc, OnceLock};
 
 /// A store of no more than these holds all of them whole: what is read often, by many, is in small stores.
 pub(super) const FEW: usize = 256;
-/// So many that were read last are there without being read again.
+/// The number of objects that are held decoded: those that were read last.
 const RECENT: usize = 128;
 
 /// An object that is held.
@@ -53,7 +53,7 @@ impl Held {
 /// What the objects of a store have in common, and those that were read last.
 pub(super) struct DecodedLru {
     kind: Kind,
-    pub(super) reads: Arc<dyn Reads>,
+    pub(super) reads: Arc<dyn TypedDecoder>,
     dictionary: RwLock<Dictionary>,
     /// By where the compressed is.
     recent: Mutex<Vec<Option<Recent>>>,
@@ -68,13 +68,13 @@ impl std::fmt::Debug for DecodedLru {
 }
 
 impl DecodedLru {
-    pub(super) fn new(kind: Kind, reads: Arc<dyn Reads>) -> Self {
+    pub(super) fn new(kind: Kind, reads: Arc<dyn TypedDecoder>) -> Self {
         Self { kind, reads, dictionary: RwLock::default(), recent: Mutex::default() }
     }
 
     /// Holds an object as it is.
     pub(super) fn whole(&self, object: Arc<dyn AnyObject>) -> Held {
-        let bytes = self.reads.weigh(&*object);
+        let bytes = self.reads.memory_size(&*object);
         Held::Whole { object, bytes }
     }
 
@@ -82,7 +82,8 @@ impl DecodedLru {
     pub(super) fn compress(&self, object: Arc<dyn AnyObject>, text: &[u8]) -> Held {
         let compressed = self.dictionary.write().compress(text);
         let is_shorter = |compressed: &[u8]| {
-            compressed.len() < self.reads.size() || compressed.len() < self.reads.weigh(&*object) as usize
+            compressed.len() < self.reads.size()
+                || compressed.len() < self.reads.memory_size(&*object) as usize
         };
         match compressed {
             Some(compressed) if is_shorter(&compressed) => {
@@ -115,7 +116,7 @@ impl DecodedLru {
         Some(match held {
             Held::Compressed(compressed) => {
                 let whole = compressed.whole.get_or_init(|| {
-                    let bytes = self.reads.weigh(&*object);
+                    let bytes = self.reads.memory_size(&*object);
                     (object, bytes)
                 });
                 whole.0.clone()

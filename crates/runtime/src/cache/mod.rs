@@ -23,53 +23,53 @@
 //! # Ok(()) }
 //! ```
 //!
-//! The way of an object: `wire` (lines of a watch) -> `intake` (read, trimmed, weighed) -> `overlay` (is it newer than
+//! The way of an object: `wire` (lines of a watch) -> `decoder` (decoded, trimmed, measured) -> `overlay` (is it newer than
 //! what is known?) -> `view` (with its indexes) -> listeners.
 
-mod any;
+mod any_store;
 mod compressed;
 mod decoded_lru;
-mod erased;
-mod feed;
+mod decoder;
 mod index;
-mod intake;
 mod json_spans;
 #[cfg(test)]
 mod kinds_tests;
+mod memory_size;
+mod metadata_store;
 mod object;
+mod open_stores;
 mod overlay;
 #[cfg(test)]
 mod overlay_tests;
-mod reading;
 mod scope;
 mod selection;
-mod slots;
 mod stats;
 mod store;
 #[cfg(test)]
 mod store_tests;
+mod typed_decoder;
 mod view;
+mod watch_events;
 mod watching;
 #[cfg(test)]
 mod watching_tests;
-mod weigh;
 mod wire;
 #[cfg(test)]
 mod world;
 
-pub use any::AnyOpened;
-pub(crate) use erased::AnyStore;
-pub use erased::Listening;
+pub(crate) use any_store::AnyStore;
+pub use any_store::Listening;
+pub use decoder::Unreadable;
 pub use index::Index;
 pub(crate) use index::{AnyIndex, Filed};
-pub use intake::Unreadable;
 pub(crate) use json_spans::{elements, members, value_of};
+pub use metadata_store::AnyOpened;
 pub use object::AnyObject;
 pub(crate) use object::{owner_uids, typed};
+pub use open_stores::Opened;
 pub use overlay::{Change, ObjectVersion, Overlay, Stale};
 pub use scope::{Namespaces, Scope};
 pub(crate) use selection::{Select, Selectable, Selection};
-pub use slots::Opened;
 pub use stats::Stats;
 pub use store::{Changed, Listener, Origin, Store};
 pub use windlass_schema::selector::SelectorError;
@@ -77,10 +77,10 @@ pub(crate) use wire::escape;
 
 use crate::key::Key;
 use crate::kind::{Cached, Kind, Object};
-use intake::{Intake, Managers, Transforms};
+use decoder::{Decoder, Managers, Transforms};
 use kube::Client;
+use open_stores::OpenStores;
 use parking_lot::Mutex;
-use slots::Slots;
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -99,7 +99,7 @@ struct Shared {
     managers: Managers,
     /// By type: its [`Transforms`].
     transforms: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
-    slots: Arc<Slots>,
+    open_stores: Arc<OpenStores>,
 }
 
 impl Cache {
@@ -118,7 +118,7 @@ impl Cache {
                 namespaces: namespaces.into(),
                 managers: Managers::default(),
                 transforms: Mutex::default(),
-                slots: Arc::default(),
+                open_stores: Arc::default(),
             }),
         }
     }
@@ -176,7 +176,7 @@ impl Cache {
     /// ```
     pub fn store_of<K: Cached>(&self, kind: Kind) -> Arc<Store<K>> {
         let opened = self.open_of(kind, Scope::default());
-        self.shared.slots.keep(&opened);
+        self.shared.open_stores.keep(&opened);
         opened.into_store()
     }
 
@@ -194,21 +194,22 @@ impl Cache {
     /// As [`Cache::open`], for a kind that the type does not know.
     pub fn open_of<K: Cached>(&self, kind: Kind, scope: Scope) -> Opened<K> {
         let scope = scope.resolve(&self.shared.namespaces, kind.namespaced);
-        Slots::open(&self.shared.slots, kind.clone(), &scope, || {
+        OpenStores::open(&self.shared.open_stores, kind.clone(), &scope, || {
             let (cluster, managers) = (self.shared.cluster.clone(), self.shared.managers.clone());
-            AnyStore::new(Intake::new(kind, cluster, managers, self.transforms::<K>()), scope.clone())
+            AnyStore::new(Decoder::new(kind, cluster, managers, self.transforms::<K>()), scope.clone())
         })
     }
 
     /// Starts the watches that are declared, and those that will be, as a task in `tasks`: dropping that stops them. The
     /// task ends by itself only if a watch panicked.
     pub fn start(&self, client: &Client, clock: &Clock, tasks: &mut JoinSet<()>) {
-        tasks.spawn(self.shared.slots.clone().supervise(client.clone(), clock.clone()));
+        tasks.spawn(self.shared.open_stores.clone().supervise(client.clone(), clock.clone()));
     }
 
     /// Waits until every kind that is declared by now had its first list.
     pub async fn synced(&self) {
-        let waiting: Vec<_> = self.shared.slots.all().iter().map(|store| store.subscribe_synced()).collect();
+        let waiting: Vec<_> =
+            self.shared.open_stores.all().iter().map(|store| store.subscribe_synced()).collect();
         for mut synced in waiting {
             // An error means that it was closed meanwhile: nobody waits for it.
             let _ = synced.wait_for(|synced| *synced).await;
@@ -217,40 +218,43 @@ impl Cache {
 
     /// The kinds that had no first list yet.
     pub fn unsynced(&self) -> Vec<Kind> {
-        let stores = self.shared.slots.all();
+        let stores = self.shared.open_stores.all();
         stores.iter().filter(|store| !store.is_synced()).map(|store| store.kind().clone()).collect()
     }
 
     /// What is held and what became of the watches, of each kind and scope.
     pub fn stats(&self) -> Vec<Stats> {
-        self.shared.slots.all().iter().map(|store| store.stats()).collect()
+        self.shared.open_stores.all().iter().map(|store| store.stats()).collect()
     }
 
-    /// The stamp that an object is known with, newest first.
-    pub(crate) fn stamp(&self, kind: &Kind, key: &Key) -> Option<ObjectVersion> {
-        let stamps = self.shared.slots.of(kind);
-        stamps.iter().filter_map(|store| store.stamp(key)).max_by_key(|stamp| stamp.version)
+    /// The version that an object is known with, newest first.
+    pub(crate) fn version_of(&self, kind: &Kind, key: &Key) -> Option<ObjectVersion> {
+        let stores = self.shared.open_stores.of(kind);
+        stores
+            .iter()
+            .filter_map(|store| store.version_of(key))
+            .max_by_key(|object_version| object_version.version)
     }
 
     /// The object under a key, as the first store that has it shows it.
     pub(crate) fn any_object(&self, kind: &Kind, key: &Key) -> Option<Arc<dyn AnyObject>> {
-        self.shared.slots.of(kind).iter().find_map(|store| store.get(key))
+        self.shared.open_stores.of(kind).iter().find_map(|store| store.get(key))
     }
 
     /// Tells every store of a kind that the server answered with the object in a text, which is under this key and has this
-    /// stamp.
+    /// version.
     pub(crate) fn wrote(
         &self,
         kind: &Kind,
         key: &Key,
-        stamp: &ObjectVersion,
+        object_version: &ObjectVersion,
         text: &[u8],
         origin: Option<&Origin>,
     ) -> Result<(), Unreadable> {
         let mut result = Ok(());
-        for store in self.shared.slots.of(kind) {
+        for store in self.shared.open_stores.of(kind) {
             // One that cannot read it does not keep the others from it.
-            result = result.and(store.wrote(key, stamp, text, origin.cloned()));
+            result = result.and(store.wrote(key, object_version, text, origin.cloned()));
         }
         result
     }
@@ -266,11 +270,11 @@ impl Cache {
     ) -> bool {
         let mut news = false;
         for store in self.shared.slots.of(kind) {
-            let before = store.stamp(key);
+            let before = store.version_of(key);
             if before.as_ref() != Some(version) {
                 // One that cannot be read is reported by the store, and is no news to it.
                 let _ = store.wrote(key, version, &text(), None);
-                let after = store.stamp(key);
+                let after = store.version_of(key);
                 news |= after.is_some() && after != before;
             }
         }
@@ -279,13 +283,17 @@ impl Cache {
 
     /// Tells every store of a kind that an object is gone.
     pub(crate) fn wrote_gone(&self, kind: &Kind, key: &Key, last: &ObjectVersion, origin: Option<&Origin>) {
-        self.shared.slots.of(kind).iter().for_each(|store| store.wrote_gone(key, last, origin.cloned()));
+        self.shared
+            .open_stores
+            .of(kind)
+            .iter()
+            .for_each(|store| store.wrote_gone(key, last, origin.cloned()));
     }
 }
 
 impl std::fmt::Debug for Cache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let stores = self.shared.slots.all();
+        let stores = self.shared.open_stores.all();
         f.debug_list()
             .entries(stores.iter().map(|store| format!("{} {}", store.kind(), store.scope())))
             .finish()

@@ -22,7 +22,7 @@ pub struct ObjectVersion {
 
 #[derive(Debug)]
 struct Entry<T> {
-    stamp: ObjectVersion,
+    object_version: ObjectVersion,
     value: T,
 }
 
@@ -70,9 +70,9 @@ impl<N: Clone + Eq + Hash, T: Clone> Overlay<N, T> {
         self.entries.get(name).map(|entry| &entry.value)
     }
 
-    /// The stamp of what is known under a name.
-    pub fn stamp(&self, name: &N) -> Option<&ObjectVersion> {
-        self.entries.get(name).map(|entry| &entry.stamp)
+    /// The version of what is known under a name.
+    pub fn version_of(&self, name: &N) -> Option<&ObjectVersion> {
+        self.entries.get(name).map(|entry| &entry.object_version)
     }
 
     /// Everything known.
@@ -103,8 +103,8 @@ impl<N: Clone + Eq + Hash, T: Clone> Overlay<N, T> {
 
     /// Whether the watch has anything new to say with this: what is older than the watch, than what is known or than what
     /// was deleted need not even be read.
-    pub fn is_news(&self, name: &N, stamp: &ObjectVersion) -> bool {
-        stamp.version > self.progress && self.is_newer(name, stamp)
+    pub fn is_news(&self, name: &N, object_version: &ObjectVersion) -> bool {
+        object_version.version > self.progress && self.is_newer(name, object_version)
     }
 
     /// The watch shows something that changes nothing here.
@@ -113,34 +113,34 @@ impl<N: Clone + Eq + Hash, T: Clone> Overlay<N, T> {
     }
 
     /// The watch shows an object added or modified.
-    pub fn shown(&mut self, name: N, stamp: ObjectVersion, value: T) -> Option<Change<N, T>> {
-        if stamp.version <= self.progress {
+    pub fn shown(&mut self, name: N, object_version: ObjectVersion, value: T) -> Option<Change<N, T>> {
+        if object_version.version <= self.progress {
             return None;
         }
-        self.progress = stamp.version;
-        self.take_newer(name, stamp, value)
+        self.progress = object_version.version;
+        self.take_newer(name, object_version, value)
     }
 
     /// The watch shows an object deleted, at the version of its deletion.
-    pub fn shown_deleted(&mut self, name: N, stamp: &ObjectVersion) -> Option<Change<N, T>> {
-        if stamp.version <= self.progress {
+    pub fn shown_deleted(&mut self, name: N, object_version: &ObjectVersion) -> Option<Change<N, T>> {
+        if object_version.version <= self.progress {
             return None;
         }
-        self.progress = stamp.version;
+        self.progress = object_version.version;
         // An object that left the view and came back was deleted later than the watch says here.
-        if self.tombstones.get(&stamp.uid).is_some_and(|last| *last < stamp.version) {
-            self.tombstones.remove(&stamp.uid);
+        if self.tombstones.get(&object_version.uid).is_some_and(|last| *last < object_version.version) {
+            self.tombstones.remove(&object_version.uid);
         }
-        self.remove_older(name, stamp)
+        self.remove_older(name, object_version)
     }
 
     /// The watch shows an object that cannot be held: an older state of it is not the truth any more.
-    pub fn shown_out(&mut self, name: N, stamp: &ObjectVersion) -> Option<Change<N, T>> {
-        if stamp.version <= self.progress {
+    pub fn shown_out(&mut self, name: N, object_version: &ObjectVersion) -> Option<Change<N, T>> {
+        if object_version.version <= self.progress {
             return None;
         }
-        self.progress = stamp.version;
-        self.remove_older(name, stamp)
+        self.progress = object_version.version;
+        self.remove_older(name, object_version)
     }
 
     /// The watch says that nothing else happened up to this version.
@@ -166,18 +166,18 @@ impl<N: Clone + Eq + Hash, T: Clone> Overlay<N, T> {
         let mut absent: HashMap<N, ()> = self
             .entries
             .iter()
-            .filter(|(_, entry)| entry.stamp.version <= version)
+            .filter(|(_, entry)| entry.object_version.version <= version)
             .map(|(name, _)| (name.clone(), ()))
             .collect();
         let mut surviving = HashMap::new();
         let mut changes = Vec::new();
-        for (name, stamp, value) in items {
+        for (name, object_version, value) in items {
             absent.remove(&name);
-            if let Some(last) = self.tombstones.get(&stamp.uid) {
-                surviving.insert(stamp.uid, *last);
+            if let Some(last) = self.tombstones.get(&object_version.uid) {
+                surviving.insert(object_version.uid, *last);
                 continue;
             }
-            changes.extend(self.take_newer(name, stamp, value));
+            changes.extend(self.take_newer(name, object_version, value));
         }
         changes.extend(absent.into_keys().filter_map(|name| self.remove(name)));
         self.floors.retain(|_, floor| *floor > version);
@@ -187,27 +187,27 @@ impl<N: Clone + Eq + Hash, T: Clone> Overlay<N, T> {
     }
 
     /// The server answered a write, or a live read, with this state of an object.
-    pub fn wrote(&mut self, name: N, stamp: ObjectVersion, value: T) -> Option<Change<N, T>> {
+    pub fn wrote(&mut self, name: N, object_version: ObjectVersion, value: T) -> Option<Change<N, T>> {
         // What the watch has passed it has shown, this or something newer: perhaps the object's end.
-        if stamp.version <= self.progress {
+        if object_version.version <= self.progress {
             return None;
         }
-        self.take_newer(name, stamp, value)
+        self.take_newer(name, object_version, value)
     }
 
     /// The server answered a write with a state of an object that is none of this view's: it left, and the watch will say
     /// so.
-    pub fn wrote_out(&mut self, name: N, stamp: &ObjectVersion) -> Option<Change<N, T>> {
-        if !self.is_news(&name, stamp) {
+    pub fn wrote_out(&mut self, name: N, object_version: &ObjectVersion) -> Option<Change<N, T>> {
+        if !self.is_news(&name, object_version) {
             return None;
         }
-        self.floors.insert(name.clone(), stamp.version);
-        self.remove_older(name, stamp)
+        self.floors.insert(name.clone(), object_version.version);
+        self.remove_older(name, object_version)
     }
 
-    /// The server said that an object is gone; `last` is the last stamp it was known with.
+    /// The server said that an object is gone; `last` is the last version it was known with.
     pub fn wrote_gone(&mut self, name: N, last: &ObjectVersion) -> Option<Change<N, T>> {
-        let known = self.entries.get(&name).map(|entry| entry.stamp.clone());
+        let known = self.entries.get(&name).map(|entry| entry.object_version.clone());
         let present = known.as_ref().is_some_and(|known| known.uid == last.uid);
         // An older object of that name is gone too: its successor was.
         let older = known.is_some_and(|known| known.version < last.version);
@@ -228,23 +228,29 @@ impl<N: Clone + Eq + Hash, T: Clone> Overlay<N, T> {
         changes
     }
 
-    fn is_newer(&self, name: &N, stamp: &ObjectVersion) -> bool {
-        let known = self.entries.get(name).is_some_and(|entry| entry.stamp.version >= stamp.version);
-        let before = self.floors.get(name).is_some_and(|floor| *floor >= stamp.version);
-        !known && !before && !self.tombstones.contains_key(&stamp.uid)
+    fn is_newer(&self, name: &N, object_version: &ObjectVersion) -> bool {
+        let known = self
+            .entries
+            .get(name)
+            .is_some_and(|entry| entry.object_version.version >= object_version.version);
+        let before = self.floors.get(name).is_some_and(|floor| *floor >= object_version.version);
+        !known && !before && !self.tombstones.contains_key(&object_version.uid)
     }
 
-    fn take_newer(&mut self, name: N, stamp: ObjectVersion, value: T) -> Option<Change<N, T>> {
-        if !self.is_newer(&name, &stamp) {
+    fn take_newer(&mut self, name: N, object_version: ObjectVersion, value: T) -> Option<Change<N, T>> {
+        if !self.is_newer(&name, &object_version) {
             return None;
         }
         self.floors.remove(&name);
-        let old = self.entries.insert(name.clone(), Entry { stamp, value: value.clone() });
+        let old = self.entries.insert(name.clone(), Entry { object_version, value: value.clone() });
         Some(Change { name, old: old.map(|entry| entry.value), new: Some(value) })
     }
 
-    fn remove_older(&mut self, name: N, stamp: &ObjectVersion) -> Option<Change<N, T>> {
-        let dies = self.entries.get(&name).is_some_and(|entry| entry.stamp.version < stamp.version);
+    fn remove_older(&mut self, name: N, object_version: &ObjectVersion) -> Option<Change<N, T>> {
+        let dies = self
+            .entries
+            .get(&name)
+            .is_some_and(|entry| entry.object_version.version < object_version.version);
         dies.then(|| self.remove(name)).flatten()
     }
 

@@ -5,25 +5,25 @@ use proptest::prelude::*;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-fn stamp(uid: &str, version: u64) -> ObjectVersion {
+fn object_version(uid: &str, version: u64) -> ObjectVersion {
     ObjectVersion { uid: uid.into(), version }
 }
 
 #[test]
 fn a_write_is_read_back_before_the_watch_shows_it() {
     let mut view = Overlay::default();
-    view.listed(vec![("a", stamp("u", 3), 3)], 5).unwrap();
-    assert!(view.wrote("a", stamp("u", 7), 7).is_some());
-    assert_eq!(view.shown("a", stamp("u", 6), 6), None, "an event older than the write");
+    view.listed(vec![("a", object_version("u", 3), 3)], 5).unwrap();
+    assert!(view.wrote("a", object_version("u", 7), 7).is_some());
+    assert_eq!(view.shown("a", object_version("u", 6), 6), None, "an event older than the write");
     assert_eq!(view.get(&"a"), Some(&7));
-    assert_eq!(view.shown("a", stamp("u", 7), 7), None, "the write's own echo");
-    assert_eq!(view.shown("a", stamp("u", 9), 9).unwrap().old, Some(7));
+    assert_eq!(view.shown("a", object_version("u", 7), 7), None, "the write's own echo");
+    assert_eq!(view.shown("a", object_version("u", 9), 9).unwrap().old, Some(7));
 }
 
 #[test]
 fn a_list_from_before_the_write_does_not_undo_it() {
     let mut view = Overlay::default();
-    view.wrote("a", stamp("u", 7), 7);
+    view.wrote("a", object_version("u", 7), 7);
     view.listed(vec![], 6).unwrap();
     assert_eq!(view.get(&"a"), Some(&7));
     view.listed(vec![], 7).unwrap();
@@ -33,31 +33,34 @@ fn a_list_from_before_the_write_does_not_undo_it() {
 #[test]
 fn a_deleted_object_stays_deleted_until_the_watch_agrees() {
     let mut view = Overlay::default();
-    view.wrote("a", stamp("u", 7), 7);
-    view.wrote_gone("a", &stamp("u", 7));
-    assert_eq!(view.shown("a", stamp("u", 7), 7), None, "its creation comes late");
+    view.wrote("a", object_version("u", 7), 7);
+    view.wrote_gone("a", &object_version("u", 7));
+    assert_eq!(view.shown("a", object_version("u", 7), 7), None, "its creation comes late");
     assert_eq!(view.get(&"a"), None);
-    view.shown_deleted("a", &stamp("u", 8));
-    assert!(view.shown("a", stamp("v", 9), 9).is_some(), "a new object of that name is another matter");
+    view.shown_deleted("a", &object_version("u", 8));
+    assert!(
+        view.shown("a", object_version("v", 9), 9).is_some(),
+        "a new object of that name is another matter"
+    );
     assert_eq!(view.remembers().0, 0);
 }
 
 #[test]
 fn a_deletion_that_the_watch_showed_first_leaves_no_tombstone() {
     let mut view: Overlay<&str, u64> = Overlay::default();
-    view.shown("a", stamp("u", 7), 7);
-    view.shown_deleted("a", &stamp("u", 8));
-    view.wrote_gone("a", &stamp("u", 7));
+    view.shown("a", object_version("u", 7), 7);
+    view.shown_deleted("a", &object_version("u", 8));
+    view.wrote_gone("a", &object_version("u", 7));
     assert_eq!(view.remembers().0, 0);
 }
 
 #[test]
 fn a_deleted_object_does_not_bring_its_predecessor_back() {
     let mut view = Overlay::default();
-    view.wrote("a", stamp("u", 1), 1);
-    view.wrote("a", stamp("v", 3), 3);
-    view.wrote_gone("a", &stamp("v", 3));
-    assert_eq!(view.shown("a", stamp("u", 1), 1), None, "long replaced by the one that was deleted");
+    view.wrote("a", object_version("u", 1), 1);
+    view.wrote("a", object_version("v", 3), 3);
+    view.wrote_gone("a", &object_version("v", 3));
+    assert_eq!(view.shown("a", object_version("u", 1), 1), None, "long replaced by the one that was deleted");
     assert_eq!(view.get(&"a"), None);
     view.bookmark(4);
     assert_eq!(view.remembers().1, 0);
@@ -66,7 +69,7 @@ fn a_deleted_object_does_not_bring_its_predecessor_back() {
 #[test]
 fn a_list_older_than_the_view_is_refused() {
     let mut view = Overlay::default();
-    view.shown("a", stamp("u", 7), 7);
+    view.shown("a", object_version("u", 7), 7);
     assert_eq!(view.listed(vec![], 6), Err(Stale { listed: 6, known: 7 }));
     assert_eq!(view.get(&"a"), Some(&7));
 }
@@ -74,16 +77,16 @@ fn a_list_older_than_the_view_is_refused() {
 #[test]
 fn one_that_left_and_came_back_before_we_deleted_it_does_not_come_back_with_old_lists() {
     let mut view = Overlay::default();
-    view.wrote("a", stamp("u", 1), 1);
-    view.wrote_out("a", &stamp("u", 2));
-    view.wrote("a", stamp("u", 3), 3);
-    view.wrote_gone("a", &stamp("u", 3));
-    view.shown_deleted("a", &stamp("u", 2));
+    view.wrote("a", object_version("u", 1), 1);
+    view.wrote_out("a", &object_version("u", 2));
+    view.wrote("a", object_version("u", 3), 3);
+    view.wrote_gone("a", &object_version("u", 3));
+    view.shown_deleted("a", &object_version("u", 2));
     for version in [4, 5] {
-        view.listed(vec![("a", stamp("u", 3), 3)], version).unwrap();
+        view.listed(vec![("a", object_version("u", 3), 3)], version).unwrap();
         assert_eq!(view.get(&"a"), None, "the list of {version}");
     }
-    view.shown_deleted("a", &stamp("u", 6));
+    view.shown_deleted("a", &object_version("u", 6));
     assert_eq!(view.remembers().0, 0);
 }
 
@@ -100,9 +103,9 @@ struct World {
 impl World {
     fn live(&self, at: usize) -> HashMap<u8, ObjectVersion> {
         let mut live = HashMap::new();
-        for (name, stamp, alive) in &self.history[..at] {
+        for (name, object_version, alive) in &self.history[..at] {
             match alive {
-                true => live.insert(*name, stamp.clone()),
+                true => live.insert(*name, object_version.clone()),
                 false => live.remove(name),
             };
         }
@@ -111,24 +114,24 @@ impl World {
 
     fn write(&mut self, name: u8) -> ObjectVersion {
         let uid = match self.live(self.history.len()).get(&name) {
-            Some(stamp) => stamp.uid.clone(),
+            Some(object_version) => object_version.uid.clone(),
             None => self.outside.remove(&name).unwrap_or_else(|| {
                 self.uids += 1;
                 format!("uid-{}", self.uids).into()
             }),
         };
-        let stamp = ObjectVersion { uid, version: self.history.len() as u64 + 1 };
-        self.history.push((name, stamp.clone(), true));
-        stamp
+        let object_version = ObjectVersion { uid, version: self.history.len() as u64 + 1 };
+        self.history.push((name, object_version.clone(), true));
+        object_version
     }
 
     /// Changes it so that it leaves the scope: to the watch that is its end, at the version of the change.
     fn move_out(&mut self, name: u8) -> Option<ObjectVersion> {
         let uid = self.live(self.history.len()).get(&name)?.uid.clone();
-        let stamp = ObjectVersion { uid: uid.clone(), version: self.history.len() as u64 + 1 };
-        self.history.push((name, stamp.clone(), false));
+        let object_version = ObjectVersion { uid: uid.clone(), version: self.history.len() as u64 + 1 };
+        self.history.push((name, object_version.clone(), false));
         self.outside.insert(name, uid);
-        Some(stamp)
+        Some(object_version)
     }
 
     /// Deletes it; returns what it was, with the version that our client last knew.
@@ -171,11 +174,11 @@ fn step() -> impl Strategy<Value = Step> {
 
 fn deliver(world: &mut World, view: &mut Overlay<u8, ObjectVersion>, count: usize) {
     for _ in 0..count {
-        let Some((name, stamp, alive)) = world.history.get(world.delivered).cloned() else { return };
+        let Some((name, object_version, alive)) = world.history.get(world.delivered).cloned() else { return };
         world.delivered += 1;
         match alive {
-            true => view.shown(name, stamp.clone(), stamp),
-            false => view.shown_deleted(name, &stamp),
+            true => view.shown(name, object_version.clone(), object_version),
+            false => view.shown_deleted(name, &object_version),
         };
     }
 }
@@ -190,9 +193,9 @@ proptest! {
         for step in steps {
             match step {
                 Step::OurWrite(name) => {
-                    let stamp = world.write(name);
-                    told.insert(name, stamp.version);
-                    view.wrote(name, stamp.clone(), stamp);
+                    let object_version = world.write(name);
+                    told.insert(name, object_version.version);
+                    view.wrote(name, object_version.clone(), object_version);
                 }
                 Step::OurDelete(name) => {
                     if let Some(last) = world.delete(name) {
@@ -202,9 +205,9 @@ proptest! {
                     }
                 }
                 Step::OurMoveOut(name) => {
-                    if let Some(stamp) = world.move_out(name) {
-                        told.insert(name, stamp.version);
-                        view.wrote_out(name, &stamp);
+                    if let Some(object_version) = world.move_out(name) {
+                        told.insert(name, object_version.version);
+                        view.wrote_out(name, &object_version);
                     }
                 }
                 Step::TheirMoveOut(name) => { world.move_out(name); }
@@ -213,7 +216,7 @@ proptest! {
                 Step::Deliver(count) => deliver(&mut world, &mut view, count.into()),
                 Step::Relist(back) => {
                     let at = world.history.len().saturating_sub(back.into());
-                    let items = world.live(at).into_iter().map(|(name, stamp)| (name, stamp.clone(), stamp));
+                    let items = world.live(at).into_iter().map(|(name, object_version)| (name, object_version.clone(), object_version));
                     let _ = view.listed(items.collect(), at as u64);
                     world.delivered = at;
                 }
@@ -222,7 +225,7 @@ proptest! {
             for (name, version) in &told {
                 // Absence is right only if the object is really gone by now; presence must be as new as we were told.
                 match view.get(name) {
-                    Some(stamp) => prop_assert!(stamp.version >= *version, "{name}: {stamp:?} < {version}"),
+                    Some(object_version) => prop_assert!(object_version.version >= *version, "{name}: {object_version:?} < {version}"),
                     None => {
                         let ended = world.history[*version as usize - 1..]
                             .iter()
@@ -232,12 +235,12 @@ proptest! {
                 }
             }
             for uid in &dead {
-                prop_assert!(view.iter().all(|(_, stamp)| stamp.uid != *uid), "{uid} came back");
+                prop_assert!(view.iter().all(|(_, object_version)| object_version.uid != *uid), "{uid} came back");
             }
         }
         let rest = world.history.len();
         deliver(&mut world, &mut view, rest);
-        let end: HashMap<u8, ObjectVersion> = view.iter().map(|(name, stamp)| (*name, stamp.clone())).collect();
+        let end: HashMap<u8, ObjectVersion> = view.iter().map(|(name, object_version)| (*name, object_version.clone())).collect();
         prop_assert_eq!(end, world.live(world.history.len()));
         prop_assert_eq!(view.remembers().0, 0, "the watch has shown every deletion");
     }

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// So many objects that cannot be read are named; the others are only counted.
+/// The number of objects that cannot be read and are named; the others are only counted.
 const NAMED: usize = 16;
 
 /// What is held of one kind and scope, and what became of its watch until now.

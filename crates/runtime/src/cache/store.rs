@@ -1,8 +1,8 @@
 //! The cached objects of one kind and scope, as users have them: with their type.
 
-use super::erased::{AnyStore, Listening};
+use super::any_store::{AnyStore, Listening};
+use super::decoder::{Identity, Unreadable};
 use super::index::Index;
-use super::intake::{Identity, Unreadable};
 use super::object::{AnyObject, typed};
 use super::overlay::ObjectVersion;
 use super::scope::Scope;
@@ -167,9 +167,9 @@ impl<K: Cached> Store<K> {
         text: &[u8],
         origin: Option<Origin>,
     ) -> Result<(Key, ObjectVersion), Unreadable> {
-        let (key, stamp) = self.any.intake.wants.identify(&Identity::in_text(text))?;
-        self.any.wrote(&key, &stamp, text, origin)?;
-        Ok((key, stamp))
+        let (key, object_version) = self.any.decoder.wants.identify(&Identity::in_text(text))?;
+        self.any.wrote(&key, &object_version, text, origin)?;
+        Ok((key, object_version))
     }
 
     /// Takes note that the server says an object is gone.
@@ -177,8 +177,8 @@ impl<K: Cached> Store<K> {
         self.any.wrote_gone(key, last, origin);
     }
 
-    /// The stamp of the object under a key.
-    pub fn stamp(&self, key: &Key) -> Option<ObjectVersion> {
-        self.any.stamp(key)
+    /// The version of the object under a key.
+    pub fn version_of(&self, key: &Key) -> Option<ObjectVersion> {
+        self.any.version_of(key)
     }
 }

@@ -1,6 +1,6 @@
 //! The store as its users see it: own writes at once, indexes that follow, and who is told of what.
 
-use super::intake::{Identity, Intake, Managers, Raw, Transforms};
+use super::decoder::{Decoder, Identity, Managers, Raw, Transforms};
 use super::scope::Scope;
 use super::store::{Origin, Store};
 use super::{AnyStore, Index, ObjectVersion};
@@ -18,11 +18,11 @@ fn store_in(scope: Scope) -> Store<ConfigMap> {
     let managers = Managers::default();
     managers.write().insert("us".into());
     let kind = Kind::of::<ConfigMap>();
-    stored(Intake::new(kind, "c".into(), managers, Transforms::<ConfigMap>::default()), scope)
+    stored(Decoder::new(kind, "c".into(), managers, Transforms::<ConfigMap>::default()), scope)
 }
 
-fn stored<K: crate::Cached>(intake: Intake, scope: Scope) -> Store<K> {
-    Store::of(Arc::new(AnyStore::new(intake, scope)))
+fn stored<K: crate::Cached>(decoder: Decoder, scope: Scope) -> Store<K> {
+    Store::of(Arc::new(AnyStore::new(decoder, scope)))
 }
 
 fn store() -> Store<ConfigMap> {
@@ -261,8 +261,8 @@ fn managed_fields_are_held_as_text_and_given_as_they_were() {
 #[test]
 fn of_metadata_alone_nothing_else_is_held() {
     let transforms = Transforms::<PartialObjectMeta<ConfigMap>>::default();
-    let intake = Intake::new(Kind::of::<ConfigMap>(), "c".into(), Managers::default(), transforms);
-    let store: Store<PartialObjectMeta<ConfigMap>> = stored(intake, Scope::default());
+    let decoder = Decoder::new(Kind::of::<ConfigMap>(), "c".into(), Managers::default(), transforms);
+    let store: Store<PartialObjectMeta<ConfigMap>> = stored(decoder, Scope::default());
     let mut full = object("a", 3, "x");
     full["data"] = json!({"large": "x".repeat(10_000)});
     store.wrote(&full, None).unwrap();
@@ -309,8 +309,8 @@ fn metadata_alone_and_objects_without_a_type_are_folded_too() {
     fn held<K: crate::Cached>(object: &Value, others: usize) -> Value {
         let managers = Managers::default();
         managers.write().insert("us".into());
-        let intake = Intake::new(Kind::of::<ConfigMap>(), "c".into(), managers, Transforms::<K>::default());
-        let store = stored::<K>(intake, Scope::default());
+        let decoder = Decoder::new(Kind::of::<ConfigMap>(), "c".into(), managers, Transforms::<K>::default());
+        let store = stored::<K>(decoder, Scope::default());
         let item = store.any.item(0, &Identity::of(object), Raw::Json(object), others).unwrap();
         store.any.listed(0, vec![item], 5).unwrap();
         // What was read last is there without being read again: push it out.
@@ -338,8 +338,8 @@ fn metadata_alone_and_objects_without_a_type_are_folded_too() {
 fn what_is_changed_before_it_is_held_is_held_as_it_was_changed() {
     let transforms = Transforms::<ConfigMap>::default();
     transforms.write().push(Arc::new(|map: &mut ConfigMap| map.immutable = Some(true)));
-    let intake = Intake::new(Kind::of::<ConfigMap>(), "c".into(), Managers::default(), transforms);
-    let store = stored::<ConfigMap>(intake, Scope::default());
+    let decoder = Decoder::new(Kind::of::<ConfigMap>(), "c".into(), Managers::default(), transforms);
+    let store = stored::<ConfigMap>(decoder, Scope::default());
     let object = object("a", 3, "x");
     let item = store.any.item(0, &Identity::of(&object), Raw::Json(&object), 1_000_000).unwrap();
     store.any.listed(0, vec![item], 5).unwrap();

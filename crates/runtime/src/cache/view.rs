@@ -18,7 +18,7 @@ pub(super) struct Part {
     pub(super) listed: bool,
 }
 
-/// More at once are many: whoever reads so many reads them again.
+/// The number of objects above which a read counts as a read of all: they will be read again.
 const MANY: usize = 32;
 
 #[derive(Debug)]

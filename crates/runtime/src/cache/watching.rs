@@ -4,11 +4,11 @@
 //! itself: reading one's own writes needs the version of a list, and bookmarks; an object that cannot be read must not
 //! end a watch; and an event that is no news need not be read at all. And its waiting is on our clock.
 
-use super::erased::AnyStore;
-use super::feed::Listing;
-use super::intake::{Identity, Raw};
+use super::any_store::AnyStore;
+use super::decoder::{Identity, Raw};
 use super::overlay::Stale;
 use super::stats::count;
+use super::watch_events::Listing;
 use super::wire::{Event, Lines, NextLine, Page, escape, read_event, request};
 use futures::AsyncBufRead;
 use kube::Client;
@@ -23,9 +23,9 @@ const WATCH_SECONDS: u64 = 290;
 const GRACE: Duration = Duration::from_secs(15);
 /// Objects per page where a server cannot stream a list.
 const PAGE: usize = 500;
-/// So many lists in a row from before what is known mean that the server's history was rewound, not that a replica lags.
+/// The number of lists in a row from before what is known that mean that the server's history was rewound, not that a replica lags.
 const STALE_LISTS_TO_BELIEVE: u32 = 8;
-/// So many times in a row the server says that it has no such kind before its objects count as gone: one that just
+/// The number of times in a row that the server must say that it has no such kind before its objects count as gone: one that just
 /// started may not know all its kinds yet.
 const MISSES_TO_BELIEVE: u32 = 4;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -257,7 +257,7 @@ impl Watching {
 
     fn request(&self, query: &str) -> Result<http::Request<Vec<u8>>, Interrupted> {
         let query = format!("{query}{}", self.store.scope().query());
-        request(self.store.kind(), self.namespace.as_deref(), &query, self.store.intake.wants.partial)
+        request(self.store.kind(), self.namespace.as_deref(), &query, self.store.decoder.wants.partial)
             .map_err(failed)
     }
 }

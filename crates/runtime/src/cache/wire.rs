@@ -1,6 +1,6 @@
 //! Lists and watches as they are on the wire: requests out, events in, one line at a time.
 
-use super::intake::Identity;
+use super::decoder::Identity;
 use super::json_spans::line_end;
 use crate::kind::Kind;
 use futures::{AsyncBufRead, AsyncBufReadExt};

@@ -24,13 +24,13 @@ use std::time::Duration;
 use tower::{BoxError, Layer, Service, ServiceExt};
 use windlass_clock::{Clock, Moment};
 
-/// So many connections are kept for later; more were a burst.
+/// The number of idle connections that are kept; more were a burst.
 const IDLE: usize = 16;
 /// Servers close what is idle for a minute and a half. What is older than this may be gone by the time a request is there.
 const IDLE_FOR: Duration = Duration::from_secs(45);
 
 /// Whether a config asks for nothing that only kube's own client has.
-pub(crate) fn goes_straight(config: &Config) -> bool {
+pub(crate) fn can_connect_directly(config: &Config) -> bool {
     config.proxy_url.is_none() && config.read_timeout.is_none() && !config.default_retry
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn goes_straight(config: &Config) -> bool {
 ///
 /// # Errors
 /// When its address, certificates or credentials cannot be used.
-pub(crate) fn straight(
+pub(crate) fn direct_service(
     config: &Config,
     clock: &Clock,
 ) -> Result<
@@ -58,10 +58,10 @@ pub(crate) fn straight(
     // A request is written in one piece: nothing is gained by waiting for more.
     connector.set_nodelay(true);
     let connector = config.rustls_https_connector_with_connector(connector)?;
-    let straight = Straight::by(connector, config, clock)?;
+    let service = DirectService::by(connector, config, clock)?;
     let headers = config.extra_headers_layer()?;
     let auth = tower::util::option_layer(config.auth_layer()?);
-    Ok(auth.layer(headers.layer(straight)))
+    Ok(auth.layer(headers.layer(service)))
 }
 
 /// Where the server is.
@@ -102,15 +102,15 @@ struct Shared<C> {
     idle: Mutex<Vec<(Moment, Connection)>>,
 }
 
-struct Straight<C>(Arc<Shared<C>>);
+struct DirectService<C>(Arc<Shared<C>>);
 
-impl<C> Clone for Straight<C> {
+impl<C> Clone for DirectService<C> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-impl<C> Straight<C> {
+impl<C> DirectService<C> {
     fn by(connector: C, config: &Config, clock: &Clock) -> Result<Self, kube::Error> {
         Ok(Self(Arc::new(Shared {
             connector,
@@ -122,7 +122,7 @@ impl<C> Straight<C> {
     }
 }
 
-impl<C> Service<Request<Body>> for Straight<C>
+impl<C> Service<Request<Body>> for DirectService<C>
 where
     C: Service<Uri, Response: Stream, Error: Into<BoxError>, Future: Send> + Clone + Send + Sync + 'static,
 {

@@ -19,8 +19,8 @@ fn config(address: std::net::SocketAddr, path: &str) -> Config {
 }
 
 fn client(config: &Config) -> Client {
-    assert!(goes_straight(config));
-    Client::new(straight(config, &Clock::real()).unwrap(), "default")
+    assert!(can_connect_directly(config));
+    Client::new(direct_service(config, &Clock::real()).unwrap(), "default")
 }
 
 fn map(name: &str, text: &str) -> ConfigMap {

@@ -8,7 +8,7 @@ mod why;
 
 pub(crate) use describe::describe;
 pub(crate) use plan::plan;
-pub(crate) use why::{show as show_why, tell as tell_why};
+pub(crate) use why::{to_json as why_to_json, to_text as why_to_text};
 
 /// A command could not be answered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -3,17 +3,17 @@
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// As JSON. `told` is what the operator says of the object, or why it says nothing.
-pub(crate) fn tell(title: &str, object: &Value, told: &Result<Value, String>) -> Value {
+/// As JSON. `operator` is what the operator says of the object, or why it says nothing.
+pub(crate) fn to_json(title: &str, object: &Value, operator: &Result<Value, String>) -> Value {
     let conditions = object.pointer("/status/conditions").cloned().unwrap_or_else(|| json!([]));
-    match told {
-        Ok(told) => json!({ "object": title, "conditions": conditions, "operator": told }),
+    match operator {
+        Ok(operator) => json!({ "object": title, "conditions": conditions, "operator": operator }),
         Err(why) => json!({ "object": title, "conditions": conditions, "operatorSilent": why }),
     }
 }
 
 /// For people.
-pub(crate) fn show(title: &str, object: &Value, told: &Result<Value, String>) -> String {
+pub(crate) fn to_text(title: &str, object: &Value, operator: &Result<Value, String>) -> String {
     let mut text = format!("{title}\n");
     let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
     for condition in conditions.into_iter().flatten() {
@@ -32,12 +32,12 @@ pub(crate) fn show(title: &str, object: &Value, told: &Result<Value, String>) ->
     if conditions.is_none_or(Vec::is_empty) {
         text.push_str("  no conditions are reported\n");
     }
-    match told {
+    match operator {
         Err(why) => {
             let _ = writeln!(text, "  the operator does not say more: {why}");
         }
-        Ok(told) => {
-            for one in told.as_array().into_iter().flatten() {
+        Ok(operator) => {
+            for one in operator.as_array().into_iter().flatten() {
                 let awaited = |name: &str| one.pointer(&format!("/awaited/{name}")).and_then(Value::as_str);
                 let controller = one.get("controller").and_then(Value::as_str).unwrap_or("?");
                 let Some(state) = awaited("state") else {
@@ -76,12 +76,12 @@ mod tests {
             {"controller": "other", "awaited": null},
         ]));
         assert_eq!(
-            show("Vault shop/v", &object, &told),
+            to_text("Vault shop/v", &object, &told),
             "Vault shop/v\n  Ready is False since 2026-01-01T00:00:00Z: Starts: it starts\n  vault: waiting since \
              2026-01-01T00:00:00Z: Starts: it starts; looks again at 2026-01-01T00:01:00Z, or when something changes\n  \
              other: nothing is awaited\n"
         );
-        let silent = show("Vault shop/v", &json!({}), &Err("not reached".into()));
+        let silent = to_text("Vault shop/v", &json!({}), &Err("not reached".into()));
         assert_eq!(
             silent,
             "Vault shop/v\n  no conditions are reported\n  the operator does not say more: not reached\n"

@@ -1,6 +1,6 @@
 //! Actions that plans asked for: what is under way, what came of the others, and never two of one key at once.
 
-use super::outside::{Context, Failure};
+use super::actions_and_facts::{Context, Failure};
 use crate::action::{Action, Outcome};
 use crate::cache::AnyObject;
 use crate::key::Key;

@@ -36,7 +36,7 @@ impl Running {
                 None => effect.to_string(),
             };
             let what = format!("{what}: {}", step.reason.message());
-            self.say_if(done, parent, false, step.reason.clone().saying(what));
+            self.record_event_if(done, parent, false, step.reason.clone().saying(what));
             if matches!(effect, Effect::Claim { .. }) {
                 // What follows was decided before the claim was made.
                 break;
@@ -105,9 +105,9 @@ impl Running {
                 self.writer.create(kind, &key, &parent.mark(&key, object), generate, reconciled).await
             }
             (Effect::Delete { .. }, Some(live)) => match version_of(live.meta()) {
-                Some(stamp) => {
+                Some(object_version) => {
                     self.confirm(confirmed, parent, &**object).await?;
-                    self.writer.delete(kind, &key, &stamp, reconciled).await
+                    self.writer.delete(kind, &key, &object_version, reconciled).await
                 }
                 None => Ok(Done::Unchanged),
             },
@@ -127,7 +127,7 @@ impl Running {
     fn ask_for(&self, parent: &Parent, action: &Action, reason: &Reason) -> Result<Done, WriteError> {
         if self.actions.ask(&parent.key, &parent.uid, action)? == Answer::Queued {
             let what = format!("act {} {}: {}", action.name(), action.key(), reason.message());
-            self.say_if(Done::Changed, parent, false, reason.clone().saying(what));
+            self.record_event_if(Done::Changed, parent, false, reason.clone().saying(what));
         }
         Ok(Done::Unchanged)
     }

@@ -30,7 +30,9 @@ pub enum ConfigError {
         says: &'static str,
     },
     /// It prunes a kind whose loss cannot be mended, and does not say that it means to.
-    #[error("controller {controller} prunes {kind}, which holds data: say .prunes_precious if you mean it")]
+    #[error(
+        "controller {controller} prunes {kind}, which holds data: declare it with .prunes_precious if you mean it"
+    )]
     PrunesPrecious {
         /// Which controller.
         controller: String,

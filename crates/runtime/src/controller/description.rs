@@ -35,7 +35,7 @@ impl Parts {
     /// The controller as data.
     pub(crate) fn describe(&self) -> Description {
         let watched = |referenced: bool| {
-            let kinds = self.sees.iter().filter(move |(_, _, by_name)| *by_name == referenced);
+            let kinds = self.watches.iter().filter(move |(_, _, by_name)| *by_name == referenced);
             kinds.map(|(watched, _, _)| watched.kind.clone()).collect()
         };
         Description {

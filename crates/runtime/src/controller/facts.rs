@@ -1,6 +1,6 @@
 //! Facts at work: polled beside the reconciles, for every object that is there, one poll of one fact at a time.
 
-use super::outside::{Context, Failure};
+use super::actions_and_facts::{Context, Failure};
 use super::running::{Running, panic_text};
 use crate::cache::AnyObject;
 use crate::fact::Fact;

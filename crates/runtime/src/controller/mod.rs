@@ -1,26 +1,25 @@
 //! Controllers: what is watched, how it is decided, and the loop observe -> decide -> act -> report around it.
 //!
-//! - `parts`: what was said of a controller, its type forgotten
+//! - `parts`: what was declared of a controller, its type forgotten
 //! - `owning`: whose child is it (pure)
 //! - `triggers`: from a change to the keys it concerns
 //! - `running`: the workers and their queue
 //! - `reconcile`: one reconcile for one object; `prepare`, `carry_out`, `prune` and `report` are its steps
-//! - `by_hand`: what a reconciler writes itself
-//! - `outside`: actions and facts, as they are declared; `actions`, `acting` and `facts` are their work
+//! - `reconcile_verbs`: what a reconciler writes itself
+//! - `actions_and_facts`: how they are declared; `actions`, `action_worker` and `facts` are their work
 //! - `permissions`: the RBAC rules that follow from what it declares; `description`: the controller as data
 //! - `retry`: which errors are tried again, and when
 //! - `waiting`: which objects wait, and for what; `check`: whether a controller can be run
 
-mod acting;
+mod action_worker;
 mod actions;
-mod by_hand;
+mod actions_and_facts;
 mod carry_out;
 mod check;
 mod confirm;
 mod decider;
 mod description;
 mod facts;
-mod outside;
 mod owning;
 mod parts;
 pub(crate) mod permissions;
@@ -28,21 +27,22 @@ mod prepare;
 mod prune;
 mod reconcile;
 mod reconcile_error;
+mod reconcile_verbs;
 mod report;
 mod retry;
 mod running;
 mod triggers;
 mod waiting;
 
+pub use actions_and_facts::{Context, Failure};
 pub use check::ConfigError;
 pub(crate) use decider::{Decider, Decision};
 pub(crate) use description::Description;
-pub use outside::{Context, Failure};
 pub use owning::Adoption;
 pub(crate) use parts::Parts;
 pub use reconcile::{Reconcile, Requeue};
 pub use reconcile_error::ReconcileError;
-pub(crate) use running::{Ground, Running, panic_text};
+pub(crate) use running::{ControllerContext, Running, panic_text};
 
 use crate::cache::typed;
 use crate::events::Events;
@@ -184,7 +184,7 @@ impl<K: Cached> Controller<K> {
         kind: Kind,
         relation: impl Fn(&K) -> Relation + Send + Sync + 'static,
     ) -> Self {
-        self.parts.sees.push((Watched::untyped(kind), relating(relation), false));
+        self.parts.watches.push((Watched::untyped(kind), relating(relation), false));
         self
     }
 
@@ -201,7 +201,7 @@ impl<K: Cached> Controller<K> {
     /// Its decisions look at objects of this kind, which others own. Watch and index follow from the relation. Of
     /// `PartialObjectMeta<C>`, which decisions then read as such, only the metadata is watched and held.
     pub fn watches<C: Object>(mut self, relation: impl Fn(&K) -> Relation + Send + Sync + 'static) -> Self {
-        self.parts.sees.push((Watched::new::<C>(), relating(relation), false));
+        self.parts.watches.push((Watched::new::<C>(), relating(relation), false));
         self
     }
 
@@ -224,7 +224,7 @@ impl<K: Cached> Controller<K> {
         mut self,
         relation: impl Fn(&K) -> Relation + Send + Sync + 'static,
     ) -> Self {
-        self.parts.sees.push((Watched::new::<C>(), relating(relation), true));
+        self.parts.watches.push((Watched::new::<C>(), relating(relation), true));
         self
     }
 
@@ -327,11 +327,11 @@ impl<K: Cached> Controller<K> {
 impl<K> std::fmt::Debug for Controller<K> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let owns: Vec<_> = self.parts.owns.iter().map(|watched| &watched.kind.kind).collect();
-        let sees: Vec<_> = self.parts.sees.iter().map(|(watched, _, _)| &watched.kind.kind).collect();
+        let watches: Vec<_> = self.parts.watches.iter().map(|(watched, _, _)| &watched.kind.kind).collect();
         f.debug_struct("Controller")
             .field("name", &self.parts.name)
             .field("owns", &owns)
-            .field("sees", &sees)
+            .field("watches", &watches)
             .field("prunes", &self.parts.prunes)
             .field("concurrency", &self.parts.concurrency)
             .finish_non_exhaustive()

@@ -68,7 +68,7 @@ fn opening<K: Cached>(kind: &Kind) -> Open {
     Arc::new(move |cache| cache.any_store::<K>(kind.clone()))
 }
 
-/// All that was said of a controller.
+/// All that was declared of a controller.
 pub(crate) struct Parts {
     pub(super) name: String,
     pub(super) kind: Kind,
@@ -80,8 +80,8 @@ pub(crate) struct Parts {
     pub(super) filter: Option<Filter>,
     pub(super) cleanup: Option<Decide>,
     pub(super) owns: Vec<Watched>,
-    /// And whether objects refer to those that they see, by name.
-    pub(super) sees: Vec<(Watched, Relate, bool)>,
+    /// And whether objects refer to those that they watch, by name.
+    pub(super) watches: Vec<(Watched, Relate, bool)>,
     pub(super) anywhere: BTreeSet<Kind>,
     pub(super) prunes: BTreeSet<Kind>,
     pub(super) prunes_precious: BTreeSet<Kind>,
@@ -105,11 +105,11 @@ pub(crate) struct Parts {
     pub(super) fact_concurrency: usize,
 }
 
-/// The annotation that pauses, unless said otherwise.
+/// The annotation that pauses, by default.
 const PAUSE: &str = "windlass.dev/paused";
 
-/// So long a reconcile may take, unless said otherwise: longer than any request should.
-const TURN_WITHIN: Duration = Duration::from_secs(300);
+/// How long a reconcile may take by default: longer than any request should.
+const RECONCILE_TIMEOUT: Duration = Duration::from_secs(300);
 
 impl Parts {
     pub(super) fn new<K: Cached>(kind: Kind, mode: Mode) -> Self {
@@ -123,7 +123,7 @@ impl Parts {
             filter: None,
             cleanup: None,
             owns: Vec::new(),
-            sees: Vec::new(),
+            watches: Vec::new(),
             anywhere: BTreeSet::new(),
             prunes: BTreeSet::new(),
             prunes_precious: BTreeSet::new(),
@@ -133,7 +133,7 @@ impl Parts {
             concurrency: 1,
             adoption: Adoption::default(),
             backoff: Backoff::default(),
-            reconcile_timeout: TURN_WITHIN,
+            reconcile_timeout: RECONCILE_TIMEOUT,
             resync_period: None,
             counts: Arc::default(),
             actions: BTreeMap::new(),
@@ -152,7 +152,7 @@ impl Parts {
         &self.name
     }
 
-    /// Runs so many reconciles at once.
+    /// Sets the number of concurrent reconciles.
     pub(crate) fn set_concurrency(&mut self, workers: usize) {
         self.concurrency = workers.max(1);
     }

@@ -75,7 +75,7 @@ impl Running {
         let key = Key::of(parent.key.cluster().clone(), meta);
         let Some(stamp) = version_of(meta) else { return Ok(Done::Unchanged) };
         let done = self.writer.delete(kind, &key, &stamp, &parent.key).await?;
-        self.say_if(
+        self.record_event_if(
             done,
             parent,
             false,

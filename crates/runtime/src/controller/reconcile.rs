@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// So often a reconcile decides again on what it wrote itself. A decision that writes every time is at war with itself or
+/// The number of times that a reconcile decides again on what it wrote itself. A decision that writes every time is at war with itself or
 /// with another: it goes back to the queue, with back-off.
 pub(super) const PASSES: usize = 8;
 
@@ -46,7 +46,7 @@ impl Requeue {
         Self(None)
     }
 
-    /// Another reconcile after so long, or when something changes.
+    /// Another reconcile after this time, or when something changes.
     pub fn after(duration: Duration) -> Self {
         Self(Some(duration))
     }
@@ -56,7 +56,7 @@ impl Requeue {
     }
 }
 
-/// The parts of a reconcile, for a reconciler that uses them by writer.
+/// The parts of a reconcile, for a reconciler that writes by itself.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -268,7 +268,7 @@ impl Running {
         for related in self.related.iter() {
             let relation = related.of(object);
             let found = related.store.select(&relation);
-            if related.refers {
+            if related.by_name {
                 observed.refer(&related.kind, relation.names(), &found);
             }
             observed.declare(&related.kind, found);
@@ -298,7 +298,7 @@ impl Running {
                 let news = self.waiting.is_news(&parent.key, reason.name(), reason.message());
                 self.waiting.stands(&parent.key, Standing::Refused(reason), None);
                 let done = self.report(parent, None, Standing::Refused(reason)).await?;
-                self.say_if(self.told(done, news), parent, true, reason.clone());
+                self.record_event_if(self.worth_an_event(done, news), parent, true, reason.clone());
                 return Ok(Did::of(Done::Unchanged, done));
             }
         };
@@ -317,7 +317,7 @@ impl Running {
                 };
                 let done = either(acted, reported);
                 for note in plan.notes() {
-                    self.say_if(done, parent, note.warning, note.reason.clone());
+                    self.record_event_if(done, parent, note.warning, note.reason.clone());
                 }
                 Ok(Did::of(acted, reported))
             }
@@ -326,8 +326,13 @@ impl Running {
                     let reason = Reason::new(error.label(), crate::error_chain::chain(&error));
                     // The first error is the one to tell; if reporting fails too, the retry reports again.
                     let news = self.waiting.is_news(&parent.key, reason.name(), reason.message());
-                    let told = self.report(parent, None, Standing::Refused(&reason)).await;
-                    self.say_if(self.told(told.unwrap_or(Done::Unchanged), news), parent, true, reason);
+                    let reported = self.report(parent, None, Standing::Refused(&reason)).await;
+                    self.record_event_if(
+                        self.worth_an_event(reported.unwrap_or(Done::Unchanged), news),
+                        parent,
+                        true,
+                        reason,
+                    );
                 }
                 Err(error.into())
             }
@@ -353,18 +358,18 @@ impl Running {
     }
 
     /// Whether there is something to tell: what was written into the conditions, or news where there is no room for any.
-    fn told(&self, written: Done, news: bool) -> Done {
-        let told_nowhere = news && self.no_conditions.load(Ordering::Relaxed);
-        if told_nowhere { Done::Changed } else { written }
+    fn worth_an_event(&self, written: Done, news: bool) -> Done {
+        let nowhere_else = news && self.no_conditions.load(Ordering::Relaxed);
+        if nowhere_else { Done::Changed } else { written }
     }
 
     /// Records an event about the parent, if something was done: an object at rest says nothing.
-    pub(super) fn say_if(&self, done: Done, parent: &Parent, warning: bool, reason: Reason) {
+    pub(super) fn record_event_if(&self, done: Done, parent: &Parent, warning: bool, reason: Reason) {
         if done == Done::Changed {
             tracing::info!(reason = reason.name(), "{}", reason.message());
             if self.events == Events::All || (self.events == Events::Warnings && warning) {
                 let (kind, key) = (parent.kind.clone(), parent.key.clone());
-                self.recorder.say(About { kind, key, uid: parent.uid.clone() }, warning, reason);
+                self.recorder.record(About { kind, key, uid: parent.uid.clone() }, warning, reason);
             }
         }
     }

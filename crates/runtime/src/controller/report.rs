@@ -115,7 +115,7 @@ impl Running {
     /// What an object refers to that is not there; `None` where nothing is said about references.
     fn missing_references(&self, object: &dyn AnyObject) -> Option<Vec<(Kind, String)>> {
         let mut missing = None;
-        for related in self.related.iter().filter(|related| related.refers) {
+        for related in self.related.iter().filter(|related| related.by_name) {
             let relation = related.of(object);
             let found = related.store.select(&relation);
             let is_there = |name: &str| found.iter().any(|one| one.meta().name.as_deref() == Some(name));

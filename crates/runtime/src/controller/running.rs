@@ -6,7 +6,7 @@ use super::parts::{Decide, Filter, Mode, Parts, Read};
 use super::reconcile_error::ReconcileError;
 use super::report::HasRoom;
 use super::retry::Retry;
-use super::triggers::{self, Doorbell, Related};
+use super::triggers::{self, Enqueuer, Related};
 use super::waiting::WaitingObjects;
 use super::{Adoption, Requeue};
 use crate::cache::{AnyStore, Cache};
@@ -16,7 +16,7 @@ use crate::error_chain::chain;
 use crate::events::{Events, Recorder};
 use crate::key::Key;
 use crate::kind::Kind;
-use crate::metrics::{Counts, Ended, Measured, Pace};
+use crate::metrics::{Counts, Ended, Measured, WorkqueueMetrics};
 use crate::queue::{Priority, Queue};
 use crate::relation::ReverseIndex;
 use crate::write::{Schemas, Writer};
@@ -33,8 +33,8 @@ use tokio::task::JoinSet;
 use tracing::Instrument;
 use windlass_clock::Clock;
 
-/// What a manager gives its controllers to stand on.
-pub(crate) struct Ground {
+/// What a manager gives its controllers.
+pub(crate) struct ControllerContext {
     pub(crate) client: Client,
     /// The client's service, by itself.
     pub(crate) direct: DirectClient,
@@ -47,19 +47,19 @@ pub(crate) struct Ground {
 
 impl Parts {
     /// Declares its watches and connects its queue; nothing runs yet.
-    pub(crate) fn prepare(self, ground: &Ground, recorder: Recorder) -> Arc<Running> {
+    pub(crate) fn prepare(self, context: &ControllerContext, recorder: Recorder) -> Arc<Running> {
         let name: Arc<str> = self.name.as_str().into();
-        let queue = Queue::new(ground.clock.clone(), self.backoff);
-        let primary = (self.open)(&ground.cache);
+        let queue = Queue::new(context.clock.clone(), self.backoff);
+        let primary = (self.open)(&context.cache);
         let owned: BTreeMap<Kind, Arc<AnyStore>> =
-            self.owns.iter().map(|watched| (watched.kind.clone(), (watched.open)(&ground.cache))).collect();
+            self.owns.iter().map(|watched| (watched.kind.clone(), (watched.open)(&context.cache))).collect();
         let related: Vec<Related> = self
-            .sees
+            .watches
             .iter()
-            .map(|(watched, relate, refers)| Related {
-                refers: *refers,
+            .map(|(watched, relate, by_name)| Related {
+                by_name: *by_name,
                 kind: watched.kind.clone(),
-                store: (watched.open)(&ground.cache),
+                store: (watched.open)(&context.cache),
                 relate: relate.clone(),
                 index: Arc::new(Mutex::new(ReverseIndex::default())),
             })
@@ -67,19 +67,19 @@ impl Parts {
         let related = Arc::new(related);
         let stores: Vec<_> = owned.values().cloned().collect();
         let writer = Writer::sharing(
-            ground.schemas.clone(),
-            ground.client.clone(),
-            ground.direct.clone(),
-            ground.cache.clone(),
+            context.schemas.clone(),
+            context.client.clone(),
+            context.direct.clone(),
+            context.cache.clone(),
             name.clone(),
-            ground.clock.clone(),
+            context.clock.clone(),
         )
         .conflicts(self.conflicts);
-        let doorbell =
-            Doorbell { controller: name.clone(), queue: queue.clone(), ledgers: writer.ledgers().clone() };
-        triggers::connect(&doorbell, &primary, self.filter.as_ref(), &stores, &related);
+        let enqueuer =
+            Enqueuer { controller: name.clone(), queue: queue.clone(), ledgers: writer.ledgers().clone() };
+        triggers::connect(&enqueuer, &primary, self.filter.as_ref(), &stores, &related);
         triggers::forget_what_is_gone(&writer, &primary, &stores);
-        let clock = &ground.clock;
+        let clock = &context.clock;
         let actions = Actions::new(self.actions, self.action_concurrency, clock.clone(), self.backoff);
         let facts = Facts::new(self.facts, self.fact_concurrency, clock.clone());
         let (actions, facts) = (Arc::new(actions), Arc::new(facts));
@@ -107,12 +107,12 @@ impl Parts {
             writer,
             queue,
             recorder,
-            pace: Arc::new(Pace::new(ground.clock.clone())),
-            waiting: WaitingObjects::new(ground.clock.clone()),
-            clock: ground.clock.clone(),
+            workqueue: Arc::new(WorkqueueMetrics::new(context.clock.clone())),
+            waiting: WaitingObjects::new(context.clock.clone()),
+            clock: context.clock.clone(),
             actions,
             facts,
-            leadership: ground.leadership.clone(),
+            leadership: context.leadership.clone(),
             pause: self.pause,
             concern: self.concern,
             room_for_conditions: OnceLock::new(),
@@ -148,7 +148,7 @@ pub(crate) struct Running {
     pub(super) writer: Writer,
     pub(super) queue: Queue<Key>,
     pub(super) recorder: Recorder,
-    pace: Arc<Pace>,
+    workqueue: Arc<WorkqueueMetrics>,
     pub(super) waiting: WaitingObjects,
     pub(super) clock: Clock,
     pub(super) actions: Arc<Actions>,
@@ -181,7 +181,7 @@ impl Running {
             oldest: self.queue.oldest(),
             tally: self.queue.tally(),
             counts: self.counts.clone(),
-            pace: self.pace.clone(),
+            workqueue: self.workqueue.clone(),
         }
     }
 
@@ -190,7 +190,7 @@ impl Running {
         &self.waiting
     }
 
-    /// What its actions are at, so many at most.
+    /// The state of its actions, at most this number.
     pub(crate) fn show_actions(&self, most: usize) -> Vec<Value> {
         self.actions.show(most)
     }
@@ -231,8 +231,8 @@ impl Running {
     async fn work_until_stopped(self: Arc<Self>) {
         while let Some(taken) = self.queue.next().await {
             let key = Key::clone(&taken);
-            let work = self.pace.begin(taken.waited());
-            let open = OpenTurn::begin(&self, &key, taken.priority());
+            let work = self.workqueue.begin(taken.waited());
+            let open = OpenReconcile::begin(&self, &key, taken.priority());
             let began = self.clock.moment();
             // At the highest level: whatever is logged, it is known whose reconcile it was.
             let span = tracing::error_span!(
@@ -305,14 +305,14 @@ impl Running {
 }
 
 /// A reconcile that runs. Cut off before its end, when leadership is lost, its object is queued again for when it is regained.
-struct OpenTurn<'a> {
+struct OpenReconcile<'a> {
     running: &'a Running,
     key: Key,
     priority: Priority,
     ended: bool,
 }
 
-impl<'a> OpenTurn<'a> {
+impl<'a> OpenReconcile<'a> {
     fn begin(running: &'a Running, key: &Key, priority: Priority) -> Self {
         running.writer.ledgers().begin(key);
         running.counts.began();
@@ -324,7 +324,7 @@ impl<'a> OpenTurn<'a> {
     }
 }
 
-impl Drop for OpenTurn<'_> {
+impl Drop for OpenReconcile<'_> {
     fn drop(&mut self) {
         let news = self.running.writer.ledgers().end(&self.key);
         if !self.ended {

@@ -18,14 +18,14 @@ use std::sync::Arc;
 
 /// Adds the keys that a change concerns, but not the reconcile that made it: that one looks again by itself.
 #[derive(Clone)]
-pub(super) struct Doorbell {
+pub(super) struct Enqueuer {
     pub(super) controller: Arc<str>,
     pub(super) queue: Queue<Key>,
     pub(super) ledgers: Arc<Ledgers>,
 }
 
-impl Doorbell {
-    fn ring(&self, key: Key, changed: &Changed) {
+impl Enqueuer {
+    fn enqueue(&self, key: Key, changed: &Changed) {
         let own = changed
             .origin
             .as_ref()
@@ -42,7 +42,7 @@ pub(super) struct Related {
     pub(super) store: Arc<AnyStore>,
     pub(super) relate: Relate,
     /// Whether objects refer to those it names, and miss the ones that are not there.
-    pub(super) refers: bool,
+    pub(super) by_name: bool,
     pub(super) index: Arc<Mutex<ReverseIndex>>,
 }
 
@@ -55,32 +55,32 @@ impl Related {
 
 /// Listens to everything that concerns a controller.
 pub(super) fn connect(
-    doorbell: &Doorbell,
+    enqueuer: &Enqueuer,
     primary: &Arc<AnyStore>,
     filter: Option<&Filter>,
     owned: &[Arc<AnyStore>],
     related: &Arc<Vec<Related>>,
 ) {
-    connect_primary(doorbell, primary, filter, related);
+    connect_primary(enqueuer, primary, filter, related);
     for store in owned {
-        let (doorbell, cluster, kind) = (doorbell.clone(), primary.cluster().clone(), primary.kind().clone());
+        let (enqueuer, cluster, kind) = (enqueuer.clone(), primary.cluster().clone(), primary.kind().clone());
         store.listen(Arc::new(move |changed| {
             for key in owners(&kind, &cluster, changed) {
-                doorbell.ring(key, changed);
+                enqueuer.enqueue(key, changed);
             }
         }));
     }
     for relation in related.iter() {
-        let (doorbell, index) = (doorbell.clone(), relation.index.clone());
+        let (enqueuer, index) = (enqueuer.clone(), relation.index.clone());
         relation.store.index_labels();
         relation.store.listen(Arc::new(move |changed| {
             let states = [&changed.old, &changed.new].into_iter().flatten();
             let concerned: BTreeSet<Key> = {
                 let index = index.lock();
-                states.flat_map(|object| index.whom((&**object).into())).collect()
+                states.flat_map(|object| index.related_to((&**object).into())).collect()
             };
             for key in concerned {
-                doorbell.ring(key, changed);
+                enqueuer.enqueue(key, changed);
             }
         }));
     }
@@ -112,12 +112,12 @@ pub(super) fn connect_outside(primary: &Arc<AnyStore>, actions: &Arc<Actions>, f
 }
 
 fn connect_primary(
-    doorbell: &Doorbell,
+    enqueuer: &Enqueuer,
     primary: &Arc<AnyStore>,
     filter: Option<&Filter>,
     related: &Arc<Vec<Related>>,
 ) {
-    let (doorbell, filter, related) = (doorbell.clone(), filter.cloned(), related.clone());
+    let (enqueuer, filter, related) = (enqueuer.clone(), filter.cloned(), related.clone());
     // Weak: the store holds its listeners.
     let store = Arc::downgrade(primary);
     primary.listen(Arc::new(move |changed| {
@@ -141,7 +141,7 @@ fn connect_primary(
             None => true,
         };
         if [&changed.old, &changed.new].into_iter().flatten().any(concerns) {
-            doorbell.ring(changed.key.clone(), changed);
+            enqueuer.enqueue(changed.key.clone(), changed);
         }
     }));
 }

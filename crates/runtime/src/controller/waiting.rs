@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 use windlass_clock::{Clock, Timestamp};
 
-/// So many objects are kept; of more, nothing is told.
+/// The number of objects that are remembered.
 const MOST: usize = 10_000;
 
 const WAITING: &str = "waiting";
@@ -36,7 +36,7 @@ impl WaitingObjects {
         Self { clock, entries: Mutex::default() }
     }
 
-    /// A reconcile ended with this, and looks again after so long unless something changes before.
+    /// A reconcile ended with this; the object is requeued after this time, or when something changes.
     pub(crate) fn stands(&self, key: &Key, standing: Standing<'_>, due: Option<Duration>) {
         match standing {
             Standing::Complete => self.forget(key),
@@ -56,7 +56,7 @@ impl WaitingObjects {
         }
     }
 
-    /// A reconcile failed, and is tried again after so long; or not until something changes.
+    /// A reconcile failed; it is tried again after this time, or when something changes.
     pub(crate) fn fails(&self, key: &Key, label: &str, why: &str, delay: Option<Duration>) {
         self.note(key, FAILING, label, why, delay);
     }
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_book_has_a_last_page() {
+    fn the_number_of_waiting_objects_is_bounded() {
         let (clock, _driver) = Clock::driven(Timestamp::UNIX_EPOCH);
         let waiting = WaitingObjects::new(clock);
         for number in 0..MOST + 5 {

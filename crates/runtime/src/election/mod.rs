@@ -97,7 +97,7 @@ impl Election {
         let lease = format!("{namespace}/{}", self.name);
         let leases = Leases::new(Api::namespaced(client, &namespace), &self.name, self.lasts);
         let leadership = Leadership::none(clock.clone());
-        Candidate { election: self, lease, leases, clock, leadership, observed: None, told: None }
+        Candidate { election: self, lease, leases, clock, leadership, observed: None, logged: None }
     }
 }
 
@@ -143,8 +143,8 @@ pub struct Candidate {
     clock: Clock,
     leadership: Leadership,
     observed: Option<Sighting>,
-    /// The holder that was told of last.
-    told: Option<String>,
+    /// The holder that was logged last.
+    logged: Option<String>,
 }
 
 impl Candidate {
@@ -190,10 +190,10 @@ impl Candidate {
             self.write(begun).await?;
             tracing::info!(lease = %self.leases, identity = self.election.identity, "leading");
         } else if let Some(observed) = &self.observed
-            && self.told.as_ref() != Some(&observed.holder)
+            && self.logged.as_ref() != Some(&observed.holder)
         {
             tracing::info!(lease = %self.leases, leader = observed.holder, "standing by");
-            self.told = Some(observed.holder.clone());
+            self.logged = Some(observed.holder.clone());
         }
         Ok(step)
     }

@@ -28,7 +28,7 @@ pub(super) fn rule(group: &str, kind: &str) -> Option<Rule> {
     RULES.iter().find(|row| (row.0, row.1) == (group, kind)).map(|row| row.2)
 }
 
-/// A pod that finds no node may wait so long before it counts as failed.
+/// How long a pod may wait for a node before it counts as failed.
 const SCHEDULED_WITHIN: Duration = Duration::from_secs(15);
 
 /// Either it is as it declares once it is there, or the generation that was observed says it all.

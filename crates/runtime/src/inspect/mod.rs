@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// Adds metrics of an operator's own to a page.
 pub(crate) type Collector = Box<dyn Fn(&mut Page) + Send + Sync>;
 
-/// So many objects that wait are listed; each can be asked for by name.
+/// The number of waiting objects that are listed; each can be asked for by name.
 const LISTED: usize = 1_000;
 
 /// Looks into a manager while it runs. Cheap to clone; it keeps nothing running.
@@ -192,7 +192,8 @@ fn show_controller(controller: &Running) -> Value {
         .iter()
         .map(|(priority, objects)| json!({ "priority": priority.0, "objects": objects }))
         .collect();
-    let running: Vec<f64> = measured.pace.running().iter().map(std::time::Duration::as_secs_f64).collect();
+    let running: Vec<f64> =
+        measured.workqueue.running().iter().map(std::time::Duration::as_secs_f64).collect();
     json!({
         "name": &*measured.name,
         "kind": controller.kind().kind,

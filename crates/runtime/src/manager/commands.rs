@@ -6,9 +6,9 @@ use crate::cache::Cache;
 use crate::client::DirectClient;
 use crate::command::{self, CommandError};
 use crate::config::{Command, ObjectName};
-use crate::controller::{Decider, Description, Ground, Parts};
+use crate::controller::{ControllerContext, Decider, Description, Parts};
 use crate::error_chain::chain;
-use crate::events::Desk;
+use crate::events::EventSender;
 use crate::key::Key;
 use crate::kind::Kind;
 use crate::serve::Bind;
@@ -71,19 +71,19 @@ impl Manager {
         let clock = self.clock.clone();
         let schemas = Arc::new(Schemas::new(client.clone(), clock.clone()));
         let direct = DirectClient::of(&client);
-        let ground = Ground { client, direct, cache, clock, schemas, leadership: None };
+        let context = ControllerContext { client, direct, cache, clock, schemas, leadership: None };
         let place = self.controllers.iter().position(|one| one.name() == described.name);
         let Some(controller) = place.map(|place| self.controllers.swap_remove(place)) else {
             return Err(CommandError(format!("no controller is for {kind}")).into());
         };
         // Nothing is sent: it only watches.
-        let desk = Desk::new();
-        let started = controller.prepare(&ground, desk.recorder(described.name.as_str().into()));
+        let events = EventSender::new();
+        let started = controller.prepare(&context, events.recorder(described.name.as_str().into()));
         let mut watches = JoinSet::new();
-        ground.cache.start(&ground.client, &ground.clock, &mut watches);
-        let synced = ground.clock.timeout(self.cache_sync_timeout, ground.cache.synced()).await;
+        context.cache.start(&context.client, &context.clock, &mut watches);
+        let synced = context.clock.timeout(self.cache_sync_timeout, context.cache.synced()).await;
         synced.map_err(|_| Error::NotSynced {
-            kinds: ground.cache.unsynced(),
+            kinds: context.cache.unsynced(),
             after: self.cache_sync_timeout,
         })?;
         let captured = started.capture(&key);
@@ -104,19 +104,20 @@ impl Manager {
             .request(request)
             .await
             .map_err(|error| CommandError(format!("{kind} {key} cannot be read: {}", chain(&error))))?;
-        let told = match self.metrics_at {
+        let operator = match self.metrics_at {
             Bind::Off => Err("it serves no /debug".to_owned()),
             Bind::At(address) => {
                 let asking = ask(address, kind, &key);
-                let told = self.clock.timeout(ANSWERS_WITHIN, asking).await;
-                told.unwrap_or_else(|late| Err(late.to_string()))
+                let operator = self.clock.timeout(ANSWERS_WITHIN, asking).await;
+                operator
+                    .unwrap_or_else(|late| Err(late.to_string()))
                     .map_err(|why| format!("{why} (asked {address}, see --metrics-bind-address)"))
             }
         };
         let title = format!("{kind} {key}");
         Ok(match self.json {
-            true => format!("{:#}\n", command::tell_why(&title, &object, &told)),
-            false => command::show_why(&title, &object, &told),
+            true => format!("{:#}\n", command::why_to_json(&title, &object, &operator)),
+            false => command::why_to_text(&title, &object, &operator),
         })
     }
 

@@ -77,9 +77,9 @@ impl Link {
             Self::Config(config) => {
                 let host = config.cluster_url.authority().map_or("", |authority| authority.as_str());
                 let counting = requests.layer(host);
-                if client::goes_straight(config) {
-                    let straight = client::straight(config, clock).map_err(no_cluster)?;
-                    let service = guard.layer(counting.layer(straight));
+                if client::can_connect_directly(config) {
+                    let service = client::direct_service(config, clock).map_err(no_cluster)?;
+                    let service = guard.layer(counting.layer(service));
                     return Ok((
                         Client::new(service.clone(), &config.default_namespace),
                         DirectClient::by(service),

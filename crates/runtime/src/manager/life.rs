@@ -4,9 +4,9 @@ use super::Manager;
 use super::error::{Error, Result};
 use super::tasks::{self, Given, Task};
 use crate::cache::Cache;
-use crate::controller::{ConfigError, Ground, Running};
+use crate::controller::{ConfigError, ControllerContext, Running};
 use crate::election::{Candidate, Lost};
-use crate::events::{Desk, Recorder};
+use crate::events::{EventSender, Recorder};
 use crate::inspect::{Elected, Inside, Inspector};
 use crate::serve::Server;
 use crate::write::Schemas;
@@ -56,14 +56,14 @@ impl Manager {
         let cache = self.cache.unwrap_or_else(|| Cache::new(self.cluster, namespaces));
         self.caching.into_iter().for_each(|with| with(&cache));
         let schemas = Arc::new(Schemas::new(client.clone(), clock.clone()));
-        let ground = Ground { client, direct, cache, clock, schemas, leadership };
-        let desk = Desk::new();
+        let context = ControllerContext { client, direct, cache, clock, schemas, leadership };
+        let sender = EventSender::new();
         let started: Vec<Arc<Running>> = self
             .controllers
             .into_iter()
             .map(|controller| {
-                let recorder = desk.recorder(controller.name().into());
-                controller.prepare(&ground, recorder)
+                let recorder = sender.recorder(controller.name().into());
+                controller.prepare(&context, recorder)
             })
             .collect();
         let election = candidate.as_ref().map(|candidate| Elected {
@@ -72,21 +72,21 @@ impl Manager {
             leadership: candidate.leadership(),
         });
         inspector.opened(Inside {
-            cache: ground.cache.clone(),
+            cache: context.cache.clone(),
             controllers: started.clone(),
             election,
             tasks: self.tasks.iter().map(|task| task.state.clone()).collect(),
         });
         let tasks = self.tasks.into_iter().map(|task| {
-            let recorder = desk.recorder(task.name.as_str().into());
+            let recorder = sender.recorder(task.name.as_str().into());
             (task, recorder)
         });
         let tasks = tasks.collect();
-        ground.cache.start(&ground.client, &ground.clock, &mut watches);
-        events.spawn(desk.send(ground.client.clone(), ground.clock.clone()));
+        context.cache.start(&context.client, &context.clock, &mut watches);
+        events.spawn(sender.send(context.client.clone(), context.clock.clone()));
         Ok(Life {
             open: Open(inspector),
-            ground,
+            context,
             candidate,
             leading: false,
             rejoin_election: self.rejoin_election,
@@ -135,7 +135,7 @@ impl Manager {
 /// A manager that runs. Everything it started is in sets that it owns: when it is dropped, they end.
 struct Life {
     open: Open,
-    ground: Ground,
+    context: ControllerContext,
     candidate: Option<Candidate>,
     /// Whether the lease was won, and is to be held until work has ended.
     leading: bool,
@@ -157,11 +157,11 @@ struct Life {
 impl Life {
     /// Works until it is told to stop, or cannot go on.
     async fn live(&mut self, mut shutdown: Pin<&mut impl Future<Output = ()>>) -> Result<()> {
-        let synced = self.ground.clock.timeout(self.cache_sync_timeout, self.ground.cache.synced());
+        let synced = self.context.clock.timeout(self.cache_sync_timeout, self.context.cache.synced());
         tokio::select! {
             biased;
             synced = synced => synced.map_err(|_| Error::NotSynced {
-                kinds: self.ground.cache.unsynced(),
+                kinds: self.context.cache.unsynced(),
                 after: self.cache_sync_timeout,
             })?,
             () = &mut shutdown => return Ok(()),
@@ -215,9 +215,9 @@ impl Life {
     fn start_tasks(&self, leading: bool, into: &mut JoinSet<()>) {
         for (given, recorder) in self.tasks.iter().filter(|(given, _)| given.leading == leading) {
             let task = Task {
-                client: self.ground.client.clone(),
-                clock: self.ground.clock.clone(),
-                cache: self.ground.cache.clone(),
+                client: self.context.client.clone(),
+                clock: self.context.clock.clone(),
+                cache: self.context.cache.clone(),
                 recorder: recorder.clone(),
                 stopped: self.stopped.clone(),
             };
@@ -230,7 +230,7 @@ impl Life {
         for controller in &self.started {
             controller.stop();
         }
-        let (clock, within) = (self.ground.clock.clone(), self.graceful_shutdown_timeout);
+        let (clock, within) = (self.context.clock.clone(), self.graceful_shutdown_timeout);
         let ended = match &end {
             // Whatever they would still write is not sent.
             Err(Error::NotLeading(_)) => Ok(()),
@@ -247,7 +247,7 @@ impl Life {
         drop(self.started);
         drop(self.tasks);
         // The listeners in its stores hold recorders no more once the controllers are gone.
-        drop(self.ground);
+        drop(self.context);
         self.watches.shutdown().await;
         let _ = clock.timeout(LAST_EVENTS, join(&mut self.events)).await;
         self.events.shutdown().await;

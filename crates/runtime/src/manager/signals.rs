@@ -12,7 +12,7 @@ impl Signals {
         Self { asked: watch::channel(0).0 }
     }
 
-    /// Is ready once it was asked so often.
+    /// Is ready once this number of signals came.
     pub(super) fn asked(&self, times: u32) -> impl Future<Output = ()> + use<> {
         let mut asked = self.asked.subscribe();
         async move {

@@ -7,17 +7,17 @@
 //! An operator adds metrics of its own with [`Manager::metrics`](crate::Manager::metrics).
 
 mod histogram;
-mod pace;
 mod reconciles;
 mod requests;
 mod tasks;
 mod text;
+mod workqueue;
 
-pub(crate) use pace::Pace;
 pub use reconciles::{BOUNDS, Counts, Ended, Times};
 pub(crate) use requests::Requests;
 pub(crate) use tasks::TaskState;
 pub use text::{CONTENT_TYPE, Family, Page, Type};
+pub(crate) use workqueue::WorkqueueMetrics;
 
 use crate::cache::Stats;
 use crate::kind::Kind;
@@ -35,7 +35,7 @@ pub(crate) struct Measured {
     pub(crate) oldest: Option<Duration>,
     pub(crate) tally: Tally,
     pub(crate) counts: Arc<Counts>,
-    pub(crate) pace: Arc<Pace>,
+    pub(crate) workqueue: Arc<WorkqueueMetrics>,
 }
 
 /// Writes what is known of controllers and their queues.
@@ -43,7 +43,7 @@ pub(crate) fn write_controllers(page: &mut Page, controllers: &[Measured]) {
     let mut total = page.family(
         "controller_runtime_reconcile_total",
         Type::Counter,
-        "Reconciles by controller and how they ended.",
+        "Total number of reconciles per controller and result.",
     );
     for Measured { name, counts, .. } in controllers {
         for (result, count) in counts.by_result() {
@@ -52,14 +52,26 @@ pub(crate) fn write_controllers(page: &mut Page, controllers: &[Measured]) {
     }
     type Count = fn(&Counts) -> u64;
     let counts: [(&str, &str, Count); 4] = [
-        ("controller_runtime_reconcile_errors_total", "Reconciles that failed.", Counts::errors),
+        (
+            "controller_runtime_reconcile_errors_total",
+            "Total number of reconcile errors per controller.",
+            Counts::errors,
+        ),
         (
             "controller_runtime_terminal_reconcile_errors_total",
-            "Reconciles that failed in a way that trying again does not mend.",
+            "Total number of terminal reconcile errors per controller: those that are not retried.",
             Counts::terminal_errors,
         ),
-        ("controller_runtime_reconcile_panics_total", "Reconciles that panicked.", Counts::panics),
-        ("controller_runtime_reconcile_timeouts_total", "Reconciles that took too long.", Counts::timeouts),
+        (
+            "controller_runtime_reconcile_panics_total",
+            "Total number of reconcile panics per controller.",
+            Counts::panics,
+        ),
+        (
+            "controller_runtime_reconcile_timeouts_total",
+            "Total number of reconcile timeouts per controller.",
+            Counts::timeouts,
+        ),
     ];
     for (name, help, count) in counts {
         let mut family = page.family(name, Type::Counter, help);
@@ -70,7 +82,7 @@ pub(crate) fn write_controllers(page: &mut Page, controllers: &[Measured]) {
     let mut took = page.family(
         "controller_runtime_reconcile_time_seconds",
         Type::Histogram,
-        "How long reconciles took.",
+        "Length of time per reconcile per controller.",
     );
     for controller in controllers {
         let times = controller.counts.times();
@@ -79,15 +91,18 @@ pub(crate) fn write_controllers(page: &mut Page, controllers: &[Measured]) {
     let mut most = page.family(
         "controller_runtime_max_concurrent_reconciles",
         Type::Gauge,
-        "How many reconciles may run at once.",
+        "Maximum number of concurrent reconciles per controller.",
     );
     for controller in controllers {
         most.sample(&[("controller", &controller.name)], controller.workers as f64);
     }
-    let mut active =
-        page.family("controller_runtime_active_workers", Type::Gauge, "How many reconciles run now.");
+    let mut active = page.family(
+        "controller_runtime_active_workers",
+        Type::Gauge,
+        "Number of currently used workers per controller.",
+    );
     for controller in controllers {
-        active.sample(&[("controller", &controller.name)], controller.pace.running().len() as f64);
+        active.sample(&[("controller", &controller.name)], controller.workqueue.running().len() as f64);
     }
     write_queues(page, controllers);
 }
@@ -96,7 +111,7 @@ fn write_queues(page: &mut Page, controllers: &[Measured]) {
     let mut depth = page.family(
         "workqueue_depth",
         Type::Gauge,
-        "Objects that are due and wait for a worker, by priority.",
+        "Number of objects in the queue that wait for a worker, by priority.",
     );
     for Measured { name, depth: found, .. } in controllers {
         // There whether something waits or not: an absent series is no zero to an alert.
@@ -115,11 +130,16 @@ fn write_queues(page: &mut Page, controllers: &[Measured]) {
             family.sample(&[("name", name), ("controller", name)], value(controller));
         }
     };
-    let running = |controller: &Measured| controller.pace.running();
-    gauge("workqueue_adds_total", Type::Counter, "Objects that were queued.", &|one| one.tally.adds as f64);
-    gauge("workqueue_retries_total", Type::Counter, "Objects that were queued for later.", &|one| {
-        one.tally.later as f64
+    let running = |controller: &Measured| controller.workqueue.running();
+    gauge("workqueue_adds_total", Type::Counter, "Total number of objects added to the queue.", &|one| {
+        one.tally.adds as f64
     });
+    gauge(
+        "workqueue_retries_total",
+        Type::Counter,
+        "Total number of retries: objects that were queued for later.",
+        &|one| one.tally.later as f64,
+    );
     gauge(
         "workqueue_unfinished_work_seconds",
         Type::Gauge,
@@ -132,20 +152,24 @@ fn write_queues(page: &mut Page, controllers: &[Measured]) {
         "How long the longest reconcile that runs now has taken.",
         &|one| running(one).into_iter().max().unwrap_or_default().as_secs_f64(),
     );
-    type Took = fn(&Pace) -> &histogram::Histogram;
+    type Took = fn(&WorkqueueMetrics) -> &histogram::Histogram;
     let histograms: [(&str, &str, Took); 2] = [
         (
             "workqueue_queue_duration_seconds",
-            "How long objects were due before a worker took them.",
-            |reconciles| &reconciles.waited,
+            "How long in seconds an object stays in the queue before a worker takes it.",
+            |workqueue| &workqueue.waited,
         ),
-        ("workqueue_work_duration_seconds", "How long workers had objects.", |pace| &pace.worked),
+        (
+            "workqueue_work_duration_seconds",
+            "How long in seconds a reconcile takes, from the queue to its end.",
+            |workqueue| &workqueue.worked,
+        ),
     ];
     for (name, help, took) in histograms {
         let mut family = page.family(name, Type::Histogram, help);
         for controller in controllers {
             let labels = [("name", &*controller.name), ("controller", &*controller.name)];
-            took(&controller.pace).write(&mut family, &labels);
+            took(&controller.workqueue).write(&mut family, &labels);
         }
     }
 }
@@ -154,29 +178,35 @@ fn write_queues(page: &mut Page, controllers: &[Measured]) {
 pub(crate) fn write_caches(page: &mut Page, stores: &[Stats]) {
     type Value = fn(&Stats) -> f64;
     let families: [(&str, Type, &str, Value); 7] = [
-        ("windlass_cache_objects", Type::Gauge, "Objects that the cache holds.", |stats| {
-            stats.objects as f64
-        }),
-        ("windlass_cache_bytes", Type::Gauge, "About how many bytes those objects take.", |stats| {
-            stats.bytes as f64
-        }),
-        ("windlass_cache_unsynced", Type::Gauge, "Stores that had no first list yet.", |stats| {
+        ("windlass_cache_objects", Type::Gauge, "Number of cached objects.", |stats| stats.objects as f64),
+        (
+            "windlass_cache_bytes",
+            Type::Gauge,
+            "Approximate number of bytes that the cached objects take.",
+            |stats| stats.bytes as f64,
+        ),
+        ("windlass_cache_unsynced", Type::Gauge, "Number of stores that are not synced.", |stats| {
             (!stats.synced).into()
         }),
-        ("windlass_cache_events_total", Type::Counter, "Events of watches.", |stats| stats.events as f64),
-        ("windlass_cache_relists_total", Type::Counter, "Lists after the first one.", |stats| {
-            stats.relists as f64
+        ("windlass_cache_events_total", Type::Counter, "Total number of watch events.", |stats| {
+            stats.events as f64
         }),
+        (
+            "windlass_cache_relists_total",
+            Type::Counter,
+            "Total number of lists after the first one.",
+            |stats| stats.relists as f64,
+        ),
         (
             "windlass_cache_disconnects_total",
             Type::Counter,
-            "Watches and lists that ended otherwise than announced.",
+            "Total number of watches and lists that were cut off.",
             |stats| stats.disconnects as f64,
         ),
         (
             "windlass_cache_undecodable_total",
             Type::Counter,
-            "How often an object could not be read, and was passed over.",
+            "Total number of objects that could not be decoded, and were skipped.",
             |stats| stats.undecodable as f64,
         ),
     ];
@@ -199,10 +229,10 @@ pub(crate) fn write_tasks(page: &mut Page, tasks: &[Arc<TaskState>]) {
     type Value = fn(&TaskState) -> f64;
     let families: [(&str, Type, &str, Value); 3] = [
         ("windlass_task_running", Type::Gauge, "Whether a task runs.", |task| task.is_running().into()),
-        ("windlass_task_failures_total", Type::Counter, "How often a task failed.", |task| {
+        ("windlass_task_failures_total", Type::Counter, "Total number of failures of a task.", |task| {
             task.failures() as f64
         }),
-        ("windlass_task_panics_total", Type::Counter, "How often a task panicked.", |task| {
+        ("windlass_task_panics_total", Type::Counter, "Total number of panics of a task.", |task| {
             task.panics() as f64
         }),
     ];
@@ -219,7 +249,7 @@ pub(crate) fn write_requests(page: &mut Page, requests: &Requests) {
     let mut family = page.family(
         "rest_client_requests_total",
         Type::Counter,
-        "Requests to the API, by status code, method and host.",
+        "Number of HTTP requests, partitioned by status code, method, and host.",
     );
     for (sort, count) in requests.read() {
         // The word for no answer is client-go's.

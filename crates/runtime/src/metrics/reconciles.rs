@@ -73,7 +73,7 @@ impl Counts {
         self.active.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A reconcile that began ended so, after so long.
+    /// A reconcile that began ended, with its result and its duration.
     pub fn ended(&self, how: Ended, after: Duration) {
         self.active.fetch_sub(1, Ordering::Relaxed);
         let more = |counter: &AtomicU64| {

@@ -7,8 +7,8 @@ use crate::observed::Observed;
 use crate::reason::Reason;
 use std::time::Duration;
 
-/// What time alone changes, such as a pod that finds no node, is looked at again after so long.
-const LOOK_AGAIN: Duration = Duration::from_secs(15);
+/// The requeue delay for what time alone changes, such as a pod that finds no node.
+const REQUEUE_AFTER: Duration = Duration::from_secs(15);
 
 impl Plan {
     /// Waits until every object that the plan applies, creates or claims so far is healthy by the rules in
@@ -40,7 +40,7 @@ impl Plan {
             _ => self,
         };
         if reason.name() == "PodNotScheduled" {
-            plan = plan.requeue_after(LOOK_AGAIN);
+            plan = plan.requeue_after(REQUEUE_AFTER);
         }
         plan.wait(reason, Until::Change)
     }

@@ -3,12 +3,12 @@
 //! A decision builds one; the [`Controller`](crate::Controller) carries it out. It holds only the steps that are valid
 //! now, each with its reason.
 
+mod accessors;
 mod apply;
-mod asked;
+mod display;
 mod generated;
 mod healthy;
 mod intent;
-mod show;
 mod step;
 mod unserializable;
 
@@ -84,7 +84,7 @@ pub struct Wait {
 pub enum Until {
     /// A change of something that is seen.
     Change,
-    /// So much time, or a change before.
+    /// This much time, or a change before.
     After(Duration),
     /// A time, or a change before.
     At(Timestamp),
@@ -245,7 +245,7 @@ impl Plan {
         self
     }
 
-    /// Looks again after so long, though nothing is awaited and nothing changed.
+    /// Requeues the object after this time, though nothing is awaited and nothing changed.
     pub fn requeue_after(mut self, after: Duration) -> Self {
         self.requeue_after = Some(self.requeue_after.map_or(after, |before| before.min(after)));
         self

@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 pub(crate) struct Answer {
     pub(crate) text: Bytes,
     /// Which object it is and how new, if it says so.
-    pub(super) stamp: Option<ObjectVersion>,
+    pub(super) object_version: Option<ObjectVersion>,
     /// Whether it says that the object is no more: the last finalizer is gone, or nothing held it.
     pub(super) gone: bool,
     object: OnceLock<Value>,
@@ -26,8 +26,13 @@ pub(crate) struct Answer {
 
 impl Answer {
     fn read(text: Bytes) -> Result<Self, kube::Error> {
-        if let Some(stamp) = living(&text) {
-            return Ok(Self { stamp: Some(stamp), gone: false, text, object: OnceLock::new() });
+        if let Some(object_version) = living(&text) {
+            return Ok(Self {
+                object_version: Some(object_version),
+                gone: false,
+                text,
+                object: OnceLock::new(),
+            });
         }
         #[derive(Deserialize)]
         struct Head<'a> {
@@ -49,13 +54,13 @@ impl Answer {
         }
         let Head { kind, metadata } = serde_json::from_slice(&text).map_err(kube::Error::SerdeError)?;
         let version = metadata.resource_version.as_deref().and_then(|version| version.parse().ok());
-        let stamp =
+        let object_version =
             metadata.uid.zip(version).map(|(uid, version)| ObjectVersion { uid: Arc::from(&*uid), version });
         let held = metadata.finalizers.is_some_and(|finalizers| !finalizers.is_empty());
         let lingers = metadata.deletion_grace_period_seconds.unwrap_or_default() > 0;
         let gone = kind == "Status" || (metadata.deletion_timestamp.is_some() && !held && !lingers);
         let namespace = kind == "Namespace";
-        let mut answer = Self { stamp, gone, text, object: OnceLock::new() };
+        let mut answer = Self { object_version, gone, text, object: OnceLock::new() };
         if gone && namespace {
             // Namespaces have finalizers of two sorts.
             let others = answer.object().pointer("/spec/finalizers").and_then(Value::as_array);
@@ -76,18 +81,18 @@ impl Answer {
     }
 }
 
-/// The stamp of an object that is not being deleted, at a glance: as nearly all that are answered. `None` where it takes a
+/// The version of an object that is not being deleted, at a glance: as nearly all that are answered. `None` where it takes a
 /// closer look.
 fn living(text: &[u8]) -> Option<ObjectVersion> {
     let kind = value_of(text, 0, "kind")?;
     if text[kind..].starts_with(b"\"Status\"") {
         return None;
     }
-    stamp_in(text, value_of(text, 0, "metadata")?)
+    version_in(text, value_of(text, 0, "metadata")?)
 }
 
-/// The stamp in the metadata that begin at `metadata`, unless they say that the object is being deleted.
-fn stamp_in(text: &[u8], metadata: usize) -> Option<ObjectVersion> {
+/// The version in the metadata that begin at `metadata`, unless they say that the object is being deleted.
+fn version_in(text: &[u8], metadata: usize) -> Option<ObjectVersion> {
     let (mut uid, mut version) = (None, None);
     for (name, value) in members(text, metadata) {
         match &text[name] {
@@ -188,10 +193,13 @@ mod tests {
         let object =
             json!({"kind": "X", "metadata": {"uid": "u", "resourceVersion": "7"}, "data": {"a": [1]}});
         let answer = answer(&object);
-        assert_eq!(answer.stamp, Some(ObjectVersion { uid: "u".into(), version: 7 }));
+        assert_eq!(answer.object_version, Some(ObjectVersion { uid: "u".into(), version: 7 }));
         assert_eq!(*answer.object(), object);
         assert_eq!(answer.into_object(), object);
-        assert_eq!(self::answer(&json!({"metadata": {"uid": "u", "resourceVersion": "x"}})).stamp, None);
+        assert_eq!(
+            self::answer(&json!({"metadata": {"uid": "u", "resourceVersion": "x"}})).object_version,
+            None
+        );
         for nonsense in ["", "{", "7", "nul"] {
             assert!(Answer::read(nonsense.into()).is_err(), "{nonsense}");
         }

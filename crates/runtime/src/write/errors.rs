@@ -60,7 +60,7 @@ pub enum WriteError {
     },
     /// An owner cannot have children in another namespace, or in none, unless the controller says so.
     #[error(
-        "{kind} {key} is in another namespace than the object that would own it: say .owns_anywhere if you mean it"
+        "{kind} {key} is in another namespace than the object that would own it: declare it with .owns_anywhere if you mean it"
     )]
     OtherNamespace {
         /// Its kind.

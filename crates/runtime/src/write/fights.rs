@@ -10,7 +10,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 use windlass_clock::Moment;
 
-/// So often within [`WINDOW`] what was applied may be undone by another; once more is a fight.
+/// The number of times within [`WINDOW`] that another may undo what was applied; once more is a fight.
 pub(super) const FLIPS: usize = 5;
 /// What was undone longer ago was another quarrel.
 const WINDOW: Duration = Duration::from_secs(60);

@@ -62,7 +62,7 @@ impl Memory {
         self.hasher.hash_one((intent, &on.uid))
     }
 
-    /// What is known about an intent, for an object with this stamp on which our fields have these values.
+    /// What is known about an intent, for an object with this version on which our fields have these values.
     pub(super) fn of(&self, place: Place, intent: Meant, now: &ObjectVersion, own: Option<&Value>) -> Known {
         let applied = self.applied.lock();
         let Some(applied) = applied.get(&place) else { return Known::Nothing };
@@ -137,19 +137,30 @@ mod tests {
         let memory = Memory::default();
         let (kind, key) = (Kind::of::<ConfigMap>(), Key::new("c".into(), Some("ns"), "n"));
         let place = memory.place(&kind, &key, Subresource::None);
-        let stamp = |version| ObjectVersion { uid: "u".into(), version };
+        let object_version = |version| ObjectVersion { uid: "u".into(), version };
         let (intent, made) = (memory.meant(json!({"a": 1})), json!({"a": 2}));
-        assert_eq!(memory.of(place, intent, &stamp(1), None), Known::Nothing);
-        memory.remember(place, intent, &stamp(2), Some(&made));
-        assert_eq!(memory.of(place, intent, &stamp(2), None), Known::Settled, "the very version");
-        assert_eq!(memory.of(place, intent, &stamp(3), Some(&made)), Known::Settled, "others changed theirs");
-        assert_eq!(memory.of(place, intent, &stamp(3), Some(&json!({"a": 3}))), Known::Undone);
-        assert!(memory.is_settled(place, intent, &stamp(2)) && !memory.is_settled(place, intent, &stamp(3)));
-        assert_eq!(memory.of(place, memory.meant(json!({"a": 9})), &stamp(2), None), Known::Nothing);
+        assert_eq!(memory.of(place, intent, &object_version(1), None), Known::Nothing);
+        memory.remember(place, intent, &object_version(2), Some(&made));
+        assert_eq!(memory.of(place, intent, &object_version(2), None), Known::Settled, "the very version");
+        assert_eq!(
+            memory.of(place, intent, &object_version(3), Some(&made)),
+            Known::Settled,
+            "others changed theirs"
+        );
+        assert_eq!(memory.of(place, intent, &object_version(3), Some(&json!({"a": 3}))), Known::Undone);
+        assert!(
+            memory.is_settled(place, intent, &object_version(2))
+                && !memory.is_settled(place, intent, &object_version(3))
+        );
+        assert_eq!(memory.of(place, memory.meant(json!({"a": 9})), &object_version(2), None), Known::Nothing);
         let another = ObjectVersion { uid: "v".into(), version: 2 };
         assert_eq!(memory.of(place, intent, &another, Some(&made)), Known::Nothing);
         assert!(!memory.is_settled(place, intent, &another));
-        assert!(!memory.is_settled(memory.place(&kind, &key, Subresource::Status), intent, &stamp(2)));
+        assert!(!memory.is_settled(
+            memory.place(&kind, &key, Subresource::Status),
+            intent,
+            &object_version(2)
+        ));
         memory.forget(&kind, &key);
         assert_eq!(memory.len(), 0);
     }

@@ -1,9 +1,8 @@
-//! The hand that writes: applies only what would change, tells the cache what the server answered, and remembers doubts.
+//! The writer: applies only what would change, tells the cache what the server answered, and remembers doubts.
 //!
 //! Usable alone: a [`Writer`] needs a client, a cache and a name.
 
 mod answers;
-mod by_hand;
 mod change;
 mod claim;
 mod errors;
@@ -16,9 +15,9 @@ mod refresh;
 mod requests;
 mod schemas;
 mod unchanged;
+mod verbs;
 
 use answers::{Answer, Doubt};
-pub use by_hand::{Basis, Deletion};
 use change::{Found, compare};
 pub use change::{Verdict, own_fields, would_change};
 pub use errors::{Failed, WriteError};
@@ -28,6 +27,7 @@ pub(crate) use ledger::Ledgers;
 pub(crate) use refresh::Listed;
 pub use requests::Subresource;
 pub(crate) use schemas::Schemas;
+pub use verbs::{Basis, Deletion};
 
 use crate::cache::{AnyObject, Cache, Listener, ObjectVersion, Origin};
 use crate::client::DirectClient;
@@ -244,7 +244,7 @@ impl Writer {
         Ok(if after.is_some() && after == before { Done::Unchanged } else { Done::Changed })
     }
 
-    /// Whether the object is as intended, what of it is ours, and the stamp that it was looked at with, if it is there.
+    /// Whether the object is as intended, what of it is ours, and the version that it was looked at with, if it is there.
     async fn look(
         &self,
         kind: &Kind,
@@ -307,7 +307,7 @@ impl Writer {
         self.shared.doubts.lock().entry(reconciled.clone()).or_default().insert((kind.clone(), key.clone()));
     }
 
-    /// Deletes exactly the object with this stamp's UID; one that is gone already is deleted.
+    /// Deletes exactly the object with this UID; one that is gone already is deleted.
     ///
     /// # Errors
     /// [`WriteError::Conflict`] when an object of another UID has the name now, and the others.
@@ -331,7 +331,7 @@ impl Writer {
             None => return Ok(()),
         };
         for (kind, key) in doubts {
-            let before = self.cache.stamp(&kind, &key);
+            let before = self.cache.version_of(&kind, &key);
             let answer = self.ask(requests::get(&kind, key.namespace(), key.name())).await;
             match (answer, before) {
                 (Ok(answer), _) => drop(self.take_in(&kind, &key, &answer, reconciled)),
@@ -472,17 +472,18 @@ impl Writer {
     }
 
     fn take_in(&self, kind: &Kind, key: &Key, answer: &Answer, reconciled: &Key) -> Option<ObjectVersion> {
-        let stamp = answer.stamp.clone()?;
+        let object_version = answer.object_version.clone()?;
         if answer.gone {
-            self.gone(kind, key, &stamp, reconciled);
+            self.gone(kind, key, &object_version, reconciled);
             return None;
         }
-        self.shared.ledgers.wrote(reconciled, &stamp.uid, Some(stamp.version));
-        if let Err(error) = self.cache.wrote(kind, key, &stamp, &answer.text, Some(&self.origin(reconciled)))
+        self.shared.ledgers.wrote(reconciled, &object_version.uid, Some(object_version.version));
+        if let Err(error) =
+            self.cache.wrote(kind, key, &object_version, &answer.text, Some(&self.origin(reconciled)))
         {
             tracing::warn!(controller = %self.manager, object = %key, "{}", chain(&error));
         }
-        Some(stamp)
+        Some(object_version)
     }
 
     fn gone(&self, kind: &Kind, key: &Key, last: &ObjectVersion, reconciled: &Key) {
@@ -496,7 +497,7 @@ impl Writer {
     }
 }
 
-/// The stamp in an object's metadata, if it is complete.
+/// The version in an object's metadata, if it is complete.
 pub(crate) fn version_of(meta: &ObjectMeta) -> Option<ObjectVersion> {
     let version = meta.resource_version.as_deref()?.parse().ok()?;
     Some(ObjectVersion { uid: meta.uid.as_deref()?.into(), version })

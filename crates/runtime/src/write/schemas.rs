@@ -10,9 +10,9 @@ use tokio::sync::Mutex;
 use windlass_clock::{Clock, Moment};
 use windlass_schema::{Definitions, Schema};
 
-/// After so long the server is asked whether a schema is still the same: CRDs change.
+/// How long a schema is used before the server is asked whether it is still the same: CRDs change.
 const FRESH_FOR: Duration = Duration::from_secs(300);
-/// A server that could not answer, or knows no such version, is left alone for so long.
+/// How long a server is left alone that could not answer, or knows no such version.
 const FAILED_FOR: Duration = Duration::from_secs(10);
 
 /// Schemas by group and version, as far as they were needed.

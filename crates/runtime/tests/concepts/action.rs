@@ -1,6 +1,6 @@
 //! Named actions: run beside the reconciles, once per key, guarded, bounded in time, and over when the operator is.
 
-use crate::ground::{Ground, Thing, ThingStatus, Why};
+use crate::support::{Fixture, Thing, ThingStatus, Why};
 use kube::ResourceExt;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -28,13 +28,13 @@ fn backup_of_each_size(thing: &Thing, observed: &Observed, limit: Duration) -> R
     Ok(plan.action(backup, Why::Needed).status(status))
 }
 
-async fn phase(ground: &Ground, name: &str) -> String {
-    let thing = ground.here::<Thing>().get(name).await.unwrap();
+async fn phase(fixture: &Fixture, name: &str) -> String {
+    let thing = fixture.here::<Thing>().get(name).await.unwrap();
     thing.status.and_then(|status| status.phase).unwrap_or_default()
 }
 
-async fn until_phase(ground: &Ground, name: &str, is: &str) {
-    ground.until(&format!("{name} is {is}"), || async { phase(ground, name).await == is }).await;
+async fn until_phase(fixture: &Fixture, name: &str, is: &str) {
+    fixture.until(&format!("{name} is {is}"), || async { phase(fixture, name).await == is }).await;
 }
 
 /// What actions did, in order.
@@ -53,7 +53,7 @@ impl Log {
 
 #[tokio::test]
 async fn an_action_is_done_once_per_key_and_its_outcome_is_seen() {
-    let ground = Ground::new().await;
+    let fixture = Fixture::new().await;
     let log = Log::default();
     let logs = log.clone();
     let controller = Controller::deciding(|thing: &Thing, observed: &Observed| {
@@ -63,25 +63,25 @@ async fn an_action_is_done_once_per_key_and_its_outcome_is_seen() {
         logs.says(format!("{} {args}", thing.name_any()));
         async move { Ok(format!("of {args}")) }
     });
-    ground.thing("a", 3).await;
-    let operator = ground.run(controller);
-    until_phase(&ground, "a", "done \"of 3\"").await;
-    ground.until_condition("a", "Ready", "True", "AsDeclared").await;
-    ground.until_silent().await;
+    fixture.thing("a", 3).await;
+    let operator = fixture.run(controller);
+    until_phase(&fixture, "a", "done \"of 3\"").await;
+    fixture.until_condition("a", "Ready", "True", "AsDeclared").await;
+    fixture.until_silent().await;
     assert_eq!(log.lines(), ["a 3"]);
-    ground.resize("a", 4).await;
-    until_phase(&ground, "a", "done \"of 4\"").await;
-    ground.resize("a", 3).await;
-    until_phase(&ground, "a", "done \"of 3\"").await;
+    fixture.resize("a", 4).await;
+    until_phase(&fixture, "a", "done \"of 4\"").await;
+    fixture.resize("a", 3).await;
+    until_phase(&fixture, "a", "done \"of 3\"").await;
     assert_eq!(log.lines(), ["a 3", "a 4"], "3 was done already");
-    let events = ground.events("a").await;
+    let events = fixture.events("a").await;
     assert!(events.iter().any(|(_, message)| message == "act backup 3: needed"), "{events:?}");
     operator.stop().await;
 }
 
 #[tokio::test]
 async fn an_action_that_hangs_is_cut_off_and_holds_nobody_up_and_one_that_fails_is_tried_again() {
-    let ground = Ground::new().await;
+    let fixture = Fixture::new().await;
     let log = Log::default();
     let logs = log.clone();
     let controller = Controller::deciding(|thing: &Thing, observed: &Observed| {
@@ -101,13 +101,13 @@ async fn an_action_that_hangs_is_cut_off_and_holds_nobody_up_and_one_that_fails_
         }
     });
     for name in ["hangs", "fails", "panics", "goes"] {
-        ground.thing(name, 1).await;
+        fixture.thing(name, 1).await;
     }
-    let _operator = ground.run(controller);
-    until_phase(&ground, "goes", "done 1").await;
-    until_phase(&ground, "panics", "done 2").await;
-    until_phase(&ground, "fails", "done 3").await;
-    until_phase(&ground, "hangs", "done 2").await;
+    let _operator = fixture.run(controller);
+    until_phase(&fixture, "goes", "done 1").await;
+    until_phase(&fixture, "panics", "done 2").await;
+    until_phase(&fixture, "fails", "done 3").await;
+    until_phase(&fixture, "hangs", "done 2").await;
     let lines = log.lines();
     let goes = lines.iter().position(|line| line == "goes");
     let hung = lines.iter().rposition(|line| line == "hangs");
@@ -116,7 +116,7 @@ async fn an_action_that_hangs_is_cut_off_and_holds_nobody_up_and_one_that_fails_
 
 #[tokio::test]
 async fn never_two_of_one_key_at_once_however_often_it_is_asked_for() {
-    let ground = Ground::new().await;
+    let fixture = Fixture::new().await;
     let log = Log::default();
     let logs = log.clone();
     let controller = Controller::deciding(|thing: &Thing, observed: &Observed| {
@@ -135,20 +135,20 @@ async fn never_two_of_one_key_at_once_however_often_it_is_asked_for() {
             Ok(())
         }
     });
-    ground.thing("a", 1).await;
-    let _operator = ground.run(controller);
+    fixture.thing("a", 1).await;
+    let _operator = fixture.run(controller);
     for reconcile in 0..10 {
         let about = format!("reconcile {reconcile}");
-        ground.merge::<Thing>("a", serde_json::json!({"spec": {"about": about}})).await;
-        until_phase(&ground, "a", &about).await;
+        fixture.merge::<Thing>("a", serde_json::json!({"spec": {"about": about}})).await;
+        until_phase(&fixture, "a", &about).await;
     }
-    ground.until_condition("a", "Ready", "True", "AsDeclared").await;
+    fixture.until_condition("a", "Ready", "True", "AsDeclared").await;
     assert_eq!(log.lines(), ["begins", "ends"]);
 }
 
 #[tokio::test]
 async fn a_guard_is_asked_when_the_action_starts() {
-    let ground = Ground::new().await;
+    let fixture = Fixture::new().await;
     let log = Log::default();
     let logs = log.clone();
     let (open, gate) = tokio::sync::watch::channel(false);
@@ -168,14 +168,14 @@ async fn a_guard_is_asked_when_the_action_starts() {
         }
     })
     .action_concurrency(1);
-    ground.thing("first", 1).await;
-    let _operator = ground.run(controller);
-    ground.until("the first runs", || async { log.lines() == ["first 1"] }).await;
-    ground.thing("second", 1).await;
-    ground.until_condition("second", "Ready", "False", "Awaited").await;
-    ground.resize("second", 2).await;
+    fixture.thing("first", 1).await;
+    let _operator = fixture.run(controller);
+    fixture.until("the first runs", || async { log.lines() == ["first 1"] }).await;
+    fixture.thing("second", 1).await;
+    fixture.until_condition("second", "Ready", "False", "Awaited").await;
+    fixture.resize("second", 2).await;
     open.send(true).unwrap();
-    until_phase(&ground, "second", "done null").await;
+    until_phase(&fixture, "second", "done null").await;
     assert_eq!(log.lines(), ["first 1", "second 2"], "what was asked for size 1 was not done");
 }
 
@@ -187,7 +187,7 @@ async fn stopping_cuts_an_action_off() {
             self.0.says("cut");
         }
     }
-    let ground = Ground::new().await;
+    let fixture = Fixture::new().await;
     let log = Log::default();
     let logs = log.clone();
     let controller = Controller::deciding(|thing: &Thing, observed: &Observed| {
@@ -201,9 +201,9 @@ async fn stopping_cuts_an_action_off() {
             std::future::pending::<Result<(), Failure>>().await
         }
     });
-    ground.thing("a", 1).await;
-    let operator = ground.run(controller);
-    ground.until("it runs", || async { log.lines() == ["begins"] }).await;
+    fixture.thing("a", 1).await;
+    let operator = fixture.run(controller);
+    fixture.until("it runs", || async { log.lines() == ["begins"] }).await;
     operator.stop().await;
     assert_eq!(log.lines(), ["begins", "cut"]);
 }

@@ -1,6 +1,6 @@
 //! A claim: intent that cannot be observed, written by compare-and-swap before anything follows from it.
 
-use crate::ground::{Ground, HERE, Thing, Why, entry, map, of};
+use crate::support::{Fixture, HERE, Thing, Why, entry, map, of};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use serde_json::json;
@@ -36,44 +36,44 @@ fn controller() -> Controller<Thing> {
     Controller::deciding(decide).owns::<ConfigMap>().claims::<ConfigMap>()
 }
 
-async fn says(ground: &Ground, name: &str) -> Option<String> {
-    let map = ground.here::<ConfigMap>().get_opt(name).await.unwrap()?;
+async fn says(fixture: &Fixture, name: &str) -> Option<String> {
+    let map = fixture.here::<ConfigMap>().get_opt(name).await.unwrap()?;
     entry(&map, "is")
 }
 
 #[tokio::test]
 async fn a_claim_is_made_before_what_follows_from_it_and_once() {
-    let ground = Ground::new().await;
-    ground.thing("a", 3).await;
-    let operator = ground.run(controller());
-    ground.until_condition("a", "Ready", "True", "AsDeclared").await;
-    ground.until_silent().await;
-    let writes = ground.writes();
+    let fixture = Fixture::new().await;
+    fixture.thing("a", 3).await;
+    let operator = fixture.run(controller());
+    fixture.until_condition("a", "Ready", "True", "AsDeclared").await;
+    fixture.until_silent().await;
+    let writes = fixture.writes();
     assert_eq!(writes[0], "create configmaps/ a-elected", "{writes:?}");
     assert_eq!(writes[1], "patch configmaps/ a-announced", "{writes:?}");
     assert_eq!(writes.len(), 3, "and the status: {writes:?}");
-    ground.resize("a", 5).await;
-    ground.until_silent().await;
-    assert_eq!(says(&ground, "a-elected").await.unwrap(), "3", "who is elected stays so");
-    ground.resize("a", 2).await;
-    ground
+    fixture.resize("a", 5).await;
+    fixture.until_silent().await;
+    assert_eq!(says(&fixture, "a-elected").await.unwrap(), "3", "who is elected stays so");
+    fixture.resize("a", 2).await;
+    fixture
         .until("another is announced", || async {
-            says(&ground, "a-announced").await.as_deref() == Some("2")
+            says(&fixture, "a-announced").await.as_deref() == Some("2")
         })
         .await;
-    assert_eq!(says(&ground, "a-elected").await.unwrap(), "2");
-    let elected = ground.here::<ConfigMap>().get("a-elected").await.unwrap();
+    assert_eq!(says(&fixture, "a-elected").await.unwrap(), "2");
+    let elected = fixture.here::<ConfigMap>().get("a-elected").await.unwrap();
     assert_eq!(elected.owner_references()[0].name, "a", "it belongs to the thing");
     operator.stop().await;
 }
 
 #[tokio::test]
 async fn who_was_slower_decides_again_on_what_the_other_wrote() {
-    let ground = Ground::new().await;
-    ground.thing("a", 3).await;
+    let fixture = Fixture::new().await;
+    fixture.thing("a", 3).await;
     // Just before the operator's claim arrives, another made the same one.
-    let another = ground.here::<ConfigMap>();
-    let owner = ground.here::<Thing>().get("a").await.unwrap();
+    let another = fixture.here::<ConfigMap>();
+    let owner = fixture.here::<Thing>().get("a").await.unwrap();
     let mut faster = map("a-elected", "is", 1);
     faster.metadata.namespace = Some(HERE.into());
     faster.metadata.owner_references = Some(vec![
@@ -91,16 +91,16 @@ async fn who_was_slower_decides_again_on_what_the_other_wrote() {
             done.add_permits(1);
         });
     }));
-    let claims = Pattern::writes().verbs(&["create"]).resource("configmaps").user(crate::ground::OPERATOR);
-    let faults = ground.api.faults();
+    let claims = Pattern::writes().verbs(&["create"]).resource("configmaps").user(crate::support::OPERATOR);
+    let faults = fixture.api.faults();
     faults.add(claims.clone().then(Which::Nth(1), Act::Before(call)));
     faults.add(claims.then(Which::Nth(1), Act::Delay(std::time::Duration::from_millis(100))));
-    let _operator = ground.run(controller());
-    ground
+    let _operator = fixture.run(controller());
+    fixture
         .until("the other's is announced", || async {
-            says(&ground, "a-announced").await.as_deref() == Some("1")
+            says(&fixture, "a-announced").await.as_deref() == Some("1")
         })
         .await;
     assert_eq!(created.available_permits(), 1);
-    assert_eq!(says(&ground, "a-elected").await.unwrap(), "1", "what the other wrote stands");
+    assert_eq!(says(&fixture, "a-elected").await.unwrap(), "1", "what the other wrote stands");
 }

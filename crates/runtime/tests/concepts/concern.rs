@@ -1,6 +1,6 @@
 //! Two controllers of one kind, each with a concern of its own: neither contradicts the other.
 
-use crate::ground::{Ground, Thing, Why, map};
+use crate::support::{Fixture, Thing, Why, map};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use serde_json::json;
@@ -17,20 +17,20 @@ fn backs_up(_: &Thing, _: &Observed) -> Result<Plan, Refusal> {
 
 #[tokio::test]
 async fn a_second_controller_tells_its_own_condition_and_leaves_ready_alone() {
-    let ground = Ground::new().await;
-    ground.thing("a", 1).await;
-    let _first = ground.run(Controller::deciding(runs).owns::<ConfigMap>());
+    let fixture = Fixture::new().await;
+    fixture.thing("a", 1).await;
+    let _first = fixture.run(Controller::deciding(runs).owns::<ConfigMap>());
     let second = Controller::deciding(backs_up).named("thing-backups").concerned_with("BackedUp");
-    let _second = ground.run(second);
+    let _second = fixture.run(second);
     let stands = async || {
-        let status = ground.here::<Thing>().get_status("a").await.unwrap().status.unwrap_or_default();
+        let status = fixture.here::<Thing>().get_status("a").await.unwrap().status.unwrap_or_default();
         let mut told: Vec<_> = status.conditions.into_iter().map(|one| (one.type_, one.status)).collect();
         told.sort();
         json!(told)
     };
     let wanted =
         json!([["BackedUp", "False"], ["Degraded", "False"], ["Progressing", "False"], ["Ready", "True"]]);
-    ground.until("both have told", async || stands().await == wanted).await;
-    ground.until_silent().await;
+    fixture.until("both have told", async || stands().await == wanted).await;
+    fixture.until_silent().await;
     assert_eq!(stands().await, wanted);
 }

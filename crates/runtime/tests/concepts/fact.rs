@@ -1,6 +1,6 @@
 //! Facts from pollers: known, or unknown and then awaited; a change is a reconcile; nobody asks about what is gone.
 
-use crate::ground::{Ground, Thing, ThingStatus, Why};
+use crate::support::{Fixture, Thing, ThingStatus, Why};
 use kube::api::DeleteParams;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
@@ -17,10 +17,10 @@ fn decide(_: &Thing, observed: &Observed) -> Result<Plan, Refusal> {
     })
 }
 
-async fn until_phase(ground: &Ground, is: &str) {
-    ground
+async fn until_phase(fixture: &Fixture, is: &str) {
+    fixture
         .until(&format!("a is {is}"), || async {
-            let thing = ground.here::<Thing>().get("a").await.unwrap();
+            let thing = fixture.here::<Thing>().get("a").await.unwrap();
             thing.status.and_then(|status| status.phase).as_deref() == Some(is)
         })
         .await;
@@ -28,7 +28,7 @@ async fn until_phase(ground: &Ground, is: &str) {
 
 #[tokio::test]
 async fn a_fact_is_waited_for_and_a_change_of_it_is_a_reconcile() {
-    let ground = Ground::new().await;
+    let fixture = Fixture::new().await;
     // Below zero it cannot be told; far below, there is no answer at all.
     let lag = Arc::new(AtomicI64::new(-1));
     let polls = Arc::new(AtomicUsize::new(0));
@@ -49,32 +49,32 @@ async fn a_fact_is_waited_for_and_a_change_of_it_is_a_reconcile() {
         Duration::from_millis(20),
         Duration::from_millis(50),
     );
-    ground.thing("a", 1).await;
-    let operator = ground.run(controller);
+    fixture.thing("a", 1).await;
+    let operator = fixture.run(controller);
     let says = |message: &'static str| {
-        let ground = &ground;
+        let fixture = &fixture;
         async move {
             let holds = || async {
-                let ready = ground.condition("a", "Ready").await;
+                let ready = fixture.condition("a", "Ready").await;
                 ready.is_some_and(|ready| ready.status == "False" && ready.message.contains(message))
             };
-            ground.until(message, holds).await;
+            fixture.until(message, holds).await;
         }
     };
     says("no replica").await;
     lag.store(7, Ordering::SeqCst);
-    until_phase(&ground, "7").await;
-    ground.until_condition("a", "Ready", "True", "AsDeclared").await;
+    until_phase(&fixture, "7").await;
+    fixture.until_condition("a", "Ready", "True", "AsDeclared").await;
     // Asked again and again, and the same each time: nothing is written.
-    ground.until_silent().await;
-    let (asked, written) = (polls.load(Ordering::SeqCst), ground.writes().len());
-    ground.until("it is asked again", || async { polls.load(Ordering::SeqCst) > asked + 3 }).await;
-    assert_eq!(ground.writes().len(), written);
+    fixture.until_silent().await;
+    let (asked, written) = (polls.load(Ordering::SeqCst), fixture.writes().len());
+    fixture.until("it is asked again", || async { polls.load(Ordering::SeqCst) > asked + 3 }).await;
+    assert_eq!(fixture.writes().len(), written);
     lag.store(8, Ordering::SeqCst);
-    until_phase(&ground, "8").await;
+    until_phase(&fixture, "8").await;
     lag.store(-2, Ordering::SeqCst);
     says("not done after 50ms").await;
-    ground.here::<Thing>().delete("a", &DeleteParams::default()).await.unwrap();
+    fixture.here::<Thing>().delete("a", &DeleteParams::default()).await.unwrap();
     let clock = windlass_clock::Clock::real();
     clock.sleep(Duration::from_millis(150)).await;
     let asked = polls.load(Ordering::SeqCst);
@@ -85,8 +85,8 @@ async fn a_fact_is_waited_for_and_a_change_of_it_is_a_reconcile() {
 
 #[tokio::test]
 async fn reading_a_fact_that_nobody_polls_is_an_error_and_not_unknown() {
-    let ground = Ground::new().await;
-    ground.thing("a", 1).await;
-    let _operator = ground.run(Controller::deciding(decide));
-    ground.until_condition("a", "Degraded", "True", "ObserveError").await;
+    let fixture = Fixture::new().await;
+    fixture.thing("a", 1).await;
+    let _operator = fixture.run(Controller::deciding(decide));
+    fixture.until_condition("a", "Degraded", "True", "ObserveError").await;
 }

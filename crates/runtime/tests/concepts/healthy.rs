@@ -1,6 +1,6 @@
 //! A plan that waits until what it applies is healthy, and says what is not.
 
-use crate::ground::{Ground, Thing, Why, named, of};
+use crate::support::{Fixture, Thing, Why, named, of};
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
@@ -18,15 +18,15 @@ fn decide(thing: &Thing, observed: &Observed) -> Result<Plan, Refusal> {
 
 #[tokio::test]
 async fn a_plan_waits_until_what_it_applied_is_healthy() {
-    let ground = Ground::new().await;
-    ground.thing("a", 1).await;
-    let _operator = ground.run(Controller::deciding(decide).owns::<PersistentVolumeClaim>());
-    ground.until_condition("a", "Ready", "False", "NotBound").await;
-    let progressing = ground.condition("a", "Progressing").await.unwrap();
+    let fixture = Fixture::new().await;
+    fixture.thing("a", 1).await;
+    let _operator = fixture.run(Controller::deciding(decide).owns::<PersistentVolumeClaim>());
+    fixture.until_condition("a", "Ready", "False", "NotBound").await;
+    let progressing = fixture.condition("a", "Progressing").await.unwrap();
     assert_eq!((progressing.status.as_str(), progressing.observed_generation), ("True", Some(1)));
     assert_eq!(progressing.message, "PersistentVolumeClaim a-data: it is Pending, and not bound");
     let bound = Patch::Merge(json!({"status": {"phase": "Bound"}}));
-    let claims = ground.here::<PersistentVolumeClaim>();
+    let claims = fixture.here::<PersistentVolumeClaim>();
     claims.patch_status("a-data", &PatchParams::default(), &bound).await.unwrap();
-    ground.until_condition("a", "Ready", "True", "AsDeclared").await;
+    fixture.until_condition("a", "Ready", "True", "AsDeclared").await;
 }

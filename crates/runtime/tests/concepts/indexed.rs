@@ -1,6 +1,6 @@
 //! Relations by what is in other objects: an index of the operator's own leads there and back.
 
-use crate::ground::{Ground, Thing, map};
+use crate::support::{Fixture, Thing, map};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use serde_json::json;
@@ -18,20 +18,20 @@ fn decide(_: &Thing, observed: &Observed) -> Result<Plan, Refusal> {
 
 #[tokio::test]
 async fn who_is_related_by_an_index_is_seen_and_told() {
-    let ground = Ground::new().await;
+    let fixture = Fixture::new().await;
     for name in ["a", "b"] {
-        ground.thing(name, 1).await;
+        fixture.thing(name, 1).await;
     }
-    ground.here::<ConfigMap>().create(&Default::default(), &map("first", "for", "a")).await.unwrap();
+    fixture.here::<ConfigMap>().create(&Default::default(), &map("first", "for", "a")).await.unwrap();
     let controller =
         Controller::deciding(decide).watches::<ConfigMap>(|thing| Relation::indexed(FOR, thing.name_any()));
-    let _operator = ground.run(controller);
+    let _operator = fixture.run(controller);
     let sees = |thing: &'static str, names: &'static str| {
-        let ground = &ground;
+        let fixture = &fixture;
         async move {
-            ground
+            fixture
                 .until(&format!("{thing} sees {names:?}"), || async {
-                    let thing = ground.here::<Thing>().get(thing).await.unwrap();
+                    let thing = fixture.here::<Thing>().get(thing).await.unwrap();
                     thing.status.and_then(|status| status.phase).as_deref() == Some(names)
                 })
                 .await;
@@ -39,10 +39,10 @@ async fn who_is_related_by_an_index_is_seen_and_told() {
     };
     sees("a", "first").await;
     sees("b", "").await;
-    ground.here::<ConfigMap>().create(&Default::default(), &map("second", "for", "b")).await.unwrap();
+    fixture.here::<ConfigMap>().create(&Default::default(), &map("second", "for", "b")).await.unwrap();
     sees("b", "second").await;
     // From one to the other: both are told.
-    ground.merge::<ConfigMap>("first", json!({"data": {"for": "b"}})).await;
+    fixture.merge::<ConfigMap>("first", json!({"data": {"for": "b"}})).await;
     sees("a", "").await;
     sees("b", "first second").await;
 }

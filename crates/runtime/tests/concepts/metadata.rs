@@ -1,6 +1,6 @@
 //! Children and others that are watched by their metadata alone.
 
-use crate::ground::{Ground, OPERATOR, Thing, Why, entry, map, of};
+use crate::support::{Fixture, OPERATOR, Thing, Why, entry, map, of};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::PartialObjectMeta;
 use serde_json::json;
@@ -27,51 +27,51 @@ fn controller() -> Controller<Thing> {
 
 #[tokio::test]
 async fn children_are_kept_as_declared_by_their_metadata_alone() {
-    let ground = Ground::new().await;
-    ground.thing("a", 1).await;
-    let operator = ground.run(controller());
+    let fixture = Fixture::new().await;
+    fixture.thing("a", 1).await;
+    let operator = fixture.run(controller());
     let is = || async {
-        let child = ground.here::<ConfigMap>().get_opt("a-size").await.unwrap()?;
+        let child = fixture.here::<ConfigMap>().get_opt("a-size").await.unwrap()?;
         entry(&child, "is")
     };
-    ground.until("it is made", || async { is().await.as_deref() == Some("1") }).await;
-    ground.resize("a", 2).await;
-    ground.until("it follows", || async { is().await.as_deref() == Some("2") }).await;
+    fixture.until("it is made", || async { is().await.as_deref() == Some("1") }).await;
+    fixture.resize("a", 2).await;
+    fixture.until("it follows", || async { is().await.as_deref() == Some("2") }).await;
     // Contents that another changes are not cached, and put right all the same.
-    ground.merge::<ConfigMap>("a-size", json!({"data": {"is": "9"}})).await;
-    ground.until("it is put right", || async { is().await.as_deref() == Some("2") }).await;
-    ground.until_silent().await;
+    fixture.merge::<ConfigMap>("a-size", json!({"data": {"is": "9"}})).await;
+    fixture.until("it is put right", || async { is().await.as_deref() == Some("2") }).await;
+    fixture.until_silent().await;
     operator.stop().await;
 
     // Another operator reads what is there, and writes nothing.
-    let before = ground.writes().len();
+    let before = fixture.writes().len();
     let reads = Pattern::any().verbs(&["get"]).resource("configmaps").user(OPERATOR);
-    let reads = ground.api.faults().add(reads.then(Which::UpTo(0), Act::LoseRequest));
-    let operator = ground.run(controller());
-    ground.until("it looked", || async { ground.api.faults().matched(reads) == Some(1) }).await;
-    ground.until_silent().await;
-    assert_eq!(ground.writes()[before..], [] as [String; 0]);
-    assert_eq!(ground.api.faults().matched(reads), Some(1), "once for its version");
+    let reads = fixture.api.faults().add(reads.then(Which::UpTo(0), Act::LoseRequest));
+    let operator = fixture.run(controller());
+    fixture.until("it looked", || async { fixture.api.faults().matched(reads) == Some(1) }).await;
+    fixture.until_silent().await;
+    assert_eq!(fixture.writes()[before..], [] as [String; 0]);
+    assert_eq!(fixture.api.faults().matched(reads), Some(1), "once for its version");
     operator.stop().await;
 }
 
 #[tokio::test]
 async fn others_are_seen_by_their_metadata_and_not_as_if_they_were_empty() {
-    let ground = Ground::new().await;
-    ground.thing("a", 1).await;
-    let _operator = ground.run(controller());
-    ground.until_condition("a", "Ready", "True", "AsDeclared").await;
+    let fixture = Fixture::new().await;
+    fixture.thing("a", 1).await;
+    let _operator = fixture.run(controller());
+    fixture.until_condition("a", "Ready", "True", "AsDeclared").await;
     let mut other = map("other", "is", "any");
     other.metadata.labels = Some([("app".to_owned(), "observed".to_owned())].into());
-    ground.here::<ConfigMap>().create(&Default::default(), &other).await.unwrap();
-    ground
+    fixture.here::<ConfigMap>().create(&Default::default(), &other).await.unwrap();
+    fixture
         .until("it is observed", || async {
-            let thing = ground.here::<Thing>().get("a").await.unwrap();
+            let thing = fixture.here::<Thing>().get("a").await.unwrap();
             thing.status.and_then(|status| status.phase).as_deref() == Some("2 observed")
         })
         .await;
-    ground.merge::<Thing>("a", json!({"spec": {"about": "contents"}})).await;
-    ground.until_condition("a", "Ready", "False", "ObserveError").await;
-    let message = ground.condition("a", "Ready").await.unwrap().message;
+    fixture.merge::<Thing>("a", json!({"spec": {"about": "contents"}})).await;
+    fixture.until_condition("a", "Ready", "False", "ObserveError").await;
+    let message = fixture.condition("a", "Ready").await.unwrap().message;
     assert!(message.contains("only metadata is watched"), "{message}");
 }

@@ -1,6 +1,6 @@
 //! What plans do to children besides applying them is said beforehand.
 
-use crate::ground::{Ground, Thing, Why, entry, map, of};
+use crate::support::{Fixture, Thing, Why, entry, map, of};
 use k8s_openapi::api::core::v1::ConfigMap;
 use windlass::{Controller, Observed, Plan, Refusal, Until};
 
@@ -16,16 +16,16 @@ fn decide(thing: &Thing, observed: &Observed) -> Result<Plan, Refusal> {
 
 #[tokio::test]
 async fn a_deletion_that_was_not_said_is_a_mistake_and_not_made() {
-    let ground = Ground::new().await;
-    ground.thing("a", 1).await;
-    let operator = ground.run(Controller::deciding(decide).owns::<ConfigMap>());
-    ground.until_condition("a", "Ready", "True", "AsDeclared").await;
-    ground.resize("a", 0).await;
-    ground.until_condition("a", "Ready", "False", "UndeclaredWrite").await;
-    let there = ground.here::<ConfigMap>().get("a-size").await.unwrap();
+    let fixture = Fixture::new().await;
+    fixture.thing("a", 1).await;
+    let operator = fixture.run(Controller::deciding(decide).owns::<ConfigMap>());
+    fixture.until_condition("a", "Ready", "True", "AsDeclared").await;
+    fixture.resize("a", 0).await;
+    fixture.until_condition("a", "Ready", "False", "UndeclaredWrite").await;
+    let there = fixture.here::<ConfigMap>().get("a-size").await.unwrap();
     assert_eq!(entry(&there, "is").unwrap(), "1");
     drop(operator);
-    let _operator = ground.run(Controller::deciding(decide).owns::<ConfigMap>().deletes::<ConfigMap>());
-    ground.until_condition("a", "Ready", "True", "AsDeclared").await;
-    assert!(ground.here::<ConfigMap>().get_opt("a-size").await.unwrap().is_none());
+    let _operator = fixture.run(Controller::deciding(decide).owns::<ConfigMap>().deletes::<ConfigMap>());
+    fixture.until_condition("a", "Ready", "True", "AsDeclared").await;
+    assert!(fixture.here::<ConfigMap>().get_opt("a-size").await.unwrap().is_none());
 }

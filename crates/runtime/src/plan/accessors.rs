@@ -1,4 +1,4 @@
-//! What a plan is asked: by those who carry it out, and by tests.
+//! What is in a plan, for those who carry it out and for tests.
 
 use super::{Effect, Note, Plan, Step, Wait};
 use crate::action::Action;

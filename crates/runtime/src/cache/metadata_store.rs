@@ -1,11 +1,11 @@
 //! A kind that is opened for its metadata, whatever Rust type its objects are held as: for those who look at every kind there
 //! is, such as a garbage collector.
 
-use super::erased::AnyStore;
-use super::erased::Listening;
+use super::any_store::AnyStore;
+use super::any_store::Listening;
 use super::object::AnyObject;
+use super::open_stores::{Lease, OpenStores, Opened};
 use super::scope::Scope;
-use super::slots::{Lease, Opened, Slots};
 use super::store::Listener;
 use super::{Cache, ObjectVersion};
 use crate::key::Key;
@@ -38,7 +38,7 @@ impl Cache {
     /// ```
     pub fn open_any(&self, kind: Kind) -> AnyOpened {
         let scope = Scope::default().resolve(&self.shared.namespaces, kind.namespaced);
-        match Slots::find(&self.shared.slots, &kind, &scope) {
+        match OpenStores::find(&self.shared.open_stores, &kind, &scope) {
             Some(found) => found,
             None => self.open_of::<PartialObjectMeta>(kind, Scope::default()).into(),
         }
@@ -63,9 +63,9 @@ impl AnyOpened {
         self.store.get(key)
     }
 
-    /// The stamp of the object under a key.
-    pub fn stamp(&self, key: &Key) -> Option<ObjectVersion> {
-        self.store.stamp(key)
+    /// The version of the object under a key.
+    pub fn version_of(&self, key: &Key) -> Option<ObjectVersion> {
+        self.store.version_of(key)
     }
 
     /// Everything it holds, in no particular order.

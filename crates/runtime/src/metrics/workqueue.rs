@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use windlass_clock::{Clock, Moment};
 
-/// The pace of one controller.
+/// What is measured of the queue and the workers of one controller.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub(crate) struct WorkqueueMetrics {
     clock: Clock,
     pub(super) waited: Histogram,
     pub(super) worked: Histogram,
@@ -16,7 +16,7 @@ pub(crate) struct Pace {
     running: Mutex<Vec<Option<Moment>>>,
 }
 
-impl Pace {
+impl WorkqueueMetrics {
     pub(crate) fn new(clock: Clock) -> Self {
         Self {
             clock,
@@ -26,7 +26,7 @@ impl Pace {
         }
     }
 
-    /// A reconcile begins, for an object that was due for so long.
+    /// A reconcile begins, for an object that waited this long for a worker.
     pub(crate) fn begin(self: &Arc<Self>, waited: Duration) -> Work {
         self.waited.observe(waited);
         let began = self.clock.moment();
@@ -39,7 +39,7 @@ impl Pace {
             }
         };
         running[place] = Some(began);
-        Work { pace: self.clone(), place, began }
+        Work { metrics: self.clone(), place, began }
     }
 
     /// How long each reconcile that runs now has been running.
@@ -52,19 +52,19 @@ impl Pace {
 /// A reconcile that runs. Dropped before it ended, as when the manager is dropped, it is not counted.
 #[derive(Debug)]
 pub(crate) struct Work {
-    pace: Arc<Pace>,
+    metrics: Arc<WorkqueueMetrics>,
     place: usize,
     began: Moment,
 }
 
 impl Work {
     pub(crate) fn ended(self) {
-        self.pace.worked.observe(self.pace.clock.moment().since(self.began));
+        self.metrics.worked.observe(self.metrics.clock.moment().since(self.began));
     }
 }
 
 impl Drop for Work {
     fn drop(&mut self) {
-        self.pace.running.lock()[self.place] = None;
+        self.metrics.running.lock()[self.place] = None;
     }
 }

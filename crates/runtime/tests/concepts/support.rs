@@ -1,4 +1,4 @@
-//! The ground of these tests: an embedded API with a kind of its own, and an operator that runs on it.
+//! What these tests stand on: an embedded API with a kind of its own, and an operator that runs on it.
 
 use k8s_openapi::api::core::v1::Event;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -46,7 +46,7 @@ pub enum Why {
 }
 impl Reasoned for Why {}
 
-pub struct Ground {
+pub struct Fixture {
     pub api: windlass_apiserver::Api,
     pub client: Client,
     pub clock: Clock,
@@ -72,7 +72,7 @@ impl Drop for Operator {
     }
 }
 
-impl Ground {
+impl Fixture {
     /// With a `Thing` kind, in real time.
     pub async fn new() -> Self {
         Self::on(Clock::real()).await
@@ -87,9 +87,9 @@ impl Ground {
     async fn on(clock: Clock) -> Self {
         let api = windlass_apiserver::Api::new(Config::default());
         let client = Client::new(api.service(Identity::admin()), HERE);
-        let ground = Self { api, client, clock };
-        ground.define(Thing::crd()).await;
-        ground
+        let fixture = Self { api, client, clock };
+        fixture.define(Thing::crd()).await;
+        fixture
     }
 
     /// Creates a definition; the embedded API serves it before it answers.

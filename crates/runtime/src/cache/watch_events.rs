@@ -1,8 +1,8 @@
 //! What the watch of one part says, and how a store takes it in.
 
+use super::any_store::AnyStore;
 use super::decoded_lru::Held;
-use super::erased::AnyStore;
-use super::intake::{Identity, Raw};
+use super::decoder::{Identity, Raw};
 use super::overlay::{ObjectVersion, Stale};
 use super::stats::count;
 use super::view::{Changes, Seen};
@@ -22,7 +22,7 @@ impl Listing<'_> {
 
     /// It was deleted while the list was sent.
     pub(super) fn gone(&mut self, uid: &str) {
-        self.items.retain(|(_, stamp, _)| *stamp.uid != *uid);
+        self.items.retain(|(_, object_version, _)| *object_version.uid != *uid);
     }
 
     pub(super) fn end(self, version: u64) -> Result<(), Stale> {
@@ -46,33 +46,33 @@ impl AnyStore {
 
     pub(super) fn shown(&self, part: usize, identity: &Identity<'_>, raw: Raw<'_>) {
         count(&self.counters.events);
-        let Some((key, stamp)) = self.identify(identity) else { return };
+        let Some((key, object_version)) = self.identify(identity) else { return };
         let (news, others) = {
             let view = self.view.read();
-            (view.parts[part].overlay.is_news(&key, &stamp), view.len())
+            (view.parts[part].overlay.is_news(&key, &object_version), view.len())
         };
         if !news {
             // Mostly the echo of our own write: its answer has been read already.
-            self.view.write().parts[part].overlay.passed(stamp.version);
+            self.view.write().parts[part].overlay.passed(object_version.version);
             return;
         }
-        match self.intake.read(&key, raw, others) {
+        match self.decoder.read(&key, raw, others) {
             Ok(held) => {
                 self.counters.readable(&key);
-                self.change(None, |view| view.parts[part].overlay.shown(key, stamp, held));
+                self.change(None, |view| view.parts[part].overlay.shown(key, object_version, held));
             }
             Err(error) => {
                 self.pass_over(&key.to_string(), &error);
-                self.change(None, |view| view.parts[part].overlay.shown_out(key, &stamp));
+                self.change(None, |view| view.parts[part].overlay.shown_out(key, &object_version));
             }
         }
     }
 
     pub(super) fn shown_deleted(&self, part: usize, identity: &Identity<'_>) {
         count(&self.counters.events);
-        if let Some((key, stamp)) = self.identify(identity) {
+        if let Some((key, object_version)) = self.identify(identity) {
             self.counters.readable(&key);
-            self.change(None, |view| view.parts[part].overlay.shown_deleted(key, &stamp));
+            self.change(None, |view| view.parts[part].overlay.shown_deleted(key, &object_version));
         }
     }
 
@@ -80,7 +80,7 @@ impl AnyStore {
         self.view.write().parts[part].overlay.bookmark(version);
     }
 
-    /// Reads what a list shows after so many others. What is held already at that version is not read again.
+    /// Reads an item of a list, given the number of those before it. What is held already at that version is not read again.
     pub(super) fn item(
         &self,
         part: usize,
@@ -88,16 +88,17 @@ impl AnyStore {
         raw: Raw<'_>,
         others: usize,
     ) -> Option<Item> {
-        let (key, stamp) = self.identify(identity)?;
+        let (key, object_version) = self.identify(identity)?;
         {
             let view = self.view.read();
             let overlay = &view.parts[part].overlay;
-            if let (true, Some(held)) = (overlay.stamp(&key) == Some(&stamp), overlay.get(&key)) {
-                return Some((key, stamp, held.clone()));
+            if let (true, Some(held)) = (overlay.version_of(&key) == Some(&object_version), overlay.get(&key))
+            {
+                return Some((key, object_version, held.clone()));
             }
         }
-        match self.intake.read(&key, raw, others) {
-            Ok(held) => Some((key, stamp, held)),
+        match self.decoder.read(&key, raw, others) {
+            Ok(held) => Some((key, object_version, held)),
             Err(error) => {
                 self.pass_over(&key.to_string(), &error);
                 None
@@ -120,7 +121,7 @@ impl AnyStore {
             // One after the other: all of them, read at once, would take many times what is held.
             let seen =
                 followed.as_mut().and_then(Iterator::next).unwrap_or_else(|| self.follow_late(&change));
-            self.tell(change.name, seen, None, initial);
+            self.notify(change.name, seen, None, initial);
         }
         if self.view.read().parts.iter().all(|part| part.listed) {
             self.synced.send_replace(true);
@@ -147,11 +148,11 @@ impl AnyStore {
             (changes, seen)
         };
         for (change, seen) in changes.into_iter().zip(seen) {
-            self.tell(change.name, seen, None, true);
+            self.notify(change.name, seen, None, true);
         }
     }
 
     fn identify(&self, identity: &Identity<'_>) -> Option<(Key, ObjectVersion)> {
-        self.intake.wants.identify(identity).map_err(|error| self.pass_over("", &error)).ok()
+        self.decoder.wants.identify(identity).map_err(|error| self.pass_over("", &error)).ok()
     }
 }

@@ -1,7 +1,7 @@
 //! Which stores are open, who holds them open, and the one task that keeps their watches running.
 
-use super::any::AnyOpened;
-use super::erased::AnyStore;
+use super::any_store::AnyStore;
+use super::metadata_store::AnyOpened;
 use super::scope::Scope;
 use super::store::Store;
 use super::watching::keep_watching;
@@ -50,40 +50,40 @@ impl<K> Opened<K> {
 /// All who hold a store open share one; when it goes, the store is closed.
 #[derive(Debug)]
 pub(super) struct Lease {
-    slots: Weak<Slots>,
+    stores: Weak<OpenStores>,
     kind: Kind,
     id: u64,
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        if let Some(slots) = self.slots.upgrade() {
-            slots.close(&self.kind, self.id);
+        if let Some(stores) = self.stores.upgrade() {
+            stores.close(&self.kind, self.id);
         }
     }
 }
 
 #[derive(Default)]
-pub(super) struct Slots {
+pub(super) struct OpenStores {
     inner: Mutex<Inner>,
     opened: Notify,
 }
 
 #[derive(Default)]
 struct Inner {
-    by_kind: BTreeMap<Kind, Vec<Slot>>,
+    by_kind: BTreeMap<Kind, Vec<OpenStore>>,
     /// Those that stay as long as the cache.
     kept: Vec<Arc<Lease>>,
     next_id: u64,
 }
 
-impl std::fmt::Debug for Slots {
+impl std::fmt::Debug for OpenStores {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} kinds", self.inner.lock().by_kind.len())
     }
 }
 
-struct Slot {
+struct OpenStore {
     id: u64,
     store: Arc<AnyStore>,
     lease: Weak<Lease>,
@@ -95,7 +95,7 @@ enum Watches {
     Running(Vec<AbortHandle>),
 }
 
-impl Slots {
+impl OpenStores {
     /// The store of this type and scope: the one that is open, or a new one.
     pub(super) fn open<K: Cached>(
         self: &Arc<Self>,
@@ -115,18 +115,18 @@ impl Slots {
         new: Box<dyn FnOnce() -> AnyStore + '_>,
     ) -> (Arc<AnyStore>, Arc<Lease>) {
         let mut inner = self.inner.lock();
-        let slots = inner.by_kind.get(&kind).into_iter().flatten();
-        let mut slots = slots.filter(|slot| slot.store.of_type() == of_type && slot.store.scope() == scope);
+        let stores = inner.by_kind.get(&kind).into_iter().flatten();
+        let mut stores = stores.filter(|open| open.store.of_type() == of_type && open.store.scope() == scope);
         // Without a lease, it is being closed. One that is found must not be dropped here: it would close the store while we
         // hold the lock.
-        if let Some(found) = slots.find_map(|slot| Some((slot.store.clone(), slot.lease.upgrade()?))) {
+        if let Some(found) = stores.find_map(|open| Some((open.store.clone(), open.lease.upgrade()?))) {
             return found;
         }
         let store = Arc::new(new());
         inner.next_id += 1;
         let id = inner.next_id;
-        let lease = Arc::new(Lease { slots: Arc::downgrade(self), kind: kind.clone(), id });
-        inner.by_kind.entry(kind).or_default().push(Slot {
+        let lease = Arc::new(Lease { stores: Arc::downgrade(self), kind: kind.clone(), id });
+        inner.by_kind.entry(kind).or_default().push(OpenStore {
             id,
             store: store.clone(),
             lease: Arc::downgrade(&lease),
@@ -140,10 +140,10 @@ impl Slots {
     /// A store of this kind and scope that is open, of whatever type: of several the one that holds most.
     pub(super) fn find(&self, kind: &Kind, scope: &Scope) -> Option<AnyOpened> {
         let inner = self.inner.lock();
-        let slots = inner.by_kind.get(kind).into_iter().flatten();
-        let slots = slots.filter(|slot| slot.store.scope() == scope);
-        let mut found: Vec<AnyOpened> = slots
-            .filter_map(|slot| Some(AnyOpened { store: slot.store.clone(), _lease: slot.lease.upgrade()? }))
+        let stores = inner.by_kind.get(kind).into_iter().flatten();
+        let stores = stores.filter(|open| open.store.scope() == scope);
+        let mut found: Vec<AnyOpened> = stores
+            .filter_map(|open| Some(AnyOpened { store: open.store.clone(), _lease: open.lease.upgrade()? }))
             .collect();
         // A lease must not be dropped while we hold the lock: it would close its store.
         drop(inner);
@@ -162,10 +162,10 @@ impl Slots {
     fn close(&self, kind: &Kind, id: u64) {
         let closed = {
             let mut inner = self.inner.lock();
-            let Some(slots) = inner.by_kind.get_mut(kind) else { return };
-            let Some(at) = slots.iter().position(|slot| slot.id == id) else { return };
-            let closed = slots.remove(at);
-            if slots.is_empty() {
+            let Some(stores) = inner.by_kind.get_mut(kind) else { return };
+            let Some(at) = stores.iter().position(|open| open.id == id) else { return };
+            let closed = stores.remove(at);
+            if stores.is_empty() {
                 inner.by_kind.remove(kind);
             }
             closed
@@ -177,21 +177,21 @@ impl Slots {
 
     /// Every store that is open.
     pub(super) fn all(&self) -> Vec<Arc<AnyStore>> {
-        self.inner.lock().by_kind.values().flatten().map(|slot| slot.store.clone()).collect()
+        self.inner.lock().by_kind.values().flatten().map(|open| open.store.clone()).collect()
     }
 
     /// Every store of a kind that is open.
     pub(super) fn of(&self, kind: &Kind) -> Vec<Arc<AnyStore>> {
-        self.inner.lock().by_kind.get(kind).into_iter().flatten().map(|slot| slot.store.clone()).collect()
+        self.inner.lock().by_kind.get(kind).into_iter().flatten().map(|open| open.store.clone()).collect()
     }
 
     /// Runs the watches of all that is open, and of what is opened later. Ends only if one of them panicked.
     pub(super) async fn supervise(self: Arc<Self>, client: Client, clock: Clock) {
         let mut watches = JoinSet::new();
         loop {
-            for slot in self.inner.lock().by_kind.values_mut().flatten() {
-                if let Watches::Declared = &slot.watches {
-                    slot.watches = Watches::Running(start(&slot.store, &client, &clock, &mut watches));
+            for open in self.inner.lock().by_kind.values_mut().flatten() {
+                if let Watches::Declared = &open.watches {
+                    open.watches = Watches::Running(start(&open.store, &client, &clock, &mut watches));
                 }
             }
             tokio::select! {

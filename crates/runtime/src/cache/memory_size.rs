@@ -3,7 +3,7 @@
 use serde::ser::{self, Serialize};
 use std::fmt;
 
-/// Beside each object: its place in the table, its key, its stamp, and its place among its owners.
+/// Beside each object: its place in the table, its key, its version, and its place among its owners.
 pub(super) const BESIDE: usize = 320;
 /// A node of a `BTreeMap` has room for eleven texts with their values, however few it holds.
 const MAP_NODE: usize = 550;
@@ -13,9 +13,9 @@ const PER_NODE: usize = 8;
 const HEADER: usize = 24;
 
 /// About how many bytes an object takes, held in an `Arc` by a store.
-pub(super) fn weigh<K: Serialize>(object: &K) -> u32 {
+pub(super) fn memory_size<K: Serialize>(object: &K) -> u32 {
     let mut scale = Scale { bytes: BESIDE + size_of::<K>() };
-    // A type that cannot be written weighs what was counted until then.
+    // A type that cannot be written counts as what was measured until then.
     let _ = object.serialize(&mut scale);
     u32::try_from(scale.bytes).unwrap_or(u32::MAX)
 }
@@ -34,17 +34,17 @@ impl Scale {
 
 /// Why a type could not be walked; nobody looks.
 #[derive(Debug)]
-struct Unweighable;
+struct Unmeasurable;
 
-impl fmt::Display for Unweighable {
+impl fmt::Display for Unmeasurable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("cannot be written")
     }
 }
 
-impl std::error::Error for Unweighable {}
+impl std::error::Error for Unmeasurable {}
 
-impl ser::Error for Unweighable {
+impl ser::Error for Unmeasurable {
     fn custom<T: fmt::Display>(_: T) -> Self {
         Self
     }
@@ -52,13 +52,13 @@ impl ser::Error for Unweighable {
 
 macro_rules! inline {
     ($($method:ident: $type:ty),*) => {
-        $(fn $method(self, _: $type) -> Result<(), Unweighable> { Ok(()) })*
+        $(fn $method(self, _: $type) -> Result<(), Unmeasurable> { Ok(()) })*
     };
 }
 
 impl<'a> ser::Serializer for &'a mut Scale {
     type Ok = ();
-    type Error = Unweighable;
+    type Error = Unmeasurable;
     type SerializeSeq = Inside<'a>;
     type SerializeTuple = Inside<'a>;
     type SerializeTupleStruct = Inside<'a>;
@@ -71,34 +71,34 @@ impl<'a> ser::Serializer for &'a mut Scale {
         serialize_u8: u8, serialize_u16: u16, serialize_u32: u32, serialize_u64: u64, serialize_f32: f32,
         serialize_f64: f64, serialize_char: char, serialize_unit_struct: &'static str);
 
-    fn serialize_str(self, text: &str) -> Result<(), Unweighable> {
+    fn serialize_str(self, text: &str) -> Result<(), Unmeasurable> {
         self.text(text.len());
         Ok(())
     }
 
-    fn collect_str<T: fmt::Display + ?Sized>(self, _: &T) -> Result<(), Unweighable> {
+    fn collect_str<T: fmt::Display + ?Sized>(self, _: &T) -> Result<(), Unmeasurable> {
         // Times and such: held as numbers.
         Ok(())
     }
 
-    fn serialize_bytes(self, bytes: &[u8]) -> Result<(), Unweighable> {
+    fn serialize_bytes(self, bytes: &[u8]) -> Result<(), Unmeasurable> {
         self.text(bytes.len());
         Ok(())
     }
 
-    fn serialize_none(self) -> Result<(), Unweighable> {
+    fn serialize_none(self) -> Result<(), Unmeasurable> {
         Ok(())
     }
 
-    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), Unweighable> {
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), Unmeasurable> {
         value.serialize(self)
     }
 
-    fn serialize_unit(self) -> Result<(), Unweighable> {
+    fn serialize_unit(self) -> Result<(), Unmeasurable> {
         Ok(())
     }
 
-    fn serialize_unit_variant(self, _: &'static str, _: u32, _: &'static str) -> Result<(), Unweighable> {
+    fn serialize_unit_variant(self, _: &'static str, _: u32, _: &'static str) -> Result<(), Unmeasurable> {
         Ok(())
     }
 
@@ -106,7 +106,7 @@ impl<'a> ser::Serializer for &'a mut Scale {
         self,
         _: &'static str,
         value: &T,
-    ) -> Result<(), Unweighable> {
+    ) -> Result<(), Unmeasurable> {
         value.serialize(self)
     }
 
@@ -116,19 +116,19 @@ impl<'a> ser::Serializer for &'a mut Scale {
         _: u32,
         _: &'static str,
         value: &T,
-    ) -> Result<(), Unweighable> {
+    ) -> Result<(), Unmeasurable> {
         value.serialize(self)
     }
 
-    fn serialize_seq(self, _: Option<usize>) -> Result<Inside<'a>, Unweighable> {
+    fn serialize_seq(self, _: Option<usize>) -> Result<Inside<'a>, Unmeasurable> {
         Ok(Inside { scale: self, of: Of::List, count: 0 })
     }
 
-    fn serialize_tuple(self, _: usize) -> Result<Inside<'a>, Unweighable> {
+    fn serialize_tuple(self, _: usize) -> Result<Inside<'a>, Unmeasurable> {
         Ok(Inside { scale: self, of: Of::Fields, count: 0 })
     }
 
-    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Inside<'a>, Unweighable> {
+    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Inside<'a>, Unmeasurable> {
         Ok(Inside { scale: self, of: Of::Fields, count: 0 })
     }
 
@@ -138,15 +138,15 @@ impl<'a> ser::Serializer for &'a mut Scale {
         _: u32,
         _: &'static str,
         _: usize,
-    ) -> Result<Inside<'a>, Unweighable> {
+    ) -> Result<Inside<'a>, Unmeasurable> {
         Ok(Inside { scale: self, of: Of::Fields, count: 0 })
     }
 
-    fn serialize_map(self, _: Option<usize>) -> Result<Inside<'a>, Unweighable> {
+    fn serialize_map(self, _: Option<usize>) -> Result<Inside<'a>, Unmeasurable> {
         Ok(Inside { scale: self, of: Of::Map, count: 0 })
     }
 
-    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Inside<'a>, Unweighable> {
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Inside<'a>, Unmeasurable> {
         Ok(Inside { scale: self, of: Of::Fields, count: 0 })
     }
 
@@ -156,12 +156,12 @@ impl<'a> ser::Serializer for &'a mut Scale {
         _: u32,
         _: &'static str,
         _: usize,
-    ) -> Result<Inside<'a>, Unweighable> {
+    ) -> Result<Inside<'a>, Unmeasurable> {
         Ok(Inside { scale: self, of: Of::Fields, count: 0 })
     }
 }
 
-/// What holds the parts that are being weighed.
+/// What holds the parts that are being measured.
 enum Of {
     /// In one piece of memory, whose size is not said to whoever writes it.
     List,
@@ -177,7 +177,7 @@ struct Inside<'a> {
 }
 
 impl Inside<'_> {
-    fn part<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Unweighable> {
+    fn part<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Unmeasurable> {
         match self.of {
             // Lists of objects are lists of structs, in which size_of_val sees all fields, there or not.
             Of::List => self.scale.bytes += size_of_val(value).max(HEADER),
@@ -193,13 +193,13 @@ macro_rules! parts {
     ($($trait:ident $method:ident),*) => {
         $(impl ser::$trait for Inside<'_> {
             type Ok = ();
-            type Error = Unweighable;
+            type Error = Unmeasurable;
 
-            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Unweighable> {
+            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Unmeasurable> {
                 self.part(value)
             }
 
-            fn end(self) -> Result<(), Unweighable> {
+            fn end(self) -> Result<(), Unmeasurable> {
                 Ok(())
             }
         })*
@@ -211,17 +211,17 @@ parts!(SerializeSeq serialize_element, SerializeTuple serialize_element, Seriali
 
 impl ser::SerializeMap for Inside<'_> {
     type Ok = ();
-    type Error = Unweighable;
+    type Error = Unmeasurable;
 
-    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Unweighable> {
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Unmeasurable> {
         key.serialize(&mut *self.scale)
     }
 
-    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Unweighable> {
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Unmeasurable> {
         self.part(value)
     }
 
-    fn end(self) -> Result<(), Unweighable> {
+    fn end(self) -> Result<(), Unmeasurable> {
         Ok(())
     }
 }
@@ -230,13 +230,13 @@ macro_rules! fields {
     ($($trait:ident),*) => {
         $(impl ser::$trait for Inside<'_> {
             type Ok = ();
-            type Error = Unweighable;
+            type Error = Unmeasurable;
 
-            fn serialize_field<T: Serialize + ?Sized>(&mut self, _: &'static str, value: &T) -> Result<(), Unweighable> {
+            fn serialize_field<T: Serialize + ?Sized>(&mut self, _: &'static str, value: &T) -> Result<(), Unmeasurable> {
                 self.part(value)
             }
 
-            fn end(self) -> Result<(), Unweighable> {
+            fn end(self) -> Result<(), Unmeasurable> {
                 Ok(())
             }
         })*
@@ -256,12 +256,12 @@ mod tests {
 
     #[test]
     fn an_object_weighs_its_struct_and_what_hangs_from_it() {
-        let empty = weigh(&ConfigMap::default()) as usize;
+        let empty = memory_size(&ConfigMap::default()) as usize;
         // Its names are written too, and take no memory.
         assert!((0..64).contains(&(empty - BESIDE - size_of::<ConfigMap>())), "{empty}");
-        let small = weigh(&map("x")) as usize;
+        let small = memory_size(&map("x")) as usize;
         assert_eq!(small, empty + MAP_NODE + 16 + 16);
-        let large = weigh(&map(&"x".repeat(100_000))) as usize;
+        let large = memory_size(&map(&"x".repeat(100_000))) as usize;
         assert!((99_000..101_000).contains(&(large - small)), "{large}");
     }
 }

@@ -128,8 +128,8 @@ impl<K: Cached> Controller<K> {
         self
     }
 
-    /// A fact about the world outside the cluster, found out for each object by a function that is called so often, and may
-    /// take so long. Decisions read it by [`Observed::fact`](crate::Observed::fact); when it changes, there is a reconcile.
+    /// A fact about the world outside the cluster, polled for each object at this interval, by a function with this
+    /// timeout. Decisions read it by [`Observed::fact`](crate::Observed::fact); when it changes, there is a reconcile.
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::ConfigMap;

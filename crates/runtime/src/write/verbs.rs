@@ -1,4 +1,4 @@
-//! Writes that say themselves what they do: create, replace, patch, delete. For reconcilers that are not declarative, such as
+//! The imperative writes: create, replace, patch, delete. For reconcilers that are not declarative, such as
 //! those of Kubernetes itself. The cache knows of them at once, as of every other write.
 
 use super::answers::Answer;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 /// The characters of generated names: no vowels, so that no words come about, and none that look like another.
 const SUFFIX: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-/// So long a generated name may be, with its suffix of five.
+/// The longest generated name, with its suffix of five.
 const GENERATED: usize = 63;
 
 /// What the removal of an object or of a finalizer rests on.
@@ -46,7 +46,7 @@ impl Deletion {
         Self { basis, grace: None, propagation: None, version: false }
     }
 
-    /// With so many seconds to end in.
+    /// With this grace period, in seconds.
     pub fn grace(mut self, seconds: i64) -> Self {
         self.grace = Some(seconds);
         self
@@ -151,14 +151,14 @@ impl Writer {
         patch: &Value,
         reconciled: &Key,
     ) -> Result<Done, WriteError> {
-        let before = self.cache.stamp(kind, key);
+        let before = self.cache.version_of(kind, key);
         let request = requests::merge(kind, key, subresource, &self.manager, patch);
         let answer = self.send("patch", kind, key, reconciled, request).await?;
         let after = self.take_in(kind, key, &answer, reconciled);
         Ok(if after.is_some() && after == before { Done::Unchanged } else { Done::Changed })
     }
 
-    /// Deletes exactly the object with this stamp's UID, in this way; one that is gone already is deleted.
+    /// Deletes exactly the object with this UID, in this way; one that is gone already is deleted.
     ///
     /// # Errors
     /// [`WriteError::Conflict`] when an object of another UID, or version if that matters, has the name now, and the others.

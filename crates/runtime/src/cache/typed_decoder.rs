@@ -1,9 +1,9 @@
-//! What depends on the Rust type of a store's objects: reading them, changing them before they are held, and weighing them. All
+//! What depends on the Rust type of a store's objects: reading them, changing them before they are held, and measuring them. All
 //! else of a store knows no type, and is compiled once.
 
-use super::intake::{Transforms, Unreadable, Wants};
+use super::decoder::{Transforms, Unreadable, Wants};
+use super::memory_size::memory_size;
 use super::object::{AnyObject, fold_fields};
-use super::weigh::weigh;
 use crate::key::Key;
 use crate::kind::{Cached, Kind};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -14,7 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// Reads the objects of one type.
-pub(super) trait Reads: Send + Sync {
+pub(super) trait TypedDecoder: Send + Sync {
     /// The object in a text, as it is to be held.
     fn read(&self, text: &[u8], key: &Key, wants: &Wants) -> Result<Arc<dyn AnyObject>, Unreadable>;
     /// The object in a text that was read before, and was not changed.
@@ -22,7 +22,7 @@ pub(super) trait Reads: Send + Sync {
     /// Whether objects are changed before they are held.
     fn changes(&self) -> bool;
     /// About how many bytes an object takes.
-    fn weigh(&self, object: &dyn AnyObject) -> u32;
+    fn memory_size(&self, object: &dyn AnyObject) -> u32;
     /// How many of them are its struct's.
     fn size(&self) -> usize;
     /// The type.
@@ -34,7 +34,7 @@ pub(super) struct OfType<K> {
     pub(super) transforms: Transforms<K>,
 }
 
-impl<K: Cached> Reads for OfType<K> {
+impl<K: Cached> TypedDecoder for OfType<K> {
     fn read(&self, text: &[u8], key: &Key, wants: &Wants) -> Result<Arc<dyn AnyObject>, Unreadable> {
         let (kind, name) = (|| self.kind.kind.to_string(), || key.to_string());
         let mut object =
@@ -55,8 +55,8 @@ impl<K: Cached> Reads for OfType<K> {
         !self.transforms.read().is_empty()
     }
 
-    fn weigh(&self, object: &dyn AnyObject) -> u32 {
-        object.as_any().downcast_ref::<K>().map_or(0, weigh)
+    fn memory_size(&self, object: &dyn AnyObject) -> u32 {
+        object.as_any().downcast_ref::<K>().map_or(0, memory_size)
     }
 
     fn size(&self) -> usize {

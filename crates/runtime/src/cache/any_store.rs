@@ -1,7 +1,7 @@
 //! The cached objects of one kind and scope, their type forgotten: reads share, writes merge, listeners hear of changes.
 
+use super::decoder::{Decoder, Raw, Unreadable};
 use super::index::AnyIndex;
-use super::intake::{Intake, Raw, Unreadable};
 use super::object::AnyObject;
 use super::overlay::ObjectVersion;
 use super::scope::Scope;
@@ -20,7 +20,7 @@ use tokio::sync::watch;
 /// A store whose type is forgotten: what all of them are made of. [`Store`](super::Store) gives objects their type again.
 #[derive(Debug)]
 pub(crate) struct AnyStore {
-    pub(super) intake: Intake,
+    pub(super) decoder: Decoder,
     scope: Scope,
     pub(super) view: RwLock<View>,
     listeners: Arc<Listeners>,
@@ -55,11 +55,11 @@ impl Drop for Listening {
 }
 
 impl AnyStore {
-    pub(super) fn new(intake: Intake, scope: Scope) -> Self {
-        let view = View::new(scope.parts(), intake.objects.clone());
+    pub(super) fn new(decoder: Decoder, scope: Scope) -> Self {
+        let view = View::new(scope.parts(), decoder.objects.clone());
         let empty = view.parts.is_empty();
         Self {
-            intake,
+            decoder,
             scope,
             view: RwLock::new(view),
             listeners: Arc::default(),
@@ -71,12 +71,12 @@ impl AnyStore {
 
     /// The kind it holds.
     pub(crate) fn kind(&self) -> &Kind {
-        &self.intake.wants.kind
+        &self.decoder.wants.kind
     }
 
     /// The cluster it is of.
     pub(crate) fn cluster(&self) -> &Arc<str> {
-        &self.intake.wants.cluster
+        &self.decoder.wants.cluster
     }
 
     /// Which objects it holds.
@@ -150,7 +150,7 @@ impl AnyStore {
 
     /// The type that its objects are held as.
     pub(super) fn of_type(&self) -> TypeId {
-        self.intake.objects.reads.of()
+        self.decoder.objects.reads.of()
     }
 
     /// Calls `listener` for every change from now on, as long as the store is there.
@@ -187,40 +187,42 @@ impl AnyStore {
         Stats {
             objects,
             bytes,
-            metadata_only: self.intake.wants.partial,
+            metadata_only: self.decoder.wants.partial,
             synced: *self.synced.borrow(),
             ..counted
         }
     }
 
-    /// Takes in an object that the server answered with, which is there as text under this key and with this stamp.
+    /// Takes in an object that the server answered with, which is there as text under this key and with this version.
     pub(crate) fn wrote(
         &self,
         key: &Key,
-        stamp: &ObjectVersion,
+        object_version: &ObjectVersion,
         text: &[u8],
         origin: Option<Origin>,
     ) -> Result<(), Unreadable> {
         let (part, news, others) = {
             let view = self.view.read();
             let Some(part) = view.part_of(key) else { return Ok(()) };
-            (part, view.parts[part].overlay.is_news(key, stamp), view.len())
+            (part, view.parts[part].overlay.is_news(key, object_version), view.len())
         };
         if !news {
             return Ok(());
         }
         if !self.scope.selects_text(text) {
-            self.change(origin, |view| view.parts[part].overlay.wrote_out(key.clone(), stamp));
+            self.change(origin, |view| view.parts[part].overlay.wrote_out(key.clone(), object_version));
             return Ok(());
         }
-        match self.intake.read(key, Raw::Text(text), others) {
+        match self.decoder.read(key, Raw::Text(text), others) {
             Ok(held) => {
-                self.change(origin, |view| view.parts[part].overlay.wrote(key.clone(), stamp.clone(), held));
+                self.change(origin, |view| {
+                    view.parts[part].overlay.wrote(key.clone(), object_version.clone(), held)
+                });
                 Ok(())
             }
             Err(error) => {
                 self.pass_over(&key.to_string(), &error);
-                self.change(origin, |view| view.parts[part].overlay.wrote_out(key.clone(), stamp));
+                self.change(origin, |view| view.parts[part].overlay.wrote_out(key.clone(), object_version));
                 Err(error)
             }
         }
@@ -234,10 +236,10 @@ impl AnyStore {
         });
     }
 
-    /// The stamp of the object under a key.
-    pub(crate) fn stamp(&self, key: &Key) -> Option<ObjectVersion> {
+    /// The version of the object under a key.
+    pub(crate) fn version_of(&self, key: &Key) -> Option<ObjectVersion> {
         let view = self.view.read();
-        view.parts[view.part_of(key)?].overlay.stamp(key).cloned()
+        view.parts[view.part_of(key)?].overlay.version_of(key).cloned()
     }
 
     pub(super) fn change(&self, origin: Option<Origin>, change: impl FnOnce(&mut View) -> Option<Changes>) {
@@ -250,11 +252,11 @@ impl AnyStore {
             })
         };
         if let Some((key, seen)) = change {
-            self.tell(key, seen, origin, false);
+            self.notify(key, seen, origin, false);
         }
     }
 
-    pub(super) fn tell(&self, key: Key, seen: Seen, origin: Option<Origin>, initial: bool) {
+    pub(super) fn notify(&self, key: Key, seen: Seen, origin: Option<Origin>, initial: bool) {
         let listeners: Vec<Listener> =
             self.listeners.all.read().iter().map(|(_, listener)| listener.clone()).collect();
         let changed = Changed { key, old: seen.old, new: seen.new, origin, initial };

@@ -1,4 +1,4 @@
-//! What a reconciler writes by hand in its reconcile: typed, and known to the cache at once.
+//! The imperative writes of a reconciler, in its reconcile: typed, and known to the cache at once.
 
 use super::reconcile::Reconcile;
 use super::reconcile_error::ReconcileError;
@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::sync::atomic::Ordering;
 use windlass_clock::Clock;
 
-/// Writes that say themselves what they do. A reconcile that wrote has another pass, which sees what was written; a reconciler must
+/// Imperative writes. A reconcile that wrote has another pass, which sees what was written; a reconciler must
 /// come to rest.
 ///
 /// ```
@@ -150,23 +150,23 @@ impl<K: Cached> Reconcile<K> {
 
     /// Records an event about the reconcile's object.
     pub fn event(&self, reason: impl Into<Reason>) {
-        self.say(false, reason.into());
+        self.record_event(false, reason.into());
     }
 
     /// Records a warning about the reconcile's object.
     pub fn warning(&self, reason: impl Into<Reason>) {
-        self.say(true, reason.into());
+        self.record_event(true, reason.into());
     }
 
-    fn say(&self, warning: bool, reason: Reason) {
-        self.running.say_if(Done::Changed, &self.parent, warning, reason);
+    fn record_event(&self, warning: bool, reason: Reason) {
+        self.running.record_event_if(Done::Changed, &self.parent, warning, reason);
     }
 
     /// Records an event about another object.
     pub fn event_about<C: Object>(&self, object: &C, warning: bool, reason: impl Into<Reason>) {
         let uid = object.meta().uid.clone().unwrap_or_default();
         let about = About { kind: Kind::of::<C>(), key: self.key_of(object), uid };
-        self.running.recorder.say(about, warning, reason.into());
+        self.running.recorder.record(about, warning, reason.into());
     }
 
     async fn put<C: Object>(&self, object: &C, subresource: &str) -> Result<Done, ReconcileError> {

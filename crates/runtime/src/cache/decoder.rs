@@ -1,9 +1,9 @@
-//! From what the server sent to what is held: identified, read, trimmed and weighed.
+//! From what the server sent to what is held: identified, decoded, trimmed and measured.
 
 use super::decoded_lru::{DecodedLru, FEW, Held};
 use super::json_spans::{elements, member, members, value_of};
 use super::overlay::ObjectVersion;
-use super::reading::OfType;
+use super::typed_decoder::OfType;
 use crate::key::Key;
 use crate::kind::{Cached, Kind};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -296,18 +296,18 @@ impl Wants {
 }
 
 /// Takes in the objects of one kind.
-pub(super) struct Intake {
+pub(super) struct Decoder {
     pub(super) wants: Wants,
     pub(super) objects: Arc<DecodedLru>,
 }
 
-impl fmt::Debug for Intake {
+impl fmt::Debug for Decoder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Intake").field("kind", &self.wants.kind).finish_non_exhaustive()
+        f.debug_struct("Decoder").field("kind", &self.wants.kind).finish_non_exhaustive()
     }
 }
 
-impl Intake {
+impl Decoder {
     pub(super) fn new<K: Cached>(
         kind: Kind,
         cluster: Arc<str>,
@@ -321,7 +321,7 @@ impl Intake {
         Self { wants, objects }
     }
 
-    /// The object, as it is to be held beside so many others.
+    /// The object, as it is to be held beside this number of others.
     pub(super) fn read(&self, key: &Key, raw: Raw<'_>, others: usize) -> Result<Held, Unreadable> {
         let (text, reads) = (self.wants.lean(raw), &self.objects.reads);
         let object = reads.read(&text, key, &self.wants)?;

@@ -1,7 +1,7 @@
-//! Actions at work: run beside the reconciles by workers of their own, under their guards and in their time.
+//! Runs actions: beside the reconciles by workers of their own, under their guards and in their time.
 
 use super::actions::{End, Id};
-use super::outside::Context;
+use super::actions_and_facts::Context;
 use super::running::{Running, panic_text};
 use crate::action::Action;
 use crate::cache::AnyObject;
