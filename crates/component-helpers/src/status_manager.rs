@@ -61,7 +61,7 @@ pub async fn delete_pod(
         Ok(answer) => {
             let Deleted { metadata } = serde_json::from_str(&answer).unwrap_or_default();
             if metadata.finalizers.is_empty() {
-                if let Some(last) = metadata.version().or_else(|| pods.stamp(key)) {
+                if let Some(last) = metadata.version().or_else(|| pods.version_of(key)) {
                     pods.wrote_gone(key, &last, None);
                 }
             } else {
