@@ -269,7 +269,7 @@ impl Cache {
         text: impl Fn() -> Vec<u8>,
     ) -> bool {
         let mut news = false;
-        for store in self.shared.slots.of(kind) {
+        for store in self.shared.open_stores.of(kind) {
             let before = store.version_of(key);
             if before.as_ref() != Some(version) {
                 // One that cannot be read is reported by the store, and is no news to it.
