@@ -214,7 +214,7 @@ impl Ground<'_> {
         let waiting = wait::await_condition(definitions, Greeting::crd_name(), established);
         Clock::real().timeout(Duration::from_secs(30), waiting).await??;
         let mut connections = Connection::open_many(self.server.config(), CONNECTIONS).await?;
-        run(&mut connections, 0..objects, |number| {
+        run(&mut connections, 0..objects, move |number| {
             let body = format!(
                 r#"{{"apiVersion":"bench.windlass.dev/v1","kind":"Greeting","metadata":{{"name":"{}"}},"spec":{{"text":"first {}"}}}}"#,
                 name(number),
