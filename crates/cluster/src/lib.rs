@@ -4,35 +4,35 @@
 //! it out. They are written on the operator library as anyone would write theirs, and talk to the API as anyone would: they run
 //! on the embedded API and beside a real kube-apiserver alike.
 
-mod accounts;
-mod catalog;
 mod cluster;
-mod cron;
-mod daemons;
+mod clusterrole_aggregation;
+mod controller_ref;
+mod cronjob;
+mod daemonset;
 mod deployment;
+mod discovery;
 mod disruption;
-mod endpoints;
-mod events;
-mod fenceposts;
-mod garbage;
-mod jobs;
-mod many;
-mod namespaces;
+mod endpoint;
+mod event_ttl;
+mod garbagecollector;
+mod history;
+mod int_or_percent;
+mod job;
+mod metadata_client;
+mod namespace;
 mod node_lifecycle;
-mod owning;
-mod pace;
+mod pod_control;
 mod pods;
-mod quota;
-mod replicas;
-mod revisions;
-mod roles;
+mod replicaset;
+mod resourcequota;
 mod scheduler;
+mod serviceaccount;
 pub mod simulated_kubelet;
 mod slow_start;
-mod stateful;
+mod statefulset;
+mod throttle;
 mod time;
-mod volumes;
-mod wire;
+mod volume;
 
 pub use cluster::{Cluster, SettleError};
 pub use time::Time;
@@ -54,22 +54,22 @@ pub struct Settings {
 /// The manager with every controller of a cluster.
 pub fn controllers(manager: Manager, settings: &Settings) -> Manager {
     let controllers: &[fn(Manager, &Settings) -> Manager] = &[
-        |manager, settings| accounts::add(manager, settings),
-        |manager, _| garbage::add(manager),
-        |manager, _| namespaces::add(manager),
+        |manager, settings| serviceaccount::add(manager, settings),
+        |manager, _| garbagecollector::add(manager),
+        |manager, _| namespace::add(manager),
         |manager, _| disruption::add(manager),
-        |manager, _| quota::add(manager),
-        |manager, _| events::add(manager),
-        |manager, _| roles::add(manager),
+        |manager, _| resourcequota::add(manager),
+        |manager, _| event_ttl::add(manager),
+        |manager, _| clusterrole_aggregation::add(manager),
         |manager, _| node_lifecycle::add(manager),
-        |manager, _| replicas::add(manager),
+        |manager, _| replicaset::add(manager),
         |manager, _| deployment::add(manager),
-        |manager, _| endpoints::add(manager),
-        |manager, _| daemons::add(manager),
-        |manager, _| stateful::add(manager),
-        |manager, _| jobs::add(manager),
-        |manager, _| cron::add(manager),
-        |manager, _| volumes::add(manager),
+        |manager, _| endpoint::add(manager),
+        |manager, _| daemonset::add(manager),
+        |manager, _| statefulset::add(manager),
+        |manager, _| job::add(manager),
+        |manager, _| cronjob::add(manager),
+        |manager, _| volume::add(manager),
     ];
     let manager = manager.caching(|cache| cache.transform(pods::lighten));
     controllers.iter().fold(manager, |manager, add| add(manager, settings))

@@ -1,6 +1,6 @@
 //! What controllers ask about pods, and how they make them.
 
-use crate::owning::controller_of;
+use crate::controller_ref::controller_of;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, Pod, PodCondition, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};

@@ -1,14 +1,14 @@
 //! What a Deployment's next step is, given its sets.
 
-use super::scale::{in_proportion, is_empty, next_of_new, shrink_old, size_of_new};
-use super::sets::{
+use super::replica_sets::{
     Asked, DESIRED, HASH_LABEL, MOST, REVISION, annotation, name, noted, notes_of_new, revision, size, sized,
     split,
 };
+use super::scale::{in_proportion, is_empty, next_of_new, shrink_old, size_of_new};
 use super::status::{
     self, PROGRESSING, condition, counted, is_complete, new_condition, of_rollout, reasons, until_deadline,
 };
-use crate::revisions;
+use crate::history;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{DeploymentStatus, ReplicaSet, ReplicaSetSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -108,7 +108,7 @@ fn make(asked: &Asked<'_>, old: &[Arc<ReplicaSet>], owner: OwnerReference) -> St
     let told = asked.deployment.status.as_ref();
     let collisions = told.and_then(|told| told.collision_count).unwrap_or_default();
     let written = serde_json::to_value(&asked.spec.template).unwrap_or_default();
-    let hash = revisions::hash(&written, collisions);
+    let hash = history::hash(&written, collisions);
     let mut template = asked.spec.template.clone();
     let labels = template.metadata.get_or_insert_default().labels.get_or_insert_default();
     labels.insert(HASH_LABEL.to_owned(), hash.clone());

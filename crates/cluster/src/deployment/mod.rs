@@ -1,22 +1,22 @@
 //! Deployments: pods of one template, replaced by those of the next without too many or too few on the way.
 //!
-//! [`sets`] reads what is there, [`scale`] says how big the sets may be, [`status`] what is told, and [`decide`] what comes
+//! [`replica_sets`] reads what is there, [`scale`] says how big the sets may be, [`status`] what is told, and [`decide`] what comes
 //! next: one step at a time, each valid by what is observed now.
 
 mod decide;
+mod replica_sets;
 mod scale;
-mod sets;
 mod status;
 #[cfg(test)]
 mod tests;
 
-use crate::many::{message, namespace_goes};
-use crate::owning::{claim, controller_of};
+use crate::controller_ref::{claim, controller_of};
+use crate::pod_control::{message, namespace_goes};
 use crate::pods;
 use decide::{Step, status_when_made, status_when_not_made, step};
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentStatus, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
-use sets::{Asked, REVISION, name, same, size};
+use replica_sets::{Asked, REVISION, name, same, size};
 use std::sync::Arc;
 use windlass::write::{Basis, Deletion, WriteError};
 use windlass::{
@@ -56,7 +56,7 @@ async fn reconcile(
     // Also those on their way out: they may hold what their successors need.
     let runs = |set: &ReplicaSet| {
         let uid = set.metadata.uid.as_deref().unwrap_or_default();
-        sets::status(set).replicas > 0 || pods.owned_by(uid).iter().any(|pod| !pods::has_ended(pod))
+        replica_sets::status(set).replicas > 0 || pods.owned_by(uid).iter().any(|pod| !pods::has_ended(pod))
     };
     let now = ctx.clock().now();
     match step(&asked, sets, ctx.owner_reference(), runs, now) {
@@ -112,7 +112,7 @@ async fn create(
     let error = match ctx.create(set).await {
         Ok(made) => {
             tell_of_scaling(ctx, name(&made), 0, size(&made));
-            let revision = sets::annotation(&made, REVISION).map(str::to_owned);
+            let revision = replica_sets::annotation(&made, REVISION).map(str::to_owned);
             return tell(asked.deployment, ctx, status_when_made(asked, &made, now), revision).await;
         }
         Err(error) => error,

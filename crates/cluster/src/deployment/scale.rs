@@ -1,6 +1,6 @@
 //! The sizes of a Deployment's sets: in a rollout step by step, and when the Deployment itself is scaled in proportion.
 
-use super::sets::{Asked, MOST, by_age, name, noted, size, status};
+use super::replica_sets::{Asked, MOST, by_age, name, noted, size, status};
 use k8s_openapi::api::apps::v1::{DeploymentStatus, ReplicaSet};
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ pub(super) type Sizes = Vec<(Arc<ReplicaSet>, i32)>;
 /// How many pods of a set can be counted on: what its status says, but never more than it is to have. A set that was just made
 /// smaller may not have told yet, and its pods must not be spent twice.
 fn available(set: &ReplicaSet) -> i32 {
-    super::sets::available(set).min(size(set))
+    super::replica_sets::available(set).min(size(set))
 }
 
 fn total<'a>(sets: impl IntoIterator<Item = &'a Arc<ReplicaSet>>) -> i32 {
@@ -68,7 +68,7 @@ pub(super) fn shrink_old(asked: &Asked<'_>, new: &ReplicaSet, old: &[Arc<Replica
 /// Whether the new set is all that it should be.
 fn is_saturated(asked: &Asked<'_>, new: &ReplicaSet) -> bool {
     size(new) == asked.wanted
-        && noted(new, super::sets::DESIRED) == Some(asked.wanted)
+        && noted(new, super::replica_sets::DESIRED) == Some(asked.wanted)
         && available(new) == asked.wanted
 }
 

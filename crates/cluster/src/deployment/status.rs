@@ -1,6 +1,6 @@
 //! What a Deployment's status says: its pods in numbers, whether enough are available, and whether the rollout gets on.
 
-use super::sets::{Asked, status};
+use super::replica_sets::{Asked, status};
 use crate::pods::whole_seconds;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::{DeploymentCondition, DeploymentStatus, ReplicaSet};
@@ -80,7 +80,7 @@ pub(super) fn counted(
 ) -> DeploymentStatus {
     let all = || old.iter().chain(new);
     let sum = |of: fn(&ReplicaSet) -> i32| all().map(|set| of(set)).sum::<i32>();
-    let available = sum(super::sets::available);
+    let available = sum(super::replica_sets::available);
     // Left out where they are zero, as they are stored.
     let some = |number: i32| (number != 0).then_some(number);
     let told = asked.deployment.status.as_ref();
@@ -90,7 +90,7 @@ pub(super) fn counted(
         updated_replicas: some(new.map_or(0, |set| status(set).replicas)),
         ready_replicas: some(sum(|set| status(set).ready_replicas.unwrap_or_default())),
         available_replicas: some(available),
-        unavailable_replicas: some((sum(super::sets::size) - available).max(0)),
+        unavailable_replicas: some((sum(super::replica_sets::size) - available).max(0)),
         terminating_replicas: terminating(all()),
         collision_count: told.and_then(|told| told.collision_count),
         conditions: told.and_then(|told| told.conditions.clone()),
@@ -168,7 +168,7 @@ fn progress(asked: &Asked<'_>, new: Option<&Arc<ReplicaSet>>, next: &mut Deploym
         return;
     }
     let who = match new {
-        Some(set) => format!("ReplicaSet \"{}\"", super::sets::name(set)),
+        Some(set) => format!("ReplicaSet \"{}\"", super::replica_sets::name(set)),
         None => format!("Deployment \"{}\"", asked.deployment.metadata.name.as_deref().unwrap_or_default()),
     };
     if is_complete(asked, next) {

@@ -1,8 +1,8 @@
 //! Rollouts as the decision sees them, without a cluster.
 
 use super::decide::{Step, step};
+use super::replica_sets::{Asked, DESIRED, HASH_LABEL, MOST, REVISION, annotation, size, sized};
 use super::scale::{in_proportion, shrink_old};
-use super::sets::{Asked, DESIRED, HASH_LABEL, MOST, REVISION, annotation, size, sized};
 use super::status::{PROGRESSING, condition, reasons};
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentStatus, ReplicaSet};

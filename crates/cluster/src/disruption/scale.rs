@@ -1,7 +1,7 @@
 //! How many pods the owners of pods want, whatever kind they are.
 
-use crate::catalog::{Catalog, group_of};
-use crate::owning::controller_of;
+use crate::controller_ref::controller_of;
+use crate::discovery::{Catalog, group_of};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{Pod, ReplicationController};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -126,7 +126,7 @@ async fn asked(
             Ok(Some((owner.uid.clone(), i32::try_from(replicas).unwrap_or(i32::MAX))))
         }
         Ok(_) => Ok(None),
-        Err(error) if crate::wire::code(&error) == Some(404) => Ok(None),
+        Err(error) if crate::metadata_client::code(&error) == Some(404) => Ok(None),
         Err(error) => Err(error.to_string()),
     }
 }

@@ -1,9 +1,9 @@
 //! What the scheduler writes: bindings, conditions of pods that fit nowhere, and what it tells people.
 
 use super::Scheduler;
-use super::facts::PodFacts;
-use super::preempt::Room;
-use super::volumes::{SELECTED, selected};
+use super::info::PodFacts;
+use super::preemption::Room;
+use super::volume_binding::{SELECTED, selected};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Error;
 use serde_json::{Value, json};

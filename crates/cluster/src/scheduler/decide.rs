@@ -1,10 +1,10 @@
 //! Where a pod goes, or why nowhere. Pure.
 
-use super::facts::{NodeFacts, PodFacts};
+use super::cache::State;
 use super::filter::{Question, Refused};
+use super::info::{NodeFacts, PodFacts};
 use super::score::best;
-use super::state::State;
-use super::volumes::Volumes;
+use super::volume_binding::Volumes;
 use std::collections::BTreeMap;
 
 /// What becomes of a pod that waits.

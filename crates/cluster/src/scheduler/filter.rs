@@ -1,11 +1,11 @@
 //! Whether a pod can go to a node, and if not, why, in the words of Kubernetes' scheduler. Pure.
 
-use super::facts::{NodeFacts, PodFacts};
-use super::near::Near;
-use super::selecting::{allows, tolerates};
-use super::spread::Spread;
-use super::state::State;
-use super::volumes::Volumes;
+use super::cache::State;
+use super::info::{NodeFacts, PodFacts};
+use super::inter_pod_affinity::Near;
+use super::node_affinity::{allows, tolerates};
+use super::topology_spread::Spread;
+use super::volume_binding::Volumes;
 use k8s_openapi::api::core::v1::Taint;
 use windlass_component_helpers::host_ports::conflict;
 

@@ -5,34 +5,34 @@
 //! once, and written by many requests at a time. `decide` and all it asks is pure.
 
 mod binding;
-mod budgets;
+mod cache;
 mod decide;
-mod facts;
+mod disruption_budgets;
 mod filter;
-mod near;
-mod preempt;
+mod info;
+mod inter_pod_affinity;
+mod node_affinity;
+mod preemption;
+mod scheduling_queue;
 mod score;
-mod selecting;
-mod spread;
-mod state;
-mod volumes;
-mod waiting;
+mod topology_spread;
+mod volume_binding;
 
-pub(crate) use selecting::covers;
+pub(crate) use node_affinity::covers;
 
 use binding::Written;
+use cache::{News, State};
 use decide::{Verdict, decide};
-use facts::{NAME, PodFacts, waits};
+use info::{NAME, PodFacts, waits};
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::Client;
 use parking_lot::Mutex;
-use state::{News, State};
+use scheduling_queue::Waiting;
 use std::sync::Arc;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
-use volumes::Volumes;
-use waiting::Waiting;
+use volume_binding::Volumes;
 use windlass::cache::{AnyObject, Cache, Changed, Store};
 use windlass::{Key, Recorder};
 use windlass_clock::Clock;
@@ -216,7 +216,7 @@ impl Scheduler {
             }
             Verdict::Nowhere { message, curable } => {
                 let budgets = self.budgets.list();
-                let made = preempt::choose(&facts, &known.state, &self.volumes, &budgets, &curable);
+                let made = preemption::choose(&facts, &known.state, &self.volumes, &budgets, &curable);
                 if let Some(room) = &made {
                     known.state.nominated.insert(key.clone(), (room.node.clone(), facts.clone()));
                 }
@@ -249,7 +249,7 @@ impl Scheduler {
 /// What is to be written about a pod.
 enum Work {
     Bind { pod: Arc<Pod>, facts: Arc<PodFacts>, node: String },
-    Refuse { pod: Arc<Pod>, message: String, room: Option<preempt::Room> },
+    Refuse { pod: Arc<Pod>, message: String, room: Option<preemption::Room> },
 }
 
 fn of<K: 'static>(object: Option<&Arc<dyn AnyObject>>) -> Option<&K> {

@@ -1,8 +1,8 @@
 //! Which of the nodes that a pod can go to is best for it: the emptiest, unless it has wishes. Pure.
 
-use super::facts::{NodeFacts, PodFacts};
 use super::filter::Question;
-use super::selecting::{fits, tolerates};
+use super::info::{NodeFacts, PodFacts};
+use super::node_affinity::{fits, tolerates};
 
 /// The best of these nodes. Between equals, the one with fewer pods, then the first by name.
 pub(super) fn best<'n>(question: &Question<'_>, nodes: &[&'n NodeFacts]) -> Option<&'n NodeFacts> {
