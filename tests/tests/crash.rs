@@ -28,7 +28,7 @@ fn main() -> ExitCode {
             every_write(target, ClientFault::LoseRequest)
         })
         .test("a lost response converges to the same end", |target| {
-            every_write(target, ClientFault::LoseAnswer)
+            every_write(target, ClientFault::LoseResponse)
         })
         .test("a conflict converges to the same end", |target| every_write(target, ClientFault::Conflict))
         .test("every fault for an operator with children and a status", |target| {
@@ -73,7 +73,7 @@ async fn every_write(target: Target, how: ClientFault) -> anyhow::Result<()> {
     let ground = target.ground();
     let report = Campaign::new(sample::operator, sample::life)
         .kinds(sample::crds())
-        .faults([Fault::Break(how)])
+        .faults([Fault::Client(how)])
         .on(move || {
             let target = target.clone();
             async move { cluster(&target).await }

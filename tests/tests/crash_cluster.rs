@@ -206,7 +206,11 @@ fn faults() -> Vec<Fault> {
             Fault::ALL.into_iter().filter(named).collect()
         }
         None => {
-            vec![Fault::Break(ClientFault::KillAfter), Fault::Break(ClientFault::LoseAnswer), Fault::KindLags]
+            vec![
+                Fault::Client(ClientFault::KillAfter),
+                Fault::Client(ClientFault::LoseResponse),
+                Fault::KindLags,
+            ]
         }
     }
 }

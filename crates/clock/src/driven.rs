@@ -1,4 +1,4 @@
-//! Time that a test drives: it stands still until the [`Driver`] moves it, then wakes whom it passed, in order.
+//! Time that a test drives: it stands still until the [`Driver`] moves it, then wakes the tasks that are due, in order.
 
 use crate::{Moment, Timestamp};
 use parking_lot::Mutex;
@@ -17,7 +17,7 @@ pub(crate) struct Driven(Mutex<State>);
 struct State {
     moment: Moment,
     wall: Timestamp,
-    /// Who sleeps, by due moment; the number tells sleepers of one moment apart, in the order they lay down.
+    /// The sleeping tasks by due moment; the number orders those of one moment.
     sleepers: BTreeMap<(Moment, u64), Sleeper>,
     next_number: u64,
     /// Sleepers that were woken and have not run since.
@@ -27,7 +27,7 @@ struct State {
 #[derive(Debug)]
 struct Sleeper {
     waker: Waker,
-    /// The moment that must not pass without it: when it is due, or later if it is patient.
+    /// The moment at which the clock must stop for it: when it is due, or later for `sleep_between`.
     stop: Moment,
 }
 
@@ -67,7 +67,7 @@ impl Driven {
         woken.into_values().for_each(|sleeper| sleeper.waker.wake());
     }
 
-    /// The earliest moment at which time must stop for somebody. Those who are due no sooner cannot make it earlier.
+    /// The earliest moment at which the clock must stop. Sleepers that are due later cannot make it earlier.
     fn next_due(&self) -> Option<Moment> {
         let mut earliest = Moment::NEVER;
         for ((due, _), sleeper) in &self.0.lock().sleepers {
@@ -85,7 +85,7 @@ pub(crate) struct Sleep {
     clock: Arc<Driven>,
     due: Moment,
     stop: Moment,
-    /// Its number among the sleepers, once it lay down.
+    /// Its number among the sleepers, once it is registered.
     number: Option<u64>,
 }
 
@@ -96,7 +96,7 @@ impl Sleep {
     }
 
     /// Leaves the sleepers; if it was woken already, it counts as having run.
-    fn rise(&mut self, state: &mut State) {
+    fn deregister(&mut self, state: &mut State) {
         if let Some(number) = self.number.take()
             && state.sleepers.remove(&(self.due, number)).is_none()
         {
@@ -112,7 +112,7 @@ impl Future for Sleep {
         let clock = self.clock.clone();
         let mut state = clock.0.lock();
         if self.due <= state.moment {
-            self.rise(&mut state);
+            self.deregister(&mut state);
             return Poll::Ready(());
         }
         let number = *self.number.get_or_insert_with(|| {
@@ -128,7 +128,7 @@ impl Future for Sleep {
 impl Drop for Sleep {
     fn drop(&mut self) {
         let clock = self.clock.clone();
-        self.rise(&mut clock.0.lock());
+        self.deregister(&mut clock.0.lock());
     }
 }
 
@@ -158,12 +158,12 @@ impl Drop for Sleep {
 pub struct Driver(Arc<Driven>);
 
 /// How often [`Driver::run_for`] lets other tasks run at each stop. What a woken task sets off in others (a message, a
-/// request in process) takes a few turns of the scheduler; this bound is generous and costs microseconds.
-const TURNS_PER_STOP: usize = 64;
+/// request in process) takes a few rounds of the scheduler; this bound is generous and costs microseconds.
+const YIELDS_PER_STOP: usize = 64;
 
 /// How much longer it waits for sleepers that were woken and have not run: those on other threads need a while, and one
 /// that nobody polls any more never will.
-const TURNS_FOR_THE_LAST: usize = 10_000;
+const MAX_EXTRA_YIELDS: usize = 10_000;
 
 impl Driver {
     pub(crate) fn new(clock: Arc<Driven>) -> Self {
@@ -194,22 +194,22 @@ impl Driver {
         self.0.0.lock().wall = wall;
     }
 
-    /// The earliest moment that someone sleeps until; of those who [are patient](crate::Clock::sleep_between), the latest.
+    /// The earliest moment that someone sleeps until; for [`sleep_between`](crate::Clock::sleep_between), its latest.
     pub fn next_due(&self) -> Option<Moment> {
         self.0.next_due()
     }
 
-    /// How many sleep now.
+    /// The number of sleeping tasks.
     pub fn sleepers(&self) -> usize {
         self.0.0.lock().sleepers.len()
     }
 
     /// Lets the tasks that were woken run, and those that they set off.
     async fn settle(&self) {
-        for _ in 0..TURNS_PER_STOP {
+        for _ in 0..YIELDS_PER_STOP {
             tokio::task::yield_now().await;
         }
-        for _ in 0..TURNS_FOR_THE_LAST {
+        for _ in 0..MAX_EXTRA_YIELDS {
             if self.0.0.lock().waking == 0 {
                 break;
             }

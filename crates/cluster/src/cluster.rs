@@ -1,4 +1,4 @@
-//! A cluster that runs: the controllers, the scheduler and simulated nodes at work on an embedded API.
+//! A running cluster: the controllers, the scheduler and the simulated nodes on an embedded API.
 
 use crate::simulated_kubelet::{Options, SharedInformers, SimulatedKubelet};
 use crate::{Settings, controllers, scheduler};
@@ -15,9 +15,9 @@ use windlass_apiserver::{Api, Identity};
 use windlass_clock::Clock;
 use windlass_component_helpers::node_status::is_ready;
 
-/// Who the controllers are to the API.
+/// The user of the controllers.
 const CONTROLLERS: &str = "system:kube-controller-manager";
-/// Who the scheduler is.
+/// The user of the scheduler.
 const SCHEDULER: &str = "system:kube-scheduler";
 /// The wait before a node that could not join tries again.
 const JOIN_AGAIN: Duration = Duration::from_secs(1);
@@ -25,12 +25,11 @@ const JOIN_AGAIN: Duration = Duration::from_secs(1);
 /// How long a cluster may take to get ready: only one that cannot takes it.
 const SETTLED_WITHIN: Duration = Duration::from_secs(30);
 
-/// The controllers, the scheduler and the simulated nodes of a cluster at work on an embedded API. Dropping it ends them where
-/// they are.
+/// The controllers, the scheduler and the simulated nodes of a cluster, running on an embedded API. Dropping it aborts them.
 pub struct Cluster {
     nodes: usize,
     stop: Arc<Notify>,
-    /// The scheduler and the nodes: what they are at can be cut off at any time.
+    /// The scheduler and the nodes: they can be aborted at any time.
     others: Mutex<JoinSet<()>>,
     task: Mutex<Option<JoinHandle<windlass::Result<()>>>>,
 }
@@ -44,10 +43,10 @@ impl Cluster {
         api.serve_metrics();
         let stop = Arc::new(Notify::new());
         let clock = api.clock();
-        // One for all of them: a pod is watched, read and held once.
+        // One cache for all of them: a pod is watched, decoded and stored once.
         let cache = Cache::new("local".into(), Namespaces::All);
         let mut others = JoinSet::new();
-        // Without nodes, too: others may join.
+        // Also without simulated nodes: others may join.
         others.spawn(scheduler::on(&cache, client(api, SCHEDULER), clock.clone()));
         let informers = SharedInformers::new(&cache);
         for number in 1..=settings.simulated_nodes {
@@ -57,7 +56,7 @@ impl Cluster {
         }
         let user = client(api, CONTROLLERS);
         let task = if settings.without_controllers {
-            cache.transform(crate::pods::lighten);
+            cache.transform(crate::pods::strip_unused_fields);
             cache.start(&user, clock, &mut others);
             None
         } else {
@@ -74,10 +73,10 @@ impl Cluster {
         Self { nodes: settings.simulated_nodes, stop, others: Mutex::new(others), task: Mutex::new(task) }
     }
 
-    /// Waits until pods can be made and can run: there is an account for them, and every node is ready.
+    /// Waits until pods can be created and can run: the default ServiceAccount exists, and every node is ready.
     ///
     /// # Errors
-    /// [`SettleError`] says what the API says, or that it took too long.
+    /// [`SettleError`] when the API refuses or it took too long.
     pub async fn settled(&self, api: &Api) -> Result<(), SettleError> {
         let client = client(api, CONTROLLERS);
         let wall = Clock::real();
@@ -97,10 +96,10 @@ impl Cluster {
         }
     }
 
-    /// Lets them finish what they are at, and waits until nothing of them runs.
+    /// Stops them gracefully, and waits until nothing runs any more.
     ///
     /// # Errors
-    /// What they ended with.
+    /// The error that they ended with.
     pub async fn stop(&self) -> windlass::Result<()> {
         let mut others = std::mem::take(&mut *self.others.lock());
         others.shutdown().await;
@@ -127,14 +126,16 @@ impl std::fmt::Debug for Cluster {
     }
 }
 
-/// A cluster did not settle.
+/// A cluster did not become ready.
 #[derive(Debug, thiserror::Error)]
 pub enum SettleError {
     /// The API refused.
-    #[error("cannot look at nodes and accounts")]
+    #[error("cannot read nodes and ServiceAccounts")]
     Api(#[from] kube::Error),
     /// It took too long.
-    #[error("{ready} of {nodes} nodes are ready, or pods have no account, after {SETTLED_WITHIN:?}")]
+    #[error(
+        "{ready} of {nodes} nodes are ready, or the default ServiceAccount is missing, after {SETTLED_WITHIN:?}"
+    )]
     Late {
         /// The number of ready nodes.
         ready: usize,
@@ -155,7 +156,7 @@ async fn run_kubelet(informers: SharedInformers, client: Client, clock: Clock, o
     }
 }
 
-/// A client in process, for a part of the cluster: it may do everything.
+/// An in-process client for a part of the cluster, with every permission.
 fn client(api: &Api, user: &str) -> Client {
     let groups = vec!["system:masters".to_owned(), "system:authenticated".to_owned()];
     let identity = Identity { user: user.to_owned(), groups, ..Identity::default() };

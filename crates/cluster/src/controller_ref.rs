@@ -1,45 +1,46 @@
-//! Which objects belong to a controller that selects by labels: those it has, those it takes up, those it lets go.
+//! Adoption and release by label selector, as in Kubernetes' controller ref managers: which objects a controller owns, adopts
+//! and releases.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use std::sync::Arc;
 use windlass::{Kind, Object, Reconcile, ReconcileError, Selector};
 
-/// The owner that controls an object.
+/// The controller of an object.
 pub(crate) fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
     meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
 }
 
-/// What becomes of one object.
+/// What a controller has to do about an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
-    /// It is ours.
-    Mine,
-    /// It is nobody's and fits: it is to become ours.
+pub(crate) enum Ownership {
+    /// It is owned.
+    Owned,
+    /// It is an orphan that matches the selector: adopt it.
     Adopt,
-    /// It is ours and no longer fits: it is to become nobody's.
+    /// It is owned and no longer matches: release it.
     Release,
-    /// It is somebody else's, does not fit, or is on its way out.
-    NotMine,
+    /// It has another controller, does not match, or is being deleted.
+    NotOwned,
 }
 
-/// What becomes of an object, for an owner with this UID and selector; `going` if the owner is on its way out.
-pub(crate) fn fate(meta: &ObjectMeta, selector: &Selector, uid: &str, going: bool) -> Fate {
+/// What an owner with this UID and selector has to do about an object; `terminating` if the owner is being deleted.
+pub(crate) fn ownership(meta: &ObjectMeta, selector: &Selector, uid: &str, terminating: bool) -> Ownership {
     let fits = selector.matches(meta.labels.as_ref());
     match controller_of(meta) {
-        Some(owner) if owner.uid != uid => Fate::NotMine,
-        Some(_) if fits => Fate::Mine,
-        Some(_) if going => Fate::NotMine,
-        Some(_) => Fate::Release,
-        None if !fits || going || meta.deletion_timestamp.is_some() => Fate::NotMine,
-        None => Fate::Adopt,
+        Some(owner) if owner.uid != uid => Ownership::NotOwned,
+        Some(_) if fits => Ownership::Owned,
+        Some(_) if terminating => Ownership::NotOwned,
+        Some(_) => Ownership::Release,
+        None if !fits || terminating || meta.deletion_timestamp.is_some() => Ownership::NotOwned,
+        None => Ownership::Adopt,
     }
 }
 
-/// Those of `objects` that are ours, after what fits was taken up and what does not was let go. Those just taken up are among
-/// them, as they were before.
+/// The owned objects, after adopting those that match and releasing those that do not. Adopted ones are returned as they were
+/// before.
 ///
 /// # Errors
-/// When an object could not be taken up or let go; one that is gone is passed over.
+/// When an object could not be adopted or released; one that is gone is skipped.
 pub(crate) async fn claim<K, C>(
     ctx: &Reconcile<K>,
     owner: &ObjectMeta,
@@ -53,7 +54,7 @@ where
     claim_with(ctx, owner, selector, objects, None).await
 }
 
-/// As [`claim`]; what is taken up gets this finalizer too.
+/// As [`claim`]; adopted objects get this finalizer too.
 ///
 /// # Errors
 /// As for [`claim`].
@@ -69,37 +70,37 @@ where
     C: Object,
 {
     let uid = owner.uid.as_deref().unwrap_or_default();
-    let going = owner.deletion_timestamp.is_some();
+    let terminating = owner.deletion_timestamp.is_some();
     let mut mine = Vec::with_capacity(objects.len());
     let mut may_adopt = None;
     for object in objects {
-        let fate = fate(object.meta(), selector, uid, going);
-        let references = match fate {
-            Fate::Mine => {
+        let ownership = ownership(object.meta(), selector, uid, terminating);
+        let references = match ownership {
+            Ownership::Owned => {
                 mine.push(object);
                 continue;
             }
-            Fate::NotMine => continue,
-            Fate::Adopt => {
-                // The cache may be behind: an owner that is going, or another of the same name, must not adopt.
-                let may = match may_adopt {
-                    Some(may) => may,
-                    None => *may_adopt.insert(still_there(ctx, owner).await?),
+            Ownership::NotOwned => continue,
+            Ownership::Adopt => {
+                // The cache may be stale: an owner that is being deleted, or another of the same name, must not adopt.
+                let allowed = match may_adopt {
+                    Some(allowed) => allowed,
+                    None => *may_adopt.insert(can_adopt(ctx, owner).await?),
                 };
-                if !may {
+                if !allowed {
                     continue;
                 }
                 let mut references = object.meta().owner_references.clone().unwrap_or_default();
                 references.push(ctx.owner_reference());
                 references
             }
-            Fate::Release => {
+            Ownership::Release => {
                 let all = object.meta().owner_references.iter().flatten();
                 all.filter(|reference| reference.uid != uid).cloned().collect()
             }
         };
         let mut patch = serde_json::json!({ "metadata": { "ownerReferences": references } });
-        if let Some(finalizer) = finalizer.filter(|_| fate == Fate::Adopt) {
+        if let Some(finalizer) = finalizer.filter(|_| ownership == Ownership::Adopt) {
             let mut finalizers = object.meta().finalizers.clone().unwrap_or_default();
             if !finalizers.iter().any(|there| there == finalizer) {
                 finalizers.push(finalizer.to_owned());
@@ -107,9 +108,9 @@ where
             patch["metadata"]["finalizers"] = finalizers.into();
         }
         match ctx.merge(&*object, "", patch).await {
-            Ok(_) if fate == Fate::Adopt => mine.push(object),
+            Ok(_) if ownership == Ownership::Adopt => mine.push(object),
             Ok(_) => {}
-            // Gone, or another by now: nothing to take up or let go.
+            // Gone, or replaced by another object: nothing to adopt or release.
             Err(ReconcileError::Act(error)) if matches!(error.code(), Some(404 | 422)) => {}
             Err(error) => return Err(error),
         }
@@ -117,7 +118,7 @@ where
     Ok(mine)
 }
 
-async fn still_there<K: Object>(ctx: &Reconcile<K>, owner: &ObjectMeta) -> Result<bool, ReconcileError> {
+async fn can_adopt<K: Object>(ctx: &Reconcile<K>, owner: &ObjectMeta) -> Result<bool, ReconcileError> {
     let live = ctx.writer().read(&Kind::of::<K>(), ctx.key()).await?;
     let meta = |field: &str| live.as_ref()?.pointer(&format!("/metadata/{field}"))?.as_str();
     Ok(meta("uid") == owner.uid.as_deref() && meta("deletionTimestamp").is_none())
@@ -129,7 +130,7 @@ mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
     use std::collections::BTreeMap;
 
-    fn object(app: &str, owner: Option<&str>, going: bool) -> ObjectMeta {
+    fn object(app: &str, owner: Option<&str>, terminating: bool) -> ObjectMeta {
         let owner = owner.map(|uid| OwnerReference {
             uid: uid.into(),
             controller: Some(true),
@@ -138,7 +139,7 @@ mod tests {
         ObjectMeta {
             labels: Some([("app".to_owned(), app.to_owned())].into()),
             owner_references: owner.map(|owner| vec![owner]),
-            deletion_timestamp: going.then_some(Time(jiff::Timestamp::UNIX_EPOCH)),
+            deletion_timestamp: terminating.then_some(Time(jiff::Timestamp::UNIX_EPOCH)),
             ..ObjectMeta::default()
         }
     }
@@ -146,13 +147,21 @@ mod tests {
     #[test]
     fn labels_and_owners_decide_whose_it_is() {
         let selector = Selector::equal(&BTreeMap::from([("app".to_owned(), "web".to_owned())])).unwrap();
-        let fate = |meta: &ObjectMeta, going| fate(meta, &selector, "me", going);
-        assert_eq!(fate(&object("web", Some("me"), false), false), Fate::Mine);
-        assert_eq!(fate(&object("db", Some("me"), false), false), Fate::Release);
-        assert_eq!(fate(&object("web", Some("you"), false), false), Fate::NotMine);
-        assert_eq!(fate(&object("web", None, false), false), Fate::Adopt);
-        assert_eq!(fate(&object("web", None, true), false), Fate::NotMine, "what goes is not taken up");
-        assert_eq!(fate(&object("web", None, false), true), Fate::NotMine, "who goes takes nothing up");
-        assert_eq!(fate(&object("db", None, false), false), Fate::NotMine);
+        let ownership = |meta: &ObjectMeta, terminating| ownership(meta, &selector, "me", terminating);
+        assert_eq!(ownership(&object("web", Some("me"), false), false), Ownership::Owned);
+        assert_eq!(ownership(&object("db", Some("me"), false), false), Ownership::Release);
+        assert_eq!(ownership(&object("web", Some("you"), false), false), Ownership::NotOwned);
+        assert_eq!(ownership(&object("web", None, false), false), Ownership::Adopt);
+        assert_eq!(
+            ownership(&object("web", None, true), false),
+            Ownership::NotOwned,
+            "a terminating object is not adopted"
+        );
+        assert_eq!(
+            ownership(&object("web", None, false), true),
+            Ownership::NotOwned,
+            "a terminating owner adopts nothing"
+        );
+        assert_eq!(ownership(&object("db", None, false), false), Ownership::NotOwned);
     }
 }

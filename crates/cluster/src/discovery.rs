@@ -1,4 +1,4 @@
-//! Every kind that the server has, as it says itself: what controllers that work on all of them go by.
+//! Every kind that the API server serves, from aggregated discovery: for the controllers that work on all of them.
 
 use kube::Client;
 use kube::core::discovery::v2::APIGroupDiscoveryList;
@@ -7,34 +7,34 @@ use windlass::Kind;
 
 /// A kind that is served, in one version.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Served {
+pub(crate) struct ServedKind {
     pub(crate) kind: Kind,
     verbs: Vec<String>,
-    /// Whether it is the version that the server would rather have used.
+    /// Whether it is the version that the API prefers.
     preferred: bool,
-    /// Whether it has a `scale`.
-    pub(crate) scales: bool,
+    /// Whether it has the scale subresource.
+    pub(crate) has_scale: bool,
 }
 
-impl Served {
-    /// Whether all of these can be done with it.
-    pub(crate) fn can(&self, verbs: &[&str]) -> bool {
+impl ServedKind {
+    /// Whether it supports all of these verbs.
+    pub(crate) fn supports(&self, verbs: &[&str]) -> bool {
         verbs.iter().all(|verb| self.verbs.iter().any(|known| known == verb))
     }
 }
 
 /// Every kind that is served, in every version.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Catalog {
-    all: Vec<Served>,
+pub(crate) struct Discovery {
+    all: Vec<ServedKind>,
     /// By `apiVersion/Kind`.
     by_name: HashMap<String, usize>,
-    /// Groups and versions of which the server knows only what was.
+    /// Groups and versions whose discovery is stale.
     pub(crate) stale: Vec<String>,
 }
 
-impl Catalog {
-    /// Asks the server.
+impl Discovery {
+    /// Reads discovery.
     pub(crate) async fn discover(client: &Client) -> kube::Result<Self> {
         let core = client.list_core_api_versions_aggregated().await?;
         let others = client.list_api_groups_aggregated().await?;
@@ -42,14 +42,14 @@ impl Catalog {
     }
 
     fn of(lists: impl IntoIterator<Item = APIGroupDiscoveryList>) -> Self {
-        let mut catalog = Self::default();
+        let mut discovery = Self::default();
         for group in lists.into_iter().flat_map(|list| list.items) {
             let name = group.metadata.and_then(|meta| meta.name).unwrap_or_default();
             let mut plurals = BTreeSet::new();
             for version in group.versions {
                 let number = version.version.unwrap_or_default();
                 if version.freshness.as_deref() == Some("Stale") {
-                    catalog.stale.push(format!("{name}/{number}"));
+                    discovery.stale.push(format!("{name}/{number}"));
                 }
                 for resource in version.resources {
                     let (Some(plural), Some(kind)) =
@@ -64,35 +64,35 @@ impl Catalog {
                         namespaced: resource.scope.as_deref() == Some("Namespaced"),
                         plural: plural.clone().into(),
                     };
-                    catalog.by_name.insert(full_name(&kind.api_version(), &kind.kind), catalog.all.len());
-                    let scales =
+                    discovery.by_name.insert(full_name(&kind.api_version(), &kind.kind), discovery.all.len());
+                    let has_scale =
                         resource.subresources.iter().any(|it| it.subresource.as_deref() == Some("scale"));
                     // Versions come in the order of preference.
                     let preferred = plurals.insert(plural);
-                    catalog.all.push(Served { kind, verbs: resource.verbs, preferred, scales });
+                    discovery.all.push(ServedKind { kind, verbs: resource.verbs, preferred, has_scale });
                 }
             }
         }
-        catalog
+        discovery
     }
 
-    /// A kind by what objects say of themselves.
-    pub(crate) fn find(&self, api_version: &str, kind: &str) -> Option<&Served> {
+    /// A kind by the `apiVersion` and `kind` of an object.
+    pub(crate) fn find(&self, api_version: &str, kind: &str) -> Option<&ServedKind> {
         self.by_name.get(&full_name(api_version, kind)).map(|at| &self.all[*at])
     }
 
     /// Every version of every kind.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Served> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &ServedKind> {
         self.all.iter()
     }
 
-    /// Every kind once, in the version that the server prefers.
-    pub(crate) fn preferred(&self) -> impl Iterator<Item = &Served> {
+    /// Every kind once, in the version that the API prefers.
+    pub(crate) fn preferred(&self) -> impl Iterator<Item = &ServedKind> {
         self.all.iter().filter(|served| served.preferred)
     }
 }
 
-/// One word for a kind in a version.
+/// The key of a kind in a version.
 pub(crate) fn full_name(api_version: &str, kind: &str) -> String {
     format!("{api_version}/{kind}")
 }
@@ -117,14 +117,14 @@ mod tests {
             {"version": "v2", "resources": [resource(&["list", "delete"])], "freshness": "Current"},
             {"version": "v1", "resources": [resource(&["list"])], "freshness": "Stale"},
         ]}]});
-        let catalog = Catalog::of([serde_json::from_value(list).unwrap()]);
-        let preferred: Vec<&str> = catalog.preferred().map(|served| &*served.kind.version).collect();
+        let discovery = Discovery::of([serde_json::from_value(list).unwrap()]);
+        let preferred: Vec<&str> = discovery.preferred().map(|served| &*served.kind.version).collect();
         assert_eq!(preferred, ["v2"]);
-        assert_eq!(catalog.iter().count(), 2);
-        let old = catalog.find("a.b/v1", "Widget").unwrap();
-        assert!(old.can(&["list"]) && !old.can(&["list", "delete"]) && old.scales);
-        assert!(catalog.find("a.b/v3", "Widget").is_none());
-        assert_eq!(catalog.stale, ["a.b/v1"]);
+        assert_eq!(discovery.iter().count(), 2);
+        let old = discovery.find("a.b/v1", "Widget").unwrap();
+        assert!(old.supports(&["list"]) && !old.supports(&["list", "delete"]) && old.has_scale);
+        assert!(discovery.find("a.b/v3", "Widget").is_none());
+        assert_eq!(discovery.stale, ["a.b/v1"]);
         assert_eq!((group_of("a.b/v1"), group_of("v1")), ("a.b", ""));
     }
 }

@@ -1,8 +1,8 @@
-//! How far a rollout may go above and below what is wanted: numbers or percentages of it.
+//! `maxSurge` and `maxUnavailable`: numbers or percentages of the desired replicas.
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-/// So many of `total`; a percentage is rounded up or down.
+/// The value, or the percentage of `total`, rounded up or down.
 pub(crate) fn scaled(value: &IntOrString, total: i32, up: bool) -> i32 {
     match value {
         IntOrString::Int(number) => *number,
@@ -15,9 +15,8 @@ pub(crate) fn scaled(value: &IntOrString, total: i32, up: bool) -> i32 {
     }
 }
 
-/// How many more than wanted there may be, and how many fewer available. One of the two is always at least one, or nothing
-/// could ever be replaced.
-pub(crate) fn resolve(
+/// `maxSurge` and `maxUnavailable` as numbers. One of the two is always at least one, or nothing could ever be replaced.
+pub(crate) fn resolve_fenceposts(
     surge: Option<&IntOrString>,
     unavailable: Option<&IntOrString>,
     wanted: i32,
@@ -38,10 +37,14 @@ mod tests {
     fn surge_is_rounded_up_and_unavailable_down() {
         let percent = |text: &str| IntOrString::String(text.to_owned());
         let quarter = percent("25%");
-        assert_eq!(resolve(Some(&quarter), Some(&quarter), 10), (3, 2));
-        assert_eq!(resolve(Some(&quarter), Some(&quarter), 1), (1, 0));
-        assert_eq!(resolve(Some(&IntOrString::Int(0)), Some(&quarter), 1), (0, 1), "or nothing could move");
-        assert_eq!(resolve(Some(&IntOrString::Int(2)), None, 1), (2, 0));
+        assert_eq!(resolve_fenceposts(Some(&quarter), Some(&quarter), 10), (3, 2));
+        assert_eq!(resolve_fenceposts(Some(&quarter), Some(&quarter), 1), (1, 0));
+        assert_eq!(
+            resolve_fenceposts(Some(&IntOrString::Int(0)), Some(&quarter), 1),
+            (0, 1),
+            "or nothing could move"
+        );
+        assert_eq!(resolve_fenceposts(Some(&IntOrString::Int(2)), None, 1), (2, 0));
         assert_eq!(scaled(&percent("nonsense"), 10, true), 0);
     }
 }

@@ -1,8 +1,23 @@
-//! A whole Kubernetes in one process: the embedded API, the workload controllers, a scheduler and simulated kubelets.
+//! A whole Kubernetes cluster in one process: the embedded API, the controllers of kube-controller-manager, a scheduler and
+//! simulated kubelets.
 //!
-//! Each controller is a folder: `decide.rs` says purely what is to be done, given what is there; `mod.rs` observes, and carries
-//! it out. They are written on the operator library as anyone would write theirs, and talk to the API as anyone would: they run
-//! on the embedded API and beside a real kube-apiserver alike.
+//! Each controller is a folder named as in kube-controller-manager: `decide.rs` decides purely what to do about what was
+//! observed; `mod.rs` observes and writes. They are written on the operator library as anyone would write an operator, and
+//! are ordinary API clients: they run on the embedded API and beside a real kube-apiserver alike.
+//!
+//! Kubernetes' controllers are not declarative: they create objects with generated names, replace statuses and delete with
+//! preconditions. So most of them are reconcilers that write by hand (`Reconcile::create`, `replace_status`, `delete`). What
+//! they write is in the cache at once, so none of them needs the expectations that Kubernetes' controllers keep. A generated
+//! name is chosen by the writer and not by the API server, so that the object can be looked up when the response was lost.
+//!
+//! [`Cluster`] runs all of them in one manager, beside the scheduler and the nodes. They share one cache
+//! (`Manager::sharing`): a pod is watched, decoded and stored once, without the fields that nobody reads
+//! (`pods::strip_unused_fields`), and a controller sees at once what another one wrote. Fault rules and the record of writes
+//! do not apply to them unless a rule names their user.
+//!
+//! Shared parts: `controller_ref` (adoption and release), `pod_control` and `slow_start` (many pods at a time), `history`
+//! (ControllerRevisions), `throttle` (a pause between reconciles over many pods), `discovery` and `metadata_client`
+//! (controllers that work on every kind the server serves).
 
 mod cluster;
 mod clusterrole_aggregation;
@@ -71,6 +86,6 @@ pub fn controllers(manager: Manager, settings: &Settings) -> Manager {
         |manager, _| cronjob::add(manager),
         |manager, _| volume::add(manager),
     ];
-    let manager = manager.caching(|cache| cache.transform(pods::lighten));
+    let manager = manager.caching(|cache| cache.transform(pods::strip_unused_fields));
     controllers.iter().fold(manager, |manager, add| add(manager, settings))
 }

@@ -1,4 +1,4 @@
-//! Requests about objects of any kind, of which only the metadata matters.
+//! Requests about objects of any kind of which only the metadata matters, as client-go's metadata client.
 
 use http::header::{ACCEPT, CONTENT_TYPE};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ListMeta, ObjectMeta};
@@ -10,7 +10,7 @@ use windlass::{Key, Kind};
 const PARTIAL: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 const PARTIAL_LIST: &str =
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
-/// How many objects a page of a list has.
+/// The page size of lists.
 const PAGE: usize = 500;
 
 #[derive(Deserialize)]
@@ -35,7 +35,7 @@ pub(crate) fn code(error: &kube::Error) -> Option<u16> {
     }
 }
 
-/// Whether the server says that there is no such object; not if it says that there is no such kind.
+/// Whether the API says that the object does not exist; not if the kind does not exist.
 pub(crate) fn is_absent(error: &kube::Error, name: &str) -> bool {
     let kube::Error::Api(status) = error else { return false };
     status.code == 404 && status.details.as_ref().is_some_and(|details| details.name == name)
@@ -45,7 +45,7 @@ fn path(kind: &Kind, key: &Key) -> String {
     format!("{}/{}", kind.collection_path(key.namespace()), key.name())
 }
 
-/// An object's metadata as it is at this moment.
+/// The live metadata of an object.
 pub(crate) async fn read(client: &Client, kind: &Kind, key: &Key) -> kube::Result<ObjectMeta> {
     let request = http::Request::get(path(kind, key)).header(ACCEPT, PARTIAL).body(Vec::new());
     let found: Partial = client.request(request.map_err(kube::Error::HttpError)?).await?;
@@ -74,7 +74,7 @@ pub(crate) async fn list(
     }
 }
 
-/// Whether there is none of a kind in a namespace.
+/// Whether a namespace has no objects of a kind.
 pub(crate) async fn is_empty(client: &Client, kind: &Kind, namespace: &str) -> kube::Result<bool> {
     let request = http::Request::get(format!("{}?limit=1", kind.collection_path(Some(namespace))));
     let request = request.header(ACCEPT, PARTIAL_LIST).body(Vec::new()).map_err(kube::Error::HttpError)?;
@@ -97,12 +97,12 @@ pub(crate) async fn put(
     client.request_text(request.map_err(kube::Error::HttpError)?).await.map(drop)
 }
 
-/// Where a list goes on is in base64, some characters of which mean something else in a query.
+/// A continue token is base64, some characters of which have a meaning in a query.
 pub(crate) fn escape(text: &str) -> String {
     text.replace('%', "%25").replace('+', "%2B").replace('/', "%2F").replace('=', "%3D")
 }
 
-/// Merges a patch into an object, in the name of a manager.
+/// Merge-patches an object as a field manager.
 pub(crate) async fn merge(
     client: &Client,
     kind: &Kind,
@@ -118,19 +118,19 @@ pub(crate) async fn merge(
     Ok(())
 }
 
-/// Deletes an object in the way that `options` say.
+/// Deletes an object with these DeleteOptions.
 pub(crate) async fn delete(client: &Client, kind: &Kind, key: &Key, options: &Value) -> kube::Result<()> {
     remove(client, path(kind, key), "application/json", options).await
 }
 
-/// Deletes every object of a kind in a namespace in the way that `options` say.
+/// Deletes the collection of a kind in a namespace with these DeleteOptions.
 pub(crate) async fn delete_all(
     client: &Client,
     kind: &Kind,
     namespace: &str,
     options: &Value,
 ) -> kube::Result<()> {
-    // What was deleted is of no interest, and may be much.
+    // The deleted objects are of no interest, and may be many.
     remove(client, kind.collection_path(Some(namespace)), PARTIAL_LIST, options).await
 }
 

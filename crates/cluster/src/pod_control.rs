@@ -1,5 +1,5 @@
-//! Making and ending many pods in one reconcile: concurrently, but never more at once than the API should bear, and with a slow start,
-//! so that what cannot work is tried a few times and not a thousand times.
+//! Creates and deletes many pods in one reconcile: concurrently, but bounded, and with a slow start, so that a create which
+//! cannot succeed is tried a few times and not a thousand times.
 
 use crate::slow_start::{self, AT_ONCE};
 use futures::StreamExt;
@@ -9,19 +9,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use windlass::write::Deletion;
 use windlass::{Object, Reason, Reconcile, ReconcileError};
 
-/// The first error of many, and what people hear of it.
+/// The first error of several, and its message for people.
 #[derive(Debug)]
 pub(crate) struct Failed {
     /// The reason of the event, and of a condition if there is one.
     pub(crate) reason: &'static str,
-    /// What the API said.
+    /// The message of the API.
     pub(crate) message: String,
     /// The error itself.
     pub(crate) error: ReconcileError,
 }
 
-/// Makes so many pods, the first `make(0)`, with a slow start, and tells of each. Whether any was made; in a namespace that goes,
-/// none is, and it is no error.
+/// Creates `count` pods, `make(0)` first, with a slow start, and records an event for each. Returns whether any was created;
+/// in a terminating namespace none is, and that is no error.
 pub(crate) async fn create<K: Object>(
     ctx: &Reconcile<K>,
     count: usize,
@@ -32,7 +32,7 @@ pub(crate) async fn create<K: Object>(
         let (pod, any) = (make(index), &any);
         async move {
             let made = ctx.create(&pod).await.inspect_err(|error| {
-                if !namespace_goes(error) {
+                if !namespace_is_terminating(error) {
                     let said = format!("Error creating: {}", message(error));
                     ctx.warning(Reason::new("FailedCreate", said));
                 }
@@ -44,14 +44,14 @@ pub(crate) async fn create<K: Object>(
         }
     };
     match slow_start::each(0..count, create).await {
-        Err(error) if !namespace_goes(&error) => {
+        Err(error) if !namespace_is_terminating(&error) => {
             Err(Failed { reason: "FailedCreate", message: message(&error), error })
         }
         _ => Ok(any.into_inner()),
     }
 }
 
-/// Ends these pods and tells of each. Whether any was ended.
+/// Deletes these pods and records an event for each. Returns whether any was deleted.
 pub(crate) async fn delete<K: Object>(
     ctx: &Reconcile<K>,
     pods: Vec<Arc<Pod>>,
@@ -82,7 +82,7 @@ pub(crate) async fn delete<K: Object>(
     failed.map_or(Ok(ended), Err)
 }
 
-/// What the API said, or else what happened.
+/// The message of the API, or else the error itself.
 pub(crate) fn message(error: &ReconcileError) -> String {
     let said = match error {
         ReconcileError::Act(error) => error.message(),
@@ -91,8 +91,8 @@ pub(crate) fn message(error: &ReconcileError) -> String {
     said.map_or_else(|| error.to_string(), str::to_owned)
 }
 
-/// Whether the API refuses because the namespace is on its way out: there is nothing to be done, and nothing to tell.
-pub(crate) fn namespace_goes(error: &ReconcileError) -> bool {
+/// Whether the API refuses because the namespace is being terminated: there is nothing to do, and nothing to report.
+pub(crate) fn namespace_is_terminating(error: &ReconcileError) -> bool {
     matches!(error, ReconcileError::Act(error) if error.code() == Some(403)
         && error.message().is_some_and(|message| message.contains("because it is being terminated")))
 }

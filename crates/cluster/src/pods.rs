@@ -1,4 +1,4 @@
-//! What controllers ask about pods, and how they make them.
+//! Questions about pods that several controllers ask, and how a pod is built from a template.
 
 use crate::controller_ref::controller_of;
 use jiff::Timestamp;
@@ -12,37 +12,37 @@ pub(crate) fn condition<'a>(pod: &'a Pod, of: &str) -> Option<&'a PodCondition> 
     pod.status.as_ref()?.conditions.as_ref()?.iter().find(|condition| condition.type_ == of)
 }
 
-/// `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`; empty if nobody said.
+/// `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`; empty if it is not set.
 pub(crate) fn phase(pod: &Pod) -> &str {
     pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
 }
 
-/// Whether it ended, well or not, and will not run again.
+/// Whether it is in a terminal phase: it will not run again.
 pub(crate) fn has_ended(pod: &Pod) -> bool {
     matches!(phase(pod), "Succeeded" | "Failed")
 }
 
-/// Whether it is on its way out.
-pub(crate) fn is_going(pod: &Pod) -> bool {
+/// Whether it is being deleted.
+pub(crate) fn is_terminating(pod: &Pod) -> bool {
     pod.metadata.deletion_timestamp.is_some()
 }
 
-/// Whether it counts for those who keep a number of pods: it has not ended and nobody ended it.
+/// Whether it counts as a replica: neither terminal nor terminating.
 pub(crate) fn is_active(pod: &Pod) -> bool {
-    !has_ended(pod) && !is_going(pod)
+    !has_ended(pod) && !is_terminating(pod)
 }
 
-/// Whether it can serve.
+/// Whether its condition Ready is true.
 pub(crate) fn is_ready(pod: &Pod) -> bool {
     condition(pod, "Ready").is_some_and(|ready| ready.status == "True")
 }
 
-/// Whether it has been ready for so many seconds.
+/// Whether it has been ready for `min_ready_seconds`.
 pub(crate) fn is_available(pod: &Pod, min_ready_seconds: i32, now: Timestamp) -> bool {
     is_ready(pod) && available_at(pod, min_ready_seconds).is_some_and(|at| at <= now)
 }
 
-/// From when on a ready pod is available, if nothing happens to it.
+/// When a ready pod becomes available, if its state does not change.
 pub(crate) fn available_at(pod: &Pod, min_ready_seconds: i32) -> Option<Timestamp> {
     let since = condition(pod, "Ready").filter(|ready| ready.status == "True")?.last_transition_time.as_ref();
     match (min_ready_seconds, since) {
@@ -53,18 +53,18 @@ pub(crate) fn available_at(pod: &Pod, min_ready_seconds: i32) -> Option<Timestam
     }
 }
 
-/// The node that it was given to.
+/// The node that it is bound to.
 pub(crate) fn node_of(pod: &Pod) -> Option<&str> {
     pod.spec.as_ref()?.node_name.as_deref().filter(|name| !name.is_empty())
 }
 
-/// Pods by the node that they were given to.
+/// Pods by the node that they are bound to.
 pub(crate) const BY_NODE: Index<Pod> =
     Index::new("node", |pod| node_of(pod).map(str::to_owned).into_iter().collect());
 
-/// Lets go of what neither controllers nor the scheduler nor nodes look at: with thousands of pods, it is most of what they
-/// weigh. Who writes a whole pod reads it anew.
-pub(crate) fn lighten(pod: &mut Pod) {
+/// Drops the fields that neither controllers nor the scheduler nor nodes read: with thousands of pods, they are most of the
+/// cache. Whoever writes a whole pod reads it live first.
+pub(crate) fn strip_unused_fields(pod: &mut Pod) {
     pod.metadata.managed_fields = None;
     if let Some(status) = &mut pod.status {
         status.conditions.iter_mut().for_each(Vec::shrink_to_fit);
@@ -100,14 +100,14 @@ pub(crate) fn lighten(pod: &mut Pod) {
     spec.init_containers.iter_mut().flatten().for_each(light);
 }
 
-/// Pods that nobody controls, by namespace: those that somebody could take up.
+/// Pods without a controller, by namespace: those that can be adopted.
 const ORPHANS: Index<Pod> = Index::new("orphans", |pod| match controller_of(&pod.metadata) {
     None => vec![pod.metadata.namespace.clone().unwrap_or_default()],
     Some(_) => Vec::new(),
 });
 
-/// The pods that an object owns, and those of its namespace that nobody controls: all that it may have to do with, at a cost
-/// that does not grow with the pods of others.
+/// The pods that an object owns, and the pods of its namespace without a controller: all that it may have to adopt or release,
+/// at a cost that does not grow with the pods of others.
 pub(crate) fn own_and_orphans(cache: &Cache, owner: &ObjectMeta) -> Vec<Arc<Pod>> {
     let store = cache.store::<Pod>();
     let mut pods = store.owned_by(owner.uid.as_deref().unwrap_or_default());
@@ -115,15 +115,15 @@ pub(crate) fn own_and_orphans(cache: &Cache, owner: &ObjectMeta) -> Vec<Arc<Pod>
     pods
 }
 
-/// A claim that a volume of a pod stands for.
+/// A PersistentVolumeClaim that a volume of a pod refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Claimed {
     pub(crate) name: String,
-    /// Whether it is made for the pod, from a template in it, and goes with it.
+    /// Whether it is created for the pod from a template (generic ephemeral volume), and deleted with it.
     pub(crate) ephemeral: bool,
 }
 
-/// The claims that a pod's volumes name, or that are made for it.
+/// The claims that a pod's volumes refer to, or that are created for it.
 pub(crate) fn claims(pod: &Pod) -> impl Iterator<Item = Claimed> {
     let name = pod.metadata.name.as_deref().unwrap_or_default();
     let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
@@ -134,12 +134,12 @@ pub(crate) fn claims(pod: &Pod) -> impl Iterator<Item = Claimed> {
     })
 }
 
-/// What the claim of a pod's ephemeral volume is called.
+/// The name of the claim of a pod's ephemeral volume.
 pub(crate) fn ephemeral_claim(pod: &str, volume: &str) -> String {
     format!("{pod}-{volume}")
 }
 
-/// How the names of an object's pods begin, before what is generated.
+/// The `generateName` of an object's pods.
 pub(crate) fn prefix(owner: &str) -> String {
     format!("{owner}-")
 }
@@ -149,7 +149,7 @@ pub(crate) fn whole_seconds(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
 
-/// A pod as a template has it, owned by one object. Without a name: it is for the caller to name it or have it named.
+/// A pod from a template, with this controller. It has no name: the caller sets one, or has one generated.
 pub(crate) fn from_template(
     template: &PodTemplateSpec,
     namespace: Option<&str>,

@@ -1,20 +1,18 @@
-//! Many writes of one reconcile, several at once: few at first, then ever more, so that a server that refuses is not asked a
-//! thousand times.
+//! Slow start: batches of one, two, four and so on, so that an API that refuses is not asked a thousand times.
 
 use futures::StreamExt;
 use std::future::Future;
 use windlass::ReconcileError;
 
-/// So many at once, at most.
+/// The most requests at once.
 pub(crate) const AT_ONCE: usize = 16;
 /// The largest batch.
 const LARGEST: usize = 512;
 
-/// Does `act` with each of `items`, in batches of one, two, four and so on; after a batch in which one failed, no more are
-/// begun.
+/// Calls `act` for each of `items`, in batches of one, two, four and so on; after a batch with a failure, no more are started.
 ///
 /// # Errors
-/// The first failure. What else was in its batch was done.
+/// The first failure. The rest of its batch was done.
 pub(crate) async fn each<T, F>(
     items: impl IntoIterator<Item = T>,
     act: impl Fn(T) -> F,

@@ -1,4 +1,4 @@
-//! The time of a cluster: the machine's, or one that somebody drives, which moves everything in the cluster at once.
+//! The clock of a cluster: the machine's, or one that a test drives, for everything in the cluster at once.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -6,16 +6,16 @@ use std::time::Duration;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use windlass_clock::{Clock, Driver, Timestamp};
 
-/// How finely time passes while someone waits.
+/// The granularity with which the clock runs while someone waits.
 const STEP: Duration = Duration::from_millis(2);
 
-/// How long those who were woken may keep the others waiting, by the machine's clock.
+/// The longest pause for woken tasks at each stop, by the machine's clock.
 const LONGEST_STOP: Duration = Duration::from_millis(200);
 
-/// How often in a row nobody must have anything to do: what one thread hands to another is for a moment with neither.
+/// How many times in a row the runtime must be idle: a task that one thread hands to another is for a moment with neither.
 const QUIET: usize = 6;
 
-/// A clock, and what drives it if it does not run by itself.
+/// A clock, and its driver if it is a driven one.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -33,13 +33,13 @@ pub struct Time {
 }
 
 impl Time {
-    /// Driven, from this time on: it stands still but while it is advanced or somebody lets it flow.
+    /// A driven clock, starting at this time: it stands still except while it is advanced.
     pub fn driven(start: Timestamp) -> Self {
         let (clock, driver) = Clock::driven(start);
         Self { clock, driver: Some(Arc::new(driver)) }
     }
 
-    /// The machine's.
+    /// The machine's clock.
     pub fn real() -> Self {
         Self { clock: Clock::real(), driver: None }
     }
@@ -49,13 +49,13 @@ impl Time {
         &self.clock
     }
 
-    /// What drives it, if it is driven.
+    /// The driver of a driven clock.
     pub fn driver(&self) -> Option<&Driver> {
         self.driver.as_deref()
     }
 
-    /// Lets so much time pass, with everything that falls due on the way: at each stop, those who are woken and those whom they
-    /// set off in turn run until nobody has anything to do.
+    /// Advances the clock by `duration`, running everything that falls due on the way: at each stop, the woken tasks and those
+    /// that they wake run until all are idle.
     pub async fn advance(&self, duration: Duration) {
         let Some(driver) = &self.driver else { return self.clock.sleep(duration).await };
         let end = self.clock.moment() + duration;
@@ -68,7 +68,7 @@ impl Time {
         settle().await;
     }
 
-    /// Awaits something while time passes as on the wall: what backs off or times out does so in its time.
+    /// Awaits a future while the clock runs in real time: back-offs and timeouts take their time.
     pub async fn run_clock_while<F: Future>(&self, future: F) -> F::Output {
         let Some(driver) = &self.driver else { return future.await };
         let wall = Clock::real();
@@ -78,7 +78,7 @@ impl Time {
             tokio::select! {
                 biased;
                 output = &mut future => {
-                    // On a busy machine it may be done before a step was: the time that it took passed all the same.
+                    // On a busy machine it may be done before a step was: its time passed all the same.
                     let passed = wall.moment() - last;
                     if passed >= STEP {
                         driver.advance(passed);
@@ -101,7 +101,7 @@ async fn settle() {
     let deadline = wall.moment() + LONGEST_STOP;
     let mut quiet = 0;
     while quiet < QUIET && wall.moment() < deadline {
-        // Each lets everyone run once who waits in the same thread.
+        // Each lets every waiting task of this thread run once.
         for _ in 0..16 {
             tokio::task::yield_now().await;
         }
@@ -109,7 +109,7 @@ async fn settle() {
     }
 }
 
-/// Whether all threads of this runtime sleep, but for the one that asks.
+/// Whether all threads of this runtime are parked, except the calling one.
 fn is_idle() -> bool {
     let runtime = Handle::current();
     if runtime.runtime_flavor() == RuntimeFlavor::CurrentThread {

@@ -36,9 +36,9 @@ impl Process {
     /// When the log cannot be opened or the program cannot be started.
     pub fn spawn(name: &str, program: &Path, arguments: &[String], log: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(log)?;
-        let mut command = bound_to_us(program);
+        let mut command = killed_with_parent(program);
         command.args(arguments).stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
-        let child = spawn_from_lasting_thread(command)?;
+        let child = spawn_from_long_lived_thread(command)?;
         Ok(Self { name: name.to_owned(), child: Arc::new(Mutex::new(child)), log: log.to_owned() })
     }
 
@@ -71,7 +71,7 @@ impl Process {
         last_words(&read_end(&self.log, 64 * 1024).unwrap_or_default())
     }
 
-    /// What it used so far; nothing where the kernel does not tell (only Linux does).
+    /// What it used so far; none where the kernel does not report it (only Linux does).
     pub fn usage(&self) -> Option<Usage> {
         Usage::of(self.id())
     }
@@ -113,7 +113,7 @@ impl Usage {
 
 /// A command that the kernel kills when we die, where `setpriv` (util-linux) can ask for that. Asking ourselves would
 /// take unsafe code between fork and exec.
-fn bound_to_us(program: &Path) -> Command {
+fn killed_with_parent(program: &Path) -> Command {
     static SETPRIV: OnceLock<bool> = OnceLock::new();
     let known = SETPRIV.get_or_init(|| {
         let probe =
@@ -133,9 +133,9 @@ type Job = (Command, SyncSender<io::Result<Child>>);
 
 /// Spawns from a thread that lives as long as we do: the kernel ties the child to the thread that made it, and a
 /// test's own thread ends with the test.
-fn spawn_from_lasting_thread(command: Command) -> io::Result<Child> {
-    static NURSERY: OnceLock<SyncSender<Job>> = OnceLock::new();
-    let nursery = NURSERY.get_or_init(|| {
+fn spawn_from_long_lived_thread(command: Command) -> io::Result<Child> {
+    static SPAWNER: OnceLock<SyncSender<Job>> = OnceLock::new();
+    let spawner = SPAWNER.get_or_init(|| {
         let (sender, receiver) = sync_channel::<Job>(1);
         std::thread::spawn(move || {
             while let Ok((mut command, answer)) = receiver.recv() {
@@ -152,17 +152,17 @@ fn spawn_from_lasting_thread(command: Command) -> io::Result<Child> {
     });
     let (sender, receiver) = sync_channel(1);
     let gone = |_| io::Error::other("the thread that starts processes ended");
-    nursery.send((command, sender)).map_err(|error| gone(error.to_string()))?;
+    spawner.send((command, sender)).map_err(|error| gone(error.to_string()))?;
     receiver.recv().map_err(|error| gone(error.to_string()))?
 }
 
-/// The line that tells why: the last one that a Go program marks as an error, else the last one at all.
+/// The line with the cause of a failure: the last one that a Go program marks as an error, else the last one at all.
 fn last_words(log: &str) -> String {
     let klog_failure = |line: &str| {
         let mut start = line.chars();
         matches!(start.next(), Some('E' | 'F')) && start.next().is_some_and(|next| next.is_ascii_digit())
     };
-    let tells = |line: &&str| {
+    let is_error = |line: &&str| {
         line.starts_with("panic: ")
             || line.contains("no space left on device")
             || line.contains("\"level\":\"fatal\"")
@@ -170,7 +170,7 @@ fn last_words(log: &str) -> String {
             || klog_failure(line)
     };
     let line =
-        log.lines().rev().find(tells).or_else(|| log.lines().next_back()).unwrap_or("it logged nothing");
+        log.lines().rev().find(is_error).or_else(|| log.lines().next_back()).unwrap_or("it logged nothing");
     line.chars().take(500).collect()
 }
 

@@ -1,6 +1,6 @@
 //! The cluster of one test.
 
-use crate::eventually::PATIENCE;
+use crate::eventually::DEFAULT_TIMEOUT;
 use crate::operator::{Operator, Running};
 use anyhow::Context;
 use k8s_openapi::api::core::v1::Namespace;
@@ -15,13 +15,11 @@ use windlass_apiserver::{Config, Identity};
 use windlass_clock::{Clock, Timestamp};
 use windlass_cluster::{Cluster, Settings, Time};
 
-/// The name by which the API knows the operators that [`TestCluster::run`] starts; rules of [`faults`](crate::faults) can ask
-/// for it.
+/// The user name of the operators that [`TestCluster::run`] starts; rules of [`faults`](crate::faults) can match it.
 pub(crate) const OPERATOR: &str = "operator";
 
 /// A cluster for one test, in process: the embedded Kubernetes API with its controllers, its scheduler and a simulated node,
-/// new and empty, with its own time.
-/// Clones are the same cluster.
+/// new and empty, with a clock of its own. Clones are the same cluster.
 ///
 /// ```
 /// use windlass_testing::{Data, TestCluster, config_map};
@@ -34,7 +32,7 @@ pub(crate) const OPERATOR: &str = "operator";
 /// # }
 /// ```
 ///
-/// Whatever is declared is made, on a simulated node:
+/// Controllers and a simulated node act on what is declared:
 ///
 /// ```
 /// use k8s_openapi::api::apps::v1::Deployment;
@@ -50,30 +48,30 @@ pub(crate) const OPERATOR: &str = "operator";
 #[derive(Clone)]
 pub struct TestCluster {
     api: Option<windlass_apiserver::Api>,
-    /// What runs on the API, if anything does.
-    whole: Option<Arc<Cluster>>,
+    /// The controllers, scheduler and nodes, unless it is the API alone.
+    running: Option<Arc<Cluster>>,
     client: Client,
     time: Time,
     namespace: Arc<str>,
     /// How long waits may take, by the machine's clock.
-    pub(crate) patience: Duration,
+    pub(crate) timeout: Duration,
 }
 
-/// Driven, from the start of a year that no test can mistake for now.
+/// A driven clock, starting at a time that no test can mistake for now.
 fn driven() -> Time {
     Time::driven("2026-01-01T00:00:00Z".parse().expect("it is written as times are"))
 }
 
 impl TestCluster {
-    /// A new one. It takes a millisecond or two, and goes when the last clone does.
+    /// Starts a cluster, in a millisecond or two. It is dropped with its last clone.
     ///
     /// # Panics
     /// Outside of a tokio runtime, such as `#[tokio::test]` makes.
     pub fn start() -> Self {
-        Self::with(driven()).whole()
+        Self::with(driven()).with_controllers()
     }
 
-    /// A new one that is the API alone: nothing happens in it but what the test and its operators do.
+    /// Starts the API alone, without controllers: nothing changes but by the test and its operators.
     ///
     /// ```
     /// # use windlass_testing::*;
@@ -91,7 +89,7 @@ impl TestCluster {
         Self::with(driven())
     }
 
-    /// A new one with a scheduler and a node, and without the controllers that make pods: for whoever tests such controllers.
+    /// Starts a cluster with a scheduler and a node but without controllers: for tests of such controllers.
     ///
     /// ```
     /// # use windlass_testing::*;
@@ -110,7 +108,7 @@ impl TestCluster {
         Self::with(driven()).running(settings)
     }
 
-    /// A new one whose time is the machine's: for benches, demonstrations, and programs that know no other time.
+    /// Starts a cluster on the machine's clock: for benches, demonstrations, and programs that know no other clock.
     ///
     /// ```
     /// # #[tokio::main]
@@ -120,26 +118,33 @@ impl TestCluster {
     /// # }
     /// ```
     pub fn start_in_real_time() -> Self {
-        Self::with(Time::real()).whole()
+        Self::with(Time::real()).with_controllers()
     }
 
     fn with(time: Time) -> Self {
         let api = windlass_apiserver::Api::new(Config { clock: time.clock().clone(), ..Config::default() });
         let client = Client::new(api.service(Identity::admin()), "default");
-        Self { api: Some(api), whole: None, client, time, namespace: "default".into(), patience: PATIENCE }
+        Self {
+            api: Some(api),
+            running: None,
+            client,
+            time,
+            namespace: "default".into(),
+            timeout: DEFAULT_TIMEOUT,
+        }
     }
 
-    fn whole(self) -> Self {
+    fn with_controllers(self) -> Self {
         self.running(Settings { simulated_nodes: 1, ..Settings::default() })
     }
 
     fn running(mut self, settings: Settings) -> Self {
-        self.whole = self.api.as_ref().map(|api| Arc::new(Cluster::start(api, settings)));
+        self.running = self.api.as_ref().map(|api| Arc::new(Cluster::start(api, settings)));
         self
     }
 
-    /// A cluster that you have, reached by this client, in a namespace made for the test: the same test runs there. Its time
-    /// is the machine's, and it has no faults on demand.
+    /// Connects to an existing cluster, in a namespace created for the test: the same test runs there. Its clock is the
+    /// machine's, and faults cannot be injected into its API.
     ///
     /// ```
     /// # use windlass_testing::*;
@@ -155,14 +160,14 @@ impl TestCluster {
     /// ```
     ///
     /// # Errors
-    /// When no namespace can be made.
+    /// When no namespace can be created.
     pub async fn connect(client: Client) -> anyhow::Result<Self> {
         let metadata = ObjectMeta { generate_name: Some("test-".into()), ..ObjectMeta::default() };
         let namespace = Namespace { metadata, ..Namespace::default() };
         let made = Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &namespace).await;
         let namespace = made.context("making a namespace for the test")?.name_any();
         let (time, namespace) = (Time::real(), namespace.into());
-        Ok(Self { api: None, whole: None, client, time, namespace, patience: PATIENCE })
+        Ok(Self { api: None, running: None, client, time, namespace, timeout: DEFAULT_TIMEOUT })
     }
 
     /// A client with every permission.
@@ -182,7 +187,7 @@ impl TestCluster {
         self.client.clone()
     }
 
-    /// A client that the embedded API knows by this name, with every permission. On a cluster that you have, your own.
+    /// A client with this user name and every permission. On an existing cluster, the client that it was connected with.
     ///
     /// ```
     /// # use windlass_testing::*;
@@ -203,7 +208,7 @@ impl TestCluster {
         }
     }
 
-    /// The namespace that the test works in: `default`, unless said otherwise.
+    /// The namespace that the test works in; `default` unless set.
     pub fn namespace(&self) -> &str {
         &self.namespace
     }
@@ -227,8 +232,8 @@ impl TestCluster {
         Self { namespace: namespace.into(), ..self.clone() }
     }
 
-    /// The same cluster, whose waits may take so long by the machine's clock instead of 20 s: for slow clusters and machines that
-    /// have much else to do.
+    /// The same cluster with another timeout for waits, by the machine's clock; the default is 20 s. For slow clusters and
+    /// busy machines.
     ///
     /// ```
     /// # use windlass_testing::*;
@@ -241,8 +246,8 @@ impl TestCluster {
     /// # }
     /// ```
     #[must_use]
-    pub fn timeout(&self, patience: Duration) -> Self {
-        Self { patience, ..self.clone() }
+    pub fn timeout(&self, timeout: Duration) -> Self {
+        Self { timeout, ..self.clone() }
     }
 
     /// The same cluster with another client.
@@ -250,7 +255,7 @@ impl TestCluster {
         Self { client, ..self.clone() }
     }
 
-    /// The embedded API, for what only its owner can do; `None` on a cluster that you have.
+    /// The embedded API, for what only its owner can do; `None` on an existing cluster.
     ///
     /// ```
     /// # #[tokio::main]
@@ -263,7 +268,7 @@ impl TestCluster {
         self.api.as_ref()
     }
 
-    /// What goes wrong on purpose, and the record of writes.
+    /// The faults that are injected into the API, and the audit record of writes.
     ///
     /// ```
     /// use windlass_testing::faults::{Act, Pattern, Which};
@@ -279,21 +284,24 @@ impl TestCluster {
     /// ```
     ///
     /// # Panics
-    /// On a cluster that you have, which has none.
+    /// On an existing cluster, which has none.
     pub fn faults(&self) -> &Faults {
-        self.api.as_ref().expect("only a cluster made by TestCluster::start has faults on demand").faults()
+        self.api
+            .as_ref()
+            .expect("faults can be injected only into a cluster that TestCluster::start made")
+            .faults()
     }
 
     // === time ===
 
-    /// The clock of everything in it.
+    /// The clock of everything in the cluster.
     pub fn clock(&self) -> &Clock {
         self.time.clock()
     }
 
-    /// Lets so much time pass, with everything that falls due on the way: an hour takes as many milliseconds as there are
-    /// moments at which something is due. On a cluster that you have it takes an hour. What was set off before may still be
-    /// under way when it returns: wait for its outcome with [`TestCluster::eventually`].
+    /// Advances the clock by `duration`, running everything that falls due on the way: an hour takes about a millisecond per
+    /// moment at which something is due. On an existing cluster it takes an hour. Work that was started may still be running
+    /// when it returns: wait for its outcome with [`TestCluster::eventually`].
     ///
     /// ```
     /// # #[tokio::main]
@@ -307,7 +315,7 @@ impl TestCluster {
         self.time.advance(duration).await;
     }
 
-    /// Awaits something while time passes as on the wall, as [`Eventually`](crate::Eventually) does.
+    /// Awaits a future while the clock runs in real time, as [`Eventually`](crate::Eventually) does.
     ///
     /// ```
     /// # use windlass_testing::*;
@@ -336,16 +344,16 @@ impl TestCluster {
     /// ```
     ///
     /// # Panics
-    /// When its time is the machine's.
+    /// When its clock is the machine's.
     pub fn set_wall_clock(&self, wall: Timestamp) {
-        let driver = self.time.driver().expect("the machine's clock is not for tests to set");
+        let driver = self.time.driver().expect("the clock of the machine cannot be set by a test");
         driver.set_wall(wall);
     }
 
     // === operators ===
 
-    /// A manager on this cluster and its time, as the user `operator`. On a cluster that you have it sees the test's
-    /// namespace only.
+    /// A manager on this cluster and its clock, as the user `operator`. On an existing cluster it watches the test's namespace
+    /// only.
     pub fn manager(&self) -> Manager {
         let manager = Manager::new(self.client_as(OPERATOR), self.clock().clone());
         match &self.api {
@@ -382,7 +390,7 @@ impl TestCluster {
 
     // === kinds ===
 
-    /// Makes these kinds known, and waits until they are served.
+    /// Installs these CRDs, and waits until they are established.
     ///
     /// ```
     /// # use windlass_testing::*;

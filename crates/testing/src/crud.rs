@@ -214,11 +214,11 @@ impl TestCluster {
             let about = &event.involved_object;
             about.kind.as_deref() == Some(&kind.kind) && about.name.as_deref() == Some(name)
         });
-        let told = about.map(|event| {
+        let events = about.map(|event| {
             let (reason, message) = (event.reason.unwrap_or_default(), event.message.unwrap_or_default());
             format!("{reason}: {message}")
         });
-        Ok(told.collect())
+        Ok(events.collect())
     }
 
     fn requests<K: Object>(&self, namespace: Option<&str>) -> Request {

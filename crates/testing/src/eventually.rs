@@ -1,4 +1,4 @@
-//! Waits that show what they saw last, and what of it differed, when it was in vain.
+//! Waits that, when they fail, show the last state and what differed.
 
 use crate::cluster::TestCluster;
 use crate::difference::{missing, shown};
@@ -10,13 +10,13 @@ use std::time::Duration;
 use windlass::{Kind, Object};
 use windlass_clock::Clock;
 
-/// How long is waited, unless said otherwise: long enough for a busy machine, since only failures take it.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+/// The default timeout: long enough for a busy machine, since only failures take it.
+pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Between two looks.
+/// The pause between two reads.
 const PAUSE: Duration = Duration::from_millis(4);
 
-/// Waits until an object is as it should be; made by [`TestCluster::eventually`]. Meanwhile time passes as on the wall.
+/// Waits until an object is as it should be; made by [`TestCluster::eventually`]. Meanwhile the clock runs in real time.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::ConfigMap;
@@ -30,8 +30,8 @@ const PAUSE: Duration = Duration::from_millis(4);
 ///
 /// let within = std::time::Duration::from_millis(10);
 /// let failed = cluster.eventually::<ConfigMap>("a").within(within).has(json!({"data": {"k": "w"}})).await;
-/// let told = failed.unwrap_err().to_string();
-/// assert!(told.contains(r#"data.k: is "v", should be "w""#), "{told}");
+/// let message = failed.unwrap_err().to_string();
+/// assert!(message.contains(r#"data.k: is "v", should be "w""#), "{message}");
 /// # Ok(())
 /// # }
 /// ```
@@ -40,19 +40,14 @@ const PAUSE: Duration = Duration::from_millis(4);
 pub struct Eventually<K> {
     cluster: TestCluster,
     name: String,
-    patience: Duration,
+    timeout: Duration,
     kind: PhantomData<fn() -> K>,
 }
 
 impl TestCluster {
     /// Waits until the object of this name is as it should be.
     pub fn eventually<K: Object>(&self, name: &str) -> Eventually<K> {
-        Eventually {
-            cluster: self.clone(),
-            name: name.to_owned(),
-            patience: self.patience,
-            kind: PhantomData,
-        }
+        Eventually { cluster: self.clone(), name: name.to_owned(), timeout: self.timeout, kind: PhantomData }
     }
 
     /// Looks, again and again, until `holds` of what was found. `what` completes the sentence "it is not so that ...".
@@ -75,31 +70,31 @@ impl TestCluster {
         look: impl Fn() -> F,
         holds: impl Fn(&T) -> bool,
     ) -> anyhow::Result<T> {
-        self.until_within(self.patience, what, look, holds).await
+        self.until_within(self.timeout, what, look, holds).await
     }
 
-    /// As [`TestCluster::until`], for so long by the machine's clock.
+    /// As [`TestCluster::until`], with another timeout by the machine's clock.
     pub(crate) async fn until_within<T: Serialize, F: Future<Output = anyhow::Result<T>>>(
         &self,
-        patience: Duration,
+        timeout: Duration,
         what: &str,
         look: impl Fn() -> F,
         holds: impl Fn(&T) -> bool,
     ) -> anyhow::Result<T> {
         let judge =
             |found: &T| if holds(found) { Vec::new() } else { vec![format!("it is not so that {what}")] };
-        self.wait(what, patience, look, judge).await
+        self.wait(what, timeout, look, judge).await
     }
 
     async fn wait<T: Serialize, F: Future<Output = anyhow::Result<T>>>(
         &self,
         what: &str,
-        patience: Duration,
+        timeout: Duration,
         look: impl Fn() -> F,
         judge: impl Fn(&T) -> Vec<String>,
     ) -> anyhow::Result<T> {
         let wall = Clock::real();
-        let deadline = wall.moment() + patience;
+        let deadline = wall.moment() + timeout;
         loop {
             let found = self.run_clock_while(look()).await;
             let wrong = match &found {
@@ -112,7 +107,7 @@ impl TestCluster {
                     let last = found.ok().map(|found| serde_json::to_value(found).unwrap_or_default());
                     let last = last.map(|last| format!("\nlast seen:\n{}", shown(&readable(last))));
                     let wrong = wrong.join("\n  ");
-                    bail!("not after {patience:?}: {what}\n  {wrong}{}", last.unwrap_or_default());
+                    bail!("not after {timeout:?}: {what}\n  {wrong}{}", last.unwrap_or_default());
                 }
                 _ => self.run_clock_while(wall.sleep(PAUSE)).await,
             }
@@ -121,13 +116,13 @@ impl TestCluster {
 }
 
 impl<K: Object> Eventually<K> {
-    /// For so long by the machine's clock, instead of 20 s.
-    pub fn within(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    /// With this timeout by the machine's clock, instead of 20 s.
+    pub fn within(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
         self
     }
 
-    /// It is there.
+    /// It exists.
     ///
     /// # Errors
     /// When it does not come true in time, as for all of these.
@@ -135,14 +130,14 @@ impl<K: Object> Eventually<K> {
         self.has(json!({})).await
     }
 
-    /// It is gone.
+    /// It is deleted.
     ///
     /// # Errors
     /// When it is still there; the error shows it.
     pub async fn is_deleted(self) -> anyhow::Result<()> {
         let look = || self.cluster.find::<K>(&self.name);
         let judge = |found: &Option<K>| found.iter().map(|_| "it is there".to_owned()).collect();
-        self.cluster.wait(&self.says("is gone"), self.patience, look, judge).await.map(drop)
+        self.cluster.wait(&self.says("is gone"), self.timeout, look, judge).await.map(drop)
     }
 
     /// It has these fields with these values, whatever else it has.
@@ -205,18 +200,18 @@ impl<K: Object> Eventually<K> {
     /// An event about it has this reason; returns the event's message.
     ///
     /// # Errors
-    /// When nothing of the kind was told in time; the error shows what was.
+    /// When there is no such event in time; the error shows the events there are.
     pub async fn has_event(self, reason: &str) -> anyhow::Result<String> {
         let prefix = format!("{reason}: ");
         let look = || self.cluster.events::<K>(&self.name);
-        let judge = |told: &Vec<String>| match told.iter().any(|one| one.starts_with(&prefix)) {
+        let judge = |message: &Vec<String>| match message.iter().any(|one| one.starts_with(&prefix)) {
             true => Vec::new(),
             false => vec![format!("no event says {reason}")],
         };
         let what = self.says(&format!("has an event {reason}"));
-        let told = self.cluster.wait(&what, self.patience, look, judge).await?;
-        let told = told.into_iter().find_map(|one| one.strip_prefix(&prefix).map(str::to_owned));
-        told.context("it was there a moment ago")
+        let message = self.cluster.wait(&what, self.timeout, look, judge).await?;
+        let message = message.into_iter().find_map(|one| one.strip_prefix(&prefix).map(str::to_owned));
+        message.context("it was there a moment ago")
     }
 
     async fn judged(self, what: &str, judge: impl Fn(&K, &Value) -> Vec<String>) -> anyhow::Result<K> {
@@ -225,7 +220,7 @@ impl<K: Object> Eventually<K> {
             None => vec!["it is not there".to_owned()],
             Some(found) => judge(found, &serde_json::to_value(found).unwrap_or_default()),
         };
-        let found = self.cluster.wait(what, self.patience, look, judge).await?;
+        let found = self.cluster.wait(what, self.timeout, look, judge).await?;
         found.context("it was there a moment ago")
     }
 
@@ -238,7 +233,7 @@ impl<K: Object> Eventually<K> {
     }
 }
 
-/// Without what nobody reads: who manages which field.
+/// Without managed fields, which nobody reads.
 fn readable(mut value: Value) -> Value {
     let objects = match &mut value {
         Value::Array(objects) => objects.iter_mut().collect(),
@@ -265,20 +260,21 @@ mod tests {
         let cluster = TestCluster::start();
         cluster.create(config_map("a").data("k", "v")).await.unwrap();
         let wanted = json!({"data": {"k": "w"}, "metadata": {"name": "a"}});
-        let told =
+        let message =
             cluster.eventually::<ConfigMap>("a").within(SOON).has(wanted).await.unwrap_err().to_string();
-        assert!(told.starts_with("not after 20ms: ConfigMap default/a is as it should be"), "{told}");
-        assert!(told.contains(r#"data.k: is "v", should be "w""#), "{told}");
-        assert!(told.contains("last seen:") && told.contains("    k: v"), "{told}");
-        assert!(!told.contains("managedFields"), "{told}");
-        let told = cluster.eventually::<ConfigMap>("b").within(SOON).exists().await.unwrap_err().to_string();
-        assert!(told.contains("it is not there"), "{told}");
-        let told =
+        assert!(message.starts_with("not after 20ms: ConfigMap default/a is as it should be"), "{message}");
+        assert!(message.contains(r#"data.k: is "v", should be "w""#), "{message}");
+        assert!(message.contains("last seen:") && message.contains("    k: v"), "{message}");
+        assert!(!message.contains("managedFields"), "{message}");
+        let message =
+            cluster.eventually::<ConfigMap>("b").within(SOON).exists().await.unwrap_err().to_string();
+        assert!(message.contains("it is not there"), "{message}");
+        let message =
             cluster.eventually::<ConfigMap>("a").within(SOON).is_deleted().await.unwrap_err().to_string();
-        assert!(told.contains("it is there"), "{told}");
-        let told =
+        assert!(message.contains("it is there"), "{message}");
+        let message =
             cluster.eventually::<ConfigMap>("a").within(SOON).has_event("Why").await.unwrap_err().to_string();
-        assert!(told.contains("no event says Why"), "{told}");
+        assert!(message.contains("no event says Why"), "{message}");
     }
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! A client that breaks at a chosen write: the crash and the lost answer, from the operator's side of the wire, so that they
+//! A client that fails at a chosen write: crashes and lost responses from the operator's side of the connection, so that they
 //! work on every Kubernetes alike.
 
 use kube::client::Body;
@@ -16,13 +16,13 @@ pub enum ClientFault {
     KillAfter,
     /// The request is lost on its way: the client gets an error, and nothing happened.
     LoseRequest,
-    /// The answer is lost on its way: the client gets an error, and the write took effect.
-    LoseAnswer,
-    /// The API answers that someone else was faster, and nothing happened.
+    /// The response is lost on its way: the client gets an error, and the write took effect.
+    LoseResponse,
+    /// The API answers with a conflict, and nothing happened.
     Conflict,
 }
 
-/// Counts a client's writes and breaks one of them.
+/// Counts a client's writes and injects a fault into one of them.
 ///
 /// ```
 /// use windlass_testing::faulty_client::{ClientFault, FaultyClient};
@@ -30,10 +30,10 @@ pub enum ClientFault {
 /// # #[tokio::main]
 /// # async fn main() {
 /// let cluster = TestCluster::api_only();
-/// let faulty_client = FaultyClient::at(1, ClientFault::LoseAnswer);
+/// let faulty_client = FaultyClient::at(1, ClientFault::LoseResponse);
 /// let maps: kube::Api<k8s_openapi::api::core::v1::ConfigMap> =
 ///     kube::Api::namespaced(faulty_client.on(cluster.client()), "default");
-/// assert!(maps.create(&Default::default(), &config_map("a")).await.is_err(), "the answer was lost");
+/// assert!(maps.create(&Default::default(), &config_map("a")).await.is_err(), "the response was lost");
 /// assert!(maps.get("a").await.is_ok(), "and the write took effect");
 /// assert_eq!(faulty_client.writes(), ["POST /api/v1/namespaces/default/configmaps"]);
 /// # }
@@ -68,12 +68,12 @@ impl FaultyClient {
         Self::default()
     }
 
-    /// Breaks the write of this number, counted from one.
+    /// Injects the fault into the write with this number, counted from one.
     pub fn at(number: usize, how: ClientFault) -> Self {
         Self::between(number, number, how)
     }
 
-    /// Breaks the first writes, so many.
+    /// Injects the fault into the first `count` writes.
     pub fn first(count: usize, how: ClientFault) -> Self {
         Self::between(1, count, how)
     }
@@ -84,14 +84,14 @@ impl FaultyClient {
         faulty_client
     }
 
-    /// Calls this once the write of this number took effect, before it is answered.
+    /// Calls `then` once the write with this number took effect, before its response is returned.
     pub fn after(number: usize, then: impl Fn() + Send + Sync + 'static) -> Self {
         let faulty_client = Self::default();
         faulty_client.0.state.lock().after = Some((number, Arc::new(then)));
         faulty_client
     }
 
-    /// Calls this with the write of this number, as `METHOD path`, before it is sent.
+    /// Calls `then` with the write with this number, as `METHOD path`, before it is sent.
     pub fn before(number: usize, then: impl Fn(&str) + Send + Sync + 'static) -> Self {
         let faulty_client = Self::default();
         faulty_client.0.state.lock().before = Some((number, Arc::new(then)));
@@ -103,7 +103,7 @@ impl FaultyClient {
         self.0.state.lock().watches.clone()
     }
 
-    /// The writes that were tried so far, as `METHOD path`.
+    /// The writes that were attempted so far, as `METHOD path`.
     pub fn writes(&self) -> Vec<String> {
         self.0.state.lock().writes.clone()
     }
@@ -117,7 +117,7 @@ impl FaultyClient {
         notified.await;
     }
 
-    /// The same client, with the faulty_client in its way.
+    /// The same client, through which requests pass this one first.
     pub fn on(&self, client: kube::Client) -> kube::Client {
         let faulty_client = self.clone();
         let namespace = client.default_namespace().to_owned();
@@ -135,26 +135,26 @@ impl FaultyClient {
     ) -> kube::Result<http::Response<Body>> {
         let lost = |what: &str| Err(kube::Error::Service(what.into()));
         match self.decide(&request) {
-            Fate::Passes => client.send(request).await,
-            Fate::Followed(then) => {
+            Action::Send => client.send(request).await,
+            Action::SendThen(then) => {
                 let answer = client.send(request).await;
                 then();
                 answer
             }
             // A dead process sends nothing and hears nothing.
-            Fate::Dead => std::future::pending().await,
-            Fate::Breaks(ClientFault::KillBefore) => self.die().await,
-            Fate::Breaks(ClientFault::KillAfter) => {
+            Action::Hang => std::future::pending().await,
+            Action::Fail(ClientFault::KillBefore) => self.die().await,
+            Action::Fail(ClientFault::KillAfter) => {
                 // Awaited to its end: the write is done, whatever becomes of us.
                 let _ = client.send(request).await;
                 self.die().await
             }
-            Fate::Breaks(ClientFault::LoseRequest) => lost("the request was lost"),
-            Fate::Breaks(ClientFault::LoseAnswer) => {
+            Action::Fail(ClientFault::LoseRequest) => lost("the request was lost"),
+            Action::Fail(ClientFault::LoseResponse) => {
                 let _ = client.send(request).await;
-                lost("the answer was lost")
+                lost("the response was lost")
             }
-            Fate::Breaks(ClientFault::Conflict) => http::Response::builder()
+            Action::Fail(ClientFault::Conflict) => http::Response::builder()
                 .status(409)
                 .body(Body::from(CONFLICT.as_bytes().to_vec()))
                 .map_err(kube::Error::HttpError),
@@ -169,17 +169,17 @@ impl FaultyClient {
     }
 
     /// What to do with this request: nothing special unless it is the chosen write.
-    fn decide(&self, request: &http::Request<Body>) -> Fate {
+    fn decide(&self, request: &http::Request<Body>) -> Action {
         let mut state = self.0.state.lock();
         if state.dead {
-            return Fate::Dead;
+            return Action::Hang;
         }
         let writes = matches!(request.method().as_str(), "POST" | "PUT" | "PATCH" | "DELETE");
         if request.uri().query().is_some_and(|query| query.contains("watch=true")) {
             state.watches.insert(request.uri().path().to_owned());
         }
         if !writes || is_event(request.uri().path()) {
-            return Fate::Passes;
+            return Action::Send;
         }
         let write = format!("{} {}", request.method(), request.uri().path());
         state.writes.push(write.clone());
@@ -187,17 +187,17 @@ impl FaultyClient {
         if let Some((_, then)) = state.before.take_if(|(at, _)| *at == number) {
             drop(state);
             then(&write);
-            return Fate::Passes;
+            return Action::Send;
         }
         match (&state.plan, &state.after) {
-            (Some((first, last, how)), _) if (*first..=*last).contains(&number) => Fate::Breaks(*how),
-            (_, Some((at, then))) if *at == number => Fate::Followed(then.clone()),
-            _ => Fate::Passes,
+            (Some((first, last, how)), _) if (*first..=*last).contains(&number) => Action::Fail(*how),
+            (_, Some((at, then))) if *at == number => Action::SendThen(then.clone()),
+            _ => Action::Send,
         }
     }
 }
 
-/// Events are told best-effort and at their own pace; they are no part of the state that must converge.
+/// Events are sent best-effort and asynchronously; they are no part of the state that must converge.
 fn is_event(path: &str) -> bool {
     path.ends_with("/events") || path.contains("/events/")
 }
@@ -212,12 +212,12 @@ impl std::fmt::Debug for FaultyClient {
     }
 }
 
-enum Fate {
-    Passes,
-    Followed(Then),
-    Breaks(ClientFault),
-    Dead,
+enum Action {
+    Send,
+    SendThen(Then),
+    Fail(ClientFault),
+    Hang,
 }
 
-/// What the API says when someone else was faster.
+/// The response of the API to a conflicting update.
 const CONFLICT: &str = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"someone else was faster","reason":"Conflict","code":409}"#;

@@ -1,5 +1,5 @@
-//! What authors of operators test with: a fresh cluster per test in milliseconds, time that the test drives, objects in a
-//! line each, waits that show what they saw, and a campaign of crashes and faults for any operator.
+//! Testing for operator authors: a fresh cluster per test in milliseconds, a clock that the test drives, objects in a line
+//! each, waits that show what differed, and a crash campaign for any operator.
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -26,14 +26,18 @@
 //! # }
 //! ```
 //!
-//! - [`TestCluster`] is the cluster: the embedded Kubernetes API in process, or one that you have.
-//! - [`Building`] and [`config_map`], [`deployment`] and their kin make objects.
-//! - [`Eventually`] waits, and shows the last state and what differs when it was in vain.
-//! - [`faults`] refuses, delays, loses and falsifies requests by rule; [`Outage`] is the API gone for a while.
-//! - [`campaign`] kills the operator at each of its writes, loses each of its requests, and so on, and compares the ends.
+//! - [`TestCluster`] is the cluster: the embedded Kubernetes in process, or an existing cluster.
+//! - [`Building`] and [`config_map`], [`deployment`] and their kin build objects.
+//! - [`Eventually`] waits, and on failure shows the last state and what differs.
+//! - [`faults`] rejects, delays, loses and alters requests by rule; [`Outage`] makes the API unreachable.
+//! - [`campaign`] kills the operator at each of its writes, loses each of its requests, and so on, and compares the final states.
 //!
-//! Time stands still in a [`TestCluster`] but while you wait: [`TestCluster::advance`] lets an hour pass at once, and
-//! [`Eventually`] lets it pass as on the wall.
+//! The clock of a [`TestCluster`] stands still except while the test waits: [`TestCluster::advance`] lets an hour pass at once,
+//! and [`Eventually`] runs the clock in real time, so that back-offs end; apart from that, timestamps are the same in every run.
+//!
+//! Crashes and lost responses are injected by the client ([`faulty_client`]), so that they work on every Kubernetes. The
+//! campaign runs an operator's life once per fault and write. The state that it compares is every object of every collection
+//! that anyone wrote to, so it needs to know nothing about the operator.
 
 pub mod campaign;
 mod cluster;

@@ -37,7 +37,7 @@ impl<F: FnOnce(Manager) -> Manager> Operator for F {
     }
 }
 
-/// An operator at work. Dropping it kills it.
+/// A running operator. Dropping it kills it.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -78,10 +78,10 @@ impl Running {
         Self { stop: Some(stop), task, time }
     }
 
-    /// Asks it to end, as SIGTERM does, and waits until it has.
+    /// Stops it gracefully, as SIGTERM does, and waits until it has ended.
     ///
     /// # Errors
-    /// What it ended with.
+    /// The error that it ended with.
     pub async fn stop(mut self) -> anyhow::Result<()> {
         if let Some(stop) = self.stop.take() {
             let _ = stop.send(());
@@ -89,7 +89,7 @@ impl Running {
         self.ended().await
     }
 
-    /// Ends it where it is, as SIGKILL does, and waits until nothing of it runs any more.
+    /// Kills it, as SIGKILL does, and waits until nothing of it runs any more.
     pub async fn kill(mut self) {
         self.task.abort();
         let _ = (&mut self.task).await;

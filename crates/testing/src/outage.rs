@@ -1,9 +1,9 @@
-//! The API gone for a while.
+//! An outage of the API.
 
 use crate::cluster::TestCluster;
 use crate::faults::{Act, Pattern, RuleId, Which};
 
-/// The API is gone for those it concerns, until this is dropped: no request arrives, and every watch is cut off.
+/// The API is unreachable, for everyone or for one user, until this is dropped: no request arrives, and every watch is closed.
 ///
 /// ```
 /// use windlass_testing::{Outage, TestCluster, config_map};
@@ -33,10 +33,10 @@ impl Outage {
         Self::of(cluster, Pattern::any().user(user))
     }
 
-    fn of(cluster: &TestCluster, whom: Pattern) -> Self {
+    fn of(cluster: &TestCluster, requests: Pattern) -> Self {
         let faults = cluster.faults();
-        let rule = faults.add(whom.clone().then(Which::Every, Act::LoseRequest));
-        faults.drop_watches(&whom.verbs(&["watch"]));
+        let rule = faults.add(requests.clone().then(Which::Every, Act::LoseRequest));
+        faults.drop_watches(&requests.verbs(&["watch"]));
         Self { cluster: cluster.clone(), rule }
     }
 }

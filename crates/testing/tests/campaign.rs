@@ -52,7 +52,7 @@ fn here(manager: Manager, remembers: bool) -> Manager {
 #[tokio::test]
 async fn an_operator_that_remembers_instead_of_looking_is_found_out() {
     let crash =
-        || Campaign::new(|manager| here(manager, true), life).faults([Fault::Break(ClientFault::KillAfter)]);
+        || Campaign::new(|manager| here(manager, true), life).faults([Fault::Client(ClientFault::KillAfter)]);
     let failed = format!("{:#}", crash().within(Duration::from_secs(1)).run().await.unwrap_err());
     assert!(
         failed.contains("a crash after at write 1 of 2 (PATCH /api/v1/namespaces/default/secrets/a-1)"),
@@ -60,7 +60,7 @@ async fn an_operator_that_remembers_instead_of_looking_is_found_out() {
     );
     assert!(failed.contains("the state is that of the undisturbed life"), "{failed}");
     let looks =
-        Campaign::new(|manager| here(manager, false), life).faults([Fault::Break(ClientFault::KillAfter)]);
+        Campaign::new(|manager| here(manager, false), life).faults([Fault::Client(ClientFault::KillAfter)]);
     assert_eq!(looks.run().await.unwrap().writes, 2);
 }
 

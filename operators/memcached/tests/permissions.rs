@@ -196,7 +196,7 @@ where
 
 async fn is_refused_nothing(target: Target) -> anyhow::Result<()> {
     // Also when it must look what became of writes whose answers were lost.
-    let scene = Scene::new(&target, rules()?, &FaultyClient::first(4, ClientFault::LoseAnswer)).await?;
+    let scene = Scene::new(&target, rules()?, &FaultyClient::first(4, ClientFault::LoseResponse)).await?;
     scene.live().await?;
     scene.end().await?;
     ensure!(scene.refused() == 0.0, "{}", scene.inspector.metrics());
@@ -221,7 +221,7 @@ async fn needs_each_verb(target: Target) -> anyhow::Result<()> {
             let (target, case) = (target.clone(), format!("{verb} {resource}"));
             cases.spawn(async move {
                 let scene =
-                    Scene::new(&target, rules, &FaultyClient::first(4, ClientFault::LoseAnswer)).await?;
+                    Scene::new(&target, rules, &FaultyClient::first(4, ClientFault::LoseResponse)).await?;
                 // How far it comes differs; that it is refused does not.
                 let what = format!("without {case} it is refused");
                 let refused = until(&what, || async { Ok(scene.refused() > 0.0) });

@@ -1,4 +1,5 @@
-//! ClusterRoles that are made of others: their rules are those of every role that their selectors select.
+//! ClusterRole aggregation: the rules of a ClusterRole with an `aggregationRule` are those of every ClusterRole that its
+//! selectors select.
 
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
 use std::sync::Arc;
@@ -21,8 +22,7 @@ async fn reconcile(role: Arc<ClusterRole>, ctx: Reconcile<ClusterRole>) -> Resul
     Ok(Requeue::on_change())
 }
 
-/// The rules of every role that is selected, selector by selector and by name, each once. A selector that nobody can read
-/// selects nothing.
+/// The rules of every selected ClusterRole, by selector and by name, without duplicates. An invalid selector selects nothing.
 fn rules(role: &ClusterRole, all: &[Arc<ClusterRole>]) -> Vec<PolicyRule> {
     let mut others: Vec<&Arc<ClusterRole>> =
         all.iter().filter(|other| other.metadata.name != role.metadata.name).collect();

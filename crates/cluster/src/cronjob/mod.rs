@@ -1,4 +1,7 @@
-//! CronJobs: a Job whenever it is due.
+//! CronJobs: creates a Job at each scheduled time.
+//!
+//! Time zones are those bundled with `jiff`: a time that the local clock skips does not occur, a time that it shows twice
+//! occurs twice. A Job is named after its scheduled time, so that it is never created twice.
 
 mod decide;
 #[cfg(test)]
@@ -40,7 +43,7 @@ async fn reconcile(cron: Arc<CronJob>, ctx: Reconcile<CronJob>) -> Result<Requeu
     Ok(next.map_or_else(Requeue::on_change, Requeue::after))
 }
 
-/// The active Jobs that are gone. The cache may be behind, so it is not believed.
+/// The active Jobs that are gone. The cache may be stale, so the API is asked.
 async fn gone(
     ctx: &Reconcile<CronJob>,
     cron: &CronJob,
@@ -79,7 +82,7 @@ async fn delete(ctx: &Reconcile<CronJob>, job: &Job) -> Result<(), ReconcileErro
     }
 }
 
-/// Makes the Job that is due. Answers the status with it.
+/// Creates the Job that is due; returns the status with it.
 async fn create(
     ctx: &Reconcile<CronJob>,
     plan: Plan,
@@ -91,7 +94,7 @@ async fn create(
             ctx.event(Reason::new("SuccessfulCreate", format!("Created job {name}")));
             Ok(started(plan.status, &made, due))
         }
-        Err(error) if pod_control::namespace_goes(&error) => Ok(plan.status),
+        Err(error) if pod_control::namespace_is_terminating(&error) => Ok(plan.status),
         Err(ReconcileError::Act(error)) if error.code() == Some(409) => {
             // Made by us, before the status could tell of it; or by somebody else, who knows what they do.
             let key = Key::of(ctx.cache().cluster().clone(), &job.metadata);

@@ -73,7 +73,7 @@ fn a_job_is_begun_once_and_followed_to_its_end() {
 
 #[test]
 fn concurrency_is_allowed_forbidden_or_replaced() {
-    for (policy, begins, replaces, told) in [
+    for (policy, begins, replaces, event) in [
         ("Allow", true, 0, vec![]),
         ("Forbid", false, 0, vec!["JobAlreadyActive"]),
         ("Replace", true, 1, vec![]),
@@ -83,7 +83,7 @@ fn concurrency_is_allowed_forbidden_or_replaced() {
         let next = plan(&cron, &[job], "02:00:00");
         assert_eq!(
             (created(&next).is_some(), next.replace.len(), reasons(&next)),
-            (begins, replaces, told),
+            (begins, replaces, event),
             "{policy}"
         );
     }

@@ -1,17 +1,17 @@
-//! How soon a failed daemon is replaced: at once the first time, then ever later, or a node that refuses it would be asked without
-//! end.
+//! The back-off before a failed daemon pod is replaced on a node: none the first time, then doubling, so that a node which
+//! rejects the pod is not tried without end.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::time::Duration;
 use windlass_clock::Moment;
 
-const FIRST: Duration = Duration::from_secs(1);
-const LONGEST: Duration = Duration::from_secs(15 * 60);
-/// So many are remembered before those are forgotten that are long past.
-const REMEMBERED: usize = 4096;
+const INITIAL: Duration = Duration::from_secs(1);
+const MAX: Duration = Duration::from_secs(15 * 60);
+/// The most entries before expired ones are dropped.
+const MAX_ENTRIES: usize = 4096;
 
-/// When a daemon was last replaced on a node, and how long the next waits. Only a brake: forgotten, one is replaced early.
+/// When a daemon pod was last replaced on a node, and the current delay. Safe to lose: a pod is then replaced early.
 #[derive(Debug, Default)]
 pub(super) struct Backoffs(Mutex<HashMap<(String, String), (Moment, Duration)>>);
 
@@ -22,15 +22,15 @@ impl Backoffs {
     /// How long it must wait.
     pub(super) fn may_replace(&self, set: &str, node: &str, now: Moment) -> Result<(), Duration> {
         let mut all = self.0.lock();
-        let past = |(last, delay): &(Moment, Duration)| now - *last > *delay + LONGEST;
-        if all.len() >= REMEMBERED {
+        let past = |(last, delay): &(Moment, Duration)| now - *last > *delay + MAX;
+        if all.len() >= MAX_ENTRIES {
             all.retain(|_, entry| !past(entry));
         }
         let key = (set.to_owned(), node.to_owned());
         let delay = match all.get(&key).filter(|entry| !past(entry)) {
-            None => FIRST,
+            None => INITIAL,
             Some((last, delay)) if now - *last < *delay => return Err(*delay - (now - *last)),
-            Some((_, delay)) => LONGEST.min(*delay * 2),
+            Some((_, delay)) => MAX.min(*delay * 2),
         };
         all.insert(key, (now, delay));
         Ok(())
@@ -47,13 +47,13 @@ mod tests {
         let mut now = Moment::default();
         let may = |now| backoffs.may_replace("set", "node", now);
         assert_eq!(may(now), Ok(()));
-        assert_eq!(may(now), Err(FIRST));
+        assert_eq!(may(now), Err(INITIAL));
         assert_eq!(backoffs.may_replace("set", "other", now), Ok(()));
-        now += FIRST;
+        now += INITIAL;
         assert_eq!(may(now), Ok(()));
-        assert_eq!(may(now), Err(FIRST * 2));
-        now += LONGEST * 2;
+        assert_eq!(may(now), Err(INITIAL * 2));
+        now += MAX * 2;
         assert_eq!(may(now), Ok(()));
-        assert_eq!(may(now), Err(FIRST), "forgiven");
+        assert_eq!(may(now), Err(INITIAL), "forgiven");
     }
 }

@@ -1,6 +1,6 @@
 //! What a DaemonSet lacks and has too much of, node by node.
 
-use super::nodes::{Place, is_new, node_of, place};
+use super::nodes::{Placement, is_new, node_of, place};
 use crate::{int_or_percent, pods};
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{DaemonSet, DaemonSetSpec, DaemonSetStatus};
@@ -15,16 +15,16 @@ pub(super) struct Observed<'a> {
     pub(super) spec: &'a DaemonSetSpec,
     /// Of the template as it is now.
     pub(super) hash: &'a str,
-    pub(super) nodes: Vec<(Arc<Node>, Place)>,
+    pub(super) nodes: Vec<(Arc<Node>, Placement)>,
     pub(super) pods: BTreeMap<String, Vec<Arc<Pod>>>,
     pub(super) now: Timestamp,
 }
 
-/// A pod that is to go, and why, if that is worth telling.
+/// A pod to delete, and the event about it if there is one.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Ends {
+pub(super) struct PodDeletion {
     pub(super) pod: Arc<Pod>,
-    pub(super) told: Option<(bool, &'static str, String)>,
+    pub(super) event: Option<(bool, &'static str, String)>,
 }
 
 /// What is to be done.
@@ -32,8 +32,8 @@ pub(super) struct Ends {
 pub(super) struct Steps {
     /// Nodes that get a pod.
     pub(super) create: Vec<String>,
-    pub(super) delete: Vec<Ends>,
-    /// In how long failed pods are to be looked at again.
+    pub(super) delete: Vec<PodDeletion>,
+    /// When failed pods may be replaced.
     pub(super) wait: Option<Duration>,
 }
 
@@ -42,13 +42,13 @@ impl Steps {
         self.create.is_empty() && self.delete.is_empty()
     }
 
-    fn end(&mut self, pod: &Arc<Pod>) {
-        self.delete.push(Ends { pod: pod.clone(), told: None });
+    fn delete_pod(&mut self, pod: &Arc<Pod>) {
+        self.delete.push(PodDeletion { pod: pod.clone(), event: None });
     }
 }
 
 impl<'a> Observed<'a> {
-    /// Sorts what was found by node; pods that ended and are about to go do not count.
+    /// Sorts the pods by node; terminal pods that are being deleted do not count.
     pub(super) fn new(
         set: &'a DaemonSet,
         spec: &'a DaemonSetSpec,
@@ -59,7 +59,7 @@ impl<'a> Observed<'a> {
     ) -> Self {
         let nodes = nodes.into_iter().map(|node| (place(&spec.template, &node), node));
         let mut pods: BTreeMap<String, Vec<Arc<Pod>>> = BTreeMap::new();
-        for pod in mine.into_iter().filter(|pod| !pods::has_ended(pod) || !pods::is_going(pod)) {
+        for pod in mine.into_iter().filter(|pod| !pods::has_ended(pod) || !pods::is_terminating(pod)) {
             if let Some(node) = node_of(&pod) {
                 pods.entry(node.to_owned()).or_default().push(pod);
             }
@@ -81,12 +81,12 @@ impl<'a> Observed<'a> {
     }
 
     fn wanted(&self) -> i32 {
-        let count = self.nodes.iter().filter(|(_, place)| *place == Place::Runs).count();
+        let count = self.nodes.iter().filter(|(_, place)| *place == Placement::Run).count();
         i32::try_from(count).unwrap_or(i32::MAX)
     }
 
-    /// How many nodes may have two pods, and how many none that is available; `None` if pods are replaced by hand.
-    fn bounds(&self) -> Option<(i32, i32)> {
+    /// The most nodes with two pods, and the most without an available one; `None` if the strategy is OnDelete.
+    fn max_surge_and_unavailable(&self) -> Option<(i32, i32)> {
         let strategy = self.spec.update_strategy.as_ref();
         if strategy.and_then(|strategy| strategy.type_.as_deref()) == Some("OnDelete") {
             return None;
@@ -100,35 +100,37 @@ impl<'a> Observed<'a> {
     }
 }
 
-/// Those that have a node first, then the oldest.
+/// Sort order: pods that are bound first, then the oldest.
 fn seniority(pod: &Pod) -> (bool, Option<Timestamp>, Option<String>) {
     let waits = pod.spec.as_ref().is_none_or(|spec| spec.node_name.as_deref().unwrap_or_default().is_empty());
     (waits, pod.metadata.creation_timestamp.as_ref().map(|time| time.0), pod.metadata.name.clone())
 }
 
-/// One pod on every node that should have one, and none elsewhere. `may_replace` says for a node whether a failed pod may be
-/// replaced already, or in how long.
+/// Creates a pod on every node that should have one, and deletes those elsewhere. `may_replace` says for a node whether a
+/// failed pod may be replaced now, or how long to wait.
 pub(super) fn manage(
     observed: &Observed<'_>,
     mut may_replace: impl FnMut(&str) -> Result<(), Duration>,
 ) -> Steps {
     let mut steps = Steps::default();
-    let surges = observed.bounds().is_some_and(|(surge, _)| surge > 0);
+    let surges = observed.max_surge_and_unavailable().is_some_and(|(surge, _)| surge > 0);
     for (node, place) in &observed.nodes {
         let name = node.metadata.name.as_deref().unwrap_or_default();
         let there = observed.on(name);
         match place {
-            Place::Never => there.iter().filter(|pod| !pods::is_going(pod)).for_each(|pod| steps.end(pod)),
-            Place::Runs if there.is_empty() => steps.create.push(name.to_owned()),
-            Place::Runs | Place::Stays => {
+            Placement::Exclude => {
+                there.iter().filter(|pod| !pods::is_terminating(pod)).for_each(|pod| steps.delete_pod(pod))
+            }
+            Placement::Run if there.is_empty() => steps.create.push(name.to_owned()),
+            Placement::Run | Placement::KeepRunning => {
                 let mut running = Vec::new();
-                for pod in there.iter().filter(|pod| !pods::is_going(pod)) {
+                for pod in there.iter().filter(|pod| !pods::is_terminating(pod)) {
                     let named = || {
                         let meta = &pod.metadata;
                         let of = |text: &Option<String>| text.clone().unwrap_or_default();
                         format!("{}/{} on node {name}", of(&meta.namespace), of(&meta.name))
                     };
-                    let told = match pods::phase(pod) {
+                    let event = match pods::phase(pod) {
                         "Failed" => match may_replace(name) {
                             Ok(()) => {
                                 let message =
@@ -150,13 +152,15 @@ pub(super) fn manage(
                             continue;
                         }
                     };
-                    steps.delete.push(Ends { pod: pod.clone(), told: Some(told) });
+                    steps.delete.push(PodDeletion { pod: pod.clone(), event: Some(event) });
                 }
                 match surges {
                     // All but the oldest.
-                    false => running.iter().skip(1).for_each(|pod| steps.end(pod)),
-                    true if running.is_empty() && *place == Place::Runs => steps.create.push(name.to_owned()),
-                    true => only_two(observed, &running, &mut steps),
+                    false => running.iter().skip(1).for_each(|pod| steps.delete_pod(pod)),
+                    true if running.is_empty() && *place == Placement::Run => {
+                        steps.create.push(name.to_owned())
+                    }
+                    true => delete_replaced(observed, &running, &mut steps),
                 }
             }
         }
@@ -165,14 +169,14 @@ pub(super) fn manage(
     let known =
         |name: &String| observed.nodes.iter().any(|(node, _)| node.metadata.name.as_ref() == Some(name));
     for (_, lost) in observed.pods.iter().filter(|(name, _)| !known(name)) {
-        let waits = |pod: &&Arc<Pod>| seniority(pod).0 && !pods::is_going(pod);
-        lost.iter().filter(waits).for_each(|pod| steps.end(pod));
+        let waits = |pod: &&Arc<Pod>| seniority(pod).0 && !pods::is_terminating(pod);
+        lost.iter().filter(waits).for_each(|pod| steps.delete_pod(pod));
     }
     steps
 }
 
-/// Where there may be two, an old and a new one: until the new one is available, or the old one no longer ready.
-fn only_two(observed: &Observed<'_>, running: &[&Arc<Pod>], steps: &mut Steps) {
+/// On a node with an old and a new pod: deletes the old one once the new one is available or the old one is no longer ready.
+fn delete_replaced(observed: &Observed<'_>, running: &[&Arc<Pod>], steps: &mut Steps) {
     if running.len() < 2 {
         return;
     }
@@ -181,31 +185,31 @@ fn only_two(observed: &Observed<'_>, running: &[&Arc<Pod>], steps: &mut Steps) {
         let place = if observed.is_new(pod) { &mut new } else { &mut old };
         match place {
             None => *place = Some(*pod),
-            Some(_) => steps.end(pod),
+            Some(_) => steps.delete_pod(pod),
         }
     }
     if let (Some(new), Some(old)) = (new, old)
         && (!pods::is_ready(old) || observed.is_available(new))
     {
-        steps.end(old);
+        steps.delete_pod(old);
     }
 }
 
 /// The next step of a rolling update, when every node has what it should.
-pub(super) fn roll(observed: &Observed<'_>) -> Steps {
-    match observed.bounds() {
+pub(super) fn rolling_update(observed: &Observed<'_>) -> Steps {
+    match observed.max_surge_and_unavailable() {
         None => Steps::default(),
         Some((0, unavailable)) => replace(observed, unavailable),
-        Some((surge, _)) => surge_up(observed, surge),
+        Some((surge, _)) => surge_update(observed, surge),
     }
 }
 
 /// The new and the old pod on a node; `None` if there are several of one.
-type Pair<'a> = Option<(Option<&'a Arc<Pod>>, Option<&'a Arc<Pod>>)>;
+type NewAndOld<'a> = Option<(Option<&'a Arc<Pod>>, Option<&'a Arc<Pod>>)>;
 
-fn pair<'a>(observed: &Observed<'_>, there: &'a [Arc<Pod>]) -> Pair<'a> {
+fn new_and_old<'a>(observed: &Observed<'_>, there: &'a [Arc<Pod>]) -> NewAndOld<'a> {
     let (mut new, mut old) = (None, None);
-    for pod in there.iter().filter(|pod| !pods::is_going(pod)) {
+    for pod in there.iter().filter(|pod| !pods::is_terminating(pod)) {
         let place = if observed.is_new(pod) { &mut new } else { &mut old };
         if place.replace(pod).is_some() {
             return None;
@@ -214,9 +218,9 @@ fn pair<'a>(observed: &Observed<'_>, there: &'a [Arc<Pod>]) -> Pair<'a> {
     Some((new, old))
 }
 
-/// The names of all nodes that matter: those that should have a pod, and those that have one.
-fn concerned<'a>(observed: &'a Observed<'_>) -> Vec<&'a str> {
-    let runs = observed.nodes.iter().filter(|(_, place)| *place == Place::Runs);
+/// The names of the nodes that should have a pod, and of those that have one.
+fn relevant_nodes<'a>(observed: &'a Observed<'_>) -> Vec<&'a str> {
+    let runs = observed.nodes.iter().filter(|(_, place)| *place == Placement::Run);
     let mut names: Vec<&str> = runs.filter_map(|(node, _)| node.metadata.name.as_deref()).collect();
     names.extend(observed.pods.keys().map(String::as_str));
     names.sort_unstable();
@@ -224,39 +228,40 @@ fn concerned<'a>(observed: &'a Observed<'_>) -> Vec<&'a str> {
     names
 }
 
-/// Ends old pods, so that they are made anew, as many as may be unavailable. Those that are not available go in any case.
+/// Deletes old pods, so that they are re-created, at most as many as may be unavailable. Old pods that are not available are
+/// deleted in any case.
 fn replace(observed: &Observed<'_>, unavailable: i32) -> Steps {
     let mut steps = Steps::default();
     let mut lacking = 0;
     let mut candidates = Vec::new();
-    for name in concerned(observed) {
-        match pair(observed, observed.on(name)) {
+    for name in relevant_nodes(observed) {
+        match new_and_old(observed, observed.on(name)) {
             None | Some((None, None) | (Some(_), Some(_))) => lacking += 1,
             Some((Some(new), None)) => lacking += i32::from(!observed.is_available(new)),
             Some((None, Some(old))) if observed.is_available(old) => candidates.push(old),
             Some((None, Some(old))) => {
                 lacking += 1;
-                steps.end(old);
+                steps.delete_pod(old);
             }
         }
     }
     let more = usize::try_from(unavailable - lacking).unwrap_or_default();
-    candidates.into_iter().take(more).for_each(|pod| steps.end(pod));
+    candidates.into_iter().take(more).for_each(|pod| steps.delete_pod(pod));
     steps
 }
 
-/// Makes new pods beside the old ones, so many at a time, and ends an old one when its new one is available.
-fn surge_up(observed: &Observed<'_>, surge: i32) -> Steps {
+/// Creates new pods beside the old ones, at most `surge` at a time, and deletes an old one when its new one is available.
+fn surge_update(observed: &Observed<'_>, surge: i32) -> Steps {
     let mut steps = Steps::default();
     let (mut surging, mut available) = (0, 0);
     let (mut candidates, mut misplaced) = (Vec::new(), Vec::new());
     let runs = |name: &str| {
         let mut places =
             observed.nodes.iter().filter(|(node, _)| node.metadata.name.as_deref() == Some(name));
-        places.any(|(_, place)| *place == Place::Runs)
+        places.any(|(_, place)| *place == Placement::Run)
     };
-    for name in concerned(observed) {
-        let Some((new, old)) = pair(observed, observed.on(name)) else {
+    for name in relevant_nodes(observed) {
+        let Some((new, old)) = new_and_old(observed, observed.on(name)) else {
             surging += 1;
             continue;
         };
@@ -264,38 +269,38 @@ fn surge_up(observed: &Observed<'_>, surge: i32) -> Steps {
         match (new, old) {
             (_, None) => {}
             (None, Some(old)) => match (observed.is_available(old), runs(name)) {
-                (false, false) => steps.end(old),
+                (false, false) => steps.delete_pod(old),
                 (false, true) => steps.create.push(name.to_owned()),
                 (true, false) => misplaced.push(old),
                 (true, true) => candidates.push(name.to_owned()),
             },
             (Some(new), Some(old)) => match observed.is_available(new) {
-                true => steps.end(old),
+                true => steps.delete_pod(old),
                 false => surging += 1,
             },
         }
     }
     let spare = usize::try_from(available - observed.wanted()).unwrap_or_default();
-    misplaced.into_iter().take(spare).for_each(|pod| steps.end(pod));
+    misplaced.into_iter().take(spare).for_each(|pod| steps.delete_pod(pod));
     let more = usize::try_from(surge - surging).unwrap_or_default();
     steps.create.extend(candidates.into_iter().take(more));
     steps
 }
 
-/// What the status should say.
+/// The status.
 pub(super) fn status(observed: &Observed<'_>, collisions: i32) -> DaemonSetStatus {
-    let told = observed.set.status.clone().unwrap_or_default();
+    let old_status = observed.set.status.clone().unwrap_or_default();
     let mut status = DaemonSetStatus {
         observed_generation: observed.set.metadata.generation,
-        collision_count: told.collision_count.or((collisions > 0).then_some(0)).map(|_| collisions),
-        conditions: told.conditions,
+        collision_count: old_status.collision_count.or((collisions > 0).then_some(0)).map(|_| collisions),
+        conditions: old_status.conditions,
         ..DaemonSetStatus::default()
     };
     let (mut available, mut updated) = (0, 0);
     for (node, place) in &observed.nodes {
         let there = observed.on(node.metadata.name.as_deref().unwrap_or_default());
         match (place, there.first()) {
-            (Place::Runs, first) => {
+            (Placement::Run, first) => {
                 status.desired_number_scheduled += 1;
                 let Some(pod) = first else { continue };
                 status.current_number_scheduled += 1;
@@ -315,7 +320,7 @@ pub(super) fn status(observed: &Observed<'_>, collisions: i32) -> DaemonSetStatu
     status
 }
 
-/// In how long the next ready pod becomes available.
+/// How long until the next ready pod becomes available.
 pub(super) fn until_available(observed: &Observed<'_>) -> Option<Duration> {
     let seconds = observed.spec.min_ready_seconds.filter(|seconds| *seconds > 0)?;
     let all = observed.pods.values().flatten().filter_map(|pod| pods::available_at(pod, seconds));

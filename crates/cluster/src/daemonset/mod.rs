@@ -1,7 +1,7 @@
-//! DaemonSets: one pod on every node that fits.
+//! DaemonSets: one pod on every eligible node.
 //!
-//! [`nodes`] says which nodes these are and what the pods look like, [`decide`] what is to be done; failed pods are replaced with
-//! a [`backoff`].
+//! [`nodes`] says which nodes are eligible, by the scheduler's own rules for affinity and taints, and what the pods look
+//! like; [`decide`] says what to create and delete; failed pods are replaced with a [`backoff`].
 
 mod backoff;
 mod decide;
@@ -12,7 +12,7 @@ mod tests;
 use crate::pod_control::{self, Failed};
 use crate::{controller_ref, history, pods};
 use backoff::Backoffs;
-use decide::{Observed, Steps, manage, roll, status, until_available};
+use decide::{Observed, Steps, manage, rolling_update, status, until_available};
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use std::collections::BTreeSet;
@@ -20,8 +20,8 @@ use std::sync::Arc;
 use windlass::write::{Basis, Deletion};
 use windlass::{Controller, Manager, Reason, Reconcile, ReconcileError, Relation, Requeue, Selector};
 
-/// So many old revisions are kept, unless said otherwise.
-const HISTORY: i32 = 10;
+/// The default of `revisionHistoryLimit`.
+const DEFAULT_HISTORY_LIMIT: i32 = 10;
 
 pub(crate) fn add(manager: Manager) -> Manager {
     let backoffs = Arc::new(Backoffs::default());
@@ -36,7 +36,7 @@ pub(crate) fn add(manager: Manager) -> Manager {
     manager.controller(controller)
 }
 
-/// Which pods are meant; none, rather than all, if nothing is selected.
+/// The selector; an empty one selects nothing, not everything.
 fn selector(set: &DaemonSet) -> Option<Selector> {
     let selector = Selector::of(&set.spec.as_ref()?.selector).ok()?;
     (!selector.is_empty()).then_some(selector)
@@ -51,7 +51,7 @@ async fn reconcile(
     ctx: Reconcile<DaemonSet>,
     backoffs: Arc<Backoffs>,
 ) -> Result<Requeue, ReconcileError> {
-    // Of one that goes, what belongs to it may be half gone: nothing true can be said of it.
+    // The pods of a terminating set may be half deleted: its status would not be meaningful.
     let Some(spec) = set.spec.as_ref().filter(|_| set.metadata.deletion_timestamp.is_none()) else {
         return Ok(Requeue::on_change());
     };
@@ -62,10 +62,10 @@ async fn reconcile(
     };
     let found = history::own_and_orphans(ctx.cache(), &set.metadata);
     let history = history::claim(&ctx, &set.metadata, &selector, found).await?;
-    let told = set.status.as_ref();
-    let collisions = told.and_then(|status| status.collision_count).unwrap_or_default();
+    let old_status = set.status.as_ref();
+    let collisions = old_status.and_then(|status| status.collision_count).unwrap_or_default();
     let (current, collisions) =
-        history::settle(&ctx, &set.metadata, &spec.template, &history, collisions).await?;
+        history::sync_current(&ctx, &set.metadata, &spec.template, &history, collisions).await?;
     let hash = hash_of(&current).unwrap_or_default().to_owned();
 
     let found = pods::own_and_orphans(ctx.cache(), &set.metadata);
@@ -77,7 +77,7 @@ async fn reconcile(
     let mut steps = manage(&observed, |node| backoffs.may_replace(uid, node, moment));
     let wait = steps.wait;
     if steps.is_empty() {
-        steps = roll(&observed);
+        steps = rolling_update(&observed);
     }
     let failed = match act(&set, &ctx, &hash, steps).await {
         // The next pass counts what is there now, and tells it once.
@@ -86,13 +86,13 @@ async fn reconcile(
         Err(failed) => Some(failed),
     };
     let status = status(&observed, collisions);
-    if told != Some(&status) {
+    if old_status != Some(&status) {
         ctx.replace_status(&DaemonSet { status: Some(status), ..(*set).clone() }).await?;
     }
     if let Some(failed) = failed {
         return Err(failed.error);
     }
-    forget(&ctx, &observed, &history, &current).await?;
+    clean_up_history(&ctx, &observed, &history, &current).await?;
     let next = wait.into_iter().chain(until_available(&observed)).min();
     Ok(next.map_or_else(Requeue::on_change, Requeue::after))
 }
@@ -101,27 +101,27 @@ fn hash_of(revision: &ControllerRevision) -> Option<&str> {
     revision.metadata.labels.as_ref()?.get(history::HASH_LABEL).map(String::as_str)
 }
 
-/// Carries the steps out. Whether anything was done.
+/// Carries out the steps; returns whether there were any.
 async fn act(set: &DaemonSet, ctx: &Reconcile<DaemonSet>, hash: &str, steps: Steps) -> Result<bool, Failed> {
     let owner = ctx.owner_reference();
     let wanted: Vec<Pod> =
         steps.create.iter().filter_map(|node| nodes::pod_on(set, owner.clone(), hash, node)).collect();
     let made = pod_control::create(ctx, wanted.len(), |index| wanted[index].clone()).await;
-    let mut going = Vec::with_capacity(steps.delete.len());
-    for ends in steps.delete {
-        match ends.told {
+    let mut to_delete = Vec::with_capacity(steps.delete.len());
+    for deletion in steps.delete {
+        match deletion.event {
             Some((true, reason, message)) => ctx.warning(Reason::new(reason, message)),
             Some((false, reason, message)) => ctx.event(Reason::new(reason, message)),
             None => {}
         }
-        going.push(ends.pod);
+        to_delete.push(deletion.pod);
     }
-    let ended = pod_control::delete(ctx, going, &Deletion::new(Basis::Observed)).await?;
+    let ended = pod_control::delete(ctx, to_delete, &Deletion::new(Basis::Observed)).await?;
     Ok(made? || ended)
 }
 
-/// Deletes the revisions that no pod is of, but for as many as are to be kept.
-async fn forget(
+/// Deletes revisions that no pod uses, except the newest within the limit.
+async fn clean_up_history(
     ctx: &Reconcile<DaemonSet>,
     observed: &Observed<'_>,
     history: &[Arc<ControllerRevision>],
@@ -136,6 +136,6 @@ async fn forget(
     let of_pods = history.iter().filter(|revision| hash_of(revision).is_some_and(|hash| used.contains(hash)));
     let mut live: BTreeSet<&str> = of_pods.filter_map(|revision| revision.metadata.name.as_deref()).collect();
     live.extend(current.metadata.name.as_deref());
-    let limit = observed.spec.revision_history_limit.unwrap_or(HISTORY);
+    let limit = observed.spec.revision_history_limit.unwrap_or(DEFAULT_HISTORY_LIMIT);
     history::truncate(ctx, history, &live, limit).await
 }

@@ -1,4 +1,4 @@
-//! On which nodes a DaemonSet runs, and what its pod on one of them is.
+//! The nodes that a DaemonSet runs on, and its pod for one of them.
 
 use crate::history::HASH_LABEL;
 use crate::pods;
@@ -10,10 +10,11 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use windlass_component_helpers::node_affinity;
 
-/// How often the template changed, as old clients count it: on the set, and on its pods.
-const GENERATION: (&str, &str) = ("deprecated.daemonset.template.generation", "pod-template-generation");
-/// What a daemon puts up with: it serves the node, and stays with it in trouble.
-const TOLERATED: [(&str, &str); 6] = [
+/// The generation of the template as old clients count it: on the set, and on its pods.
+const TEMPLATE_GENERATION: (&str, &str) =
+    ("deprecated.daemonset.template.generation", "pod-template-generation");
+/// The taints that every daemon pod tolerates: it serves the node, and stays with it.
+const DAEMON_TOLERATIONS: [(&str, &str); 6] = [
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
     ("node.kubernetes.io/disk-pressure", "NoSchedule"),
@@ -21,22 +22,22 @@ const TOLERATED: [(&str, &str); 6] = [
     ("node.kubernetes.io/pid-pressure", "NoSchedule"),
     ("node.kubernetes.io/unschedulable", "NoSchedule"),
 ];
-/// And what it puts up with if it is on the node's own network.
-const TOLERATED_ON_HOST: (&str, &str) = ("node.kubernetes.io/network-unavailable", "NoSchedule");
+/// The taint that it tolerates on the host network.
+const HOST_NETWORK_TOLERATION: (&str, &str) = ("node.kubernetes.io/network-unavailable", "NoSchedule");
 
-/// What a node means for a DaemonSet.
+/// Whether a DaemonSet runs on a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
-    /// A pod belongs there.
-    Runs,
-    /// None is made there, but one that is there may stay.
-    Stays,
-    /// None belongs there.
-    Never,
+pub(super) enum Placement {
+    /// A pod should run there.
+    Run,
+    /// No pod is created there, but a running one may stay.
+    KeepRunning,
+    /// No pod should run there.
+    Exclude,
 }
 
-/// What a node means for a set with this template.
-pub(super) fn place(template: &PodTemplateSpec, node: &Node) -> Place {
+/// Whether a set with this template runs on a node.
+pub(super) fn place(template: &PodTemplateSpec, node: &Node) -> Placement {
     let spec = template.spec.clone().unwrap_or_default();
     let name = node.metadata.name.as_deref().unwrap_or_default();
     let labels = node.metadata.labels.clone().unwrap_or_default();
@@ -44,16 +45,16 @@ pub(super) fn place(template: &PodTemplateSpec, node: &Node) -> Place {
     let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
     let selector = spec.node_selector.clone().unwrap_or_default();
     if elsewhere || !node_affinity::matches(&selector, affinity, name, &labels) {
-        return Place::Never;
+        return Placement::Exclude;
     }
     let tolerations = tolerations(&spec);
     let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
     let mut untolerated = taints.filter(|taint| !tolerations.iter().any(|one| covers(one, taint)));
-    let mut place = Place::Runs;
+    let mut place = Placement::Run;
     for taint in &mut untolerated {
         match taint.effect.as_str() {
-            "NoExecute" => return Place::Never,
-            "NoSchedule" => place = Place::Stays,
+            "NoExecute" => return Placement::Exclude,
+            "NoSchedule" => place = Placement::KeepRunning,
             _ => {}
         }
     }
@@ -64,7 +65,7 @@ pub(super) fn place(template: &PodTemplateSpec, node: &Node) -> Place {
 fn tolerations(spec: &PodSpec) -> Vec<Toleration> {
     let mut all = spec.tolerations.clone().unwrap_or_default();
     let on_host = spec.host_network == Some(true);
-    for (key, effect) in TOLERATED.into_iter().chain(on_host.then_some(TOLERATED_ON_HOST)) {
+    for (key, effect) in DAEMON_TOLERATIONS.into_iter().chain(on_host.then_some(HOST_NETWORK_TOLERATION)) {
         let toleration = Toleration {
             key: Some(key.to_owned()),
             operator: Some("Exists".to_owned()),
@@ -85,7 +86,7 @@ pub(super) fn pod_on(set: &DaemonSet, owner: OwnerReference, hash: &str, node: &
     pod.metadata.generate_name = Some(pods::prefix(set.metadata.name.as_deref().unwrap_or_default()));
     let labels = pod.metadata.labels.get_or_insert_default();
     labels.insert(HASH_LABEL.to_owned(), hash.to_owned());
-    labels.extend(generation(set).map(|number| (GENERATION.1.to_owned(), number)));
+    labels.extend(generation(set).map(|number| (TEMPLATE_GENERATION.1.to_owned(), number)));
     let spec = pod.spec.get_or_insert_default();
     spec.tolerations = Some(tolerations(spec));
     let by_name = NodeSelectorRequirement {
@@ -102,7 +103,7 @@ pub(super) fn pod_on(set: &DaemonSet, owner: OwnerReference, hash: &str, node: &
 }
 
 fn generation(set: &DaemonSet) -> Option<String> {
-    let number = set.metadata.annotations.as_ref()?.get(GENERATION.0)?.parse::<i64>().ok()?;
+    let number = set.metadata.annotations.as_ref()?.get(TEMPLATE_GENERATION.0)?.parse::<i64>().ok()?;
     Some(number.to_string())
 }
 
@@ -110,7 +111,7 @@ fn generation(set: &DaemonSet) -> Option<String> {
 pub(super) fn is_new(set: &DaemonSet, pod: &Pod, hash: &str) -> bool {
     let label = |key: &str| pod.metadata.labels.as_ref().and_then(|labels| labels.get(key));
     label(HASH_LABEL).is_some_and(|label| label == hash)
-        || generation(set).is_some_and(|number| label(GENERATION.1) == Some(&number))
+        || generation(set).is_some_and(|number| label(TEMPLATE_GENERATION.1) == Some(&number))
 }
 
 /// The node that a pod is on or is meant for.

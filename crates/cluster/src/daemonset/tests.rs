@@ -1,7 +1,7 @@
-//! DaemonSets as the decision sees them, without a cluster.
+//! Tests of the DaemonSet decisions, without a cluster.
 
-use super::decide::{Observed, Steps, manage, roll, status};
-use super::nodes::{Place, node_of, place, pod_on};
+use super::decide::{Observed, Steps, manage, rolling_update, status};
+use super::nodes::{Placement, node_of, place, pod_on};
 use crate::history::HASH_LABEL;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::DaemonSet;
@@ -50,7 +50,7 @@ fn observation<'a>(set: &'a DaemonSet, nodes: Vec<Arc<Node>>, pods: Vec<Arc<Pod>
 }
 
 fn ended(steps: &Steps) -> Vec<&str> {
-    steps.delete.iter().filter_map(|ends| ends.pod.metadata.name.as_deref()).collect()
+    steps.delete.iter().filter_map(|deletion| deletion.pod.metadata.name.as_deref()).collect()
 }
 
 fn four() -> Vec<Arc<Node>> {
@@ -62,16 +62,19 @@ fn labels_and_taints_say_where_a_daemon_runs() {
     let set = set(json!({}));
     let template = &set.spec.as_ref().unwrap().template;
     let taint = |key: &str, effect: &str| json!([{ "key": key, "effect": effect }]);
-    assert_eq!(place(template, &node("a", json!([]))), Place::Runs);
-    assert_eq!(place(template, &node("a", taint("node.kubernetes.io/not-ready", "NoExecute"))), Place::Runs);
+    assert_eq!(place(template, &node("a", json!([]))), Placement::Run);
+    assert_eq!(
+        place(template, &node("a", taint("node.kubernetes.io/not-ready", "NoExecute"))),
+        Placement::Run
+    );
     assert_eq!(
         place(template, &node("a", taint("node.kubernetes.io/unschedulable", "NoSchedule"))),
-        Place::Runs
+        Placement::Run
     );
-    assert_eq!(place(template, &node("a", taint("own", "NoSchedule"))), Place::Stays);
-    assert_eq!(place(template, &node("a", taint("own", "NoExecute"))), Place::Never);
-    assert_eq!(place(template, &node("a", taint("own", "PreferNoSchedule"))), Place::Runs);
-    assert_eq!(place(template, &Node::default()), Place::Never, "without the label");
+    assert_eq!(place(template, &node("a", taint("own", "NoSchedule"))), Placement::KeepRunning);
+    assert_eq!(place(template, &node("a", taint("own", "NoExecute"))), Placement::Exclude);
+    assert_eq!(place(template, &node("a", taint("own", "PreferNoSchedule"))), Placement::Run);
+    assert_eq!(place(template, &Node::default()), Placement::Exclude, "without the label");
 }
 
 #[test]
@@ -116,11 +119,15 @@ fn an_update_replaces_as_many_as_may_be_unavailable() {
         names.iter().map(|(hash, node, ready)| pod(&set, hash, node, "Running", *ready)).collect::<Vec<_>>()
     };
     let old = all(&[("old", "a", true), ("old", "b", true), ("old", "c", true), ("old", "d", true)]);
-    assert_eq!(ended(&roll(&observation(&set, four(), old))), ["logs-old-a", "logs-old-b"]);
+    assert_eq!(ended(&rolling_update(&observation(&set, four(), old))), ["logs-old-a", "logs-old-b"]);
     let half = all(&[("new", "a", false), ("new", "b", true), ("old", "c", true), ("old", "d", true)]);
-    assert_eq!(ended(&roll(&observation(&set, four(), half))), ["logs-old-c"]);
+    assert_eq!(ended(&rolling_update(&observation(&set, four(), half))), ["logs-old-c"]);
     let broken = all(&[("new", "a", false), ("new", "b", false), ("old", "c", false), ("old", "d", true)]);
-    assert_eq!(ended(&roll(&observation(&set, four(), broken))), ["logs-old-c"], "it serves nobody anyway");
+    assert_eq!(
+        ended(&rolling_update(&observation(&set, four(), broken))),
+        ["logs-old-c"],
+        "it serves nobody anyway"
+    );
     let by_hand = DaemonSet {
         spec: set.spec.clone().map(|mut spec| {
             spec.update_strategy = serde_json::from_value(json!({ "type": "OnDelete" })).unwrap();
@@ -129,7 +136,7 @@ fn an_update_replaces_as_many_as_may_be_unavailable() {
         ..set.clone()
     };
     let old = all(&[("old", "a", true)]);
-    assert!(roll(&observation(&by_hand, four(), old)).is_empty());
+    assert!(rolling_update(&observation(&by_hand, four(), old)).is_empty());
 }
 
 #[test]
@@ -137,12 +144,12 @@ fn a_surge_makes_the_new_one_first() {
     let set = set(json!({ "maxSurge": 1, "maxUnavailable": 0 }));
     let on = |hash: &str, node: &str, ready: bool| pod(&set, hash, node, "Running", ready);
     let old = vec![on("old", "a", true), on("old", "b", true), on("old", "c", true), on("old", "d", true)];
-    let steps = roll(&observation(&set, four(), old.clone()));
+    let steps = rolling_update(&observation(&set, four(), old.clone()));
     assert_eq!((steps.create, steps.delete.len()), (vec!["a".to_owned()], 0));
     let mut both = old.clone();
     both.push(on("new", "a", false));
     let observed = observation(&set, four(), both);
-    assert!(manage(&observed, |_| Ok(())).is_empty() && roll(&observed).is_empty(), "it waits");
+    assert!(manage(&observed, |_| Ok(())).is_empty() && rolling_update(&observed).is_empty(), "it waits");
     let mut ready = old;
     ready.push(on("new", "a", true));
     assert_eq!(ended(&manage(&observation(&set, four(), ready), |_| Ok(()))), ["logs-old-a"]);

@@ -1,12 +1,13 @@
-//! What a Deployment's next step is, given its sets.
+//! The next step of a Deployment, given its ReplicaSets.
 
 use super::replica_sets::{
-    Asked, DESIRED, HASH_LABEL, MOST, REVISION, annotation, name, noted, notes_of_new, revision, size, sized,
-    split,
+    DESIRED_REPLICAS, HASH_LABEL, MAX_REPLICAS, REVISION, Rollout, annotated_number, annotation,
+    find_new_and_old, name, new_annotations, revision, size, sized,
 };
-use super::scale::{in_proportion, is_empty, next_of_new, shrink_old, size_of_new};
+use super::scale::{is_empty, new_replicas, next_new_replicas, scale_down_old, scale_proportionally};
 use super::status::{
-    self, PROGRESSING, condition, counted, is_complete, new_condition, of_rollout, reasons, until_deadline,
+    self, PROGRESSING, calculate_status, condition, is_complete, new_condition, reasons, rollout_status,
+    until_deadline,
 };
 use crate::history;
 use jiff::Timestamp;
@@ -16,75 +17,75 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The longest name that an object may have.
-const LONGEST_NAME: usize = 253;
+const MAX_NAME_LENGTH: usize = 253;
 
-/// One step of a rollout, in which everything is valid at the same time.
+/// One step of a rollout: all its writes are valid at the same time.
 #[derive(Debug, PartialEq)]
 pub(super) enum Step {
-    /// The set of a new template, and the status to tell once it is made.
+    /// Create the ReplicaSet of a new template.
     Create(Box<ReplicaSet>),
-    /// Sets to be written as they are here, after their former sizes.
+    /// Update these ReplicaSets; each with its former size.
     Update(Vec<(i32, ReplicaSet)>),
-    /// Sets of old that nobody will go back to.
+    /// Delete old ReplicaSets beyond the revision history limit.
     Delete(Vec<Arc<ReplicaSet>>),
-    /// The status is another one; and the revision of the Deployment.
-    Tell(Box<DeploymentStatus>, Option<String>),
-    /// Nothing; look again after so long, if the rollout may get stuck.
-    Rest(Option<Duration>),
+    /// Update the status, and the revision of the Deployment.
+    UpdateStatus(Box<DeploymentStatus>, Option<String>),
+    /// Nothing to do; reconcile again after this time, when the progress deadline passes.
+    Done(Option<Duration>),
 }
 
-/// The next step. `runs` says whether pods of a set still run.
+/// The next step. `runs` says whether a ReplicaSet still has running pods.
 pub(super) fn step(
-    asked: &Asked<'_>,
+    rollout: &Rollout<'_>,
     sets: Vec<Arc<ReplicaSet>>,
     owner: OwnerReference,
     runs: impl Fn(&ReplicaSet) -> bool,
     now: Timestamp,
 ) -> Step {
-    let (new, old) = split(asked.spec, sets);
+    let (new, old) = find_new_and_old(rollout.spec, sets);
     let new = new.as_ref();
-    if asked.deployment.metadata.deletion_timestamp.is_some() {
-        return tell(asked, new, counted(asked, new, &old, now), now);
+    if rollout.deployment.metadata.deletion_timestamp.is_some() {
+        return update_status(rollout, new, calculate_status(rollout, new, &old, now), now);
     }
-    if let Some(status) = paused_or_resumed(asked, now) {
-        return Step::Tell(Box::new(status), None);
+    if let Some(status) = paused_or_resumed(rollout, now) {
+        return Step::UpdateStatus(Box::new(status), None);
     }
-    if let Some(step) = new.and_then(|new| furnish(asked, new, &old, now)) {
+    if let Some(step) = new.and_then(|new| sync_new_replica_set(rollout, new, &old, now)) {
         return step;
     }
-    let paused = asked.spec.paused == Some(true);
-    if paused || was_scaled(asked, new, &old) {
-        let told = asked.deployment.status.as_ref();
-        let sizes = in_proportion(asked, told, new, &old);
-        let cleaned = || if paused { clean_up(asked, &old) } else { None };
-        return resize(asked, sizes)
+    let paused = rollout.spec.paused == Some(true);
+    if paused || is_scaling_event(rollout, new, &old) {
+        let old_status = rollout.deployment.status.as_ref();
+        let sizes = scale_proportionally(rollout, old_status, new, &old);
+        let cleaned = || if paused { clean_up(rollout, &old) } else { None };
+        return resize(rollout, sizes)
             .or_else(cleaned)
-            .unwrap_or_else(|| tell(asked, new, counted(asked, new, &old, now), now));
+            .unwrap_or_else(|| update_status(rollout, new, calculate_status(rollout, new, &old, now), now));
     }
-    let next = match asked.rolling {
-        true => roll(asked, new, &old, owner),
-        false => recreate(asked, new, &old, owner, runs),
+    let next = match rollout.rolling {
+        true => rolling_update(rollout, new, &old, owner),
+        false => recreate(rollout, new, &old, owner, runs),
     };
-    let complete = asked.deployment.status.as_ref().is_some_and(|status| is_complete(asked, status));
-    next.or_else(|| clean_up(asked, &old).filter(|_| complete))
-        .unwrap_or_else(|| tell(asked, new, of_rollout(asked, new, &old, now), now))
+    let complete = rollout.deployment.status.as_ref().is_some_and(|status| is_complete(rollout, status));
+    next.or_else(|| clean_up(rollout, &old).filter(|_| complete))
+        .unwrap_or_else(|| update_status(rollout, new, rollout_status(rollout, new, &old, now), now))
 }
 
-fn roll(
-    asked: &Asked<'_>,
+fn rolling_update(
+    rollout: &Rollout<'_>,
     new: Option<&Arc<ReplicaSet>>,
     old: &[Arc<ReplicaSet>],
     owner: OwnerReference,
 ) -> Option<Step> {
-    let Some(new) = new else { return Some(make(asked, old, owner)) };
-    if let Some(next) = next_of_new(asked, new, old) {
-        return resize(asked, vec![(new.clone(), next)]);
+    let Some(new) = new else { return Some(new_replica_set(rollout, old, owner)) };
+    if let Some(next) = next_new_replicas(rollout, new, old) {
+        return resize(rollout, vec![(new.clone(), next)]);
     }
-    resize(asked, shrink_old(asked, new, old))
+    resize(rollout, scale_down_old(rollout, new, old))
 }
 
 fn recreate(
-    asked: &Asked<'_>,
+    rollout: &Rollout<'_>,
     new: Option<&Arc<ReplicaSet>>,
     old: &[Arc<ReplicaSet>],
     owner: OwnerReference,
@@ -92,119 +93,119 @@ fn recreate(
 ) -> Option<Step> {
     let active: Vec<_> = old.iter().filter(|set| size(set) > 0).map(|set| (set.clone(), 0)).collect();
     if !active.is_empty() {
-        return resize(asked, active);
+        return resize(rollout, active);
     }
     if old.iter().any(|set| runs(set)) {
         return None;
     }
     match new {
-        None => Some(make(asked, old, owner)),
-        Some(new) => resize(asked, vec![(new.clone(), asked.wanted)]),
+        None => Some(new_replica_set(rollout, old, owner)),
+        Some(new) => resize(rollout, vec![(new.clone(), rollout.wanted)]),
     }
 }
 
-/// The set of a new template.
-fn make(asked: &Asked<'_>, old: &[Arc<ReplicaSet>], owner: OwnerReference) -> Step {
-    let told = asked.deployment.status.as_ref();
-    let collisions = told.and_then(|told| told.collision_count).unwrap_or_default();
-    let written = serde_json::to_value(&asked.spec.template).unwrap_or_default();
+/// The ReplicaSet of a new template.
+fn new_replica_set(rollout: &Rollout<'_>, old: &[Arc<ReplicaSet>], owner: OwnerReference) -> Step {
+    let old_status = rollout.deployment.status.as_ref();
+    let collisions = old_status.and_then(|old_status| old_status.collision_count).unwrap_or_default();
+    let written = serde_json::to_value(&rollout.spec.template).unwrap_or_default();
     let hash = history::hash(&written, collisions);
-    let mut template = asked.spec.template.clone();
+    let mut template = rollout.spec.template.clone();
     let labels = template.metadata.get_or_insert_default().labels.get_or_insert_default();
     labels.insert(HASH_LABEL.to_owned(), hash.clone());
     let labels = labels.clone();
-    let mut selector = asked.spec.selector.clone();
+    let mut selector = rollout.spec.selector.clone();
     selector.match_labels.get_or_insert_default().insert(HASH_LABEL.to_owned(), hash.clone());
-    let of = asked.deployment.metadata.name.as_deref().unwrap_or_default();
-    let of: String = of.chars().take(LONGEST_NAME - 1 - hash.len()).collect();
+    let of = rollout.deployment.metadata.name.as_deref().unwrap_or_default();
+    let of: String = of.chars().take(MAX_NAME_LENGTH - 1 - hash.len()).collect();
     let all_old = old.iter().map(|set| size(set)).sum();
     let metadata = ObjectMeta {
         name: Some(format!("{of}-{hash}")),
-        namespace: asked.deployment.metadata.namespace.clone(),
+        namespace: rollout.deployment.metadata.namespace.clone(),
         labels: Some(labels),
-        annotations: Some(notes_of_new(asked, None, old)),
+        annotations: Some(new_annotations(rollout, None, old)),
         owner_references: Some(vec![owner]),
         ..ObjectMeta::default()
     };
     let spec = ReplicaSetSpec {
         replicas: Some(0),
-        min_ready_seconds: asked.spec.min_ready_seconds,
+        min_ready_seconds: rollout.spec.min_ready_seconds,
         selector,
         template: Some(template),
     };
     let set = ReplicaSet { metadata, spec: Some(spec), status: None };
-    Step::Create(Box::new(sized(&set, asked, size_of_new(asked, 0, all_old))))
+    Step::Create(Box::new(sized(&set, rollout, new_replicas(rollout, 0, all_old))))
 }
 
-/// The status once the new set was made.
-pub(super) fn status_when_made(asked: &Asked<'_>, set: &ReplicaSet, now: Timestamp) -> DeploymentStatus {
-    let mut status = asked.deployment.status.clone().unwrap_or_default();
-    if asked.deadline.is_some() {
+/// The status after the new ReplicaSet was created.
+pub(super) fn status_when_made(rollout: &Rollout<'_>, set: &ReplicaSet, now: Timestamp) -> DeploymentStatus {
+    let mut status = rollout.deployment.status.clone().unwrap_or_default();
+    if rollout.deadline.is_some() {
         let message = format!("Created new replica set \"{}\"", name(set));
         status::set(&mut status, new_condition(PROGRESSING, "True", reasons::CREATED, message, now));
     }
     status
 }
 
-/// The status when the new set could not be made, if that is news.
+/// The status after the new ReplicaSet could not be created, if it changed.
 pub(super) fn status_when_not_made(
-    asked: &Asked<'_>,
+    rollout: &Rollout<'_>,
     message: &str,
     now: Timestamp,
 ) -> Option<DeploymentStatus> {
-    asked.deadline?;
-    let before = asked.deployment.status.clone().unwrap_or_default();
+    rollout.deadline?;
+    let before = rollout.deployment.status.clone().unwrap_or_default();
     let mut status = before.clone();
-    let trouble = new_condition(PROGRESSING, "False", reasons::NOT_CREATED, message, now);
-    status::set(&mut status, trouble);
+    let failure = new_condition(PROGRESSING, "False", reasons::NOT_CREATED, message, now);
+    status::set(&mut status, failure);
     (status != before).then_some(status)
 }
 
-/// Brings what is noted on the new set, and of it on the Deployment, up to date.
-fn furnish(
-    asked: &Asked<'_>,
+/// Updates the annotations of the new ReplicaSet, and the revision of the Deployment.
+fn sync_new_replica_set(
+    rollout: &Rollout<'_>,
     new: &Arc<ReplicaSet>,
     old: &[Arc<ReplicaSet>],
     now: Timestamp,
 ) -> Option<Step> {
-    let notes = notes_of_new(asked, Some(new), old);
+    let annotations = new_annotations(rollout, Some(new), old);
     let spec = new.spec.as_ref()?;
     let seconds = |seconds: Option<i32>| seconds.unwrap_or_default();
-    let other_wait = seconds(spec.min_ready_seconds) != seconds(asked.spec.min_ready_seconds);
-    if new.metadata.annotations.as_ref() != Some(&notes) || other_wait {
+    let other_wait = seconds(spec.min_ready_seconds) != seconds(rollout.spec.min_ready_seconds);
+    if new.metadata.annotations.as_ref() != Some(&annotations) || other_wait {
         let mut set = ReplicaSet::clone(new);
-        set.metadata.annotations = Some(notes);
+        set.metadata.annotations = Some(annotations);
         if let Some(spec) = &mut set.spec {
-            spec.min_ready_seconds = asked.spec.min_ready_seconds;
+            spec.min_ready_seconds = rollout.spec.min_ready_seconds;
         }
         return Some(Step::Update(vec![(size(new), set)]));
     }
-    let told = asked.deployment.status.clone().unwrap_or_default();
-    let mut status = told.clone();
-    if asked.deadline.is_some() && condition(&status, PROGRESSING).is_none() {
+    let old_status = rollout.deployment.status.clone().unwrap_or_default();
+    let mut status = old_status.clone();
+    if rollout.deadline.is_some() && condition(&status, PROGRESSING).is_none() {
         let message = format!("Found new replica set \"{}\"", name(new));
         status::set(&mut status, new_condition(PROGRESSING, "True", reasons::FOUND, message, now));
     }
-    let revision = other_revision(asked, Some(new));
-    (revision.is_some() || status != told).then(|| Step::Tell(Box::new(status), revision))
+    let revision = other_revision(rollout, Some(new));
+    (revision.is_some() || status != old_status).then(|| Step::UpdateStatus(Box::new(status), revision))
 }
 
-/// The revision that the Deployment should have, if it has another.
-fn other_revision(asked: &Asked<'_>, new: Option<&Arc<ReplicaSet>>) -> Option<String> {
+/// The revision that the Deployment should have, if it differs.
+fn other_revision(rollout: &Rollout<'_>, new: Option<&Arc<ReplicaSet>>) -> Option<String> {
     let should = annotation(new?, REVISION)?;
-    let has = asked.deployment.metadata.annotations.as_ref().and_then(|all| all.get(REVISION));
+    let has = rollout.deployment.metadata.annotations.as_ref().and_then(|all| all.get(REVISION));
     (has.map(String::as_str) != Some(should)).then(|| should.to_owned())
 }
 
-/// The status that says that the Deployment was paused or goes on, if that is news. So the time it was paused does not count
-/// towards its deadline.
-fn paused_or_resumed(asked: &Asked<'_>, now: Timestamp) -> Option<DeploymentStatus> {
-    asked.deadline?;
-    let mut status = asked.deployment.status.clone().unwrap_or_default();
+/// The status that reports that the Deployment was paused or resumed, if it changed, so that the time it was paused does not
+/// count towards its progress deadline.
+fn paused_or_resumed(rollout: &Rollout<'_>, now: Timestamp) -> Option<DeploymentStatus> {
+    rollout.deadline?;
+    let mut status = rollout.deployment.status.clone().unwrap_or_default();
     let reason = condition(&status, PROGRESSING).and_then(|condition| condition.reason.as_deref());
-    let told_paused = reason == Some(reasons::PAUSED);
-    let (reason, message) = match (asked.spec.paused == Some(true), told_paused) {
-        // That it got stuck is not covered up.
+    let was_paused = reason == Some(reasons::PAUSED);
+    let (reason, message) = match (rollout.spec.paused == Some(true), was_paused) {
+        // A timeout is not covered up.
         _ if reason == Some(reasons::TIMED_OUT) => return None,
         (true, false) => (reasons::PAUSED, "Deployment is paused"),
         (false, true) => (reasons::RESUMED, "Deployment is resumed"),
@@ -214,27 +215,27 @@ fn paused_or_resumed(asked: &Asked<'_>, now: Timestamp) -> Option<DeploymentStat
     Some(status)
 }
 
-/// Whether the Deployment was scaled since its sets were sized.
-fn was_scaled(asked: &Asked<'_>, new: Option<&Arc<ReplicaSet>>, old: &[Arc<ReplicaSet>]) -> bool {
+/// Whether the Deployment was scaled since its ReplicaSets were.
+fn is_scaling_event(rollout: &Rollout<'_>, new: Option<&Arc<ReplicaSet>>, old: &[Arc<ReplicaSet>]) -> bool {
     let active = old.iter().chain(new).filter(|set| size(set) > 0);
-    active.filter_map(|set| noted(set, DESIRED)).any(|desired| desired != asked.wanted)
+    active.filter_map(|set| annotated_number(set, DESIRED_REPLICAS)).any(|desired| desired != rollout.wanted)
 }
 
-/// Writes those that have another size, or a note of another one.
-fn resize(asked: &Asked<'_>, sizes: Vec<(Arc<ReplicaSet>, i32)>) -> Option<Step> {
+/// Updates ReplicaSets whose size or scaling annotations differ.
+fn resize(rollout: &Rollout<'_>, sizes: Vec<(Arc<ReplicaSet>, i32)>) -> Option<Step> {
     let is_other = |set: &ReplicaSet, next: i32| {
         size(set) != next
-            || noted(set, DESIRED) != Some(asked.wanted)
-            || noted(set, MOST) != Some(asked.most())
+            || annotated_number(set, DESIRED_REPLICAS) != Some(rollout.wanted)
+            || annotated_number(set, MAX_REPLICAS) != Some(rollout.max_replicas())
     };
     let others = sizes.into_iter().filter(|(set, next)| is_other(set, *next));
-    let others: Vec<_> = others.map(|(set, next)| (size(&set), sized(&set, asked, next))).collect();
+    let others: Vec<_> = others.map(|(set, next)| (size(&set), sized(&set, rollout, next))).collect();
     (!others.is_empty()).then_some(Step::Update(others))
 }
 
-/// Forgets the oldest of the old sets, as far as there are more than should be kept.
-fn clean_up(asked: &Asked<'_>, old: &[Arc<ReplicaSet>]) -> Option<Step> {
-    let limit = asked.spec.revision_history_limit.filter(|limit| *limit != i32::MAX)?;
+/// Deletes the oldest ReplicaSets beyond the revision history limit.
+fn clean_up(rollout: &Rollout<'_>, old: &[Arc<ReplicaSet>]) -> Option<Step> {
+    let limit = rollout.spec.revision_history_limit.filter(|limit| *limit != i32::MAX)?;
     let mut old: Vec<_> =
         old.iter().filter(|set| set.metadata.deletion_timestamp.is_none()).cloned().collect();
     let too_many = old.len().checked_sub(limit.max(0).unsigned_abs() as usize)?;
@@ -243,10 +244,15 @@ fn clean_up(asked: &Asked<'_>, old: &[Arc<ReplicaSet>]) -> Option<Step> {
     (!gone.is_empty()).then_some(Step::Delete(gone))
 }
 
-fn tell(asked: &Asked<'_>, new: Option<&Arc<ReplicaSet>>, status: DeploymentStatus, now: Timestamp) -> Step {
-    let revision = other_revision(asked, new);
-    if asked.deployment.status.as_ref() == Some(&status) && revision.is_none() {
-        return Step::Rest(until_deadline(asked, &status, now));
+fn update_status(
+    rollout: &Rollout<'_>,
+    new: Option<&Arc<ReplicaSet>>,
+    status: DeploymentStatus,
+    now: Timestamp,
+) -> Step {
+    let revision = other_revision(rollout, new);
+    if rollout.deployment.status.as_ref() == Some(&status) && revision.is_none() {
+        return Step::Done(until_deadline(rollout, &status, now));
     }
-    Step::Tell(Box::new(status), revision)
+    Step::UpdateStatus(Box::new(status), revision)
 }

@@ -1,7 +1,10 @@
-//! Deployments: pods of one template, replaced by those of the next without too many or too few on the way.
+//! Deployments: rolling updates and re-creation of pods through ReplicaSets.
 //!
-//! [`replica_sets`] reads what is there, [`scale`] says how big the sets may be, [`status`] what is told, and [`decide`] what comes
-//! next: one step at a time, each valid by what is observed now.
+//! [`replica_sets`] reads what exists, [`scale`] computes the sizes of the ReplicaSets, [`status`] the status, and [`decide`]
+//! the next step: one at a time, each valid by what is observed now; the passes of a reconcile carry the rollout on. An old
+//! ReplicaSet that was just scaled down counts for no more pods than its spec asks for, since its status lags behind and its
+//! pods would be spent twice. Pods are not watched: that the last old pod of a `Recreate` Deployment is gone shows in the
+//! status of its ReplicaSet.
 
 mod decide;
 mod replica_sets;
@@ -11,12 +14,12 @@ mod status;
 mod tests;
 
 use crate::controller_ref::{claim, controller_of};
-use crate::pod_control::{message, namespace_goes};
+use crate::pod_control::{message, namespace_is_terminating};
 use crate::pods;
 use decide::{Step, status_when_made, status_when_not_made, step};
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentStatus, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
-use replica_sets::{Asked, REVISION, name, same, size};
+use replica_sets::{REVISION, Rollout, name, same, size};
 use std::sync::Arc;
 use windlass::write::{Basis, Deletion, WriteError};
 use windlass::{
@@ -24,7 +27,7 @@ use windlass::{
 };
 
 const CONTROLLER: &str = "deployment-controller";
-/// So many Deployments are worked on at once.
+/// The number of workers.
 const WORKERS: usize = 8;
 
 pub(crate) fn add(manager: Manager) -> Manager {
@@ -38,7 +41,7 @@ pub(crate) fn add(manager: Manager) -> Manager {
     manager.controller(controller)
 }
 
-/// Which sets are meant; none, rather than all, if nothing is selected.
+/// The selector; an empty one selects nothing, not everything.
 fn selector(deployment: &Deployment) -> Option<Selector> {
     let selector = Selector::of(&deployment.spec.as_ref()?.selector).ok()?;
     (!selector.is_empty()).then_some(selector)
@@ -48,23 +51,23 @@ async fn reconcile(
     deployment: Arc<Deployment>,
     ctx: Reconcile<Deployment>,
 ) -> Result<Requeue, ReconcileError> {
-    let Some(asked) = Asked::by(&deployment) else { return Ok(Requeue::on_change()) };
+    let Some(rollout) = Rollout::of(&deployment) else { return Ok(Requeue::on_change()) };
     let Some(selector) = selector(&deployment) else { return selects_all(&deployment, &ctx).await };
     let found = ctx.observed().list::<ReplicaSet>().map_err(ReconcileError::terminal)?;
     let sets = claim(&ctx, &deployment.metadata, &selector, found).await?;
     let pods = ctx.cache().store::<Pod>();
-    // Also those on their way out: they may hold what their successors need.
+    // Also terminating ones: they may hold what their successors need.
     let runs = |set: &ReplicaSet| {
         let uid = set.metadata.uid.as_deref().unwrap_or_default();
         replica_sets::status(set).replicas > 0 || pods.owned_by(uid).iter().any(|pod| !pods::has_ended(pod))
     };
     let now = ctx.clock().now();
-    match step(&asked, sets, ctx.owner_reference(), runs, now) {
-        Step::Create(set) => create(&asked, &ctx, &set).await?,
+    match step(&rollout, sets, ctx.owner_reference(), runs, now) {
+        Step::Create(set) => create(&rollout, &ctx, &set).await?,
         Step::Update(sets) => {
             for (before, set) in sets {
                 ctx.replace(&set).await?;
-                tell_of_scaling(&ctx, name(&set), before, size(&set));
+                record_scaling(&ctx, name(&set), before, size(&set));
             }
         }
         Step::Delete(sets) => {
@@ -72,13 +75,13 @@ async fn reconcile(
                 ctx.delete(&*set, &Deletion::new(Basis::Observed)).await?;
             }
         }
-        Step::Tell(status, revision) => tell(&deployment, &ctx, *status, revision).await?,
-        Step::Rest(after) => return Ok(after.map_or_else(Requeue::on_change, Requeue::after)),
+        Step::UpdateStatus(status, revision) => update_status(&deployment, &ctx, *status, revision).await?,
+        Step::Done(after) => return Ok(after.map_or_else(Requeue::on_change, Requeue::after)),
     }
     Ok(Requeue::on_change())
 }
 
-fn tell_of_scaling(ctx: &Reconcile<Deployment>, set: &str, before: i32, now: i32) {
+fn record_scaling(ctx: &Reconcile<Deployment>, set: &str, before: i32, now: i32) {
     let way = match now - before {
         0 => return,
         1.. => "up",
@@ -88,8 +91,8 @@ fn tell_of_scaling(ctx: &Reconcile<Deployment>, set: &str, before: i32, now: i32
     ctx.event(Reason::new("ScalingReplicaSet", message));
 }
 
-/// Writes the status, and with it the revision, which belongs to it though it is an annotation.
-async fn tell(
+/// Updates the status and the revision annotation, which belongs to it.
+async fn update_status(
     deployment: &Deployment,
     ctx: &Reconcile<Deployment>,
     status: DeploymentStatus,
@@ -104,28 +107,29 @@ async fn tell(
 }
 
 async fn create(
-    asked: &Asked<'_>,
+    rollout: &Rollout<'_>,
     ctx: &Reconcile<Deployment>,
     set: &ReplicaSet,
 ) -> Result<(), ReconcileError> {
     let now = ctx.clock().now();
     let error = match ctx.create(set).await {
         Ok(made) => {
-            tell_of_scaling(ctx, name(&made), 0, size(&made));
+            record_scaling(ctx, name(&made), 0, size(&made));
             let revision = replica_sets::annotation(&made, REVISION).map(str::to_owned);
-            return tell(asked.deployment, ctx, status_when_made(asked, &made, now), revision).await;
+            return update_status(rollout.deployment, ctx, status_when_made(rollout, &made, now), revision)
+                .await;
         }
         Err(error) => error,
     };
-    if namespace_goes(&error) {
+    if namespace_is_terminating(&error) {
         return Ok(());
     }
     if matches!(&error, ReconcileError::Act(WriteError::Conflict(_))) {
-        return taken(asked, ctx, set, error).await;
+        return taken(rollout, ctx, set, error).await;
     }
     let message = format!("Failed to create new replica set \"{}\": {}", name(set), message(&error));
-    if let Some(status) = status_when_not_made(asked, &message, now) {
-        tell(asked.deployment, ctx, status, None).await?;
+    if let Some(status) = status_when_not_made(rollout, &message, now) {
+        update_status(rollout.deployment, ctx, status, None).await?;
     }
     ctx.warning(Reason::new(status::reasons::NOT_CREATED, message));
     Err(error)
@@ -134,7 +138,7 @@ async fn create(
 /// There is a set of that name already. If it is ours after all, the cache will know soon; if not, two templates have one
 /// hash, and the next try is with another.
 async fn taken(
-    asked: &Asked<'_>,
+    rollout: &Rollout<'_>,
     ctx: &Reconcile<Deployment>,
     set: &ReplicaSet,
     error: ReconcileError,
@@ -143,14 +147,14 @@ async fn taken(
     let Some(there) = ctx.writer().read(&Kind::of::<ReplicaSet>(), &key).await? else { return Err(error) };
     let there: ReplicaSet = serde_json::from_value(there).map_err(ReconcileError::custom)?;
     let owner = controller_of(&there.metadata).map(|owner| owner.uid.as_str());
-    let is_ours = owner == asked.deployment.metadata.uid.as_deref();
+    let is_ours = owner == rollout.deployment.metadata.uid.as_deref();
     let template = there.spec.as_ref().and_then(|spec| spec.template.as_ref());
-    if is_ours && template.is_some_and(|template| same(template, &asked.spec.template)) {
+    if is_ours && template.is_some_and(|template| same(template, &rollout.spec.template)) {
         return Err(error);
     }
-    let mut status = asked.deployment.status.clone().unwrap_or_default();
+    let mut status = rollout.deployment.status.clone().unwrap_or_default();
     status.collision_count = Some(status.collision_count.unwrap_or_default() + 1);
-    tell(asked.deployment, ctx, status, None).await
+    update_status(rollout.deployment, ctx, status, None).await
 }
 
 /// One that selects everything does nothing: it would take up what is anybody's.
@@ -163,7 +167,7 @@ async fn selects_all(
         let message = "This deployment is selecting all pods. A non-empty selector is required.";
         ctx.warning(Reason::new("SelectingAll", message));
         status.observed_generation = deployment.metadata.generation;
-        tell(deployment, ctx, status, None).await?;
+        update_status(deployment, ctx, status, None).await?;
     }
     Ok(Requeue::on_change())
 }

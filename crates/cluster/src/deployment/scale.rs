@@ -1,15 +1,16 @@
-//! The sizes of a Deployment's sets: in a rollout step by step, and when the Deployment itself is scaled in proportion.
+//! The sizes of a Deployment's ReplicaSets: step by step in a rollout, and proportionally when the Deployment itself is
+//! scaled.
 
-use super::replica_sets::{Asked, MOST, by_age, name, noted, size, status};
+use super::replica_sets::{MAX_REPLICAS, Rollout, annotated_number, by_age, name, size, status};
 use k8s_openapi::api::apps::v1::{DeploymentStatus, ReplicaSet};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-/// A set and the size it is to have.
+/// A ReplicaSet and its new size.
 pub(super) type Sizes = Vec<(Arc<ReplicaSet>, i32)>;
 
-/// How many pods of a set can be counted on: what its status says, but never more than it is to have. A set that was just made
-/// smaller may not have told yet, and its pods must not be spent twice.
+/// How many available pods of a ReplicaSet can be counted on: its status, but never more than its spec asks for. The status of
+/// a ReplicaSet that was just scaled down lags behind, and its pods must not be spent twice.
 fn available(set: &ReplicaSet) -> i32 {
     super::replica_sets::available(set).min(size(set))
 }
@@ -18,32 +19,36 @@ fn total<'a>(sets: impl IntoIterator<Item = &'a Arc<ReplicaSet>>) -> i32 {
     sets.into_iter().map(|set| size(set)).sum()
 }
 
-/// How big the new set may be, of which there are `current` now, among so many pods in all.
-pub(super) fn size_of_new(asked: &Asked<'_>, current: i32, all: i32) -> i32 {
-    if !asked.rolling {
-        return asked.wanted;
+/// The size of the new ReplicaSet, which has `current` of `all` pods.
+pub(super) fn new_replicas(rollout: &Rollout<'_>, current: i32, all: i32) -> i32 {
+    if !rollout.rolling {
+        return rollout.wanted;
     }
-    let room = (asked.most() - all).max(0);
-    current + room.min(asked.wanted - current)
+    let room = (rollout.max_replicas() - all).max(0);
+    current + room.min(rollout.wanted - current)
 }
 
 /// The next size of the new set in a rolling update, if it is another one.
-pub(super) fn next_of_new(asked: &Asked<'_>, new: &Arc<ReplicaSet>, old: &[Arc<ReplicaSet>]) -> Option<i32> {
+pub(super) fn next_new_replicas(
+    rollout: &Rollout<'_>,
+    new: &Arc<ReplicaSet>,
+    old: &[Arc<ReplicaSet>],
+) -> Option<i32> {
     let current = size(new);
-    let next = match current > asked.wanted {
-        true => asked.wanted,
-        false => size_of_new(asked, current, current + total(old)),
+    let next = match current > rollout.wanted {
+        true => rollout.wanted,
+        false => new_replicas(rollout, current, current + total(old)),
     };
     (next != current).then_some(next)
 }
 
-/// The old sets that become smaller in a rolling update. Pods that are not available go first, since nobody misses them; as
-/// many others as the available ones of the new set make up for.
-pub(super) fn shrink_old(asked: &Asked<'_>, new: &ReplicaSet, old: &[Arc<ReplicaSet>]) -> Sizes {
+/// The old ReplicaSets to scale down in a rolling update. Unavailable pods are removed first, since they serve nobody; then as
+/// many others as available pods of the new ReplicaSet replace.
+pub(super) fn scale_down_old(rollout: &Rollout<'_>, new: &ReplicaSet, old: &[Arc<ReplicaSet>]) -> Sizes {
     let mut old: Vec<_> = old.iter().filter(|set| size(set) > 0).cloned().collect();
     by_age(&mut old);
     let new_unavailable = size(new) - available(new);
-    let mut spare = size(new) + total(&old) - asked.fewest() - new_unavailable;
+    let mut spare = size(new) + total(&old) - rollout.min_available() - new_unavailable;
     if spare <= 0 {
         return Vec::new();
     }
@@ -55,7 +60,7 @@ pub(super) fn shrink_old(asked: &Asked<'_>, new: &ReplicaSet, old: &[Arc<Replica
         spare -= unhealthy;
     }
     let all_available = available(new) + sizes.iter().map(|(set, _)| available(set)).sum::<i32>();
-    let mut missed = (all_available - asked.fewest()).max(0);
+    let mut missed = (all_available - rollout.min_available()).max(0);
     for (_, size) in &mut sizes {
         let less = (*size).min(missed);
         *size -= less;
@@ -66,16 +71,16 @@ pub(super) fn shrink_old(asked: &Asked<'_>, new: &ReplicaSet, old: &[Arc<Replica
 }
 
 /// Whether the new set is all that it should be.
-fn is_saturated(asked: &Asked<'_>, new: &ReplicaSet) -> bool {
-    size(new) == asked.wanted
-        && noted(new, super::replica_sets::DESIRED) == Some(asked.wanted)
-        && available(new) == asked.wanted
+fn is_saturated(rollout: &Rollout<'_>, new: &ReplicaSet) -> bool {
+    size(new) == rollout.wanted
+        && annotated_number(new, super::replica_sets::DESIRED_REPLICAS) == Some(rollout.wanted)
+        && available(new) == rollout.wanted
 }
 
-/// The sizes after the Deployment itself was scaled: each set in proportion, so that a rollout that goes wrong does not go
-/// on faster.
-pub(super) fn in_proportion(
-    asked: &Asked<'_>,
+/// The sizes after the Deployment itself was scaled: each ReplicaSet proportionally, so that a failing rollout does not
+/// proceed faster.
+pub(super) fn scale_proportionally(
+    rollout: &Rollout<'_>,
     deployment: Option<&DeploymentStatus>,
     new: Option<&Arc<ReplicaSet>>,
     old: &[Arc<ReplicaSet>],
@@ -90,16 +95,16 @@ pub(super) fn in_proportion(
     };
     if let Some(only) = only {
         // Though the size fits, that it is of the Deployment as it is now must be noted.
-        return vec![(only.clone(), asked.wanted)];
+        return vec![(only.clone(), rollout.wanted)];
     }
-    if new.is_some_and(|new| is_saturated(asked, new)) {
+    if new.is_some_and(|new| is_saturated(rollout, new)) {
         return old.into_iter().filter(|set| size(set) > 0).map(|set| (set, 0)).collect();
     }
-    if !asked.rolling {
+    if !rollout.rolling {
         // They go by themselves; only what they are sized for is noted.
         return active.into_iter().map(|set| (size(&set), set)).map(|(size, set)| (set, size)).collect();
     }
-    let allowed = if asked.wanted > 0 { asked.most() } else { 0 };
+    let allowed = if rollout.wanted > 0 { rollout.max_replicas() } else { 0 };
     let to_add = allowed - total(&active);
     let created = |set: &Arc<ReplicaSet>| set.metadata.creation_timestamp.as_ref().map(|time| time.0);
     match to_add {
@@ -111,7 +116,7 @@ pub(super) fn in_proportion(
     let mut added = 0;
     let mut sizes: Sizes = Vec::with_capacity(active.len());
     for set in active {
-        let share = share(asked, &set, before);
+        let share = share(rollout, &set, before);
         let share = match to_add - added {
             0 => 0,
             left if to_add > 0 => share.min(left),
@@ -128,16 +133,18 @@ pub(super) fn in_proportion(
 }
 
 /// By how much one set grows or shrinks when the whole does.
-fn share(asked: &Asked<'_>, set: &ReplicaSet, deployment_had: i32) -> i32 {
+fn share(rollout: &Rollout<'_>, set: &ReplicaSet, deployment_had: i32) -> i32 {
     let current = size(set);
-    if asked.wanted == 0 {
+    if rollout.wanted == 0 {
         return -current;
     }
-    let before = noted(set, MOST).filter(|most| *most > 0).unwrap_or(deployment_had);
+    let before = annotated_number(set, MAX_REPLICAS)
+        .filter(|max_replicas| *max_replicas > 0)
+        .unwrap_or(deployment_had);
     if before == 0 {
         return 0;
     }
-    let exact = f64::from(current) * f64::from(asked.most()) / f64::from(before);
+    let exact = f64::from(current) * f64::from(rollout.max_replicas()) / f64::from(before);
     #[allow(
         clippy::cast_possible_truncation,
         reason = "a cast of a float saturates, and sizes are within its range"
@@ -146,7 +153,7 @@ fn share(asked: &Asked<'_>, set: &ReplicaSet, deployment_had: i32) -> i32 {
     rounded - current
 }
 
-/// Whether a set has no pods and wants none, so that it can be forgotten.
+/// Whether a ReplicaSet has no pods and wants none, so that it can be deleted.
 pub(super) fn is_empty(set: &ReplicaSet) -> bool {
     let observed = status(set).observed_generation.unwrap_or_default();
     status(set).replicas == 0

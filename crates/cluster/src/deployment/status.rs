@@ -1,6 +1,6 @@
-//! What a Deployment's status says: its pods in numbers, whether enough are available, and whether the rollout gets on.
+//! The status of a Deployment: replica counts and the conditions Available, Progressing and ReplicaFailure.
 
-use super::replica_sets::{Asked, status};
+use super::replica_sets::{Rollout, status};
 use crate::pods::whole_seconds;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::{DeploymentCondition, DeploymentStatus, ReplicaSet};
@@ -12,7 +12,7 @@ pub(super) const AVAILABLE: &str = "Available";
 pub(super) const PROGRESSING: &str = "Progressing";
 pub(super) const REPLICA_FAILURE: &str = "ReplicaFailure";
 
-/// Why a rollout stands as it does.
+/// The reasons of the conditions.
 pub(super) mod reasons {
     pub(crate) const CREATED: &str = "NewReplicaSetCreated";
     pub(crate) const FOUND: &str = "FoundNewReplicaSet";
@@ -48,7 +48,7 @@ pub(super) fn new_condition(
     }
 }
 
-/// Puts a condition in its place, unless it says what is said already.
+/// Sets a condition, unless it is unchanged.
 pub(super) fn set(status: &mut DeploymentStatus, mut new: DeploymentCondition) {
     if let Some(old) = condition(status, &new.type_) {
         if old.status == new.status && old.reason == new.reason {
@@ -71,9 +71,9 @@ pub(super) fn remove(status: &mut DeploymentStatus, of: &str) {
     }
 }
 
-/// The numbers, and whether enough pods are available.
-pub(super) fn counted(
-    asked: &Asked<'_>,
+/// The replica counts, and the condition Available.
+pub(super) fn calculate_status(
+    rollout: &Rollout<'_>,
     new: Option<&Arc<ReplicaSet>>,
     old: &[Arc<ReplicaSet>],
     now: Timestamp,
@@ -81,21 +81,21 @@ pub(super) fn counted(
     let all = || old.iter().chain(new);
     let sum = |of: fn(&ReplicaSet) -> i32| all().map(|set| of(set)).sum::<i32>();
     let available = sum(super::replica_sets::available);
-    // Left out where they are zero, as they are stored.
+    // Zeros are omitted, as they are stored.
     let some = |number: i32| (number != 0).then_some(number);
-    let told = asked.deployment.status.as_ref();
+    let old_status = rollout.deployment.status.as_ref();
     let mut next = DeploymentStatus {
-        observed_generation: asked.deployment.metadata.generation,
+        observed_generation: rollout.deployment.metadata.generation,
         replicas: some(sum(|set| status(set).replicas)),
         updated_replicas: some(new.map_or(0, |set| status(set).replicas)),
         ready_replicas: some(sum(|set| status(set).ready_replicas.unwrap_or_default())),
         available_replicas: some(available),
         unavailable_replicas: some((sum(super::replica_sets::size) - available).max(0)),
         terminating_replicas: terminating(all()),
-        collision_count: told.and_then(|told| told.collision_count),
-        conditions: told.and_then(|told| told.conditions.clone()),
+        collision_count: old_status.and_then(|old_status| old_status.collision_count),
+        conditions: old_status.and_then(|old_status| old_status.conditions.clone()),
     };
-    let (holds, reason, message) = match available >= asked.fewest() {
+    let (holds, reason, message) = match available >= rollout.min_available() {
         true => ("True", reasons::ENOUGH, "Deployment has minimum availability."),
         false => ("False", reasons::TOO_FEW, "Deployment does not have minimum availability."),
     };
@@ -103,7 +103,7 @@ pub(super) fn counted(
     next
 }
 
-/// The sum over all sets; unknown if one that was counted does not tell.
+/// The sum over all ReplicaSets; unknown if one does not report it.
 fn terminating<'a>(sets: impl Iterator<Item = &'a Arc<ReplicaSet>>) -> Option<i32> {
     let mut all = 0;
     for set in sets {
@@ -117,40 +117,40 @@ fn terminating<'a>(sets: impl Iterator<Item = &'a Arc<ReplicaSet>>) -> Option<i3
     Some(all)
 }
 
-/// Whether everything is as declared, by this status.
-pub(super) fn is_complete(asked: &Asked<'_>, status: &DeploymentStatus) -> bool {
-    let is = |number: Option<i32>| number.unwrap_or_default() == asked.wanted;
+/// Whether the rollout is complete, by this status.
+pub(super) fn is_complete(rollout: &Rollout<'_>, status: &DeploymentStatus) -> bool {
+    let is = |number: Option<i32>| number.unwrap_or_default() == rollout.wanted;
     is(status.updated_replicas)
         && is(status.replicas)
         && is(status.available_replicas)
-        && status.observed_generation >= asked.deployment.metadata.generation
+        && status.observed_generation >= rollout.deployment.metadata.generation
 }
 
-/// The status in a rollout: the numbers, how it gets on, and what the sets have trouble with.
-pub(super) fn of_rollout(
-    asked: &Asked<'_>,
+/// The status during a rollout: counts, progress, and failures of the ReplicaSets.
+pub(super) fn rollout_status(
+    rollout: &Rollout<'_>,
     new: Option<&Arc<ReplicaSet>>,
     old: &[Arc<ReplicaSet>],
     now: Timestamp,
 ) -> DeploymentStatus {
-    let mut next = counted(asked, new, old, now);
-    if asked.deadline.is_some() {
-        progress(asked, new, &mut next, now);
+    let mut next = calculate_status(rollout, new, old, now);
+    if rollout.deadline.is_some() {
+        update_progressing(rollout, new, &mut next, now);
     } else {
         remove(&mut next, PROGRESSING);
     }
-    let trouble = new.into_iter().chain(old).find_map(|set| {
+    let failure = new.into_iter().chain(old).find_map(|set| {
         status(set).conditions.iter().flatten().find(|condition| condition.type_ == REPLICA_FAILURE)
     });
-    match trouble {
-        Some(trouble) => {
+    match failure {
+        Some(failure) => {
             let failure = DeploymentCondition {
                 type_: REPLICA_FAILURE.to_owned(),
-                status: trouble.status.clone(),
-                reason: trouble.reason.clone(),
-                message: trouble.message.clone(),
-                last_update_time: trouble.last_transition_time.clone(),
-                last_transition_time: trouble.last_transition_time.clone(),
+                status: failure.status.clone(),
+                reason: failure.reason.clone(),
+                message: failure.message.clone(),
+                last_update_time: failure.last_transition_time.clone(),
+                last_transition_time: failure.last_transition_time.clone(),
             };
             set(&mut next, failure);
         }
@@ -159,8 +159,13 @@ pub(super) fn of_rollout(
     next
 }
 
-fn progress(asked: &Asked<'_>, new: Option<&Arc<ReplicaSet>>, next: &mut DeploymentStatus, now: Timestamp) {
-    let before = asked.deployment.status.clone().unwrap_or_default();
+fn update_progressing(
+    rollout: &Rollout<'_>,
+    new: Option<&Arc<ReplicaSet>>,
+    next: &mut DeploymentStatus,
+    now: Timestamp,
+) {
+    let before = rollout.deployment.status.clone().unwrap_or_default();
     let current = condition(&before, PROGRESSING);
     let was_complete =
         current.is_some_and(|condition| condition.reason.as_deref() == Some(reasons::COMPLETE));
@@ -169,28 +174,28 @@ fn progress(asked: &Asked<'_>, new: Option<&Arc<ReplicaSet>>, next: &mut Deploym
     }
     let who = match new {
         Some(set) => format!("ReplicaSet \"{}\"", super::replica_sets::name(set)),
-        None => format!("Deployment \"{}\"", asked.deployment.metadata.name.as_deref().unwrap_or_default()),
+        None => format!("Deployment \"{}\"", rollout.deployment.metadata.name.as_deref().unwrap_or_default()),
     };
-    if is_complete(asked, next) {
+    if is_complete(rollout, next) {
         let message = format!("{who} has successfully progressed.");
         set(next, new_condition(PROGRESSING, "True", reasons::COMPLETE, message, now));
-    } else if gets_on(&before, next) {
+    } else if is_progressing(&before, next) {
         let message = format!("{who} is progressing.");
         let mut condition = new_condition(PROGRESSING, "True", reasons::UPDATED, message, now);
-        // Said again with another time: the deadline counts from the last progress.
+        // Updated with a new time: the deadline counts from the last progress.
         if let Some(current) = current.filter(|current| current.status == "True") {
             condition.last_transition_time = current.last_transition_time.clone();
         }
         remove(next, PROGRESSING);
         set(next, condition);
-    } else if timed_out(asked, next, now) {
+    } else if timed_out(rollout, next, now) {
         let message = format!("{who} has timed out progressing.");
         set(next, new_condition(PROGRESSING, "False", reasons::TIMED_OUT, message, now));
     }
 }
 
 /// Whether there are more new, ready or available pods than before, or fewer old ones.
-fn gets_on(before: &DeploymentStatus, next: &DeploymentStatus) -> bool {
+fn is_progressing(before: &DeploymentStatus, next: &DeploymentStatus) -> bool {
     let number = |number: Option<i32>| number.unwrap_or_default();
     let old = |status: &DeploymentStatus| number(status.replicas) - number(status.updated_replicas);
     number(next.updated_replicas) > number(before.updated_replicas)
@@ -199,31 +204,31 @@ fn gets_on(before: &DeploymentStatus, next: &DeploymentStatus) -> bool {
         || number(next.available_replicas) > number(before.available_replicas)
 }
 
-fn timed_out(asked: &Asked<'_>, status: &DeploymentStatus, now: Timestamp) -> bool {
+fn timed_out(rollout: &Rollout<'_>, status: &DeploymentStatus, now: Timestamp) -> bool {
     let Some(condition) = condition(status, PROGRESSING) else { return false };
     match condition.reason.as_deref() {
         Some(reasons::COMPLETE) => false,
         Some(reasons::TIMED_OUT) => true,
-        _ => deadline(asked, condition).is_some_and(|deadline| deadline < now),
+        _ => deadline(rollout, condition).is_some_and(|deadline| deadline < now),
     }
 }
 
-fn deadline(asked: &Asked<'_>, condition: &DeploymentCondition) -> Option<Timestamp> {
-    let seconds = SignedDuration::from_secs(asked.deadline?.into());
+fn deadline(rollout: &Rollout<'_>, condition: &DeploymentCondition) -> Option<Timestamp> {
+    let seconds = SignedDuration::from_secs(rollout.deadline?.into());
     condition.last_update_time.as_ref()?.0.checked_add(seconds).ok()
 }
 
-/// In how long it is to be looked at again, because it may have got stuck.
+/// How long until the progress deadline passes.
 pub(super) fn until_deadline(
-    asked: &Asked<'_>,
+    rollout: &Rollout<'_>,
     status: &DeploymentStatus,
     now: Timestamp,
 ) -> Option<Duration> {
     let condition = condition(status, PROGRESSING)?;
-    if is_complete(asked, status) || condition.reason.as_deref() == Some(reasons::TIMED_OUT) {
+    if is_complete(rollout, status) || condition.reason.as_deref() == Some(reasons::TIMED_OUT) {
         return None;
     }
-    let left = deadline(asked, condition)?.duration_since(now);
+    let left = deadline(rollout, condition)?.duration_since(now);
     // Just past it.
     Some(Duration::try_from(left).unwrap_or_default() + Duration::from_millis(10))
 }

@@ -1,8 +1,10 @@
-//! Rollouts as the decision sees them, without a cluster.
+//! Tests of the rollout decisions, without a cluster.
 
 use super::decide::{Step, step};
-use super::replica_sets::{Asked, DESIRED, HASH_LABEL, MOST, REVISION, annotation, size, sized};
-use super::scale::{in_proportion, shrink_old};
+use super::replica_sets::{
+    DESIRED_REPLICAS, HASH_LABEL, MAX_REPLICAS, REVISION, Rollout, annotation, size, sized,
+};
+use super::scale::{scale_down_old, scale_proportionally};
 use super::status::{PROGRESSING, condition, reasons};
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentStatus, ReplicaSet};
@@ -31,27 +33,27 @@ fn deployment(replicas: i32, image: &str) -> Deployment {
 }
 
 /// A deployment and its sets, moved on by the decision and by a test that plays the other controllers.
-struct World {
+struct Fixture {
     deployment: Deployment,
     sets: Vec<ReplicaSet>,
     /// The most pods and the fewest available that there ever were.
-    most: i32,
-    fewest: i32,
+    most_pods: i32,
+    fewest_available: i32,
 }
 
-impl World {
+impl Fixture {
     fn new(deployment: Deployment) -> Self {
-        Self { deployment, sets: Vec::new(), most: 0, fewest: i32::MAX }
+        Self { deployment, sets: Vec::new(), most_pods: 0, fewest_available: i32::MAX }
     }
 
     /// Steps until the decision rests; the answer is after how long it looks again.
     fn settle(&mut self) -> Option<Duration> {
         for _ in 0..40 {
             let deployment = self.deployment.clone();
-            let asked = Asked::by(&deployment).unwrap();
+            let rollout = Rollout::of(&deployment).unwrap();
             let sets = self.sets.iter().cloned().map(Arc::new).collect();
             let runs = |set: &ReplicaSet| set.status.as_ref().is_some_and(|status| status.replicas > 0);
-            match step(&asked, sets, OwnerReference::default(), runs, now()) {
+            match step(&rollout, sets, OwnerReference::default(), runs, now()) {
                 Step::Create(set) => {
                     let mut set = *set;
                     set.metadata.uid = set.metadata.name.clone();
@@ -69,17 +71,17 @@ impl World {
                 Step::Delete(sets) => {
                     self.sets.retain(|set| !sets.iter().any(|gone| gone.metadata.uid == set.metadata.uid));
                 }
-                Step::Tell(status, revision) => {
+                Step::UpdateStatus(status, revision) => {
                     self.deployment.status = Some(*status);
                     if let Some(revision) = revision {
-                        let notes = self.deployment.metadata.annotations.get_or_insert_default();
-                        notes.insert(REVISION.to_owned(), revision);
+                        let annotations = self.deployment.metadata.annotations.get_or_insert_default();
+                        annotations.insert(REVISION.to_owned(), revision);
                     }
                 }
-                Step::Rest(after) => return after,
+                Step::Done(after) => return after,
             }
             let pods = self.sets.iter().map(size).sum::<i32>();
-            self.most = self.most.max(pods);
+            self.most_pods = self.most_pods.max(pods);
         }
         panic!("it does not come to rest");
     }
@@ -99,7 +101,7 @@ impl World {
             status.terminating_replicas = Some(0);
         }
         let available = self.sets.iter().filter_map(|set| set.status.as_ref()?.available_replicas).sum();
-        self.fewest = self.fewest.min(available);
+        self.fewest_available = self.fewest_available.min(available);
     }
 
     fn roll_out(&mut self, at_once: i32) {
@@ -139,108 +141,116 @@ impl World {
 
 #[test]
 fn the_first_set_is_made_whole_and_named_by_its_template() {
-    let mut world = World::new(deployment(3, "a"));
-    world.settle();
-    let set = &world.sets[0];
+    let mut fixture = Fixture::new(deployment(3, "a"));
+    fixture.settle();
+    let set = &fixture.sets[0];
     let hash = &set.metadata.labels.as_ref().unwrap()[HASH_LABEL];
     assert_eq!(set.metadata.name, Some(format!("web-{hash}")));
     assert_eq!(set.spec.as_ref().unwrap().selector.match_labels.as_ref().unwrap()[HASH_LABEL], *hash);
     assert_eq!((size(set), annotation(set, REVISION)), (3, Some("1")));
-    assert_eq!((annotation(set, DESIRED), annotation(set, MOST)), (Some("3"), Some("4")));
-    world.roll_out(1);
-    assert_eq!(world.reason(), reasons::COMPLETE);
-    assert_eq!(world.deployment.metadata.annotations.as_ref().unwrap()[REVISION], "1");
+    assert_eq!((annotation(set, DESIRED_REPLICAS), annotation(set, MAX_REPLICAS)), (Some("3"), Some("4")));
+    fixture.roll_out(1);
+    assert_eq!(fixture.reason(), reasons::COMPLETE);
+    assert_eq!(fixture.deployment.metadata.annotations.as_ref().unwrap()[REVISION], "1");
 }
 
 #[test]
 fn a_rollout_stays_within_its_bounds_at_every_step() {
     for (replicas, at_once) in [(1, 1), (3, 1), (4, 2), (10, 1), (10, 3), (37, 5)] {
-        let mut world = World::new(deployment(replicas, "a"));
-        world.roll_out(replicas);
+        let mut fixture = Fixture::new(deployment(replicas, "a"));
+        fixture.roll_out(replicas);
         let unavailable = replicas / 4;
-        (world.most, world.fewest) = (0, i32::MAX);
-        world.image("b");
-        world.roll_out(at_once);
-        assert!(world.most <= replicas + (replicas + 3) / 4, "{replicas}: {} are too many", world.most);
-        assert!(world.fewest >= replicas - unavailable, "{replicas}: {} are too few", world.fewest);
-        assert_eq!(world.sizes(), [0, replicas]);
-        assert_eq!(annotation(&world.sets[1], REVISION), Some("2"));
+        (fixture.most_pods, fixture.fewest_available) = (0, i32::MAX);
+        fixture.image("b");
+        fixture.roll_out(at_once);
+        assert!(
+            fixture.most_pods <= replicas + (replicas + 3) / 4,
+            "{replicas}: {} are too many",
+            fixture.most_pods
+        );
+        assert!(
+            fixture.fewest_available >= replicas - unavailable,
+            "{replicas}: {} are too few",
+            fixture.fewest_available
+        );
+        assert_eq!(fixture.sizes(), [0, replicas]);
+        assert_eq!(annotation(&fixture.sets[1], REVISION), Some("2"));
     }
 }
 
 #[test]
 fn going_back_takes_the_old_set_again_with_a_new_revision() {
-    let mut world = World::new(deployment(4, "a"));
-    world.roll_out(4);
-    world.image("b");
-    world.roll_out(4);
-    world.image("a");
-    world.roll_out(4);
-    assert_eq!(world.sizes(), [4, 0]);
-    assert_eq!(annotation(&world.sets[0], REVISION), Some("3"));
-    assert_eq!(annotation(&world.sets[0], "deployment.kubernetes.io/revision-history"), Some("1"));
+    let mut fixture = Fixture::new(deployment(4, "a"));
+    fixture.roll_out(4);
+    fixture.image("b");
+    fixture.roll_out(4);
+    fixture.image("a");
+    fixture.roll_out(4);
+    assert_eq!(fixture.sizes(), [4, 0]);
+    assert_eq!(annotation(&fixture.sets[0], REVISION), Some("3"));
+    assert_eq!(annotation(&fixture.sets[0], "deployment.kubernetes.io/revision-history"), Some("1"));
 }
 
 #[test]
 fn only_so_much_history_is_kept() {
-    let mut world = World::new(deployment(2, "a"));
+    let mut fixture = Fixture::new(deployment(2, "a"));
     for image in ["a", "b", "c", "d", "e"] {
-        world.image(image);
-        world.roll_out(2);
+        fixture.image(image);
+        fixture.roll_out(2);
     }
-    world.settle();
-    let revisions: Vec<_> = world.sets.iter().filter_map(|set| annotation(set, REVISION)).collect();
+    fixture.settle();
+    let revisions: Vec<_> = fixture.sets.iter().filter_map(|set| annotation(set, REVISION)).collect();
     assert_eq!(revisions, ["3", "4", "5"]);
 }
 
 #[test]
 fn one_that_gets_stuck_says_so_after_its_deadline_and_keeps_the_old_pods() {
-    let mut world = World::new(deployment(10, "a"));
-    world.roll_out(10);
-    world.image("broken");
+    let mut fixture = Fixture::new(deployment(10, "a"));
+    fixture.roll_out(10);
+    fixture.image("broken");
     for _ in 0..5 {
-        world.settle();
-        world.pods_follow(10, |set| annotation(set, REVISION) == Some("1"));
+        fixture.settle();
+        fixture.pods_follow(10, |set| annotation(set, REVISION) == Some("1"));
     }
-    let after = world.settle().expect("it is looked at again");
+    let after = fixture.settle().expect("it is looked at again");
     assert!(after <= Duration::from_secs(601) && after > Duration::from_secs(599), "{after:?}");
-    assert_eq!(world.sizes(), [8, 5], "no more than may be unavailable");
-    let status = world.deployment.status.as_mut().unwrap();
+    assert_eq!(fixture.sizes(), [8, 5], "no more than may be unavailable");
+    let status = fixture.deployment.status.as_mut().unwrap();
     let progressing = status.conditions.as_mut().unwrap().iter_mut().find(|one| one.type_ == PROGRESSING);
     progressing.unwrap().last_update_time = Some("2026-01-01T00:00:00Z".parse::<Timestamp>().unwrap().into());
     // Just at the deadline it is not over yet.
-    world.settle();
-    assert_eq!(world.reason(), reasons::UPDATED);
-    let status = world.deployment.status.as_mut().unwrap();
+    fixture.settle();
+    assert_eq!(fixture.reason(), reasons::UPDATED);
+    let status = fixture.deployment.status.as_mut().unwrap();
     let progressing = status.conditions.as_mut().unwrap().iter_mut().find(|one| one.type_ == PROGRESSING);
     progressing.unwrap().last_update_time = Some("2025-12-31T23:59:59Z".parse::<Timestamp>().unwrap().into());
-    assert_eq!(world.settle(), None);
-    assert_eq!(world.reason(), reasons::TIMED_OUT);
+    assert_eq!(fixture.settle(), None);
+    assert_eq!(fixture.reason(), reasons::TIMED_OUT);
 }
 
 #[test]
 fn a_paused_one_is_scaled_but_not_rolled_out() {
-    let mut world = World::new(deployment(4, "a"));
-    world.roll_out(4);
-    world.change(|spec| spec.paused = Some(true));
-    world.image("b");
-    world.settle();
-    assert_eq!((world.sizes(), world.reason()), (vec![4], reasons::PAUSED.to_owned()));
-    world.change(|spec| spec.replicas = Some(6));
-    world.settle();
-    assert_eq!(world.sizes(), [6]);
-    world.change(|spec| spec.paused = None);
-    world.settle();
-    assert_eq!(world.reason(), reasons::RESUMED);
-    world.pods_follow(6, |_| true);
-    world.roll_out(6);
-    assert_eq!(world.sizes(), [0, 6]);
+    let mut fixture = Fixture::new(deployment(4, "a"));
+    fixture.roll_out(4);
+    fixture.change(|spec| spec.paused = Some(true));
+    fixture.image("b");
+    fixture.settle();
+    assert_eq!((fixture.sizes(), fixture.reason()), (vec![4], reasons::PAUSED.to_owned()));
+    fixture.change(|spec| spec.replicas = Some(6));
+    fixture.settle();
+    assert_eq!(fixture.sizes(), [6]);
+    fixture.change(|spec| spec.paused = None);
+    fixture.settle();
+    assert_eq!(fixture.reason(), reasons::RESUMED);
+    fixture.pods_follow(6, |_| true);
+    fixture.roll_out(6);
+    assert_eq!(fixture.sizes(), [0, 6]);
 }
 
 #[test]
 fn pods_that_a_smaller_set_has_not_told_of_yet_are_not_spent_twice() {
     let deployment = deployment(6, "a");
-    let asked = Asked::by(&deployment).unwrap();
+    let rollout = Rollout::of(&deployment).unwrap();
     let set = |name: &str, count: i32, available: i32| {
         let set: ReplicaSet = serde_json::from_value(json!({
             "metadata": { "name": name, "uid": name },
@@ -248,34 +258,35 @@ fn pods_that_a_smaller_set_has_not_told_of_yet_are_not_spent_twice() {
             "status": { "replicas": available, "availableReplicas": available },
         }))
         .unwrap();
-        Arc::new(sized(&set, &asked, count))
+        Arc::new(sized(&set, &rollout, count))
     };
     // It became smaller by one, and its status still tells of six.
     let (old, new) = (set("old", 5, 6), set("new", 3, 1));
-    let sizes = shrink_old(&asked, &new, std::slice::from_ref(&old));
+    let sizes = scale_down_old(&rollout, &new, std::slice::from_ref(&old));
     assert_eq!(sizes.iter().map(|(_, size)| *size).collect::<Vec<_>>(), [4], "five stay available");
 }
 
 #[test]
 fn scaled_in_the_middle_of_a_rollout_every_set_gets_its_share() {
     let deployment = deployment(10, "a");
-    let asked = Asked::by(&deployment).unwrap();
+    let rollout = Rollout::of(&deployment).unwrap();
     let set = |name: &str, count: i32| {
         let set: ReplicaSet = serde_json::from_value(json!({
             "metadata": { "name": name, "uid": name },
             "spec": { "selector": {} },
         }))
         .unwrap();
-        Arc::new(sized(&set, &asked, count))
+        Arc::new(sized(&set, &rollout, count))
     };
     let (old, new) = (set("old", 8), set("new", 5));
     let grown = Deployment { spec: self::deployment(20, "a").spec, ..deployment.clone() };
-    let sizes = in_proportion(&Asked::by(&grown).unwrap(), None, Some(&new), std::slice::from_ref(&old));
+    let sizes =
+        scale_proportionally(&Rollout::of(&grown).unwrap(), None, Some(&new), std::slice::from_ref(&old));
     let sizes: Vec<_> =
         sizes.iter().map(|(set, size)| (set.metadata.name.as_deref().unwrap(), *size)).collect();
     assert_eq!(sizes, [("old", 15), ("new", 10)], "25 in all, as 20 and a quarter more");
     let shrunk = Deployment { spec: self::deployment(5, "a").spec, ..deployment.clone() };
-    let sizes = in_proportion(&Asked::by(&shrunk).unwrap(), None, Some(&new), &[old]);
+    let sizes = scale_proportionally(&Rollout::of(&shrunk).unwrap(), None, Some(&new), &[old]);
     let sizes: Vec<_> =
         sizes.iter().map(|(set, size)| (set.metadata.name.as_deref().unwrap(), *size)).collect();
     assert_eq!(sizes, [("old", 4), ("new", 3)], "7 in all, as 5 and two more");
@@ -283,15 +294,15 @@ fn scaled_in_the_middle_of_a_rollout_every_set_gets_its_share() {
 
 #[test]
 fn recreating_waits_until_the_old_pods_are_gone() {
-    let mut world = World::new(deployment(3, "a"));
-    world.change(|spec| {
+    let mut fixture = Fixture::new(deployment(3, "a"));
+    fixture.change(|spec| {
         spec.strategy = serde_json::from_value(json!({ "type": "Recreate" })).unwrap();
     });
-    world.roll_out(3);
-    world.image("b");
-    world.settle();
-    assert_eq!(world.sizes(), [0], "the new set is not even made");
-    world.pods_follow(3, |_| true);
-    world.settle();
-    assert_eq!(world.sizes(), [0, 3]);
+    fixture.roll_out(3);
+    fixture.image("b");
+    fixture.settle();
+    assert_eq!(fixture.sizes(), [0], "the new set is not even made");
+    fixture.pods_follow(3, |_| true);
+    fixture.settle();
+    assert_eq!(fixture.sizes(), [0, 3]);
 }

@@ -1,4 +1,4 @@
-//! How many pods of a budget may be disrupted now.
+//! How many pods of a PodDisruptionBudget may be disrupted now.
 
 use crate::pods;
 use jiff::{SignedDuration, Timestamp};
@@ -9,47 +9,47 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The one condition of budgets.
+/// The condition of a PodDisruptionBudget.
 const CONDITION: &str = "DisruptionAllowed";
-/// How long a pod may take to go after its eviction was granted; then it counts again.
-const DELETION: SignedDuration = SignedDuration::from_mins(2);
+/// How long a pod may take to be deleted after its eviction was granted; then it counts again.
+const DELETION_TIMEOUT: SignedDuration = SignedDuration::from_mins(2);
 
-/// Whether the number of pods that are expected is what their owners say.
-pub(super) fn asks_owners(budget: &PodDisruptionBudget) -> bool {
+/// Whether the expected number of pods comes from the scale of their controllers.
+pub(super) fn needs_scale(budget: &PodDisruptionBudget) -> bool {
     let spec = budget.spec.as_ref();
     spec.is_some_and(|spec| {
         spec.max_unavailable.is_some() || matches!(spec.min_available, Some(IntOrString::String(_)))
     })
 }
 
-/// What there is to say of a budget.
+/// The result for a budget.
 #[derive(Debug)]
-pub(super) struct Judged {
+pub(super) struct Evaluation {
     pub(super) status: PodDisruptionBudgetStatus,
-    /// When to look again, though nothing changes.
-    pub(super) again: Option<Timestamp>,
-    /// Pods that should have gone.
+    /// When to reconcile again though nothing changes.
+    pub(super) requeue_at: Option<Timestamp>,
+    /// Pods whose eviction was granted and that were not deleted.
     pub(super) not_deleted: Vec<Arc<Pod>>,
 }
 
-/// What a budget allows, with the pods that it selects and how many their owners want, if they were asked.
-pub(super) fn judge(
+/// Evaluates a budget, with the pods that it selects and the scale of their controllers, if needed.
+pub(super) fn evaluate(
     budget: &PodDisruptionBudget,
     selected: &[Arc<Pod>],
     wanted: i32,
     now: Timestamp,
-) -> Judged {
+) -> Evaluation {
     let (expected, desired) = numbers(budget, selected.len(), wanted);
     let before = budget.status.clone().unwrap_or_default();
-    let (mut disrupted, mut again, mut not_deleted) = (BTreeMap::new(), None::<Timestamp>, Vec::new());
+    let (mut disrupted, mut requeue_at, mut not_deleted) = (BTreeMap::new(), None::<Timestamp>, Vec::new());
     let mut healthy = 0;
     let granted = before.disrupted_pods.unwrap_or_default();
-    for pod in selected.iter().filter(|pod| !pods::is_going(pod)) {
+    for pod in selected.iter().filter(|pod| !pods::is_terminating(pod)) {
         let name = pod.metadata.name.as_deref().unwrap_or_default();
         match granted.get(name) {
-            Some(at) if at.0.saturating_add(DELETION).is_ok_and(|until| until >= now) => {
-                let until = at.0.saturating_add(DELETION).unwrap_or(Timestamp::MAX);
-                again = Some(again.map_or(until, |again| again.min(until)));
+            Some(at) if at.0.saturating_add(DELETION_TIMEOUT).is_ok_and(|until| until >= now) => {
+                let until = at.0.saturating_add(DELETION_TIMEOUT).unwrap_or(Timestamp::MAX);
+                requeue_at = Some(requeue_at.map_or(until, |requeue_at| requeue_at.min(until)));
                 disrupted.insert(name.to_owned(), at.clone());
                 continue;
             }
@@ -62,7 +62,8 @@ pub(super) fn judge(
     let (state, reason) =
         if allowed > 0 { ("True", "SufficientPods") } else { ("False", "InsufficientPods") };
     let generation = budget.metadata.generation;
-    let conditions = with(before.conditions.unwrap_or_default(), state, reason, "", generation, now);
+    let conditions =
+        with_condition(before.conditions.unwrap_or_default(), state, reason, "", generation, now);
     let status = PodDisruptionBudgetStatus {
         current_healthy: Some(healthy),
         desired_healthy: Some(desired),
@@ -72,19 +73,29 @@ pub(super) fn judge(
         observed_generation: generation,
         conditions: Some(conditions),
     };
-    Judged { status, again, not_deleted }
+    Evaluation { status, requeue_at, not_deleted }
 }
 
-/// The same status, where it could not be found out what is allowed: nothing is.
-pub(super) fn failed(budget: &PodDisruptionBudget, why: &str, now: Timestamp) -> PodDisruptionBudgetStatus {
+/// The status after a failure: no disruption is allowed.
+pub(super) fn sync_failed_status(
+    budget: &PodDisruptionBudget,
+    why: &str,
+    now: Timestamp,
+) -> PodDisruptionBudgetStatus {
     let before = budget.status.clone().unwrap_or_default();
     let observed = before.observed_generation;
-    let conditions =
-        with(before.conditions.clone().unwrap_or_default(), "False", "SyncFailed", why, observed, now);
+    let conditions = with_condition(
+        before.conditions.clone().unwrap_or_default(),
+        "False",
+        "SyncFailed",
+        why,
+        observed,
+        now,
+    );
     PodDisruptionBudgetStatus { disruptions_allowed: Some(0), conditions: Some(conditions), ..before }
 }
 
-fn with(
+fn with_condition(
     mut conditions: Vec<Condition>,
     status: &str,
     reason: &str,
@@ -109,7 +120,7 @@ fn with(
     conditions
 }
 
-/// How many pods are expected, and how many of them must be healthy.
+/// The expected pods, and how many of them must be healthy.
 fn numbers(budget: &PodDisruptionBudget, selected: usize, wanted: i32) -> (i32, i32) {
     let Some(spec) = &budget.spec else { return (0, 0) };
     match (&spec.max_unavailable, &spec.min_available) {
@@ -132,8 +143,8 @@ fn scaled(value: &IntOrString, all: i32) -> i32 {
     }
 }
 
-/// A selector as Kubernetes prints it in an event.
-pub(super) fn shown(selector: &LabelSelector) -> String {
+/// A selector as Go prints it in an event.
+pub(super) fn format_selector(selector: &LabelSelector) -> String {
     let labels: String =
         selector.match_labels.iter().flatten().map(|(key, value)| format!("{key}: {value},")).collect();
     let terms: String = selector
@@ -174,7 +185,8 @@ mod tests {
     }
 
     fn numbers_of(spec: Value, selected: usize, wanted: i32) -> [i32; 4] {
-        let status = judge(&budget(spec, json!(null)), &pods(selected), wanted, Timestamp::UNIX_EPOCH).status;
+        let status =
+            evaluate(&budget(spec, json!(null)), &pods(selected), wanted, Timestamp::UNIX_EPOCH).status;
         [status.expected_pods, status.current_healthy, status.desired_healthy, status.disruptions_allowed]
             .map(Option::unwrap)
     }
@@ -187,8 +199,8 @@ mod tests {
         assert_eq!(numbers_of(json!({"maxUnavailable": "30%"}), 10, 10), [10, 10, 7, 3]);
         assert_eq!(numbers_of(json!({"maxUnavailable": 9}), 5, 5), [5, 5, 0, 5]);
         assert_eq!(numbers_of(json!({"minAvailable": 0}), 0, 0), [0, 0, 0, 0]);
-        assert!(asks_owners(&budget(json!({"minAvailable": "1%"}), json!(null))));
-        assert!(!asks_owners(&budget(json!({"minAvailable": 1}), json!(null))));
+        assert!(needs_scale(&budget(json!({"minAvailable": "1%"}), json!(null))));
+        assert!(!needs_scale(&budget(json!({"minAvailable": 1}), json!(null))));
     }
 
     #[test]
@@ -196,28 +208,34 @@ mod tests {
         let granted = json!({"disruptedPods": {"p0": "2026-01-01T00:00:00Z", "gone": "2026-01-01T00:00:00Z"},
             "currentHealthy": 3, "desiredHealthy": 2, "expectedPods": 3, "disruptionsAllowed": 0});
         let budget = budget(json!({"minAvailable": 2}), granted);
-        let at = |text: &str| judge(&budget, &pods(3), 0, text.parse().unwrap());
+        let at = |text: &str| evaluate(&budget, &pods(3), 0, text.parse().unwrap());
         let soon = at("2026-01-01T00:01:00Z");
         assert_eq!((soon.status.current_healthy, soon.status.disruptions_allowed), (Some(2), Some(0)));
         assert_eq!(soon.status.disrupted_pods.unwrap().len(), 1, "what is gone is forgotten");
-        assert_eq!(soon.again, Some("2026-01-01T00:02:00Z".parse().unwrap()));
+        assert_eq!(soon.requeue_at, Some("2026-01-01T00:02:00Z".parse().unwrap()));
         let late = at("2026-01-01T00:02:01Z");
-        assert_eq!((late.status.disruptions_allowed, late.not_deleted.len(), late.again), (Some(1), 1, None));
+        assert_eq!(
+            (late.status.disruptions_allowed, late.not_deleted.len(), late.requeue_at),
+            (Some(1), 1, None)
+        );
     }
 
     #[test]
     fn the_condition_says_why_and_keeps_its_time() {
         let early = Timestamp::UNIX_EPOCH;
-        let first = judge(&budget(json!({"minAvailable": 1}), json!(null)), &pods(2), 0, early).status;
-        let said = &first.conditions.as_ref().unwrap()[0];
-        assert_eq!((said.status.as_str(), said.reason.as_str()), ("True", "SufficientPods"));
-        assert_eq!((said.observed_generation, first.observed_generation), (Some(3), Some(3)));
-        let again = budget(json!({"minAvailable": 1}), serde_json::to_value(&first).unwrap());
+        let first = evaluate(&budget(json!({"minAvailable": 1}), json!(null)), &pods(2), 0, early).status;
+        let condition = &first.conditions.as_ref().unwrap()[0];
+        assert_eq!((condition.status.as_str(), condition.reason.as_str()), ("True", "SufficientPods"));
+        assert_eq!((condition.observed_generation, first.observed_generation), (Some(3), Some(3)));
+        let unchanged = budget(json!({"minAvailable": 1}), serde_json::to_value(&first).unwrap());
         let later = Timestamp::from_second(60).unwrap();
-        assert_eq!(judge(&again, &pods(2), 0, later).status, first);
-        let failed = failed(&again, "found no controllers for pod \"p\"", later);
+        assert_eq!(evaluate(&unchanged, &pods(2), 0, later).status, first);
+        let failed = sync_failed_status(&unchanged, "found no controllers for pod \"p\"", later);
         assert_eq!((failed.disruptions_allowed, failed.current_healthy), (Some(0), Some(2)));
-        let said = &failed.conditions.unwrap()[0];
-        assert_eq!((said.reason.as_str(), &said.last_transition_time), ("SyncFailed", &Time(later)));
+        let condition = &failed.conditions.unwrap()[0];
+        assert_eq!(
+            (condition.reason.as_str(), &condition.last_transition_time),
+            ("SyncFailed", &Time(later))
+        );
     }
 }

@@ -1,9 +1,9 @@
-//! PodDisruptionBudgets: how many of the pods that one selects may be evicted now. Evictions themselves are for the API to grant.
+//! PodDisruptionBudgets: keeps `status.disruptionsAllowed` right. Evictions themselves are granted by the API server.
 
 mod decide;
 mod scale;
 
-use decide::{asks_owners, failed, judge, shown};
+use decide::{evaluate, format_selector, needs_scale, sync_failed_status};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetStatus};
 use scale::{Kinds, Wanted, wanted};
@@ -37,41 +37,41 @@ async fn reconcile(
     if pods.is_empty() {
         ctx.event(Reason::new("NoPods", "No matching pods found"));
     }
-    let wanted = match asks_owners(&budget) {
+    let wanted = match needs_scale(&budget) {
         true => wanted(ctx.writer().client(), ctx.cache(), &kinds, &pods).await,
         false => Ok(Wanted::default()),
     };
     let wanted = match wanted {
         Ok(wanted) => wanted,
         Err(why) => {
-            let said = format!("Failed to calculate the number of expected pods: {why}");
-            ctx.warning(Reason::new("CalculateExpectedPodCountFailed", said));
-            write(&budget, &ctx, failed(&budget, &why, now)).await?;
+            let message = format!("Failed to calculate the number of expected pods: {why}");
+            ctx.warning(Reason::new("CalculateExpectedPodCountFailed", message));
+            write(&budget, &ctx, sync_failed_status(&budget, &why, now)).await?;
             return Err(ReconcileError::custom(why));
         }
     };
     if wanted.unmanaged {
-        let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref()).map(shown);
-        let said = format!(
+        let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref()).map(format_selector);
+        let message = format!(
             "Pods selected by this PodDisruptionBudget (selector: {}) were found to be unmanaged. As a result, the status of \
              the PDB cannot be calculated correctly, which may result in undefined behavior. To account for these pods please \
              set \".spec.minAvailable\" field of the PDB to an integer value.",
             selector.unwrap_or_default()
         );
-        ctx.warning(Reason::new("UnmanagedPods", said));
+        ctx.warning(Reason::new("UnmanagedPods", message));
     }
-    let judged = judge(&budget, &pods, wanted.pods, now);
-    for pod in &judged.not_deleted {
+    let evaluation = evaluate(&budget, &pods, wanted.pods, now);
+    for pod in &evaluation.not_deleted {
         let namespace = budget.metadata.namespace.as_deref().unwrap_or_default();
-        let said =
+        let message =
             format!("Pod was expected by PDB {namespace}/{} to be deleted but it wasn't", ctx.key().name());
-        ctx.event_about(&**pod, true, Reason::new("NotDeleted", said));
+        ctx.event_about(&**pod, true, Reason::new("NotDeleted", message));
     }
-    write(&budget, &ctx, judged.status).await?;
-    Ok(match judged.again {
+    write(&budget, &ctx, evaluation.status).await?;
+    Ok(match evaluation.requeue_at {
         None => Requeue::on_change(),
-        Some(again) => {
-            let pause = Duration::try_from(again.duration_since(now)).unwrap_or_default();
+        Some(requeue_at) => {
+            let pause = Duration::try_from(requeue_at.duration_since(now)).unwrap_or_default();
             Requeue::after(pause + Duration::from_millis(1))
         }
     })

@@ -1,7 +1,7 @@
-//! How many pods the owners of pods want, whatever kind they are.
+//! How many pods the controllers of pods want, of whatever kind they are: from the cache, or from their scale subresource.
 
 use crate::controller_ref::controller_of;
-use crate::discovery::{Catalog, group_of};
+use crate::discovery::{Discovery, group_of};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{Pod, ReplicationController};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -13,18 +13,18 @@ use std::sync::Arc;
 use windlass::cache::Cache;
 use windlass::{Key, Object};
 
-/// What is known of owners' kinds; asked for when one is met that is not in it.
-pub(super) type Kinds = Arc<Mutex<Arc<Catalog>>>;
+/// The discovered kinds; discovery is repeated when an unknown one is met.
+pub(super) type Kinds = Arc<Mutex<Arc<Discovery>>>;
 
-/// What the owners of pods want in all.
+/// The scale of the controllers of pods, in sum.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
     pub(super) pods: i32,
-    /// Whether some pod has no owner that could be asked.
+    /// Whether some pod has no controller with a scale.
     pub(super) unmanaged: bool,
 }
 
-/// Opens what is asked most.
+/// Opens the caches of the built-in controllers.
 pub(super) fn watch(cache: &Cache) {
     cache.store::<ReplicaSet>();
     cache.store::<ReplicationController>();
@@ -32,7 +32,7 @@ pub(super) fn watch(cache: &Cache) {
     cache.store::<Deployment>();
 }
 
-/// Asks the owner of each pod, each owner once.
+/// Finds the scale of each controller once.
 pub(super) async fn wanted(
     client: &Client,
     cache: &Cache,
@@ -40,20 +40,20 @@ pub(super) async fn wanted(
     pods: &[Arc<Pod>],
 ) -> Result<Wanted, String> {
     let mut wanted = Wanted::default();
-    // By the UID of who was asked in the end; and who was met on the way.
-    let (mut scales, mut met) = (BTreeMap::new(), BTreeSet::new());
+    // By the UID of the controller; and the owners that were seen.
+    let (mut scales, mut seen) = (BTreeMap::new(), BTreeSet::new());
     for pod in pods {
         let Some(owner) = controller_of(&pod.metadata) else {
             wanted.unmanaged = true;
             continue;
         };
-        if !met.insert(owner.uid.as_str()) {
+        if !seen.insert(owner.uid.as_str()) {
             continue;
         }
         let namespace = pod.metadata.namespace.as_deref();
-        let found = match held(cache, owner, namespace) {
+        let found = match from_cache(cache, owner, namespace) {
             Some(found) => Some(found),
-            None => asked(client, kinds, owner, namespace).await?,
+            None => from_scale_subresource(client, kinds, owner, namespace).await?,
         };
         let name = pod.metadata.name.as_deref().unwrap_or_default();
         let (uid, scale) = found.ok_or_else(|| format!("found no controllers for pod {name:?}"))?;
@@ -65,8 +65,8 @@ pub(super) async fn wanted(
 
 type Found = Option<(String, i32)>;
 
-/// An owner of the kinds that are watched: its UID, or that of the Deployment behind it, and how many it wants.
-fn held(cache: &Cache, owner: &OwnerReference, namespace: Option<&str>) -> Found {
+/// A controller of a built-in kind, from the cache: its UID, or that of its Deployment, and its scale.
+fn from_cache(cache: &Cache, owner: &OwnerReference, namespace: Option<&str>) -> Found {
     let uid = owner.uid.clone();
     match (group_of(&owner.api_version), owner.kind.as_str()) {
         ("apps" | "extensions", "ReplicaSet") => {
@@ -95,8 +95,8 @@ fn get<K: Object>(cache: &Cache, owner: &OwnerReference, namespace: Option<&str>
     (found.meta().uid.as_deref() == Some(&owner.uid)).then_some(found)
 }
 
-/// An owner of any other kind, by its `scale`.
-async fn asked(
+/// A controller of any other kind, by its scale subresource.
+async fn from_scale_subresource(
     client: &Client,
     kinds: &Kinds,
     owner: &OwnerReference,
@@ -105,15 +105,15 @@ async fn asked(
     if matches!(owner.kind.as_str(), "ReplicaSet" | "StatefulSet" | "ReplicationController" | "Deployment") {
         return Ok(None);
     }
-    let known = |catalog: &Catalog| catalog.find(&owner.api_version, &owner.kind).cloned();
+    let known = |discovery: &Discovery| discovery.find(&owner.api_version, &owner.kind).cloned();
     let mut served = known(&kinds.lock().clone());
     if served.is_none() {
-        let fresh = Catalog::discover(client).await.map_err(|error| error.to_string())?;
+        let fresh = Discovery::discover(client).await.map_err(|error| error.to_string())?;
         served = known(&fresh);
         *kinds.lock() = Arc::new(fresh);
     }
     let Some(served) = served else { return Ok(None) };
-    if !served.scales {
+    if !served.has_scale {
         let resource = format!("{}.{}", served.kind.plural, served.kind.group);
         let resource = resource.trim_end_matches('.');
         return Err(format!("{resource} does not implement the scale subresource"));

@@ -1,4 +1,4 @@
-//! The Endpoints of a Service: all that is behind it in one object, for those who do not know slices yet.
+//! The Endpoints of a Service: all its endpoints in one object, for clients that do not read EndpointSlices.
 
 use super::endpointslice::{HEADLESS, TRIGGER_TIME, reference};
 use super::pods::{Port, address, families, hostname, is_headless, is_reachable, ports};
@@ -8,14 +8,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Says who keeps the object.
+/// The controller that manages the object.
 pub(super) const MANAGED_BY: (&str, &str) = ("endpoints.kubernetes.io/managed-by", "endpoint-controller");
-/// Says that there are more than the object can hold.
+/// Marks an object that does not hold all endpoints.
 const OVER_CAPACITY: (&str, &str) = ("endpoints.kubernetes.io/over-capacity", "truncated");
-/// So many addresses it holds.
-const MOST: usize = 1000;
+/// The most addresses in the object.
+const MAX_CAPACITY: usize = 1000;
 
-/// The object as it should be, if it is not so.
+/// The object to write, if it differs.
 pub(super) fn wanted(service: &Service, pods: &[Arc<Pod>], there: Option<&Endpoints>) -> Option<Endpoints> {
     let (subsets, truncated) = subsets(service, pods);
     let mut labels = service.metadata.labels.clone().unwrap_or_default();
@@ -43,12 +43,12 @@ pub(super) fn wanted(service: &Service, pods: &[Arc<Pod>], there: Option<&Endpoi
         |there| there.metadata.clone(),
     );
     metadata.labels = Some(labels);
-    let notes = metadata.annotations.get_or_insert_default();
-    notes.remove(OVER_CAPACITY.0);
-    notes.remove(TRIGGER_TIME);
-    notes.extend(truncated.then(|| (OVER_CAPACITY.0.to_owned(), OVER_CAPACITY.1.to_owned())));
+    let annotations = metadata.annotations.get_or_insert_default();
+    annotations.remove(OVER_CAPACITY.0);
+    annotations.remove(TRIGGER_TIME);
+    annotations.extend(truncated.then(|| (OVER_CAPACITY.0.to_owned(), OVER_CAPACITY.1.to_owned())));
     let changed = super::pods::last_change(service, pods.iter().map(|pod| &**pod));
-    notes.extend(changed.map(|at| (TRIGGER_TIME.to_owned(), at)));
+    annotations.extend(changed.map(|at| (TRIGGER_TIME.to_owned(), at)));
     Some(Endpoints { metadata, subsets: (!subsets.is_empty()).then_some(subsets) })
 }
 
@@ -60,7 +60,7 @@ fn subsets(service: &Service, pods: &[Arc<Pod>]) -> (Vec<EndpointSubset>, bool) 
     let Some(family) = families(service).first().copied() else { return (Vec::new(), false) };
     type Group = (Vec<EndpointAddress>, Vec<EndpointAddress>);
     let mut groups: BTreeMap<Vec<Port>, Group> = BTreeMap::new();
-    for pod in pods.iter().filter(|pod| is_reachable(pod) && (all || !pods::is_going(pod))) {
+    for pod in pods.iter().filter(|pod| is_reachable(pod) && (all || !pods::is_terminating(pod))) {
         let Some(ip) = address(pod, family) else { continue };
         let ports = ports(service, pod);
         if ports.is_empty() && (has_ports || !is_headless(service)) {
@@ -76,7 +76,7 @@ fn subsets(service: &Service, pods: &[Arc<Pod>]) -> (Vec<EndpointSubset>, bool) 
         if all || pods::is_ready(pod) { ready.push(address) } else { not_ready.push(address) }
     }
     let total: usize = groups.values().map(|(ready, not_ready)| ready.len() + not_ready.len()).sum();
-    let mut room = MOST;
+    let mut room = MAX_CAPACITY;
     // Those that are ready first, if there is not room for all.
     let mut keep = |mut addresses: Vec<EndpointAddress>| {
         addresses.sort_by(|one, other| one.ip.cmp(&other.ip));
@@ -90,7 +90,7 @@ fn subsets(service: &Service, pods: &[Arc<Pod>]) -> (Vec<EndpointSubset>, bool) 
         not_ready_addresses: keep(not_ready),
         ports: (!ports.is_empty()).then(|| ports.iter().map(port).collect()),
     });
-    (subsets.collect(), total > MOST)
+    (subsets.collect(), total > MAX_CAPACITY)
 }
 
 fn port(port: &Port) -> EndpointPort {

@@ -1,5 +1,5 @@
-//! EndpointSlices: what is behind a Service, a hundred at a time. What changes little is written little: an endpoint stays in the
-//! slice that it is in.
+//! EndpointSlices of a Service, at most a hundred endpoints each. An endpoint stays in the slice that it is in, so that
+//! little is written when little changes.
 
 use super::pods::{Port, address, families, hostname, is_headless, is_reachable, ports};
 use crate::pods;
@@ -9,32 +9,32 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// So many endpoints are in one slice at most.
-const MOST: usize = 100;
-/// Whose slice it is.
+/// The most endpoints in one slice.
+const MAX_ENDPOINTS_PER_SLICE: usize = 100;
+/// The Service of a slice.
 pub(super) const SERVICE_LABEL: &str = "kubernetes.io/service-name";
-/// Who keeps it.
+/// The controller that manages a slice.
 pub(super) const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 pub(super) const MANAGER: &str = "endpointslice-controller.k8s.io";
-/// On what belongs to a Service without an address of its own.
+/// Marks the slices of a headless Service.
 pub(super) const HEADLESS: &str = "service.kubernetes.io/headless";
-/// When what made the change necessary happened.
+/// When the change happened that caused the update.
 pub(super) const TRIGGER_TIME: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 
-/// What is to be written.
+/// The changes to write.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Changes {
     pub(super) create: Vec<EndpointSlice>,
     pub(super) update: Vec<EndpointSlice>,
     pub(super) delete: Vec<Arc<EndpointSlice>>,
-    /// A node that a pod says it is on, and that is not there: the pod is left out for now.
+    /// A node that a pod is bound to and that does not exist: the pod is left out for now.
     pub(super) missing_node: Option<String>,
 }
 
-/// Endpoints by what they are: the pod, and its address.
+/// Endpoints by pod UID and address.
 type Wanted = BTreeMap<(String, String), Endpoint>;
 
-/// What is to be written so that the slices show these pods.
+/// The changes that make the slices show these pods.
 pub(super) fn changes(
     service: &Service,
     owner: &OwnerReference,
@@ -66,7 +66,7 @@ pub(super) fn changes(
             let endpoint = endpoint(service, pod, address, node.as_deref());
             by_ports.entry(ports(service, pod)).or_default().insert(key, endpoint);
         }
-        of_family(&mut changes, service, owner, family, there, by_ports);
+        reconcile_address_type(&mut changes, service, owner, family, there, by_ports);
     }
     changes
 }
@@ -76,7 +76,7 @@ fn publishes_all(service: &Service) -> bool {
 }
 
 fn endpoint(service: &Service, pod: &Pod, address: String, node: Option<&Node>) -> Endpoint {
-    let (serving, terminating) = (pods::is_ready(pod), pods::is_going(pod));
+    let (serving, terminating) = (pods::is_ready(pod), pods::is_terminating(pod));
     let zone = node.and_then(|node| node.metadata.labels.as_ref()?.get("topology.kubernetes.io/zone"));
     Endpoint {
         addresses: vec![address],
@@ -93,12 +93,12 @@ fn endpoint(service: &Service, pod: &Pod, address: String, node: Option<&Node>) 
     }
 }
 
-/// What is in a slice.
-pub(super) fn shown(slice: &EndpointSlice) -> &[Endpoint] {
+/// The endpoints of a slice.
+pub(super) fn endpoints_of_slice(slice: &EndpointSlice) -> &[Endpoint] {
     slice.endpoints.as_deref().unwrap_or_default()
 }
 
-/// Names a pod.
+/// The reference to a pod.
 pub(super) fn reference(pod: &Pod) -> ObjectReference {
     ObjectReference {
         kind: Some("Pod".to_owned()),
@@ -109,7 +109,7 @@ pub(super) fn reference(pod: &Pod) -> ObjectReference {
     }
 }
 
-/// The labels that a Service gives to what belongs to it.
+/// The labels of a Service's slices.
 fn labels(service: &Service) -> BTreeMap<String, String> {
     let reserved = [SERVICE_LABEL, MANAGED_BY, HEADLESS];
     let own = service.metadata.labels.iter().flatten().filter(|(key, _)| !reserved.contains(&key.as_str()));
@@ -135,7 +135,7 @@ pub(super) fn ports_of(slice: &EndpointSlice) -> Vec<Port> {
     ports
 }
 
-pub(super) fn written(ports: &[Port]) -> Vec<EndpointPort> {
+pub(super) fn endpoint_ports(ports: &[Port]) -> Vec<EndpointPort> {
     let all = ports.iter().map(|port| EndpointPort {
         name: Some(port.name.clone()),
         protocol: Some(port.protocol.clone()),
@@ -145,7 +145,7 @@ pub(super) fn written(ports: &[Port]) -> Vec<EndpointPort> {
     all.collect()
 }
 
-fn of_family(
+fn reconcile_address_type(
     changes: &mut Changes,
     service: &Service,
     owner: &OwnerReference,
@@ -164,7 +164,7 @@ fn of_family(
         },
         address_type: family.to_owned(),
         endpoints: Some(endpoints),
-        ports: Some(written(ports)),
+        ports: Some(endpoint_ports(ports)),
     };
     let mut spare: Vec<Arc<EndpointSlice>> = Vec::new();
     let mut made: Vec<EndpointSlice> = Vec::new();
@@ -182,9 +182,9 @@ fn of_family(
     }
     spare.extend(existing.into_values().flatten());
     if kept == 0 && made.is_empty() {
-        // One slice always shows that the Service is known.
+        // There is always at least one slice, as a placeholder.
         let as_it_is = |slice: &Arc<EndpointSlice>| {
-            shown(slice).is_empty()
+            endpoints_of_slice(slice).is_empty()
                 && slice.ports.as_ref().is_none_or(Vec::is_empty)
                 && slice.metadata.labels.as_ref() == Some(&labels)
         };
@@ -193,7 +193,7 @@ fn of_family(
             None => made.push(make(&[], Vec::new())),
         }
     }
-    // Rather than one deleted and one made, one is changed.
+    // Updates a slice rather than deleting one and creating another.
     let reused = spare.len().min(made.len());
     for (old, new) in spare.drain(..reused).zip(made.drain(..reused)) {
         changes.update.push(EndpointSlice { metadata: relabelled(&old, &labels), ..new });
@@ -208,30 +208,30 @@ fn relabelled(slice: &EndpointSlice, labels: &BTreeMap<String, String>) -> Objec
 
 #[derive(Debug, Default)]
 struct Packed {
-    /// So many slices stay as they are.
+    /// The number of slices that stay unchanged.
     kept: usize,
     update: Vec<EndpointSlice>,
-    /// Slices of which nothing is left.
+    /// Slices without endpoints left.
     empty: Vec<Arc<EndpointSlice>>,
     /// Endpoints for new slices.
     more: Vec<Vec<Endpoint>>,
 }
 
-/// Puts what is wanted into the slices there are: first what is in one already, then into those that change anyway, the
-/// fullest first; what is left goes into one that it just fits into, or into new ones.
+/// Distributes the wanted endpoints over the slices: first those that are in one already, then into slices that change anyway,
+/// the fullest first; the rest into one slice that has just enough room, or into new ones.
 fn pack(there: Vec<Arc<EndpointSlice>>, mut wanted: Wanted, labels: &BTreeMap<String, String>) -> Packed {
     let mut packed = Packed::default();
     let mut unchanged: Vec<Arc<EndpointSlice>> = Vec::new();
     for slice in there {
-        let mut endpoints = Vec::with_capacity(shown(&slice).len());
-        for old in shown(&slice) {
+        let mut endpoints = Vec::with_capacity(endpoints_of_slice(&slice).len());
+        for old in endpoints_of_slice(&slice) {
             let uid = old.target_ref.as_ref().and_then(|target| target.uid.clone()).unwrap_or_default();
             let address = old.addresses.first().cloned().unwrap_or_default();
             endpoints.extend(wanted.remove(&(uid, address)));
         }
         if endpoints.is_empty() {
             packed.empty.push(slice);
-        } else if endpoints != shown(&slice) || slice.metadata.labels.as_ref() != Some(labels) {
+        } else if endpoints != endpoints_of_slice(&slice) || slice.metadata.labels.as_ref() != Some(labels) {
             let metadata = relabelled(&slice, labels);
             packed.update.push(EndpointSlice { metadata, endpoints: Some(endpoints), ..(*slice).clone() });
         } else {
@@ -239,16 +239,18 @@ fn pack(there: Vec<Arc<EndpointSlice>>, mut wanted: Wanted, labels: &BTreeMap<St
         }
     }
     let mut left: Vec<Endpoint> = wanted.into_values().collect();
-    packed.update.sort_by_key(|slice| std::cmp::Reverse(shown(slice).len()));
+    packed.update.sort_by_key(|slice| std::cmp::Reverse(endpoints_of_slice(slice).len()));
     for slice in &mut packed.update {
-        let room = MOST.saturating_sub(shown(slice).len()).min(left.len());
+        let room = MAX_ENDPOINTS_PER_SLICE.saturating_sub(endpoints_of_slice(slice).len()).min(left.len());
         slice.endpoints.get_or_insert_default().extend(left.drain(..room));
     }
-    if !left.is_empty() && left.len() < MOST {
-        let fits = |slice: &Arc<EndpointSlice>| shown(slice).len() + left.len() <= MOST;
+    if !left.is_empty() && left.len() < MAX_ENDPOINTS_PER_SLICE {
+        let fits = |slice: &Arc<EndpointSlice>| {
+            endpoints_of_slice(slice).len() + left.len() <= MAX_ENDPOINTS_PER_SLICE
+        };
         let fullest = (0..unchanged.len())
             .filter(|place| fits(&unchanged[*place]))
-            .max_by_key(|place| shown(&unchanged[*place]).len());
+            .max_by_key(|place| endpoints_of_slice(&unchanged[*place]).len());
         if let Some(place) = fullest {
             let mut slice = (*unchanged.remove(place)).clone();
             slice.endpoints.get_or_insert_default().append(&mut left);
@@ -256,6 +258,6 @@ fn pack(there: Vec<Arc<EndpointSlice>>, mut wanted: Wanted, labels: &BTreeMap<St
         }
     }
     packed.kept = unchanged.len();
-    packed.more = left.chunks(MOST).map(<[Endpoint]>::to_vec).collect();
+    packed.more = left.chunks(MAX_ENDPOINTS_PER_SLICE).map(<[Endpoint]>::to_vec).collect();
     packed
 }

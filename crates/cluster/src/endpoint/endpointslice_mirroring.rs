@@ -1,6 +1,8 @@
-//! Slices of Endpoints that somebody wrote by hand, for a Service without a selector.
+//! EndpointSlice mirroring: the slices of Endpoints that were written by hand, for a Service without a selector.
 
-use super::endpointslice::{MANAGED_BY, SERVICE_LABEL, TRIGGER_TIME, ports_of, shown, written};
+use super::endpointslice::{
+    MANAGED_BY, SERVICE_LABEL, TRIGGER_TIME, endpoint_ports, endpoints_of_slice, ports_of,
+};
 use super::pods::{FAMILIES, Port};
 use crate::pods;
 use k8s_openapi::api::core::v1::{EndpointAddress, Endpoints, Service};
@@ -11,14 +13,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 pub(super) const MANAGER: &str = "endpointslicemirroring-controller.k8s.io";
-/// So many addresses of a subset are mirrored.
-const MOST: usize = 1000;
-/// What asks not to be mirrored, and what is a lock rather than an address.
+/// The most addresses of a subset that are mirrored.
+const MAX_ENDPOINTS_PER_SUBSET: usize = 1000;
+/// Opts out of mirroring; and marks a leader election lock.
 const SKIP: &str = "endpointslice.kubernetes.io/skip-mirror";
 const LEADER: &str = "control-plane.alpha.kubernetes.io/leader";
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Whether Endpoints are to be mirrored, for a Service of that name if there is one.
+/// Whether Endpoints are mirrored, given the Service of that name.
 pub(super) fn is_wanted(endpoints: &Endpoints, service: Option<&Service>) -> bool {
     let skipped = endpoints.metadata.labels.as_ref().and_then(|labels| labels.get(SKIP));
     let locks = endpoints.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(LEADER));
@@ -28,7 +30,7 @@ pub(super) fn is_wanted(endpoints: &Endpoints, service: Option<&Service>) -> boo
         && service.is_some_and(|service| !selects(service))
 }
 
-/// The slices to be made, those to be changed, and those to be deleted.
+/// The slices to create, to update and to delete.
 pub(super) fn changes(
     endpoints: &Endpoints,
     owner: &OwnerReference,
@@ -50,13 +52,13 @@ pub(super) fn changes(
         ports.sort();
         let ready = subset.addresses.iter().flatten().map(|address| (address, true));
         let not_ready = subset.not_ready_addresses.iter().flatten().map(|address| (address, false));
-        for (address, ready) in ready.chain(not_ready).take(MOST) {
+        for (address, ready) in ready.chain(not_ready).take(MAX_ENDPOINTS_PER_SUBSET) {
             let Ok(ip) = address.ip.parse::<IpAddr>() else { continue };
             let family = FAMILIES[usize::from(ip.is_ipv6())];
             groups.entry((family, ports.clone())).or_default().push(endpoint(address, &ip, ready));
         }
     }
-    let (labels, annotations) = notes(endpoints);
+    let (labels, annotations) = labels_and_annotations(endpoints);
     let (mut create, mut update, mut delete) = (Vec::new(), Vec::new(), Vec::new());
     for slice in there {
         let key = FAMILIES.into_iter().find(|family| *family == slice.address_type);
@@ -68,11 +70,14 @@ pub(super) fn changes(
         let order = |endpoints: &mut Vec<Endpoint>| {
             endpoints.sort_by(|one, other| one.addresses.cmp(&other.addresses))
         };
-        let mut shown = shown(&slice).to_vec();
+        let mut current = endpoints_of_slice(&slice).to_vec();
         order(&mut wanted);
-        order(&mut shown);
-        let noted = slice.metadata.annotations.clone().unwrap_or_default();
-        if wanted != shown || slice.metadata.labels.as_ref() != Some(&labels) || noted != annotations {
+        order(&mut current);
+        let old_annotations = slice.metadata.annotations.clone().unwrap_or_default();
+        if wanted != current
+            || slice.metadata.labels.as_ref() != Some(&labels)
+            || old_annotations != annotations
+        {
             let metadata = ObjectMeta {
                 labels: Some(labels.clone()),
                 annotations: Some(annotations.clone()),
@@ -90,7 +95,7 @@ pub(super) fn changes(
             owner_references: Some(vec![owner.clone()]),
             ..ObjectMeta::default()
         };
-        let (address_type, ports) = (family.to_owned(), Some(written(&ports)));
+        let (address_type, ports) = (family.to_owned(), Some(endpoint_ports(&ports)));
         create.push(EndpointSlice { metadata, address_type, endpoints: Some(endpoints_of), ports });
     }
     (create, update, delete)
@@ -107,10 +112,10 @@ fn endpoint(address: &EndpointAddress, ip: &IpAddr, ready: bool) -> Endpoint {
     }
 }
 
-type Notes = BTreeMap<String, String>;
+type Map = BTreeMap<String, String>;
 
 /// The labels and annotations of the slices.
-fn notes(endpoints: &Endpoints) -> (Notes, Notes) {
+fn labels_and_annotations(endpoints: &Endpoints) -> (Map, Map) {
     let mut labels = endpoints.metadata.labels.clone().unwrap_or_default();
     labels.insert(SERVICE_LABEL.to_owned(), endpoints.metadata.name.clone().unwrap_or_default());
     labels.insert(MANAGED_BY.to_owned(), MANAGER.to_owned());

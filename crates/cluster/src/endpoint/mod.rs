@@ -1,7 +1,10 @@
-//! What is behind Services: EndpointSlices and Endpoints of those that select pods, and slices of Endpoints that were written by
-//! hand.
+//! EndpointSlices and Endpoints of Services with a selector, and EndpointSlices that mirror Endpoints written by hand.
 //!
-//! [`pods`] says what a Service has to do with one pod, [`endpointslice`], [`endpoints`] and [`endpointslice_mirroring`] what is to be written.
+//! An endpoint stays in the slice that it is in, so that little is written when little changes. Endpoints without a Service
+//! are deleted if they are ours or were mirrored; others may be waiting for a Service that is yet to be created.
+//!
+//! - [`pods`]: whether a pod is an endpoint of a Service, its address and ports
+//! - [`endpointslice`], [`endpoints`], [`endpointslice_mirroring`]: what has to be written
 
 mod endpoints;
 mod endpointslice;
@@ -10,8 +13,8 @@ mod pods;
 #[cfg(test)]
 mod tests;
 
-use crate::pod_control::namespace_goes;
-use crate::throttle::Pace;
+use crate::pod_control::namespace_is_terminating;
+use crate::throttle::Throttle;
 use endpointslice::{MANAGED_BY, SERVICE_LABEL, TRIGGER_TIME};
 use k8s_openapi::api::core::v1::{Endpoints, Node, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -19,12 +22,12 @@ use std::sync::Arc;
 use windlass::write::{Basis, Deletion};
 use windlass::{Controller, Key, Manager, Object, Reconcile, ReconcileError, Relation, Requeue};
 
-/// So many Services are worked on at once.
+/// The number of workers of each controller.
 const WORKERS: usize = 4;
 
 pub(crate) fn add(manager: Manager) -> Manager {
-    let pace = Arc::new(Pace::default());
-    let of_slices = Controller::reconciling(move |service, ctx| show_slices(service, ctx, pace.clone()))
+    let throttle = Arc::new(Throttle::default());
+    let of_slices = Controller::reconciling(move |service, ctx| sync_slices(service, ctx, throttle.clone()))
         .named("endpointslice-controller")
         .watches::<Pod>(selected)
         .watches::<EndpointSlice>(|service: &Service| slices_of(service, endpointslice::MANAGER))
@@ -32,14 +35,15 @@ pub(crate) fn add(manager: Manager) -> Manager {
         .watches::<Node>(|_: &Service| Relation::nothing())
         .filter(selects)
         .concurrency(WORKERS);
-    let pace = Arc::new(Pace::default());
-    let of_objects = Controller::reconciling(move |service, ctx| show_endpoints(service, ctx, pace.clone()))
-        .named("endpoint-controller")
-        .watches::<Pod>(selected)
-        .watches::<Endpoints>(|service: &Service| Relation::names(service.metadata.name.clone()))
-        .filter(selects)
-        .concurrency(WORKERS);
-    let of_mirrors = Controller::reconciling(mirror_endpoints)
+    let throttle = Arc::new(Throttle::default());
+    let of_objects =
+        Controller::reconciling(move |service, ctx| sync_endpoints(service, ctx, throttle.clone()))
+            .named("endpoint-controller")
+            .watches::<Pod>(selected)
+            .watches::<Endpoints>(|service: &Service| Relation::names(service.metadata.name.clone()))
+            .filter(selects)
+            .concurrency(WORKERS);
+    let of_mirrors = Controller::reconciling(sync_mirrored_slices)
         .named("endpointslicemirroring-controller")
         .watches::<Service>(|endpoints: &Endpoints| Relation::names(endpoints.metadata.name.clone()))
         .watches::<EndpointSlice>(|endpoints: &Endpoints| {
@@ -49,7 +53,7 @@ pub(crate) fn add(manager: Manager) -> Manager {
     manager.controller(of_slices).controller(of_objects).controller(of_mirrors)
 }
 
-/// Whether what is behind a Service is for us to find out.
+/// Whether the endpoints of a Service are managed here: it has a selector, and is no ExternalName.
 fn selects(service: &Service) -> bool {
     service
         .spec
@@ -70,77 +74,79 @@ fn slices_of<K: Object>(object: &K, manager: &str) -> Relation {
     Relation::labelled([(SERVICE_LABEL, name.as_str()), (MANAGED_BY, manager)])
 }
 
-async fn show_slices(
+async fn sync_slices(
     service: Arc<Service>,
     ctx: Reconcile<Service>,
-    pace: Arc<Pace>,
+    throttle: Arc<Throttle>,
 ) -> Result<Requeue, ReconcileError> {
     let moment = ctx.clock().moment();
-    if let Some(rest) = pace.rests(ctx.key(), moment) {
-        return Ok(Requeue::after(rest));
+    if let Some(pause) = throttle.remaining(ctx.key(), moment) {
+        return Ok(Requeue::after(pause));
     }
     let observed = ctx.observed();
     let pods = observed.list::<Pod>().map_err(ReconcileError::terminal)?;
-    pace.begin(ctx.key(), pods.len(), moment);
+    throttle.begin(ctx.key(), pods.len(), moment);
     let there = observed.list::<EndpointSlice>().map_err(ReconcileError::terminal)?;
     let nodes = ctx.cache().store::<Node>();
     let cluster = ctx.cache().cluster().clone();
     let node = |name: &str| nodes.get(&Key::new(cluster.clone(), None, name));
     let changes = endpointslice::changes(&service, &ctx.owner_reference(), &pods, there, node);
     let changed = pods::last_change(&service, pods.iter().map(|pod| &**pod));
-    let dated = |mut slice: EndpointSlice| {
-        let notes = slice.metadata.annotations.get_or_insert_default();
-        notes.extend(changed.clone().map(|at| (TRIGGER_TIME.to_owned(), at)));
+    let with_trigger_time = |mut slice: EndpointSlice| {
+        let annotations = slice.metadata.annotations.get_or_insert_default();
+        annotations.extend(changed.clone().map(|at| (TRIGGER_TIME.to_owned(), at)));
         slice
     };
-    // What makes slices go with a Service that is going would be in the way of it.
+    // New slices would only delay the deletion of a terminating Service.
     if service.metadata.deletion_timestamp.is_none() {
         for slice in changes.create {
-            match ctx.create(&dated(slice)).await {
-                Err(error) if namespace_goes(&error) => return Ok(Requeue::on_change()),
+            match ctx.create(&with_trigger_time(slice)).await {
+                Err(error) if namespace_is_terminating(&error) => return Ok(Requeue::on_change()),
                 done => drop(done?),
             }
         }
     }
     for slice in changes.update {
-        ctx.replace(&dated(slice)).await?;
+        ctx.replace(&with_trigger_time(slice)).await?;
     }
     for slice in changes.delete {
         ctx.delete(&*slice, &Deletion::new(Basis::Absent)).await?;
     }
     match changes.missing_node {
-        // It may come yet, or the pod may go.
-        Some(node) => Err(ReconcileError::custom(format!("a pod is on node {node:?}, which is not there"))),
+        // The node may be registered yet, or the pod be deleted.
+        Some(node) => {
+            Err(ReconcileError::custom(format!("a pod is bound to node {node:?}, which does not exist")))
+        }
         None => Ok(Requeue::on_change()),
     }
 }
 
-async fn show_endpoints(
+async fn sync_endpoints(
     service: Arc<Service>,
     ctx: Reconcile<Service>,
-    pace: Arc<Pace>,
+    throttle: Arc<Throttle>,
 ) -> Result<Requeue, ReconcileError> {
     let moment = ctx.clock().moment();
-    if let Some(rest) = pace.rests(ctx.key(), moment) {
-        return Ok(Requeue::after(rest));
+    if let Some(pause) = throttle.remaining(ctx.key(), moment) {
+        return Ok(Requeue::after(pause));
     }
     let observed = ctx.observed();
     let pods = observed.list::<Pod>().map_err(ReconcileError::terminal)?;
-    pace.begin(ctx.key(), pods.len(), moment);
+    throttle.begin(ctx.key(), pods.len(), moment);
     let there = observed.get::<Endpoints>(ctx.key().name()).map_err(ReconcileError::terminal)?;
     match endpoints::wanted(&service, &pods, there.as_deref()) {
         None => {}
         Some(wanted) if there.is_some() => drop(ctx.replace(&wanted).await?),
         Some(_) if service.metadata.deletion_timestamp.is_some() => {}
         Some(wanted) => match ctx.create(&wanted).await {
-            Err(error) if namespace_goes(&error) => {}
+            Err(error) if namespace_is_terminating(&error) => {}
             done => drop(done?),
         },
     }
     Ok(Requeue::on_change())
 }
 
-async fn mirror_endpoints(
+async fn sync_mirrored_slices(
     endpoints: Arc<Endpoints>,
     ctx: Reconcile<Endpoints>,
 ) -> Result<Requeue, ReconcileError> {
@@ -148,8 +154,8 @@ async fn mirror_endpoints(
     let service = observed.get::<Service>(ctx.key().name()).map_err(ReconcileError::terminal)?;
     let there = observed.list::<EndpointSlice>().map_err(ReconcileError::terminal)?;
     if !endpointslice_mirroring::is_wanted(&endpoints, service.as_deref()) {
-        // Endpoints that we made, or that we mirrored, had a Service: it is gone, and they go too. Others may be waiting for
-        // one that is still to come.
+        // Endpoints that were managed here or mirrored had a Service: it is gone, and they are deleted too. Others may be
+        // waiting for a Service that is yet to be created.
         let labels = endpoints.metadata.labels.as_ref();
         let ours = labels.and_then(|labels| labels.get(endpoints::MANAGED_BY.0));
         let had_service = !there.is_empty() || ours.is_some_and(|by| by == endpoints::MANAGED_BY.1);
@@ -166,7 +172,7 @@ async fn mirror_endpoints(
     if endpoints.metadata.deletion_timestamp.is_none() {
         for slice in create {
             match ctx.create(&slice).await {
-                Err(error) if namespace_goes(&error) => return Ok(Requeue::on_change()),
+                Err(error) if namespace_is_terminating(&error) => return Ok(Requeue::on_change()),
                 done => drop(done?),
             }
         }

@@ -1,14 +1,14 @@
-//! What a Service has to do with one pod: whether it is behind it, at which address and on which ports.
+//! Whether a pod is an endpoint of a Service, and with which addresses and ports.
 
 use crate::pods;
 use k8s_openapi::api::core::v1::{ContainerPort, Pod, Service, ServicePort};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use std::net::IpAddr;
 
-/// The two kinds of addresses, as slices call them.
+/// The address types of EndpointSlices.
 pub(super) const FAMILIES: [&str; 2] = ["IPv4", "IPv6"];
 
-/// Which kinds of addresses a Service has.
+/// The address types of a Service.
 pub(super) fn families(service: &Service) -> Vec<&'static str> {
     let spec = service.spec.as_ref();
     let named = spec.and_then(|spec| spec.ip_families.as_ref()).into_iter().flatten();
@@ -22,7 +22,7 @@ pub(super) fn is_headless(service: &Service) -> bool {
     matches!(address, None | Some("" | "None"))
 }
 
-/// Whether a pod can be behind a Service at all: it has an address and has not ended.
+/// Whether a pod can be an endpoint at all: it has an address and is not terminal.
 pub(super) fn is_reachable(pod: &Pod) -> bool {
     !pods::has_ended(pod) && addresses(pod).next().is_some()
 }
@@ -43,14 +43,14 @@ pub(super) fn address(pod: &Pod, family: &str) -> Option<String> {
     addresses(pod).find(fits).map(|address| address.to_string())
 }
 
-/// The name of the pod within the Service, if it has one of its own.
+/// The hostname of the endpoint, if the pod has one in the Service.
 pub(super) fn hostname(pod: &Pod, service: &Service) -> Option<String> {
     let spec = pod.spec.as_ref()?;
     let hostname = spec.hostname.clone().filter(|hostname| !hostname.is_empty())?;
     (spec.subdomain == service.metadata.name).then_some(hostname)
 }
 
-/// A port of the Service as it is on a pod.
+/// A port of the Service, resolved on a pod.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Port {
     pub(super) name: String,
@@ -59,7 +59,7 @@ pub(super) struct Port {
     pub(super) app_protocol: Option<String>,
 }
 
-/// The Service's ports on a pod, in order; those with a name that no container has are left out.
+/// The ports of the Service on a pod, sorted; named ports that no container has are left out.
 pub(super) fn ports(service: &Service, pod: &Pod) -> Vec<Port> {
     let all = service.spec.as_ref().and_then(|spec| spec.ports.as_ref()).into_iter().flatten();
     let mut ports: Vec<Port> = all
@@ -99,8 +99,8 @@ fn number(port: &ServicePort, pod: &Pod) -> Option<i32> {
     }
 }
 
-/// When what is behind the Service last changed, as far as it can be told: when it was made, or when a pod became ready or
-/// not.
+/// The last change trigger time, as far as it is known: when the Service was created, or when a pod became ready or unready or
+/// was deleted.
 pub(super) fn last_change<'a>(service: &Service, pods: impl Iterator<Item = &'a Pod>) -> Option<String> {
     let changed = pods.filter_map(|pod| {
         let ready = pods::condition(pod, "Ready").and_then(|ready| ready.last_transition_time.as_ref());

@@ -1,6 +1,6 @@
-//! What is behind a Service, as the decisions see it.
+//! Tests of the decisions about EndpointSlices and Endpoints, without a cluster.
 
-use super::endpointslice::{Changes, changes, shown};
+use super::endpointslice::{Changes, changes, endpoints_of_slice};
 use super::{endpoints, endpointslice_mirroring};
 use k8s_openapi::api::core::v1::{Endpoints, Node, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -103,10 +103,11 @@ fn many_are_packed_and_little_is_written_when_little_changes() {
     let mut made = 0;
     let pods: Vec<_> = (0..250).map(|number| pod(number, true)).collect();
     let slices = settled(&service, &pods, Vec::new(), &mut made);
-    let sizes =
-        |slices: &[Arc<EndpointSlice>]| slices.iter().map(|slice| shown(slice).len()).collect::<Vec<_>>();
+    let sizes = |slices: &[Arc<EndpointSlice>]| {
+        slices.iter().map(|slice| endpoints_of_slice(slice).len()).collect::<Vec<_>>()
+    };
     assert_eq!(sizes(&slices), [100, 100, 50]);
-    // One goes and one comes: it takes the place.
+    // One is deleted and one is created: it takes its slot.
     let mut next: Vec<_> = pods[1..].to_vec();
     next.push(pod(300, true));
     let change = changes(&service, &owner(), &next, slices.clone(), |_| Some(node()));
@@ -116,7 +117,7 @@ fn many_are_packed_and_little_is_written_when_little_changes() {
     next.push(pod(301, true));
     let change = changes(&service, &owner(), &next, slices.clone(), |_| Some(node()));
     assert_eq!((change.create.len(), change.update.len()), (0, 1));
-    assert_eq!(shown(&change.update[0]).len(), 51);
+    assert_eq!(endpoints_of_slice(&change.update[0]).len(), 51);
     let slices = settled(&service, &[], slices, &mut made);
     assert_eq!(sizes(&slices), [0], "one that says that nothing is there");
     assert!(slices[0].ports.as_ref().is_none_or(Vec::is_empty));
@@ -124,14 +125,17 @@ fn many_are_packed_and_little_is_written_when_little_changes() {
 
 #[test]
 fn readiness_and_the_end_show() {
-    let mut going = (*pod(2, true)).clone();
-    going.metadata.deletion_timestamp =
+    let mut terminating = (*pod(2, true)).clone();
+    terminating.metadata.deletion_timestamp =
         Some("2026-01-01T00:00:00Z".parse::<jiff::Timestamp>().unwrap().into());
-    let pods = [pod(1, false), Arc::new(going)];
+    let pods = [pod(1, false), Arc::new(terminating)];
     let conditions = |service: &Service| {
         let slices = settled(service, &pods, Vec::new(), &mut 0);
-        let told = slices.iter().flat_map(|slice| shown(slice).to_vec()).filter_map(|one| one.conditions);
-        told.map(|all| (all.ready, all.serving, all.terminating)).collect::<Vec<_>>()
+        let conditions = slices
+            .iter()
+            .flat_map(|slice| endpoints_of_slice(slice).to_vec())
+            .filter_map(|one| one.conditions);
+        conditions.map(|all| (all.ready, all.serving, all.terminating)).collect::<Vec<_>>()
     };
     let (yes, no) = (Some(true), Some(false));
     assert_eq!(conditions(&service(json!({}))), [(no, no, no), (no, yes, yes)]);
@@ -181,7 +185,8 @@ fn what_was_written_by_hand_is_mirrored_for_a_service_without_selector() {
             && !endpointslice_mirroring::is_wanted(&endpoints, Some(&service(json!({}))))
     );
     let (create, update, delete) = endpointslice_mirroring::changes(&endpoints, &owner(), Vec::new());
-    let families: Vec<_> = create.iter().map(|slice| (&*slice.address_type, shown(slice).len())).collect();
+    let families: Vec<_> =
+        create.iter().map(|slice| (&*slice.address_type, endpoints_of_slice(slice).len())).collect();
     assert_eq!(families, [("IPv4", 2), ("IPv6", 1)]);
     assert!(update.is_empty() && delete.is_empty());
     let there = create.into_iter().map(Arc::new).collect();

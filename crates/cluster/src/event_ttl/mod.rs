@@ -1,4 +1,5 @@
-//! Events are of interest for an hour. Nothing is held for it: from what the last look saw it is known when the next one is due.
+//! Deletes Events an hour after they were last observed, as the API server's `--event-ttl` does. It keeps no state: each pass
+//! computes when the next one is due.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ListMeta, MicroTime, ObjectMeta, Time};
@@ -8,21 +9,21 @@ use serde_json::json;
 use std::time::Duration;
 use windlass::{Key, Kind, Manager, Task};
 
-/// How long after it was last told an event goes.
-const KEPT: SignedDuration = SignedDuration::from_hours(1);
-/// No event is kept longer by more than this, and nobody looks more often.
-const SHORTEST: SignedDuration = SignedDuration::from_mins(1);
-/// How many are read at once.
+/// How long an Event is kept after it was last observed.
+const TTL: SignedDuration = SignedDuration::from_hours(1);
+/// The shortest pause between two passes.
+const MIN_PAUSE: SignedDuration = SignedDuration::from_mins(1);
+/// The page size.
 const PAGE: usize = 500;
 
 pub(crate) fn add(manager: Manager) -> Manager {
-    manager.task("event-ttl-controller", |task| async move { Ok(keep_forgetting(task).await?) })
+    manager.task("event-ttl-controller", |task| async move { Ok(run(task).await?) })
 }
 
-async fn keep_forgetting(task: Task) -> kube::Result<()> {
+async fn run(task: Task) -> kube::Result<()> {
     loop {
         let now = task.clock().now();
-        let oldest = forget(task.client(), now).await?;
+        let oldest = delete_expired(task.client(), now).await?;
         let pause = Duration::try_from(pause(oldest, now)).unwrap_or_default();
         tokio::select! {
             () = task.stopped() => return Ok(()),
@@ -31,12 +32,12 @@ async fn keep_forgetting(task: Task) -> kube::Result<()> {
     }
 }
 
-/// How long to wait, when the oldest event that was kept was told then. What comes later goes later.
+/// How long until the next pass, given when the oldest kept Event was last observed. Later ones expire later.
 fn pause(oldest: Option<Timestamp>, now: Timestamp) -> SignedDuration {
-    oldest.map_or(KEPT, |oldest| KEPT - now.duration_since(oldest)).clamp(SHORTEST, KEPT)
+    oldest.map_or(TTL, |oldest| TTL - now.duration_since(oldest)).clamp(MIN_PAUSE, TTL)
 }
 
-/// As much of an event as is needed.
+/// The fields of an Event that are needed.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Event {
@@ -59,8 +60,8 @@ struct Page {
 }
 
 impl Event {
-    /// When it was last told.
-    fn told(&self) -> Option<Timestamp> {
+    /// When it was last observed.
+    fn last_observed(&self) -> Option<Timestamp> {
         let times = [
             self.metadata.creation_timestamp.as_ref().map(|time| time.0),
             self.event_time.as_ref().map(|time| time.0),
@@ -71,8 +72,8 @@ impl Event {
     }
 }
 
-/// Deletes what is old, and says when the oldest of the rest was told.
-async fn forget(client: &Client, now: Timestamp) -> kube::Result<Option<Timestamp>> {
+/// Deletes expired Events, and returns when the oldest of the others was last observed.
+async fn delete_expired(client: &Client, now: Timestamp) -> kube::Result<Option<Timestamp>> {
     let kind = Kind::of::<k8s_openapi::api::core::v1::Event>();
     let mut oldest = None::<Timestamp>;
     let mut at = String::new();
@@ -80,19 +81,19 @@ async fn forget(client: &Client, now: Timestamp) -> kube::Result<Option<Timestam
         let path = format!("{}?limit={PAGE}{at}", kind.collection_path(None));
         let request = http::Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?;
         let page: Page = match client.request(request).await {
-            // The place in the list is too old by now: the next look begins anew.
-            Err(error) if crate::metadata_client::code(&error) == Some(410) => return Ok(Some(now - KEPT)),
+            // The continue token expired: the next pass starts over.
+            Err(error) if crate::metadata_client::code(&error) == Some(410) => return Ok(Some(now - TTL)),
             page => page?,
         };
         for event in page.items {
-            let Some(told) = event.told() else { continue };
-            if now.duration_since(told) < KEPT {
-                oldest = Some(oldest.map_or(told, |oldest| oldest.min(told)));
+            let Some(last_observed) = event.last_observed() else { continue };
+            if now.duration_since(last_observed) < TTL {
+                oldest = Some(oldest.map_or(last_observed, |oldest| oldest.min(last_observed)));
                 continue;
             }
             let name = event.metadata.name.as_deref().unwrap_or_default();
             let key = Key::new("".into(), event.metadata.namespace.as_deref(), name);
-            // Told again since, it stays.
+            // Observed again since: it stays.
             let version = &event.metadata.resource_version;
             let options = json!({
                 "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": { "resourceVersion": version },
@@ -119,10 +120,10 @@ mod tests {
     fn the_next_look_is_when_the_oldest_event_is_due() {
         let now = Timestamp::from_second(10_000).unwrap();
         let ago = |seconds: i64| Some(now - SignedDuration::from_secs(seconds));
-        assert_eq!(pause(None, now), KEPT, "what comes now is due then");
+        assert_eq!(pause(None, now), TTL, "what comes now is due then");
         assert_eq!(pause(ago(600), now), SignedDuration::from_mins(50));
-        assert_eq!(pause(ago(3599), now), SHORTEST);
-        assert_eq!(pause(ago(-5), now), KEPT, "clocks jump");
+        assert_eq!(pause(ago(3599), now), MIN_PAUSE);
+        assert_eq!(pause(ago(-5), now), TTL, "clocks jump");
     }
 
     #[test]
@@ -132,6 +133,6 @@ mod tests {
             "series": {"count": 3, "lastObservedTime": "2026-01-01T00:30:00.000000Z"},
         }))
         .unwrap();
-        assert_eq!(event.told(), Some("2026-01-01T00:30:00Z".parse().unwrap()));
+        assert_eq!(event.last_observed(), Some("2026-01-01T00:30:00Z".parse().unwrap()));
     }
 }

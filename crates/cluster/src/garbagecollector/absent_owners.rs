@@ -1,14 +1,14 @@
-//! Owners that are known to be gone: many dependents of one need one question.
+//! Owners that are known to be gone, so that the API is asked once for many dependents of one owner.
 
 use crate::discovery::group_of;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use std::collections::{HashSet, VecDeque};
 use windlass::{Key, Kind};
 
-/// How many are remembered.
-const REMEMBERED: usize = 4096;
+/// The most entries.
+const MAX_ENTRIES: usize = 4096;
 
-/// Owners that are gone. An UID comes once, so what is here stays true; what is forgotten is asked for again.
+/// Owners that are gone. A UID is never reused, so an entry stays true; a dropped one is looked up again.
 #[derive(Debug, Default)]
 pub(super) struct Absent {
     known: HashSet<String>,
@@ -17,7 +17,7 @@ pub(super) struct Absent {
 }
 
 impl Absent {
-    /// What is named there is gone.
+    /// Adds the owner that a reference names.
     pub(super) fn add(&mut self, reference: &OwnerReference, namespace: Option<&str>) {
         self.insert(word(
             group_of(&reference.api_version),
@@ -28,7 +28,7 @@ impl Absent {
         ));
     }
 
-    /// An object that was there is gone.
+    /// Adds a deleted object.
     pub(super) fn add_object(&mut self, kind: &Kind, key: &Key, uid: &str) {
         self.insert(word(&kind.group, &kind.kind, key.namespace(), key.name(), uid));
     }
@@ -38,14 +38,14 @@ impl Absent {
             return;
         }
         self.order.push_back(word);
-        if self.order.len() > REMEMBERED
+        if self.order.len() > MAX_ENTRIES
             && let Some(oldest) = self.order.pop_front()
         {
             self.known.remove(&oldest);
         }
     }
 
-    /// Whether an owner is gone that an object in this namespace names; it may be in none.
+    /// Whether the owner that an object in this namespace refers to is gone; it may be cluster-scoped.
     pub(super) fn has(&self, reference: &OwnerReference, namespace: Option<&str>) -> bool {
         let group = group_of(&reference.api_version);
         [namespace, None].into_iter().any(|namespace| {
@@ -87,10 +87,10 @@ mod tests {
     #[test]
     fn the_oldest_are_forgotten() {
         let mut absent = Absent::default();
-        for number in 0..=REMEMBERED {
+        for number in 0..=MAX_ENTRIES {
             absent.add(&reference("batch/v1", &number.to_string()), None);
         }
         assert!(!absent.has(&reference("batch/v1", "0"), None));
-        assert!(absent.has(&reference("batch/v1", "1"), None) && absent.known.len() == REMEMBERED);
+        assert!(absent.has(&reference("batch/v1", "1"), None) && absent.known.len() == MAX_ENTRIES);
     }
 }

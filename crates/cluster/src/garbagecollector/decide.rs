@@ -2,30 +2,30 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
-/// The finalizer of an owner that lets its dependents go before it goes.
+/// The finalizer of an owner whose dependents are to be orphaned.
 pub(super) const ORPHAN: &str = "orphan";
-/// The finalizer of an owner that goes after its dependents.
+/// The finalizer of an owner that is deleted after its dependents.
 pub(super) const FOREGROUND: &str = "foregroundDeletion";
 
 /// What an object is doing, by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Doing {
-    /// It goes, once its dependents are released.
-    Orphans,
-    /// It goes, once its dependents are gone.
-    Waits,
-    /// It goes, and nothing is to be done about that.
-    Goes,
+pub(super) enum DeletionState {
+    /// It is being deleted, once its dependents are orphaned.
+    Orphaning,
+    /// It is being deleted, once its dependents are gone (foreground).
+    WaitingForDependents,
+    /// It is being deleted, and there is nothing to do.
+    Terminating,
     /// It lives, as long as its owners let it.
-    Lives,
+    Live,
 }
 
-pub(super) fn doing(meta: &ObjectMeta) -> Doing {
+pub(super) fn deletion_state(meta: &ObjectMeta) -> DeletionState {
     match meta.deletion_timestamp {
-        None => Doing::Lives,
-        Some(_) if has(meta, ORPHAN) => Doing::Orphans,
-        Some(_) if has(meta, FOREGROUND) => Doing::Waits,
-        Some(_) => Doing::Goes,
+        None => DeletionState::Live,
+        Some(_) if has(meta, ORPHAN) => DeletionState::Orphaning,
+        Some(_) if has(meta, FOREGROUND) => DeletionState::WaitingForDependents,
+        Some(_) => DeletionState::Terminating,
     }
 }
 
@@ -38,7 +38,7 @@ pub(super) fn has(meta: &ObjectMeta, finalizer: &str) -> bool {
 pub(super) enum Owner {
     /// It is there.
     Solid,
-    /// It is there, as the server says, but not among what is watched: its end might not be seen.
+    /// It exists, as the API says, but is not in the cache: its deletion might be missed.
     Unwatched,
     /// There is no such object; perhaps another of that name.
     Absent,
@@ -59,23 +59,23 @@ pub(super) enum Dependents {
     Waiting,
 }
 
-/// What becomes of an object that lives.
+/// What to do about an object that is not being deleted.
 #[derive(Debug, PartialEq)]
 pub(super) enum Verdict {
     Keep,
-    /// It stays for now, and is to be looked at again.
-    KeepForNow,
+    /// It stays for now, and is checked again.
+    CheckAgain,
     /// It stays, and names these owners from now on.
-    Rename(Vec<OwnerReference>),
-    /// It goes, with this propagation. If told so, it names these owners before: it must block none of them, since they may
-    /// wait for each other.
+    PatchOwners(Vec<OwnerReference>),
+    /// Delete it with this propagation policy. With `before`, patch its owner references first: it must block none of its
+    /// owners, since they may wait for each other.
     Delete {
         propagation: &'static str,
         before: Option<Vec<OwnerReference>>,
     },
 }
 
-/// What becomes of an object that lives, with what became of each of its owners, in order.
+/// What to do about an object that is not being deleted, given the state of each of its owners, in order.
 pub(super) fn verdict(
     meta: &ObjectMeta,
     owners: &[Owner],
@@ -86,15 +86,15 @@ pub(super) fn verdict(
         return Verdict::Keep;
     }
     if owners.contains(&Owner::Unknown) {
-        return Verdict::KeepForNow;
+        return Verdict::CheckAgain;
     }
     let is_solid = |owner: &Owner| matches!(owner, Owner::Solid | Owner::Unwatched);
     if owners.iter().any(is_solid) {
         if owners.iter().all(is_solid) {
-            return if owners.contains(&Owner::Unwatched) { Verdict::KeepForNow } else { Verdict::Keep };
+            return if owners.contains(&Owner::Unwatched) { Verdict::CheckAgain } else { Verdict::Keep };
         }
         let solid = named.iter().zip(owners).filter(|(_, owner)| is_solid(owner));
-        return Verdict::Rename(solid.map(|(reference, _)| reference.clone()).collect());
+        return Verdict::PatchOwners(solid.map(|(reference, _)| reference.clone()).collect());
     }
     if owners.contains(&Owner::Waiting) {
         let before = match dependents() {
@@ -107,7 +107,7 @@ pub(super) fn verdict(
     Verdict::Delete { propagation: own_propagation(meta), before: None }
 }
 
-/// What somebody put on the object decides how it goes.
+/// The finalizers on the object decide the propagation policy.
 fn own_propagation(meta: &ObjectMeta) -> &'static str {
     match () {
         () if has(meta, ORPHAN) => "Orphan",
@@ -148,7 +148,7 @@ mod tests {
         }
     }
 
-    fn judge(uids: &[&str], owners: &[Owner], dependents: Dependents) -> Verdict {
+    fn verdict_for(uids: &[&str], owners: &[Owner], dependents: Dependents) -> Verdict {
         verdict(&owned_by(uids, &[]), owners, || dependents)
     }
 
@@ -156,14 +156,14 @@ mod tests {
     fn an_object_goes_only_when_every_owner_is_gone() {
         use Owner::{Absent, Solid, Unwatched, Waiting};
         let gone = Verdict::Delete { propagation: "Background", before: None };
-        assert_eq!(judge(&["a"], &[Solid], Dependents::None), Verdict::Keep);
-        assert_eq!(judge(&["a"], &[Absent], Dependents::Some), gone);
-        assert_eq!(judge(&["a", "b"], &[Absent, Absent], Dependents::None), gone);
-        assert_eq!(judge(&["a"], &[Unwatched], Dependents::None), Verdict::KeepForNow);
-        let left = Verdict::Rename(vec![reference("b")]);
-        assert_eq!(judge(&["a", "b"], &[Absent, Solid], Dependents::None), left);
+        assert_eq!(verdict_for(&["a"], &[Solid], Dependents::None), Verdict::Keep);
+        assert_eq!(verdict_for(&["a"], &[Absent], Dependents::Some), gone);
+        assert_eq!(verdict_for(&["a", "b"], &[Absent, Absent], Dependents::None), gone);
+        assert_eq!(verdict_for(&["a"], &[Unwatched], Dependents::None), Verdict::CheckAgain);
+        let left = Verdict::PatchOwners(vec![reference("b")]);
+        assert_eq!(verdict_for(&["a", "b"], &[Absent, Solid], Dependents::None), left);
         assert_eq!(
-            judge(&["a", "b"], &[Waiting, Unwatched], Dependents::None),
+            verdict_for(&["a", "b"], &[Waiting, Unwatched], Dependents::None),
             left,
             "or the owner waits for ever"
         );
@@ -172,15 +172,15 @@ mod tests {
     #[test]
     fn what_nobody_can_judge_stays() {
         use Owner::{Absent, Misplaced, Unknown};
-        assert_eq!(judge(&["a", "b"], &[Absent, Unknown], Dependents::None), Verdict::KeepForNow);
-        assert_eq!(judge(&["a"], &[Misplaced], Dependents::None), Verdict::Keep);
+        assert_eq!(verdict_for(&["a", "b"], &[Absent, Unknown], Dependents::None), Verdict::CheckAgain);
+        assert_eq!(verdict_for(&["a"], &[Misplaced], Dependents::None), Verdict::Keep);
         assert_eq!(verdict(&ObjectMeta::default(), &[], || Dependents::None), Verdict::Keep);
     }
 
     #[test]
     fn an_owner_that_waits_is_waited_for_by_what_has_dependents() {
         let delete = |propagation, before| Verdict::Delete { propagation, before };
-        let waiting = |dependents| judge(&["a"], &[Owner::Waiting], dependents);
+        let waiting = |dependents| verdict_for(&["a"], &[Owner::Waiting], dependents);
         assert_eq!(waiting(Dependents::None), delete("Background", None));
         assert_eq!(waiting(Dependents::Some), delete("Foreground", None));
         let free = OwnerReference { block_owner_deletion: Some(false), ..reference("a") };
@@ -204,12 +204,12 @@ mod tests {
     #[test]
     fn what_an_object_is_doing_shows_in_its_metadata() {
         let mut meta = owned_by(&[], &[FOREGROUND]);
-        assert_eq!(doing(&meta), Doing::Lives);
+        assert_eq!(deletion_state(&meta), DeletionState::Live);
         meta.deletion_timestamp = Some(Time(jiff::Timestamp::UNIX_EPOCH));
-        assert_eq!(doing(&meta), Doing::Waits);
+        assert_eq!(deletion_state(&meta), DeletionState::WaitingForDependents);
         meta.finalizers = Some(vec!["a/b".into()]);
-        assert_eq!(doing(&meta), Doing::Goes);
+        assert_eq!(deletion_state(&meta), DeletionState::Terminating);
         meta.finalizers = Some(vec!["a/b".into(), ORPHAN.into()]);
-        assert_eq!(doing(&meta), Doing::Orphans);
+        assert_eq!(deletion_state(&meta), DeletionState::Orphaning);
     }
 }

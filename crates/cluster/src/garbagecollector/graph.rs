@@ -1,9 +1,9 @@
-//! Who owns whom: the caches of every kind that can be listed, watched and deleted, and the queue of objects whose owners or
-//! dependents changed.
+//! Owners and dependents: the caches of every kind that can be listed, watched and deleted, and the queue of objects whose
+//! owners or dependents changed.
 
 use super::absent_owners::Absent;
-use super::decide::{Doing, Owner, doing};
-use crate::discovery::{Catalog, full_name};
+use super::decide::{DeletionState, Owner, deletion_state};
+use crate::discovery::{Discovery, full_name};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::Client;
 use parking_lot::{Mutex, RwLock};
@@ -16,20 +16,21 @@ use windlass::clock::{Clock, Moment};
 use windlass::queue::{Backoff, Priority, Queue, Taken};
 use windlass::{Key, Kind, Recorder, Task};
 
-/// What comes and goes by itself owns nothing.
+/// Events own nothing.
 const IGNORED: [(&str, &str); 2] = [("", "events"), ("events.k8s.io", "events")];
-/// Whose changes may bring new kinds.
-const DEFINING: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
-/// How long an owner that waits is left alone while dependents are going one by one.
-const GOING: Duration = Duration::from_millis(100);
+/// Groups whose objects define new kinds.
+const DEFINING_GROUPS: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
+/// How long a waiting owner is left alone while its dependents are deleted one by one.
+const WAITING_OWNER_DELAY: Duration = Duration::from_millis(100);
 
-/// An object to be looked at.
+/// An object in the queue.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Item {
     pub(super) kind: Arc<Kind>,
     pub(super) key: Key,
     pub(super) uid: Arc<str>,
-    /// Whether its end was seen. What is merely not found may be there: a kind is not watched while the server does not name it.
+    /// Whether its deletion was observed. An object that is merely not found may exist: a kind is not watched while the API
+    /// does not list it in discovery.
     pub(super) gone: bool,
 }
 
@@ -50,7 +51,7 @@ struct Kinds {
     by_name: HashMap<String, (Arc<Kind>, Option<usize>)>,
 }
 
-/// Who owns whom.
+/// Owners and dependents of all watched kinds.
 pub(super) struct Graph {
     pub(super) client: Client,
     pub(super) recorder: Recorder,
@@ -76,14 +77,14 @@ impl Graph {
         })
     }
 
-    /// Watches the kinds of the catalog, those that were watched already go on; answers what is new.
-    pub(super) fn watch(self: &Arc<Self>, catalog: &Catalog) -> Vec<Arc<Monitor>> {
+    /// Watches the kinds of the discovery; those that are watched already stay. Returns the new ones.
+    pub(super) fn watch(self: &Arc<Self>, discovery: &Discovery) -> Vec<Arc<Monitor>> {
         let before = self.kinds.read().clone();
         let (mut kinds, mut new) = (Kinds::default(), Vec::new());
         let mut by_plural = HashMap::new();
-        let watched = catalog.preferred().filter(|served| {
+        let watched = discovery.preferred().filter(|served| {
             let kind = &served.kind;
-            served.can(&["list", "watch", "delete"]) && !IGNORED.contains(&(&*kind.group, &*kind.plural))
+            served.supports(&["list", "watch", "delete"]) && !IGNORED.contains(&(&*kind.group, &*kind.plural))
         });
         for served in watched {
             let monitor = match before.by_kind.get(&served.kind) {
@@ -99,7 +100,7 @@ impl Graph {
             kinds.by_kind.insert(monitor.kind.clone(), at);
             kinds.monitors.push(monitor);
         }
-        for served in catalog.iter() {
+        for served in discovery.iter() {
             let Kind { group, plural, kind, .. } = &served.kind;
             let at = by_plural.get(&(group, plural)).copied();
             let name = full_name(&served.kind.api_version(), kind);
@@ -121,7 +122,7 @@ impl Graph {
         Arc::new(Monitor { kind, objects, since: self.clock.moment(), _listening: listening })
     }
 
-    /// Is ready when there may be other kinds than before.
+    /// Resolves when discovery may have changed.
     pub(super) async fn kinds_changed(&self) {
         self.defined.notified().await;
     }
@@ -138,7 +139,7 @@ impl Graph {
         self.queue.forget(item);
     }
 
-    pub(super) fn again(&self, item: &Item) {
+    pub(super) fn requeue(&self, item: &Item) {
         self.queue.retry(item.clone());
     }
 
@@ -146,33 +147,33 @@ impl Graph {
         self.kinds.read().monitors.clone()
     }
 
-    /// Whether everything that can be known about dependents is known.
-    pub(super) fn is_complete(&self) -> bool {
-        let patience = super::FIRST_LISTS;
+    /// Whether the caches of all kinds are synced, or have had their time.
+    pub(super) fn has_synced(&self) -> bool {
+        let patience = super::SYNC_TIMEOUT;
         let late = |monitor: &Monitor| self.clock.moment() - monitor.since > patience;
         self.kinds.read().monitors.iter().all(|monitor| monitor.objects.is_synced() || late(monitor))
     }
 
-    /// The object as it is known, if it is that very one.
+    /// The object in the cache, if it has this UID.
     pub(super) fn find(&self, item: &Item) -> Option<Arc<dyn AnyObject>> {
         let kinds = self.kinds.read().clone();
         let found = kinds.monitors[*kinds.by_kind.get(&item.kind)?].objects.get(&item.key)?;
         (found.meta().uid.as_deref() == Some(&*item.uid)).then_some(found)
     }
 
-    /// The kind that a reference means, and whether that is watched; none if nobody knows it.
+    /// The kind of a reference, and its monitor if it is watched; none if it is not served.
     pub(super) fn kind_of(&self, reference: &OwnerReference) -> Option<(Arc<Kind>, Option<Arc<Monitor>>)> {
         let kinds = self.kinds.read();
         let (kind, at) = kinds.by_name.get(&full_name(&reference.api_version, &reference.kind))?;
         Some((kind.clone(), at.map(|at| kinds.monitors[at].clone())))
     }
 
-    /// Where an object in `namespace` looks for an owner of this kind.
+    /// The key of an owner of this kind, referred to by an object in `namespace`.
     pub(super) fn key_of(&self, kind: &Kind, namespace: Option<&str>, name: &str) -> Key {
         Key::new(self.cache.cluster().clone(), namespace.filter(|_| kind.namespaced), name)
     }
 
-    /// What became of an owner, as far as it is watched.
+    /// The state of an owner, if it is in the cache.
     pub(super) fn observed(&self, reference: &OwnerReference, namespace: Option<&str>) -> Option<Owner> {
         let (kind, monitor) = self.kind_of(reference)?;
         let owner = monitor?.objects.get(&self.key_of(&kind, namespace, &reference.name))?;
@@ -180,10 +181,14 @@ impl Graph {
         if meta.uid.as_deref() != Some(&reference.uid) || (kind.namespaced && namespace.is_none()) {
             return None;
         }
-        Some(if doing(meta) == Doing::Waits { Owner::Waiting } else { Owner::Solid })
+        Some(if deletion_state(meta) == DeletionState::WaitingForDependents {
+            Owner::Waiting
+        } else {
+            Owner::Solid
+        })
     }
 
-    /// Everything that names this UID as an owner.
+    /// All dependents of this UID.
     pub(super) fn dependents(&self, uid: &str) -> Vec<(Arc<Kind>, Arc<dyn AnyObject>)> {
         let monitors = self.monitors();
         let named = |object: &Arc<dyn AnyObject>| references(object.meta()).iter().any(|it| it.uid == uid);
@@ -209,20 +214,20 @@ impl Graph {
         self.queue.add_at(item, self.clock.moment() + pause, Priority::NORMAL);
     }
 
-    /// Queues whatever there is something to be done about.
-    pub(super) fn look_at_all(&self) {
+    /// Queues all objects that need processing.
+    pub(super) fn enqueue_all(&self) {
         for monitor in self.monitors() {
             for object in monitor.objects.list() {
-                self.look_at(&monitor.kind, object.meta());
+                self.enqueue_if_due(&monitor.kind, object.meta());
             }
         }
     }
 
-    fn look_at(&self, kind: &Arc<Kind>, meta: &ObjectMeta) {
-        let is_due = match doing(meta) {
-            Doing::Orphans | Doing::Waits => true,
-            Doing::Goes => false,
-            Doing::Lives => references(meta)
+    fn enqueue_if_due(&self, kind: &Arc<Kind>, meta: &ObjectMeta) {
+        let is_due = match deletion_state(meta) {
+            DeletionState::Orphaning | DeletionState::WaitingForDependents => true,
+            DeletionState::Terminating => false,
+            DeletionState::Live => references(meta)
                 .iter()
                 .any(|owner| self.observed(owner, meta.namespace.as_deref()) != Some(Owner::Solid)),
         };
@@ -231,30 +236,32 @@ impl Graph {
         }
     }
 
-    /// Hears of every change of every object: quick, and mostly nothing is to be done.
+    /// Handles every change of every object: cheap, and mostly there is nothing to do.
     fn changed(&self, kind: &Arc<Kind>, changed: &Changed) {
-        // Every server has API services from the start: their first list is no news.
-        if DEFINING.contains(&kind.group.as_ref()) && !(changed.initial && kind.plural == "apiservices") {
+        // APIServices exist from the start: their first list is no change.
+        if DEFINING_GROUPS.contains(&kind.group.as_ref())
+            && !(changed.initial && kind.plural == "apiservices")
+        {
             self.defined.notify_one();
         }
-        // With the first lists everything is looked at once they are all there; and what was forgotten may be there still.
+        // Everything is queued once all first lists are there; and an object that a new list lacks may still exist.
         if changed.initial {
             return;
         }
         let (old, new) = (changed.old.as_ref().map(|it| it.meta()), changed.new.as_ref().map(|it| it.meta()));
         match (old, new) {
-            (None, Some(new)) => self.look_at(kind, new),
+            (None, Some(new)) => self.enqueue_if_due(kind, new),
             (Some(old), Some(new)) if old.uid != new.uid => {
                 self.gone(kind, old);
-                self.look_at(kind, new);
+                self.enqueue_if_due(kind, new);
             }
             (Some(old), Some(new)) => {
-                let renamed = old.owner_references != new.owner_references;
-                if renamed || doing(old) != doing(new) {
-                    self.look_at(kind, new);
+                let owners_changed = old.owner_references != new.owner_references;
+                if owners_changed || deletion_state(old) != deletion_state(new) {
+                    self.enqueue_if_due(kind, new);
                 }
-                if renamed {
-                    self.unblock(old, Some(new));
+                if owners_changed {
+                    self.enqueue_waiting_owners(old, Some(new));
                 }
             }
             (Some(old), None) => self.gone(kind, old),
@@ -266,11 +273,11 @@ impl Graph {
         if self.count_dependents(old.uid.as_deref().unwrap_or_default()) > 0 {
             self.add_after(kind, old, true, Duration::ZERO);
         }
-        self.unblock(old, None);
+        self.enqueue_waiting_owners(old, None);
     }
 
-    /// Owners that wait are looked at when a dependent is one no more, or blocks no more.
-    fn unblock(&self, old: &ObjectMeta, new: Option<&ObjectMeta>) {
+    /// Queues waiting owners when a dependent no longer refers to them or no longer blocks them.
+    fn enqueue_waiting_owners(&self, old: &ObjectMeta, new: Option<&ObjectMeta>) {
         let still = new.map(references).unwrap_or_default();
         for owner in references(old).iter().filter(|owner| !still.contains(owner)) {
             let namespace = old.namespace.as_deref();
@@ -281,8 +288,9 @@ impl Graph {
             let Some(object) = monitor.objects.get(&self.key_of(&kind, namespace, &owner.name)) else {
                 continue;
             };
-            // Of thousands that go, not each is worth a look.
-            let pause = if self.count_dependents(&owner.uid) == 0 { Duration::ZERO } else { GOING };
+            // Not each of thousands of deleted dependents is worth a check.
+            let pause =
+                if self.count_dependents(&owner.uid) == 0 { Duration::ZERO } else { WAITING_OWNER_DELAY };
             self.add_after(&monitor.kind, object.meta(), false, pause);
         }
     }

@@ -1,29 +1,39 @@
-//! Garbage collection: what is owned goes after its owners, before them, or is released, as their deletion says.
+//! Garbage collection: deletes dependents whose owners are gone, in the background or before their owners (foreground), or
+//! orphans them, as the deletion of the owner asks.
 //!
-//! - `decide`: what becomes of an object, given what became of its owners
-//! - `graph`: who owns whom, among all that can be watched and deleted
-//! - `worker`: one object at a time, carried out
-//! - `absent_owners`: owners that are known to be gone
+//! It is a task over the caches of every kind that can be listed, watched and deleted (`Cache::open_any`): a store of whole
+//! objects is shared with the controller that has one, otherwise only metadata is cached. There is no graph beside the
+//! caches: dependents are found by their index of owners. The one queue holds objects, not intents: what to do about an
+//! object follows from its state when it is processed.
+//!
+//! An owner counts as gone when its deletion was observed or the API says so, never because a cache lacks it. A delete
+//! carries the resourceVersion whose owner references were checked. Dependents to be orphaned are listed live: one that the
+//! cache does not show yet would be collected a moment later.
+//!
+//! - `decide`: what to do about an object, given the state of its owners
+//! - `graph`: owners and dependents, and the queue
+//! - `worker`: processes one object at a time
+//! - `absent_owners`: a bounded cache of owners that are known to be gone
 
 mod absent_owners;
 mod decide;
 mod graph;
 mod worker;
 
-use crate::discovery::Catalog;
+use crate::discovery::Discovery;
 use graph::Graph;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
 use windlass::{Manager, Task};
-use worker::Then;
+use worker::Outcome;
 
-/// Objects that are worked on at once, as many as Kubernetes does.
+/// The number of workers, as in Kubernetes.
 const WORKERS: usize = 20;
-/// So long the first lists of kinds may take before the rest goes on without them.
-const FIRST_LISTS: Duration = Duration::from_secs(30);
-/// When the kinds are asked for again after a definition changed: a server may say so before it serves them.
-const ASKED_AGAIN: [Duration; 3] = [Duration::ZERO, Duration::from_secs(1), Duration::from_secs(10)];
+/// How long the first lists may take before garbage collection starts without them.
+const SYNC_TIMEOUT: Duration = Duration::from_secs(30);
+/// When discovery is repeated after a CRD or APIService changed: the API may report the change before it serves the kind.
+const REDISCOVER_AFTER: [Duration; 3] = [Duration::ZERO, Duration::from_secs(1), Duration::from_secs(10)];
 
 pub(crate) fn add(manager: Manager) -> Manager {
     manager.task("garbage-collector-controller", |task| async move { Ok(collect(task).await?) })
@@ -31,28 +41,28 @@ pub(crate) fn add(manager: Manager) -> Manager {
 
 async fn collect(task: Task) -> kube::Result<()> {
     let graph = Graph::new(&task);
-    learn(&task, &graph).await?;
+    sync_monitors(&task, &graph).await?;
     let mut workers = JoinSet::new();
     for _ in 0..WORKERS {
-        workers.spawn(keep_working(graph.clone()));
+        workers.spawn(run_worker(graph.clone()));
     }
-    let mut asked = ASKED_AGAIN.len();
+    let mut attempt = REDISCOVER_AFTER.len();
     loop {
         let pause = async {
-            match ASKED_AGAIN.get(asked) {
+            match REDISCOVER_AFTER.get(attempt) {
                 Some(pause) => task.clock().sleep(*pause).await,
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
             () = task.stopped() => break,
-            () = graph.kinds_changed() => asked = 0,
+            () = graph.kinds_changed() => attempt = 0,
             () = pause => {
-                match learn(&task, &graph).await {
-                    Ok(()) => asked += 1,
+                match sync_monitors(&task, &graph).await {
+                    Ok(()) => attempt += 1,
                     Err(error) => {
-                        tracing::warn!("the kinds of the server are not known: {error}");
-                        asked = ASKED_AGAIN.len() - 1;
+                        tracing::warn!("discovery failed, keeping the known kinds: {error}");
+                        attempt = REDISCOVER_AFTER.len() - 1;
                     }
                 }
             }
@@ -63,36 +73,36 @@ async fn collect(task: Task) -> kube::Result<()> {
     Ok(())
 }
 
-/// Asks for the kinds, watches those that are new, and looks at all their objects.
-async fn learn(task: &Task, graph: &Arc<Graph>) -> kube::Result<()> {
-    let new = graph.watch(&Catalog::discover(task.client()).await?);
+/// Discovers the kinds, watches the new ones, and queues all objects.
+async fn sync_monitors(task: &Task, graph: &Arc<Graph>) -> kube::Result<()> {
+    let new = graph.watch(&Discovery::discover(task.client()).await?);
     let synced = futures::future::join_all(new.iter().map(|monitor| monitor.objects.synced()));
-    let in_time = task.clock().timeout(FIRST_LISTS, synced);
+    let in_time = task.clock().timeout(SYNC_TIMEOUT, synced);
     tokio::select! {
         () = task.stopped() => return Ok(()),
         in_time = in_time => if in_time.is_err() {
             let late = new.iter().filter(|monitor| !monitor.objects.is_synced());
             let late: Vec<String> = late.map(|monitor| monitor.kind.to_string()).collect();
-            tracing::warn!("going on without the objects of {}: they cannot be listed", late.join(", "));
+            tracing::warn!("garbage collection continues without {}: their lists did not sync in time", late.join(", "));
         }
     }
     if !new.is_empty() {
         // Objects of kinds that are known already may name owners of the new ones.
-        graph.look_at_all();
+        graph.enqueue_all();
     }
     Ok(())
 }
 
-async fn keep_working(graph: Arc<Graph>) {
+async fn run_worker(graph: Arc<Graph>) {
     while let Some(taken) = graph.next().await {
         match graph.work(&taken).await {
-            Ok(Then::Done) => graph.done(&taken),
-            Ok(Then::Again) => graph.again(&taken),
-            // It changed meanwhile, which the cache will show.
-            Err(error) if crate::metadata_client::code(&error) == Some(409) => graph.again(&taken),
+            Ok(Outcome::Done) => graph.done(&taken),
+            Ok(Outcome::Requeue) => graph.requeue(&taken),
+            // It changed meanwhile: the cache will show it.
+            Err(error) if crate::metadata_client::code(&error) == Some(409) => graph.requeue(&taken),
             Err(error) => {
-                tracing::warn!(kind = %taken.kind, object = %taken.key, "garbage is not collected: {error}");
-                graph.again(&taken);
+                tracing::warn!(kind = %taken.kind, object = %taken.key, "cannot process the object, retrying: {error}");
+                graph.requeue(&taken);
             }
         }
     }

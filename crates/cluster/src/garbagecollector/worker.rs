@@ -1,6 +1,6 @@
-//! One object at a time: what became of its owners is found out, and what follows is carried out.
+//! Processes one object of the queue: finds out the state of its owners, and writes what follows from it.
 
-use super::decide::{Dependents, Doing, FOREGROUND, ORPHAN, Owner, Verdict, doing, verdict};
+use super::decide::{DeletionState, Dependents, FOREGROUND, ORPHAN, Owner, Verdict, deletion_state, verdict};
 use super::graph::{Graph, Item, references};
 use crate::metadata_client;
 use futures::{StreamExt, TryStreamExt};
@@ -9,78 +9,83 @@ use serde_json::json;
 use std::sync::Arc;
 use windlass::{Key, Kind, Reason};
 
-/// Who writes.
+/// The field manager.
 const MANAGER: &str = "garbage-collector-controller";
-/// Requests that are sent at once for one owner.
+/// The most requests at once for one owner.
 const AT_ONCE: usize = 16;
 
-/// Whether an object is to be looked at again though nothing changes.
+/// Whether an object has to be processed again though nothing changes.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Then {
+pub(super) enum Outcome {
     Done,
-    Again,
+    Requeue,
 }
 
 impl Graph {
-    pub(super) async fn work(&self, item: &Item) -> kube::Result<Then> {
+    pub(super) async fn work(&self, item: &Item) -> kube::Result<Outcome> {
         if item.gone {
-            self.owner_is_gone(item);
-            return Ok(Then::Done);
+            self.enqueue_dependents(item);
+            return Ok(Outcome::Done);
         }
-        let Some(object) = self.find(item) else { return Ok(Then::Done) };
+        let Some(object) = self.find(item) else { return Ok(Outcome::Done) };
         let meta = object.meta();
-        match doing(meta) {
-            Doing::Goes => Ok(Then::Done),
-            Doing::Lives => self.judge(item, meta).await,
-            // What is not known of might be released too late, and be lost.
-            Doing::Orphans | Doing::Waits if !self.is_complete() => Ok(Then::Again),
-            Doing::Orphans => self.release_dependents(item, meta).await,
-            Doing::Waits => self.wait_for_dependents(item, meta).await,
+        match deletion_state(meta) {
+            DeletionState::Terminating => Ok(Outcome::Done),
+            DeletionState::Live => self.attempt_to_delete(item, meta).await,
+            // A dependent that is not cached yet might be orphaned too late, and be lost.
+            DeletionState::Orphaning | DeletionState::WaitingForDependents if !self.has_synced() => {
+                Ok(Outcome::Requeue)
+            }
+            DeletionState::Orphaning => self.orphan_dependents(item, meta).await,
+            DeletionState::WaitingForDependents => self.wait_for_dependents(item, meta).await,
         }
     }
 
-    /// It is gone: whatever it owned has one owner less.
-    fn owner_is_gone(&self, item: &Item) {
+    /// The object is gone: queues its dependents.
+    fn enqueue_dependents(&self, item: &Item) {
         self.absent.lock().add_object(&item.kind, &item.key, &item.uid);
         for (kind, dependent) in self.dependents(&item.uid) {
             self.add(&kind, dependent.meta());
         }
     }
 
-    async fn judge(&self, item: &Item, meta: &ObjectMeta) -> kube::Result<Then> {
+    async fn attempt_to_delete(&self, item: &Item, meta: &ObjectMeta) -> kube::Result<Outcome> {
         let mut owners = Vec::new();
         for reference in references(meta) {
             owners.push(self.owner(item, reference).await?);
         }
         let dependents = || {
             let dependents = self.dependents(&item.uid);
-            match dependents.iter().any(|(_, dependent)| doing(dependent.meta()) == Doing::Waits) {
+            match dependents
+                .iter()
+                .any(|(_, dependent)| deletion_state(dependent.meta()) == DeletionState::WaitingForDependents)
+            {
                 true => Dependents::Waiting,
                 false if dependents.is_empty() => Dependents::None,
                 false => Dependents::Some,
             }
         };
         match verdict(meta, &owners, dependents) {
-            Verdict::Keep => Ok(Then::Done),
-            Verdict::KeepForNow => Ok(Then::Again),
-            Verdict::Rename(owners) => self.rename(&item.kind, &item.key, meta, &owners).await,
+            Verdict::Keep => Ok(Outcome::Done),
+            Verdict::CheckAgain => Ok(Outcome::Requeue),
+            Verdict::PatchOwners(owners) => self.patch_owners(&item.kind, &item.key, meta, &owners).await,
             Verdict::Delete { before: Some(owners), .. } => {
-                self.rename(&item.kind, &item.key, meta, &owners).await?;
-                // At another version now: with the next look it goes.
-                Ok(Then::Again)
+                self.patch_owners(&item.kind, &item.key, meta, &owners).await?;
+                // Its resourceVersion changed: the next attempt deletes it.
+                Ok(Outcome::Requeue)
             }
             Verdict::Delete { propagation, before: None } => {
                 let options = json!({
                     "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation,
-                    // Its owners are those that were asked for, or it is at another version.
+                    // The owner references are those that were checked, or the resourceVersion differs.
                     "preconditions": { "uid": meta.uid, "resourceVersion": meta.resource_version },
                 });
-                unless_gone(metadata_client::delete(&self.client, &item.kind, &item.key, &options).await)
+                ignore_not_found(metadata_client::delete(&self.client, &item.kind, &item.key, &options).await)
             }
         }
     }
 
-    /// What became of an owner: as watched if it is there, else as the server says.
+    /// The state of an owner: from the cache if it is there, else from the API.
     async fn owner(&self, item: &Item, reference: &OwnerReference) -> kube::Result<Owner> {
         let namespace = item.key.namespace();
         if let Some(observed) = self.observed(reference, namespace) {
@@ -91,13 +96,17 @@ impl Graph {
         }
         let Some((kind, _)) = self.kind_of(reference) else { return Ok(Owner::Unknown) };
         if kind.namespaced && namespace.is_none() {
-            self.say_misplaced(item, reference);
+            self.record_invalid_namespace(item, reference);
             return Ok(Owner::Misplaced);
         }
         let key = self.key_of(&kind, namespace, &reference.name);
         match metadata_client::read(&self.client, &kind, &key).await {
             Ok(live) if live.uid.as_deref() == Some(&reference.uid) => {
-                Ok(if doing(&live) == Doing::Waits { Owner::Waiting } else { Owner::Unwatched })
+                Ok(if deletion_state(&live) == DeletionState::WaitingForDependents {
+                    Owner::Waiting
+                } else {
+                    Owner::Unwatched
+                })
             }
             Ok(_) => Ok(self.absent(item, reference, &key)),
             Err(error) if metadata_client::is_absent(&error, &reference.name) => {
@@ -112,13 +121,13 @@ impl Graph {
     fn absent(&self, item: &Item, reference: &OwnerReference, key: &Key) -> Owner {
         self.absent.lock().add(reference, key.namespace());
         if key.namespace().is_some() {
-            self.say_misplaced(item, reference);
+            self.record_invalid_namespace(item, reference);
         }
         Owner::Absent
     }
 
-    /// Tells people of an owner that is there, and in another namespace.
-    fn say_misplaced(&self, item: &Item, reference: &OwnerReference) {
+    /// Records an event about an owner reference to another namespace.
+    fn record_invalid_namespace(&self, item: &Item, reference: &OwnerReference) {
         let Some((_, Some(monitor))) = self.kind_of(reference) else { return };
         let is_it = |meta: &ObjectMeta| meta.uid.as_deref() == Some(&reference.uid);
         let namespace = item.key.namespace().unwrap_or_default();
@@ -136,21 +145,21 @@ impl Graph {
         }
     }
 
-    /// Makes an object name these owners, if it is as it was seen.
-    async fn rename(
+    /// Patches the owner references of an object, if it is unchanged.
+    async fn patch_owners(
         &self,
         kind: &Kind,
         key: &Key,
         meta: &ObjectMeta,
         owners: &[OwnerReference],
-    ) -> kube::Result<Then> {
+    ) -> kube::Result<Outcome> {
         let patch = json!({ "metadata": {
             "uid": meta.uid, "resourceVersion": meta.resource_version, "ownerReferences": owners,
         } });
-        unless_gone(metadata_client::merge(&self.client, kind, key, MANAGER, &patch).await)
+        ignore_not_found(metadata_client::merge(&self.client, kind, key, MANAGER, &patch).await)
     }
 
-    async fn wait_for_dependents(&self, item: &Item, meta: &ObjectMeta) -> kube::Result<Then> {
+    async fn wait_for_dependents(&self, item: &Item, meta: &ObjectMeta) -> kube::Result<Outcome> {
         let dependents = self.dependents(&item.uid);
         let blocks = |meta: &ObjectMeta| {
             let named = references(meta).iter();
@@ -158,22 +167,22 @@ impl Graph {
         };
         let blocked = dependents.iter().any(|(_, dependent)| blocks(dependent.meta()));
         for (kind, dependent) in dependents {
-            if doing(dependent.meta()) == Doing::Lives {
+            if deletion_state(dependent.meta()) == DeletionState::Live {
                 self.add(&kind, dependent.meta());
             }
         }
         if blocked {
-            return Ok(Then::Done);
+            return Ok(Outcome::Done);
         }
         // The cache of a dependent's kind may lag behind that of its owner, which would be gone before it.
         let live = self.live_dependents(item).await?;
         if live.iter().any(|(_, dependent)| blocks(dependent)) {
-            return Ok(Then::Again);
+            return Ok(Outcome::Requeue);
         }
-        self.finish(item, meta, FOREGROUND).await
+        self.remove_finalizer(item, meta, FOREGROUND).await
     }
 
-    /// The dependents of an object as the server shows them.
+    /// The dependents of an object, listed live.
     async fn live_dependents(&self, item: &Item) -> kube::Result<Vec<(Arc<Kind>, ObjectMeta)>> {
         let namespace = item.key.namespace();
         let listed =
@@ -182,7 +191,7 @@ impl Graph {
             .map(|monitor| async move {
                 let all = match metadata_client::list(&self.client, &monitor.kind, namespace).await {
                     Ok(all) => all,
-                    // A kind that is going.
+                    // Its CRD is being deleted.
                     Err(error) if matches!(metadata_client::code(&error), Some(404 | 405)) => Vec::new(),
                     Err(error) => return Err(error),
                 };
@@ -196,9 +205,9 @@ impl Graph {
             .await
     }
 
-    /// Releases every dependent, then the owner goes. They are looked for live: one that the cache does not know of yet would
-    /// be taken for garbage once its owner is gone.
-    async fn release_dependents(&self, item: &Item, meta: &ObjectMeta) -> kube::Result<Then> {
+    /// Orphans every dependent, then removes the finalizer of the owner. Dependents are listed live: one that the cache does
+    /// not show yet would be collected once its owner is gone.
+    async fn orphan_dependents(&self, item: &Item, meta: &ObjectMeta) -> kube::Result<Outcome> {
         let dependents = self.live_dependents(item).await?;
         futures::stream::iter(dependents)
             .map(|(kind, meta)| async move {
@@ -206,28 +215,33 @@ impl Graph {
                     references(&meta).iter().filter(|owner| owner.uid != *item.uid).cloned().collect();
                 let key =
                     self.key_of(&kind, meta.namespace.as_deref(), meta.name.as_deref().unwrap_or_default());
-                self.rename(&kind, &key, &meta, &others).await
+                self.patch_owners(&kind, &key, &meta, &others).await
             })
             .buffer_unordered(AT_ONCE)
             .try_collect::<Vec<_>>()
             .await?;
-        self.finish(item, meta, ORPHAN).await
+        self.remove_finalizer(item, meta, ORPHAN).await
     }
 
-    /// Takes a finalizer of ours away: what it waited for is done.
-    async fn finish(&self, item: &Item, meta: &ObjectMeta, finalizer: &str) -> kube::Result<Then> {
+    /// Removes one of our finalizers.
+    async fn remove_finalizer(
+        &self,
+        item: &Item,
+        meta: &ObjectMeta,
+        finalizer: &str,
+    ) -> kube::Result<Outcome> {
         let left: Vec<&String> = meta.finalizers.iter().flatten().filter(|name| *name != finalizer).collect();
         let patch = json!({ "metadata": {
             "uid": meta.uid, "resourceVersion": meta.resource_version, "finalizers": left,
         } });
-        unless_gone(metadata_client::merge(&self.client, &item.kind, &item.key, MANAGER, &patch).await)
+        ignore_not_found(metadata_client::merge(&self.client, &item.kind, &item.key, MANAGER, &patch).await)
     }
 }
 
-/// What is gone already needs nothing.
-fn unless_gone(done: kube::Result<()>) -> kube::Result<Then> {
+/// An object that is gone already needs nothing.
+fn ignore_not_found(done: kube::Result<()>) -> kube::Result<Outcome> {
     match done {
-        Err(error) if metadata_client::code(&error) == Some(404) => Ok(Then::Done),
-        done => done.map(|()| Then::Done),
+        Err(error) if metadata_client::code(&error) == Some(404) => Ok(Outcome::Done),
+        done => done.map(|()| Outcome::Done),
     }
 }

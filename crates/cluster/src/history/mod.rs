@@ -1,5 +1,7 @@
-//! ControllerRevisions: the templates that a workload had, numbered, so that it can go back to one. Shared by StatefulSets and
+//! ControllerRevisions: the numbered templates that a workload had, so that it can be rolled back. Shared by StatefulSets and
 //! DaemonSets.
+//!
+//! The hash of a template is computed as Kubernetes does, so that a revision has the same name under both.
 
 mod hash;
 
@@ -19,12 +21,12 @@ use windlass::{Key, Kind, Object, Reconcile, ReconcileError, Selector};
 
 /// The label of a revision, and of the pods made from it.
 pub(crate) const HASH_LABEL: &str = "controller-revision-hash";
-/// So much of the owner's name is in a revision's: the rest is for the hash.
-const PREFIX: usize = 223;
-/// So often another name is tried, when the name is taken by a revision that says something else.
-const TRIES: usize = 8;
+/// The longest prefix of the owner's name in a revision's name: the rest is for the hash.
+const MAX_PREFIX: usize = 223;
+/// The most attempts at another name, when the name is taken by a revision with other content.
+const MAX_ATTEMPTS: usize = 8;
 
-/// What a revision of this template stores: a patch that puts the template in the place of any other.
+/// The data of a revision of this template: a patch that replaces the template.
 pub(crate) fn data(template: &PodTemplateSpec) -> Value {
     let mut template = serde_json::to_value(template).unwrap_or_default();
     template["$patch"] = "replace".into();
@@ -38,14 +40,14 @@ pub(crate) fn template(revision: &ControllerRevision) -> Option<PodTemplateSpec>
     serde_json::from_value(template).ok()
 }
 
-/// A name that no revision of other content is likely to have.
+/// The name of a revision: unlikely to be that of one with other content.
 pub(crate) fn name(owner: &str, hash: &str) -> String {
-    let end = owner.floor_char_boundary(PREFIX);
+    let end = owner.floor_char_boundary(MAX_PREFIX);
     format!("{}-{hash}", &owner[..end])
 }
 
-/// A revision of this template, with the owner's annotations: they tell why it was made.
-pub(crate) fn make(
+/// A revision of this template, with the owner's annotations (such as the change cause).
+pub(crate) fn new_revision(
     owner: &ObjectMeta,
     reference: OwnerReference,
     template: &PodTemplateSpec,
@@ -68,8 +70,8 @@ pub(crate) fn make(
     ControllerRevision { metadata, data: Some(RawExtension(data)), revision: number }
 }
 
-/// Whether two revisions store the same.
-pub(crate) fn same(one: &ControllerRevision, other: &ControllerRevision) -> bool {
+/// Whether two revisions have the same content.
+pub(crate) fn equal_revision(one: &ControllerRevision, other: &ControllerRevision) -> bool {
     one.data == other.data || template(one).is_some_and(|found| Some(found) == template(other))
 }
 
@@ -92,28 +94,28 @@ pub(crate) fn next_number(sorted: &[Arc<ControllerRevision>]) -> i64 {
     sorted.last().map_or(1, |last| last.revision + 1)
 }
 
-/// How the revision of the template as it is now comes to be the newest.
+/// How the revision of the current template becomes the newest.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Newest {
-    /// It is.
-    Is(Arc<ControllerRevision>),
-    /// It was there before: it gets this number.
+    /// It is already.
+    Current(Arc<ControllerRevision>),
+    /// It exists: it gets this number.
     Renumber(Arc<ControllerRevision>, i64),
-    /// There never was one.
-    Make(Box<ControllerRevision>),
+    /// It does not exist yet.
+    Create(Box<ControllerRevision>),
 }
 
-/// How `wanted`, with the next number, comes to be the newest of these.
+/// How `wanted`, with the next number, becomes the newest of these.
 pub(crate) fn newest(sorted: &[Arc<ControllerRevision>], wanted: ControllerRevision) -> Newest {
-    match sorted.iter().rposition(|revision| same(revision, &wanted)) {
-        Some(position) if position + 1 == sorted.len() => Newest::Is(sorted[position].clone()),
+    match sorted.iter().rposition(|revision| equal_revision(revision, &wanted)) {
+        Some(position) if position + 1 == sorted.len() => Newest::Current(sorted[position].clone()),
         Some(position) => Newest::Renumber(sorted[position].clone(), wanted.revision),
-        None => Newest::Make(Box::new(wanted)),
+        None => Newest::Create(Box::new(wanted)),
     }
 }
 
-/// The oldest of those that nobody uses, but for so many of the newest.
-pub(crate) fn superfluous(
+/// The oldest unused revisions, except the newest `limit` of them.
+pub(crate) fn revisions_to_delete(
     sorted: &[Arc<ControllerRevision>],
     live: &BTreeSet<&str>,
     limit: i32,
@@ -127,13 +129,13 @@ pub(crate) fn superfluous(
     idle.into_iter().take(excess).cloned().collect()
 }
 
-/// By namespace, those that nobody controls.
+/// Revisions without a controller, by namespace.
 const ORPHANS: Index<ControllerRevision> = Index::new("orphans", |revision| {
-    let nobodys = controller_ref::controller_of(&revision.metadata).is_none();
-    revision.metadata.namespace.iter().filter(|_| nobodys).cloned().collect()
+    let is_orphan = controller_ref::controller_of(&revision.metadata).is_none();
+    revision.metadata.namespace.iter().filter(|_| is_orphan).cloned().collect()
 });
 
-/// The revisions that an object owns, and those of its namespace that nobody controls.
+/// The revisions that an object owns, and those of its namespace without a controller.
 pub(crate) fn own_and_orphans(cache: &Cache, owner: &ObjectMeta) -> Vec<Arc<ControllerRevision>> {
     let store = cache.store::<ControllerRevision>();
     let mut revisions = store.owned_by(owner.uid.as_deref().unwrap_or_default());
@@ -141,10 +143,10 @@ pub(crate) fn own_and_orphans(cache: &Cache, owner: &ObjectMeta) -> Vec<Arc<Cont
     revisions
 }
 
-/// Those of `found` that belong to the owner, sorted, after those of nobody that fit were taken up.
+/// The revisions that belong to the owner, sorted, after adopting matching orphans.
 ///
 /// # Errors
-/// When one could not be taken up.
+/// When one could not be adopted.
 pub(crate) async fn claim<K: Object>(
     ctx: &Reconcile<K>,
     owner: &ObjectMeta,
@@ -156,37 +158,39 @@ pub(crate) async fn claim<K: Object>(
     Ok(mine)
 }
 
-/// Makes the revision of this template the newest, and answers it with the count of names that were taken.
+/// Makes the revision of this template the newest, and returns it with the collision count.
 ///
 /// # Errors
 /// When it could not be written.
-pub(crate) async fn settle<K: Object>(
+pub(crate) async fn sync_current<K: Object>(
     ctx: &Reconcile<K>,
     owner: &ObjectMeta,
     template: &PodTemplateSpec,
     sorted: &[Arc<ControllerRevision>],
     mut collisions: i32,
 ) -> Result<(Arc<ControllerRevision>, i32), ReconcileError> {
-    for _ in 0..TRIES {
-        let wanted = make(owner, ctx.owner_reference(), template, next_number(sorted), collisions);
+    for _ in 0..MAX_ATTEMPTS {
+        let wanted = new_revision(owner, ctx.owner_reference(), template, next_number(sorted), collisions);
         let wanted = match newest(sorted, wanted) {
-            Newest::Is(revision) => return Ok((revision, collisions)),
+            Newest::Current(revision) => return Ok((revision, collisions)),
             Newest::Renumber(revision, number) => {
                 ctx.merge(&*revision, "", json!({ "revision": number })).await?;
                 let renumbered = ControllerRevision { revision: number, ..(*revision).clone() };
                 return Ok((Arc::new(renumbered), collisions));
             }
-            Newest::Make(wanted) => wanted,
+            Newest::Create(wanted) => wanted,
         };
         match ctx.create(&*wanted).await {
             Ok(made) => return Ok((Arc::new(made), collisions)),
             Err(ReconcileError::Act(error)) if error.code() == Some(409) => {
-                // Ours, which the cache does not show yet, or another of the same hash.
+                // Ours, which the cache does not show yet, or a hash collision.
                 let key = Key::of(ctx.cache().cluster().clone(), &wanted.metadata);
                 let there = ctx.writer().read(&Kind::of::<ControllerRevision>(), &key).await?;
                 let there = there.and_then(|json| serde_json::from_value::<ControllerRevision>(json).ok());
                 match there {
-                    Some(there) if same(&there, &wanted) => return Ok((Arc::new(there), collisions)),
+                    Some(there) if equal_revision(&there, &wanted) => {
+                        return Ok((Arc::new(there), collisions));
+                    }
                     Some(_) => collisions += 1,
                     None => {}
                 }
@@ -194,10 +198,10 @@ pub(crate) async fn settle<K: Object>(
             Err(error) => return Err(error),
         }
     }
-    Err(ReconcileError::custom("every name for the revision is taken"))
+    Err(ReconcileError::custom("no name for the ControllerRevision is free after several hash collisions"))
 }
 
-/// Deletes the revisions beyond the limit that nobody uses.
+/// Deletes unused revisions beyond the limit.
 ///
 /// # Errors
 /// When one could not be deleted.
@@ -207,7 +211,7 @@ pub(crate) async fn truncate<K: Object>(
     live: &BTreeSet<&str>,
     limit: i32,
 ) -> Result<(), ReconcileError> {
-    for revision in superfluous(sorted, live, limit) {
+    for revision in revisions_to_delete(sorted, live, limit) {
         ctx.delete(&*revision, &Deletion::new(Basis::Absent)).await?;
     }
     Ok(())
@@ -227,7 +231,7 @@ mod tests {
 
     fn revision(image: &str, number: i64) -> Arc<ControllerRevision> {
         let owner = ObjectMeta { name: Some("web".into()), ..ObjectMeta::default() };
-        Arc::new(make(&owner, OwnerReference::default(), &pods(image), number, 0))
+        Arc::new(new_revision(&owner, OwnerReference::default(), &pods(image), number, 0))
     }
 
     #[test]
@@ -244,9 +248,9 @@ mod tests {
     fn what_was_there_before_is_numbered_anew_and_what_never_was_is_made() {
         let history = [revision("a", 1), revision("b", 2)];
         let wanted = |image: &str| (*revision(image, next_number(&history))).clone();
-        assert_eq!(newest(&history, wanted("b")), Newest::Is(history[1].clone()));
+        assert_eq!(newest(&history, wanted("b")), Newest::Current(history[1].clone()));
         assert_eq!(newest(&history, wanted("a")), Newest::Renumber(history[0].clone(), 3));
-        assert!(matches!(newest(&history, wanted("c")), Newest::Make(made) if made.revision == 3));
+        assert!(matches!(newest(&history, wanted("c")), Newest::Create(made) if made.revision == 3));
         assert_eq!(next_number(&[]), 1);
     }
 
@@ -256,8 +260,9 @@ mod tests {
         sort(&mut history);
         let used = history[0].metadata.name.clone().unwrap();
         let live = BTreeSet::from([used.as_str()]);
-        let numbers =
-            |limit| superfluous(&history, &live, limit).iter().map(|one| one.revision).collect::<Vec<_>>();
+        let numbers = |limit| {
+            revisions_to_delete(&history, &live, limit).iter().map(|one| one.revision).collect::<Vec<_>>()
+        };
         assert_eq!(numbers(1), [2, 3]);
         assert_eq!(numbers(0), [2, 3, 4]);
         assert!(numbers(3).is_empty() && numbers(-1).is_empty());

@@ -1,15 +1,15 @@
-//! How long a Job waits before it makes a pod in the place of one that failed.
+//! The back-off of a Job before it replaces a failed pod.
 
 use crate::pods;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
 
-/// After the first failure; it doubles with each.
-const FIRST: SignedDuration = SignedDuration::from_secs(10);
-/// Never longer than this.
-const LONGEST: SignedDuration = SignedDuration::from_mins(10);
+/// The delay after the first failure; it doubles with each.
+const INITIAL: SignedDuration = SignedDuration::from_secs(10);
+/// The longest delay.
+const MAX: SignedDuration = SignedDuration::from_mins(10);
 
-/// When a pod ended: its last container, or else when it stopped being ready, or else when it was deleted.
+/// When a pod finished: its last container, else when it stopped being ready, else when it was deleted.
 pub(super) fn finished_at(pod: &Pod) -> Timestamp {
     by_containers(pod).or_else(|| by_readiness(pod)).or_else(|| by_deletion(pod)).unwrap_or_else(|| {
         let created = pod.metadata.creation_timestamp.as_ref();
@@ -43,14 +43,14 @@ fn by_deletion(pod: &Pod) -> Option<Timestamp> {
     deleted.0.checked_sub(SignedDuration::from_secs(grace)).ok()
 }
 
-/// Until when a Job waits after so many failures in a row, of which the last was then.
+/// Until when a Job backs off after this many consecutive failures, the last of them at `last`.
 pub(super) fn until(failures: u32, last: Timestamp) -> Option<Timestamp> {
     let doublings = failures.checked_sub(1)?.min(16);
-    let wait = FIRST.checked_mul(1 << doublings).map_or(LONGEST, |wait| wait.min(LONGEST));
+    let wait = INITIAL.checked_mul(1 << doublings).map_or(MAX, |wait| wait.min(MAX));
     last.checked_add(wait).ok()
 }
 
-/// Until when a Job with these ended pods waits: by those that failed since one went well.
+/// Until when a Job with these finished pods backs off: by the failures since the last success.
 pub(super) fn until_after<'a>(
     succeeded: impl Iterator<Item = &'a Pod>,
     failed: impl Iterator<Item = &'a Pod>,

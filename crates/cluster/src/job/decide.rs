@@ -1,12 +1,12 @@
-//! What is to be done for a Job, given its pods.
+//! What to do for a Job, given its pods.
 //!
-//! A pod carries a finalizer from its making until it is counted: the status first names it as ended and not counted yet,
-//! then the finalizer is taken off, and only then does the count go up. So each is counted once, whatever happens between.
+//! A pod carries a finalizer from its creation until it is counted: the status first lists it as uncounted, then the
+//! finalizer is removed, and only then the count goes up. So each pod is counted exactly once, whatever fails between.
 
 use super::backoff;
 use super::pod_counts::Counts;
 use super::pod_template;
-use super::policies::{self, Verdict, verdict};
+use super::policies::{self, FailureAction, failure_action};
 use super::status;
 use crate::pods;
 use jiff::{SignedDuration, Timestamp};
@@ -17,10 +17,10 @@ use std::sync::Arc;
 
 /// The finalizer of a pod that is not counted yet.
 pub(super) const TRACKING: &str = "batch.kubernetes.io/job-tracking";
-/// So many pods are made or deleted in one pass.
-const AT_ONCE: usize = 500;
+/// The most pods created or deleted in one reconcile.
+const MAX_POD_CREATE_DELETE_PER_SYNC: usize = 500;
 
-/// A Job and its pods, with what is asked of it again and again at hand.
+/// A Job and its pods, with frequently used values at hand.
 pub(super) struct View<'a> {
     pub(super) meta: &'a ObjectMeta,
     pub(super) name: &'a str,
@@ -32,54 +32,54 @@ pub(super) struct View<'a> {
     pub(super) completions: Option<u32>,
 }
 
-/// What is to be done, and told.
+/// What to do.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Plan {
-    /// Pods to make, each of an index if the Job is indexed, in the place of one that failed.
+    /// Pods to create, each with its index if the Job is indexed, and the failed pod that it replaces.
     pub(super) create: Vec<(Option<u32>, Option<Arc<Pod>>)>,
     pub(super) delete: Vec<Arc<Pod>>,
-    /// Whether those that are deleted do not count as failed.
+    /// Whether the deleted pods do not count as failed.
     pub(super) uncounted: bool,
-    /// The status as it should be, once there is nothing to make or delete.
+    /// The status to write once there is nothing to create or delete.
     pub(super) status: JobStatus,
-    /// Pods that lose their finalizer once the status is so.
+    /// Pods whose finalizer is removed once the status is written.
     pub(super) release: Vec<Arc<Pod>>,
-    /// What to tell when the status is written: whether it is a warning, the reason and the message.
+    /// Events to record when the status is written: whether it is a warning, the reason and the message.
     pub(super) events: Vec<(bool, String, String)>,
-    /// When to look again.
+    /// When to reconcile again.
     pub(super) wait: Option<Timestamp>,
 }
 
-/// How a Job ends.
+/// How a Job finishes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Finish {
-    pub(super) good: bool,
+    pub(super) success: bool,
     pub(super) reason: String,
     pub(super) message: String,
-    /// Whether the status says so already.
-    pub(super) told: bool,
+    /// Whether the status reports it already.
+    pub(super) reported: bool,
 }
 
 impl Finish {
     fn failure(reason: &str, message: impl Into<String>) -> Self {
-        Self { good: false, reason: reason.to_owned(), message: message.into(), told: false }
+        Self { success: false, reason: reason.to_owned(), message: message.into(), reported: false }
     }
 
     fn success(reason: &str, message: impl Into<String>) -> Self {
-        Self { good: true, ..Self::failure(reason, message) }
+        Self { success: true, ..Self::failure(reason, message) }
     }
 }
 
-/// A condition of a Job that holds.
-pub(super) fn holds<'a>(status: &'a JobStatus, of: &str) -> Option<&'a JobCondition> {
+/// A condition of a Job whose status is True.
+pub(super) fn true_condition<'a>(status: &'a JobStatus, of: &str) -> Option<&'a JobCondition> {
     let conditions = status.conditions.iter().flatten();
     conditions.into_iter().find(|condition| condition.type_ == of && condition.status == "True")
 }
 
-/// The condition with which a Job ended.
-pub(crate) fn ended(job: &Job) -> Option<&JobCondition> {
+/// The condition of a finished Job.
+pub(crate) fn finished_condition(job: &Job) -> Option<&JobCondition> {
     let status = job.status.as_ref()?;
-    holds(status, "Complete").or_else(|| holds(status, "Failed"))
+    true_condition(status, "Complete").or_else(|| true_condition(status, "Failed"))
 }
 
 pub(super) fn is_tracked(pod: &Pod) -> bool {
@@ -87,7 +87,7 @@ pub(super) fn is_tracked(pod: &Pod) -> bool {
 }
 
 impl<'a> View<'a> {
-    /// None for a Job without a spec: the API lets none in.
+    /// None for a Job without a spec, which the API does not admit.
     pub(super) fn of(job: &'a Job, pods: &'a [Arc<Pod>], now: Timestamp) -> Option<Self> {
         let spec = job.spec.as_ref()?;
         Some(Self {
@@ -106,8 +106,8 @@ impl<'a> View<'a> {
         self.spec.suspend == Some(true)
     }
 
-    /// Whether a pod is replaced only once it has ended, and not when it is told to end.
-    pub(super) fn waits_for_the_end(&self) -> bool {
+    /// Whether a pod is replaced only once it is terminal, and not already when it is terminating.
+    pub(super) fn only_replace_failed_pods(&self) -> bool {
         self.spec.pod_failure_policy.is_some()
             || self.spec.pod_replacement_policy.as_deref() == Some("Failed")
     }
@@ -116,18 +116,18 @@ impl<'a> View<'a> {
         match pods::phase(pod) {
             "Failed" => true,
             "Succeeded" => false,
-            _ => pods::is_going(pod) && !self.waits_for_the_end(),
+            _ => pods::is_terminating(pod) && !self.only_replace_failed_pods(),
         }
     }
 
-    /// The index of a pod, if it is one that the Job has.
+    /// The index of a pod, if it is below `completions`.
     pub(super) fn index(&self, pod: &Pod) -> Option<u32> {
         pod_template::index(pod)
             .filter(|index| self.completions.is_some_and(|completions| *index < completions))
     }
 
-    pub(super) fn verdict(&self, pod: &Pod) -> Verdict {
-        verdict(self.spec.pod_failure_policy.as_ref(), pod)
+    pub(super) fn failure_action(&self, pod: &Pod) -> FailureAction {
+        failure_action(self.spec.pod_failure_policy.as_ref(), pod)
     }
 
     pub(super) fn started(&self) -> Option<Timestamp> {
@@ -138,22 +138,22 @@ impl<'a> View<'a> {
         }
     }
 
-    /// When the Job has been active for too long.
+    /// When the active deadline passes.
     fn deadline(&self) -> Option<Timestamp> {
         let allowed = SignedDuration::from_secs(self.spec.active_deadline_seconds?);
         self.started().filter(|_| !self.is_suspended())?.checked_add(allowed).ok()
     }
 
-    /// How the Job ends, if what is there says so: what was told stays, then failures, then successes.
+    /// How the Job finishes, if it does: what was reported stays, then failures, then successes.
     fn finish(&self, counts: &Counts) -> Option<Finish> {
-        let told = |of: &str, good: bool| {
-            let condition = holds(&self.status, of)?;
+        let reported = |of: &str, success: bool| {
+            let condition = true_condition(&self.status, of)?;
             let text = |field: &Option<String>| field.clone().unwrap_or_default();
             let (reason, message) = (text(&condition.reason), text(&condition.message));
-            Some(Finish { good, reason, message, told: true })
+            Some(Finish { success, reason, message, reported: true })
         };
-        told("SuccessCriteriaMet", true)
-            .or_else(|| told("FailureTarget", false))
+        reported("SuccessCriteriaMet", true)
+            .or_else(|| reported("FailureTarget", false))
             .or_else(|| self.failure(counts))
             .or_else(|| {
                 let policy = self.spec.success_policy.as_ref().filter(|_| self.indexed)?;
@@ -164,11 +164,12 @@ impl<'a> View<'a> {
 
     fn failure(&self, counts: &Counts) -> Option<Finish> {
         if self.spec.pod_failure_policy.is_some() {
-            let fatal =
-                self.pods.iter().filter(|pod| self.has_failed(pod)).find_map(|pod| match self.verdict(pod) {
-                    Verdict::FailJob(why) => Some(why),
+            let fatal = self.pods.iter().filter(|pod| self.has_failed(pod)).find_map(|pod| {
+                match self.failure_action(pod) {
+                    FailureAction::FailJob(why) => Some(why),
                     _ => None,
-                });
+                }
+            });
             if let Some(why) = fatal {
                 return Some(Finish::failure("PodFailurePolicy", why));
             }
@@ -193,7 +194,7 @@ impl<'a> View<'a> {
             .then(|| Finish::failure("FailedIndexes", "Job has failed indexes"))
     }
 
-    /// Whether containers were started again too often, in pods that do so themselves.
+    /// Whether containers with `restartPolicy: OnFailure` were restarted too often.
     fn restarts_exceed(&self, limit: i32) -> bool {
         let policy = self.spec.template.spec.as_ref().and_then(|spec| spec.restart_policy.as_deref());
         if policy != Some("OnFailure") {
@@ -208,7 +209,7 @@ impl<'a> View<'a> {
         if limit == 0 { restarts > 0 } else { restarts >= limit }
     }
 
-    /// Makes pods that are missing, or deletes those that are too many.
+    /// Creates missing pods, or deletes excess ones.
     fn manage(&self, counts: &Counts, plan: &mut Plan) {
         let active = counts.active.len();
         if self.is_suspended() {
@@ -223,14 +224,14 @@ impl<'a> View<'a> {
             None => parallelism,
             Some(completions) => (completions.saturating_sub(counts.succeeded) as usize).min(parallelism),
         };
-        plan.delete = self.superfluous(&counts.active, active.saturating_sub(want));
-        plan.delete.truncate(AT_ONCE);
+        plan.delete = self.excess_pods(&counts.active, active.saturating_sub(want));
+        plan.delete.truncate(MAX_POD_CREATE_DELETE_PER_SYNC);
         plan.uncounted = true;
         if !plan.delete.is_empty() {
             return;
         }
-        let terminating = if self.waits_for_the_end() { counts.terminating } else { 0 };
-        let missing = want.saturating_sub(terminating + active).min(AT_ONCE);
+        let terminating = if self.only_replace_failed_pods() { counts.terminating } else { 0 };
+        let missing = want.saturating_sub(terminating + active).min(MAX_POD_CREATE_DELETE_PER_SYNC);
         if missing == 0 {
             return;
         }
@@ -260,11 +261,12 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The first indexes for which there is no pod and which have not ended.
+    /// The first indexes without a pod that are neither completed nor failed.
     fn pending(&self, counts: &Counts, count: usize) -> Vec<u32> {
-        let waits = self.waits_for_the_end();
-        let going = self.pods.iter().filter(|pod| waits && pods::is_going(pod) && !pods::has_ended(pod));
-        let busy = counts.active.iter().chain(going).filter_map(|pod| pod_template::index(pod));
+        let waits = self.only_replace_failed_pods();
+        let terminating =
+            self.pods.iter().filter(|pod| waits && pods::is_terminating(pod) && !pods::has_ended(pod));
+        let busy = counts.active.iter().chain(terminating).filter_map(|pod| pod_template::index(pod));
         let mut taken = counts.done.with(busy);
         if let Some(failed) = &counts.failed_indexes {
             taken = taken.and(failed);
@@ -272,9 +274,9 @@ impl<'a> View<'a> {
         taken.gaps(self.completions.unwrap_or_default(), count)
     }
 
-    /// At least so many of the active pods that are to go: those of an index that another has too or that the Job does not
-    /// have, then those that are least far.
-    fn superfluous(&self, active: &[Arc<Pod>], least: usize) -> Vec<Arc<Pod>> {
+    /// At least `least` of the active pods, to be deleted: those with a duplicate or invalid index first, then those that have
+    /// progressed least.
+    fn excess_pods(&self, active: &[Arc<Pod>], least: usize) -> Vec<Arc<Pod>> {
         let mut by_progress: Vec<&Arc<Pod>> = active.iter().collect();
         by_progress.sort_by_cached_key(|pod| progress(pod));
         let (mut gone, mut left) = (Vec::new(), Vec::new());
@@ -290,7 +292,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// How far an active pod is: what sorts first is missed least.
+/// The progress of an active pod: what sorts first is deleted first.
 fn progress(pod: &Pod) -> impl Ord + use<> {
     let scheduled = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
     let phase = match pods::phase(pod) {
@@ -313,14 +315,14 @@ impl Plan {
     }
 }
 
-/// What is to be done for a Job that has not ended.
+/// What to do for a Job that is not finished.
 pub(super) fn decide(job: &View) -> Plan {
     let counts = Counts::of(job);
     let mut plan = Plan::default();
     let mut finish = job.finish(&counts);
-    if let Some(told) = finish.as_ref().map(|finish| finish.told) {
-        // Why it ends is told first: what is deleted then looks like failures.
-        if told {
+    if let Some(reported) = finish.as_ref().map(|finish| finish.reported) {
+        // The reason is reported before pods are deleted: deleted pods look like failures.
+        if reported {
             plan.delete = counts.active.clone();
         }
     } else if job.meta.deletion_timestamp.is_none() {

@@ -1,4 +1,9 @@
-//! Jobs: pods that work until enough of them succeeded, each counted once.
+//! Jobs: pods that run until enough of them succeeded, each counted exactly once.
+//!
+//! A pod carries the finalizer `batch.kubernetes.io/job-tracking` until it is counted, in three writes: the status lists it
+//! in `uncountedTerminatedPods`, then its finalizer is removed, and only then the count goes up. A reconcile makes one of
+//! these writes, so that a crash is always between two. The condition that says why a Job finishes is written before its pods
+//! are deleted, since deleted pods look like failures. Back-off is computed from the pods that exist, not from memory.
 
 mod backoff;
 mod completion_indexes;
@@ -13,7 +18,7 @@ mod tests;
 mod ttl_after_finished;
 
 use crate::{controller_ref, pod_control, pods, slow_start};
-pub(crate) use decide::ended;
+pub(crate) use decide::finished_condition;
 use decide::{Plan, TRACKING, View, decide};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
@@ -45,7 +50,7 @@ fn selector(job: &Job) -> Option<Selector> {
 }
 
 async fn reconcile(job: Arc<Job>, ctx: Reconcile<Job>) -> Result<Requeue, ReconcileError> {
-    let Some(selector) = selector(&job).filter(|_| ended(&job).is_none()) else {
+    let Some(selector) = selector(&job).filter(|_| finished_condition(&job).is_none()) else {
         return Ok(Requeue::on_change());
     };
     let found = pods::own_and_orphans(ctx.cache(), &job.metadata);
@@ -73,7 +78,10 @@ async fn reconcile(job: Arc<Job>, ctx: Reconcile<Job>) -> Result<Requeue, Reconc
             if warning { ctx.warning(reason) } else { ctx.event(reason) }
         }
     } else {
-        slow_start::each(plan.release, |pod| orphan_pods::release(&ctx, pod, Basis::Observed)).await?;
+        slow_start::each(plan.release, |pod| {
+            orphan_pods::remove_tracking_finalizer(&ctx, pod, Basis::Observed)
+        })
+        .await?;
     }
     managed?;
     let wait = plan.wait.and_then(|at| Duration::try_from(at.duration_since(now)).ok());
@@ -83,7 +91,10 @@ async fn reconcile(job: Arc<Job>, ctx: Reconcile<Job>) -> Result<Requeue, Reconc
 /// Makes and deletes pods. True if there was anything to do.
 async fn manage(ctx: &Reconcile<Job>, job: &View<'_>, plan: &Plan) -> Result<bool, ReconcileError> {
     if plan.uncounted {
-        slow_start::each(plan.delete.clone(), |pod| orphan_pods::release(ctx, pod, Basis::Observed)).await?;
+        slow_start::each(plan.delete.clone(), |pod| {
+            orphan_pods::remove_tracking_finalizer(ctx, pod, Basis::Observed)
+        })
+        .await?;
     }
     let deleted = pod_control::delete(ctx, plan.delete.clone(), &Deletion::new(Basis::Observed)).await;
     let make = |place: usize| {

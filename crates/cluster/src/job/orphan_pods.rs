@@ -1,6 +1,6 @@
-//! Pods that carry the finalizer of Jobs and have none that would count them: it is taken off.
+//! Removes the tracking finalizer of pods that no Job will count.
 
-use super::decide::{TRACKING, ended, is_tracked};
+use super::decide::{TRACKING, finished_condition, is_tracked};
 use super::is_ours;
 use crate::controller_ref::controller_of;
 use k8s_openapi::api::batch::v1::Job;
@@ -27,23 +27,25 @@ fn job_of(pod: &Pod) -> Option<&OwnerReference> {
 
 async fn reconcile(pod: Arc<Pod>, ctx: Reconcile<Pod>) -> Result<Requeue, ReconcileError> {
     let Some(owner) = controller_of(&pod.metadata) else {
-        release(&ctx, pod, Basis::Observed).await?;
+        remove_tracking_finalizer(&ctx, pod, Basis::Observed).await?;
         return Ok(Requeue::on_change());
     };
     if job_of(&pod).is_none() {
         return Ok(Requeue::on_change());
     }
     let job = ctx.observed().get::<Job>(&owner.name).map_err(ReconcileError::terminal)?;
-    let counts = |job: &Job| job.metadata.uid.as_ref() == Some(&owner.uid) && ended(job).is_none();
+    let counts =
+        |job: &Job| job.metadata.uid.as_ref() == Some(&owner.uid) && finished_condition(job).is_none();
     if !job.is_some_and(|job| !is_ours(&job) || counts(&job)) {
-        // A pod whose Job is not known yet, and which is released now, would never be counted.
-        release(&ctx, pod, Basis::Absent).await?;
+        // A pod whose Job is not cached yet must not be released: it would never be counted.
+        remove_tracking_finalizer(&ctx, pod, Basis::Absent).await?;
     }
     Ok(Requeue::on_change())
 }
 
-/// Takes the finalizer off a pod. One that is gone or changed meanwhile is passed over: the change begins another reconcile.
-pub(super) async fn release<K: Object>(
+/// Removes the tracking finalizer of a pod. A pod that is gone or changed meanwhile is skipped: the change triggers another
+/// reconcile.
+pub(super) async fn remove_tracking_finalizer<K: Object>(
     ctx: &Reconcile<K>,
     pod: Arc<Pod>,
     basis: Basis,

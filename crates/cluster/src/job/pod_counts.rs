@@ -1,10 +1,10 @@
-//! What the pods of a Job come to: those that were counted, those that wait to be, and those that are at work.
+//! The pod counts of a Job: counted, finished but uncounted, and active.
 
 use super::backoff::finished_at;
 use super::completion_indexes::Indexes;
 use super::decide::{View, is_tracked};
 use super::pod_template;
-use super::policies::Verdict;
+use super::policies::FailureAction;
 use crate::pods;
 use k8s_openapi::api::core::v1::Pod;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,24 +15,25 @@ use std::sync::Arc;
 pub(super) struct Counts {
     pub(super) active: Vec<Arc<Pod>>,
     pub(super) ready: usize,
-    /// Told to end, and not ended.
+    /// Being deleted, and not terminal.
     pub(super) terminating: usize,
     /// All that succeeded, counted or not; of an indexed Job, the indexes.
     pub(super) succeeded: u32,
     /// All that failed and is not to be ignored, counted or not.
     pub(super) failed: i32,
-    /// Named in the status as ended and not counted, with their finalizer on.
-    pub(super) named_succeeded: Vec<String>,
-    pub(super) named_failed: Vec<String>,
-    /// What the status counts, with those whose finalizer is off by now.
+    /// Listed in the status as uncounted, with their finalizer.
+    pub(super) uncounted_succeeded: Vec<String>,
+    pub(super) uncounted_failed: Vec<String>,
+    /// The counts of the status, plus pods whose finalizer is removed by now.
     pub(super) counted_succeeded: i32,
     pub(super) counted_failed: i32,
     /// The indexes that the status names, and those with what succeeded since.
     pub(super) done_before: Indexes,
     pub(super) done: Indexes,
-    /// If there is a limit for each index, those that failed.
+    /// The failed indexes, with `backoffLimitPerIndex`.
     pub(super) failed_indexes: Option<Indexes>,
-    /// The last that failed of each index which has no pod now: it stays until there is one, which learns from it.
+    /// The last failed pod of each index without an active one: it is kept until its replacement exists, which takes over its
+    /// failure count.
     pub(super) delayed: BTreeMap<u32, Arc<Pod>>,
 }
 
@@ -49,30 +50,34 @@ impl Counts {
         let active: Vec<Arc<Pod>> = job.pods.iter().filter(|pod| pods::is_active(pod)).cloned().collect();
         let mut counts = Self {
             ready: active.iter().filter(|pod| pods::is_ready(pod)).count(),
-            terminating: job.pods.iter().filter(|pod| pods::is_going(pod) && !pods::has_ended(pod)).count(),
+            terminating: job
+                .pods
+                .iter()
+                .filter(|pod| pods::is_terminating(pod) && !pods::has_ended(pod))
+                .count(),
             active,
             ..Self::default()
         };
-        counts.settle_named(job);
+        counts.count_released(job);
         let named = |names: &[String], pod: &Pod| names.iter().any(|name| *name == uid(pod));
-        // What lost its finalizer was counted or is named; what has an index that the Job lacks never counts.
+        // A pod without the finalizer was counted or is listed; one with an invalid index never counts.
         let valid = |pod: &&Arc<Pod>| is_tracked(pod) && (!job.indexed || job.index(pod).is_some());
         let succeeded = job.pods.iter().filter(valid).filter(|pod| pods::phase(pod) == "Succeeded");
-        let new = succeeded.filter(|pod| !named(&counts.named_succeeded, pod)).count();
+        let new = succeeded.filter(|pod| !named(&counts.uncounted_succeeded, pod)).count();
         let failed = job.pods.iter().filter(valid).filter(|pod| job.has_failed(pod));
-        let failed = failed.filter(|pod| !named(&counts.named_failed, pod));
-        let new_failed = failed.filter(|pod| job.verdict(pod) != Verdict::Ignore).count();
-        let total = counts.counted_succeeded + as_i32(new + counts.named_succeeded.len());
+        let failed = failed.filter(|pod| !named(&counts.uncounted_failed, pod));
+        let new_failed = failed.filter(|pod| job.failure_action(pod) != FailureAction::Ignore).count();
+        let total = counts.counted_succeeded + as_i32(new + counts.uncounted_succeeded.len());
         counts.succeeded = total.unsigned_abs();
-        counts.failed = counts.counted_failed + as_i32(new_failed + counts.named_failed.len());
+        counts.failed = counts.counted_failed + as_i32(new_failed + counts.uncounted_failed.len());
         if job.indexed {
             counts.by_index(job);
         }
         counts
     }
 
-    /// Those that are named in the status and whose finalizer is off are counted now.
-    fn settle_named(&mut self, job: &View) {
+    /// Counts the pods that the status lists as uncounted and whose finalizer is removed.
+    fn count_released(&mut self, job: &View) {
         let tracked: BTreeSet<&str> =
             job.pods.iter().filter(|pod| is_tracked(pod)).map(|pod| uid(pod)).collect();
         let named = job.status.uncounted_terminated_pods.clone().unwrap_or_default();
@@ -82,10 +87,10 @@ impl Counts {
             (waiting, as_i32(off.len()))
         };
         let (waiting, off) = split(named.succeeded);
-        self.named_succeeded = waiting;
+        self.uncounted_succeeded = waiting;
         self.counted_succeeded = job.status.succeeded.unwrap_or_default() + off;
         let (waiting, off) = split(named.failed);
-        self.named_failed = waiting;
+        self.uncounted_failed = waiting;
         self.counted_failed = job.status.failed.unwrap_or_default() + off;
     }
 
@@ -101,9 +106,9 @@ impl Counts {
         let before = Indexes::read(job.status.failed_indexes.as_deref().unwrap_or_default(), completions);
         let has_failed = |pod: &&Arc<Pod>| {
             job.has_failed(pod)
-                && match job.verdict(pod) {
-                    Verdict::FailIndex => true,
-                    Verdict::Ignore => false,
+                && match job.failure_action(pod) {
+                    FailureAction::FailIndex => true,
+                    FailureAction::Ignore => false,
                     _ => i64::from(pod_template::failures_before(pod).0) >= i64::from(limit),
                 }
         };

@@ -1,26 +1,26 @@
-//! The pods of a Job: how they are made, and what they carry.
+//! The pods of a Job: their names, labels, annotations and environment.
 
 use super::decide::{TRACKING, View};
-use super::policies::{Verdict, verdict};
+use super::policies::{FailureAction, failure_action};
 use crate::pods;
 use k8s_openapi::api::core::v1::{Container, EnvVar, EnvVarSource, ObjectFieldSelector, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 const FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";
-const IGNORED: &str = "batch.kubernetes.io/job-index-ignored-failure-count";
+const IGNORED_FAILURES: &str = "batch.kubernetes.io/job-index-ignored-failure-count";
 const VARIABLE: &str = "JOB_COMPLETION_INDEX";
-/// So long the beginning of a generated name may be.
-const PREFIX: usize = 58;
+/// The longest prefix of a generated name.
+const MAX_PREFIX: usize = 58;
 
 /// The index of a pod of an indexed Job.
 pub(super) fn index(pod: &Pod) -> Option<u32> {
     annotation(pod, INDEX)
 }
 
-/// How often pods of this index failed before: counted, and ignored.
+/// The failures of this index before: counted, and ignored.
 pub(super) fn failures_before(pod: &Pod) -> (u32, u32) {
-    (annotation(pod, FAILURES).unwrap_or_default(), annotation(pod, IGNORED).unwrap_or_default())
+    (annotation(pod, FAILURES).unwrap_or_default(), annotation(pod, IGNORED_FAILURES).unwrap_or_default())
 }
 
 fn annotation(pod: &Pod, name: &str) -> Option<u32> {
@@ -28,7 +28,7 @@ fn annotation(pod: &Pod, name: &str) -> Option<u32> {
     u32::try_from(number).ok()
 }
 
-/// A new pod of a Job: of this index, if it is indexed, in the place of that one.
+/// A new pod of a Job, with this index if it is indexed, as the replacement of a failed one.
 pub(super) fn pod(job: &View, owner: OwnerReference, index: Option<u32>, replaces: Option<&Pod>) -> Pod {
     let mut pod = pods::from_template(&job.spec.template, job.meta.namespace.as_deref(), owner);
     let finalizers = pod.metadata.finalizers.get_or_insert_default();
@@ -41,7 +41,7 @@ pub(super) fn pod(job: &View, owner: OwnerReference, index: Option<u32>, replace
     };
     let number = index.to_string();
     let end = format!("-{number}-");
-    let kept = job.name.floor_char_boundary(PREFIX.saturating_sub(end.len()));
+    let kept = job.name.floor_char_boundary(MAX_PREFIX.saturating_sub(end.len()));
     pod.metadata.generate_name = Some(format!("{}{end}", &job.name[..kept]));
     pod.metadata.labels.get_or_insert_default().insert(INDEX.to_owned(), number.clone());
     let annotations = pod.metadata.annotations.get_or_insert_default();
@@ -49,26 +49,26 @@ pub(super) fn pod(job: &View, owner: OwnerReference, index: Option<u32>, replace
     if job.spec.backoff_limit_per_index.is_some() {
         let (mut counted, mut ignored) = replaces.map(failures_before).unwrap_or_default();
         if let Some(failed) = replaces {
-            match verdict(job.spec.pod_failure_policy.as_ref(), failed) {
-                Verdict::Ignore => ignored += 1,
+            match failure_action(job.spec.pod_failure_policy.as_ref(), failed) {
+                FailureAction::Ignore => ignored += 1,
                 _ => counted += 1,
             }
         }
         annotations.insert(FAILURES.to_owned(), counted.to_string());
         if ignored > 0 {
-            annotations.insert(IGNORED.to_owned(), ignored.to_string());
+            annotations.insert(IGNORED_FAILURES.to_owned(), ignored.to_string());
         }
     }
     if let Some(spec) = &mut pod.spec {
         spec.hostname = Some(format!("{}-{number}", job.name));
         let inits = spec.init_containers.iter_mut().flatten();
-        spec.containers.iter_mut().chain(inits).for_each(tell_index);
+        spec.containers.iter_mut().chain(inits).for_each(add_index_env);
     }
     pod
 }
 
-/// The container has its index in the environment, unless it has something else there.
-fn tell_index(container: &mut Container) {
+/// Sets `JOB_COMPLETION_INDEX` in a container, unless it is set.
+fn add_index_env(container: &mut Container) {
     let environment = container.env.get_or_insert_default();
     if environment.iter().any(|variable| variable.name == VARIABLE) {
         return;

@@ -1,4 +1,4 @@
-//! What a Job's policies say: of a pod that failed, and of the indexes that succeeded.
+//! `podFailurePolicy` and `successPolicy` of a Job.
 
 use super::completion_indexes::Indexes;
 use k8s_openapi::api::batch::v1::{
@@ -6,35 +6,37 @@ use k8s_openapi::api::batch::v1::{
 };
 use k8s_openapi::api::core::v1::Pod;
 
-/// What becomes of a failure.
+/// What a failed pod counts as.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// It counts.
+pub(super) enum FailureAction {
+    /// It counts towards the back-off limit.
     Count,
-    /// It does not.
+    /// It is ignored.
     Ignore,
-    /// Its index has failed.
+    /// Its index fails.
     FailIndex,
-    /// The whole Job has, and says why.
+    /// The Job fails, with this message.
     FailJob(String),
 }
 
-/// What a policy says of a pod that failed: the first rule that fits decides.
-pub(super) fn verdict(policy: Option<&PodFailurePolicy>, pod: &Pod) -> Verdict {
+/// The action of a policy for a failed pod: the first matching rule decides.
+pub(super) fn failure_action(policy: Option<&PodFailurePolicy>, pod: &Pod) -> FailureAction {
     let rules = policy.iter().flat_map(|policy| &policy.rules).enumerate();
     for (place, rule) in rules {
         let Some(what) = fits(rule, pod) else { continue };
         return match rule.action.as_str() {
-            "Ignore" => Verdict::Ignore,
-            "FailIndex" => Verdict::FailIndex,
-            "FailJob" => Verdict::FailJob(format!("{what} matching {} rule at index {place}", rule.action)),
-            _ => Verdict::Count,
+            "Ignore" => FailureAction::Ignore,
+            "FailIndex" => FailureAction::FailIndex,
+            "FailJob" => {
+                FailureAction::FailJob(format!("{what} matching {} rule at index {place}", rule.action))
+            }
+            _ => FailureAction::Count,
         };
     }
-    Verdict::Count
+    FailureAction::Count
 }
 
-/// What about the pod fits a rule, in words.
+/// How the pod matches a rule, in words.
 fn fits(rule: &PodFailurePolicyRule, pod: &Pod) -> Option<String> {
     let status = pod.status.as_ref()?;
     let name = |field: &Option<String>| field.clone().unwrap_or_default();
@@ -69,7 +71,7 @@ fn has_code(codes: &PodFailurePolicyOnExitCodesRequirement, code: i32) -> bool {
     }
 }
 
-/// Why enough indexes succeeded, if a rule says so.
+/// The message of the success policy, if a rule is met.
 pub(super) fn success(policy: &SuccessPolicy, completions: u32, succeeded: &Indexes) -> Option<String> {
     if succeeded.total() == 0 {
         return None;
@@ -114,14 +116,14 @@ mod tests {
             { "action": "FailIndex", "onExitCodes": { "operator": "NotIn", "values": [1, 42] } },
         ] }))
         .unwrap();
-        let of = |code, condition| verdict(Some(&policy), &pod(code, condition));
-        assert_eq!(of(42, "DisruptionTarget"), Verdict::Ignore);
+        let of = |code, condition| failure_action(Some(&policy), &pod(code, condition));
+        assert_eq!(of(42, "DisruptionTarget"), FailureAction::Ignore);
         let why = "Container main for pod n/p failed with exit code 42 matching FailJob rule at index 1";
-        assert_eq!(of(42, "Ready"), Verdict::FailJob(why.into()));
-        assert_eq!(of(7, "Ready"), Verdict::FailIndex);
-        assert_eq!(of(1, "Ready"), Verdict::Count);
-        assert_eq!(of(0, "Ready"), Verdict::Count, "what ended well is no exit code");
-        assert_eq!(verdict(None, &pod(42, "DisruptionTarget")), Verdict::Count);
+        assert_eq!(of(42, "Ready"), FailureAction::FailJob(why.into()));
+        assert_eq!(of(7, "Ready"), FailureAction::FailIndex);
+        assert_eq!(of(1, "Ready"), FailureAction::Count);
+        assert_eq!(of(0, "Ready"), FailureAction::Count, "what ended well is no exit code");
+        assert_eq!(failure_action(None, &pod(42, "DisruptionTarget")), FailureAction::Count);
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! What the status of a Job tells, and which pods may lose their finalizer once it does.
+//! The status of a Job, and the pods whose tracking finalizer may be removed once it is written.
 
 use super::decide::{Finish, Plan, View, is_tracked};
 use super::pod_counts::{Counts, as_i32};
 use super::pod_template;
-use super::policies::Verdict;
+use super::policies::FailureAction;
 use crate::pods;
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::{JobCondition, JobStatus, UncountedTerminatedPods};
@@ -11,10 +11,10 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use std::sync::Arc;
 
-/// So many pods are named in the status at once: it must not grow too large.
-const NAMED: usize = 500;
+/// The most uncounted pods in the status: it must not grow too large.
+const MAX_UNCOUNTED_PODS: usize = 500;
 
-/// Fills in the status of the plan, and what follows from it.
+/// Computes the status of the plan, and which finalizers to remove.
 pub(super) fn track(job: &View, counts: &Counts, finish: Option<Finish>, plan: &mut Plan) {
     let mut status = job.status.clone();
     status.active = Some(as_i32(counts.active.len())).filter(|active| *active > 0);
@@ -26,32 +26,38 @@ pub(super) fn track(job: &View, counts: &Counts, finish: Option<Finish>, plan: &
     if finish.is_none() && job.meta.deletion_timestamp.is_none() && plan.delete.is_empty() {
         suspend(job, &mut status, plan);
     }
-    // Until it is told, and as long as some are at work, pods are counted as if the Job went on.
-    let ends = finish.as_ref().is_some_and(|finish| finish.told) && plan.delete.is_empty();
-    let all_named = name(job, counts, finish.as_ref().map(|finish| (finish.good, ends)), &mut status, plan);
+    // Until the finish is reported, and as long as pods are active, pods are counted as if the Job continued.
+    let ends = finish.as_ref().is_some_and(|finish| finish.reported) && plan.delete.is_empty();
+    let all_recorded = record_finished_pods(
+        job,
+        counts,
+        finish.as_ref().map(|finish| (finish.success, ends)),
+        &mut status,
+        plan,
+    );
     if let Some(finish) = finish {
         let (interim, last) =
-            if finish.good { ("SuccessCriteriaMet", "Complete") } else { ("FailureTarget", "Failed") };
-        if !finish.told {
+            if finish.success { ("SuccessCriteriaMet", "Complete") } else { ("FailureTarget", "Failed") };
+        if !finish.reported {
             set(&mut status, interim, "True", (&finish.reason, &finish.message), job.now);
         } else if counts.active.is_empty()
-            && all_named
+            && all_recorded
             && plan.release.is_empty()
             && counts.terminating == 0
-            && none_named(&status)
+            && no_uncounted_pods(&status)
         {
             set(&mut status, last, "True", (&finish.reason, &finish.message), job.now);
-            if finish.good {
+            if finish.success {
                 status.completion_time = Some(Time(job.now));
             }
-            tell_the_end(job, &status, &finish, plan);
+            push_finish_events(job, &status, &finish, plan);
         }
     }
     plan.status = status;
 }
 
-fn tell_the_end(job: &View, status: &JobStatus, finish: &Finish, plan: &mut Plan) {
-    if !finish.good {
+fn push_finish_events(job: &View, status: &JobStatus, finish: &Finish, plan: &mut Plan) {
+    if !finish.success {
         plan.events.push((true, finish.reason.clone(), finish.message.clone()));
         return;
     }
@@ -63,18 +69,18 @@ fn tell_the_end(job: &View, status: &JobStatus, finish: &Finish, plan: &mut Plan
     plan.events.push((false, "Completed".to_owned(), "Job completed".to_owned()));
 }
 
-fn none_named(status: &JobStatus) -> bool {
+fn no_uncounted_pods(status: &JobStatus) -> bool {
     let named = status.uncounted_terminated_pods.as_ref();
     named.is_none_or(|named| {
         named.succeeded.iter().flatten().next().is_none() && named.failed.iter().flatten().next().is_none()
     })
 }
 
-/// Says whether the Job is suspended, and since when it runs.
+/// Updates the condition Suspended and the start time.
 fn suspend(job: &View, status: &mut JobStatus, plan: &mut Plan) {
     let was = status.conditions.iter().flatten().find(|condition| condition.type_ == "Suspended");
     let was = was.map(|condition| condition.status == "True");
-    let told = match (job.is_suspended(), was) {
+    let event = match (job.is_suspended(), was) {
         (true, None | Some(false)) => {
             set(status, "Suspended", "True", ("JobSuspended", "Job suspended"), job.now);
             status.start_time = None;
@@ -88,19 +94,19 @@ fn suspend(job: &View, status: &mut JobStatus, plan: &mut Plan) {
         }
         _ => return,
     };
-    plan.events.push((false, told.0.to_owned(), told.1.to_owned()));
+    plan.events.push((false, event.0.to_owned(), event.1.to_owned()));
 }
 
-/// Names those that ended in the status, counts those whose finalizer is off, and lets go of those that are named. False if
-/// there are more. `finish` is whether the Job ends well, and whether it ends now.
-fn name(
+/// Lists finished pods in the status as uncounted, counts those whose finalizer is removed, and plans to remove the finalizers
+/// of those that are listed. False if there are more. `finish` is whether the Job succeeds, and whether it finishes now.
+fn record_finished_pods(
     job: &View,
     counts: &Counts,
     finish: Option<(bool, bool)>,
     status: &mut JobStatus,
     plan: &mut Plan,
 ) -> bool {
-    let mut named = (counts.named_succeeded.clone(), counts.named_failed.clone());
+    let mut named = (counts.uncounted_succeeded.clone(), counts.uncounted_failed.clone());
     let mut done = Vec::new();
     let mut pods: Vec<&Arc<Pod>> = job.pods.iter().filter(|pod| is_tracked(pod)).collect();
     if job.indexed {
@@ -116,7 +122,7 @@ fn name(
             Some((false, true)) => true,
             _ => failed,
         };
-        if !may_go(job, counts, ends, pod, failed) {
+        if !can_remove_finalizer(job, counts, ends, pod, failed) {
             continue;
         }
         plan.release.push(pod.clone());
@@ -131,11 +137,11 @@ fn name(
         } else if counts_as_failed {
             let counts_at_all = !job.indexed || job.index(pod).is_some();
             let new = !named.1.contains(&uid);
-            if counts_at_all && new && job.verdict(pod) != Verdict::Ignore {
+            if counts_at_all && new && job.failure_action(pod) != FailureAction::Ignore {
                 named.1.push(uid);
             }
         }
-        if done.len() + named.0.len() + named.1.len() >= NAMED {
+        if done.len() + named.0.len() + named.1.len() >= MAX_UNCOUNTED_PODS {
             all = false;
             break;
         }
@@ -155,8 +161,8 @@ fn name(
     all
 }
 
-/// Whether the Job needs to know no more of a pod than the status will tell.
-fn may_go(job: &View, counts: &Counts, ends: bool, pod: &Pod, failed: bool) -> bool {
+/// Whether the Job needs nothing more of a pod than the status will record.
+fn can_remove_finalizer(job: &View, counts: &Counts, ends: bool, pod: &Pod, failed: bool) -> bool {
     if job.meta.deletion_timestamp.is_some() || ends || pods::phase(pod) == "Succeeded" {
         return true;
     }
@@ -167,11 +173,17 @@ fn may_go(job: &View, counts: &Counts, ends: bool, pod: &Pod, failed: bool) -> b
     failed && !delayed()
 }
 
-/// Sets a condition; one that was not there is put last.
-fn set(status: &mut JobStatus, of: &str, holds: &str, (reason, message): (&str, &str), now: Timestamp) {
+/// Sets a condition; a new one is appended.
+fn set(
+    status: &mut JobStatus,
+    of: &str,
+    condition_status: &str,
+    (reason, message): (&str, &str),
+    now: Timestamp,
+) {
     let condition = JobCondition {
         type_: of.to_owned(),
-        status: holds.to_owned(),
+        status: condition_status.to_owned(),
         reason: Some(reason.to_owned()).filter(|reason| !reason.is_empty()),
         message: Some(message.to_owned()).filter(|message| !message.is_empty()),
         last_probe_time: Some(Time(now)),

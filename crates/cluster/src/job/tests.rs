@@ -1,6 +1,6 @@
 //! What is decided for a Job: tests without a cluster, and lives that are cut off anywhere.
 
-use super::decide::{Plan, TRACKING, View, decide, ended, is_tracked};
+use super::decide::{Plan, TRACKING, View, decide, finished_condition, is_tracked};
 use super::pod_template;
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
@@ -33,7 +33,7 @@ impl World {
 
     /// One pass, as the controller makes it, cut off after so many writes. False if there was nothing to do.
     fn pass(&mut self, mut writes: usize) -> bool {
-        if ended(&self.job).is_some() {
+        if finished_condition(&self.job).is_some() {
             return false;
         }
         let mut write = || {
@@ -282,10 +282,10 @@ proptest! {
             "completions": 6, "parallelism": 3, "completionMode": mode, "backoffLimit": 1000,
         });
         let mut world = World::new(spec);
-        let (mut good, mut bad) = (0, 0);
+        let (mut success, mut bad) = (0, 0);
         for (step, writes) in steps {
             match step {
-                0 => good += i32::from(world.end(0)),
+                0 => success += i32::from(world.end(0)),
                 1 => bad += i32::from(world.end(1)),
                 2 => world.later(700),
                 _ => drop(world.pass(writes)),
@@ -294,10 +294,10 @@ proptest! {
         for _ in 0..20 {
             world.rest();
             world.later(700);
-            good += i32::from(world.end(0));
+            success += i32::from(world.end(0));
         }
-        prop_assert_eq!(world.counts(), (good, bad));
-        prop_assert_eq!(good, 6, "as many as were asked for, and no more");
+        prop_assert_eq!(world.counts(), (success, bad));
+        prop_assert_eq!(success, 6, "as many as were asked for, and no more");
         prop_assert!(world.conditions().contains(&"Complete CompletionsReached".to_owned()));
         prop_assert!(!world.pods.iter().any(|pod| is_tracked(pod)));
     }

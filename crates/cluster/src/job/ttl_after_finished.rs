@@ -1,6 +1,6 @@
-//! Jobs that ended and said how long they are to be kept: then they are deleted, with their pods.
+//! Deletes finished Jobs with their pods after `ttlSecondsAfterFinished`.
 
-use super::decide::ended;
+use super::decide::finished_condition;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::batch::v1::Job;
 use std::sync::Arc;
@@ -11,25 +11,25 @@ use windlass::{Controller, Manager, Reconcile, ReconcileError, Requeue};
 pub(super) fn add(manager: Manager) -> Manager {
     let controller = Controller::reconciling(reconcile)
         .named("ttl-after-finished-controller")
-        .filter(|job: &Job| goes_at(job).is_some())
+        .filter(|job: &Job| delete_at(job).is_some())
         .concurrency(2);
     manager.controller(controller)
 }
 
-/// When a Job is to be deleted: nobody knows for one that has not ended or does not say.
-fn goes_at(job: &Job) -> Option<Timestamp> {
+/// When a Job is to be deleted; none for one that is not finished or has no TTL.
+fn delete_at(job: &Job) -> Option<Timestamp> {
     let kept = job.spec.as_ref()?.ttl_seconds_after_finished?;
-    let ended = ended(job)?.last_transition_time.as_ref()?.0;
+    let finished = finished_condition(job)?.last_transition_time.as_ref()?.0;
     job.metadata.deletion_timestamp.is_none().then_some(())?;
-    ended.checked_add(SignedDuration::from_secs(kept.into())).ok()
+    finished.checked_add(SignedDuration::from_secs(kept.into())).ok()
 }
 
 async fn reconcile(job: Arc<Job>, ctx: Reconcile<Job>) -> Result<Requeue, ReconcileError> {
-    let Some(at) = goes_at(&job) else { return Ok(Requeue::on_change()) };
+    let Some(at) = delete_at(&job) else { return Ok(Requeue::on_change()) };
     match Duration::try_from(at.duration_since(ctx.clock().now())) {
         Ok(wait) if !wait.is_zero() => Ok(Requeue::after(wait)),
         _ => {
-            // If it changed meanwhile, it may be to stay.
+            // If it changed meanwhile, its TTL may have been extended.
             ctx.delete(&*job, &Deletion::new(Basis::Observed).propagation("Foreground").if_unchanged())
                 .await?;
             Ok(Requeue::on_change())

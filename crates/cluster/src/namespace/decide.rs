@@ -1,4 +1,4 @@
-//! What a namespace that ends says of itself, and when it is looked at again.
+//! What remains of a terminating namespace, the conditions that report it, and when to check again.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::NamespaceCondition;
@@ -7,24 +7,24 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use windlass::Kind;
 
-/// What a finalizer is given to do its work, before it is looked at again.
-const FINALIZERS: i64 = 15;
-/// No namespace is looked at more often.
-const SHORTEST: Duration = Duration::from_millis(50);
+/// How long a finalizer is expected to take.
+const FINALIZER_ESTIMATE_SECONDS: i64 = 15;
+/// The shortest pause between two checks of a namespace.
+const MIN_REQUEUE: Duration = Duration::from_millis(50);
 
-/// What became of the objects of one kind, after they were all deleted.
+/// The remaining objects of one kind, after all were deleted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Left {
+pub(super) struct Remaining {
     pub(super) count: usize,
     finalizers: BTreeMap<String, usize>,
-    /// How many seconds it may still take.
+    /// The number of seconds that it may still take.
     estimate: i64,
-    /// Nothing is known that keeps them.
+    /// Objects remain that nothing is known to hold.
     unexpected: bool,
 }
 
-/// What is left of a kind, so long after the namespace was deleted.
-pub(super) fn left(objects: &[ObjectMeta], since: SignedDuration) -> Left {
+/// The remaining objects of a kind, this long after the namespace was deleted.
+pub(super) fn remaining(objects: &[ObjectMeta], since: SignedDuration) -> Remaining {
     let mut finalizers = BTreeMap::new();
     for finalizer in objects.iter().flat_map(|object| object.finalizers.iter().flatten()) {
         *finalizers.entry(finalizer.clone()).or_default() += 1;
@@ -32,79 +32,79 @@ pub(super) fn left(objects: &[ObjectMeta], since: SignedDuration) -> Left {
     let grace = objects.iter().filter_map(|object| object.deletion_grace_period_seconds).max().unwrap_or(0);
     let grace = if since.as_secs() >= grace { 0 } else { grace };
     let estimate = match grace {
-        0 if !finalizers.is_empty() => FINALIZERS,
+        0 if !finalizers.is_empty() => FINALIZER_ESTIMATE_SECONDS,
         grace => grace,
     };
     let unexpected = !objects.is_empty() && estimate == 0;
-    Left { count: objects.len(), finalizers, estimate, unexpected }
+    Remaining { count: objects.len(), finalizers, estimate, unexpected }
 }
 
-/// All that was found out in a reconcile.
+/// What a reconcile found.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    /// Why the kinds are not all known.
+pub(super) struct DeletionProgress {
+    /// Why discovery is incomplete.
     pub(super) undiscovered: Option<String>,
-    /// Why something was not deleted.
+    /// Why deletions failed.
     failures: Vec<String>,
-    left: BTreeMap<String, usize>,
+    remaining: BTreeMap<String, usize>,
     finalizers: BTreeMap<String, usize>,
     estimate: i64,
 }
 
-impl Found {
-    /// What became of a kind.
-    pub(super) fn add(&mut self, namespace: &str, kind: &Kind, left: Result<Left, String>) {
-        let left = match left {
-            Ok(left) => left,
+impl DeletionProgress {
+    /// Adds the result for a kind.
+    pub(super) fn add(&mut self, namespace: &str, kind: &Kind, remaining: Result<Remaining, String>) {
+        let remaining = match remaining {
+            Ok(remaining) => remaining,
             Err(why) => return self.failures.push(why),
         };
-        if left.unexpected {
+        if remaining.unexpected {
             let Kind { group, version, plural, .. } = kind;
             self.failures.push(format!(
                 "unexpected items still remain in namespace: {namespace} for gvr: {group}/{version}, Resource={plural}"
             ));
         }
-        if left.count > 0 {
-            self.left.insert(format!("{}.{}", kind.plural, kind.group), left.count);
+        if remaining.count > 0 {
+            self.remaining.insert(format!("{}.{}", kind.plural, kind.group), remaining.count);
         }
-        for (finalizer, count) in left.finalizers {
+        for (finalizer, count) in remaining.finalizers {
             *self.finalizers.entry(finalizer).or_default() += count;
         }
-        self.estimate = self.estimate.max(left.estimate);
+        self.estimate = self.estimate.max(remaining.estimate);
     }
 
-    /// Whether nothing is left and nothing is unknown.
+    /// Whether nothing remains and nothing is unknown.
     pub(super) fn is_empty(&self) -> bool {
-        self.left.is_empty() && self.failures.is_empty() && self.undiscovered.is_none()
+        self.remaining.is_empty() && self.failures.is_empty() && self.undiscovered.is_none()
     }
 
-    /// Whether something is left.
-    pub(super) fn has_left(&self) -> bool {
-        !self.left.is_empty()
+    /// Whether objects remain.
+    pub(super) fn has_remaining(&self) -> bool {
+        !self.remaining.is_empty()
     }
 
-    /// What went wrong, for who tries again.
+    /// The errors, to retry on.
     pub(super) fn error(&self) -> Option<String> {
         let all: Vec<&str> = self.undiscovered.iter().chain(&self.failures).map(String::as_str).collect();
         (!all.is_empty()).then(|| all.join("; "))
     }
 
-    /// When to look again: soon at first, later as time goes by, and never later than half of what it may take.
-    pub(super) fn pace(&self, since: SignedDuration) -> Duration {
+    /// When to check again: soon at first, then less often, and never later than half of the estimate.
+    pub(super) fn requeue_after(&self, since: SignedDuration) -> Duration {
         let longest = Duration::from_secs(u64::try_from(self.estimate / 2 + 1).unwrap_or(1));
         let since = Duration::try_from(since).unwrap_or_default();
-        (since / 4).clamp(SHORTEST, longest)
+        (since / 4).clamp(MIN_REQUEUE, longest)
     }
 
-    /// The conditions that say so; those that say what they said keep their time.
+    /// The conditions that report it; unchanged ones keep their transition time.
     pub(super) fn conditions(
         &self,
         before: &[NamespaceCondition],
         now: Timestamp,
     ) -> Vec<NamespaceCondition> {
-        let listed = |all: &BTreeMap<String, usize>, said: &str| {
+        let listed = |all: &BTreeMap<String, usize>, verb: &str| {
             let all: Vec<String> =
-                all.iter().map(|(name, count)| format!("{name} {said} {count} resource instances")).collect();
+                all.iter().map(|(name, count)| format!("{name} {verb} {count} resource instances")).collect();
             (!all.is_empty()).then(|| all.join(", "))
         };
         let mut failures = self.failures.clone();
@@ -134,7 +134,7 @@ impl Found {
             ),
             (
                 "NamespaceContentRemaining",
-                listed(&self.left, "has")
+                listed(&self.remaining, "has")
                     .map(|all| ("SomeResourcesRemain", format!("Some resources are remaining: {all}"))),
                 ("ContentRemoved", "All content successfully removed"),
             ),
@@ -194,39 +194,39 @@ mod tests {
         }
     }
 
-    fn found(objects: &[ObjectMeta], since: i64) -> Found {
-        let mut found = Found::default();
-        found.add("shop", &kind(), Ok(left(objects, SignedDuration::from_secs(since))));
-        found
+    fn progress(objects: &[ObjectMeta], since: i64) -> DeletionProgress {
+        let mut progress = DeletionProgress::default();
+        progress.add("shop", &kind(), Ok(remaining(objects, SignedDuration::from_secs(since))));
+        progress
     }
 
-    fn said(found: &Found, of: &str) -> (String, String) {
-        let conditions = found.conditions(&[], Timestamp::UNIX_EPOCH);
+    fn condition_text(progress: &DeletionProgress, of: &str) -> (String, String) {
+        let conditions = progress.conditions(&[], Timestamp::UNIX_EPOCH);
         let condition = conditions.into_iter().find(|condition| condition.type_ == of).unwrap();
         (condition.reason.unwrap(), condition.message.unwrap())
     }
 
     #[test]
     fn what_is_left_and_what_keeps_it_is_named() {
-        let found = found(&[object(&["a/b"], None), object(&["a/b", "c/d"], None)], 5);
-        assert!(!found.is_empty() && found.error().is_none());
-        let remaining = said(&found, "NamespaceContentRemaining");
+        let progress = progress(&[object(&["a/b"], None), object(&["a/b", "c/d"], None)], 5);
+        assert!(!progress.is_empty() && progress.error().is_none());
+        let remaining = condition_text(&progress, "NamespaceContentRemaining");
         assert_eq!(remaining.1, "Some resources are remaining: pods. has 2 resource instances");
-        let finalizers = said(&found, "NamespaceFinalizersRemaining");
+        let finalizers = condition_text(&progress, "NamespaceFinalizersRemaining");
         assert_eq!(
             finalizers.1,
             "Some content in the namespace has finalizers remaining: a/b in 2 resource instances, c/d in 1 resource instances"
         );
-        assert_eq!(said(&found, "NamespaceDeletionContentFailure").0, "ContentDeleted");
+        assert_eq!(condition_text(&progress, "NamespaceDeletionContentFailure").0, "ContentDeleted");
     }
 
     #[test]
     fn what_should_be_gone_and_is_not_is_a_failure() {
-        let stops = found(&[object(&[], Some(30))], 10);
+        let stops = progress(&[object(&[], Some(30))], 10);
         assert!(stops.error().is_none(), "it has time");
-        let late = found(&[object(&[], Some(30))], 30);
+        let late = progress(&[object(&[], Some(30))], 30);
         assert_eq!(
-            said(&late, "NamespaceDeletionContentFailure").1,
+            condition_text(&late, "NamespaceDeletionContentFailure").1,
             "Failed to delete all resource types, 1 remaining: unexpected items still remain in namespace: shop for gvr: \
              /v1, Resource=pods"
         );
@@ -234,18 +234,21 @@ mod tests {
 
     #[test]
     fn it_is_looked_at_ever_more_seldom() {
-        let found = found(&[object(&["a/b"], None)], 0);
-        let pace = |since: i64| found.pace(SignedDuration::from_secs(since)).as_millis();
-        assert_eq!([pace(-1), pace(0), pace(1), pace(4), pace(600)], [50, 50, 250, 1000, 8000]);
+        let progress = progress(&[object(&["a/b"], None)], 0);
+        let requeue_after = |since: i64| progress.requeue_after(SignedDuration::from_secs(since)).as_millis();
+        assert_eq!(
+            [requeue_after(-1), requeue_after(0), requeue_after(1), requeue_after(4), requeue_after(600)],
+            [50, 50, 250, 1000, 8000]
+        );
     }
 
     #[test]
-    fn conditions_keep_their_time_until_they_reconcile() {
+    fn conditions_keep_their_transition_time_until_their_status_changes() {
         let (early, late) = (Timestamp::UNIX_EPOCH, Timestamp::from_second(60).unwrap());
-        let held = found(&[object(&["a/b"], None)], 0);
+        let held = progress(&[object(&["a/b"], None)], 0);
         let first = held.conditions(&[], early);
         assert_eq!(held.conditions(&first, late), first);
-        let done = Found::default().conditions(&first, late);
+        let done = DeletionProgress::default().conditions(&first, late);
         assert_eq!(done[3].last_transition_time, Some(Time(late)));
         assert_eq!(done[0].last_transition_time, Some(Time(early)));
     }

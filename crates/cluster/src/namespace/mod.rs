@@ -1,10 +1,13 @@
-//! The end of a namespace: everything in it goes, pods first, and then the namespace itself.
+//! Namespace termination: deletes everything in a terminating namespace, pods first, and then removes the finalizer of the
+//! namespace itself.
+//!
+//! It polls instead of watching every kind: soon at first, then ever less often.
 
 mod decide;
 
-use crate::discovery::{Catalog, Served};
+use crate::discovery::{Discovery, ServedKind};
 use crate::metadata_client;
-use decide::{Found, Left, left};
+use decide::{DeletionProgress, Remaining, remaining};
 use futures::StreamExt;
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Namespace;
@@ -16,13 +19,13 @@ use std::time::Duration;
 use windlass::queue::Backoff;
 use windlass::{Controller, Key, Kind, Manager, Reconcile, ReconcileError, Requeue};
 
-/// The finalizer that is ours.
+/// The finalizer in `spec.finalizers` that this controller removes.
 const FINALIZER: &str = "kubernetes";
-/// Kinds that are emptied at once.
-const AT_ONCE: usize = 8;
+/// The most kinds whose objects are deleted at once.
+const MAX_CONCURRENT_KINDS: usize = 8;
 
 pub(crate) fn add(manager: Manager) -> Manager {
-    let controller = Controller::reconciling(end)
+    let controller = Controller::reconciling(reconcile)
         .named("namespace-controller")
         .filter(|namespace: &Namespace| namespace.metadata.deletion_timestamp.is_some())
         .backoff(Backoff { first: Duration::from_millis(5), limit: Duration::from_secs(60) })
@@ -30,7 +33,7 @@ pub(crate) fn add(manager: Manager) -> Manager {
     manager.controller(controller)
 }
 
-async fn end(namespace: Arc<Namespace>, ctx: Reconcile<Namespace>) -> Result<Requeue, ReconcileError> {
+async fn reconcile(namespace: Arc<Namespace>, ctx: Reconcile<Namespace>) -> Result<Requeue, ReconcileError> {
     let finalizers = namespace.spec.iter().flat_map(|spec| spec.finalizers.iter().flatten());
     let (ours, others): (Vec<&String>, Vec<&String>) = finalizers.partition(|name| *name == FINALIZER);
     let Some(deleted) = &namespace.metadata.deletion_timestamp else { return Ok(Requeue::on_change()) };
@@ -39,24 +42,24 @@ async fn end(namespace: Arc<Namespace>, ctx: Reconcile<Namespace>) -> Result<Req
     }
     let now = ctx.clock().now();
     let since = now.duration_since(deleted.0);
-    let found = empty(ctx.writer().client(), ctx.key().name(), since).await;
+    let progress = delete_all_content(ctx.writer().client(), ctx.key().name(), since).await;
     let status = namespace.status.clone().unwrap_or_default();
-    let conditions = found.conditions(status.conditions.as_deref().unwrap_or_default(), now);
-    if found.is_empty() {
-        // What it says at last can be seen only if somebody else holds it.
+    let conditions = progress.conditions(status.conditions.as_deref().unwrap_or_default(), now);
+    if progress.is_empty() {
+        // The last conditions can be observed only if another finalizer holds the namespace.
         if !others.is_empty() || namespace.metadata.finalizers.as_ref().is_some_and(|held| !held.is_empty()) {
-            say(&namespace, &ctx, &conditions).await?;
+            write_conditions(&namespace, &ctx, &conditions).await?;
         }
         return finalize(&namespace, &ctx, &others).await;
     }
-    say(&namespace, &ctx, &conditions).await?;
-    match found.error() {
+    write_conditions(&namespace, &ctx, &conditions).await?;
+    match progress.error() {
         Some(why) => Err(ReconcileError::custom(why)),
-        None => Ok(Requeue::after(found.pace(since))),
+        None => Ok(Requeue::after(progress.requeue_after(since))),
     }
 }
 
-async fn say(
+async fn write_conditions(
     namespace: &Namespace,
     ctx: &Reconcile<Namespace>,
     conditions: &[k8s_openapi::api::core::v1::NamespaceCondition],
@@ -71,13 +74,13 @@ async fn say(
     Ok(())
 }
 
-/// Lets the namespace go, as far as we are concerned.
+/// Removes our finalizer from the namespace.
 async fn finalize(
     namespace: &Namespace,
     ctx: &Reconcile<Namespace>,
     others: &[&String],
 ) -> Result<Requeue, ReconcileError> {
-    // All of its metadata, at its version: what is not sent is taken away, as finalizers of others.
+    // All of its metadata, at its resourceVersion: what is not sent would be removed, such as the finalizers of others.
     let metadata = ObjectMeta { managed_fields: None, ..namespace.metadata.clone() };
     let object = json!({
         "apiVersion": "v1", "kind": "Namespace", "metadata": metadata, "spec": { "finalizers": others },
@@ -96,68 +99,68 @@ async fn finalize(
     }
 }
 
-/// Deletes everything in a namespace, and says what is left of it. While there are pods, the rest stays: they may need it to
-/// end well.
-async fn empty(client: &Client, namespace: &str, since: SignedDuration) -> Found {
-    let mut found = Found::default();
-    let catalog = match Catalog::discover(client).await {
-        Ok(catalog) => catalog,
+/// Deletes everything in a namespace, and reports what remains. While there are pods, the rest stays: they may need it to shut
+/// down.
+async fn delete_all_content(client: &Client, namespace: &str, since: SignedDuration) -> DeletionProgress {
+    let mut progress = DeletionProgress::default();
+    let discovery = match Discovery::discover(client).await {
+        Ok(discovery) => discovery,
         Err(error) => {
-            found.undiscovered = Some(error.to_string());
-            return found;
+            progress.undiscovered = Some(error.to_string());
+            return progress;
         }
     };
-    if !catalog.stale.is_empty() {
+    if !discovery.stale.is_empty() {
         let each: Vec<String> =
-            catalog.stale.iter().map(|it| format!("{it}: stale GroupVersion discovery: {it}")).collect();
-        found.undiscovered = Some(format!(
+            discovery.stale.iter().map(|it| format!("{it}: stale GroupVersion discovery: {it}")).collect();
+        progress.undiscovered = Some(format!(
             "Discovery failed for some groups, {} failing: unable to retrieve the complete list of server APIs: {}",
             each.len(),
             each.join(", ")
         ));
     }
-    let kinds = catalog.preferred().filter(|served| served.kind.namespaced && served.can(&["delete"]));
-    let (pods, others): (Vec<Served>, Vec<Served>) =
+    let kinds = discovery.preferred().filter(|served| served.kind.namespaced && served.supports(&["delete"]));
+    let (pods, others): (Vec<ServedKind>, Vec<ServedKind>) =
         kinds.cloned().partition(|served| served.kind.group.is_empty() && served.kind.plural == "pods");
     for kinds in [pods, others] {
         let emptied = futures::stream::iter(kinds)
-            .map(|served: Served| async move {
-                let left = empty_kind(client, &served, namespace, since).await;
-                (served.kind, left)
+            .map(|served: ServedKind| async move {
+                let remaining = empty_kind(client, &served, namespace, since).await;
+                (served.kind, remaining)
             })
-            .buffer_unordered(AT_ONCE)
+            .buffer_unordered(MAX_CONCURRENT_KINDS)
             .collect::<Vec<_>>();
-        for (kind, left) in emptied.await {
-            found.add(namespace, &kind, left.map_err(|error| error.to_string()));
+        for (kind, remaining) in emptied.await {
+            progress.add(namespace, &kind, remaining.map_err(|error| error.to_string()));
         }
-        if found.has_left() {
+        if progress.has_remaining() {
             break;
         }
     }
-    found
+    progress
 }
 
 async fn empty_kind(
     client: &Client,
-    served: &Served,
+    served: &ServedKind,
     namespace: &str,
     since: SignedDuration,
-) -> kube::Result<Left> {
+) -> kube::Result<Remaining> {
     let kind = &served.kind;
     let options = json!({ "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background" });
-    let lists = served.can(&["list"]);
+    let lists = served.supports(&["list"]);
     if lists && metadata_client::is_empty(client, kind, namespace).await? {
-        return Ok(Left::default());
+        return Ok(Remaining::default());
     }
-    if served.can(&["deletecollection"]) {
+    if served.supports(&["deletecollection"]) {
         unless_gone(metadata_client::delete_all(client, kind, namespace, &options).await)?;
     } else if lists {
         delete_each(client, kind, namespace, &options).await?;
     }
     if !lists {
-        return Ok(Left::default());
+        return Ok(Remaining::default());
     }
-    Ok(left(&metadata_client::list(client, kind, Some(namespace)).await?, since))
+    Ok(remaining(&metadata_client::list(client, kind, Some(namespace)).await?, since))
 }
 
 async fn delete_each(client: &Client, kind: &Kind, namespace: &str, options: &Value) -> kube::Result<()> {

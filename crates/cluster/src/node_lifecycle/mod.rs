@@ -154,7 +154,7 @@ async fn evict_pods(
     }
     let (mut due, mut next) = (Vec::new(), EVICTION_INTERVAL);
     for pod in pods_of(ctx, ctx.key().name()) {
-        if crate::pods::is_going(&pod) {
+        if crate::pods::is_terminating(&pod) {
             continue;
         }
         match eviction_time(&pod, taints, now) {

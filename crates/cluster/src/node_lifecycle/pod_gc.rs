@@ -1,7 +1,7 @@
 //! The pod garbage collector: deletes pods of deleted nodes, the oldest terminated pods beyond a threshold, and terminating pods
 //! that were never scheduled.
 
-use crate::pods::{has_ended, is_going};
+use crate::pods::{has_ended, is_terminating};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Client;
@@ -98,8 +98,8 @@ fn collect(pods: &[Arc<Pod>], gone: &BTreeSet<String>, kept: usize) -> Vec<(Arc<
     for pod in pods {
         match node_of(pod) {
             Some(node) if gone.contains(node) => garbage.push((pod.clone(), Why::NodeDeleted)),
-            None if is_going(pod) => garbage.push((pod.clone(), Why::NeverScheduled)),
-            _ if has_ended(pod) && !is_going(pod) => ended.push(pod),
+            None if is_terminating(pod) => garbage.push((pod.clone(), Why::NeverScheduled)),
+            _ if has_ended(pod) && !is_terminating(pod) => ended.push(pod),
             _ => {}
         }
     }

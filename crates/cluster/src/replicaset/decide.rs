@@ -1,6 +1,6 @@
-//! What a set of replicas lacks or has too many of, and what its status should say.
+//! How many pods to create or delete for a ReplicaSet, and what its status should be.
 
-use super::replicated::{Condition, Replicated, Told};
+use super::replicated::{Condition, Replicated, Status};
 use crate::pods;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
@@ -8,10 +8,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The condition of a set that cannot make or end its pods.
-pub(super) const FAILURE: &str = "ReplicaFailure";
+/// The condition of a set that cannot create or delete its pods.
+pub(super) const REPLICA_FAILURE: &str = "ReplicaFailure";
 
-/// What is to be done about the number of pods.
+/// What to do about the number of pods.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Create(usize),
@@ -19,7 +19,7 @@ pub(super) enum Step {
     Nothing,
 }
 
-/// What is to be done, given the pods that count.
+/// What to do, given the number of active pods.
 pub(super) fn step<K: Replicated>(set: &K, active: usize) -> Step {
     if set.meta().deletion_timestamp.is_some() {
         return Step::Nothing;
@@ -31,59 +31,59 @@ pub(super) fn step<K: Replicated>(set: &K, active: usize) -> Step {
     }
 }
 
-/// Why the number of pods could not be brought to what is wanted.
+/// Why pods could not be created or deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Trouble {
+pub(super) struct Failure {
     pub(super) reason: &'static str,
     pub(super) message: String,
 }
 
-/// What the status should say about pods that are the set's own, ended or not.
-pub(super) fn told<K: Replicated>(
+/// The status of a set with these pods.
+pub(super) fn status<K: Replicated>(
     set: &K,
     mine: &[Arc<Pod>],
-    trouble: Option<&Trouble>,
+    failure: Option<&Failure>,
     now: Timestamp,
-) -> Told {
+) -> Status {
     let min_ready = set.min_ready_seconds();
     let labels = set.template().and_then(|template| template.metadata.as_ref()?.labels.as_ref());
     let fully_labeled = |pod: &Pod| {
         let own = pod.metadata.labels.as_ref();
         labels.into_iter().flatten().all(|(key, value)| own.and_then(|own| own.get(key)) == Some(value))
     };
-    let mut told = Told {
+    let mut status = Status {
         observed_generation: set.meta().generation,
-        conditions: set.told().conditions,
-        terminating: K::TELLS_TERMINATING.then_some(0),
-        ..Told::default()
+        conditions: set.status().conditions,
+        terminating: K::REPORTS_TERMINATING.then_some(0),
+        ..Status::default()
     };
     for pod in mine.iter().filter(|pod| !pods::has_ended(pod)) {
-        if pods::is_going(pod) {
-            told.terminating = told.terminating.map(|count| count + 1);
+        if pods::is_terminating(pod) {
+            status.terminating = status.terminating.map(|count| count + 1);
             continue;
         }
-        told.replicas += 1;
-        told.fully_labeled += i32::from(fully_labeled(pod));
-        told.ready += i32::from(pods::is_ready(pod));
-        told.available += i32::from(pods::is_available(pod, min_ready, now));
+        status.replicas += 1;
+        status.fully_labeled += i32::from(fully_labeled(pod));
+        status.ready += i32::from(pods::is_ready(pod));
+        status.available += i32::from(pods::is_available(pod, min_ready, now));
     }
-    let failing = told.conditions.iter().any(|condition| condition.of == FAILURE);
-    match trouble {
-        // What it said first stays: the same trouble in other words is no news.
+    let failing = status.conditions.iter().any(|condition| condition.of == REPLICA_FAILURE);
+    match failure {
+        // The first message stays: the same failure in other words is no change.
         Some(_) if failing => {}
-        Some(trouble) => told.conditions.push(Condition {
-            of: FAILURE.to_owned(),
+        Some(failure) => status.conditions.push(Condition {
+            of: REPLICA_FAILURE.to_owned(),
             status: "True".to_owned(),
-            reason: Some(trouble.reason.to_owned()),
-            message: Some(trouble.message.clone()),
+            reason: Some(failure.reason.to_owned()),
+            message: Some(failure.message.clone()),
             since: Some(Time(pods::whole_seconds(now))),
         }),
-        None => told.conditions.retain(|condition| condition.of != FAILURE),
+        None => status.conditions.retain(|condition| condition.of != REPLICA_FAILURE),
     }
-    told
+    status
 }
 
-/// In how long the next ready pod becomes available, if one is on its way to be.
+/// How long until the next ready pod becomes available.
 pub(super) fn until_available(mine: &[Arc<Pod>], min_ready_seconds: i32, now: Timestamp) -> Option<Duration> {
     if min_ready_seconds == 0 {
         return None;
@@ -133,37 +133,38 @@ mod tests {
         assert_eq!(step(&set(3), 1), Step::Create(2));
         assert_eq!(step(&set(3), 5), Step::Delete(2));
         assert_eq!(step(&set(3), 3), Step::Nothing);
-        let mut going = set(3);
-        going.metadata.deletion_timestamp = Some(Time(now()));
-        assert_eq!(step(&going, 0), Step::Nothing);
+        let mut terminating = set(3);
+        terminating.metadata.deletion_timestamp = Some(Time(now()));
+        assert_eq!(step(&terminating, 0), Step::Nothing);
     }
 
     #[test]
     fn pods_are_counted_by_how_they_fare() {
         let both = json!({ "app": "web", "tier": "front" });
-        let mut going = (*pod(both.clone(), None)).clone();
-        going.metadata.deletion_timestamp = Some(Time(now()));
+        let mut terminating = (*pod(both.clone(), None)).clone();
+        terminating.metadata.deletion_timestamp = Some(Time(now()));
         let mine = [
             pod(both.clone(), Some("2026-01-01T00:00:00Z")),
             pod(both, Some("2026-01-01T00:00:55Z")),
             pod(json!({ "app": "web" }), None),
-            Arc::new(going),
+            Arc::new(terminating),
         ];
-        let told = told(&set(3), &mine, None, now());
-        let counts = (told.replicas, told.fully_labeled, told.ready, told.available, told.terminating);
+        let status = status(&set(3), &mine, None, now());
+        let counts =
+            (status.replicas, status.fully_labeled, status.ready, status.available, status.terminating);
         assert_eq!(counts, (3, 2, 2, 1, Some(1)));
-        assert_eq!(told.observed_generation, Some(3));
+        assert_eq!(status.observed_generation, Some(3));
         assert_eq!(until_available(&mine, 10, now()), Some(Duration::from_secs(5)));
     }
 
     #[test]
     fn trouble_shows_until_it_is_over() {
-        let trouble = Trouble { reason: "FailedCreate", message: "quota".into() };
-        let first = told(&set(1), &[], Some(&trouble), now());
+        let failure = Failure { reason: "FailedCreate", message: "quota".into() };
+        let first = status(&set(1), &[], Some(&failure), now());
         assert_eq!(first.conditions[0].reason.as_deref(), Some("FailedCreate"));
-        let failing = set(1).telling(first.clone());
-        let later = Trouble { message: "other words".into(), ..trouble };
-        assert_eq!(told(&failing, &[], Some(&later), now()), first, "the first words stay");
-        assert!(told(&failing, &[], None, now()).conditions.is_empty());
+        let failing = set(1).with_status(first.clone());
+        let later = Failure { message: "other words".into(), ..failure };
+        assert_eq!(status(&failing, &[], Some(&later), now()), first, "the first words stay");
+        assert!(status(&failing, &[], None, now()).conditions.is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Which pods go first when there are too many: those whose loss is felt least.
+//! Which pods are deleted first when a set is scaled down: those whose loss is felt least, in Kubernetes' order.
 
 use crate::pods;
 use jiff::Timestamp;
@@ -8,12 +8,12 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What a pod costs to lose, as its users see it; a number.
+/// The annotation with the deletion cost of a pod, a number.
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
-/// So many of `pods`, those that go first. `related` are the pods of everything that has the same owner: of pods on one node
-/// the ones with the most company go first.
-pub(super) fn first_to_go(
+/// The `count` pods to delete. `related` are the pods of all sets with the same owner: of otherwise equal pods, those on the
+/// node with the most related pods are deleted first.
+pub(super) fn pods_to_delete(
     mut pods: Vec<Arc<Pod>>,
     related: &[Arc<Pod>],
     count: usize,
@@ -34,14 +34,14 @@ fn node(pod: &Pod) -> &str {
     pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default()
 }
 
-/// The lower, the sooner: field by field, in this order.
+/// Compared field by field: the lowest is deleted first.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
     is_assigned: bool,
     phase: u8,
     is_ready: bool,
     deletion_cost: i32,
-    with_most_company: Reverse<usize>,
+    most_related_on_node: Reverse<usize>,
     ready_for: Bucket,
     most_restarts: Reverse<(i32, i32)>,
     age: Bucket,
@@ -49,7 +49,7 @@ struct Rank {
     uid: String,
 }
 
-fn rank(pod: &Pod, company: usize, now: Timestamp) -> Rank {
+fn rank(pod: &Pod, related_on_node: usize, now: Timestamp) -> Rank {
     let phase = match pods::phase(pod) {
         "Unknown" => 1,
         "Running" => 2,
@@ -62,7 +62,7 @@ fn rank(pod: &Pod, company: usize, now: Timestamp) -> Rank {
         phase,
         is_ready: ready.is_some(),
         deletion_cost: cost.and_then(|cost| cost.parse().ok()).unwrap_or_default(),
-        with_most_company: Reverse(company),
+        most_related_on_node: Reverse(related_on_node),
         ready_for: Bucket::since(ready.and_then(|ready| ready.last_transition_time.as_ref()), now),
         most_restarts: Reverse(restarts(pod)),
         age: Bucket::since(pod.metadata.creation_timestamp.as_ref(), now),
@@ -87,8 +87,8 @@ fn restarts(pod: &Pod) -> (i32, i32) {
     )
 }
 
-/// A length of time by its order of magnitude: pods of about one age are equals, so that not always the newest goes, which
-/// would leave all the old ones on the nodes that were there first.
+/// A duration by its order of magnitude: pods of about one age are equal, or always the newest would be deleted, which would
+/// leave all old ones on the nodes that existed first.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Bucket(i64);
 
@@ -133,7 +133,7 @@ mod tests {
     fn first(pods: Vec<Arc<Pod>>, count: usize) -> Vec<String> {
         let now = "2026-01-02T00:00:00Z".parse().unwrap();
         let related = pods.clone();
-        let gone = first_to_go(pods, &related, count, now);
+        let gone = pods_to_delete(pods, &related, count, now);
         gone.iter().map(|pod| pod.metadata.name.clone().unwrap()).collect()
     }
 

@@ -1,7 +1,13 @@
-//! ReplicaSets and ReplicationControllers: a number of pods, made from a template.
+//! ReplicaSets and ReplicationControllers: a number of pods made from a template. One controller for both kinds.
 //!
-//! One controller for both kinds: [`replicated`] has what they have in common, [`decide`] what is to be done and told, [`deletion_order`]
-//! which pods go first.
+//! A reconcile reads the pods that the set owns and the orphans of its namespace by two indexes, never the pods of others. It
+//! creates all missing pods at once (`pod_control`: sixteen requests at a time, with a slow start); the pass after that
+//! counts them and writes the status once. Above two hundred pods, reconciles of one set are spaced by 10 µs per pod
+//! (`throttle`), or each of many pods becoming ready would have all of them counted.
+//!
+//! - [`replicated`]: what both kinds have in common
+//! - [`decide`]: what to create or delete, and the status
+//! - [`deletion_order`]: which pods are deleted first
 
 mod decide;
 mod deletion_order;
@@ -10,8 +16,8 @@ mod replicated;
 use crate::controller_ref::{claim, controller_of};
 use crate::pod_control::{self, Failed};
 use crate::pods;
-use crate::throttle::Pace;
-use decide::{Step, Trouble, step, told, until_available};
+use crate::throttle::Throttle;
+use decide::{Failure, Step, status, step, until_available};
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::{Pod, ReplicationController};
 use replicated::Replicated;
@@ -19,7 +25,7 @@ use std::sync::Arc;
 use windlass::write::{Basis, Deletion};
 use windlass::{Controller, Manager, Reconcile, ReconcileError, Relation, Requeue, Selector};
 
-/// So many sets are worked on at once.
+/// The number of workers.
 const WORKERS: usize = 8;
 
 pub(crate) fn add(manager: Manager) -> Manager {
@@ -27,8 +33,8 @@ pub(crate) fn add(manager: Manager) -> Manager {
 }
 
 fn controller<K: Replicated>() -> Controller<K> {
-    let pace = Arc::new(Pace::default());
-    Controller::reconciling(move |set, ctx| reconcile(set, ctx, pace.clone()))
+    let throttle = Arc::new(Throttle::default());
+    Controller::reconciling(move |set, ctx| reconcile(set, ctx, throttle.clone()))
         .named(K::CONTROLLER)
         .owns::<Pod>()
         .watches::<Pod>(|set: &K| set.selector().map_or_else(Relation::nothing, Relation::selected))
@@ -38,15 +44,15 @@ fn controller<K: Replicated>() -> Controller<K> {
 async fn reconcile<K: Replicated>(
     set: Arc<K>,
     ctx: Reconcile<K>,
-    pace: Arc<Pace>,
+    throttle: Arc<Throttle>,
 ) -> Result<Requeue, ReconcileError> {
-    let before = set.told();
-    if let Some(rest) = pace.rests(ctx.key(), ctx.clock().moment()) {
-        return Ok(Requeue::after(rest));
+    let before = set.status();
+    if let Some(pause) = throttle.remaining(ctx.key(), ctx.clock().moment()) {
+        return Ok(Requeue::after(pause));
     }
     let Some(selector) = set.selector() else { return Ok(Requeue::on_change()) };
     let found = pods::own_and_orphans(ctx.cache(), set.meta());
-    pace.begin(ctx.key(), found.len(), ctx.clock().moment());
+    throttle.begin(ctx.key(), found.len(), ctx.clock().moment());
     let mine = claim(&ctx, set.meta(), &selector, found).await?;
     let active = mine.iter().filter(|pod| pods::is_active(pod)).count();
     let done = match step(&*set, active) {
@@ -55,19 +61,19 @@ async fn reconcile<K: Replicated>(
         Step::Nothing => Ok(false),
     };
     let failed = match done {
-        // The next pass counts what is there now, and tells it once.
+        // The next pass counts the pods and writes the status once.
         Ok(true) => return Ok(Requeue::on_change()),
         Ok(false) => None,
         Err(failed) => Some(failed),
     };
     let now = ctx.clock().now();
-    // What was made before something failed counts too.
+    // Pods that were created before the failure count too.
     let mine = if failed.is_some() { own(&ctx, &*set, &selector) } else { mine };
-    let trouble =
-        failed.as_ref().map(|failed| Trouble { reason: failed.reason, message: failed.message.clone() });
-    let now_told = told(&*set, &mine, trouble.as_ref(), now);
-    if now_told != before {
-        ctx.replace_status(&set.telling(now_told)).await?;
+    let failure =
+        failed.as_ref().map(|failed| Failure { reason: failed.reason, message: failed.message.clone() });
+    let new_status = status(&*set, &mine, failure.as_ref(), now);
+    if new_status != before {
+        ctx.replace_status(&set.with_status(new_status)).await?;
     }
     match failed {
         Some(failed) => Err(failed.error),
@@ -88,7 +94,7 @@ fn own<K: Replicated>(ctx: &Reconcile<K>, set: &K, selector: &Selector) -> Vec<A
     pods
 }
 
-/// Makes so many pods. Whether any was made.
+/// Creates pods. Returns whether any was created.
 async fn create<K: Replicated>(set: &K, ctx: &Reconcile<K>, count: usize) -> Result<bool, Failed> {
     let Some(template) = set.template() else { return Ok(false) };
     let mut pod = pods::from_template(template, set.meta().namespace.as_deref(), ctx.owner_reference());
@@ -96,7 +102,7 @@ async fn create<K: Replicated>(set: &K, ctx: &Reconcile<K>, count: usize) -> Res
     pod_control::create(ctx, count, |_| pod.clone()).await
 }
 
-/// Ends so many of the pods, those that are missed least. Whether any was ended.
+/// Deletes pods, in deletion order. Returns whether any was deleted.
 async fn delete<K: Replicated>(
     set: &K,
     ctx: &Reconcile<K>,
@@ -105,8 +111,8 @@ async fn delete<K: Replicated>(
 ) -> Result<bool, Failed> {
     let active: Vec<Arc<Pod>> = mine.iter().filter(|pod| pods::is_active(pod)).cloned().collect();
     let related = siblings(set, ctx, &active);
-    let going = deletion_order::first_to_go(active, &related, count, ctx.clock().now());
-    pod_control::delete(ctx, going, &Deletion::new(Basis::Observed)).await
+    let to_delete = deletion_order::pods_to_delete(active, &related, count, ctx.clock().now());
+    pod_control::delete(ctx, to_delete, &Deletion::new(Basis::Observed)).await
 }
 
 /// The pods of all sets with the same controller: in a rollout, those of the Deployment.

@@ -1,4 +1,4 @@
-//! The two kinds that keep a number of pods, behind one face.
+//! What ReplicaSet and ReplicationController have in common, as a trait.
 
 use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetCondition, ReplicaSetStatus};
 use k8s_openapi::api::core::v1::{
@@ -9,28 +9,28 @@ use windlass::{Object, Selector};
 
 /// What is common to ReplicaSet and ReplicationController.
 pub(super) trait Replicated: Object {
-    /// How the controller calls itself in events and as a field manager.
+    /// The name of the controller, in events and as field manager.
     const CONTROLLER: &'static str;
-    /// Whether its status tells of pods on their way out.
-    const TELLS_TERMINATING: bool;
+    /// Whether its status has `terminatingReplicas`.
+    const REPORTS_TERMINATING: bool;
 
-    /// How many pods are wanted.
+    /// The desired number of pods.
     fn wanted(&self) -> usize;
-    /// Which pods are meant; `None` if what is written there is no selector.
+    /// The selector; `None` if it is invalid.
     fn selector(&self) -> Option<Selector>;
-    /// What they are made from.
+    /// The pod template.
     fn template(&self) -> Option<&PodTemplateSpec>;
-    /// For how long a pod must have been ready to be available.
+    /// How long a pod must be ready to be available.
     fn min_ready_seconds(&self) -> i32;
-    /// What its status says.
-    fn told(&self) -> Told;
+    /// The status.
+    fn status(&self) -> Status;
     /// The same object with this status.
-    fn telling(&self, told: Told) -> Self;
+    fn with_status(&self, status: Status) -> Self;
 }
 
 /// The status of either kind.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Told {
+pub(super) struct Status {
     pub(super) replicas: i32,
     pub(super) fully_labeled: i32,
     pub(super) ready: i32,
@@ -58,8 +58,8 @@ fn count(number: i32) -> Option<i32> {
 /// Reading and writing the status; the third is what only one of the kinds has.
 macro_rules! status_of {
     ($Status:ident, $Condition:ident $(, $terminating:ident)?) => {
-        fn told(&self) -> Told {
-            let Some(status) = &self.status else { return Told::default() };
+        fn status(&self) -> Status {
+            let Some(status) = &self.status else { return Status::default() };
             let conditions = status.conditions.iter().flatten().map(|condition| Condition {
                 of: condition.type_.clone(),
                 status: condition.status.clone(),
@@ -67,7 +67,7 @@ macro_rules! status_of {
                 message: condition.message.clone(),
                 since: condition.last_transition_time.clone(),
             });
-            Told {
+            Status {
                 replicas: status.replicas,
                 fully_labeled: status.fully_labeled_replicas.unwrap_or_default(),
                 ready: status.ready_replicas.unwrap_or_default(),
@@ -78,8 +78,8 @@ macro_rules! status_of {
             }
         }
 
-        fn telling(&self, told: Told) -> Self {
-            let conditions = told.conditions.into_iter().map(|condition| $Condition {
+        fn with_status(&self, status: Status) -> Self {
+            let conditions = status.conditions.into_iter().map(|condition| $Condition {
                 type_: condition.of,
                 status: condition.status,
                 reason: condition.reason,
@@ -88,13 +88,13 @@ macro_rules! status_of {
             });
             let conditions: Vec<_> = conditions.collect();
             let status = $Status {
-                replicas: told.replicas,
-                fully_labeled_replicas: count(told.fully_labeled),
-                ready_replicas: count(told.ready),
-                available_replicas: count(told.available),
-                observed_generation: told.observed_generation,
+                replicas: status.replicas,
+                fully_labeled_replicas: count(status.fully_labeled),
+                ready_replicas: count(status.ready),
+                available_replicas: count(status.available),
+                observed_generation: status.observed_generation,
                 conditions: (!conditions.is_empty()).then_some(conditions),
-                $($terminating: told.terminating,)?
+                $($terminating: status.terminating,)?
             };
             Self { status: Some(status), ..self.clone() }
         }
@@ -103,7 +103,7 @@ macro_rules! status_of {
 
 impl Replicated for ReplicaSet {
     const CONTROLLER: &'static str = "replicaset-controller";
-    const TELLS_TERMINATING: bool = true;
+    const REPORTS_TERMINATING: bool = true;
 
     fn wanted(&self) -> usize {
         let replicas = self.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
@@ -127,7 +127,7 @@ impl Replicated for ReplicaSet {
 
 impl Replicated for ReplicationController {
     const CONTROLLER: &'static str = "replication-controller";
-    const TELLS_TERMINATING: bool = false;
+    const REPORTS_TERMINATING: bool = false;
 
     fn wanted(&self) -> usize {
         let replicas = self.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);

@@ -1,4 +1,4 @@
-//! Whether the status of a quota is to be written, and when.
+//! Whether the status of a quota has to be written, and when.
 
 use k8s_openapi::api::core::v1::{ResourceQuota, ResourceQuotaStatus};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -6,22 +6,22 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use windlass::quantity;
 
-/// How long less must have been counted before it is believed: what admission has counted may be about to be stored.
-pub(super) const BELIEVED: Duration = Duration::from_millis(200);
+/// How long a lower count must hold before it is written: what admission has charged may be about to be stored.
+pub(super) const DECREASE_DELAY: Duration = Duration::from_millis(200);
 
 /// What to do about a quota.
 #[derive(Debug, PartialEq)]
 pub(super) enum Verdict {
-    /// Its status is as it should be.
+    /// Its status is up to date.
     Settled,
-    /// Its status becomes this.
+    /// Write this status.
     Write(ResourceQuotaStatus),
-    /// Less is used than it says, perhaps: to be counted again after so long.
+    /// Less may be used than the status says: count again after this pause.
     Wait(Duration),
 }
 
-/// What to do about a quota of which so much is used. `unchanged` says for how long it has been at this very version, while
-/// less was counted.
+/// What to do about a quota with this usage. `unchanged` is how long the quota has had this resourceVersion while a lower
+/// count was observed.
 pub(super) fn verdict(
     quota: &ResourceQuota,
     used: BTreeMap<String, Quantity>,
@@ -34,8 +34,8 @@ pub(super) fn verdict(
     }
     let known = before.used.unwrap_or_default();
     let lowers = used.iter().any(|(name, now)| known.get(name).is_some_and(|then| is_less(now, then)));
-    if lowers && unchanged.is_none_or(|for_so_long| for_so_long < BELIEVED) {
-        return Verdict::Wait(BELIEVED.saturating_sub(unchanged.unwrap_or_default()));
+    if lowers && unchanged.is_none_or(|for_so_long| for_so_long < DECREASE_DELAY) {
+        return Verdict::Wait(DECREASE_DELAY.saturating_sub(unchanged.unwrap_or_default()));
     }
     Verdict::Write(ResourceQuotaStatus { hard, used: Some(used) })
 }
@@ -69,7 +69,7 @@ mod tests {
         let known = ResourceQuota { status: Some(first), ..new };
         assert_eq!(judge(&known, "2", None), Verdict::Settled);
         assert!(matches!(judge(&known, "3", None), Verdict::Write(_)));
-        assert_eq!(judge(&known, "1", None), Verdict::Wait(BELIEVED));
+        assert_eq!(judge(&known, "1", None), Verdict::Wait(DECREASE_DELAY));
         assert_eq!(judge(&known, "1", Some(150)), Verdict::Wait(Duration::from_millis(50)));
         assert!(matches!(judge(&known, "1", Some(200)), Verdict::Write(_)));
     }

@@ -1,7 +1,10 @@
-//! ResourceQuotas: their status says what is used. Admission counts what is added to it; this says what each quota is about
-//! in the first place, and takes away what is gone.
+//! ResourceQuotas: keeps `status.used` right. Admission adds to it when an object is created; this controller fills it in for
+//! a new quota and lowers it when objects are deleted.
 //!
-//! - `decide`: whether a status is to be written
+//! It counts with admission's own code (`windlass_apiserver::QuotaUsage`). A lower count is written only once the quota was left
+//! unchanged for a moment: what admission has charged may be about to be stored.
+//!
+//! - `decide`: whether a status has to be written
 //! - `monitor`: the objects of every kind that some quota counts
 
 mod decide;
@@ -12,7 +15,7 @@ use k8s_openapi::api::core::v1::ResourceQuota;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
-use monitor::{Watched, Watching};
+use monitor::{QuotaMonitor, SyncState};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,81 +25,81 @@ use windlass::clock::Moment;
 use windlass::{Key, Kind, Manager, Task};
 use windlass_apiserver::QuotaUsage;
 
-/// Quotas that are counted at once.
+/// The number of workers.
 const WORKERS: usize = 5;
-/// When a quota is looked at again that counts a kind which is not served, or cannot be listed.
-const LATER: Duration = Duration::from_secs(60);
+/// When a quota is counted again that counts a kind which is not served or cannot be listed.
+const RESYNC_AFTER: Duration = Duration::from_secs(60);
 
 pub(crate) fn add(manager: Manager) -> Manager {
-    manager.task("resourcequota-controller", |task| async move { Ok(keep_counting(task).await?) })
+    manager.task("resourcequota-controller", |task| async move { Ok(run(task).await?) })
 }
 
-async fn keep_counting(task: Task) -> kube::Result<()> {
+async fn run(task: Task) -> kube::Result<()> {
     let quotas: Opened<ResourceQuota> = task.cache().open(Scope::default());
-    let watched = Watched::new(&task);
-    let of_quotas = watched.clone();
+    let quota_monitor = QuotaMonitor::new(&task);
+    let of_quotas = quota_monitor.clone();
     let _listening = quotas.listen_while(Arc::new(move |changed| of_quotas.add(&changed.key)));
     tokio::select! {
         () = task.stopped() => return Ok(()),
         _ = quotas.synced() => {}
     }
-    quotas.list().iter().for_each(|quota| watched.add_of(&quota.metadata));
+    quotas.list().iter().for_each(|quota| quota_monitor.add_of(&quota.metadata));
     let mut workers = JoinSet::new();
     for _ in 0..WORKERS {
-        workers.spawn(work(task.client().clone(), quotas.clone(), watched.clone()));
+        workers.spawn(run_worker(task.client().clone(), quotas.clone(), quota_monitor.clone()));
     }
     task.stopped().await;
-    watched.stop();
+    quota_monitor.stop();
     while workers.join_next().await.is_some() {}
     Ok(())
 }
 
-async fn work(client: Client, quotas: Opened<ResourceQuota>, watched: Arc<Watched>) {
-    while let Some(taken) = watched.next().await {
-        match count(&client, &quotas, &watched, &taken).await {
-            Ok(None) => watched.done(&taken),
-            Ok(Some(again)) => watched.again_at(&taken, again),
+async fn run_worker(client: Client, quotas: Opened<ResourceQuota>, quota_monitor: Arc<QuotaMonitor>) {
+    while let Some(taken) = quota_monitor.next().await {
+        match sync_quota(&client, &quotas, &quota_monitor, &taken).await {
+            Ok(None) => quota_monitor.done(&taken),
+            Ok(Some(at)) => quota_monitor.requeue_at(&taken, at),
             Err(error) => {
                 if crate::metadata_client::code(&error) != Some(409) {
-                    tracing::warn!(quota = %*taken, "the quota is not counted: {error}");
+                    tracing::warn!(quota = %*taken, "cannot update the status of the ResourceQuota: {error}");
                 }
-                watched.again(&taken);
+                quota_monitor.requeue(&taken);
             }
         }
     }
 }
 
-/// Counts what is used of a quota; answers when that is to be done again though nothing changes.
-async fn count(
+/// Counts the usage of a quota; returns when to count it again though nothing changes.
+async fn sync_quota(
     client: &Client,
     quotas: &Opened<ResourceQuota>,
-    watched: &Arc<Watched>,
+    quota_monitor: &Arc<QuotaMonitor>,
     key: &Key,
 ) -> kube::Result<Option<Moment>> {
     let Some(quota) = quotas.get(key) else {
-        watched.forget(key);
+        quota_monitor.forget(key);
         return Ok(None);
     };
     let mut tally = QuotaUsage::new(&json!({ "spec": quota.spec }));
-    let watching = watched.watch(client, key, tally.kinds()).await?;
-    if watching == Watching::NotYet {
-        return Ok(Some(watched.moment() + LATER));
+    let sync_state = quota_monitor.watch(client, key, tally.kinds()).await?;
+    if sync_state == SyncState::NotSynced {
+        return Ok(Some(quota_monitor.moment() + RESYNC_AFTER));
     }
-    let later = (watching == Watching::Some).then(|| watched.moment() + LATER);
-    watched.count(&mut tally, key.namespace().unwrap_or_default());
+    let later = (sync_state == SyncState::SomeNotServed).then(|| quota_monitor.moment() + RESYNC_AFTER);
+    quota_monitor.count(&mut tally, key.namespace().unwrap_or_default());
     let used = tally
         .used()
         .into_iter()
         .map(|(name, amount)| (name, Quantity(amount.as_str().unwrap_or_default().to_owned())));
     let version = quota.metadata.resource_version.as_deref().unwrap_or_default();
-    match verdict(&quota, used.collect(), watched.unchanged(key, version)) {
+    match verdict(&quota, used.collect(), quota_monitor.unchanged(key, version)) {
         Verdict::Settled => {
-            watched.forget_version(key);
+            quota_monitor.forget_version(key);
             Ok(later)
         }
-        Verdict::Wait(pause) => Ok(Some(watched.moment() + pause)),
+        Verdict::Wait(pause) => Ok(Some(quota_monitor.moment() + pause)),
         Verdict::Write(status) => {
-            watched.forget_version(key);
+            quota_monitor.forget_version(key);
             // What its metadata says is written with it: labels and owners that were left out would be gone.
             let metadata = ObjectMeta { managed_fields: None, ..quota.metadata.clone() };
             let object = json!({

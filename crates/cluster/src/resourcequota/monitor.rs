@@ -1,6 +1,7 @@
-//! The objects of every kind that some quota counts, as long as one does; and the quotas that are to be counted again.
+//! The quota monitor: watches the objects of every kind that some quota counts, as long as one does, and queues the quotas to
+//! be counted again.
 
-use crate::discovery::Catalog;
+use crate::discovery::Discovery;
 use crate::pods;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, ResourceQuota, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -16,23 +17,23 @@ use windlass::queue::{Backoff, Priority, Queue, Taken};
 use windlass::{Key, Task};
 use windlass_apiserver::QuotaUsage;
 
-/// So long the first list of a kind may take; then the quota waits for it without holding up the others.
-const FIRST_LISTS: Duration = Duration::from_secs(10);
+/// How long the first list of a kind may take; after that the quota is requeued, so that it does not hold up the others.
+const SYNC_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Whether what a quota counts is known.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Watching {
-    All,
-    /// But for kinds that are not served.
-    Some,
-    /// Not all of it was listed: nothing can be said.
-    NotYet,
+pub(super) enum SyncState {
+    Synced,
+    /// All but kinds that are not served.
+    SomeNotServed,
+    /// Some kind is not listed yet: nothing can be counted.
+    NotSynced,
 }
 
 /// Group and plural.
 type Name = (String, String);
 
-pub(super) struct Watched {
+pub(super) struct QuotaMonitor {
     cache: Cache,
     clock: Clock,
     queue: Queue<Key>,
@@ -44,7 +45,7 @@ struct Inner {
     monitors: BTreeMap<Name, Arc<Monitor>>,
     /// What each quota counts.
     wants: HashMap<Key, BTreeSet<Name>>,
-    /// Since when a quota has been at a version while less was counted.
+    /// When a lower count was first observed at which resourceVersion.
     versions: HashMap<Key, (String, Moment)>,
 }
 
@@ -53,7 +54,7 @@ struct Monitor {
     _listening: Listening,
 }
 
-impl Watched {
+impl QuotaMonitor {
     pub(super) fn new(task: &Task) -> Arc<Self> {
         let clock = task.clock().clone();
         Arc::new(Self {
@@ -87,11 +88,11 @@ impl Watched {
         self.add(&Key::of(self.cache.cluster().clone(), quota));
     }
 
-    pub(super) fn again(&self, quota: &Key) {
+    pub(super) fn requeue(&self, quota: &Key) {
         self.queue.retry(quota.clone());
     }
 
-    pub(super) fn again_at(&self, quota: &Key, at: Moment) {
+    pub(super) fn requeue_at(&self, quota: &Key, at: Moment) {
         self.queue.forget(quota);
         self.queue.add_at(quota.clone(), at, Priority::NORMAL);
     }
@@ -100,7 +101,7 @@ impl Watched {
         self.queue.forget(quota);
     }
 
-    /// For how long a quota has been at this version, while less was counted; none when this is the first time.
+    /// How long a quota has had this version while a lower count was observed; none the first time.
     pub(super) fn unchanged(&self, quota: &Key, version: &str) -> Option<Duration> {
         let now = self.clock.moment();
         let mut inner = self.inner.lock();
@@ -117,7 +118,7 @@ impl Watched {
         self.inner.lock().versions.remove(quota);
     }
 
-    /// The quota is gone, and what it alone counted is watched no more.
+    /// Forgets a deleted quota, and stops watching what only it counted.
     pub(super) fn forget(&self, quota: &Key) {
         let dropped = {
             let mut inner = self.inner.lock();
@@ -129,13 +130,13 @@ impl Watched {
         drop(dropped);
     }
 
-    /// Watches these kinds, for a quota; says what came of it. A kind that is not served has no objects.
+    /// Watches these kinds for a quota. A kind that is not served has no objects.
     pub(super) async fn watch(
         self: &Arc<Self>,
         client: &Client,
         quota: &Key,
         kinds: BTreeSet<Name>,
-    ) -> kube::Result<Watching> {
+    ) -> kube::Result<SyncState> {
         let (missing, dropped): (Vec<Name>, _) = {
             let mut inner = self.inner.lock();
             inner.wants.insert(quota.clone(), kinds.clone());
@@ -143,20 +144,20 @@ impl Watched {
             (kinds.iter().filter(|kind| !inner.monitors.contains_key(kind)).cloned().collect(), dropped)
         };
         drop(dropped);
-        let catalog = match missing.is_empty() {
-            true => Catalog::default(),
-            false => Catalog::discover(client).await?,
+        let discovery = match missing.is_empty() {
+            true => Discovery::default(),
+            false => Discovery::discover(client).await?,
         };
-        let mut watching = Watching::All;
+        let mut sync_state = SyncState::Synced;
         for name in missing {
-            let Some(objects) = self.open(&name, &catalog) else {
-                watching = Watching::Some;
+            let Some(objects) = self.open(&name, &discovery) else {
+                sync_state = SyncState::SomeNotServed;
                 continue;
             };
-            let watched: Weak<Self> = Arc::downgrade(self);
+            let quota_monitor: Weak<Self> = Arc::downgrade(self);
             let listening = objects.listen_while(Arc::new(move |changed| {
-                if let Some(watched) = watched.upgrade() {
-                    watched.changed(changed);
+                if let Some(quota_monitor) = quota_monitor.upgrade() {
+                    quota_monitor.changed(changed);
                 }
             }));
             let monitor = Arc::new(Monitor { objects, _listening: listening });
@@ -164,14 +165,14 @@ impl Watched {
         }
         let monitors: Vec<Arc<Monitor>> = self.inner.lock().monitors.values().cloned().collect();
         let synced = futures::future::join_all(monitors.iter().map(|monitor| monitor.objects.synced()));
-        Ok(match self.clock.timeout(FIRST_LISTS, synced).await {
-            Ok(_) => watching,
-            Err(_) => Watching::NotYet,
+        Ok(match self.clock.timeout(SYNC_TIMEOUT, synced).await {
+            Ok(_) => sync_state,
+            Err(_) => SyncState::NotSynced,
         })
     }
 
     /// Whole objects where what is in them counts, metadata where it does not.
-    fn open(&self, (group, plural): &Name, catalog: &Catalog) -> Option<AnyOpened> {
+    fn open(&self, (group, plural): &Name, discovery: &Discovery) -> Option<AnyOpened> {
         match (group.as_str(), plural.as_str()) {
             ("", "pods") => Some(self.cache.open::<Pod>(Scope::default()).into()),
             ("", "services") => Some(self.cache.open::<Service>(Scope::default()).into()),
@@ -180,16 +181,16 @@ impl Watched {
             }
             ("", "resourcequotas") => Some(self.cache.open::<ResourceQuota>(Scope::default()).into()),
             _ => {
-                let mut served = catalog.preferred().filter(|served| {
+                let mut served = discovery.preferred().filter(|served| {
                     served.kind.group == *group && served.kind.plural == *plural && served.kind.namespaced
                 });
-                let served = served.find(|served| served.can(&["list", "watch"]))?;
+                let served = served.find(|served| served.supports(&["list", "watch"]))?;
                 Some(self.cache.open_any(served.kind.clone()))
             }
         }
     }
 
-    /// What comes, goes or changes in what counts has the quotas of its namespace counted again.
+    /// Queues the quotas of a namespace when an object in it is created, deleted or changed in a way that counts.
     fn changed(&self, changed: &Changed) {
         if let (Some(old), Some(new)) = (&changed.old, &changed.new)
             && is_same(&**old, &**new)
@@ -221,7 +222,7 @@ impl Watched {
 }
 
 impl Inner {
-    /// Takes out what nobody counts.
+    /// Removes the monitors that no quota needs.
     fn prune(&mut self) -> Vec<Arc<Monitor>> {
         let wanted: BTreeSet<&Name> = self.wants.values().flatten().collect();
         let unwanted: Vec<Name> =
@@ -230,7 +231,7 @@ impl Inner {
     }
 }
 
-/// As much of an object as its number needs: a pod that ended is none.
+/// As much of an object as counting it needs: a terminal pod does not count.
 fn outline(object: &dyn AnyObject) -> Value {
     match object.as_any().downcast_ref::<Pod>() {
         Some(pod) => json!({ "status": { "phase": pods::phase(pod) } }),

@@ -1,9 +1,9 @@
-//! What the scheduler writes: bindings, conditions of pods that fit nowhere, and what it tells people.
+//! What the scheduler writes: bindings, the condition of unschedulable pods, and events.
 
 use super::Scheduler;
-use super::info::PodFacts;
-use super::preemption::Room;
-use super::volume_binding::{SELECTED, selected};
+use super::info::PodInfo;
+use super::preemption::Candidate;
+use super::volume_binding::{SELECTED_NODE, selected_node};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Error;
 use serde_json::{Value, json};
@@ -12,53 +12,53 @@ use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 use windlass::{Key, Reason};
 
-/// How long a pod waits for its volumes to be made before it is tried again.
-const VOLUMES_WITHIN: Duration = Duration::from_secs(600);
+/// How long a pod waits for its volumes to be provisioned before it is retried.
+const BIND_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// What became of a write.
+/// The result of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Written {
     Done,
-    /// There is nothing more to be done about it: the pod is gone, or is somewhere already.
+    /// There is nothing more to do: the pod is gone, or bound already.
     Moot,
     Failed,
 }
 
 impl Scheduler {
-    /// Gives a pod to a node.
+    /// Binds a pod to a node.
     pub(super) async fn bind(
         &self,
         pod: &Pod,
-        facts: &PodFacts,
+        info: &PodInfo,
         node: &str,
         permit: OwnedSemaphorePermit,
     ) -> Written {
         let mut permit = Some(permit);
-        if !facts.claims.is_empty() {
-            // Volumes may take long: nobody else is to wait for them.
+        if !info.claims.is_empty() {
+            // Provisioning may take long: it must not hold up other bindings.
             drop(permit.take());
-            if !self.have_volumes(facts, node).await {
+            if !self.bind_volumes(info, node).await {
                 return Written::Failed;
             }
             permit = self.writes.clone().acquire_owned().await.ok();
         }
         let _permit = permit;
-        let name = facts.key.name();
+        let name = info.key.name();
         let binding = json!({
             "apiVersion": "v1", "kind": "Binding",
-            "metadata": { "name": name, "namespace": facts.namespace, "uid": facts.uid },
+            "metadata": { "name": name, "namespace": info.namespace, "uid": info.uid },
             "target": { "apiVersion": "v1", "kind": "Node", "name": node },
         });
-        let to = format!("{}/binding", path(&facts.key));
+        let to = format!("{}/binding", path(&info.key));
         match self.send(http::Method::POST, &to, "application/json", &binding).await {
             Ok(_) => {
-                let message = format!("Successfully assigned {}/{name} to {node}", facts.namespace);
+                let message = format!("Successfully assigned {}/{name} to {node}", info.namespace);
                 self.recorder.tell(pod, false, Reason::new("Scheduled", message));
                 Written::Done
             }
-            // Gone, or given to a node by somebody else: the watch tells, and what was assumed is then corrected.
+            // Gone, or bound by somebody else: the watch shows it, and corrects the assumption.
             Err(Error::Api(status)) if matches!(status.code, 404 | 409) => {
-                self.known.lock().state.give_up(&facts.key);
+                self.known.lock().state.forget_assumed(&info.key);
                 Written::Moot
             }
             Err(error) => {
@@ -69,16 +69,16 @@ impl Scheduler {
         }
     }
 
-    /// Tells the claims of a pod of its node, and waits until they have their volumes.
-    async fn have_volumes(&self, facts: &PodFacts, node: &str) -> bool {
-        for claim in self.volumes.to_tell(facts) {
-            if selected(&claim).is_some_and(|told| told == node) {
+    /// Annotates the claims of a pod with its node, and waits until they are bound.
+    async fn bind_volumes(&self, info: &PodInfo, node: &str) -> bool {
+        for claim in self.volumes.unbound_claims(info) {
+            if selected_node(&claim).is_some_and(|selected| selected == node) {
                 continue;
             }
             let patch =
-                json!({ "metadata": { "uid": claim.metadata.uid, "annotations": { SELECTED: node } } });
+                json!({ "metadata": { "uid": claim.metadata.uid, "annotations": { SELECTED_NODE: node } } });
             let name = claim.metadata.name.as_deref().unwrap_or_default();
-            let path = format!("/api/v1/namespaces/{}/persistentvolumeclaims/{name}", facts.namespace);
+            let path = format!("/api/v1/namespaces/{}/persistentvolumeclaims/{name}", info.namespace);
             if self.send(http::Method::PATCH, &path, "application/merge-patch+json", &patch).await.is_err() {
                 return false;
             }
@@ -87,19 +87,19 @@ impl Scheduler {
         let rings = changed.clone();
         let _listening = self.volumes.claims.listen_while(Arc::new(move |_| rings.notify_one()));
         let bound = async {
-            while !self.volumes.are_bound(facts) {
+            while !self.volumes.are_bound(info) {
                 changed.notified().await;
             }
         };
-        self.clock.timeout(VOLUMES_WITHIN, bound).await.is_ok()
+        self.clock.timeout(BIND_TIMEOUT, bound).await.is_ok()
     }
 
-    /// Says of a pod that it fits nowhere, and asks others to make room for it where that helps.
-    pub(super) async fn refuse(&self, pod: &Pod, message: String, room: Option<Room>) {
+    /// Reports that a pod is unschedulable, and deletes the victims of its preemption if there are any.
+    pub(super) async fn mark_unschedulable(&self, pod: &Pod, message: String, candidate: Option<Candidate>) {
         self.recorder.tell(pod, true, Reason::new("FailedScheduling", message.clone()));
-        let node = room.as_ref().map(|room| room.node.as_str());
-        if let Some(room) = &room {
-            for victim in &room.victims {
+        let node = candidate.as_ref().map(|candidate| candidate.node.as_str());
+        if let Some(candidate) = &candidate {
+            for victim in &candidate.victims {
                 self.preempt(pod, victim).await;
             }
         }
@@ -133,12 +133,12 @@ impl Scheduler {
         let path = format!("{}/status", path(&key));
         match self.send(http::Method::PATCH, &path, "application/strategic-merge-patch+json", &patch).await {
             Ok(answer) => drop(self.pods.wrote_text(answer.as_bytes(), None)),
-            Err(error) => tracing::debug!(pod = %key, "that it fits nowhere was not said: {error}"),
+            Err(error) => tracing::debug!(pod = %key, "cannot update the condition PodScheduled: {error}"),
         }
     }
 
-    /// Ends a pod for the sake of a more important one.
-    async fn preempt(&self, by: &Pod, victim: &PodFacts) {
+    /// Deletes a pod to make room for one of higher priority.
+    async fn preempt(&self, by: &Pod, victim: &PodInfo) {
         let now = self.clock.now();
         let now = windlass_clock::Timestamp::from_second(now.as_second()).unwrap_or(now).to_string();
         let name = by.metadata.name.as_deref().unwrap_or_default();
@@ -163,13 +163,13 @@ impl Scheduler {
             "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": { "uid": victim.uid },
         });
         if let Err(error) = self.send(http::Method::DELETE, &place, "application/json", &options).await {
-            tracing::debug!(pod = %victim.key, "it was not ended to make room: {error}");
+            tracing::debug!(pod = %victim.key, "cannot delete the preemption victim: {error}");
             return;
         }
         if let Some(pod) = self.pods.get(&victim.key) {
             let by_uid = by.metadata.uid.as_deref().unwrap_or_default();
             let message = format!("Preempted by pod {by_uid} on node {}", victim.node);
-            tracing::debug!(pod = %victim.key, by = name, "ended to make room");
+            tracing::debug!(pod = %victim.key, by = name, "preempted");
             self.recorder.tell(&*pod, false, Reason::new("Preempted", message));
         }
     }

@@ -1,72 +1,72 @@
-//! What the scheduler knows: nodes with what is on them, kept up to date change by change.
+//! The scheduler's cache: nodes and the pods on them, assumed ones included, kept up to date change by change.
 
-use super::info::{NodeFacts, PodFacts, takes_room};
+use super::info::{NodeInfo, PodInfo, occupies_node};
 use super::node_affinity::Namespaces;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use windlass::Key;
 
-/// What a change could mean to pods that wait.
+/// What a change could mean to unschedulable pods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum News {
+pub(super) enum ClusterEvent {
     /// Nothing.
     None,
-    /// A pod is somewhere now: pods that want to be near others may fit.
-    Company,
-    /// There is more room, or it is open to others.
+    /// A pod was assigned: pods with affinity may fit.
+    PodAssigned,
+    /// There is more room, or a node accepts more pods.
     Room,
 }
 
-/// The nodes, what is on them, and what was given to them and is not seen there yet.
+/// The nodes, the pods on them, and pods that are assumed on them.
 #[derive(Debug, Default)]
-pub(super) struct State {
-    pub(super) nodes: BTreeMap<String, NodeFacts>,
+pub(super) struct SchedulerCache {
+    pub(super) nodes: BTreeMap<String, NodeInfo>,
     pub(super) namespaces: Namespaces,
-    /// Where each pod is that takes room, and whether that is only assumed.
+    /// The node of each pod that occupies one, and whether it is only assumed.
     places: HashMap<Key, (String, bool)>,
-    /// Pods that keep others away, by where they are.
-    pub(super) keepers: BTreeMap<Key, Arc<PodFacts>>,
-    /// Room that is kept on a node for a pod that others were asked to make room for.
-    pub(super) nominated: HashMap<Key, (String, Arc<PodFacts>)>,
+    /// Pods with required anti-affinity, with their nodes.
+    pub(super) anti_affinity_pods: BTreeMap<Key, Arc<PodInfo>>,
+    /// Nodes that are nominated for preempting pods.
+    pub(super) nominated: HashMap<Key, (String, Arc<PodInfo>)>,
 }
 
-impl State {
+impl SchedulerCache {
     pub(super) fn node_count(&self) -> usize {
         self.nodes.values().filter(|node| node.known).count()
     }
 
-    /// A Node is there, or another by now, or gone.
-    pub(super) fn node(&mut self, name: &str, node: Option<&Node>) -> News {
-        let facts = self.nodes.entry(name.to_owned()).or_default();
-        facts.name = name.to_owned();
+    /// Handles a Node that was added, changed or deleted.
+    pub(super) fn node(&mut self, name: &str, node: Option<&Node>) -> ClusterEvent {
+        let info = self.nodes.entry(name.to_owned()).or_default();
+        info.name = name.to_owned();
         match node {
             Some(node) => {
-                if facts.describe(node) {
-                    News::Room
+                if info.describe(node) {
+                    ClusterEvent::Room
                 } else {
-                    News::None
+                    ClusterEvent::None
                 }
             }
             None => {
-                facts.known = false;
-                if facts.pods.is_empty() {
+                info.known = false;
+                if info.pods.is_empty() {
                     self.nodes.remove(name);
                 }
-                News::None
+                ClusterEvent::None
             }
         }
     }
 
-    /// A pod is there, or another by now, or gone.
-    pub(super) fn pod(&mut self, key: &Key, pod: Option<&Pod>) -> News {
-        let Some(pod) = pod.filter(|pod| takes_room(pod)) else {
-            // One that is only assumed is not seen on its node yet: that it waits is no news.
+    /// Handles a pod that was added, changed or deleted.
+    pub(super) fn pod(&mut self, key: &Key, pod: Option<&Pod>) -> ClusterEvent {
+        let Some(pod) = pod.filter(|pod| occupies_node(pod)) else {
+            // An assumed pod is not observed on its node yet: that it is pending is no change.
             let assumed = self.places.get(key).is_some_and(|(_, assumed)| *assumed);
             if assumed && pod.is_some_and(crate::pods::is_active) {
-                return News::None;
+                return ClusterEvent::None;
             }
-            return if self.forget(key) { News::Room } else { News::None };
+            return if self.forget(key) { ClusterEvent::Room } else { ClusterEvent::None };
         };
         let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default();
         if let Some((place, assumed)) = self.places.get_mut(key)
@@ -74,24 +74,24 @@ impl State {
             && let Some(known) = self.nodes.get(node).and_then(|node| node.pods.get(key))
             && same(known, pod)
         {
-            let news = if *assumed { News::Company } else { News::None };
+            let event = if *assumed { ClusterEvent::PodAssigned } else { ClusterEvent::None };
             *assumed = false;
-            return news;
+            return event;
         }
         self.forget(key);
-        let Some(facts) = PodFacts::of(key, pod) else { return News::None };
-        self.place(Arc::new(facts), node, false);
-        News::Company
+        let Some(info) = PodInfo::of(key, pod) else { return ClusterEvent::None };
+        self.place(Arc::new(info), node, false);
+        ClusterEvent::PodAssigned
     }
 
-    /// Counts a pod on a node before the API shows it there.
-    pub(super) fn assume(&mut self, pod: &Arc<PodFacts>, node: &str) {
+    /// Assumes a pod on a node before the API shows it there.
+    pub(super) fn assume(&mut self, pod: &Arc<PodInfo>, node: &str) {
         self.forget(&pod.key);
         self.place(pod.clone(), node, true);
     }
 
-    /// A pod that was assumed somewhere did not get there.
-    pub(super) fn give_up(&mut self, key: &Key) {
+    /// Forgets an assumed pod whose binding failed.
+    pub(super) fn forget_assumed(&mut self, key: &Key) {
         if self.places.get(key).is_some_and(|(_, assumed)| *assumed) {
             self.forget(key);
         }
@@ -101,27 +101,27 @@ impl State {
         self.places.contains_key(key)
     }
 
-    fn place(&mut self, pod: Arc<PodFacts>, node: &str, assumed: bool) {
+    fn place(&mut self, pod: Arc<PodInfo>, node: &str, assumed: bool) {
         self.nominated.remove(&pod.key);
-        let facts = self.nodes.entry(node.to_owned()).or_default();
-        node.clone_into(&mut facts.name);
-        facts.add(pod.clone());
+        let info = self.nodes.entry(node.to_owned()).or_default();
+        node.clone_into(&mut info.name);
+        info.add(pod.clone());
         self.places.insert(pod.key.clone(), (node.to_owned(), assumed));
-        if !pod.apart().is_empty() {
+        if !pod.anti_affinity_terms().is_empty() {
             let mut there = (*pod).clone();
             node.clone_into(&mut there.node);
-            self.keepers.insert(pod.key.clone(), Arc::new(there));
+            self.anti_affinity_pods.insert(pod.key.clone(), Arc::new(there));
         }
     }
 
-    /// Answers whether it was anywhere.
+    /// Returns whether it was on a node.
     fn forget(&mut self, key: &Key) -> bool {
-        self.keepers.remove(key);
+        self.anti_affinity_pods.remove(key);
         self.nominated.remove(key);
         let Some((node, _)) = self.places.remove(key) else { return false };
-        if let Some(facts) = self.nodes.get_mut(&node) {
-            facts.remove(key);
-            if !facts.known && facts.pods.is_empty() {
+        if let Some(info) = self.nodes.get_mut(&node) {
+            info.remove(key);
+            if !info.known && info.pods.is_empty() {
                 self.nodes.remove(&node);
             }
         }
@@ -129,13 +129,13 @@ impl State {
     }
 }
 
-/// Whether what is known of a pod still holds. What it asks for does not change while it is on a node, but for a resize.
-fn same(known: &PodFacts, pod: &Pod) -> bool {
+/// Whether the info of a pod is still right. Its requests do not change while it is bound, except by a resize.
+fn same(known: &PodInfo, pod: &Pod) -> bool {
     let meta = &pod.metadata;
     let none = BTreeMap::new();
     meta.uid.as_deref() == Some(known.uid.as_str())
         && meta.labels.as_ref().unwrap_or(&none) == &known.labels
-        && meta.deletion_timestamp.is_some() == known.going
+        && meta.deletion_timestamp.is_some() == known.terminating
         && meta.generation == known.generation
 }
 
@@ -153,25 +153,25 @@ mod tests {
         (Key::new("".into(), Some("default"), name), serde_json::from_value(pod).unwrap())
     }
 
-    fn used(state: &State) -> (i128, usize) {
+    fn used(state: &SchedulerCache) -> (i128, usize) {
         state.nodes.get("n1").map_or((0, 0), |node| (node.used.get("cpu"), node.pods.len()))
     }
 
     #[test]
     fn what_is_on_a_node_is_counted_once_however_it_is_told() {
-        let mut state = State::default();
-        let (key, waiting) = pod("a", None, "Pending");
-        state.assume(&Arc::new(PodFacts::of(&key, &waiting).unwrap()), "n1");
-        assert_eq!(state.pod(&key, Some(&waiting)), News::None, "it was assumed meanwhile");
+        let mut state = SchedulerCache::default();
+        let (key, unscheduled) = pod("a", None, "Pending");
+        state.assume(&Arc::new(PodInfo::of(&key, &unscheduled).unwrap()), "n1");
+        assert_eq!(state.pod(&key, Some(&unscheduled)), ClusterEvent::None, "it was assumed meanwhile");
         assert_eq!(used(&state), (1000, 1));
         let (_, there) = pod("a", Some("n1"), "Running");
-        assert_eq!(state.pod(&key, Some(&there)), News::Company);
-        assert_eq!(state.pod(&key, Some(&there)), News::None);
-        state.give_up(&key);
+        assert_eq!(state.pod(&key, Some(&there)), ClusterEvent::PodAssigned);
+        assert_eq!(state.pod(&key, Some(&there)), ClusterEvent::None);
+        state.forget_assumed(&key);
         assert_eq!(used(&state), (1000, 1), "it is there, and no longer assumed");
         let (_, ended) = pod("a", Some("n1"), "Succeeded");
-        assert_eq!(state.pod(&key, Some(&ended)), News::Room);
+        assert_eq!(state.pod(&key, Some(&ended)), ClusterEvent::Room);
         assert_eq!(used(&state), (0, 0));
-        assert_eq!(state.pod(&key, None), News::None);
+        assert_eq!(state.pod(&key, None), ClusterEvent::None);
     }
 }

@@ -1,48 +1,49 @@
-//! Where a pod goes, or why nowhere. Pure.
+//! The node for a pod, or why there is none. Pure.
 
-use super::cache::State;
-use super::filter::{Question, Refused};
-use super::info::{NodeFacts, PodFacts};
+use super::cache::SchedulerCache;
+use super::filter::{NodeFilter, Rejection};
+use super::info::{NodeInfo, PodInfo};
 use super::score::best;
 use super::volume_binding::Volumes;
 use std::collections::BTreeMap;
 
-/// What becomes of a pod that waits.
+/// The result for a pending pod.
 #[derive(Debug)]
-pub(super) enum Verdict {
-    /// It goes there.
-    Goes(String),
+pub(super) enum ScheduleResult {
+    /// It fits nowhere: the message of its condition, and the nodes on which preemption could help.
+    Scheduled(String),
     /// It fits nowhere: the message for its condition, and the nodes where it would if others went.
-    Nowhere { message: String, curable: Vec<String> },
+    Unschedulable { message: String, resolvable: Vec<String> },
 }
 
-/// Looks for a node.
-pub(super) fn decide(pod: &PodFacts, state: &State, volumes: &Volumes) -> Verdict {
+/// Finds the best node.
+pub(super) fn decide(pod: &PodInfo, state: &SchedulerCache, volumes: &Volumes) -> ScheduleResult {
     let count = state.node_count();
     if count == 0 {
-        return Verdict::Nowhere {
+        return ScheduleResult::Unschedulable {
             message: "no nodes available to schedule pods".to_owned(),
-            curable: Vec::new(),
+            resolvable: Vec::new(),
         };
     }
     if let Err(why) = volumes.check(pod) {
         let message = format!("0/{count} nodes are available: {why}. {}", unhelpful(count));
-        return Verdict::Nowhere { message, curable: Vec::new() };
+        return ScheduleResult::Unschedulable { message, resolvable: Vec::new() };
     }
-    let question = Question::of(pod, state, volumes);
-    let mut fitting: Vec<&NodeFacts> = Vec::new();
-    let mut refused: Vec<(&str, Refused)> = Vec::new();
+    let filter = NodeFilter::of(pod, state, volumes);
+    let mut fitting: Vec<&NodeInfo> = Vec::new();
+    let mut rejected: Vec<(&str, Rejection)> = Vec::new();
     for node in state.nodes.values().filter(|node| node.known) {
-        match question.ask(node) {
+        match filter.check_node(node) {
             Ok(()) => fitting.push(node),
-            Err(why) => refused.push((&node.name, why)),
+            Err(why) => rejected.push((&node.name, why)),
         }
     }
-    if let Some(node) = best(&question, &fitting) {
-        return Verdict::Goes(node.name.clone());
+    if let Some(node) = best(&filter, &fitting) {
+        return ScheduleResult::Scheduled(node.name.clone());
     }
-    let curable = refused.iter().filter(|(_, why)| why.curable).map(|(name, _)| (*name).to_owned()).collect();
-    Verdict::Nowhere { message: message(count, refused.iter().map(|(_, why)| why)), curable }
+    let resolvable =
+        rejected.iter().filter(|(_, why)| why.resolvable).map(|(name, _)| (*name).to_owned()).collect();
+    ScheduleResult::Unschedulable { message: message(count, rejected.iter().map(|(_, why)| why)), resolvable }
 }
 
 fn unhelpful(count: usize) -> String {
@@ -52,23 +53,23 @@ fn unhelpful(count: usize) -> String {
     )
 }
 
-/// As Kubernetes says it: how many nodes were refused for each reason, and that nobody's going would help.
-fn message<'r>(count: usize, refused: impl Iterator<Item = &'r Refused>) -> String {
+/// Kubernetes' message: how many nodes were rejected for each reason, and that preemption does not help.
+fn message<'r>(count: usize, rejected: impl Iterator<Item = &'r Rejection>) -> String {
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
-    let (mut curable, mut hopeless) = (0, 0);
-    for why in refused {
+    let (mut resolvable, mut unresolvable) = (0, 0);
+    for why in rejected {
         why.reasons.iter().for_each(|reason| *reasons.entry(reason).or_insert(0) += 1);
-        *(if why.curable { &mut curable } else { &mut hopeless }) += 1;
+        *(if why.resolvable { &mut resolvable } else { &mut unresolvable }) += 1;
     }
     let mut reasons: Vec<String> =
         reasons.iter().map(|(reason, times)| format!("{times} {reason}")).collect();
     reasons.sort();
     let mut others = Vec::new();
-    if curable > 0 {
-        others.push(format!("{curable} No preemption victims found for incoming pod"));
+    if resolvable > 0 {
+        others.push(format!("{resolvable} No preemption victims found for incoming pod"));
     }
-    if hopeless > 0 {
-        others.push(format!("{hopeless} Preemption is not helpful for scheduling"));
+    if unresolvable > 0 {
+        others.push(format!("{unresolvable} Preemption is not helpful for scheduling"));
     }
     others.sort();
     format!(
@@ -91,10 +92,10 @@ mod tests {
         Volumes::of(&Cache::new("".into(), Namespaces::All))
     }
 
-    fn facts(name: &str, labels: Value, spec: Value) -> Arc<PodFacts> {
+    fn info(name: &str, labels: Value, spec: Value) -> Arc<PodInfo> {
         let key = Key::new("".into(), Some("default"), name);
         let pod = json!({"metadata": {"name": name, "namespace": "default", "uid": name, "labels": labels}, "spec": spec});
-        Arc::new(PodFacts::of(&key, &serde_json::from_value::<Pod>(pod).unwrap()).unwrap())
+        Arc::new(PodInfo::of(&key, &serde_json::from_value::<Pod>(pod).unwrap()).unwrap())
     }
 
     fn asks(cpu: &str, more: Value) -> Value {
@@ -104,8 +105,8 @@ mod tests {
     }
 
     /// Nodes with four CPUs, in zones a and b in turn.
-    fn nodes(count: usize) -> State {
-        let mut state = State::default();
+    fn nodes(count: usize) -> SchedulerCache {
+        let mut state = SchedulerCache::default();
         for number in 0..count {
             let name = format!("n{number}");
             let zone = if number.is_multiple_of(2) { "a" } else { "b" };
@@ -119,10 +120,10 @@ mod tests {
         state
     }
 
-    fn goes(pod: &PodFacts, state: &State) -> Option<String> {
+    fn scheduled_node(pod: &PodInfo, state: &SchedulerCache) -> Option<String> {
         match decide(pod, state, &volumes()) {
-            Verdict::Goes(node) => Some(node),
-            Verdict::Nowhere { .. } => None,
+            ScheduleResult::Scheduled(node) => Some(node),
+            ScheduleResult::Unschedulable { .. } => None,
         }
     }
 
@@ -131,8 +132,8 @@ mod tests {
         let mut state = nodes(3);
         let mut placed = BTreeMap::new();
         for number in 0..20 {
-            let pod = facts(&format!("p{number}"), json!({}), asks("1", json!({})));
-            if let Some(node) = goes(&pod, &state) {
+            let pod = info(&format!("p{number}"), json!({}), asks("1", json!({})));
+            if let Some(node) = scheduled_node(&pod, &state) {
                 state.assume(&pod, &node);
                 *placed.entry(node).or_insert(0) += 1;
             }
@@ -147,11 +148,11 @@ mod tests {
     fn why_it_fits_nowhere_is_said_as_kubernetes_does() {
         let mut state = nodes(2);
         state.nodes.get_mut("n1").unwrap().unschedulable = true;
-        let verdict = decide(&facts("p", json!({}), asks("3", json!({}))), &state, &volumes());
-        assert!(matches!(verdict, Verdict::Goes(node) if node == "n0"));
-        state.assume(&facts("first", json!({}), asks("2", json!({}))), "n0");
-        let Verdict::Nowhere { message, curable } =
-            decide(&facts("p", json!({}), asks("3", json!({}))), &state, &volumes())
+        let result = decide(&info("p", json!({}), asks("3", json!({}))), &state, &volumes());
+        assert!(matches!(result, ScheduleResult::Scheduled(node) if node == "n0"));
+        state.assume(&info("first", json!({}), asks("2", json!({}))), "n0");
+        let ScheduleResult::Unschedulable { message, resolvable } =
+            decide(&info("p", json!({}), asks("3", json!({}))), &state, &volumes())
         else {
             panic!("there is no room")
         };
@@ -160,26 +161,26 @@ mod tests {
             "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable. no new claims to deallocate, preemption: \
              0/2 nodes are available: 1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling."
         );
-        assert_eq!(curable, ["n0"]);
+        assert_eq!(resolvable, ["n0"]);
     }
 
     #[test]
     fn pods_keep_away_from_their_like_and_near_to_others() {
         let mut state = nodes(4);
         let term = |app: &str, key: &str| json!([{"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}}]);
-        let apart = |key: &str| json!({"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": term("db", key)}}});
-        let db = |name: &str| facts(name, json!({"app": "db"}), asks("1", apart("zone")));
-        let first = goes(&db("db-0"), &state).unwrap();
+        let anti_affinity_terms = |key: &str| json!({"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": term("db", key)}}});
+        let db = |name: &str| info(name, json!({"app": "db"}), asks("1", anti_affinity_terms("zone")));
+        let first = scheduled_node(&db("db-0"), &state).unwrap();
         state.assume(&db("db-0"), &first);
-        let second = goes(&db("db-1"), &state).unwrap();
+        let second = scheduled_node(&db("db-1"), &state).unwrap();
         state.assume(&db("db-1"), &second);
         let zone = |node: &str| state.nodes[node].labels["zone"].clone();
         assert_ne!(zone(&first), zone(&second));
-        assert_eq!(goes(&db("db-2"), &state), None, "both zones have one");
-        let near = json!({"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": term("db", "kubernetes.io/hostname")}}});
-        let web = facts("web", json!({"app": "web"}), asks("1", near.clone()));
-        assert!([&first, &second].contains(&&goes(&web, &state).unwrap()));
-        let alone = facts(
+        assert_eq!(scheduled_node(&db("db-2"), &state), None, "both zones have one");
+        let affinity_terms = json!({"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": term("db", "kubernetes.io/hostname")}}});
+        let web = info("web", json!({"app": "web"}), asks("1", affinity_terms.clone()));
+        assert!([&first, &second].contains(&&scheduled_node(&web, &state).unwrap()));
+        let alone = info(
             "cache",
             json!({"app": "cache"}),
             asks(
@@ -188,7 +189,7 @@ mod tests {
             {"requiredDuringSchedulingIgnoredDuringExecution": term("cache", "zone")}}}),
             ),
         );
-        assert!(goes(&alone, &state).is_some(), "the first of its like may go anywhere");
+        assert!(scheduled_node(&alone, &state).is_some(), "the first of its like may go anywhere");
     }
 
     #[test]
@@ -196,9 +197,9 @@ mod tests {
         let mut state = nodes(1);
         let term = json!([{"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}]);
         let spec = json!({"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": term}}});
-        state.assume(&facts("hermit", json!({"app": "hermit"}), asks("1", spec)), "n0");
-        assert_eq!(goes(&facts("web", json!({"app": "web"}), asks("1", json!({}))), &state), None);
-        assert!(goes(&facts("db", json!({"app": "db"}), asks("1", json!({}))), &state).is_some());
+        state.assume(&info("hermit", json!({"app": "hermit"}), asks("1", spec)), "n0");
+        assert_eq!(scheduled_node(&info("web", json!({"app": "web"}), asks("1", json!({}))), &state), None);
+        assert!(scheduled_node(&info("db", json!({"app": "db"}), asks("1", json!({}))), &state).is_some());
     }
 
     #[test]
@@ -208,8 +209,8 @@ mod tests {
             "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": "web"}}}]});
         let mut zones: BTreeMap<String, usize> = BTreeMap::new();
         for number in 0..6 {
-            let pod = facts(&format!("w{number}"), json!({"app": "web"}), asks("1", spread.clone()));
-            let node = goes(&pod, &state).unwrap();
+            let pod = info(&format!("w{number}"), json!({"app": "web"}), asks("1", spread.clone()));
+            let node = scheduled_node(&pod, &state).unwrap();
             *zones.entry(state.nodes[&node].labels["zone"].clone()).or_insert(0) += 1;
             let counts: Vec<usize> =
                 ["a", "b"].iter().map(|zone| zones.get(*zone).copied().unwrap_or(0)).collect();
@@ -224,10 +225,10 @@ mod tests {
         let spec =
             || json!({"containers": [{"name": "c", "ports": [{"containerPort": 80, "hostPort": 80}]}]});
         for number in 0..2 {
-            let pod = facts(&format!("p{number}"), json!({}), spec());
-            let node = goes(&pod, &state).unwrap();
+            let pod = info(&format!("p{number}"), json!({}), spec());
+            let node = scheduled_node(&pod, &state).unwrap();
             state.assume(&pod, &node);
         }
-        assert_eq!(goes(&facts("p2", json!({}), spec()), &state), None);
+        assert_eq!(scheduled_node(&info("p2", json!({}), spec()), &state), None);
     }
 }

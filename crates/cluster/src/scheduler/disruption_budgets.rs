@@ -1,6 +1,6 @@
-//! Whom PodDisruptionBudgets guard: pods that are better left alone when others are ended to make room. Pure.
+//! Which pods cannot be preempted without violating a PodDisruptionBudget. Pure.
 
-use super::info::PodFacts;
+use super::info::PodInfo;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use std::sync::Arc;
 use windlass::Selector;
@@ -13,9 +13,9 @@ pub(super) struct Budgets(Vec<Budget>);
 struct Budget {
     namespace: String,
     selector: Selector,
-    /// So many of its pods may still go.
+    /// The number of disruptions that are still allowed.
     allowed: i32,
-    /// Pods that the API was already asked to end, which counted then.
+    /// Pods whose eviction was granted already, which counted then.
     counted: Vec<String>,
 }
 
@@ -24,24 +24,24 @@ impl Budgets {
         Self(budgets.iter().filter_map(|budget| Budget::of(budget)).collect())
     }
 
-    /// Of each pod whether it could not go without breaking a budget, if those before it in the list go too.
-    pub(super) fn guard(&self, pods: &[Arc<PodFacts>]) -> Vec<bool> {
+    /// For each pod whether its eviction violates a budget, if those before it in the list are evicted too.
+    pub(super) fn violating(&self, pods: &[Arc<PodInfo>]) -> Vec<bool> {
         let mut left: Vec<i32> = self.0.iter().map(|budget| budget.allowed).collect();
-        let one = |pod: &Arc<PodFacts>| {
-            let mut guarded = false;
-            for (budget, left) in self.0.iter().zip(&mut left).filter(|(budget, _)| budget.is_about(pod)) {
+        let one = |pod: &Arc<PodInfo>| {
+            let mut violates = false;
+            for (budget, left) in self.0.iter().zip(&mut left).filter(|(budget, _)| budget.matches(pod)) {
                 *left -= 1;
-                guarded |= *left < 0;
-                tracing::trace!(pod = %pod.key, namespace = budget.namespace, left, "a budget guards it");
+                violates |= *left < 0;
+                tracing::trace!(pod = %pod.key, namespace = budget.namespace, left, "selected by a PodDisruptionBudget");
             }
-            guarded
+            violates
         };
         pods.iter().map(one).collect()
     }
 }
 
 impl Budget {
-    /// None of one that selects nothing in particular: to a scheduler it is about no pod.
+    /// None for an empty selector: to the scheduler it selects no pod.
     fn of(budget: &PodDisruptionBudget) -> Option<Self> {
         let selector = budget.spec.as_ref()?.selector.as_ref()?;
         let says_nothing = selector.match_labels.as_ref().is_none_or(|labels| labels.is_empty())
@@ -58,7 +58,7 @@ impl Budget {
         })
     }
 
-    fn is_about(&self, pod: &PodFacts) -> bool {
+    fn matches(&self, pod: &PodInfo) -> bool {
         self.namespace == pod.namespace
             && !pod.labels.is_empty()
             && self.selector.matches(Some(&pod.labels))

@@ -1,68 +1,72 @@
-//! Pods that must be near others, or away from them. Pure. Costs nothing for pods that do not care, where nobody does.
+//! Pod affinity and anti-affinity. Pure. Costs nothing for pods without terms where no other pod has any.
 
-use super::cache::State;
-use super::info::{NodeFacts, PodFacts};
+use super::cache::SchedulerCache;
+use super::info::{NodeInfo, PodInfo};
 use super::node_affinity::Term;
 use std::collections::{HashMap, HashSet};
 
 type Topology = (String, String);
 
-/// Where others are that matter to one pod.
-pub(super) struct Near {
-    /// What it must be near to: each term, and where there are pods that it means.
+/// The topology of the pods that matter to one pod.
+pub(super) struct InterPodAffinity {
+    /// Required affinity: each term, and the topology values with matching pods.
     wanted: Vec<(Term, HashSet<String>)>,
-    /// Whether it may be the first: nobody is there whom it means, and it means itself.
+    /// Whether it may be the first: no pod matches its terms but the pod itself.
     first: bool,
-    /// Where those are that it must be away from.
+    /// Topologies excluded by its own anti-affinity.
     avoided: HashSet<Topology>,
     avoids: Vec<String>,
-    /// Where those are that keep it away.
-    barred: HashSet<Topology>,
+    /// Topologies excluded by the anti-affinity of existing pods.
+    blocked: HashSet<Topology>,
     bars: Vec<String>,
-    /// What it would rather be near to or away from: places, and how much.
-    rather: HashMap<Topology, i64>,
+    /// Preferred topologies, with their weights.
+    preferred: HashMap<Topology, i64>,
 }
 
-impl Near {
-    pub(super) fn of(pod: &PodFacts, state: &State) -> Self {
+impl InterPodAffinity {
+    pub(super) fn of(pod: &PodInfo, state: &SchedulerCache) -> Self {
         let terms = |terms: &[_]| -> Vec<Term> {
             terms.iter().map(|term| Term::of(term, &pod.namespace, &state.namespaces)).collect()
         };
-        let (near, apart) = (terms(pod.near()), terms(pod.apart()));
-        let first = !near.is_empty() && near.iter().all(|term| term.means(pod));
+        let (affinity_terms, anti_affinity_terms) =
+            (terms(pod.affinity_terms()), terms(pod.anti_affinity_terms()));
+        let first = !affinity_terms.is_empty() && affinity_terms.iter().all(|term| term.matches(pod));
         let mut wanted: Vec<(Term, HashSet<String>)> =
-            near.into_iter().map(|term| (term, HashSet::new())).collect();
+            affinity_terms.into_iter().map(|term| (term, HashSet::new())).collect();
         let mut avoided = HashSet::new();
-        let rather_terms = rather(pod, state);
-        let mut rather = HashMap::new();
-        if !wanted.is_empty() || !apart.is_empty() || !rather_terms.is_empty() {
+        let preferred_terms = preferred(pod, state);
+        let mut preferred = HashMap::new();
+        if !wanted.is_empty() || !anti_affinity_terms.is_empty() || !preferred_terms.is_empty() {
             for node in state.nodes.values().filter(|node| node.known) {
                 for other in node.pods.values() {
-                    // A pod must fit all terms at once to be company.
-                    if !wanted.is_empty() && wanted.iter().all(|(term, _)| term.means(other)) {
+                    // A pod must match all terms at once.
+                    if !wanted.is_empty() && wanted.iter().all(|(term, _)| term.matches(other)) {
                         for (term, places) in &mut wanted {
                             places.extend(node.labels.get(&term.topology).cloned());
                         }
                     }
                     avoided.extend(
-                        apart.iter().filter(|term| term.means(other)).filter_map(|term| at(node, term)),
+                        anti_affinity_terms
+                            .iter()
+                            .filter(|term| term.matches(other))
+                            .filter_map(|term| at(node, term)),
                     );
-                    for (term, weight) in rather_terms.iter().filter(|(term, _)| term.means(other)) {
+                    for (term, weight) in preferred_terms.iter().filter(|(term, _)| term.matches(other)) {
                         if let Some(place) = at(node, term) {
-                            *rather.entry(place).or_insert(0) += weight;
+                            *preferred.entry(place).or_insert(0) += weight;
                         }
                     }
                 }
             }
         }
         let first = first && wanted.iter().all(|(_, places)| places.is_empty());
-        let avoids = apart.into_iter().map(|term| term.topology).collect();
-        let (barred, bars) = barred(pod, state);
-        Self { wanted, first, avoided, avoids, barred, bars, rather }
+        let avoids = anti_affinity_terms.into_iter().map(|term| term.topology).collect();
+        let (blocked, bars) = blocked(pod, state);
+        Self { wanted, first, avoided, avoids, blocked, bars, preferred }
     }
 
-    /// Whether a node is where it may be; if not, why, and whether it would help if others went.
-    pub(super) fn ask(&self, node: &NodeFacts) -> Result<(), (&'static str, bool)> {
+    /// Whether a node satisfies the terms; if not why, and whether preemption could help.
+    pub(super) fn check_node(&self, node: &NodeInfo) -> Result<(), (&'static str, bool)> {
         for (term, places) in &self.wanted {
             let there = node.labels.get(&term.topology);
             if !there.is_some_and(|there| self.first || places.contains(there)) {
@@ -76,31 +80,31 @@ impl Near {
         if among(&self.avoids, &self.avoided) {
             return Err(("node(s) didn't match pod anti-affinity rules", true));
         }
-        if among(&self.bars, &self.barred) {
+        if among(&self.bars, &self.blocked) {
             return Err(("node(s) didn't satisfy existing pods anti-affinity rules", true));
         }
         Ok(())
     }
 
-    /// How much the pod would rather be there.
-    pub(super) fn score(&self, node: &NodeFacts) -> i64 {
+    /// The sum of the weights of preferred terms.
+    pub(super) fn score(&self, node: &NodeInfo) -> i64 {
         let there = |(key, value): &Topology| node.labels.get(key) == Some(value);
-        self.rather.iter().filter(|(place, _)| there(place)).map(|(_, weight)| weight).sum()
+        self.preferred.iter().filter(|(place, _)| there(place)).map(|(_, weight)| weight).sum()
     }
 }
 
-fn at(node: &NodeFacts, term: &Term) -> Option<Topology> {
+fn at(node: &NodeInfo, term: &Term) -> Option<Topology> {
     Some((term.topology.clone(), node.labels.get(&term.topology)?.clone()))
 }
 
-/// Where pods are that keep this one away, and by which labels.
-fn barred(pod: &PodFacts, state: &State) -> (HashSet<Topology>, Vec<String>) {
+/// The topologies and keys excluded by the anti-affinity of existing pods.
+fn blocked(pod: &PodInfo, state: &SchedulerCache) -> (HashSet<Topology>, Vec<String>) {
     let (mut places, mut keys) = (HashSet::new(), Vec::new());
-    for keeper in state.keepers.values().filter(|keeper| keeper.key != pod.key) {
-        let Some(node) = state.nodes.get(&keeper.node) else { continue };
-        for term in keeper.apart() {
-            let term = Term::of(term, &keeper.namespace, &state.namespaces);
-            if term.means(pod) {
+    for holder in state.anti_affinity_pods.values().filter(|holder| holder.key != pod.key) {
+        let Some(node) = state.nodes.get(&holder.node) else { continue };
+        for term in holder.anti_affinity_terms() {
+            let term = Term::of(term, &holder.namespace, &state.namespaces);
+            if term.matches(pod) {
                 places.extend(at(node, &term));
                 if !keys.contains(&term.topology) {
                     keys.push(term.topology);
@@ -111,16 +115,18 @@ fn barred(pod: &PodFacts, state: &State) -> (HashSet<Topology>, Vec<String>) {
     (places, keys)
 }
 
-/// What a pod would rather be near to, and, with less than nothing, away from.
-fn rather(pod: &PodFacts, state: &State) -> Vec<(Term, i64)> {
+/// The preferred terms, with negative weights for anti-affinity.
+fn preferred(pod: &PodInfo, state: &SchedulerCache) -> Vec<(Term, i64)> {
     let Some(affinity) = &pod.affinity else { return Vec::new() };
-    let near = affinity.pod_affinity.as_ref();
-    let near = near.and_then(|all| all.preferred_during_scheduling_ignored_during_execution.as_ref());
-    let apart = affinity.pod_anti_affinity.as_ref();
-    let apart = apart.and_then(|all| all.preferred_during_scheduling_ignored_during_execution.as_ref());
-    let signed = near.into_iter().flatten().map(|term| (term, 1));
+    let affinity_terms = affinity.pod_affinity.as_ref();
+    let affinity_terms =
+        affinity_terms.and_then(|all| all.preferred_during_scheduling_ignored_during_execution.as_ref());
+    let anti_affinity_terms = affinity.pod_anti_affinity.as_ref();
+    let anti_affinity_terms =
+        anti_affinity_terms.and_then(|all| all.preferred_during_scheduling_ignored_during_execution.as_ref());
+    let signed = affinity_terms.into_iter().flatten().map(|term| (term, 1));
     signed
-        .chain(apart.into_iter().flatten().map(|term| (term, -1)))
+        .chain(anti_affinity_terms.into_iter().flatten().map(|term| (term, -1)))
         .map(|(term, sign)| {
             let weight = i64::from(term.weight) * sign;
             (Term::of(&term.pod_affinity_term, &pod.namespace, &state.namespaces), weight)

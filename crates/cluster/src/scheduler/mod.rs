@@ -1,8 +1,13 @@
-//! The scheduler: gives every pod that waits for one a node that has room for it and that it may go to.
+//! The scheduler: binds every pending pod to a node that has room for it and that its constraints allow.
 //!
-//! It is no controller of single objects: what one pod gets, another cannot have. So one loop decides about pods one after the
-//! other, the most important first, on sums that are kept change by change (`state`); what it decided is assumed to be so at
-//! once, and written by many requests at a time. `decide` and all it asks is pure.
+//! It is not a controller of single objects: what one pod gets, another cannot have. So one loop decides about one pod after
+//! the other, by priority, on sums that are kept up to date change by change (`cache`). A decision is assumed in that cache
+//! at once, and bindings are written many at a time. A pod that fits nowhere waits in the queue until an event happens that
+//! could make it schedulable (`scheduling_queue`). Preemption is tried on a copy of the cache: all pods of lower priority are
+//! removed and added back one by one, those first whose eviction would violate a PodDisruptionBudget (`preemption`).
+//!
+//! `decide` and everything it asks about a pod and a node is pure, one file per plug-in of kube-scheduler: `node_affinity`,
+//! `inter_pod_affinity`, `topology_spread`, `volume_binding`.
 
 mod binding;
 mod cache;
@@ -21,14 +26,14 @@ mod volume_binding;
 pub(crate) use node_affinity::covers;
 
 use binding::Written;
-use cache::{News, State};
-use decide::{Verdict, decide};
-use info::{NAME, PodFacts, waits};
+use cache::{ClusterEvent, SchedulerCache};
+use decide::{ScheduleResult, decide};
+use info::{NAME, PodInfo, needs_node};
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::Client;
 use parking_lot::Mutex;
-use scheduling_queue::Waiting;
+use scheduling_queue::SchedulingQueue;
 use std::sync::Arc;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
@@ -37,10 +42,10 @@ use windlass::cache::{AnyObject, Cache, Changed, Store};
 use windlass::{Key, Recorder};
 use windlass_clock::Clock;
 
-/// So many pods are given to their nodes at once.
-const WRITES: usize = 32;
+/// The most bindings at once.
+const MAX_CONCURRENT_BINDINGS: usize = 32;
 
-/// A scheduler at work.
+/// A running scheduler.
 struct Scheduler {
     client: Client,
     clock: Clock,
@@ -49,20 +54,20 @@ struct Scheduler {
     budgets: Arc<Store<PodDisruptionBudget>>,
     recorder: Recorder,
     known: Mutex<Known>,
-    /// There is something to do.
+    /// Notified when there is something to do.
     woken: Notify,
     writes: Arc<Semaphore>,
 }
 
 #[derive(Default)]
 struct Known {
-    state: State,
-    waiting: Waiting,
-    /// The most that happened since somebody looked.
-    news: Option<News>,
+    state: SchedulerCache,
+    queue: SchedulingQueue,
+    /// The most significant event since the queue was last updated.
+    event: Option<ClusterEvent>,
 }
 
-/// Listens to a cache, which is to be started after that; what is returned schedules until it is dropped.
+/// Subscribes to a cache, which has to be started afterwards; the returned future schedules until it is dropped.
 pub(crate) fn on(cache: &Cache, client: Client, clock: Clock) -> impl Future<Output = ()> + Send + use<> {
     let (recorder, sending) = Recorder::standalone(client.clone(), clock.clone(), NAME);
     let scheduler = Arc::new(Scheduler {
@@ -74,7 +79,7 @@ pub(crate) fn on(cache: &Cache, client: Client, clock: Clock) -> impl Future<Out
         recorder,
         known: Mutex::default(),
         woken: Notify::new(),
-        writes: Arc::new(Semaphore::new(WRITES)),
+        writes: Arc::new(Semaphore::new(MAX_CONCURRENT_BINDINGS)),
     });
     scheduler.listen(cache);
     let (nodes, namespaces) = (cache.store::<Node>(), cache.store::<Namespace>());
@@ -85,7 +90,7 @@ pub(crate) fn on(cache: &Cache, client: Client, clock: Clock) -> impl Future<Out
         namespaces.synced().await;
         scheduler.pods.synced().await;
         scheduler.volumes.synced().await;
-        scheduler.schedule(&mut tasks).await;
+        scheduler.run(&mut tasks).await;
     }
 }
 
@@ -101,8 +106,8 @@ impl Scheduler {
         cache.store::<Node>().listen(Arc::new(move |changed| {
             if let Some(scheduler) = weak.upgrade() {
                 let mut known = scheduler.known.lock();
-                let news = known.state.node(changed.key.name(), of::<Node>(changed.new.as_ref()));
-                scheduler.tell(&mut known, news);
+                let event = known.state.node(changed.key.name(), of::<Node>(changed.new.as_ref()));
+                scheduler.notify(&mut known, event);
             }
         }));
         let weak = Arc::downgrade(self);
@@ -119,12 +124,12 @@ impl Scheduler {
             }
         }));
         let weak = Arc::downgrade(self);
-        // A claim that came or got its volume, the volume itself, or a class that is heard of later than its claims: each may be
-        // what a pod waits for.
+        // A claim that was created or bound, its volume, or a class that arrives later than its claims: each may be what a pod
+        // waits for.
         self.volumes.listen(Arc::new(move |_| {
             if let Some(scheduler) = weak.upgrade() {
                 let mut known = scheduler.known.lock();
-                scheduler.tell(&mut known, News::Room);
+                scheduler.notify(&mut known, ClusterEvent::Room);
             }
         }));
     }
@@ -133,49 +138,49 @@ impl Scheduler {
         let pod = of::<Pod>(changed.new.as_ref());
         let now = self.clock.moment();
         let mut known = self.known.lock();
-        let news = known.state.pod(&changed.key, pod);
-        match pod.filter(|pod| waits(pod)) {
+        let event = known.state.pod(&changed.key, pod);
+        match pod.filter(|pod| needs_node(pod)) {
             Some(pod) if !known.state.is_placed(&changed.key) => {
                 let spec = pod.spec.as_ref();
                 let priority = spec.and_then(|spec| spec.priority).unwrap_or(0);
-                // What only tells what we said ourselves is no reason to try again.
+                // A change of its status alone is no reason to retry.
                 let before = of::<Pod>(changed.old.as_ref()).filter(|before| before.spec == pod.spec);
                 let same = before.is_some_and(|before| before.metadata.labels == pod.metadata.labels);
                 if !same {
-                    let company = spec.is_some_and(|spec| spec.affinity.is_some());
-                    known.waiting.add(&changed.key, priority, company, now);
+                    let has_affinity = spec.is_some_and(|spec| spec.affinity.is_some());
+                    known.queue.add(&changed.key, priority, has_affinity, now);
                     self.woken.notify_one();
                 }
             }
             Some(_) => {}
-            None => known.waiting.remove(&changed.key),
+            None => known.queue.remove(&changed.key),
         }
-        self.tell(&mut known, news);
+        self.notify(&mut known, event);
     }
 
-    fn tell(&self, known: &mut Known, news: News) {
-        if news != News::None && known.waiting.listens() {
-            known.news = known.news.max(Some(news));
+    fn notify(&self, known: &mut Known, event: ClusterEvent) {
+        if event != ClusterEvent::None && known.queue.has_listeners() {
+            known.event = known.event.max(Some(event));
             self.woken.notify_one();
         }
     }
 
-    async fn schedule(self: &Arc<Self>, tasks: &mut JoinSet<()>) {
+    async fn run(self: &Arc<Self>, tasks: &mut JoinSet<()>) {
         loop {
             while tasks.try_join_next().is_some() {}
             let now = self.clock.moment();
             let next = {
                 let mut known = self.known.lock();
-                if let Some(news) = known.news.take() {
-                    known.waiting.hear(news, now);
+                if let Some(event) = known.event.take() {
+                    known.queue.on_event(event, now);
                 }
-                known.waiting.next(now)
+                known.queue.next(now)
             };
             match next {
                 Ok(key) => {
-                    // Waiting for room to write bounds what is assumed and not yet so.
+                    // Bounds the number of assumed pods that are not bound yet.
                     let Ok(permit) = self.writes.clone().acquire_owned().await else { return };
-                    if let Some(work) = self.try_one(&key) {
+                    if let Some(work) = self.schedule_one(&key) {
                         let scheduler = self.clone();
                         tasks.spawn(async move { scheduler.carry_out(work, permit).await });
                     }
@@ -198,58 +203,60 @@ impl Scheduler {
     }
 
     /// Decides about one pod.
-    fn try_one(&self, key: &Key) -> Option<Work> {
+    fn schedule_one(&self, key: &Key) -> Option<Work> {
         let mut known = self.known.lock();
-        let Some(pod) = self.pods.get(key).filter(|pod| waits(pod)) else {
-            known.waiting.remove(key);
+        let Some(pod) = self.pods.get(key).filter(|pod| needs_node(pod)) else {
+            known.queue.remove(key);
             return None;
         };
-        let Some(facts) = PodFacts::of(key, &pod).map(Arc::new) else {
-            known.waiting.remove(key);
+        let Some(info) = PodInfo::of(key, &pod).map(Arc::new) else {
+            known.queue.remove(key);
             return None;
         };
-        match decide(&facts, &known.state, &self.volumes) {
-            Verdict::Goes(node) => {
-                known.state.assume(&facts, &node);
-                known.waiting.remove(key);
-                Some(Work::Bind { pod, facts, node })
+        match decide(&info, &known.state, &self.volumes) {
+            ScheduleResult::Scheduled(node) => {
+                known.state.assume(&info, &node);
+                known.queue.remove(key);
+                Some(Work::Bind { pod, info, node })
             }
-            Verdict::Nowhere { message, curable } => {
+            ScheduleResult::Unschedulable { message, resolvable } => {
                 let budgets = self.budgets.list();
-                let made = preemption::choose(&facts, &known.state, &self.volumes, &budgets, &curable);
-                if let Some(room) = &made {
-                    known.state.nominated.insert(key.clone(), (room.node.clone(), facts.clone()));
+                let candidate = preemption::choose(&info, &known.state, &self.volumes, &budgets, &resolvable);
+                if let Some(candidate) = &candidate {
+                    known.state.nominated.insert(key.clone(), (candidate.node.clone(), info.clone()));
                 }
-                known.waiting.put_aside(key, self.clock.moment());
-                Some(Work::Refuse { pod, message, room: made })
+                known.queue.add_unschedulable(key, self.clock.moment());
+                Some(Work::Unschedulable { pod, message, candidate })
             }
         }
     }
 
     async fn carry_out(&self, work: Work, permit: OwnedSemaphorePermit) {
         match work {
-            Work::Bind { pod, facts, node } => match self.bind(&pod, &facts, &node, permit).await {
+            Work::Bind { pod, info, node } => match self.bind(&pod, &info, &node, permit).await {
                 Written::Done | Written::Moot => {}
                 Written::Failed => {
                     let mut known = self.known.lock();
-                    known.state.give_up(&facts.key);
-                    if self.pods.get(&facts.key).is_some_and(|pod| waits(&pod)) {
+                    known.state.forget_assumed(&info.key);
+                    if self.pods.get(&info.key).is_some_and(|pod| needs_node(&pod)) {
                         let now = self.clock.moment();
-                        known.waiting.add(&facts.key, facts.priority, facts.affinity.is_some(), now);
-                        known.waiting.failed(&facts.key, now);
+                        known.queue.add(&info.key, info.priority, info.affinity.is_some(), now);
+                        known.queue.failed(&info.key, now);
                         self.woken.notify_one();
                     }
                 }
             },
-            Work::Refuse { pod, message, room } => self.refuse(&pod, message, room).await,
+            Work::Unschedulable { pod, message, candidate } => {
+                self.mark_unschedulable(&pod, message, candidate).await
+            }
         }
     }
 }
 
-/// What is to be written about a pod.
+/// What to write about a pod.
 enum Work {
-    Bind { pod: Arc<Pod>, facts: Arc<PodFacts>, node: String },
-    Refuse { pod: Arc<Pod>, message: String, room: Option<preemption::Room> },
+    Bind { pod: Arc<Pod>, info: Arc<PodInfo>, node: String },
+    Unschedulable { pod: Arc<Pod>, message: String, candidate: Option<preemption::Candidate> },
 }
 
 fn of<K: 'static>(object: Option<&Arc<dyn AnyObject>>) -> Option<&K> {

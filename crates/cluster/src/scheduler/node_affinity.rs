@@ -1,6 +1,6 @@
-//! Which nodes a pod may go to by their labels and taints, and which pods are meant by an affinity term. Pure.
+//! Node selectors, node affinity, taints and tolerations, and the terms of pod affinity. Pure.
 
-use super::info::{NodeFacts, PodFacts};
+use super::info::{NodeInfo, PodInfo};
 use k8s_openapi::api::core::v1::{NodeSelectorTerm, PodAffinityTerm, Taint, Toleration};
 use std::collections::BTreeMap;
 use windlass::Selector;
@@ -9,22 +9,22 @@ use windlass_component_helpers::node_affinity;
 /// The labels of namespaces, for terms that select them by label.
 pub(super) type Namespaces = BTreeMap<String, BTreeMap<String, String>>;
 
-/// Whether a pod's selector and its required affinity allow a node.
-pub(super) fn allows(pod: &PodFacts, node: &NodeFacts) -> bool {
+/// Whether the node selector and the required node affinity of a pod match a node.
+pub(super) fn pod_matches_node(pod: &PodInfo, node: &NodeInfo) -> bool {
     node_affinity::matches(&pod.selector, pod.node_affinity(), &node.name, &node.labels)
 }
 
-/// Whether a term selects a node: all that it says holds. One that says nothing selects none.
-pub(super) fn fits(term: &NodeSelectorTerm, node: &NodeFacts) -> bool {
+/// Whether a node selector term matches a node. An empty term matches none.
+pub(super) fn fits(term: &NodeSelectorTerm, node: &NodeInfo) -> bool {
     node_affinity::term_matches(term, &node.name, &node.labels)
 }
 
-/// Whether one of the tolerations covers a taint.
+/// Whether a taint is tolerated.
 pub(super) fn tolerates(tolerations: &[Toleration], taint: &Taint) -> bool {
     tolerations.iter().any(|toleration| covers(toleration, taint))
 }
 
-/// Whether a toleration covers a taint.
+/// Whether a toleration tolerates a taint.
 pub(crate) fn covers(toleration: &Toleration, taint: &Taint) -> bool {
     let effect = toleration.effect.as_deref().unwrap_or_default();
     let key = toleration.key.as_deref().unwrap_or_default();
@@ -40,7 +40,7 @@ pub(crate) fn covers(toleration: &Toleration, taint: &Taint) -> bool {
     }
 }
 
-/// An affinity term, ready to be asked.
+/// A parsed pod affinity term.
 pub(super) struct Term {
     pub(super) topology: String,
     selector: Option<Selector>,
@@ -48,7 +48,7 @@ pub(super) struct Term {
 }
 
 impl Term {
-    /// The term of a pod in this namespace. One whose selector cannot be read selects nothing.
+    /// The term of a pod in this namespace. An invalid selector selects nothing.
     pub(super) fn of(term: &PodAffinityTerm, namespace: &str, known: &Namespaces) -> Self {
         let mut namespaces = term.namespaces.clone().unwrap_or_default();
         if let Some(selector) = &term.namespace_selector
@@ -63,7 +63,7 @@ impl Term {
         Self { topology: term.topology_key.clone(), selector, namespaces }
     }
 
-    pub(super) fn means(&self, pod: &PodFacts) -> bool {
+    pub(super) fn matches(&self, pod: &PodInfo) -> bool {
         self.namespaces.contains(&pod.namespace)
             && self.selector.as_ref().is_some_and(|selector| selector.matches(Some(&pod.labels)))
     }

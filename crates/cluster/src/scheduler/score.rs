@@ -1,27 +1,27 @@
-//! Which of the nodes that a pod can go to is best for it: the emptiest, unless it has wishes. Pure.
+//! Which of the feasible nodes is the best for a pod: the least allocated, unless the pod has preferences. Pure.
 
-use super::filter::Question;
-use super::info::{NodeFacts, PodFacts};
+use super::filter::NodeFilter;
+use super::info::{NodeInfo, PodInfo};
 use super::node_affinity::{fits, tolerates};
 
-/// The best of these nodes. Between equals, the one with fewer pods, then the first by name.
-pub(super) fn best<'n>(question: &Question<'_>, nodes: &[&'n NodeFacts]) -> Option<&'n NodeFacts> {
+/// The node with the highest score. Between equals the one with fewer pods, then the first by name.
+pub(super) fn best<'n>(filter: &NodeFilter<'_>, nodes: &[&'n NodeInfo]) -> Option<&'n NodeInfo> {
     if let [only] = nodes {
         return Some(only);
     }
-    let pod = question.pod;
+    let pod = filter.pod;
     let raw: Vec<[f64; 4]> = nodes
         .iter()
         .map(|node| {
             [
                 wished(pod, node) as f64,
                 -(disliked(pod, node) as f64),
-                question.near.score(node) as f64,
-                -(question.spread.crowd(node) as f64),
+                filter.inter_pod_affinity.score(node) as f64,
+                -(filter.spread.count_matching(node) as f64),
             ]
         })
         .collect();
-    // As Kubernetes weighs them, each brought to the same scale; and last how empty the node would be.
+    // With Kubernetes' weights, each normalised; and last the free resources.
     const WEIGHTS: [f64; 4] = [2.0, 3.0, 2.0, 2.0];
     let spans: Vec<(f64, f64)> = (0..WEIGHTS.len())
         .map(|at| {
@@ -31,7 +31,7 @@ pub(super) fn best<'n>(question: &Question<'_>, nodes: &[&'n NodeFacts]) -> Opti
             })
         })
         .collect();
-    let total = |index: usize, node: &NodeFacts| -> f64 {
+    let total = |index: usize, node: &NodeInfo| -> f64 {
         let wishes: f64 = WEIGHTS
             .iter()
             .enumerate()
@@ -48,8 +48,8 @@ pub(super) fn best<'n>(question: &Question<'_>, nodes: &[&'n NodeFacts]) -> Opti
     best.map(|(_, node)| node)
 }
 
-/// From 0 to 100: how much of CPU and memory would be left.
-fn emptiness(pod: &PodFacts, node: &NodeFacts) -> f64 {
+/// From 0 to 100: the share of CPU and memory that would stay free.
+fn emptiness(pod: &PodInfo, node: &NodeInfo) -> f64 {
     let free = |has: i128, used: i128, asked: i128| {
         if has <= 0 { 0.0 } else { ((has - used - asked).max(0)) as f64 * 100.0 / has as f64 }
     };
@@ -58,7 +58,7 @@ fn emptiness(pod: &PodFacts, node: &NodeFacts) -> f64 {
     (cpu + memory) / 2.0
 }
 
-fn wished(pod: &PodFacts, node: &NodeFacts) -> i64 {
+fn wished(pod: &PodInfo, node: &NodeInfo) -> i64 {
     let terms = pod
         .node_affinity()
         .and_then(|affinity| affinity.preferred_during_scheduling_ignored_during_execution.as_ref());
@@ -66,8 +66,8 @@ fn wished(pod: &PodFacts, node: &NodeFacts) -> i64 {
     fitting.map(|term| i64::from(term.weight)).sum()
 }
 
-/// How many of its taints ask the pod to go elsewhere if it can.
-fn disliked(pod: &PodFacts, node: &NodeFacts) -> usize {
+/// The number of PreferNoSchedule taints that the pod does not tolerate.
+fn disliked(pod: &PodInfo, node: &NodeInfo) -> usize {
     let soft = node.taints.iter().filter(|taint| taint.effect == "PreferNoSchedule");
     soft.filter(|taint| !tolerates(&pod.tolerations, taint)).count()
 }

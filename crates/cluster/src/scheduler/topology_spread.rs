@@ -1,14 +1,14 @@
-//! Pods that are to be spread over zones, nodes or whatever labels tell apart. Pure.
+//! Topology spread constraints. Pure.
 
-use super::cache::State;
-use super::info::{NodeFacts, PodFacts};
-use super::node_affinity::{allows, tolerates};
+use super::cache::SchedulerCache;
+use super::info::{NodeInfo, PodInfo};
+use super::node_affinity::{pod_matches_node, tolerates};
 use k8s_openapi::api::core::v1::TopologySpreadConstraint;
 use std::collections::{BTreeMap, HashMap};
 use windlass::Selector;
 
-/// How the pods that a constraint means are spread by now.
-struct Spreading {
+/// The state of one constraint: matching pods per topology value.
+struct ConstraintState {
     key: String,
     counts: HashMap<String, i64>,
     least: i64,
@@ -18,17 +18,17 @@ struct Spreading {
 }
 
 /// All constraints of one pod.
-pub(super) struct Spread(Vec<Spreading>);
+pub(super) struct TopologySpread(Vec<ConstraintState>);
 
-impl Spread {
-    pub(super) fn of(pod: &PodFacts, state: &State) -> Self {
+impl TopologySpread {
+    pub(super) fn of(pod: &PodInfo, state: &SchedulerCache) -> Self {
         let strict: Vec<&str> =
             pod.strict_spread().map(|constraint| constraint.topology_key.as_str()).collect();
         Self(pod.spread.iter().map(|constraint| spreading(constraint, pod, state, &strict)).collect())
     }
 
-    /// Whether the pod may go to a node; if not, whether for want of a label.
-    pub(super) fn ask(&self, node: &NodeFacts) -> Result<(), bool> {
+    /// Whether the pod may run on a node; if not, whether for want of a label.
+    pub(super) fn check_node(&self, node: &NodeInfo) -> Result<(), bool> {
         for spreading in self.0.iter().filter(|spreading| spreading.strict) {
             let Some(place) = node.labels.get(&spreading.key) else { return Err(true) };
             let there = spreading.counts.get(place).copied().unwrap_or(0);
@@ -39,20 +39,21 @@ impl Spread {
         Ok(())
     }
 
-    /// How many of its like are already where a node is, over those constraints that are only wishes.
-    pub(super) fn crowd(&self, node: &NodeFacts) -> i64 {
+    /// The number of matching pods in a node's topologies, over the constraints with ScheduleAnyway.
+    pub(super) fn count_matching(&self, node: &NodeInfo) -> i64 {
         let wishes = self.0.iter().filter(|spreading| !spreading.strict);
-        let there = |spreading: &Spreading| spreading.counts.get(node.labels.get(&spreading.key)?).copied();
+        let there =
+            |spreading: &ConstraintState| spreading.counts.get(node.labels.get(&spreading.key)?).copied();
         wishes.filter_map(there).sum()
     }
 }
 
 fn spreading(
     constraint: &TopologySpreadConstraint,
-    pod: &PodFacts,
-    state: &State,
+    pod: &PodInfo,
+    state: &SchedulerCache,
     strict: &[&str],
-) -> Spreading {
+) -> ConstraintState {
     let selector = constraint.label_selector.as_ref().and_then(|selector| Selector::of(selector).ok());
     // The API server adds the pod's own labels to the selector, but an older one leaves the keys as they are.
     let alike: BTreeMap<&String, &String> = constraint
@@ -61,9 +62,9 @@ fn spreading(
         .flatten()
         .filter_map(|key| Some((key, pod.labels.get(key)?)))
         .collect();
-    let means = |other: &PodFacts| {
+    let matches = |other: &PodInfo| {
         other.namespace == pod.namespace
-            && !other.going
+            && !other.terminating
             && selector.as_ref().is_some_and(|selector| selector.matches(Some(&other.labels)))
             && alike.iter().all(|(key, value)| other.labels.get(*key) == Some(*value))
     };
@@ -79,21 +80,24 @@ fn spreading(
         let bars = |taint: &k8s_openapi::api::core::v1::Taint| {
             taint.effect != "PreferNoSchedule" && !tolerates(&pod.tolerations, taint)
         };
-        if !all || (by_affinity && !allows(pod, node)) || (by_taints && node.taints.iter().any(bars)) {
+        if !all
+            || (by_affinity && !pod_matches_node(pod, node))
+            || (by_taints && node.taints.iter().any(bars))
+        {
             continue;
         }
         let Some(place) = node.labels.get(&key) else { continue };
-        let there = node.pods.values().filter(|other| means(other)).count();
+        let there = node.pods.values().filter(|other| matches(other)).count();
         *counts.entry(place.clone()).or_insert(0) += i64::try_from(there).unwrap_or(i64::MAX);
     }
     let wanted = usize::try_from(constraint.min_domains.unwrap_or(1)).unwrap_or(1);
     let least = if counts.len() < wanted { 0 } else { counts.values().copied().min().unwrap_or(0) };
-    Spreading {
+    ConstraintState {
         key,
         least,
         counts,
         skew: i64::from(constraint.max_skew),
-        own: i64::from(means(pod)),
+        own: i64::from(matches(pod)),
         strict: constraint.when_unsatisfiable == "DoNotSchedule",
     }
 }

@@ -1,6 +1,7 @@
-//! Claims of pods: whether they are there, where their volumes can be reached, and which wait to be told of a node.
+//! PersistentVolumeClaims of pods: whether they exist, from which nodes their volumes can be used, and which wait for a
+//! selected node.
 
-use super::info::{NodeFacts, PodFacts};
+use super::info::{NodeInfo, PodInfo};
 use super::node_affinity::fits;
 use crate::controller_ref::controller_of;
 use crate::pods::Claimed;
@@ -10,8 +11,8 @@ use std::sync::Arc;
 use windlass::Key;
 use windlass::cache::{Cache, Listener, Store};
 
-/// Tells a claim for which node its volume is to be made.
-pub(super) const SELECTED: &str = "volume.kubernetes.io/selected-node";
+/// The annotation with the node that was selected for a claim.
+pub(super) const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 
 /// The claims, volumes and classes of the cluster.
 #[derive(Debug, Clone)]
@@ -26,7 +27,7 @@ impl Volumes {
         Self { claims: cache.store(), volumes: cache.store(), classes: cache.store() }
     }
 
-    /// Waits until they are known.
+    /// Waits until the caches are synced.
     pub(super) async fn synced(&self) {
         self.claims.synced().await;
         self.volumes.synced().await;
@@ -40,8 +41,8 @@ impl Volumes {
         self.classes.listen(listener);
     }
 
-    /// Whether a pod's claims are such that it can be scheduled at all.
-    pub(super) fn check(&self, pod: &PodFacts) -> Result<(), String> {
+    /// Whether the claims of a pod allow it to be scheduled at all.
+    pub(super) fn check(&self, pod: &PodInfo) -> Result<(), String> {
         for claimed in &pod.claims {
             let name = &claimed.name;
             let Some(claim) = self.claim(pod, claimed) else {
@@ -65,12 +66,12 @@ impl Volumes {
         Ok(())
     }
 
-    /// Whether the volumes of a pod can be reached from a node.
-    pub(super) fn ask(&self, pod: &PodFacts, node: &NodeFacts) -> Result<(), &'static str> {
+    /// Whether the volumes of a pod are usable on a node.
+    pub(super) fn check_node(&self, pod: &PodInfo, node: &NodeInfo) -> Result<(), &'static str> {
         for claim in pod.claims.iter().filter_map(|name| self.claim(pod, name)) {
             if !is_bound(&claim) {
                 let elsewhere = |to: &String| *to != node.name;
-                if selected(&claim).is_some_and(elsewhere) {
+                if selected_node(&claim).is_some_and(elsewhere) {
                     return Err("node(s) didn't match the node that a claim waits for");
                 }
                 continue;
@@ -90,18 +91,18 @@ impl Volumes {
         Ok(())
     }
 
-    /// The claims of a pod that wait to be told of its node.
-    pub(super) fn to_tell(&self, pod: &PodFacts) -> Vec<Arc<PersistentVolumeClaim>> {
+    /// The unbound claims of a pod, which wait for a selected node.
+    pub(super) fn unbound_claims(&self, pod: &PodInfo) -> Vec<Arc<PersistentVolumeClaim>> {
         let claims = pod.claims.iter().filter_map(|name| self.claim(pod, name));
         claims.filter(|claim| !is_bound(claim)).collect()
     }
 
-    /// Whether all claims of a pod have their volumes.
-    pub(super) fn are_bound(&self, pod: &PodFacts) -> bool {
+    /// Whether all claims of a pod are bound.
+    pub(super) fn are_bound(&self, pod: &PodInfo) -> bool {
         pod.claims.iter().all(|name| self.claim(pod, name).is_some_and(|claim| is_bound(&claim)))
     }
 
-    fn claim(&self, pod: &PodFacts, claimed: &Claimed) -> Option<Arc<PersistentVolumeClaim>> {
+    fn claim(&self, pod: &PodInfo, claimed: &Claimed) -> Option<Arc<PersistentVolumeClaim>> {
         self.claims.get(&Key::new(self.claims.cluster().clone(), Some(&pod.namespace), &claimed.name))
     }
 
@@ -120,7 +121,7 @@ fn is_bound(claim: &PersistentVolumeClaim) -> bool {
     named && claim.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Bound")
 }
 
-/// The node that a claim was told of.
-pub(super) fn selected(claim: &PersistentVolumeClaim) -> Option<&String> {
-    claim.metadata.annotations.as_ref()?.get(SELECTED)
+/// The node that was selected for a claim.
+pub(super) fn selected_node(claim: &PersistentVolumeClaim) -> Option<&String> {
+    claim.metadata.annotations.as_ref()?.get(SELECTED_NODE)
 }

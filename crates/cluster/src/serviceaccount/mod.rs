@@ -1,9 +1,13 @@
-//! What every namespace has from the start: the ServiceAccount `default`, and the certificate of the API's authority.
+//! The ServiceAccount `default` and the ConfigMap `kube-root-ca.crt` of every namespace, as the serviceaccount and
+//! root-ca-cert-publisher controllers create them.
+//!
+//! A new pod whose namespace has no `default` ServiceAccount yet waits for it in admission, as in Kubernetes. Admission waits
+//! on the store's changes and on the machine's clock: under a driven clock this controller needs no time to act.
 
 mod decide;
 
 use crate::Settings;
-use decide::{Lacks, lacks};
+use decide::{Missing, missing};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
 use std::sync::Arc;
 use windlass::{Controller, Manager, Reconcile, ReconcileError, Relation, Requeue};
@@ -37,11 +41,11 @@ async fn reconcile(
     let account =
         observed.get_in::<ServiceAccount>(ctx.key().name(), ACCOUNT).map_err(ReconcileError::terminal)?;
     let map = observed.get_in::<ConfigMap>(ctx.key().name(), ROOT_CA.0).map_err(ReconcileError::terminal)?;
-    for lack in lacks(&namespace, account.as_deref(), map.as_deref(), root_ca.as_deref()) {
-        match lack {
-            Lacks::Account(account) => drop(ctx.create(&account).await?),
-            Lacks::RootCa(map) => drop(ctx.create(&map).await?),
-            Lacks::OtherRootCa(map) => drop(ctx.replace(&map).await?),
+    for object in missing(&namespace, account.as_deref(), map.as_deref(), root_ca.as_deref()) {
+        match object {
+            Missing::Account(account) => drop(ctx.create(&account).await?),
+            Missing::RootCa(map) => drop(ctx.create(&map).await?),
+            Missing::StaleRootCa(map) => drop(ctx.replace(&map).await?),
         }
     }
     Ok(Requeue::on_change())

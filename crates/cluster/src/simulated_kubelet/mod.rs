@@ -101,7 +101,7 @@ impl SimulatedKubelet {
         let own = scope("metadata.name").expect("a node's name can be selected by");
         let bound = scope("spec.nodeName").expect("a node's name can be selected by");
         let cache = Cache::new("".into(), Namespaces::All);
-        cache.transform(crate::pods::lighten);
+        cache.transform(crate::pods::strip_unused_fields);
         let informers = SharedInformers::scoped(&cache, own, bound);
         let mut kubelet = Self::join_shared(&informers, client.clone(), clock.clone(), options).await?;
         cache.start(&client, &clock, &mut kubelet.tasks);

@@ -1,4 +1,5 @@
-//! Whose the claims of a pod are: those of the set or of the pod go with it, as the set's policy says.
+//! `persistentVolumeClaimRetentionPolicy`: the owner references of a pod's claims, by which they are deleted with the pod or
+//! with the set.
 
 use super::identity::Set;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
@@ -7,8 +8,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 const SET: (&str, &str) = ("apps/v1", "StatefulSet");
 const POD: (&str, &str) = ("v1", "Pod");
 
-/// What becomes of claims, when the set is scaled down and when it is deleted.
-fn goes(set: &Set) -> (bool, bool) {
+/// Whether claims are deleted when the set is scaled down, and when it is deleted.
+fn deletes_claims(set: &Set) -> (bool, bool) {
     let policy = set.spec.persistent_volume_claim_retention_policy.as_ref();
     let deletes = |word: Option<&String>| word.is_some_and(|word| word == "Delete");
     (
@@ -27,21 +28,21 @@ fn is(reference: &OwnerReference, object: &ObjectMeta) -> bool {
     Some(&reference.uid) == object.uid.as_ref()
 }
 
-/// Whether a claim belongs to an earlier pod of this name: it is about to go, and a new pod must wait for a new claim.
+/// Whether a claim belongs to an earlier pod of this name: it is about to be deleted, and a new pod must wait for a new claim.
 pub(super) fn is_stale(set: &Set, claim: &PersistentVolumeClaim, pod: &Pod) -> bool {
-    let (scaled, _) = goes(set);
-    scaled && names_another(&claim.metadata, POD, &pod.metadata)
+    let (scaled, _) = deletes_claims(set);
+    scaled && names_other_object(&claim.metadata, POD, &pod.metadata)
 }
 
 /// Whether a claim names an object of this kind and name, and not this one.
-fn names_another(claim: &ObjectMeta, kind: (&str, &str), object: &ObjectMeta) -> bool {
+fn names_other_object(claim: &ObjectMeta, kind: (&str, &str), object: &ObjectMeta) -> bool {
     let named = claim.owner_references.iter().flatten().find(|reference| names(reference, kind, object));
     named.is_some_and(|reference| !is(reference, object))
 }
 
-/// Whether somebody else controls a claim that a policy is about.
-pub(super) fn is_contested(set: &Set, claim: &PersistentVolumeClaim, pod: &Pod) -> bool {
-    if goes(set) == (false, false) {
+/// Whether a claim that the policy applies to has a conflicting controller.
+pub(super) fn has_conflicting_owner(set: &Set, claim: &PersistentVolumeClaim, pod: &Pod) -> bool {
+    if deletes_claims(set) == (false, false) {
         return false;
     }
     claim.metadata.owner_references.iter().flatten().any(|reference| {
@@ -54,7 +55,7 @@ pub(super) fn is_contested(set: &Set, claim: &PersistentVolumeClaim, pod: &Pod) 
     })
 }
 
-/// The owners that a claim should have, if it has others.
+/// The owner references that a claim should have, if they differ.
 pub(super) fn owners(
     set: &Set,
     claim: &PersistentVolumeClaim,
@@ -62,16 +63,16 @@ pub(super) fn owners(
     condemned: bool,
 ) -> Option<Vec<OwnerReference>> {
     let meta = &claim.metadata;
-    if names_another(meta, SET, set.meta) || names_another(meta, POD, &pod.metadata) {
-        // Left by an earlier set or pod of the same name: it goes with that one.
+    if names_other_object(meta, SET, set.meta) || names_other_object(meta, POD, &pod.metadata) {
+        // Left by an earlier set or pod of the same name: it is deleted with that one.
         return None;
     }
     let old = meta.owner_references.clone().unwrap_or_default();
     let ours =
         |reference: &&OwnerReference| names(reference, SET, set.meta) || names(reference, POD, &pod.metadata);
     let mut new: Vec<OwnerReference> = old.iter().filter(|reference| !ours(reference)).cloned().collect();
-    if !is_contested(set, claim, pod) {
-        match goes(set) {
+    if !has_conflicting_owner(set, claim, pod) {
+        match deletes_claims(set) {
             (true, _) if condemned => new.push(controller(POD, &pod.metadata)),
             (_, true) => new.push(controller(SET, set.meta)),
             _ => {}
@@ -152,10 +153,10 @@ mod tests {
         assert_eq!(owners(&deletes, &earlier, &pod("new"), false), None);
         assert!(is_stale(&deletes, &earlier, &pod("new")));
         let mut other = controller(("example.com/v1", "Keeper"), &pod("keeper").metadata);
-        assert!(is_contested(&deletes, &claim(&[other.clone()]), &pod("new")));
+        assert!(has_conflicting_owner(&deletes, &claim(&[other.clone()]), &pod("new")));
         let both = claim(&[other.clone(), controller(SET, deletes.meta)]);
         assert_eq!(kinds(owners(&deletes, &both, &pod("new"), false)), Some(vec!["Keeper".to_owned()]));
         other.controller = None;
-        assert!(!is_contested(&deletes, &claim(&[other]), &pod("new")));
+        assert!(!has_conflicting_owner(&deletes, &claim(&[other]), &pod("new")));
     }
 }

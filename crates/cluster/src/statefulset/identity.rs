@@ -1,4 +1,4 @@
-//! Who a pod of a StatefulSet is: its ordinal, names, labels and volumes.
+//! The identity of a StatefulSet's pod: its ordinal, names, labels and volumes.
 
 use crate::{history, pods};
 use k8s_openapi::api::apps::v1::{StatefulSet, StatefulSetSpec};
@@ -10,22 +10,22 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
 const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
 
-/// A set, with what is asked of it again and again at hand.
+/// A StatefulSet, with frequently used values at hand.
 pub(super) struct Set<'a> {
     pub(super) meta: &'a ObjectMeta,
     pub(super) spec: &'a StatefulSetSpec,
     pub(super) name: &'a str,
     /// The first ordinal.
     pub(super) start: i64,
-    /// How many there are to be.
+    /// The number of replicas.
     pub(super) replicas: i64,
     pub(super) min_ready_seconds: i32,
-    /// One after the other, or all at once.
+    /// Whether pods are managed in order (OrderedReady), and not in parallel.
     pub(super) ordered: bool,
 }
 
 impl<'a> Set<'a> {
-    /// None for one without a spec: the API lets none in.
+    /// None for a set without a spec, which the API does not admit.
     pub(super) fn of(set: &'a StatefulSet) -> Option<Self> {
         let spec = set.spec.as_ref()?;
         Some(Self {
@@ -39,7 +39,7 @@ impl<'a> Set<'a> {
         })
     }
 
-    /// Whether there is to be a pod with this ordinal.
+    /// Whether a pod with this ordinal is a replica.
     pub(super) fn wants(&self, ordinal: i64) -> bool {
         (self.start..self.start + self.replicas).contains(&ordinal)
     }
@@ -98,26 +98,26 @@ impl<'a> Set<'a> {
     ) -> Pod {
         let mut pod = pods::from_template(template, self.meta.namespace.as_deref(), owner);
         pod.metadata.name = Some(self.pod_name(ordinal));
-        self.identify(&mut pod, ordinal);
+        self.set_identity_labels(&mut pod, ordinal);
         let labels = pod.metadata.labels.get_or_insert_default();
         labels.insert(history::HASH_LABEL.to_owned(), revision.to_owned());
         if let Some(spec) = &mut pod.spec {
-            // These are said once: they cannot change later.
+            // Set once: they are immutable.
             spec.hostname = Some(self.pod_name(ordinal));
             spec.subdomain = self.spec.service_name.clone();
         }
-        self.store(&mut pod, ordinal);
+        self.set_claim_volumes(&mut pod, ordinal);
         pod
     }
 
-    fn identify(&self, pod: &mut Pod, ordinal: i64) {
+    fn set_identity_labels(&self, pod: &mut Pod, ordinal: i64) {
         let labels = pod.metadata.labels.get_or_insert_default();
         labels.insert(POD_NAME.to_owned(), self.pod_name(ordinal));
         labels.insert(POD_INDEX.to_owned(), ordinal.to_string());
     }
 
-    /// Puts the claims in the place of volumes of their names.
-    fn store(&self, pod: &mut Pod, ordinal: i64) {
+    /// Sets the volumes of the claims, in place of volumes with their names.
+    fn set_claim_volumes(&self, pod: &mut Pod, ordinal: i64) {
         let Some(spec) = &mut pod.spec else { return };
         let volume = |template: &PersistentVolumeClaim| Volume {
             name: template.metadata.name.clone().unwrap_or_default(),
@@ -137,8 +137,8 @@ impl<'a> Set<'a> {
         spec.volumes = Some(volumes).filter(|volumes| !volumes.is_empty());
     }
 
-    /// The pod as it should be, if it is not who it should be.
-    pub(super) fn mended(&self, pod: &Pod, ordinal: i64) -> Option<Pod> {
+    /// The pod with its identity and storage, if they do not match.
+    pub(super) fn with_identity(&self, pod: &Pod, ordinal: i64) -> Option<Pod> {
         let labels = pod.metadata.labels.as_ref();
         let known = labels.and_then(|labels| labels.get(POD_NAME)) == pod.metadata.name.as_ref();
         let volumes = || pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
@@ -150,10 +150,10 @@ impl<'a> Set<'a> {
         if known && self.claim_templates().all(claimed) {
             return None;
         }
-        let mut mended = pod.clone();
-        self.identify(&mut mended, ordinal);
-        self.store(&mut mended, ordinal);
-        Some(mended)
+        let mut updated = pod.clone();
+        self.set_identity_labels(&mut updated, ordinal);
+        self.set_claim_volumes(&mut updated, ordinal);
+        Some(updated)
     }
 }
 

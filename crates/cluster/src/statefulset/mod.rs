@@ -1,4 +1,7 @@
-//! StatefulSets: pods with names, in order, each with volumes of its own.
+//! StatefulSets: pods with stable names, in order, each with its own PersistentVolumeClaims.
+//!
+//! [`decide`] answers in phases: the steps of one phase may run concurrently unless the set is ordered. `maxUnavailable` of
+//! the rolling update is not implemented, since its feature gate is off in Kubernetes 1.36 and the API drops the field.
 
 mod claim_retention;
 mod decide;
@@ -8,7 +11,7 @@ mod status;
 mod tests;
 
 use crate::{controller_ref, history, pod_control, pods, slow_start};
-use decide::{Observed, Step, Version, decide};
+use decide::{Observed, Step, TemplateRevision, decide};
 use identity::{Set, revision};
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
@@ -64,11 +67,11 @@ async fn reconcile(set: Arc<StatefulSet>, ctx: Reconcile<StatefulSet>) -> Result
     let old = set.status.as_ref();
     let collisions = old.and_then(|status| status.collision_count).unwrap_or_default();
     let (update, collisions) =
-        history::settle(&ctx, &set.metadata, &known.spec.template, &history, collisions).await?;
+        history::sync_current(&ctx, &set.metadata, &known.spec.template, &history, collisions).await?;
     let current = old.and_then(|status| status.current_revision.as_deref());
     let current =
         history.iter().find(|revision| revision.metadata.name.as_deref() == current).unwrap_or(&update);
-    let (current, update) = (version(current)?, version(&update)?);
+    let (current, update) = (template_revision(current)?, template_revision(&update)?);
 
     let store = ctx.cache().store::<PersistentVolumeClaim>();
     let cluster = ctx.cache().cluster().clone();
@@ -86,7 +89,7 @@ async fn reconcile(set: Arc<StatefulSet>, ctx: Reconcile<StatefulSet>) -> Result
     let phases = decide(&observed);
     let acted = act(&ctx, &known, phases).await;
     if !matches!(acted, Ok(true)) {
-        // After what was done, the next pass tells of it.
+        // After a write, the next pass reports the status.
         let names = (current.name.as_str(), update.name.as_str());
         let status = status::status(&known, old, &pods, names, collisions, now);
         if old != Some(&status) {
@@ -105,15 +108,15 @@ async fn reconcile(set: Arc<StatefulSet>, ctx: Reconcile<StatefulSet>) -> Result
     Ok(wait.map_or_else(Requeue::on_change, Requeue::after))
 }
 
-fn version(revision: &ControllerRevision) -> Result<Version, ReconcileError> {
+fn template_revision(revision: &ControllerRevision) -> Result<TemplateRevision, ReconcileError> {
     let name = revision.metadata.name.clone().unwrap_or_default();
     match history::template(revision) {
-        Some(template) => Ok(Version { name, template }),
-        None => Err(ReconcileError::terminal(format!("the revision {name} holds no template of pods"))),
+        Some(template) => Ok(TemplateRevision { name, template }),
+        None => Err(ReconcileError::terminal(format!("the ControllerRevision {name} holds no pod template"))),
     }
 }
 
-/// Carries the phases out, one after the other. True if there was anything to do.
+/// Carries out the phases, one after the other. True if there was anything to do.
 async fn act(
     ctx: &Reconcile<StatefulSet>,
     set: &Set<'_>,
@@ -135,25 +138,25 @@ async fn act(
 async fn carry_out(ctx: &Reconcile<StatefulSet>, set: &Set<'_>, step: Step) -> Result<(), ReconcileError> {
     match step {
         Step::Create(claims, pod) => {
-            furnish(ctx, set, claims, &pod).await?;
+            create_claims(ctx, set, claims, &pod).await?;
             let made = ctx.create(&*pod).await.map(drop);
-            // Whoever has the name: the next reconcile sees who it is.
+            // Whichever object has the name: the next reconcile observes it.
             if matches!(&made, Err(ReconcileError::Act(error)) if error.code() == Some(409)) {
                 return made;
             }
-            tell(ctx, set, "Create", &pod, made)
+            record_event(ctx, set, "Create", &pod, made)
         }
-        Step::Furnish(claims, pod) => furnish(ctx, set, claims, &pod).await,
-        Step::Mend(pod) => match mend(ctx, set, &pod).await {
+        Step::CreateClaims(claims, pod) => create_claims(ctx, set, claims, &pod).await,
+        Step::UpdateIdentity(pod) => match update_identity(ctx, set, &pod).await {
             Ok(false) => Ok(()),
-            mended => tell(ctx, set, "Update", &pod, mended.map(drop)),
+            updated => record_event(ctx, set, "Update", &pod, updated.map(drop)),
         },
-        Step::Own(claim, owners) => {
+        Step::SetOwners(claim, owners) => {
             let version = claim.metadata.resource_version.clone();
             let patch = json!({ "metadata": { "ownerReferences": owners, "resourceVersion": version } });
             ctx.merge(&*claim, "", patch).await.map(drop)
         }
-        Step::Contested(claim) => {
+        Step::ConflictingOwner(claim) => {
             let message = format!(
                 "PersistentVolumeClaim {claim} has a conflicting OwnerReference that acts as a managing controller, the \
                  retention policy is ignored for this claim"
@@ -163,25 +166,29 @@ async fn carry_out(ctx: &Reconcile<StatefulSet>, set: &Set<'_>, step: Step) -> R
         }
         Step::Delete(pod) => {
             let deleted = ctx.delete(&*pod, &Deletion::new(Basis::Observed)).await.map(drop);
-            tell(ctx, set, "Delete", &pod, deleted)
+            record_event(ctx, set, "Delete", &pod, deleted)
         }
     }
 }
 
-/// Makes a pod who it should be. Not, if it is another by now, which the next reconcile sees.
-async fn mend(ctx: &Reconcile<StatefulSet>, set: &Set<'_>, pod: &Pod) -> Result<bool, ReconcileError> {
+/// Updates the identity and storage of a pod; false if it was replaced meanwhile, which the next reconcile observes.
+async fn update_identity(
+    ctx: &Reconcile<StatefulSet>,
+    set: &Set<'_>,
+    pod: &Pod,
+) -> Result<bool, ReconcileError> {
     let key = Key::of(ctx.cache().cluster().clone(), &pod.metadata);
-    // The cache holds less of a pod than is to be written.
+    // The cached pod is stripped: the live one has to be written.
     let Some(live) = ctx.writer().read(&Kind::of::<Pod>(), &key).await? else { return Ok(false) };
     let live: Pod = serde_json::from_value(live).map_err(ReconcileError::custom)?;
     let (ordinal, same) = (set.ordinal(&live), live.metadata.uid == pod.metadata.uid);
-    match ordinal.and_then(|ordinal| set.mended(&live, ordinal)).filter(|_| same) {
-        Some(mended) => ctx.replace(&mended).await.map(|_| true),
+    match ordinal.and_then(|ordinal| set.with_identity(&live, ordinal)).filter(|_| same) {
+        Some(updated) => ctx.replace(&updated).await.map(|_| true),
         None => Ok(false),
     }
 }
 
-async fn furnish(
+async fn create_claims(
     ctx: &Reconcile<StatefulSet>,
     set: &Set<'_>,
     claims: Vec<PersistentVolumeClaim>,
@@ -195,7 +202,7 @@ async fn furnish(
                 let message = format!("Create Claim {name} Pod {of} in StatefulSet {} success", set.name);
                 ctx.event(Reason::new("SuccessfulCreate", message));
             }
-            // It is there, and the cache does not know yet.
+            // It exists, and the cache does not show it yet.
             Err(ReconcileError::Act(error)) if error.is_already_exists() => {}
             Err(error) => {
                 let why = pod_control::message(&error);
@@ -211,8 +218,8 @@ async fn furnish(
     Ok(())
 }
 
-/// Records what came of a write.
-fn tell(
+/// Records the event of a write.
+fn record_event(
     ctx: &Reconcile<StatefulSet>,
     set: &Set<'_>,
     verb: &str,

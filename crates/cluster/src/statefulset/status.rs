@@ -1,4 +1,4 @@
-//! What the status of a StatefulSet tells.
+//! The status of a StatefulSet.
 
 use super::identity::{Set, revision};
 use crate::pods;
@@ -7,7 +7,7 @@ use k8s_openapi::api::apps::v1::StatefulSetStatus;
 use k8s_openapi::api::core::v1::Pod;
 use std::sync::Arc;
 
-/// The status, with these pods. Kept is what others wrote into it.
+/// The status of these pods. Conditions of others are kept.
 pub(super) fn status(
     set: &Set,
     old: Option<&StatefulSetStatus>,
@@ -21,7 +21,7 @@ pub(super) fn status(
         i32::try_from(created().filter(|pod| holds(pod)).count()).unwrap_or(i32::MAX)
     };
     let ready = |pod: &Pod| pods::phase(pod) == "Running" && pods::is_ready(pod);
-    let of = |name: &str, pod: &Pod| !pods::is_going(pod) && revision(pod) == Some(name);
+    let of = |name: &str, pod: &Pod| !pods::is_terminating(pod) && revision(pod) == Some(name);
     let mut status = StatefulSetStatus {
         observed_generation: set.meta.generation,
         replicas: count(&|_| true),
@@ -46,14 +46,14 @@ pub(super) fn status(
         status.current_replicas = status.updated_replicas;
         status.current_revision = status.update_revision.clone();
     }
-    // What is zero is left out, as the API does: so the status can be compared with the one that is there.
+    // Zeros are omitted, as in the API, so that the status can be compared with the stored one.
     for count in [&mut status.ready_replicas, &mut status.current_replicas, &mut status.updated_replicas] {
         *count = count.filter(|count| *count != 0);
     }
     status
 }
 
-/// When the next pod that is ready becomes available, if time has to pass for that.
+/// When the next ready pod becomes available, if that takes time.
 pub(super) fn next_available(set: &Set, all: &[(i64, Arc<Pod>)], now: Timestamp) -> Option<Timestamp> {
     let at = all.iter().filter_map(|(_, pod)| pods::available_at(pod, set.min_ready_seconds));
     at.filter(|at| *at > now).min()

@@ -1,6 +1,6 @@
 //! What is decided for a StatefulSet: tests without a cluster.
 
-use super::decide::{Observed, Step, Version, decide};
+use super::decide::{Observed, Step, TemplateRevision, decide};
 use super::identity::Set;
 use super::status::status;
 use jiff::Timestamp;
@@ -18,10 +18,10 @@ fn set(spec: Value) -> StatefulSet {
     serde_json::from_value(json!({ "metadata": { "name": "db", "uid": "set" }, "spec": whole })).unwrap()
 }
 
-/// A pod of a set: of a revision, in a phase, ready or not, going or not.
+/// A pod of a set: of a revision, in a phase, ready or not, terminating or not.
 fn pod(ordinal: i64, revision: &str, state: &str) -> (i64, Arc<Pod>) {
     let (phase, ready) = match state {
-        "ready" | "going" => ("Running", "True"),
+        "ready" | "terminating" => ("Running", "True"),
         "running" => ("Running", "False"),
         other => (other, "False"),
     };
@@ -30,7 +30,7 @@ fn pod(ordinal: i64, revision: &str, state: &str) -> (i64, Arc<Pod>) {
             "name": format!("db-{ordinal}"),
             "uid": format!("uid-{ordinal}"),
             "labels": { "controller-revision-hash": revision, "statefulset.kubernetes.io/pod-name": format!("db-{ordinal}") },
-            "deletionTimestamp": (state == "going").then_some("2026-01-01T00:00:00Z"),
+            "deletionTimestamp": (state == "terminating").then_some("2026-01-01T00:00:00Z"),
         },
         "spec": { "containers": [] },
         "status": {
@@ -51,7 +51,7 @@ fn steps(set: &StatefulSet, pods: &[(i64, Arc<Pod>)], claims: &[&str]) -> Vec<Ve
             ((*name).to_owned(), Arc::new(PersistentVolumeClaim { metadata, ..Default::default() }))
         })
         .collect();
-    let version = |name: &str| Version { name: name.into(), template: PodTemplateSpec::default() };
+    let version = |name: &str| TemplateRevision { name: name.into(), template: PodTemplateSpec::default() };
     let observed = Observed {
         set: &known,
         owner: &OwnerReference::default(),
@@ -70,13 +70,13 @@ fn steps(set: &StatefulSet, pods: &[(i64, Arc<Pod>)], claims: &[&str]) -> Vec<Ve
             let revision = super::revision(pod).unwrap_or_default();
             format!("create {} {revision}{claims}", name(&pod.metadata))
         }
-        Step::Furnish(claims, pod) => format!("furnish {} {}", name(&pod.metadata), claims.len()),
-        Step::Mend(pod) => format!("mend {}", name(&pod.metadata)),
-        Step::Own(claim, owners) => {
+        Step::CreateClaims(claims, pod) => format!("create claims {} {}", name(&pod.metadata), claims.len()),
+        Step::UpdateIdentity(pod) => format!("update identity {}", name(&pod.metadata)),
+        Step::SetOwners(claim, owners) => {
             let owners: Vec<&str> = owners.iter().map(|owner| owner.kind.as_str()).collect();
             format!("own {} by {}", name(&claim.metadata), owners.join("+"))
         }
-        Step::Contested(claim) => format!("contested {claim}"),
+        Step::ConflictingOwner(claim) => format!("conflicting owner {claim}"),
         Step::Delete(pod) => format!("delete {}", name(&pod.metadata)),
     };
     decide(&observed).iter().map(|steps| steps.iter().map(words).collect()).collect()
@@ -95,7 +95,7 @@ fn an_ordered_set_makes_one_pod_after_the_other_is_ready() {
     let set = set(json!({ "replicas": 3 }));
     assert_eq!(steps(&set, &[], &[]), [["create db-0 new"]]);
     let waiting: [Vec<Vec<String>>; 3] =
-        ["Pending", "running", "going"].map(|state| steps(&set, &[pod(0, "new", state)], &[]));
+        ["Pending", "running", "terminating"].map(|state| steps(&set, &[pod(0, "new", state)], &[]));
     assert!(waiting.iter().all(Vec::is_empty), "{waiting:?}");
     assert_eq!(steps(&set, &[pod(0, "new", "ready")], &[]), [["create db-1 new"]]);
 }
@@ -133,7 +133,7 @@ fn scaling_down_takes_the_highest_and_waits_for_it() {
     let set = set(json!({ "replicas": 1 }));
     let pods = |last: &str| [pod(0, "new", "ready"), pod(1, "new", "ready"), pod(2, "new", last)];
     assert_eq!(steps(&set, &pods("ready"), &[]), [["delete db-2"]]);
-    assert_eq!(steps(&set, &pods("going"), &[]), nothing());
+    assert_eq!(steps(&set, &pods("terminating"), &[]), nothing());
     assert_eq!(steps(&set, &pods("running"), &[]), [["delete db-2"]], "the one that is not well goes first");
     let unhealthy = [pod(0, "new", "ready"), pod(1, "new", "running"), pod(2, "new", "running")];
     assert_eq!(steps(&set, &unhealthy, &[]), nothing(), "a lower one is not well: it is waited for");
@@ -174,13 +174,13 @@ fn claims_come_before_their_pod_and_go_as_the_policy_says() {
     assert_eq!(steps(&set(1), &[], &[]), [["create db-0 new with data-db-0"]]);
     assert_eq!(steps(&set(1), &[], &["data-db-0"]), [["create db-0 new"]]);
     let pending = [pod(0, "new", "Pending")];
-    assert_eq!(steps(&set(1), &pending, &[]), [["furnish db-0 1"]]);
+    assert_eq!(steps(&set(1), &pending, &[]), [["create claims db-0 1"]]);
     assert_eq!(steps(&set(1), &pending, &["data-db-0"]), [["own data-db-0 by StatefulSet"]]);
     let ready = [pod(0, "new", "ready")];
     assert_eq!(steps(&set(0), &ready, &["data-db-0"]), [["own data-db-0 by Pod"], ["delete db-0"]]);
     assert_eq!(
         steps(&set(1), &ready, &["data-db-0"]),
-        [["own data-db-0 by StatefulSet", "mend db-0"]],
+        [["own data-db-0 by StatefulSet", "update identity db-0"]],
         "its volume is not there"
     );
 }

@@ -1,4 +1,4 @@
-//! Volumes that live as long as their pod: a claim for each, made from the template in the pod, and owned by it.
+//! Generic ephemeral volumes: creates a PersistentVolumeClaim for each, from the template in the pod and owned by it.
 
 use crate::controller_ref::controller_of;
 use crate::pods::{claims, ephemeral_claim};
@@ -46,7 +46,7 @@ fn there(ctx: &Reconcile<Pod>, wanted: &PersistentVolumeClaim) -> Option<Arc<Per
     ctx.cache().store::<PersistentVolumeClaim>().get(&key)
 }
 
-/// A claim of that name that is another's is no claim of the pod: somebody has to take it away first.
+/// A claim of that name with another owner is not the pod's: somebody has to delete it first.
 fn is_for(pod: &Pod, claim: &PersistentVolumeClaim) -> Result<(), (String, ReconcileError)> {
     if controller_of(&claim.metadata).is_some_and(|owner| Some(&owner.uid) == pod.metadata.uid.as_ref()) {
         return Ok(());
@@ -57,12 +57,12 @@ fn is_for(pod: &Pod, claim: &PersistentVolumeClaim) -> Result<(), (String, Recon
     Err((why.clone(), ReconcileError::custom(std::io::Error::other(why))))
 }
 
-/// As Kubernetes says that a claim is not the pod's own.
+/// Kubernetes' message about a claim that is not owned by the pod.
 pub(crate) fn not_made_for(claim: &str, namespace: &str, pod: &str) -> String {
     format!("PVC {namespace}/{claim} was not created for pod {namespace}/{pod} (pod is not owner)")
 }
 
-/// The claims that a pod is to have for its ephemeral volumes. Pure.
+/// The claims of a pod's generic ephemeral volumes. Pure.
 fn wanted(pod: &Pod) -> Vec<PersistentVolumeClaim> {
     let meta = &pod.metadata;
     let name = meta.name.clone().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Which volume fits a claim.
+//! Which PersistentVolume matches a PersistentVolumeClaim.
 
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -8,10 +8,10 @@ use std::sync::Arc;
 use windlass::Selector;
 use windlass::quantity::value;
 
-/// An old way to name the class.
+/// The deprecated annotation for the class.
 const CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 
-/// The class that a claim asks for: none if it left that open, empty if it wants none.
+/// The class of a claim: none if it is unset, empty if it asks for none.
 pub(super) fn class_of(claim: &PersistentVolumeClaim) -> Option<&str> {
     let named = claim.metadata.annotations.as_ref().and_then(|annotations| annotations.get(CLASS));
     named.or(claim.spec.as_ref()?.storage_class_name.as_ref()).map(String::as_str)
@@ -36,7 +36,7 @@ pub(super) fn capacity(volume: &PersistentVolume) -> i64 {
     size(volume.spec.as_ref().and_then(|spec| spec.capacity.as_ref()))
 }
 
-/// Whether a volume is claimed by just this claim, or set aside for one of its name.
+/// Whether a volume is bound to this claim, or reserved for one of its name.
 pub(super) fn is_for(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
     let Some(reference) = volume.spec.as_ref().and_then(|spec| spec.claim_ref.as_ref()) else { return false };
     reference.name == claim.metadata.name
@@ -63,8 +63,8 @@ fn offers_access(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bo
     wanted.into_iter().all(|mode| offered.contains(&mode))
 }
 
-/// Why a volume that a claim asks for by name is not for it.
-pub(super) fn misfit(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> Option<String> {
+/// Why a volume that a claim names does not match it.
+pub(super) fn mismatch(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> Option<String> {
     if volume.metadata.deletion_timestamp.is_some() {
         let name = volume.metadata.name.as_deref().unwrap_or_default();
         return Some(format!("the volume is marked for deletion {name:?}"));
@@ -79,9 +79,9 @@ pub(super) fn misfit(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -
     checks.iter().find(|(holds, _)| !holds).map(|(_, why)| (*why).to_owned())
 }
 
-/// The volume that is set aside for a claim, or else the smallest that fits and is nobody's. A claim that waits for a node gets
-/// only what can be reached from there.
-pub(super) fn best(
+/// The volume that is reserved for a claim, or else the smallest unbound one that matches. A claim that waits for a node gets
+/// only volumes that are usable there.
+pub(super) fn find_best_match(
     volumes: &[Arc<PersistentVolume>],
     claim: &PersistentVolumeClaim,
     waits: bool,
@@ -104,14 +104,14 @@ pub(super) fn best(
         !claimed && phase == Some("Available")
     });
     let fitting = free.filter(|volume| {
-        misfit(volume, claim).is_none()
+        mismatch(volume, claim).is_none()
             && selector.as_ref().is_none_or(|selector| selector.matches(volume.metadata.labels.as_ref()))
             && node.is_none_or(|node| reaches(volume, node))
     });
     fitting.min_by_key(|volume| (capacity(volume), volume.metadata.name.clone())).cloned()
 }
 
-/// Whether a volume can be reached from a node.
+/// Whether a volume is usable on a node.
 fn reaches(volume: &PersistentVolume, node: &Node) -> bool {
     let affinity = volume.spec.as_ref().and_then(|spec| spec.node_affinity.as_ref());
     let Some(required) = affinity.and_then(|affinity| affinity.required.as_ref()) else { return true };

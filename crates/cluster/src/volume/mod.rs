@@ -1,7 +1,9 @@
-//! Claims and volumes: which belong together, volumes made on demand, and what becomes of them afterwards.
+//! PersistentVolumeClaims and PersistentVolumes: binding, local provisioning, reclaiming, and protection of what is in use.
 //!
-//! A volume that is made on demand is a folder of the node that the scheduler selected for the claim: under
-//! `/var/lib/windlass/volumes`, or where the node itself makes it if it says that it does. The class `standard`, which claims have that name none, does so.
+//! A binding is made by one write per pass, the volume first. The StorageClass `standard`, the default, provisions folders
+//! under `/var/lib/windlass/volumes` on the node that the scheduler selected, unless that node provisions its volumes itself
+//! (the annotation `windlass.dev/makes-volumes`), as process nodes do: only they can remove a folder, and a real controller
+//! manager leaves these claims to them as well.
 
 mod decide;
 mod ephemeral;
@@ -14,7 +16,7 @@ mod vac_protection;
 
 pub(crate) use ephemeral::not_made_for;
 
-use decide::{Around, Fate, Step, claim_ref, claim_steps, fate};
+use decide::{ClaimContext, Step, VolumeStep, claim_ref, claim_steps, volume_step};
 use k8s_openapi::api::core::v1::{
     Node, PersistentVolume, PersistentVolumeClaim, PersistentVolumeStatus, Pod,
 };
@@ -68,7 +70,7 @@ fn volume_name(claim: &PersistentVolumeClaim) -> &str {
     claim.spec.as_ref().and_then(|spec| spec.volume_name.as_deref()).unwrap_or_default()
 }
 
-/// The volumes that a claim has to do with: the one that it names, or those of its class.
+/// The index term of a claim: the volume that it names, or those of its class.
 fn term(claim: &PersistentVolumeClaim) -> String {
     match volume_name(claim) {
         "" => class_term(class_of(claim).unwrap_or_default()),
@@ -96,30 +98,30 @@ async fn claim(
     defaults.sort_by_key(|class| class.metadata.creation_timestamp.as_ref().map(|time| time.0));
     let nodes = observed.list::<Node>().map_err(ReconcileError::terminal)?;
     let waiting = waiting_pods(&claim, &ctx);
-    let around = Around {
+    let context = ClaimContext {
         volumes: &volumes,
         class: class.map(|class| &**class),
         default_class: defaults.last().and_then(|class| class.metadata.name.as_deref()),
         node: nodes.first().map(|node| &**node),
         waiting_pods: &waiting,
     };
-    for step in claim_steps(&claim, &around) {
+    for step in claim_steps(&claim, &context) {
         match step {
             Step::Volume(volume, patch) => drop(ctx.merge(&*volume, "", patch).await?),
             Step::Claim(patch) => drop(ctx.merge(&*claim, "", patch).await?),
             Step::Status(status) => {
-                let told = PersistentVolumeClaim { status: Some(*status), ..(*claim).clone() };
-                ctx.replace_status(&told).await?;
+                let updated = PersistentVolumeClaim { status: Some(*status), ..(*claim).clone() };
+                ctx.replace_status(&updated).await?;
             }
-            Step::Provision => provision(&ctx, &claim, around.class).await?,
-            Step::Tell(true, reason, message) => ctx.warning(Reason::new(reason, message)),
-            Step::Tell(false, reason, message) => ctx.event(Reason::new(reason, message)),
+            Step::Provision => provision(&ctx, &claim, context.class).await?,
+            Step::Event(true, reason, message) => ctx.warning(Reason::new(reason, message)),
+            Step::Event(false, reason, message) => ctx.event(Reason::new(reason, message)),
         }
     }
     Ok(Requeue::on_change())
 }
 
-/// The pods that use a claim and have no node yet.
+/// The pods that use a claim and are not scheduled yet.
 fn waiting_pods(claim: &PersistentVolumeClaim, ctx: &Reconcile<PersistentVolumeClaim>) -> Vec<String> {
     let name = claim.metadata.name.as_deref().unwrap_or_default();
     let pods = ctx.cache().store::<Pod>().find(pv_protection::BY_CLAIM, name);
@@ -143,7 +145,7 @@ async fn provision(
             ctx.event(Reason::new("ProvisioningSucceeded", message));
             Ok(())
         }
-        // It is there, and the cache does not show it yet.
+        // It exists, and the cache does not show it yet.
         Err(ReconcileError::Act(error)) if error.is_already_exists() => Ok(()),
         Err(error) => {
             let why = crate::pod_control::message(&error);
@@ -158,11 +160,11 @@ async fn volume(
     ctx: Reconcile<PersistentVolume>,
 ) -> Result<Requeue, ReconcileError> {
     let claim = claim_of(&volume, &ctx).await?;
-    match fate(&volume, claim.as_deref()) {
-        Fate::Leave => {}
-        Fate::Delete => drop(ctx.delete(&*volume, &Deletion::new(Basis::Absent)).await?),
-        Fate::Unbind(patch) => drop(ctx.merge(&*volume, "", patch).await?),
-        Fate::Phase(phase, message) => {
+    match volume_step(&volume, claim.as_deref()) {
+        VolumeStep::Leave => {}
+        VolumeStep::Delete => drop(ctx.delete(&*volume, &Deletion::new(Basis::Absent)).await?),
+        VolumeStep::Unbind(patch) => drop(ctx.merge(&*volume, "", patch).await?),
+        VolumeStep::Phase(phase, message) => {
             let old = volume.status.clone().unwrap_or_default();
             if old.phase.as_deref() != Some(phase) {
                 if phase == "Failed" {
@@ -181,7 +183,7 @@ async fn volume(
     Ok(Requeue::on_change())
 }
 
-/// The claim that a volume names. The cache may be behind: a volume is not let go for that.
+/// The claim that a volume refers to. The cache may be stale: a volume is not released for that.
 async fn claim_of(
     volume: &PersistentVolume,
     ctx: &Reconcile<PersistentVolume>,

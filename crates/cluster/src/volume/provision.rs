@@ -1,4 +1,4 @@
-//! Volumes that are made on demand: folders of one node.
+//! Dynamic provisioning of local volumes, and the default StorageClass `standard`.
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
@@ -8,24 +8,26 @@ use std::path::Path;
 use windlass::{Manager, Task};
 use windlass_component_helpers::local_volumes::{self, PROVISIONER};
 
-/// Where volumes are on a node that does not say otherwise.
+/// The folder of volumes on a node that does not provision them itself.
 const FOLDER: &str = "/var/lib/windlass/volumes";
-/// The class of claims that name none.
+/// The default StorageClass.
 const STANDARD: &str = "standard";
-/// Marks the class of claims that name none.
+/// The annotation of the default StorageClass.
 pub(super) const DEFAULT: &str = "storageclass.kubernetes.io/is-default-class";
 
-/// The volume for a claim, on a node that leaves it to us.
+/// The volume for a claim, on a node that does not provision itself.
 pub(super) fn volume(claim: &PersistentVolumeClaim, class: &StorageClass) -> Option<PersistentVolume> {
     local_volumes::volume(claim, class, Path::new(FOLDER))
 }
 
-/// Makes the class that is there by default, in a cluster that has none.
+/// Creates the default StorageClass in a cluster that has none.
 pub(super) fn add(manager: Manager) -> Manager {
-    manager.task("default-storage-class", |task| async move { furnish(&task).await.map_err(Into::into) })
+    manager.task("default-storage-class", |task| async move {
+        create_default_class(&task).await.map_err(Into::into)
+    })
 }
 
-async fn furnish(task: &Task) -> Result<(), kube::Error> {
+async fn create_default_class(task: &Task) -> Result<(), kube::Error> {
     let classes: Api<StorageClass> = Api::all(task.client().clone());
     if !classes.list_metadata(&kube::api::ListParams::default().limit(1)).await?.items.is_empty() {
         return Ok(());

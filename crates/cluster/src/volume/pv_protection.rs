@@ -1,4 +1,5 @@
-//! What is in use is not lost: a claim that a pod uses and a volume that a claim has stay, by a finalizer, until they are no longer used.
+//! PersistentVolumeClaim and PersistentVolume protection: a finalizer keeps a claim that a pod uses, and a volume that is
+//! bound.
 
 use crate::pods::claims;
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
@@ -11,27 +12,27 @@ use windlass::{Controller, Manager, Reconcile, ReconcileError, Relation, Requeue
 const CLAIM: &str = "kubernetes.io/pvc-protection";
 const VOLUME: &str = "kubernetes.io/pv-protection";
 
-/// Pods by the claims that they name.
+/// Pods by the claims that they refer to.
 pub(super) const BY_CLAIM: Index<Pod> =
     Index::new("claims", |pod| claims(pod).map(|claimed| claimed.name).collect());
 
 pub(super) fn add(manager: Manager) -> Manager {
     let claims = Controller::reconciling(claim)
         .named("pvc-protection-controller")
-        .filter(|claim: &PersistentVolumeClaim| is_held_by(&claim.metadata, CLAIM))
+        .filter(|claim: &PersistentVolumeClaim| is_deletion_candidate(&claim.metadata, CLAIM))
         .watches::<Pod>(|claim: &PersistentVolumeClaim| {
             Relation::indexed(BY_CLAIM, claim.metadata.name.clone().unwrap_or_default())
         })
         .concurrency(2);
     let volumes = Controller::reconciling(volume)
         .named("pv-protection-controller")
-        .filter(|volume: &PersistentVolume| is_held_by(&volume.metadata, VOLUME))
+        .filter(|volume: &PersistentVolume| is_deletion_candidate(&volume.metadata, VOLUME))
         .concurrency(2);
     manager.controller(claims).controller(volumes)
 }
 
 /// Whether an object is being deleted and this finalizer is on it.
-pub(super) fn is_held_by(meta: &ObjectMeta, finalizer: &str) -> bool {
+pub(super) fn is_deletion_candidate(meta: &ObjectMeta, finalizer: &str) -> bool {
     meta.deletion_timestamp.is_some() && meta.finalizers.iter().flatten().any(|one| one == finalizer)
 }
 
@@ -48,7 +49,7 @@ async fn claim(
     Ok(Requeue::on_change())
 }
 
-/// Whether a pod uses the claim of this name. One without a node does not use it yet, and never will.
+/// Whether a pod uses the claim of this name. A pod that is not scheduled does not use it yet, and never will.
 fn uses(pod: &Pod, claim: &str) -> bool {
     pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some())
         && claims(pod).any(|claimed| claimed.name == claim)

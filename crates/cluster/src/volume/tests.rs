@@ -1,7 +1,7 @@
 //! What is decided for claims and volumes: tests without a cluster.
 
-use super::decide::{Around, Fate, Step, claim_steps, fate};
-use super::matching::best;
+use super::decide::{ClaimContext, Step, VolumeStep, claim_steps, volume_step};
+use super::matching::find_best_match;
 use super::provision;
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
@@ -58,13 +58,13 @@ fn class(provisioner: &str, mode: &str) -> StorageClass {
     serde_json::from_value(class).unwrap()
 }
 
-fn around<'a>(volumes: &'a [Arc<PersistentVolume>], class: Option<&'a StorageClass>) -> Around<'a> {
-    Around { volumes, class, default_class: None, node: None, waiting_pods: &[] }
+fn context<'a>(volumes: &'a [Arc<PersistentVolume>], class: Option<&'a StorageClass>) -> ClaimContext<'a> {
+    ClaimContext { volumes, class, default_class: None, node: None, waiting_pods: &[] }
 }
 
 fn reason(steps: &[Step]) -> Option<&'static str> {
     steps.iter().find_map(|step| match step {
-        Step::Tell(_, reason, _) => Some(*reason),
+        Step::Event(_, reason, _) => Some(*reason),
         _ => None,
     })
 }
@@ -82,7 +82,7 @@ fn the_smallest_that_fits_is_taken() {
         volume("over", "6Gi", &json!({ "status": { "phase": "Released" } })),
     ];
     let taken = |claim: &PersistentVolumeClaim| {
-        best(&volumes, claim, false, None).and_then(|volume| volume.metadata.name.clone())
+        find_best_match(&volumes, claim, false, None).and_then(|volume| volume.metadata.name.clone())
     };
     assert_eq!(taken(&claim(&json!({}))).as_deref(), Some("medium"));
     let labelled = claim(&json!({ "spec": { "selector": { "matchLabels": { "disk": "ssd" } } } }));
@@ -95,7 +95,7 @@ fn the_smallest_that_fits_is_taken() {
 fn what_is_set_aside_for_a_claim_is_its_own() {
     let aside = json!({ "spec": { "claimRef": { "name": "data", "namespace": "shop" } } });
     let volumes = [volume("medium", "10Gi", &json!({})), volume("mine", "50Gi", &aside)];
-    let taken = best(&volumes, &claim(&json!({})), false, None).unwrap();
+    let taken = find_best_match(&volumes, &claim(&json!({})), false, None).unwrap();
     assert_eq!(taken.metadata.name.as_deref(), Some("mine"));
 }
 
@@ -109,8 +109,8 @@ fn a_claim_that_waits_gets_what_its_node_reaches() {
     let node: Node =
         serde_json::from_value(json!({ "metadata": { "labels": { "kubernetes.io/hostname": "n2" } } }))
             .unwrap();
-    assert_eq!(best(&volumes, &claim(&json!({})), true, None), None);
-    let taken = best(&volumes, &claim(&json!({})), true, Some(&node)).unwrap();
+    assert_eq!(find_best_match(&volumes, &claim(&json!({})), true, None), None);
+    let taken = find_best_match(&volumes, &claim(&json!({})), true, Some(&node)).unwrap();
     assert_eq!(taken.metadata.name.as_deref(), Some("b"));
 }
 
@@ -122,7 +122,7 @@ fn binding_goes_step_by_step_and_comes_to_rest() {
     for _ in 0..8 {
         let claim: PersistentVolumeClaim = serde_json::from_value(there.clone()).unwrap();
         let volumes = [Arc::new(serde_json::from_value::<PersistentVolume>(free.clone()).unwrap())];
-        let steps = claim_steps(&claim, &around(&volumes, None));
+        let steps = claim_steps(&claim, &context(&volumes, None));
         if steps.is_empty() {
             break;
         }
@@ -145,36 +145,36 @@ fn binding_goes_step_by_step_and_comes_to_rest() {
     );
     let bound: PersistentVolumeClaim = serde_json::from_value(there).unwrap();
     assert!(
-        matches!(&claim_steps(&bound, &around(&[], None))[..], [Step::Status(lost), Step::Tell(true, "ClaimLost", _)] if lost.phase.as_deref() == Some("Lost"))
+        matches!(&claim_steps(&bound, &context(&[], None))[..], [Step::Status(lost), Step::Event(true, "ClaimLost", _)] if lost.phase.as_deref() == Some("Lost"))
     );
 }
 
 #[test]
 fn without_a_volume_it_is_said_what_is_waited_for() {
-    let told = |claim: &PersistentVolumeClaim, class: Option<&StorageClass>| {
-        reason(&claim_steps(claim, &around(&[], class)))
+    let event_reason = |claim: &PersistentVolumeClaim, class: Option<&StorageClass>| {
+        reason(&claim_steps(claim, &context(&[], class)))
     };
     let ours = class(PROVISIONER, "WaitForFirstConsumer");
-    assert_eq!(told(&claim(&json!({})), Some(&ours)), Some("WaitForFirstConsumer"));
-    assert_eq!(told(&claim(&json!({})), None), Some("ProvisioningFailed"));
+    assert_eq!(event_reason(&claim(&json!({})), Some(&ours)), Some("WaitForFirstConsumer"));
+    assert_eq!(event_reason(&claim(&json!({})), None), Some("ProvisioningFailed"));
     assert_eq!(
-        told(&claim(&json!({})), Some(&class("example.com/csi", "Immediate"))),
+        event_reason(&claim(&json!({})), Some(&class("example.com/csi", "Immediate"))),
         Some("ExternalProvisioning")
     );
     let none = claim(&json!({ "spec": { "storageClassName": "" } }));
-    assert_eq!(told(&none, None), Some("FailedBinding"));
+    assert_eq!(event_reason(&none, None), Some("FailedBinding"));
     let selected =
         claim(&json!({ "metadata": { "annotations": { "volume.kubernetes.io/selected-node": "n1" } } }));
-    assert_eq!(claim_steps(&selected, &around(&[], Some(&ours))), [Step::Provision]);
+    assert_eq!(claim_steps(&selected, &context(&[], Some(&ours))), [Step::Provision]);
     let itself = json!({ "metadata": { "name": "n1", "annotations": { PROVISIONS_VOLUMES: "true" } } });
     let itself: Node = serde_json::from_value(itself).unwrap();
-    let left_to_it = Around { node: Some(&itself), ..around(&[], Some(&ours)) };
+    let left_to_it = ClaimContext { node: Some(&itself), ..context(&[], Some(&ours)) };
     assert_eq!(reason(&claim_steps(&selected, &left_to_it)), Some("ExternalProvisioning"));
     let made = provision::volume(&selected, &ours).unwrap();
     assert_eq!(made.metadata.name.as_deref(), Some("pvc-claim"));
     assert!(made.spec.unwrap().node_affinity.is_some());
     let open = claim(&json!({ "spec": { "storageClassName": null } }));
-    let with_default = Around { default_class: Some("standard"), ..around(&[], None) };
+    let with_default = ClaimContext { default_class: Some("standard"), ..context(&[], None) };
     let assigned = Step::Claim(json!({ "spec": { "storageClassName": "standard" } }));
     assert_eq!(claim_steps(&open, &with_default), [assigned]);
 }
@@ -182,10 +182,11 @@ fn without_a_volume_it_is_said_what_is_waited_for() {
 #[test]
 fn a_volume_is_free_bound_released_and_reclaimed() {
     let bound = json!({ "spec": { "claimRef": { "name": "data", "namespace": "shop", "uid": "claim" } } });
-    let phase = |volume: &PersistentVolume, claim: Option<&PersistentVolumeClaim>| match fate(volume, claim) {
-        Fate::Phase(phase, _) => phase.to_owned(),
-        other => format!("{other:?}"),
-    };
+    let phase =
+        |volume: &PersistentVolume, claim: Option<&PersistentVolumeClaim>| match volume_step(volume, claim) {
+            VolumeStep::Phase(phase, _) => phase.to_owned(),
+            other => format!("{other:?}"),
+        };
     assert_eq!(phase(&volume("v", "1Gi", &json!({})), None), "Available");
     let used = volume("v", "1Gi", &bound);
     let of_it = claim(&json!({ "spec": { "volumeName": "v" } }));
@@ -205,10 +206,10 @@ fn a_volume_is_free_bound_released_and_reclaimed() {
     let ours =
         json!({ "metadata": { "annotations": { "pv.kubernetes.io/provisioned-by": "windlass.dev/local" } } });
     assert_eq!(phase(&released(&merged(delete, &ours)), None), "Delete");
-    let elsewhere = claim(&json!({ "spec": { "volumeName": "w" } }));
+    let other_claim = claim(&json!({ "spec": { "volumeName": "w" } }));
     let by_us = merged(
         bound,
         &json!({ "metadata": { "annotations": { "pv.kubernetes.io/bound-by-controller": "yes" } } }),
     );
-    assert!(matches!(fate(&volume("v", "1Gi", &by_us), Some(&elsewhere)), Fate::Unbind(_)));
+    assert!(matches!(volume_step(&volume("v", "1Gi", &by_us), Some(&other_claim)), VolumeStep::Unbind(_)));
 }

@@ -1,6 +1,6 @@
-//! A class of volume attributes that a claim or a volume names stays, by a finalizer, until none does.
+//! VolumeAttributesClass protection: a finalizer keeps a class until no claim or volume refers to it.
 
-use super::pv_protection::is_held_by;
+use super::pv_protection::is_deletion_candidate;
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::VolumeAttributesClass;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use windlass::{Controller, Manager, Reconcile, ReconcileError, Relation, Requeue
 
 const CLASS: &str = "kubernetes.io/vac-protection";
 
-/// Claims by the classes that they have, had, or are to have.
+/// Claims by the classes that they request, have, or are being modified to.
 const CLAIMS: Index<PersistentVolumeClaim> = Index::new("volume attributes classes", |claim| {
     let (spec, status) = (claim.spec.as_ref(), claim.status.as_ref());
     let wanted = spec.and_then(|spec| spec.volume_attributes_class_name.clone());
@@ -29,7 +29,7 @@ pub(super) fn add(manager: Manager) -> Manager {
     let name = |class: &VolumeAttributesClass| class.metadata.name.clone().unwrap_or_default();
     let classes = Controller::reconciling(class)
         .named("volumeattributesclass-protection-controller")
-        .filter(|class: &VolumeAttributesClass| is_held_by(&class.metadata, CLASS))
+        .filter(|class: &VolumeAttributesClass| is_deletion_candidate(&class.metadata, CLASS))
         .watches::<PersistentVolumeClaim>(move |class| Relation::indexed(CLAIMS, name(class)).anywhere())
         .watches::<PersistentVolume>(move |class| Relation::indexed(VOLUMES, name(class)))
         .concurrency(2);

@@ -1,7 +1,7 @@
-//! What befalls an operator at one of its writes, and how it is brought about.
+//! The faults of the crash campaign, and how each is injected.
 
+use super::collection::Collection;
 use super::life::OPERATORS;
-use super::place::Place;
 use crate::TestCluster;
 use crate::faults::{Act, Past, Pattern, Which};
 use crate::faulty_client::{ClientFault, FaultyClient};
@@ -12,7 +12,7 @@ use windlass_apiserver::Api;
 use windlass_apiserver::read::Hold;
 use windlass_clock::Clock;
 
-/// What befalls an operator at one of its writes.
+/// A fault at one of an operator's writes.
 ///
 /// ```
 /// use windlass_testing::campaign::Fault;
@@ -20,27 +20,27 @@ use windlass_clock::Clock;
 ///
 /// let anywhere = Fault::ALL.into_iter().filter(|fault| fault.is_by_client()).count();
 /// assert_eq!(anywhere, 5);
-/// assert_eq!(Fault::Break(ClientFault::KillAfter).to_string(), "a crash after");
+/// assert_eq!(Fault::Client(ClientFault::KillAfter).to_string(), "a crash after");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// Something that the operator's own client does to it: a crash, a lost request or answer, a conflict.
-    Break(ClientFault),
-    /// Its watches are cut off after the write.
+    /// A fault in the operator's own client: a crash, a lost request or response, a conflict.
+    Client(ClientFault),
+    /// Its watches are closed after the write.
     WatchesDropped,
-    /// Likewise, and the API has forgotten what happened since: it must list again.
+    /// Likewise, and the history is compacted: it must list again.
     HistoryForgotten,
-    /// From the write on, events come late.
+    /// From the write on, watch events are delayed.
     EventsLate,
-    /// It is killed after the write, and the next one is shown the past for a while.
+    /// It is killed after the write, and after its restart reads are stale for a while.
     PastAfterCrash,
-    /// For the whole life, one of the kinds that it watches lags behind all others; each of them in turn, whatever it writes.
+    /// For the whole life, the watch of one kind lags behind all others; each watched kind in turn.
     KindLags,
-    /// From just before the write, and for a while, all that it watches lags behind, but for the kind that it writes.
+    /// From just before the write, and for a while, all its watches lag behind except that of the kind it writes.
     OthersLag,
 }
 
-/// A fault, and where in a life it comes.
+/// A fault, and at which point of a life it is injected.
 #[derive(Debug, Clone)]
 pub(super) struct Disturbance {
     pub(super) fault: Fault,
@@ -48,7 +48,7 @@ pub(super) struct Disturbance {
     pub(super) number: usize,
     /// The resources that the undisturbed operator watched.
     pub(super) watched: Arc<Vec<String>>,
-    /// Set when the fault came.
+    /// Notified when the fault was injected.
     came: Arc<Notify>,
 }
 
@@ -64,7 +64,7 @@ impl Disturbance {
             .flatten()
     }
 
-    /// What happens at its write, told to the client that makes it.
+    /// The client that injects the fault at its write.
     pub(super) fn faulty_client(&self, cluster: &TestCluster) -> FaultyClient {
         let watches = Pattern::watches().user(OPERATORS[0]);
         let api = cluster.embedded().cloned();
@@ -74,7 +74,7 @@ impl Disturbance {
             FaultyClient::after(number, move || api.iter().for_each(|api| then(api, &watches)))
         };
         match self.fault {
-            Fault::Break(how) => FaultyClient::at(number, how),
+            Fault::Client(how) => FaultyClient::at(number, how),
             Fault::PastAfterCrash => FaultyClient::at(number, ClientFault::KillAfter),
             Fault::WatchesDropped => after(|api, watches| {
                 api.faults().drop_watches(watches);
@@ -91,7 +91,7 @@ impl Disturbance {
             Fault::OthersLag => {
                 let (watched, came) = (self.watched.clone(), self.came.clone());
                 FaultyClient::before(number, move |write| {
-                    let written = Place::of(write).map(|place| place.resource());
+                    let written = Collection::of(write).map(|collection| collection.resource());
                     for resource in watched.iter().filter(|resource| Some(*resource) != written.as_ref()) {
                         let others = watches.clone().resource(resource);
                         let lag = Hold { delay: LAG, ..Hold::default() };
@@ -105,8 +105,8 @@ impl Disturbance {
         }
     }
 
-    /// What happens beside the life, for as long as it takes; to be awaited beside it, and first.
-    pub(super) async fn accompany(&self, cluster: &TestCluster, faulty_client: &FaultyClient) {
+    /// What has to run concurrently with the life to inject the fault; to be polled first.
+    pub(super) async fn run_beside(&self, cluster: &TestCluster, faulty_client: &FaultyClient) {
         match self.fault {
             Fault::PastAfterCrash => {
                 let reads = Pattern::any().verbs(&["get", "list", "watch"]).user(OPERATORS[1]);
@@ -133,13 +133,13 @@ impl Disturbance {
 }
 
 impl Fault {
-    /// All of them.
+    /// Every fault.
     pub const ALL: [Self; 11] = [
-        Self::Break(ClientFault::KillBefore),
-        Self::Break(ClientFault::KillAfter),
-        Self::Break(ClientFault::LoseRequest),
-        Self::Break(ClientFault::LoseAnswer),
-        Self::Break(ClientFault::Conflict),
+        Self::Client(ClientFault::KillBefore),
+        Self::Client(ClientFault::KillAfter),
+        Self::Client(ClientFault::LoseRequest),
+        Self::Client(ClientFault::LoseResponse),
+        Self::Client(ClientFault::Conflict),
         Self::WatchesDropped,
         Self::HistoryForgotten,
         Self::EventsLate,
@@ -148,35 +148,35 @@ impl Fault {
         Self::OthersLag,
     ];
 
-    /// Whether it needs nothing of the API, and so works on any cluster.
+    /// Whether the client alone injects it, so that it works on any cluster.
     pub fn is_by_client(self) -> bool {
-        matches!(self, Self::Break(_))
+        matches!(self, Self::Client(_))
     }
 
-    /// Whether the operator may leave orphans: shown the past, it may make something for a parent that it cannot know to be
-    /// gone, and a garbage collector, which no test cluster has, removes it.
-    pub(super) fn may_orphan(self) -> bool {
+    /// Whether the operator may leave orphans: on stale reads it may create a dependent of an owner that is gone already, which
+    /// the garbage collector would delete; an API without controllers has none.
+    pub(super) fn can_leave_orphans(self) -> bool {
         self == Self::PastAfterCrash
     }
 }
 
-/// How late events come.
+/// How long watch events are delayed.
 const LATE: Duration = Duration::from_millis(40);
 
-/// How far what lags is behind.
+/// How far a lagging watch is behind.
 const LAG: Duration = Duration::from_millis(150);
 
-/// For how long the past is shown.
+/// How long reads are stale.
 const PAST_FOR: Duration = Duration::from_millis(120);
 
 impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::Break(ClientFault::KillBefore) => "a crash before",
-            Self::Break(ClientFault::KillAfter) => "a crash after",
-            Self::Break(ClientFault::LoseRequest) => "a lost request",
-            Self::Break(ClientFault::LoseAnswer) => "a lost answer",
-            Self::Break(ClientFault::Conflict) => "a conflict",
+            Self::Client(ClientFault::KillBefore) => "a crash before",
+            Self::Client(ClientFault::KillAfter) => "a crash after",
+            Self::Client(ClientFault::LoseRequest) => "a lost request",
+            Self::Client(ClientFault::LoseResponse) => "a lost response",
+            Self::Client(ClientFault::Conflict) => "a conflict",
             Self::WatchesDropped => "watches dropped",
             Self::HistoryForgotten => "watches dropped and history forgotten",
             Self::EventsLate => "events late",

@@ -1,6 +1,6 @@
 //! One life: the operator, which may be killed and started again, and the user.
 
-use super::place::Place;
+use super::collection::Collection;
 use super::state::State;
 use super::{Campaign, Disturbance};
 use crate::TestCluster;
@@ -15,18 +15,18 @@ use windlass_clock::Clock;
 /// How a life ended.
 #[derive(Debug)]
 pub(super) struct Ended {
-    /// What was there at the end.
+    /// The state at the end.
     pub(super) state: State,
-    /// The operator's writes, over all its incarnations, as `METHOD path`.
+    /// The operator's writes, before and after a crash, as `METHOD path`.
     pub(super) writes: Vec<String>,
     /// The resources that it watched.
     pub(super) watched: Vec<String>,
 }
 
-/// The names by which the embedded API knows the operator: before a crash, and after it.
+/// The user names of the operator: before a crash, and after it.
 pub(super) const OPERATORS: [&str; 2] = ["operator", "operator again"];
 
-/// How long the operator must be silent for its work to count as done; longer where nothing else tells that it is.
+/// How long the operator must write nothing to count as done; longer where there is no expected state to wait for.
 const SILENCE: Duration = Duration::from_millis(80);
 const LONG_SILENCE: Duration = Duration::from_millis(300);
 
@@ -36,13 +36,13 @@ where
     L: Fn(TestCluster) -> F + Send + Sync + 'static,
     F: Future<Output = anyhow::Result<()>> + Send + 'static,
 {
-    /// Lives once. With `expected`, waits for that state instead of for silence alone.
+    /// Runs the life once. With `expected`, waits for that state instead of only for silence.
     pub(super) async fn live(
         &self,
         disturbance: Option<&Disturbance>,
         expected: Option<&State>,
     ) -> anyhow::Result<Ended> {
-        let cluster = (self.world)().await?;
+        let cluster = (self.open_cluster)().await?;
         cluster.install(self.kinds.clone()).await?;
         let faulty_client =
             disturbance.map_or_else(FaultyClient::none, |disturbance| disturbance.faulty_client(&cluster));
@@ -56,19 +56,19 @@ where
         };
         let past = async {
             if let Some(disturbance) = disturbance {
-                disturbance.accompany(&cluster, &faulty_client).await;
+                disturbance.run_beside(&cluster, &faulty_client).await;
             }
             std::future::pending().await
         };
         let all = [&faulty_client, &after_a_crash, &of_the_user];
         let user = async {
-            let own = cluster.with_client(of_the_user.on(cluster.client())).timeout(self.patience);
+            let own = cluster.with_client(of_the_user.on(cluster.client())).timeout(self.timeout);
             (self.life)(own).await?;
-            let orphans = disturbance.is_some_and(|disturbance| disturbance.fault.may_orphan());
+            let orphans = disturbance.is_some_and(|disturbance| disturbance.fault.can_leave_orphans());
             self.end(&cluster, &all, expected, orphans).await
         };
         let state = tokio::select! {
-            // First, so that it is in place before anyone asks for anything.
+            // First, so that the fault is in place before any request.
             biased;
             never = past => never,
             ended = operator => {
@@ -78,8 +78,10 @@ where
             state = user => state?,
         };
         let watched = faulty_client.watches();
-        let watched: BTreeSet<String> =
-            watched.iter().filter_map(|path| Some(Place::of(&format!("GET {path}"))?.resource())).collect();
+        let watched: BTreeSet<String> = watched
+            .iter()
+            .filter_map(|path| Some(Collection::of(&format!("GET {path}"))?.resource()))
+            .collect();
         Ok(Ended {
             state,
             watched: watched.into_iter().collect(),
@@ -102,7 +104,7 @@ where
         Ok((self.operator)(manager).run_until(std::future::pending()).await?)
     }
 
-    /// Waits until the operator is done, and looks at what is there.
+    /// Waits until the operator is done, and reads the state.
     async fn end(
         &self,
         cluster: &TestCluster,
@@ -111,20 +113,21 @@ where
         without_orphans: bool,
     ) -> anyhow::Result<State> {
         let look = || async {
-            let places: BTreeSet<Place> = writers
+            let collections: BTreeSet<Collection> = writers
                 .iter()
                 .flat_map(|writer| writer.writes())
-                .filter_map(|write| Place::of(&write))
+                .filter_map(|write| Collection::of(&write))
                 .collect();
-            let places = places.into_iter().chain(expected.into_iter().flat_map(State::places)).collect();
-            State::observe(cluster, &places, without_orphans).await
+            let collections =
+                collections.into_iter().chain(expected.into_iter().flat_map(State::collections)).collect();
+            State::observe(cluster, &collections, without_orphans).await
         };
         let Some(expected) = expected else {
             silence(cluster, writers, LONG_SILENCE).await;
             return look().await;
         };
         let as_expected =
-            cluster.until_within(self.patience, "the state is that of the undisturbed life", look, |state| {
+            cluster.until_within(self.timeout, "the state is that of the undisturbed life", look, |state| {
                 state == expected
             });
         if let Err(error) = as_expected.await {

@@ -37,16 +37,16 @@
 //! # }
 //! ```
 
+mod collection;
 mod fault;
 mod life;
-mod place;
 mod state;
 
 use fault::Disturbance;
 pub use fault::Fault;
 
 use crate::TestCluster;
-use crate::eventually::PATIENCE;
+use crate::eventually::DEFAULT_TIMEOUT;
 use anyhow::{Context, ensure};
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -57,7 +57,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use windlass::Manager;
 
-/// Every fault at every write of the operator, on fresh embedded clusters. `kinds` are there before the operator starts.
+/// Injects every fault at every write of the operator, on fresh embedded clusters. `kinds` are installed before the operator
+/// starts.
 ///
 /// # Errors
 /// When a life does not end as the undisturbed one did; the error says at which fault, at which write, and what differs.
@@ -74,9 +75,9 @@ where
     Campaign::new(operator, life).kinds(kinds).run().await
 }
 
-type World = Arc<dyn Fn() -> BoxFuture<'static, anyhow::Result<TestCluster>> + Send + Sync>;
+type OpenCluster = Arc<dyn Fn() -> BoxFuture<'static, anyhow::Result<TestCluster>> + Send + Sync>;
 
-/// A campaign with choices: which faults, where, and what they may cost.
+/// A campaign with options: which faults, on which clusters, and what they may cost.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -105,9 +106,9 @@ pub struct Campaign<O, L> {
     life: L,
     kinds: Vec<CustomResourceDefinition>,
     faults: Vec<Fault>,
-    world: World,
+    open_cluster: OpenCluster,
     at_once: usize,
-    patience: Duration,
+    timeout: Duration,
     extra_changes: Option<usize>,
 }
 
@@ -116,7 +117,7 @@ pub struct Campaign<O, L> {
 pub struct Report {
     /// How many writes the operator makes in an undisturbed life: the points at which faults came.
     pub writes: usize,
-    /// How many lives were lived.
+    /// The number of lives.
     pub lives: usize,
     /// How many more writes a disturbed life had, and how often.
     pub extra: BTreeMap<isize, usize>,
@@ -145,14 +146,14 @@ where
             life,
             kinds: Vec::new(),
             faults: Fault::ALL.to_vec(),
-            world: Arc::new(|| Box::pin(async { Ok(TestCluster::api_only()) })),
+            open_cluster: Arc::new(|| Box::pin(async { Ok(TestCluster::api_only()) })),
             at_once: 6,
-            patience: PATIENCE,
+            timeout: DEFAULT_TIMEOUT,
             extra_changes: None,
         }
     }
 
-    /// These kinds are there before the operator starts.
+    /// Installs these CRDs before the operator starts.
     pub fn kinds(mut self, kinds: impl IntoIterator<Item = CustomResourceDefinition>) -> Self {
         self.kinds.extend(kinds);
         self
@@ -164,32 +165,32 @@ where
         self
     }
 
-    /// On clusters that this opens, one per life, instead of fresh embedded ones. Of the faults, those that a client can bring
-    /// about work there: see [`Fault::is_by_client`].
-    pub fn on<W, Fut>(mut self, world: W) -> Self
+    /// On clusters that this function opens, one per life, instead of fresh embedded ones. Only faults that the client injects
+    /// work there: see [`Fault::is_by_client`].
+    pub fn on<W, Fut>(mut self, open_cluster: W) -> Self
     where
         W: Fn() -> Fut + Send + Sync + 'static,
         Fut: Future<Output = anyhow::Result<TestCluster>> + Send + 'static,
     {
-        self.world = Arc::new(move || Box::pin(world()));
+        self.open_cluster = Arc::new(move || Box::pin(open_cluster()));
         self
     }
 
-    /// How many lives are lived at the same time.
+    /// The most lives at once.
     pub fn at_once(mut self, lives: usize) -> Self {
         self.at_once = lives.max(1);
         self
     }
 
-    /// For how long, by the machine's clock, the state may take to become that of the undisturbed life, and each wait in a life to
-    /// end; by default 20 s.
-    pub fn within(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    /// How long, by the machine's clock, the state may take to become that of the undisturbed life, and each wait in a life may
+    /// take; 20 s by default.
+    pub fn within(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
         self
     }
 
-    /// A fault may cost so many more changes than the undisturbed life makes. Reports of status do not count: which of them
-    /// are still worth writing is a matter of timing.
+    /// The most changes that a fault may cause beyond those of the undisturbed life. Status updates do not count: how many of
+    /// them are needed is a matter of timing.
     pub fn most_extra_changes(mut self, most: usize) -> Self {
         self.extra_changes = Some(most);
         self

@@ -1,9 +1,11 @@
-//! The state of the world in comparable form. What is taken out, and nothing else: identities, versions, generations and times;
-//! what Secrets hold becomes "generated", and so does the end of generated names; what the API gives a Service, and the addresses of
-//! pods, "allocated"; who updated which fields is left out, and who applied them is not; owners are named instead of numbered;
-//! the test's namespace is named alike.
+//! The state of the cluster in comparable form.
+//!
+//! Removed are identities, versions, generations and times, and nothing else. The data of Secrets and the suffix of generated
+//! names become "generated"; what the API allocates for a Service and the addresses of pods become "allocated". Managed
+//! fields of updates are left out, those of server-side apply are not. Owners are compared by name, and the test's namespace
+//! has the same name in all states.
 
-use super::place::Place;
+use super::collection::Collection;
 use crate::TestCluster;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -13,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct State {
     #[serde(skip)]
-    places: BTreeSet<Place>,
+    collections: BTreeSet<Collection>,
     objects: BTreeMap<String, Vec<Value>>,
 }
 
@@ -23,40 +25,40 @@ const HERE: &str = "{namespace}";
 impl State {
     pub(super) async fn observe(
         cluster: &TestCluster,
-        places: &BTreeSet<Place>,
+        collections: &BTreeSet<Collection>,
         without_orphans: bool,
     ) -> anyhow::Result<Self> {
         let here = cluster.namespace();
         let mut found = BTreeMap::new();
         let mut known = BTreeSet::new();
-        for place in places {
-            let place = place.clone().moved(HERE, here);
-            let items = list(cluster, &place).await?;
-            // An owner may be where nobody wrote.
+        for collection in collections {
+            let collection = collection.clone().moved(HERE, here);
+            let items = list(cluster, &collection).await?;
+            // An owner may be in a namespace that nobody wrote to.
             let everywhere =
-                if without_orphans { list(cluster, &place.everywhere()).await? } else { Vec::new() };
+                if without_orphans { list(cluster, &collection.everywhere()).await? } else { Vec::new() };
             let uids =
                 everywhere.iter().filter_map(|item| item["metadata"]["uid"].as_str().map(str::to_owned));
             known.extend(uids);
-            found.insert(place.moved(here, HERE), items);
+            found.insert(collection.moved(here, HERE), items);
         }
         let names = Names { here, generated: found.values().flatten().filter_map(generated).collect() };
         let mut objects = BTreeMap::new();
-        for (place, mut items) in found.clone() {
+        for (collection, mut items) in found.clone() {
             items.retain(|item| !without_orphans || !is_orphan(item, &known));
             items.iter_mut().for_each(|item| normalise(item, &names));
             items.sort_by_cached_key(ToString::to_string);
-            // A collection that nothing is left in is as good as one that nobody wrote to.
+            // An empty collection equals one that nobody wrote to.
             if !items.is_empty() {
-                objects.insert(place.path(), items);
+                objects.insert(collection.path(), items);
             }
         }
-        Ok(Self { places: found.into_keys().collect(), objects })
+        Ok(Self { collections: found.into_keys().collect(), objects })
     }
 
-    /// Where it was looked for.
-    pub(super) fn places(&self) -> impl Iterator<Item = Place> {
-        self.places.iter().cloned()
+    /// The collections that were read.
+    pub(super) fn collections(&self) -> impl Iterator<Item = Collection> {
+        self.collections.iter().cloned()
     }
 
     /// The objects, by the path of their collection.
@@ -65,10 +67,10 @@ impl State {
     }
 }
 
-async fn list(cluster: &TestCluster, place: &Place) -> anyhow::Result<Vec<Value>> {
-    let request = http::Request::get(place.path()).body(Vec::new())?;
+async fn list(cluster: &TestCluster, collection: &Collection) -> anyhow::Result<Vec<Value>> {
+    let request = http::Request::get(collection.path()).body(Vec::new())?;
     let mut list: Value = match cluster.client().request(request).await {
-        // Its kind went away with its objects.
+        // Its CRD was deleted with its objects.
         Err(kube::Error::Api(status)) if status.code == 404 => return Ok(Vec::new()),
         answer => answer?,
     };
@@ -76,7 +78,7 @@ async fn list(cluster: &TestCluster, place: &Place) -> anyhow::Result<Vec<Value>
         Value::Array(items) => items,
         _ => Vec::new(),
     };
-    // What a controller manager puts into every namespace is nobody's here.
+    // Every namespace has this ConfigMap from the controller manager.
     items.retain(|item| item["metadata"]["name"] != "kube-root-ca.crt");
     Ok(items)
 }
@@ -87,7 +89,7 @@ fn is_orphan(item: &Value, known: &BTreeSet<String>) -> bool {
     !owners.is_empty() && owners.iter().all(|owner| !known.contains(*owner))
 }
 
-/// What is called differently in each life.
+/// Names that differ between lives.
 struct Names<'a> {
     /// The namespace of the test.
     here: &'a str,
@@ -103,13 +105,13 @@ fn generated(object: &Value) -> Option<(String, String)> {
 }
 
 fn normalise(object: &mut Value, names: &Names<'_>) {
-    // How often it was changed tells of the way, too; whether its status is about the last change tells of the end.
+    // The generation depends on the way to the state; whether the status observed the last generation does not.
     if let Some(generation) = object.pointer("/metadata/generation").and_then(Value::as_i64) {
         object["metadata"]["generation"] = json!(GENERATION);
         observe(object, generation);
     }
     walk(object, "", names);
-    // Secrets in a list do not say that they are; nothing else has both.
+    // Secrets in a list have no kind; nothing else has both fields.
     if object.get("type").is_some()
         && let Some(data) = object.get_mut("data").and_then(Value::as_object_mut)
     {
@@ -120,7 +122,7 @@ fn normalise(object: &mut Value, names: &Names<'_>) {
 /// Stands for an object's generation.
 const GENERATION: &str = "{generation}";
 
-/// Lets whatever observed this generation say so without its number.
+/// Replaces this generation by its placeholder wherever it was observed.
 fn observe(value: &mut Value, generation: i64) {
     match value {
         Value::Object(fields) => {
@@ -136,7 +138,7 @@ fn observe(value: &mut Value, generation: i64) {
     }
 }
 
-/// What the API or a node gives, first come, first served.
+/// Fields that the API or a node allocates, first come, first served.
 const ALLOCATED: [&str; 8] = [
     "clusterIP",
     "clusterIPs",
@@ -174,11 +176,12 @@ fn walk(value: &mut Value, key: &str, names: &Names<'_>) {
         }
         Value::Array(items) => {
             if key == "managedFields" {
-                // What is applied goes by who holds it; what is updated leaves entries that tell of the way, not of the end.
+                // Entries of server-side apply depend on the owner of a field; entries of updates depend on the way to the
+                // state.
                 items.retain(|entry| entry["operation"] == "Apply");
             }
             items.iter_mut().for_each(|item| walk(item, key, names));
-            // Those of several writers are in the order in which they came first.
+            // The entries of several writers are in the order in which they came.
             if matches!(key, "managedFields" | "ownerReferences" | "endpoints" | "conditions") {
                 items.sort_by_key(ToString::to_string);
             }
@@ -194,7 +197,7 @@ fn walk(value: &mut Value, key: &str, names: &Names<'_>) {
     }
 }
 
-/// What the API calls the volume of a pod's token.
+/// The prefix of the volume of a pod's token.
 const TOKEN_VOLUME: &str = "kube-api-access-";
 
 /// A text in which `{uid}` stands for every UID: names and labels are made of them.
@@ -248,10 +251,10 @@ mod tests {
             if value == "two" {
                 cluster.create(orphan).await.unwrap();
             }
-            let places = ["configmaps", "secrets"]
-                .map(|of| Place::of(&format!("POST /api/v1/namespaces/default/{of}")).unwrap());
-            states.push(State::observe(&cluster, &places.into(), true).await.unwrap());
-            let whole = State::observe(&cluster, &states[0].places().collect(), false).await.unwrap();
+            let collections = ["configmaps", "secrets"]
+                .map(|of| Collection::of(&format!("POST /api/v1/namespaces/default/{of}")).unwrap());
+            states.push(State::observe(&cluster, &collections.into(), true).await.unwrap());
+            let whole = State::observe(&cluster, &states[0].collections().collect(), false).await.unwrap();
             assert_eq!(whole == states[0], value == "one", "the orphan counts unless it is to be left out");
         }
         assert_eq!(states[0], states[1]);

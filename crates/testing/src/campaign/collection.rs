@@ -1,16 +1,16 @@
-//! Where something was written: the collection that a request's path leads to.
+//! The collection that a request's path leads to.
 
 /// A collection of objects, in a namespace or outside.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct Collection {
     /// `/api/v1` or `/apis/GROUP/VERSION`.
     root: String,
     pub(super) namespace: Option<String>,
     plural: String,
 }
 
-impl Place {
-    /// Of a write, as `METHOD path`. Leases come and go with whoever holds them, and are no part of what must converge.
+impl Collection {
+    /// The collection of a write, given as `METHOD path`. None for Leases: they change with their holder, and need not converge.
     pub(super) fn of(write: &str) -> Option<Self> {
         let (_, path) = write.split_once(' ')?;
         let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
@@ -76,14 +76,14 @@ mod tests {
             ("PUT /api/v1/namespaces/shop/finalize", "/api/v1/namespaces"),
             ("DELETE /apis/x.dev/v1/vaults/v", "/apis/x.dev/v1/vaults"),
         ] {
-            assert_eq!(Place::of(write).unwrap().path(), path);
+            assert_eq!(Collection::of(write).unwrap().path(), path);
         }
-        let resource = |path: &str| Place::of(path).unwrap().resource();
+        let resource = |path: &str| Collection::of(path).unwrap().resource();
         assert_eq!(resource("GET /apis/apps/v1/namespaces/shop/deployments"), "apps/deployments");
         assert_eq!(resource("GET /api/v1/pods"), "pods");
-        assert_eq!(Place::of("PUT /apis/coordination.k8s.io/v1/namespaces/a/leases/b"), None);
-        assert_eq!(Place::of("GET /version"), None);
-        let moved = Place::of("POST /api/v1/namespaces/a/pods").unwrap().moved("a", "b");
+        assert_eq!(Collection::of("PUT /apis/coordination.k8s.io/v1/namespaces/a/leases/b"), None);
+        assert_eq!(Collection::of("GET /version"), None);
+        let moved = Collection::of("POST /api/v1/namespaces/a/pods").unwrap().moved("a", "b");
         assert_eq!(moved.path(), "/api/v1/namespaces/b/pods");
     }
 }
