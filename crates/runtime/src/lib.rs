@@ -1,6 +1,6 @@
 //! The operator library: write down what an application needs, as a pure decision, and keep the world equal to it.
 //!
-//! The way of the data: `watch -> cache -> queue -> observe -> decide -> act -> report`. Each layer is usable alone.
+//! The way of the data: `watch -> cache -> queue -> observe -> decide -> write -> report`. Each layer is usable alone.
 //!
 //! ```no_run
 //! use k8s_openapi::api::core::v1::{ConfigMap, Namespace};

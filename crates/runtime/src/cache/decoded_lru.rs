@@ -1,5 +1,9 @@
 //! How the objects of a store are held: whole while they are few; compressed when they are many, and read again when somebody
 //! asks; and whole again where they are asked for by the crowd.
+//!
+//! Those that were read last stay decoded, and so do those that a list, or an owner of many, reads together: a scan would
+//! decode all of them each time. Transformed objects are always held as their type, since they differ from the text they
+//! were read from.
 
 use super::compressed::Dictionary;
 use super::memory_size::BESIDE;

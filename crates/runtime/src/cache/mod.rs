@@ -25,6 +25,14 @@
 //!
 //! The way of an object: `wire` (lines of a watch) -> `decoder` (decoded, trimmed, measured) -> `overlay` (is it newer than
 //! what is known?) -> `view` (with its indexes) -> listeners.
+//!
+//! - An object that cannot be decoded is reported, counted and left out, and so is the older state of it: neither ends the
+//!   watch.
+//! - What is held is lean: of `managedFields` only the entries of our own field managers, and metadata alone where a type
+//!   asks for no more.
+//! - Stores know no Rust type: only `typed_decoder.rs` does, and `store.rs` gives users their type back. With a copy of the
+//!   cache per kind, most of the code in a cluster's controllers was the same, and code is most of what a cluster at rest
+//!   keeps in memory.
 
 mod any_store;
 mod compressed;

@@ -1,4 +1,6 @@
 //! Which stores are open, who holds them open, and the one task that keeps their watches running.
+//!
+//! One task runs the watches of all stores, so that kinds can be opened and closed while the cache runs.
 
 use super::any_store::AnyStore;
 use super::metadata_store::AnyOpened;

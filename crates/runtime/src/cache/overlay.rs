@@ -6,6 +6,8 @@
 //! Two facts make it small. Versions are comparable over all objects of a resource, so whatever the watch has passed
 //! (`progress`) is old news, whoever tells it. And a UID never comes back, so the deletion of one, whose version the
 //! server does not say, can be remembered by UID alone.
+//!
+//! An answer to a write enters by UID and version; older events and lists are dropped, and deletions leave tombstones.
 
 use std::collections::HashMap;
 use std::hash::Hash;

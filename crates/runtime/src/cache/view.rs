@@ -1,4 +1,7 @@
 //! The objects of one kind with their indexes, in one place that is locked as a whole.
+//!
+//! Where several namespaces are watched, each is a `Part` with a watch and an overlay of its own: resourceVersions are
+//! compared with the progress of a watch, and the watches of two namespaces progress separately.
 
 use super::decoded_lru::{DecodedLru, Held};
 use super::index::{AnyIndex, Filed};

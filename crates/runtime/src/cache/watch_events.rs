@@ -1,4 +1,7 @@
 //! What the watch of one part says, and how a store takes it in.
+//!
+//! An event is read in two steps: first which object it is about and at which version, and only if that is news the object
+//! itself. Echoes of our own writes, and what a list repeats, are not decoded.
 
 use super::any_store::AnyStore;
 use super::decoded_lru::Held;

@@ -4,6 +4,9 @@
 //! the pool's and another of the connection's, and wraps it in a dozen layers; an operator is at that half of its time.
 //! Names, certificates, tokens and their renewal are kube's all the same. What a config asks beyond that (a proxy, a limit
 //! on silence) is left to kube's own client.
+//!
+//! The library's own requests also skip the queue of `kube::Client` (`direct.rs`). A request is sent again only if it never
+//! left, because the server had closed an idle connection.
 
 mod connection;
 mod direct;

@@ -1,5 +1,8 @@
 //! What every operator's binary answers besides running: what it is (`describe`), what a decision sees (`capture`), what it
 //! would do (`plan`), and what an object waits for (`why`). Here are the pure parts; the manager fetches what they need.
+//!
+//! `describe` and `plan` on a capture need no cluster. `capture` fills caches of its own in a process of its own: facts and
+//! the outcomes of actions, which only the running operator has, are unknown in it.
 
 mod changes;
 mod describe;

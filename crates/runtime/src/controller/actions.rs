@@ -1,4 +1,7 @@
 //! Actions that plans asked for: what is under way, what came of the others, and never two of one key at once.
+//!
+//! A reconcile writes nothing outside the cluster: an action runs on workers of its own, with a queue like that of the
+//! reconciles, so that one key runs once at a time. Its outcome is observed by the next reconcile and is safe to lose.
 
 use super::actions_and_facts::{Context, Failure};
 use crate::action::{Action, Outcome};

@@ -1,4 +1,6 @@
 //! Facts at work: polled beside the reconciles, for every object that is there, one poll of one fact at a time.
+//!
+//! Polls have a queue of their own, like reconciles. What they find is observed by the next reconcile and is safe to lose.
 
 use super::actions_and_facts::{Context, Failure};
 use super::running::{Running, panic_text};

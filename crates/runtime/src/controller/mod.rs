@@ -1,4 +1,4 @@
-//! Controllers: what is watched, how it is decided, and the loop observe -> decide -> act -> report around it.
+//! Controllers: what is watched, how it is decided, and the loop observe -> decide -> write -> report around it.
 //!
 //! - `parts`: what was declared of a controller, its type forgotten
 //! - `owning`: whose child is it (pure)
@@ -10,6 +10,9 @@
 //! - `permissions`: the RBAC rules that follow from what it declares; `description`: the controller as data
 //! - `retry`: which errors are tried again, and when
 //! - `waiting`: which objects wait, and for what; `check`: whether a controller can be run
+//!
+//! `Controller<K>` is a thin typed surface: `parts` turns what users declare into functions of any object, so that the loop
+//! is compiled once and not once per kind.
 
 mod action_worker;
 mod actions;

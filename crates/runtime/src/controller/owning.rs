@@ -1,4 +1,8 @@
 //! Whose child is it: the marks that children carry, and the pure questions about them.
+//!
+//! A child that cannot have an owner reference to its parent (it is in another namespace, or in none) carries the parent's
+//! UID as a label and its address as an annotation. The owner index of the cache finds both sorts. The garbage collector
+//! does not know the label, so a finalizer holds the parent until such children are gone (`prepare.rs`).
 
 use crate::cache::{AnyObject, owner_uids};
 use crate::key::Key;

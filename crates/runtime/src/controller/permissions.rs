@@ -3,6 +3,11 @@
 //! What a plan does to children besides applying them (`.deletes`, `.claims`), and what code with a client of its own does
 //! (`.uses`), is declared beforehand: an operator that never deletes a Secret need not be allowed to. A plan that does what
 //! was not declared is not carried out ([`Running::check_declared`]).
+//!
+//! Permissions are declared and not derived: a decision is a function that cannot be inspected, and to grant what some plan
+//! might do would let every operator delete all that it owns. A kind that is pruned, or owned in any namespace, is declared
+//! as deleted by that. `operators/memcached/tests/permissions.rs` takes each verb away on the reference Kubernetes, and
+//! sees it missed.
 
 use super::Controller;
 use super::description::Description;

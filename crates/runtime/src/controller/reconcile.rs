@@ -1,4 +1,4 @@
-//! One reconcile for one object: observe, decide, act, report; and again, on what was written, until nothing is.
+//! One reconcile for one object: observe, decide, write, report; and again, on what was written, until nothing is.
 
 use super::confirm::Confirmed;
 use super::owning::Parent;

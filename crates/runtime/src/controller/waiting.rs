@@ -1,4 +1,6 @@
 //! Who waits, for what, since when and until when: kept for people who ask, and for nothing else.
+//!
+//! Bounded: of more objects than `MOST`, the others are not remembered.
 
 use crate::conditions::Standing;
 use crate::key::Key;

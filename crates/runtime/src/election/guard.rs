@@ -1,4 +1,8 @@
 //! Whether we lead, and a client that stops writing when we do not.
+//!
+//! The guard is asked once per request, so the client below it must not retry by itself: nobody would ask about the retry.
+//! Where an idle connection is at hand, nothing waits between the check and the socket; a write that has to connect first,
+//! or to renew its token, is sent when that is done.
 
 use futures::future::{Either, Ready, ready};
 use http::{Method, Request};

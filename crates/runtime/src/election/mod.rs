@@ -19,6 +19,11 @@
 //! let lost = candidate.renew().await;
 //! # drop(client); drop(lost); Ok(()) }
 //! ```
+//!
+//! A manager with leader election puts all its clients behind the guard and fills its caches before it leads, so that a new
+//! leader works at once. When it loses the lease it ends; with
+//! [`Manager::rejoin_election`](crate::Manager::rejoin_election) it cancels its reconciles and becomes a candidate again.
+//! `decide.rs` says who may lead, purely; `guard.rs` is the client.
 
 mod decide;
 mod guard;

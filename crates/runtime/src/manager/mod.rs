@@ -5,6 +5,8 @@
 //! - `life`: from start to end
 //! - `tasks`: what runs beside the controllers
 //! - `signals`: how a process is asked to end
+//!
+//! Dropping the future of [`Manager::run`] is a hard kill, as if the process had died: nothing but the API outlives it.
 
 mod commands;
 mod connect;

@@ -5,6 +5,8 @@
 //! from the queues and caches that know it.
 //!
 //! An operator adds metrics of its own with [`Manager::metrics`](crate::Manager::metrics).
+//!
+//! Names, labels and the texts of buckets are controller-runtime's to the letter.
 
 mod histogram;
 mod reconciles;

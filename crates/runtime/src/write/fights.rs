@@ -1,4 +1,7 @@
 //! Two managers that set one field each to their own value, again and again: noticed, and then fought seldom.
+//!
+//! More than five times within a minute is a fight: it is reported, and the field is applied again only after a delay that
+//! doubles each time, up to ten minutes.
 
 use super::change::{item, own_entry_of};
 use super::requests::Subresource;

@@ -1,5 +1,8 @@
 //! What was applied last and what came of it: the way out where comparing cannot tell, and against servers that change
 //! what they are given.
+//!
+//! The same intent over our own unchanged fields is settled, whatever a mutating server made of it. The same intent over
+//! fields that somebody changed was undone, which `fights.rs` counts.
 
 use super::requests::Subresource;
 use crate::cache::ObjectVersion;

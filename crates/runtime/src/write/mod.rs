@@ -1,6 +1,18 @@
 //! The writer: applies only what would change, tells the cache what the server answered, and remembers doubts.
 //!
 //! Usable alone: a [`Writer`] needs a client, a cache and a name.
+//!
+//! Whether applying would change anything is answered by the cheapest question that can tell, in this order:
+//!
+//! - `memory`: the object is at the very version that our last apply of the same intent left. The intent is known by a hash
+//!   of what it would be made of, so that it need not be made.
+//! - `change`: our own `managedFields` entry. A string or boolean of ours that differs settles it.
+//! - `schemas`: the server's own schemas, which know what is only written differently.
+//! - `memory` again: what the server made of the same intent before.
+//!
+//! Answers stay text: the cache decodes them as it decodes events, and `unchanged` sees from the text whether the server
+//! took what was sent. Of a child that is cached as metadata alone, the contents are read live before it is written, once
+//! per version; that they were as intended is remembered. `ledger` tells the echoes of our own writes from news.
 
 mod answers;
 mod change;
