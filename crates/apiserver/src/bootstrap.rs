@@ -1,5 +1,7 @@
 //! The objects that a cluster has from the start, as the reference's API server makes them: namespaces, roles, priorities,
 //! and the Service through which pods find the API.
+//!
+//! They are templates whose UIDs and timestamps are filled in: nothing is parsed or encoded for a new cluster.
 
 use crate::kinds;
 use crate::kinds::field_selectors::Field;

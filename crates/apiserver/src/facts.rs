@@ -1,5 +1,7 @@
 //! The facts of the built-in kinds: definitions, discovery rows and struct tags, taken from the reference when the crate was
 //! written. Definitions and structs are read one by one, each when first asked for.
+//!
+//! The files are in `crates/apiserver/facts`, written by `cargo xtask facts`; its README says what is in each.
 
 use crate::typed::{Structs, first_value, lines};
 use parking_lot::RwLock;

@@ -19,6 +19,12 @@
 //! | `verbs` | get, list, watch, create, update, patch, delete, and subresources with verbs of their own |
 //! | `connect`, `metrics`, `openapi`, `discovery` | what is not stored: kubelets' streams, `metrics.k8s.io`, documents |
 //! | `service`, `serve`, `bootstrap`, `api` | HTTP in process, over TLS, and the API as a whole |
+//!
+//! Built-in kinds are data: tables of rows about Go structs, read by one generic path that serves every kind, built-in or
+//! custom. All walks go by the fields that an object has, not by the many that its type could have.
+//!
+//! Clients that mean harm, or are many, are tested against the command as a process, whose memory is measured meanwhile:
+//! `crates/cli/tests/command`, `idle_clients.rs`, `slow_clients.rs` and `http2_floods.rs`.
 
 mod accounts;
 mod admission;

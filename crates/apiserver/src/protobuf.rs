@@ -1,4 +1,7 @@
 //! Objects of the built-in kinds as protobuf, by the facts of their types.
+//!
+//! For reads, the protobuf of an object is made once from its stored JSON and kept beside it in the store, as other
+//! encodings are.
 
 use crate::facts::FACTS;
 use crate::typed;

@@ -2,6 +2,8 @@
 //!
 //! [`flow`](crate::flow) asks them, in the order in which the reference runs them: those that mutate before an object is
 //! prepared and validated, those that validate after it. Webhooks and policies come after all of these.
+//!
+//! Which plug-ins look at a resource is a row of `plugins`, so that a write of any other kind does not ask them.
 
 mod default_class;
 mod default_tolerations;

@@ -1,4 +1,7 @@
 //! ServiceAccount: the account of a new pod, and its token.
+//!
+//! A new pod whose namespace has no default account yet waits for it, as in Kubernetes, and on the store's changes rather
+//! than by polling.
 
 use super::forbidden;
 use crate::object::{child, generate_name, list_mut, text};

@@ -1,5 +1,14 @@
 //! Subresources that lead to a node: logs, exec, attach, port-forward and proxies. What they say is the node's to say; here it
 //! is found out which node that is, and the bytes are passed on both ways.
+//!
+//! `location` finds the container that is meant and where its node's kubelet listens, purely. `forward` connects there,
+//! with a client certificate of the cluster, and copies bytes: the API server itself speaks none of the streaming
+//! protocols. As with a stock API server, a kubelet's certificate is not verified, since kubelets sign their own.
+//!
+//! `nodes/proxy` reaches a loopback address only at the kubelet's own port, where the kubelet authenticates; other ports of
+//! this machine are refused, as the reference does. Pods may be in a network that this machine has no route to; a node in
+//! the same process then provides a dialer ([`Api::dial_with`](crate::Api::dial_with)), and proxies to pods and Services
+//! use it. `links` rewrites links in proxied pages and in `Location`, so that they lead back through the proxy.
 
 mod forward;
 mod links;

@@ -1,5 +1,7 @@
 //! CustomResourceDefinitions as objects: their defaults, validation, names and conditions. How they are served is in
 //! [`registry`](crate::registry), and what follows from a write of one in [`flow`](crate::flow).
+//!
+//! A new CRD is served before its creation is answered, and its CEL rules are compiled then, once.
 
 mod approval;
 mod conversion;

@@ -1,4 +1,7 @@
 //! Credentials of the server and its administrator: certificates, keys and a token, generated or kept in a folder.
+//!
+//! A CA signs all certificates: those of the server, of the administrator, and of the API server as a client of kubelets.
+//! They are made once; kept in a folder, they outlive a restart, so that kubeconfigs stay valid.
 
 mod files;
 mod issue;

@@ -22,6 +22,9 @@
 //! ```
 //!
 //! Without rules a request costs a look at a flag, a write its record, and a watch its place in a list.
+//!
+//! Rules refuse, delay, lose or cut requests, answer from the past, drop or hold back watches and forget history, at the
+//! Nth request that matches. The cluster's own controllers, scheduler and nodes are exempt unless a rule names their user.
 
 mod audit;
 mod rules;

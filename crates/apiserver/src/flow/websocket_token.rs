@@ -1,4 +1,6 @@
 //! Tokens of pages in a browser, which cannot set a header of a WebSocket: they are named among its protocols.
+//!
+//! The token is in the protocol `base64url.bearer.authorization.k8s.io.TOKEN`, as the reference has it.
 
 use crate::http::websocket;
 use base64::Engine as _;

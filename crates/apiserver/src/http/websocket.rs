@@ -1,4 +1,6 @@
 //! Watches and logs over WebSocket, for clients that read messages, such as pages in a browser.
+//!
+//! Such a page cannot set headers; its bearer token is read by `flow/websocket_token.rs`.
 
 use crate::http::ApiBody;
 use base64::Engine as _;

@@ -1,4 +1,13 @@
 //! What is special about built-in kinds: one row per kind, a function only where a condition demands it.
+//!
+//! - `rows`: what is special about a kind; `rules`: the form of a row
+//! - `checks`, and a file per theme: functions where a condition demands one
+//! - `field_selectors`: what objects can be selected by
+//! - `defaults`, `validate`: rows about Go structs, which one `walk` finds wherever they are in an object
+//! - `convert`: kinds that are served in other groups or versions than they are stored in
+//!
+//! What the types themselves are (OpenAPI, and the tags of Go's structs) is in `facts`, and
+//! `typed` decodes and encodes by it.
 
 mod checks;
 mod context;

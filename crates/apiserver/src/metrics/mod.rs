@@ -1,5 +1,7 @@
 //! `metrics.k8s.io`, which `kubectl top` asks: what nodes and pods use, as their kubelets say when they are asked. On a cluster
 //! of containers an aggregated server does this; here it is the API itself, when it is told to.
+//!
+//! Kubelets are asked for each request, and nothing is kept between two.
 
 mod simulated;
 mod summary;
