@@ -2,6 +2,9 @@
 //!
 //! A watcher keeps a place in the shared log, not a buffer of its own. The writer appends and wakes; it never waits and
 //! never copies. The log is bounded, and a watcher whose place has been forgotten is cut off.
+//!
+//! Encodings that were made for one watcher are kept for the others while the event is among the newest; after that hardly
+//! anyone asks for them, and they would only take memory.
 
 use super::Compacted;
 use super::entry::Event;

@@ -5,6 +5,12 @@
 //! encodings are made after it was given back. [`Store::new`] keeps everything in memory; behind [`Store::open`] a log on
 //! disk takes each change first, and nothing is visible before it is durable: that is why [`Store::commit`] is
 //! asynchronous.
+//!
+//! The store keeps bytes, not trees. An object is encoded once, outside every lock and without its resourceVersion, which
+//! is inserted when it is committed (`body.rs`). A watcher is a place in a shared, bounded log (`feed.rs`), and the
+//! encodings of an event are made once for all watchers (`entry.rs`). `log` is the durable form: one writer, a batch of
+//! changes to a checksummed frame, a sync, and only then are they visible; `log/simulated.rs` is the disk that it is tested
+//! on.
 
 mod body;
 mod entry;
