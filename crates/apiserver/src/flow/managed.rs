@@ -1,4 +1,7 @@
 //! Who owns which field: `metadata.managedFields`, for writes of all kinds.
+//!
+//! What a write left as it was is not checked against its type again: a built-in kind's object was of its type when it was
+//! stored. The schema of a custom resource may have changed since, so there the whole object is checked.
 
 use crate::kinds::{self, Kept};
 use crate::operation::Operation;
