@@ -3,6 +3,15 @@
 //! The syntax, the types, the functions and the errors are those of cel-go with Kubernetes' libraries. What cannot be
 //! compiled is refused; what cannot be evaluated fails. Nothing here panics or recurses deeper than [`ast::MOST_DEPTH`],
 //! and no evaluation does more than its meter allows.
+//!
+//! It is our own because the maintained CEL crate parses and evaluates, but has no types, no costs and no bounds: a rule
+//! that names a field which does not exist could not be rejected with its CRD, and one over large data could not be
+//! stopped. The cost of a rule is counted while it runs (`evaluate.rs`), and estimated when its CRD is written
+//! (`estimate.rs`), from the types of its parts and the bounds of its schema, to the unit as Kubernetes does it: what is
+//! rejected there is rejected here.
+//!
+//! A file per step: `lex`, `parse`, `check`, `estimate`, `evaluate`; the functions are tables of signatures by theme, in
+//! `library`.
 
 mod ast;
 mod check;

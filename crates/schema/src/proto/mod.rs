@@ -3,6 +3,9 @@
 //!
 //! In come bytes and the tables of a type; out comes a value, or the other way round. No bytes make it panic; depth and
 //! size are bounded.
+//!
+//! Types are asked through a trait, as in [`crate::strategic`]: the API server implements it with what it knows of the
+//! built-in kinds.
 
 mod decode;
 mod encode;

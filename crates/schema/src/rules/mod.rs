@@ -1,4 +1,6 @@
 //! `x-kubernetes-validations`: rules about an object, compiled once for a definition and run for every write.
+//!
+//! Expressions are compiled and evaluated by `cel`, which is also where the reasons for a CEL of our own are.
 
 mod check;
 mod compile;

@@ -3,6 +3,8 @@
 //!
 //! In go an object, a patch and the place of the object in its type; out comes the object as the reference would
 //! make it, habits included.
+//!
+//! Types are asked through a trait: the API server implements it with what it knows of the built-in kinds.
 
 mod list;
 mod order;
