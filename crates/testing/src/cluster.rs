@@ -1,4 +1,7 @@
 //! The cluster of one test.
+//!
+//! Its clock stands still except while the test waits; then it runs as on the wall, so that what backs off does so.
+//! Timestamps are otherwise the same in every run.
 
 use crate::eventually::DEFAULT_TIMEOUT;
 use crate::operator::{Operator, Running};

@@ -36,6 +36,9 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! The operator and the user run once without faults, and then once per fault and write. Since the collections to compare
+//! are those that somebody wrote to (`place.rs`), the campaign needs to know nothing of the operator.
 
 mod collection;
 mod fault;
