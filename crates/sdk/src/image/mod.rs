@@ -1,5 +1,8 @@
 //! A minimal OCI image of one program, as an archive that container tools load: the program, and nothing else. The same program
 //! gives the same bytes.
+//!
+//! The program must be statically linked, which its own ELF header says. The archive has no timestamps and a fixed order,
+//! hence the same bytes.
 
 mod elf;
 

@@ -1,4 +1,8 @@
 //! The files of a kind's controllers: pure decisions, their reasons, and what they make.
+//!
+//! Two controllers of one kind share its status. Conditions are a map by type, so that each can own some, but the general
+//! ones belong to everyone: the first controller writes them, and a further one is `concerned_with` a condition of its own
+//! and writes no other.
 
 use super::code_names::{Imports, Naming, header};
 use super::owned::{Need, Owned, Pods};

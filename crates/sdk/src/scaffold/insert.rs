@@ -2,6 +2,8 @@
 //!
 //! The place is found by reading the file as Rust does, so that what looks like a declaration in a comment or a text is none,
 //! and no marker is needed.
+//!
+//! It works on tokens, whose spans are exact, and not on a syntax tree, which would have to be printed again.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 

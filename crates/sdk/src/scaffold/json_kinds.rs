@@ -1,6 +1,9 @@
 //! Built-in kinds that the generated controller applies as JSON: the minimum that the API accepts.
 //!
 //! In these texts `VAR` is the owner's variable. What they say is accepted by the API, and to be changed by whoever knows better.
+//!
+//! They are applied as they are, so that the field manager owns nothing that nobody meant. The project's own kinds are
+//! generated the same way: a typed object of a kind whose spec its author has yet to write could not be constructed.
 
 use super::owned::{Need, Pods};
 

@@ -3,6 +3,10 @@
 //! Everything here is decided purely, from the command and the files that exist, to a list of files with the mode in which each
 //! is written ([`WriteMode`]). The tool maintains `PROJECT` and `src/generated.rs`; into files that an author owns it inserts at most
 //! one line, at an exact place. [`outcome`] says what may be written, and [`crate::files`] writes it.
+//!
+//! What the tool must be able to change later is in the one generated module, which only lists what is elsewhere: there is
+//! nothing to merge and no marker to keep. Code is text with names filled in (`controllers.rs`, `typed_kinds.rs`,
+//! `json_kinds.rs`), formatted by rustfmt on the way to disk, since how it is wrapped depends on how long the names are.
 
 mod api_types;
 mod code_names;
