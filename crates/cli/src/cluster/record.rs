@@ -1,4 +1,7 @@
 //! The record of a running cluster in its folder, by which other commands find it.
+//!
+//! A running cluster writes `cluster.json` into its folder and holds the folder's lock. The record counts only while the
+//! lock is held, so that what a killed cluster left behind is not mistaken for a running one.
 
 use super::data_dir::{self, LOCK};
 use anyhow::{Context, bail};

@@ -6,6 +6,9 @@
 //! - `servers`: memcached as its clients know it
 //! - `processes`: what runs on this machine
 //! - `screen`: how it is shown, and written down
+//!
+//! The cluster and the operator are this very program, started again: under the operator's name it is the operator, so that
+//! a demo needs no checkout. They end with the demo, however it ends.
 
 mod environment;
 pub(crate) mod operator;

@@ -6,6 +6,8 @@
 //! - `image`: builds an image of its binary
 //!
 //! A project is a cargo package with one binary, which is asked to `describe` itself.
+//!
+//! All that these commands know of an operator is what that binary says of itself.
 
 pub(crate) mod deploy;
 pub(crate) mod image;

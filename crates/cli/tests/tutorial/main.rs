@@ -1,5 +1,8 @@
 //! The tutorial, done as its reader does it: `docs/tutorial/memcached.md` is read, and every command of it run, every file written,
 //! every change made, and what is printed compared with what the page shows. `make test-tutorial` runs it.
+//!
+//! Projects are built with the repository's own folder for intermediate files (cargo's `build-dir`), and their programs go
+//! elsewhere: the tutorial's operator has the same name as `operators/memcached`.
 
 mod page;
 mod terminal;
