@@ -1,4 +1,7 @@
 //! The kubelet: registers a Node, renews its Lease, and runs the pods that are bound to it as processes.
+//!
+//! A kubelet that leaves removes everything; one that is shut down kills its processes and keeps its directory; one that is
+//! killed ends nothing, and the next one with its directory adopts its pods.
 
 mod backend;
 mod machine;

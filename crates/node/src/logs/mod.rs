@@ -4,6 +4,9 @@
 //! `stdout` or `stderr`, `F` for a whole line or the end of one and `P` for a part that goes on. The newest file has the
 //! name that the log has (`0.log`, by the number of restarts); one that was rotated out has a time behind its name
 //! (`0.log.20261115-100000`), so that names sort by age.
+//!
+//! Unlike a kubelet, a reader begins with the files that were rotated out, so that nothing disappears in the moment of a
+//! rotation. A follower tells files apart by device and inode, and misses none in between.
 
 mod files;
 mod line;

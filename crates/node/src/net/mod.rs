@@ -7,6 +7,13 @@
 //!
 //! Addresses are of private ranges inside a network namespace that has no way out: nothing leaves the machine, nothing on it is
 //! hidden or reached, and all of it is gone when the process is.
+//!
+//! A process of its own, because the kubelet has many threads: the kernel lets it enter no user namespace, and a network
+//! namespace only thread by thread. It is found again by its socket. Nothing is ever made in the host's namespace, so there
+//! is nothing to clean up there.
+//!
+//! A connection that crosses namespaces is handed over as a file descriptor ([`Network::connect`], `host.rs`): no byte
+//! passes through the kubelet, and the connection outlives it.
 
 mod cidr;
 mod client;

@@ -1,4 +1,6 @@
 //! Finds the images of a pod's containers. Nothing is pulled: an image is a program or an archive of this machine.
+//!
+//! Looking one up reads the disk, so it is done on threads that may block.
 
 use super::pod_state::Image;
 use super::pod_worker::{PodWorker, container};

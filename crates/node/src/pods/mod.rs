@@ -9,6 +9,10 @@
 //! | `adopt` | what a kubelet that restarts finds: running shims, and what is left of pods that were deleted meanwhile |
 //! | `container_spec`, `environment`, `security_context`, `etc_files` | what a container is started with |
 //! | `probe_manager`, `image_manager` | probes and images of a pod |
+//!
+//! A worker takes steps until none is left and only then reports, so that the start of a pod is one write. What it knows
+//! (`pod_state`) is safe to lose: after a restart the shims are asked, and what a dead shim left is taken for killed. In a
+//! new sandbox, init containers run again.
 
 mod act;
 mod adopt;

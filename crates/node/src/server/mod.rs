@@ -4,6 +4,13 @@
 //! speaks: WebSocket (`v5.channel.k8s.io`, and SPDY tunnelled in it to forward ports), or SPDY of older clients. A real API
 //! server does so too if the node says `ExtendWebSocketsToKubelet` among the features that it declares, and speaks SPDY with
 //! it otherwise.
+//!
+//! So both are spoken: channels over WebSocket (`remote_command.rs`), SPDY inside of WebSocket messages for ports
+//! (`port_forward.rs`), and SPDY by itself (`spdy`). What is run and read is behind one trait, [`Backend`]. Queues are
+//! bounded everywhere.
+//!
+//! Nobody is anonymous: a caller has a client certificate of the cluster's CA, or a token that the API server reviews. What
+//! it may do is then asked of the API server too, except for members of `system:masters` (`auth.rs`).
 
 mod auth;
 mod backend;

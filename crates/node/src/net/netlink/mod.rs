@@ -2,6 +2,11 @@
 //!
 //! Half a dozen requests, each answered before the call that sends it returns; so no library, no tasks, and nothing to parse but
 //! an error number.
+//!
+//! The crates for this are several thousand lines of types and a task that must be driven; here one blocking request at a
+//! time is needed, in processes of one thread before there is a runtime, and in every shim. A veth pair is made by one
+//! message, with one end in the bridge and the other in the pod's namespace, which is passed as a file descriptor: no
+//! process changes its namespace back and forth.
 
 mod message;
 

@@ -1,5 +1,7 @@
 //! Services' addresses: a listener for each port that has somebody behind it. Where there is nobody there is no listener, so the kernel
 //! refuses at once.
+//!
+//! The whole range of cluster IPs is local to the namespace, which is what makes the kernel do so.
 
 mod balancer;
 mod tcp;

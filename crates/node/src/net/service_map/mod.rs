@@ -1,4 +1,6 @@
 //! Services as the network needs them: names, addresses, ports and endpoints.
+//!
+//! Made purely of the API's objects and replaced as a whole. `dns` answers from it, and `proxy` listens for it.
 
 mod objects;
 

@@ -1,4 +1,7 @@
 //! What a container sees as `/`.
+//!
+//! All that is of the host is taken as detached mounts before the root changes and put in place after it: no link in an
+//! image leads out.
 
 use super::super::protocol::Making;
 use super::super::spec::{Bind, Container, Identity, Root};
