@@ -1,7 +1,7 @@
 //! Credentials of the server and its administrator: certificates, keys and a token, generated or kept in a folder.
 //!
-//! A CA signs all certificates: those of the server, of the administrator, and of the API server as a client of kubelets.
-//! They are made once; kept in a folder, they outlive a restart, so that kubeconfigs stay valid.
+//! A CA signs the certificates of the server and of the administrator, and client certificates for others on demand, such
+//! as the API server's own for kubelets. Kept in a folder, they outlive a restart, so that kubeconfigs stay valid.
 
 mod files;
 mod issue;

@@ -3,8 +3,9 @@
 //! In come [`ListOptions`] (from the query), a [`Scope`] (which objects), a [`View`] (in which form) and, for watches, a
 //! [`WatchControl`] (who may end or hold it back); out come JSON bytes or a [`Status`](crate::Status).
 //!
-//! Lists and watches are put together from bytes that the store has already, without parsing objects. What was encoded for
-//! one client is shared with all others that ask for the same form.
+//! Lists and watches are put together from bytes that the store has already; an object is parsed only for a form that
+//! differs from the stored one, such as metadata alone or a table. What was encoded for one client is shared with all
+//! others that ask for the same form.
 
 mod continue_token;
 mod list;
