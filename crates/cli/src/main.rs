@@ -1,6 +1,7 @@
 //! The `windlass` command. Each subcommand has a file of its own; this one only tells them apart.
 
 mod apply;
+mod cargo_project;
 mod child;
 mod cluster;
 mod completion;

@@ -1,6 +1,6 @@
 //! `windlass describe`, `capture`, `plan` and `why`: every operator's binary answers them, and this asks it.
 
-use crate::project::Project;
+use crate::cargo_project::Project;
 use anyhow::Context;
 use clap::Args;
 use std::path::PathBuf;

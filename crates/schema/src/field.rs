@@ -1,6 +1,6 @@
 //! Errors about a field, as Kubernetes words them: where, what kind, which value, and why.
 
-use crate::go;
+use crate::{go, json};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -172,12 +172,12 @@ impl FieldError {
         }
         // Owner references are structs there, whose fields come in their own order.
         if self.path.ends_with("ownerReferences") {
-            return go::in_order(
+            return in_order(
                 value,
                 &["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"],
             );
         }
-        go::bad_value(value)
+        bad_value(value)
     }
 
     /// The `message` of a Status cause: everything but the path.
@@ -292,6 +292,32 @@ impl fmt::Display for Path {
             }
         }
         Ok(())
+    }
+}
+
+/// A value as a field error shows it: strings quoted, numbers plain, the rest as JSON.
+fn bad_value(value: &Value) -> String {
+    match value {
+        Value::String(text) => go::quote(text),
+        Value::Number(value) => go::number(value),
+        other => json::to_string(other),
+    }
+}
+
+/// JSON with the fields of objects in the given order.
+fn in_order(value: &Value, order: &[&str]) -> String {
+    match value {
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(|item| in_order(item, order)).collect();
+            format!("[{}]", items.join(","))
+        }
+        Value::Object(fields) => {
+            let ordered = order.iter().filter_map(|name| Some((*name, fields.get(*name)?)));
+            let fields: Vec<String> =
+                ordered.map(|(name, value)| format!("\"{name}\":{}", json::to_string(value))).collect();
+            format!("{{{}}}", fields.join(","))
+        }
+        scalar => bad_value(scalar),
     }
 }
 

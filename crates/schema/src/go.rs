@@ -1,6 +1,6 @@
 //! How Go prints: quoted strings and numbers, as Kubernetes' messages and JSON carry them.
 
-use serde_json::{Number, Value};
+use serde_json::Number;
 use std::fmt::Write;
 
 /// `%q`: a quoted string with Go's escapes.
@@ -103,32 +103,5 @@ pub(crate) fn number(number: &Number) -> String {
     match number.as_f64() {
         Some(value) if number.is_f64() => float(value),
         _ => number.to_string(),
-    }
-}
-
-/// A value as a field error shows it: strings quoted, numbers plain, the rest as JSON.
-pub(crate) fn bad_value(value: &Value) -> String {
-    match value {
-        Value::String(text) => quote(text),
-        Value::Number(value) => number(value),
-        other => crate::json::to_string(other),
-    }
-}
-
-/// JSON with the fields of objects in the given order.
-pub(crate) fn in_order(value: &Value, order: &[&str]) -> String {
-    match value {
-        Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(|item| in_order(item, order)).collect();
-            format!("[{}]", items.join(","))
-        }
-        Value::Object(fields) => {
-            let ordered = order.iter().filter_map(|name| Some((*name, fields.get(*name)?)));
-            let fields: Vec<String> = ordered
-                .map(|(name, value)| format!("\"{name}\":{}", crate::json::to_string(value)))
-                .collect();
-            format!("{{{}}}", fields.join(","))
-        }
-        scalar => bad_value(scalar),
     }
 }

@@ -21,7 +21,6 @@ pub mod json;
 pub mod lists;
 pub mod meta;
 pub mod names;
-mod parse;
 pub mod patch;
 mod pattern;
 pub mod proto;

@@ -3,8 +3,11 @@
 //! In comes the JSON of a CRD's `openAPIV3Schema` or of a definition in the server's OpenAPI; out comes a tree that
 //! [`crate::validate`], [`crate::prune`], [`crate::default`] and [`crate::apply`] walk.
 
-pub use crate::parse::{link, link_with};
+mod parse;
+
 use crate::pattern::Pattern;
+pub(crate) use parse::MAX_SCHEMA_DEPTH;
+pub use parse::{link, link_with};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, Weak};

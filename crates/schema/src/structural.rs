@@ -9,8 +9,8 @@ mod keywords;
 mod node;
 
 use crate::field::{FieldError, Path};
-use crate::parse::MAX_SCHEMA_DEPTH;
 use crate::rules;
+use crate::schema::MAX_SCHEMA_DEPTH;
 use crate::schema::Schema;
 use node::Node;
 use serde_json::Value;

@@ -3,7 +3,6 @@
 //! Its clock stands still except while the test waits; then it runs as on the wall, so that what backs off does so.
 //! Timestamps are otherwise the same in every run.
 
-use crate::eventually::DEFAULT_TIMEOUT;
 use crate::operator::{Operator, Running};
 use anyhow::Context;
 use k8s_openapi::api::core::v1::Namespace;
@@ -17,6 +16,9 @@ use windlass_apiserver::faults::Faults;
 use windlass_apiserver::{Config, Identity};
 use windlass_clock::{Clock, Timestamp};
 use windlass_cluster::{Cluster, Settings, Time};
+
+/// The default timeout: long enough for a busy machine, since only failures take it.
+pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The user name of the operators that [`TestCluster::run`] starts; rules of [`faults`](crate::faults) can match it.
 pub(crate) const OPERATOR: &str = "operator";

@@ -10,9 +10,6 @@ use std::time::Duration;
 use windlass::{Kind, Object};
 use windlass_clock::Clock;
 
-/// The default timeout: long enough for a busy machine, since only failures take it.
-pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(20);
-
 /// The pause between two reads.
 const PAUSE: Duration = Duration::from_millis(4);
 

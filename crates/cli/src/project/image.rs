@@ -1,6 +1,6 @@
 //! `windlass image`: an operator as an OCI image archive, without Docker.
 
-use super::Project;
+use crate::cargo_project::Project;
 use anyhow::{Context, bail};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};

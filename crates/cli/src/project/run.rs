@@ -1,7 +1,8 @@
 //! `windlass run`: an operator as a process of this machine, outside of the cluster it works on.
 
-use super::{Project, watch};
+use super::watch;
 use crate::apply::{Objects, title};
+use crate::cargo_project::Project;
 use crate::child::{self, Cluster};
 use crate::connect;
 use crate::operator::Options as Operator;

@@ -49,7 +49,7 @@ use fault::Disturbance;
 pub use fault::Fault;
 
 use crate::TestCluster;
-use crate::eventually::DEFAULT_TIMEOUT;
+use crate::cluster::DEFAULT_TIMEOUT;
 use anyhow::{Context, ensure};
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{self, StreamExt, TryStreamExt};
