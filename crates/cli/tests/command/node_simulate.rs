@@ -67,7 +67,7 @@ fn what_cannot_be_joined_is_said_in_a_line() {
         (vec!["--kubeconfig", "/nowhere"], "cannot use /nowhere"),
         (
             vec!["--kubeconfig", "/nowhere", "--stages", stages],
-            "stage 1 says \"ready\": known are start-after",
+            "stage 1: unknown key \"ready\"; known keys are start-after",
         ),
         (vec!["--kubeconfig", "/nowhere", "--stages", "/none.yaml"], "cannot read /none.yaml"),
     ] {
