@@ -394,8 +394,8 @@ impl Observed {
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use windlass::Observed;
     /// let capture = r#"{"controller": "c", "object": {"metadata": {"name": "settings"}},
-    ///                   "seen": {"now": "2026-01-01T00:00:00Z", "kinds": []}}"#;
-    /// let (settings, seen) = Observed::from_capture::<ConfigMap>(capture).unwrap();
+    ///                   "observed": {"now": "2026-01-01T00:00:00Z", "kinds": []}}"#;
+    /// let (settings, observed) = Observed::from_capture::<ConfigMap>(capture).unwrap();
     /// assert_eq!(settings.metadata.name.as_deref(), Some("settings"));
     /// assert_eq!(observed.now().to_string(), "2026-01-01T00:00:00Z");
     /// ```
