@@ -113,8 +113,10 @@ async fn equal_quantities(target: Target) -> anyhow::Result<()> {
 
 /// The quantities in a list of resources, which rounds them to thousandths, and in fields of their own, which do not.
 fn objects_with(quantities: &[String]) -> [(&'static str, Value); 2] {
-    let hard: Map<String, Value> =
-        (0_usize..).zip(quantities).map(|(at, text)| (format!("x{at}.kubernetes.io/y"), json!(text))).collect();
+    let hard: Map<String, Value> = (0_usize..)
+        .zip(quantities)
+        .map(|(at, text)| (format!("x{at}.kubernetes.io/y"), json!(text)))
+        .collect();
     let volumes: Vec<Value> = (0_usize..)
         .zip(quantities)
         .map(|(at, text)| json!({"name": format!("v{at}"), "emptyDir": {"sizeLimit": text}}))
