@@ -15,12 +15,12 @@ use windlass_tests::load::{Ask, Connection, Events, Server, run, windlass_progra
 
 const OBJECTS: usize = 5_000;
 const CONNECTIONS: [usize; 2] = [1, 16];
-const TURNS: usize = 3;
+const ROUNDS: usize = 3;
 const LISTS: usize = 5;
 const WATCHERS: usize = 50;
 const EVENTS: usize = 200;
-/// How often the events are measured in a reconcile: one hiccup of the machine spoils the p99 of a round, not of most rounds.
-const ROUNDS: usize = 5;
+/// How often the events are measured in a round: one hiccup of the machine spoils the p99 of one measurement, not of most.
+const EVENT_ROUNDS: usize = 5;
 /// Where the curve is read.
 const SIZES: [usize; 5] = [1_000, 3_000, 10_000, 30_000, 100_000];
 
@@ -50,9 +50,9 @@ async fn main() -> anyhow::Result<()> {
         REFERENCE => Server::reference().await,
         subject => Server::windlass(&program, subject == DURABLE).await,
     };
-    for reconcile in 1..=TURNS {
+    for round in 1..=ROUNDS {
         for subject in subjects() {
-            bench.progress(&format!("reconcile {reconcile} of {TURNS}: {subject}"));
+            bench.progress(&format!("round {round} of {ROUNDS}: {subject}"));
             let (server, ready) = bench.timed(start(subject)).await;
             let server = server?;
             bench.record(subject, "from nothing to ready", milliseconds(ready), "ms", Better::Lower);
@@ -101,7 +101,7 @@ async fn measure(bench: &mut Bench, subject: &str, server: &Server) -> anyhow::R
     let cpu = server.usage()?.cpu.as_secs_f64();
     bench.record(subject, "processor time of all that", cpu, "s", Better::Lower);
 
-    for round in 0..ROUNDS {
+    for round in 0..EVENT_ROUNDS {
         let mut delays = events(server, round).await?;
         delays.sort_unstable();
         for (metric, rank) in [("p50", 50), ("p99", 99)] {

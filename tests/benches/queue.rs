@@ -11,9 +11,9 @@ use windlass_tests::peers::Program;
 
 const OURS: &str = "windlass";
 const THEIRS: &str = "controller-runtime";
-const TURNS: usize = 3;
+const ROUNDS: usize = 3;
 
-/// The numbers of keys, the metric of each, and how often it is measured in a reconcile: the median counts.
+/// The numbers of keys, the metric of each, and how often it is measured in a round: the median counts.
 const SIZES: [(&str, usize, usize); 2] = [
     ("add_get_done_per_1000_at_1000_keys", 1_000, 201),
     ("add_get_done_per_1000_at_1000000_keys", 1_000_000, 3),
@@ -26,15 +26,15 @@ async fn main() -> anyhow::Result<()> {
     if let Err(error) = &peer {
         bench.note(&format!("controller-runtime was not measured: {error:#}"));
     }
-    for reconcile in 1..=TURNS {
-        bench.progress(&format!("reconcile {reconcile} of {TURNS}: {OURS}"));
+    for round in 1..=ROUNDS {
+        bench.progress(&format!("round {round} of {ROUNDS}: {OURS}"));
         for (metric, keys, rounds) in SIZES {
             let value = per_thousand(&bench, keys, rounds).await;
             bench.record(OURS, metric, value, "us", Better::Lower);
         }
         bench.record(OURS, "heap_per_key_at_1000000_keys", memory_per_key()?, "bytes", Better::Lower);
         if let Ok(peer) = &peer {
-            bench.progress(&format!("reconcile {reconcile} of {TURNS}: {THEIRS}"));
+            bench.progress(&format!("round {round} of {ROUNDS}: {THEIRS}"));
             run_peer(&mut bench, peer.path())?;
         }
     }

@@ -46,8 +46,8 @@ fn all_of_them_are_counted() {{
         let name = one.name_of_sample(naming.kind);
         format!("    cluster.eventually::<{}>(\"{name}\").{how}().await?;\n", one.ty)
     };
-    let there: String = owned.iter().map(|one| is(one, "is_there")).collect();
-    let gone: String = owned.iter().map(|one| is(one, "is_gone")).collect();
+    let exist: String = owned.iter().map(|one| is(one, "exists")).collect();
+    let deleted: String = owned.iter().map(|one| is(one, "is_deleted")).collect();
     let settles = owned.iter().all(|one| one.settles);
     let ready = match settles {
         true => {
@@ -75,21 +75,21 @@ async fn it_becomes_ready_and_leaves_nothing_behind() -> anyhow::Result<()> {{
     cluster.install(definitions()).await?;
     let operator = cluster.run(operator);
     cluster.create(sample()).await?;
-{there}{ready}{reachable}{scaled}    cluster.delete::<{ty}>(\"sample\").await?;
+{exist}{ready}{reachable}{scaled}    cluster.delete::<{ty}>(\"sample\").await?;
     cluster.eventually::<{ty}>(\"sample\").is_deleted().await?;
-{gone}    operator.stop().await
+{deleted}    operator.stop().await
 }}
 
 "
     );
     text += &refused(naming);
     text += &format!(
-        "/// One crash, lost answer or stale read at each write: it must end as if nothing had happened.
+        "/// One crash, lost response or stale read at each write: it must end as if nothing had happened.
 #[tokio::test]
 async fn it_survives_every_fault_at_every_write() -> anyhow::Result<()> {{
     async fn life(cluster: TestCluster) -> anyhow::Result<()> {{
         cluster.create(sample()).await?;
-        cluster.eventually::<{ty}>(\"sample\").is(\"told how it stands\", |one| one.status.is_some()).await?;
+        cluster.eventually::<{ty}>(\"sample\").is(\"reported in its status\", |one| one.status.is_some()).await?;
         Ok(())
     }}
     println!(\"{{}}\", campaign::every_fault(definitions(), operator, life).await?);
@@ -163,7 +163,7 @@ use serde_json::json;
 use windlass_testing::{{TestCluster, object}};
 
 #[tokio::test]
-async fn it_tells_how_it_stands() -> anyhow::Result<()> {{
+async fn it_reports_its_condition() -> anyhow::Result<()> {{
     let cluster = TestCluster::start();
     cluster.install(definitions()).await?;
     let operator = cluster.run(operator);

@@ -250,13 +250,9 @@ fn is_standard(name: &str) -> bool {
     matches!(name, "cpu" | "memory" | "ephemeral-storage") || name.starts_with("hugepages-")
 }
 
-/// Is it a resource that someone defined?
-fn is_extended(name: &str) -> bool {
-    name.contains('/')
-        && !name
-            .split('/')
-            .next()
-            .is_some_and(|domain| domain == "kubernetes.io" || domain.ends_with(".kubernetes.io"))
+/// Is it an extended resource, or a counted one such as `count/jobs.batch`, which Kubernetes takes for one?
+pub(super) fn is_extended(name: &str) -> bool {
+    name.contains('/') && !name.contains("kubernetes.io/") && !name.starts_with("requests.")
 }
 
 /// What is wrong with the name of a resource, where only those for containers or for `what` are known.

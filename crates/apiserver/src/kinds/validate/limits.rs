@@ -1,7 +1,7 @@
 //! Limits and quotas.
 
 use super::check::{NEGATIVE, is_empty};
-use super::container::names_resource;
+use super::container::{is_extended, names_resource};
 use super::{Object, invalid, list, part, parts, word};
 use crate::kinds::resources::{quantity, ratio};
 use serde_json::Value;
@@ -115,19 +115,31 @@ fn is_counted(name: &str) -> bool {
 
 pub(super) fn quota(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
     let hard = part(spec, "hard").cloned().unwrap_or_default();
-    for (name, amount) in &hard {
-        let path = path.child("hard").key(name);
+    amounts(&hard, &path.child("hard"), errors);
+    scopes(spec, &hard, path, errors);
+}
+
+pub(super) fn quota_status(status: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    for field in ["hard", "used"] {
+        if let Some(given) = part(status, field) {
+            amounts(given, &path.child(field), errors);
+        }
+    }
+}
+
+fn amounts(amounts: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    for (name, amount) in amounts {
+        let path = path.key(name);
         invalid(errors, &path, name.as_str(), names_resource(name, is_counted(name), "quota"));
         let Some(given) = quantity(amount) else { continue };
         if given.is_negative() {
             errors.push(FieldError::invalid(&path, amount.clone(), NEGATIVE));
         }
-        let whole = is_counted(name) && !is_compute(name) && name != "requests.storage";
-        if whole && !given.is_integer() {
+        let object_count = is_counted(name) && !is_compute(name) && name != "requests.storage";
+        if (object_count || is_extended(name)) && !given.is_integer() {
             errors.push(FieldError::invalid(&path, amount.clone(), "must be an integer"));
         }
     }
-    scopes(spec, &hard, path, errors);
 }
 
 const SCOPES: [&str; 7] = [
