@@ -84,17 +84,20 @@ async fn main() -> anyhow::Result<()> {
     for (subject, program) in programs.iter().filter(|_| !only_delays) {
         if reference.is_ok() {
             let server = Server::audited_reference().await?;
-            let ground = Ground { bench: &mut bench, subject, name: "reference", program, server: &server };
-            ground.measure(objects).await.with_context(|| format!("measuring {subject} on the reference"))?;
+            let fixture = Fixture { bench: &mut bench, subject, name: "reference", program, server: &server };
+            fixture
+                .measure(objects)
+                .await
+                .with_context(|| format!("measuring {subject} on the reference"))?;
         }
         let server = Server::windlass(&server, false).await?;
-        let ground = Ground { bench: &mut bench, subject, name: "windlass", program, server: &server };
-        ground.measure(objects).await.with_context(|| format!("measuring {subject} on windlass"))?;
+        let fixture = Fixture { bench: &mut bench, subject, name: "windlass", program, server: &server };
+        fixture.measure(objects).await.with_context(|| format!("measuring {subject} on windlass"))?;
     }
     for (subject, program) in programs.iter().filter(|_| !only_delays) {
         let server = Server::windlass(&server, false).await?;
-        let ground = Ground { bench: &mut bench, subject, name: "windlass", program, server: &server };
-        let unlike = ground.memory_of(objects, Texts::Random, "with random texts");
+        let fixture = Fixture { bench: &mut bench, subject, name: "windlass", program, server: &server };
+        let unlike = fixture.memory_of(objects, Texts::Random, "with random texts");
         unlike.await.with_context(|| format!("measuring {subject} with random texts"))?;
     }
     for round in 1..=ROUNDS {
@@ -102,26 +105,26 @@ async fn main() -> anyhow::Result<()> {
             bench.progress(&format!("round {round} of {ROUNDS}: updates to {subject}"));
             if reference.is_ok() {
                 let server = Server::audited_reference().await?;
-                let ground =
-                    Ground { bench: &mut bench, subject, name: "reference", program, server: &server };
-                ground.delays().await.with_context(|| format!("updates to {subject} on the reference"))?;
+                let fixture =
+                    Fixture { bench: &mut bench, subject, name: "reference", program, server: &server };
+                fixture.delays().await.with_context(|| format!("updates to {subject} on the reference"))?;
             }
             let server = Server::windlass(&server, false).await?;
-            let ground = Ground { bench: &mut bench, subject, name: "windlass", program, server: &server };
-            ground.delays().await.with_context(|| format!("updates to {subject} on windlass"))?;
+            let fixture = Fixture { bench: &mut bench, subject, name: "windlass", program, server: &server };
+            fixture.delays().await.with_context(|| format!("updates to {subject} on windlass"))?;
         }
     }
     for (subject, program) in programs.iter().filter(|_| objects == OBJECTS && !only_delays) {
         let server = Server::windlass(&server, false).await?;
-        let ground = Ground { bench: &mut bench, subject, name: "windlass", program, server: &server };
-        let many = ground.memory_of(MANY, Texts::Alike, "");
+        let fixture = Fixture { bench: &mut bench, subject, name: "windlass", program, server: &server };
+        let many = fixture.memory_of(MANY, Texts::Alike, "");
         many.await.with_context(|| format!("measuring {subject} with {MANY}"))?;
     }
     Ok(bench.finish()?)
 }
 
 /// One operator on one server.
-struct Ground<'a> {
+struct Fixture<'a> {
     bench: &'a mut Bench,
     subject: &'a str,
     name: &'a str,
@@ -129,7 +132,7 @@ struct Ground<'a> {
     server: &'a Server,
 }
 
-impl Ground<'_> {
+impl Fixture<'_> {
     async fn measure(mut self, objects: usize) -> anyhow::Result<()> {
         let clock = Clock::real();
         self.say("creating the resources");

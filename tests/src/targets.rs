@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::ServiceAccount;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use windlass_apiserver::{Api, Config, Identity, Serving};
-use windlass_harness::{Ground, Target};
+use windlass_harness::{Environment, Target};
 use windlass_testing::TestCluster;
 
 /// A fresh embedded API with a client of its own.
@@ -87,40 +87,40 @@ pub fn kubeconfig(target: &Target, folder: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// The embedded API, a fresh one per test, called in process.
-pub fn embedded_in_process() -> Ground {
+pub fn embedded_in_process() -> Environment {
     const NAME: &str = "embedded in process";
-    Ground::new(NAME, || async {
+    Environment::new(NAME, || async {
         let embedded = Embedded::in_process();
         Ok(Target::new(NAME, embedded.client()).with(embedded))
     })
 }
 
 /// The embedded API, a fresh one per test, over TCP.
-pub fn embedded_over_tcp() -> Ground {
+pub fn embedded_over_tcp() -> Environment {
     const NAME: &str = "embedded over TCP";
-    Ground::new(NAME, || async {
+    Environment::new(NAME, || async {
         let embedded = Embedded::over_tcp().await?;
         Ok(Target::new(NAME, embedded.client()).with(embedded))
     })
 }
 
 /// All targets.
-pub fn all() -> [Ground; 3] {
-    [embedded_in_process(), embedded_over_tcp(), Ground::reference()]
+pub fn all() -> [Environment; 3] {
+    [embedded_in_process(), embedded_over_tcp(), Environment::reference()]
 }
 
 /// The embedded cluster with its controllers, a fresh one per test, in process and with its own time.
-pub fn embedded_cluster() -> Ground {
+pub fn embedded_cluster() -> Environment {
     const NAME: &str = "embedded";
-    Ground::new(NAME, || async {
+    Environment::new(NAME, || async {
         let cluster = TestCluster::start();
         Ok(Target::new(NAME, cluster.client()).with(cluster))
     })
 }
 
 /// The reference with its controllers, its scheduler, and our simulated node joined to it.
-pub fn reference_cluster() -> Ground {
-    Ground::reference_cluster().beside(|target| {
+pub fn reference_cluster() -> Environment {
+    Environment::reference_cluster().beside(|target| {
         let kubeconfig = target.kubeconfig().context("the reference has a kubeconfig")?.to_owned();
         Joined::start(kubeconfig)
     })

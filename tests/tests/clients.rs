@@ -8,11 +8,11 @@ use kube::{Api, Client};
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::Duration;
-use windlass_harness::{Ground, Suite, Target};
+use windlass_harness::{Environment, Suite, Target};
 use windlass_tests::clients::{self, OverTls, Program, Ready};
 
 fn main() -> ExitCode {
-    Suite::on([Ground::reference()])
+    Suite::on([Environment::reference()])
         .limit(Duration::from_secs(600))
         .test("a program on client-go gets the same results", |target| compared(target, "go", clients::go))
         .test("a program on the Python client gets the same results", |target| {

@@ -7,7 +7,7 @@ use kube::CustomResourceExt;
 use std::process::ExitCode;
 use std::time::Duration;
 use windlass::Manager;
-use windlass_harness::{Ground, Suite, Target};
+use windlass_harness::{Environment, Suite, Target};
 use windlass_testing::TestCluster;
 use windlass_testing::campaign::{Campaign, Fault};
 use windlass_testing::faulty_client::ClientFault;
@@ -16,7 +16,7 @@ use windlass_tests::sample;
 use windlass_tests::targets::{Embedded, cluster, embedded_in_process};
 
 fn main() -> ExitCode {
-    Suite::on([embedded_in_process(), Ground::reference()])
+    Suite::on([embedded_in_process(), Environment::reference()])
         .limit(Duration::from_secs(900))
         .test("a crash after each write converges to the same end", |target| {
             every_write(target, ClientFault::KillAfter)
@@ -55,7 +55,7 @@ where
     L: Fn(TestCluster) -> F + Send + Sync + 'static,
     F: Future<Output = anyhow::Result<()>> + Send + 'static,
 {
-    let (ground, embedded) = (target.ground(), target.extra::<Embedded>().is_some());
+    let (environment, embedded) = (target.environment(), target.extra::<Embedded>().is_some());
     let report = Campaign::new(operator, life)
         .kinds(kinds)
         .faults(Fault::ALL.into_iter().filter(|fault| embedded || fault.is_by_client()))
@@ -65,12 +65,12 @@ where
         })
         .run()
         .await?;
-    println!("{ground}: {report}");
+    println!("{environment}: {report}");
     Ok(())
 }
 
 async fn every_write(target: Target, how: ClientFault) -> anyhow::Result<()> {
-    let ground = target.ground();
+    let environment = target.environment();
     let report = Campaign::new(sample::operator, sample::life)
         .kinds(sample::crds())
         .faults([Fault::Client(how)])
@@ -82,7 +82,7 @@ async fn every_write(target: Target, how: ClientFault) -> anyhow::Result<()> {
         .run()
         .await?;
     ensure!(report.writes > 10, "the sample writes more than that");
-    println!("{ground}: {how:?}: {report}");
+    println!("{environment}: {how:?}: {report}");
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use windlass::election::Election;
 use windlass::{Controller, Manager, Plan, Reconcile, ReconcileError, Requeue};
 use windlass_clock::Clock;
-use windlass_harness::{Ground, Suite, Target};
+use windlass_harness::{Environment, Suite, Target};
 use windlass_testing::faulty_client::{ClientFault, FaultyClient};
 use windlass_testing::{Data, Running, TestCluster, config_map, secret};
 use windlass_tests::mirror::{self, Why};
@@ -22,7 +22,7 @@ use windlass_tests::proxy;
 use windlass_tests::targets::embedded_over_tcp;
 
 fn main() -> ExitCode {
-    Suite::on([embedded_over_tcp(), Ground::reference()])
+    Suite::on([embedded_over_tcp(), Environment::reference()])
         .test("a connection that is cut and restored", wire_cut)
         .test("conflicts in a row", conflicts)
         .test("a lease that another replica takes during a reconcile", lease_taken_in_mid_reconcile)
@@ -133,7 +133,7 @@ async fn fight(target: Target) -> anyhow::Result<()> {
         Clock::real().sleep(LONG).await;
         let writes = counting.writes().iter().filter(|write| write.ends_with("/configmaps/s-home")).count();
         ensure!((2..=10).contains(&writes), "{writes} writes of one page");
-        println!("{}: {writes} writes, and then peace for a while: {told}", target.ground());
+        println!("{}: {writes} writes, and then peace for a while: {told}", target.environment());
         anyhow::Ok(())
     };
     tokio::select! {

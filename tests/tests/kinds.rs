@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::time::Duration;
 use windlass_clock::Clock;
-use windlass_harness::{Ground, Suite, Target};
+use windlass_harness::{Environment, Suite, Target};
 use windlass_schema::patch;
 use windlass_tests::as_protobuf;
 use windlass_tests::bootstrap_objects;
@@ -39,7 +39,7 @@ const NAMESPACE: &str = "minimal-objects";
 const FULL: &str = "full-objects";
 
 fn main() -> ExitCode {
-    Suite::on([Ground::reference()])
+    Suite::on([Environment::reference()])
         .limit(Duration::from_secs(300))
         .test("a new cluster has the same objects", from_the_start)
         .test("minimal objects of all kinds come back equal", minimal_objects)

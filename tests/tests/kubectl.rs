@@ -3,12 +3,12 @@
 use anyhow::{Context, ensure};
 use std::process::ExitCode;
 use std::time::Duration;
-use windlass_harness::{Ground, Suite, Target, reference};
+use windlass_harness::{Environment, Suite, Target, reference};
 use windlass_tests::kubectl::{Kubectl, commands};
 use windlass_tests::targets::{Embedded, embedded_over_tcp};
 
 fn main() -> ExitCode {
-    Suite::on([Ground::reference()])
+    Suite::on([Environment::reference()])
         .limit(Duration::from_secs(600))
         .test("kubectl prints the same on the embedded API and on the reference", prints_the_same)
         .run()

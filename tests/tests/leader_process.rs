@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     if let Ok(asked) = std::env::var(OPERATOR) {
         return operator(&asked);
     }
-    Suite::on([targets::embedded_over_tcp(), windlass_harness::Ground::reference()])
+    Suite::on([targets::embedded_over_tcp(), windlass_harness::Environment::reference()])
         .limit(Duration::from_secs(120))
         .test("a leader that was stopped past its lease sends no write and exits", ends)
         .test("a leader that was stopped past its lease rejoins the election, and leads again", stands_by)

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Output, Stdio};
 use std::time::Duration;
 use windlass::{Manager, Observed};
-use windlass_harness::{Ground, Process, Suite, Target};
+use windlass_harness::{Environment, Process, Suite, Target};
 use windlass_tests::sample::vault::{decide, password_name};
 use windlass_tests::sample::{self, Tenant, TenantSpec, Vault, VaultSpec};
 use windlass_tests::targets;
@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     if let Ok(sort) = std::env::var(OPERATOR) {
         return operator(&sort);
     }
-    Suite::on([targets::embedded_over_tcp(), Ground::reference()])
+    Suite::on([targets::embedded_over_tcp(), Environment::reference()])
         .limit(Duration::from_secs(120))
         .test("a binary says what it watches, writes and needs", describes)
         .test("what was observed is captured, planned on, and replayed in a test", captures_and_plans)

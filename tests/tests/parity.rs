@@ -7,13 +7,13 @@ use futures::StreamExt;
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::Duration;
-use windlass_harness::{Ground, Suite, Target};
+use windlass_harness::{Environment, Suite, Target};
 use windlass_tests::compare::first_difference;
 use windlass_tests::parity::{Behaviour, Report, Row, behaviours, known, known_names};
 use windlass_tests::targets::{embedded_in_process, embedded_over_tcp};
 
 fn main() -> ExitCode {
-    Suite::on([Ground::reference()])
+    Suite::on([Environment::reference()])
         .limit(Duration::from_secs(900))
         .test("the embedded API behaves as the reference", compared)
         .run()

@@ -6,12 +6,12 @@ use serde_json::Value;
 use std::process::ExitCode;
 use std::time::Duration;
 use windlass_apiserver::protobuf;
-use windlass_harness::{Ground, Suite, Target};
+use windlass_harness::{Environment, Suite, Target};
 use windlass_tests::compare::first_difference;
 use windlass_tests::kubernetes_test_objects;
 
 fn main() -> ExitCode {
-    Suite::on([Ground::reference()])
+    Suite::on([Environment::reference()])
         .limit(Duration::from_secs(300))
         .test("Kubernetes' own objects are written and read alike", own_objects_alike)
         .run()

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
 use windlass_clock::Clock;
-use windlass_harness::{Ground, Suite, Target};
+use windlass_harness::{Environment, Suite, Target};
 use windlass_tests::compare::exchange::media;
 use windlass_tests::compare::looked_at_again;
-use windlass_tests::compare::writes::{Ground as Writes, NAMES, collection};
+use windlass_tests::compare::writes::{NAMES, RandomCrd, collection};
 use windlass_tests::compare::{Pair, Random, Request, Server, Side, schemas};
 
 /// Steps on one schema before the next.
@@ -26,7 +26,7 @@ const KEPT: &[u64] = &[
 ];
 
 fn main() -> ExitCode {
-    Suite::on([Ground::reference()])
+    Suite::on([Environment::reference()])
         .limit(Duration::from_secs(1500))
         .test("random writes get equal responses", equal_answers)
         .run()
@@ -129,7 +129,7 @@ async fn wait_until_served(server: &Server, seed: u64) -> anyhow::Result<()> {
 
 async fn steps(pair: &mut Pair, random: &mut Random, seed: u64, crd: &Value) -> anyhow::Result<usize> {
     let versions = crd["spec"]["versions"].as_array().context("versions")?;
-    let writes = Writes { seed, versions };
+    let writes = RandomCrd { seed, versions };
     let mut last: [Option<Value>; 2] = [None, None];
     for step in 0..STEPS_PER_SEED {
         let which = random.below(NAMES.len());

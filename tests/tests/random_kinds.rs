@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use windlass::Quantity;
 use windlass_clock::Clock;
-use windlass_harness::{Ground, Suite, Target};
+use windlass_harness::{Environment, Suite, Target};
 use windlass_tests::compare::built_in::{Kind, requests::Requests};
 use windlass_tests::compare::exchange::media;
 use windlass_tests::compare::{Pair, Random, Request, Server, Side, looked_at_again, quantities};
@@ -35,7 +35,7 @@ const KEPT: &[u64] = &[
 ];
 
 fn main() -> ExitCode {
-    Suite::on([Ground::reference()])
+    Suite::on([Environment::reference()])
         .limit(Duration::from_secs(2400))
         .test("random objects of built-in kinds get equal responses", equal_answers)
         .test("random quantities are stored and rejected alike", equal_quantities)

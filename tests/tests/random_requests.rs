@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
 use windlass_clock::Clock;
-use windlass_harness::{Ground, Suite, Target};
+use windlass_harness::{Environment, Suite, Target};
 use windlass_tests::compare::exchange::media;
 use windlass_tests::compare::looked_at_again;
 use windlass_tests::compare::normalise::may_be_newer;
@@ -32,7 +32,7 @@ const KEPT: &[u64] = &[
 ];
 
 fn main() -> ExitCode {
-    Suite::on([Ground::reference()])
+    Suite::on([Environment::reference()])
         .limit(Duration::from_secs(1500))
         .test("random requests get equal responses and event orders", equal_answers)
         .run()

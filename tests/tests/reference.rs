@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 use windlass_clock::Clock;
-use windlass_harness::{Ground, Reference, Suite, Target};
+use windlass_harness::{Environment, Reference, Suite, Target};
 
 /// Given to this program itself, it starts a reference, says where, and waits to be killed.
 const HOLD: &str = "--hold-a-reference";
@@ -19,7 +19,7 @@ fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some(HOLD) {
         return hold();
     }
-    Suite::on([Ground::reference()])
+    Suite::on([Environment::reference()])
         .test("an object is created, applied, watched with initial events and deleted", objects_come_and_go)
         .test("its version is the stamped one", version_is_stamped)
         .test("the audit log counts requests", audit_log_counts)

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use windlass_clock::Clock;
 use windlass_harness::suite::REQUIRE_VARIABLE;
-use windlass_harness::{Ground, Suite, Target};
+use windlass_harness::{Environment, Suite, Target};
 use windlass_tests::compare::{Answer, Normaliser, Request, Server, first_difference};
 use windlass_tests::targets::Embedded;
 use windlass_tests::well_known::{Missing, Project, definitions, projects};
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(100);
 
 fn main() -> ExitCode {
-    Suite::on([Ground::reference()])
+    Suite::on([Environment::reference()])
         .limit(Duration::from_secs(600))
         .test("the CRDs of well-known projects are served alike", served_alike)
         .run()

@@ -1,11 +1,11 @@
-//! A test body written once, run on every ground there is: the reference, and the embedded API in its forms.
+//! A test body written once, run on every environment there is: the reference, and the embedded API in its forms.
 //!
 //! A suite is a test binary of its own (`harness = false`), so that one control plane serves all its tests and ends with
-//! them. Each test appears once per ground, as `NAME on GROUND`.
+//! them. Each test appears once per environment, as `NAME on ENVIRONMENT`.
 
-mod ground;
+mod environment;
 
-pub use ground::{Ground, KUBECONFIG_VARIABLE, REQUIRE_VARIABLE, SKIP_VARIABLE, Target};
+pub use environment::{Environment, KUBECONFIG_VARIABLE, REQUIRE_VARIABLE, SKIP_VARIABLE, Target};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -15,32 +15,32 @@ use std::sync::Arc;
 use std::time::Duration;
 use windlass_clock::Clock;
 
-/// How long one test may take on one ground, unless [`Suite::limit`] says otherwise.
+/// How long one test may take on one environment, unless [`Suite::limit`] says otherwise.
 const LIMIT: Duration = Duration::from_secs(120);
 
 type Body = Arc<dyn Fn(Target) -> BoxFuture<'static, anyhow::Result<()>> + Send + Sync>;
 
-/// Tests and the grounds to run them on.
+/// Tests and the environments to run them on.
 pub struct Suite {
-    grounds: Vec<Ground>,
+    environments: Vec<Environment>,
     tests: Vec<(String, Body)>,
     limit: Duration,
 }
 
 impl Suite {
-    /// A suite that runs on these grounds.
-    pub fn on(grounds: impl IntoIterator<Item = Ground>) -> Self {
-        Self { grounds: grounds.into_iter().collect(), tests: Vec::new(), limit: LIMIT }
+    /// A suite that runs on these environments.
+    pub fn on(environments: impl IntoIterator<Item = Environment>) -> Self {
+        Self { environments: environments.into_iter().collect(), tests: Vec::new(), limit: LIMIT }
     }
 
-    /// How long one test may take on one ground.
+    /// How long one test may take on one environment.
     #[must_use]
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
     }
 
-    /// Adds a test. Its body gets a fresh [`Target`] on each ground.
+    /// Adds a test. Its body gets a fresh [`Target`] on each environment.
     #[must_use]
     pub fn test<F, Fut>(mut self, name: &str, body: F) -> Self
     where
@@ -51,22 +51,22 @@ impl Suite {
         self
     }
 
-    /// Runs what the command line asks for, as `cargo test` would, and ends every ground, also on Ctrl-C.
+    /// Runs what the command line asks for, as `cargo test` would, and ends every environment, also on Ctrl-C.
     pub fn run(self) -> ExitCode {
         let arguments = Arguments::from_args();
-        end_on_interrupt(&self.grounds);
+        end_on_interrupt(&self.environments);
         let mut trials = Vec::new();
         for (name, body) in &self.tests {
-            for ground in &self.grounds {
-                trials.push(trial(name, body.clone(), ground.clone(), self.limit));
+            for environment in &self.environments {
+                trials.push(trial(name, body.clone(), environment.clone(), self.limit));
             }
         }
         let conclusion: Conclusion = libtest_mimic::run(&arguments, trials);
-        self.grounds.iter().for_each(Ground::close);
+        self.environments.iter().for_each(Environment::close);
         if !arguments.list {
-            for ground in &self.grounds {
-                if let Err(why) = ground.available() {
-                    println!("skipped {} tests on {}: {why}", self.tests.len(), ground.name());
+            for environment in &self.environments {
+                if let Err(why) = environment.available() {
+                    println!("skipped {} tests on {}: {why}", self.tests.len(), environment.name());
                 }
             }
         }
@@ -74,13 +74,13 @@ impl Suite {
     }
 }
 
-fn trial(name: &str, body: Body, ground: Ground, limit: Duration) -> Trial {
-    let title = format!("{name} on {}", ground.name());
-    let skipped = ground.available().is_err() && !ground.required();
+fn trial(name: &str, body: Body, environment: Environment, limit: Duration) -> Trial {
+    let title = format!("{name} on {}", environment.name());
+    let skipped = environment.available().is_err() && !environment.required();
     let run = move || {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let outcome = runtime.block_on(async {
-            let target = ground.open().await?;
+            let target = environment.open().await?;
             Clock::real().timeout(limit, body(target)).await?
         });
         // A task that a failed test left behind must not hold up the others.
@@ -90,15 +90,15 @@ fn trial(name: &str, body: Body, ground: Ground, limit: Duration) -> Trial {
     Trial::test(title, run).with_ignored_flag(skipped)
 }
 
-/// Ctrl-C and SIGTERM end the grounds before they end us. Where signals cannot be had, the kernel still ends the
+/// Ctrl-C and SIGTERM end the environments before they end us. Where signals cannot be had, the kernel still ends the
 /// processes (see [`crate::process`]), and the next run removes their files.
-fn end_on_interrupt(grounds: &[Ground]) {
-    let grounds = grounds.to_vec();
+fn end_on_interrupt(environments: &[Environment]) {
+    let environments = environments.to_vec();
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
     std::thread::spawn(move || {
         let signal = runtime.block_on(interrupt());
         if signal.is_ok() {
-            grounds.iter().for_each(Ground::close);
+            environments.iter().for_each(Environment::close);
             std::process::exit(130);
         }
     });

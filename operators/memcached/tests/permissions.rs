@@ -20,7 +20,7 @@ use windlass::Manager;
 use windlass::inspect::Inspector;
 use windlass_clock::Clock;
 use windlass_harness::suite::KUBECONFIG_VARIABLE;
-use windlass_harness::{Ground, Reference, Suite, Target};
+use windlass_harness::{Environment, Reference, Suite, Target};
 use windlass_sdk::description::OperatorDescription;
 use windlass_testing::faulty_client::{ClientFault, FaultyClient};
 
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     let reference = Reference::builder()
         .server_flag("--enable-admission-plugins=OwnerReferencesPermissionEnforcement")
         .server_flag("--feature-gates=WatchList=false");
-    Suite::on([Ground::reference_of(reference)])
+    Suite::on([Environment::reference_of(reference)])
         .limit(Duration::from_secs(300))
         .test("under its generated role the operator is refused nothing", is_refused_nothing)
         .test("without any one verb of its role the operator is refused", needs_each_verb)

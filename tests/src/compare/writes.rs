@@ -9,7 +9,7 @@ pub const NAMES: [&str; 2] = ["one", "two"];
 const MANAGERS: [&str; 3] = ["alice", "bob", "carol"];
 
 /// A CRD, and what requests for it need to know.
-pub struct Ground<'a> {
+pub struct RandomCrd<'a> {
     /// Where it came from.
     pub seed: u64,
     /// The versions, as the CRD has them.
@@ -35,7 +35,7 @@ struct Draft<'a> {
     manager: &'static str,
 }
 
-impl Ground<'_> {
+impl RandomCrd<'_> {
     /// A random request about the object `name`, given what it was last seen as.
     pub fn request(&self, random: &mut Random, name: &str, last: Option<&Value>) -> Request {
         let version = random.pick(self.versions);

@@ -54,7 +54,7 @@ impl Definition {
 
 impl Script {
     pub(super) async fn begin(target: &Target) -> anyhow::Result<Self> {
-        let mut side = Side::new(Server::new(target.ground(), target.client()));
+        let mut side = Side::new(Server::new(target.environment(), target.client()));
         let namespace = target.namespace().await?;
         side.normaliser.named(&namespace, "namespace");
         Ok(Self { side, namespace, transcript: Vec::new(), leftovers: Vec::new() })

@@ -18,7 +18,7 @@ mod markers;
 use markers::{CASES, MARKERS, OTHERS};
 
 fn main() -> ExitCode {
-    Suite::on([targets::embedded_in_process(), windlass_harness::Ground::reference()])
+    Suite::on([targets::embedded_in_process(), windlass_harness::Environment::reference()])
         .limit(Duration::from_secs(120))
         .test("valid values are accepted and invalid ones rejected", verdicts)
         .test("values are defaulted, preserved and pruned", values)
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         .run()
 }
 
-struct Ground {
+struct Fixture {
     client: Client,
     namespace: String,
     next: std::sync::atomic::AtomicUsize,
@@ -43,7 +43,7 @@ fn resource(version: &str) -> ApiResource {
     )
 }
 
-impl Ground {
+impl Fixture {
     async fn new(target: Target) -> anyhow::Result<Self> {
         let (client, namespace) = (target.client(), target.namespace().await?);
         let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
@@ -51,15 +51,15 @@ impl Ground {
         let mut strictly = PatchParams::apply("test").force();
         strictly.field_validation = Some(kube::api::ValidationDirective::Strict);
         definitions.patch(&definition.name_any(), &strictly, &Patch::Apply(&definition)).await?;
-        let ground = Self { client, namespace, next: Default::default() };
+        let fixture = Self { client, namespace, next: Default::default() };
         let clock = Clock::real();
         let served = async {
-            while ground.objects().list(&ListParams::default()).await.is_err() {
+            while fixture.objects().list(&ListParams::default()).await.is_err() {
                 clock.sleep(Duration::from_millis(50)).await;
             }
         };
         clock.timeout(Duration::from_secs(30), served).await.context("the kind is not served")?;
-        Ok(ground)
+        Ok(fixture)
     }
 
     fn objects(&self) -> Api<DynamicObject> {
@@ -110,14 +110,14 @@ fn refusal(outcome: Result<DynamicObject, kube::Error>) -> anyhow::Result<String
 }
 
 async fn verdicts(target: Target) -> anyhow::Result<()> {
-    let ground = Ground::new(target).await?;
+    let fixture = Fixture::new(target).await?;
     let mut wrong = Vec::new();
     for case in CASES {
         let (good, bad): (Value, Value) = (serde_json::from_str(case.good)?, serde_json::from_str(case.bad)?);
-        if let Err(error) = ground.make(&good).await {
+        if let Err(error) = fixture.make(&good).await {
             wrong.push(format!("{}: {good} is refused: {error}", case.marker));
         }
-        match refusal(ground.make(&bad).await) {
+        match refusal(fixture.make(&bad).await) {
             Ok(said) if said.contains(case.says) => {}
             Ok(said) => wrong.push(format!("{}: {bad}: no {:?} in {said:?}", case.marker, case.says)),
             Err(error) => wrong.push(format!("{}: {bad}: {error:#}", case.marker)),
@@ -128,8 +128,8 @@ async fn verdicts(target: Target) -> anyhow::Result<()> {
 }
 
 async fn values(target: Target) -> anyhow::Result<()> {
-    let ground = Ground::new(target).await?;
-    let made = ground
+    let fixture = Fixture::new(target).await?;
+    let made = fixture
         .make(&json!({
             "unknown": 1, "nullable": null, "optional": null, "example": "e", "title": "t",
             "preserveUnknownFields": { "any": [1, "a", null] },
@@ -145,9 +145,9 @@ async fn values(target: Target) -> anyhow::Result<()> {
     ensure!(spec["embeddedResource"]["spec"]["x"] == 1, "kept: {spec}");
     ensure!(spec.get("nullable").is_some_and(Value::is_null), "a null that may be is kept: {spec}");
     // Where null cannot be, a default takes its place.
-    let made = ground.make(&json!({ "default": null })).await?;
+    let made = fixture.make(&json!({ "default": null })).await?;
     ensure!(made.data["spec"]["default"] == 7, "{}", made.data);
-    let definitions: Api<CustomResourceDefinition> = Api::all(ground.client.clone());
+    let definitions: Api<CustomResourceDefinition> = Api::all(fixture.client.clone());
     let stored = serde_json::to_value(definitions.get("catalogues.catalogue.windlass.dev").await?)?;
     let versions = stored["spec"]["versions"].as_array().context("versions")?;
     let v1 = versions.iter().find(|one| one["name"] == "v1").context("v1")?;
@@ -160,30 +160,30 @@ async fn values(target: Target) -> anyhow::Result<()> {
 }
 
 async fn transitions(target: Target) -> anyhow::Result<()> {
-    let ground = Ground::new(target).await?;
-    let made = ground.make(&json!({ "immutable": "a", "optionalOldSelf": 0 })).await?;
+    let fixture = Fixture::new(target).await?;
+    let made = fixture.make(&json!({ "immutable": "a", "optionalOldSelf": 0 })).await?;
     let name = made.name_any();
-    let said = refusal(ground.change(&name, json!({ "immutable": "b" })).await)?;
+    let said = refusal(fixture.change(&name, json!({ "immutable": "b" })).await)?;
     ensure!(said.contains("it cannot be changed"), "{said}");
     // A rule with an optional old self is also asked when there is none.
-    ground.change(&name, json!({ "optionalOldSelf": 5 })).await?;
-    let said = refusal(ground.make(&json!({ "optionalOldSelf": 5 })).await)?;
+    fixture.change(&name, json!({ "optionalOldSelf": 5 })).await?;
+    let said = refusal(fixture.make(&json!({ "optionalOldSelf": 5 })).await)?;
     ensure!(said.contains("it begins at zero"), "{said}");
     Ok(())
 }
 
 async fn merges(target: Target) -> anyhow::Result<()> {
-    let ground = Ground::new(target).await?;
+    let fixture = Fixture::new(target).await?;
     let first = json!({
         "required": "yes", "listType": ["a"], "uniqueItems": ["a"], "listMapKey": [{ "name": "a", "value": 1 }],
         "mapType": { "a": "1" }, "structType": { "left": 1 }, "maxProperties": { "a": "1" },
     });
-    ground.apply("merged", "first", first).await?;
+    fixture.apply("merged", "first", first).await?;
     let second = json!({
         "required": "yes", "listType": ["b"], "uniqueItems": ["b"], "listMapKey": [{ "name": "b", "value": 2 }],
         "mapType": { "b": "2" }, "structType": { "right": 2 }, "maxProperties": { "b": "2" },
     });
-    let both = ground.apply("merged", "second", second).await?;
+    let both = fixture.apply("merged", "second", second).await?;
     ensure!(both["listType"] == json!(["b"]), "an atomic list is one's alone: {both}");
     ensure!(both["uniqueItems"] == json!(["a", "b"]), "sets are united: {both}");
     ensure!(both["listMapKey"].as_array().is_some_and(|list| list.len() == 2), "by their keys: {both}");
@@ -194,35 +194,35 @@ async fn merges(target: Target) -> anyhow::Result<()> {
 }
 
 async fn kinds(target: Target) -> anyhow::Result<()> {
-    let ground = Ground::new(target).await?;
-    let listed = ground.client.list_api_group_resources("catalogue.windlass.dev/v1").await?;
+    let fixture = Fixture::new(target).await?;
+    let listed = fixture.client.list_api_group_resources("catalogue.windlass.dev/v1").await?;
     let kind = listed.resources.iter().find(|one| one.name == "catalogues").context("the kind")?;
     ensure!(kind.namespaced && kind.short_names == Some(vec!["cat".into()]), "{kind:?}");
     ensure!(kind.categories == Some(vec!["all".into()]), "{kind:?}");
     for subresource in ["catalogues/status", "catalogues/scale"] {
         ensure!(listed.resources.iter().any(|one| one.name == subresource), "{subresource}");
     }
-    let mut named = ground.object(&json!({ "replicas": 3, "selectable": "this" }));
+    let mut named = fixture.object(&json!({ "replicas": 3, "selectable": "this" }));
     named.metadata.name = Some("chosen".to_owned());
-    let mut made = ground.objects().create(&PostParams::default(), &named).await?;
-    ground.make(&json!({ "selectable": "that" })).await?;
+    let mut made = fixture.objects().create(&PostParams::default(), &named).await?;
+    fixture.make(&json!({ "selectable": "that" })).await?;
     // The status is written at its own place only.
     made.data["status"] = json!({ "replicas": 9 });
-    let replaced = ground.objects().replace("chosen", &PostParams::default(), &made).await?;
+    let replaced = fixture.objects().replace("chosen", &PostParams::default(), &made).await?;
     ensure!(replaced.data.get("status").is_none(), "{}", replaced.data);
     let status = json!({ "status": { "replicas": 2 } });
-    ground.objects().patch_status("chosen", &PatchParams::default(), &Patch::Merge(status)).await?;
-    let scale = ground.objects().get_scale("chosen").await?;
+    fixture.objects().patch_status("chosen", &PatchParams::default(), &Patch::Merge(status)).await?;
+    let scale = fixture.objects().get_scale("chosen").await?;
     let (wanted, is) =
         (scale.spec.and_then(|spec| spec.replicas), scale.status.map(|status| status.replicas));
     ensure!(wanted == Some(3) && is == Some(2), "{wanted:?} {is:?}");
-    let these = ground.objects().list(&ListParams::default().fields("spec.selectable=this")).await?;
+    let these = fixture.objects().list(&ListParams::default().fields("spec.selectable=this")).await?;
     ensure!(these.items.len() == 1 && these.items[0].name_any() == "chosen", "{}", these.items.len());
-    let path = format!("/apis/catalogue.windlass.dev/v1/namespaces/{}/catalogues/chosen", ground.namespace);
+    let path = format!("/apis/catalogue.windlass.dev/v1/namespaces/{}/catalogues/chosen", fixture.namespace);
     let request = http::Request::get(path)
         .header("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
         .body(Vec::new())?;
-    let table: Value = ground.client.request(request).await?;
+    let table: Value = fixture.client.request(request).await?;
     let column = table["columnDefinitions"].as_array().and_then(|all| {
         all.iter().position(|column| column["name"] == "Replicas" && column["type"] == "integer")
     });
@@ -232,17 +232,17 @@ async fn kinds(target: Target) -> anyhow::Result<()> {
 }
 
 async fn versions(target: Target) -> anyhow::Result<()> {
-    let ground = Ground::new(target).await?;
-    ground.make(&json!({})).await?;
-    let definitions: Api<CustomResourceDefinition> = Api::all(ground.client.clone());
+    let fixture = Fixture::new(target).await?;
+    fixture.make(&json!({})).await?;
+    let definitions: Api<CustomResourceDefinition> = Api::all(fixture.client.clone());
     let definition = definitions.get("catalogues.catalogue.windlass.dev").await?;
     let stored = definition.status.and_then(|status| status.stored_versions).unwrap_or_default();
     ensure!(stored == ["v1"], "{stored:?}");
     let asked = async |version: &str| {
         let path =
-            format!("/apis/catalogue.windlass.dev/{version}/namespaces/{}/catalogues", ground.namespace);
+            format!("/apis/catalogue.windlass.dev/{version}/namespaces/{}/catalogues", fixture.namespace);
         let request = http::Request::get(path).body(kube::client::Body::empty())?;
-        anyhow::Ok(ground.client.send(request).await?)
+        anyhow::Ok(fixture.client.send(request).await?)
     };
     let deprecated = asked("v1beta1").await?;
     let warning =

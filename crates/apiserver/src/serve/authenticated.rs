@@ -21,33 +21,38 @@ use tokio_util::sync::CancellationToken;
 use tower::Service as _;
 use windlass_clock::{Clock, Moment};
 
-/// Who comes in through a connection.
-pub(super) enum Door {
-    /// All its requests are this one's.
-    Open(Arc<Identity>),
-    /// Its certificate, or each request by itself, says whose it is.
-    Guarded { authenticator: Arc<Authenticator>, certificate: Certificate },
+/// How the requests of a connection are authenticated.
+pub(super) enum Authentication {
+    /// All of them are made by this identity.
+    AsIdentity(Arc<Identity>),
+    /// By the client certificate of the connection, or by the token of each request.
+    PerRequest { authenticator: Arc<Authenticator>, certificate: Certificate },
 }
 
-impl Door {
-    fn enter(&self, headers: &mut http::HeaderMap) -> Result<Arc<Identity>, Status> {
+impl Authentication {
+    fn authenticate(&self, headers: &mut http::HeaderMap) -> Result<Arc<Identity>, Status> {
         match self {
-            Self::Open(identity) => Ok(identity.clone()),
-            Self::Guarded { authenticator, certificate } => authenticator.identify(certificate, headers),
+            Self::AsIdentity(identity) => Ok(identity.clone()),
+            Self::PerRequest { authenticator, certificate } => authenticator.identify(certificate, headers),
         }
     }
 }
 
 pub(super) struct Front {
     api: Arc<ApiState>,
-    door: Door,
+    authentication: Authentication,
     ended: CancellationToken,
     pulse: Arc<Pulse>,
 }
 
 impl Front {
-    pub(super) fn new(api: Arc<ApiState>, door: Door, ended: CancellationToken, pulse: Arc<Pulse>) -> Self {
-        Self { api, door, ended, pulse }
+    pub(super) fn new(
+        api: Arc<ApiState>,
+        authentication: Authentication,
+        ended: CancellationToken,
+        pulse: Arc<Pulse>,
+    ) -> Self {
+        Self { api, authentication, ended, pulse }
     }
 }
 
@@ -58,8 +63,8 @@ impl hyper::service::Service<Request<Incoming>> for Front {
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         let busy = Pulse::begin(&self.pulse);
-        let entered = self.door.enter(request.headers_mut());
-        match entered {
+        let identity = self.authentication.authenticate(request.headers_mut());
+        match identity {
             Err(status) => {
                 let response = failure(&status).map(|body| Counted { body, _busy: busy });
                 Box::pin(std::future::ready(Ok(response)))

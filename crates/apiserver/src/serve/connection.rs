@@ -1,6 +1,6 @@
 //! One connection: its handshake, its protocol, and its end, by the client, by a shutdown, or because it was idle.
 
-use super::authenticated::{Door, Front, Pulse};
+use super::authenticated::{Authentication, Front, Pulse};
 use super::tls::Tls;
 use super::{Api, GRACE};
 use crate::read::PollOnWake;
@@ -78,10 +78,10 @@ impl Connection {
     pub(super) async fn http1<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         self,
         stream: S,
-        door: Door,
+        authentication: Authentication,
     ) {
         let pulse = Arc::new(Pulse::new());
-        let front = Front::new(self.api.0.clone(), door, self.stop.clone(), pulse.clone());
+        let front = Front::new(self.api.0.clone(), authentication, self.stop.clone(), pulse.clone());
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .serve_connection(TokioIo::new(stream), front)
@@ -89,9 +89,13 @@ impl Connection {
         self.run(connection, &pulse).await;
     }
 
-    pub(super) async fn http2<S: AsyncRead + AsyncWrite + Unpin>(self, stream: S, door: Door) {
+    pub(super) async fn http2<S: AsyncRead + AsyncWrite + Unpin>(
+        self,
+        stream: S,
+        authentication: Authentication,
+    ) {
         let pulse = Arc::new(Pulse::new());
-        let front = Front::new(self.api.0.clone(), door, self.stop.clone(), pulse.clone());
+        let front = Front::new(self.api.0.clone(), authentication, self.stop.clone(), pulse.clone());
         let connection = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .keep_alive_interval(PING)

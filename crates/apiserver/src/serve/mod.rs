@@ -10,7 +10,7 @@ use crate::flow::authenticate::Authenticator;
 use crate::request::identity::Identity;
 pub use subject::{Subject, of as subject_of};
 
-use authenticated::Door;
+use authenticated::Authentication;
 use connection::Connection;
 use std::io;
 use std::net::SocketAddr;
@@ -42,13 +42,13 @@ pub struct Serving {
     clock: Clock,
 }
 
-/// How clients come in.
+/// What clients connect with.
 #[derive(Clone)]
-enum Entrance {
-    /// Everyone is the administrator.
+enum Transport {
+    /// Plain HTTP: everyone is the administrator.
     Plain(Arc<Identity>),
-    /// Everyone shows who they are.
-    Guarded { tls: Tls, authenticator: Arc<Authenticator> },
+    /// TLS: every request is authenticated.
+    Tls { tls: Tls, authenticator: Arc<Authenticator> },
 }
 
 impl Api {
@@ -57,7 +57,7 @@ impl Api {
     /// # Errors
     /// If the listener has no address.
     pub fn serve_tcp(&self, listener: TcpListener) -> io::Result<Serving> {
-        self.serve(listener, Entrance::Plain(Arc::new(Identity::admin())))
+        self.serve(listener, Transport::Plain(Arc::new(Identity::admin())))
     }
 
     /// Serves the API on a listener over TLS, HTTP/1.1 and HTTP/2, to those who prove who they are.
@@ -67,14 +67,14 @@ impl Api {
     pub fn serve_tls(&self, listener: TcpListener) -> io::Result<Serving> {
         let credentials = self.0.credentials().map_err(io::Error::other)?;
         let authenticator = Arc::new(Authenticator::new(self.0.clone(), credentials));
-        self.serve(listener, Entrance::Guarded { tls: Tls::new(credentials)?, authenticator })
+        self.serve(listener, Transport::Tls { tls: Tls::new(credentials)?, authenticator })
     }
 
-    fn serve(&self, listener: TcpListener, entrance: Entrance) -> io::Result<Serving> {
+    fn serve(&self, listener: TcpListener, transport: Transport) -> io::Result<Serving> {
         let address = listener.local_addr()?;
         let stop = self.0.stopped.child_token();
         let places = Arc::new(Semaphore::new(CONNECTIONS as usize));
-        let accepting = tokio::spawn(accept(self.clone(), entrance, listener, stop.clone(), places.clone()));
+        let accepting = tokio::spawn(accept(self.clone(), transport, listener, stop.clone(), places.clone()));
         Ok(Serving { address, stop, accepting, places, clock: self.clock().clone() })
     }
 }
@@ -104,7 +104,7 @@ impl Drop for Serving {
 
 async fn accept(
     api: Api,
-    entrance: Entrance,
+    transport: Transport,
     listener: TcpListener,
     stop: CancellationToken,
     places: Arc<Semaphore>,
@@ -121,7 +121,7 @@ async fn accept(
         };
         match accepted {
             Ok((stream, _)) => {
-                let serving = serve(api.clone(), entrance.clone(), stream, stop.clone());
+                let serving = serve(api.clone(), transport.clone(), stream, stop.clone());
                 tokio::spawn(async move {
                     serving.await;
                     drop(place);
@@ -135,22 +135,22 @@ async fn accept(
     }
 }
 
-async fn serve(api: Api, entrance: Entrance, stream: TcpStream, stop: CancellationToken) {
+async fn serve(api: Api, transport: Transport, stream: TcpStream, stop: CancellationToken) {
     // Answers are written whole; waiting for more would only delay them.
     let _ = stream.set_nodelay(true);
     let connection = Connection { api, stop };
-    match entrance {
-        Entrance::Plain(identity) => connection.http1(stream, Door::Open(identity)).await,
-        Entrance::Guarded { tls, authenticator } => {
+    match transport {
+        Transport::Plain(identity) => connection.http1(stream, Authentication::AsIdentity(identity)).await,
+        Transport::Tls { tls, authenticator } => {
             // Each stage in a box of its own: a connection that waits holds no room for the stages it is not in.
             let Some(stream) = Box::pin(connection.handshake(&tls, stream)).await else { return };
             let session = stream.get_ref().1;
             let http2 = session.alpn_protocol() == Some(tls::H2);
             let certificate = tls.judge(session.peer_certificates());
-            let door = Door::Guarded { authenticator, certificate };
+            let authentication = Authentication::PerRequest { authenticator, certificate };
             match http2 {
-                true => Box::pin(connection.http2(stream, door)).await,
-                false => Box::pin(connection.http1(stream, door)).await,
+                true => Box::pin(connection.http2(stream, authentication)).await,
+                false => Box::pin(connection.http1(stream, authentication)).await,
             }
         }
     }

@@ -7,7 +7,7 @@ const PODS: &str = "/api/v1/namespaces/default/pods";
 const BUDGETS: &str = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
 
 /// Pods that run, and a budget that allows so many of them to be evicted.
-async fn ground(pods: usize, allowed: usize) -> Client {
+async fn fixture(pods: usize, allowed: usize) -> Client {
     let client = Client::new();
     let account = json!({"metadata": {"name": "default"}});
     client.post("/api/v1/namespaces/default/serviceaccounts", account).await;
@@ -34,7 +34,7 @@ fn eviction(name: &str) -> Value {
 
 #[tokio::test]
 async fn many_evictions_at_once_take_what_is_allowed_and_no_more() {
-    let client = ground(20, 3).await;
+    let client = fixture(20, 3).await;
     let evict = |number: usize| {
         let (name, client) = (format!("p{number}"), &client);
         async move { client.post(&format!("{PODS}/{name}/eviction"), eviction(&name)).await.code }
@@ -52,7 +52,7 @@ async fn many_evictions_at_once_take_what_is_allowed_and_no_more() {
 
 #[tokio::test]
 async fn a_budget_that_was_changed_is_waited_for() {
-    let client = ground(2, 1).await;
+    let client = fixture(2, 1).await;
     client.merge(&format!("{BUDGETS}/web"), json!({"spec": {"minAvailable": 2}})).await.expect(200);
     let refused = client.post(&format!("{PODS}/p0/eviction"), eviction("p0")).await.expect(429);
     assert_eq!(refused["details"]["retryAfterSeconds"], 10);
@@ -62,7 +62,7 @@ async fn a_budget_that_was_changed_is_waited_for() {
 
 #[tokio::test]
 async fn an_eviction_says_whom_it_means() {
-    let client = ground(1, 1).await;
+    let client = fixture(1, 1).await;
     let wrong = client.post(&format!("{PODS}/p0/eviction"), eviction("other")).await;
     wrong.refused(400, "name in URL does not match name in Eviction object");
     let mut another = eviction("p0");

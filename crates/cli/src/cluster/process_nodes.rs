@@ -18,7 +18,7 @@ use windlass_node::{Kubelet, Options};
 /// How the names of nodes begin, and of their folders.
 const PREFIX: &str = "process-";
 
-/// Joins so many nodes, each with a folder in that of the cluster.
+/// Joins `count` nodes, each with a folder in that of the cluster.
 pub(super) async fn join(
     count: usize,
     api: &Api,

@@ -16,7 +16,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use terminal::{Desk, Terminal, desk};
 use windlass_clock::Clock;
-use windlass_harness::Ground;
+use windlass_harness::Environment;
 use windlass_harness::suite::REQUIRE_VARIABLE;
 use world::World;
 
@@ -65,14 +65,14 @@ async fn every_command_of_the_page_works_on_embedded() -> anyhow::Result<()> {
 #[tokio::test]
 #[ignore = "it builds a project: make test-tutorial runs it"]
 async fn every_command_of_the_page_works_on_reference() -> anyhow::Result<()> {
-    let ground = Ground::reference_cluster();
+    let environment = Environment::reference_cluster();
     let required = std::env::var_os(REQUIRE_VARIABLE).is_some();
-    let why = ground.available().err().map(str::to_owned).filter(|_| !required);
+    let why = environment.available().err().map(str::to_owned).filter(|_| !required);
     if let Some(why) = why.or(lacking()?) {
         println!("skipped: {why}");
         return Ok(());
     }
-    let target = ground.open().await?;
+    let target = environment.open().await?;
     let place = place()?;
     let mut desk = desk(place.path(), &repository())?;
     let kubeconfig = target.kubeconfig().context("the reference has a kubeconfig")?.display().to_string();
@@ -80,7 +80,7 @@ async fn every_command_of_the_page_works_on_reference() -> anyhow::Result<()> {
     let node = Node::join(&desk, &kubeconfig).await?;
     let world = walk(&desk, false).await;
     node.leave()?;
-    ground.close();
+    environment.close();
     let world = world?;
     ensure!(world.sizes == [3, 5, 2], "the page went through {:?}", world.sizes);
     nothing_runs(&place.path().display().to_string(), &world.pods).await

@@ -73,9 +73,9 @@ async fn run() -> anyhow::Result<()> {
         eviction: EvictionConfig::never(),
     };
     let node = Kubelet::join(client.clone(), Clock::real(), options).await?;
-    let ground = Ground { client, root, clock: Clock::real() };
+    let fixture = Fixture { client, root, clock: Clock::real() };
     // Whatever goes wrong, nothing is left running.
-    let measured = measure(&mut bench, &ground).await;
+    let measured = measure(&mut bench, &fixture).await;
     node.leave().await?;
     cluster.stop().await?;
     measured?;
@@ -83,13 +83,13 @@ async fn run() -> anyhow::Result<()> {
     Ok(bench.finish()?)
 }
 
-struct Ground {
+struct Fixture {
     client: Client,
     root: PathBuf,
     clock: Clock,
 }
 
-impl Ground {
+impl Fixture {
     fn pods(&self) -> Api<Pod> {
         Api::default_namespaced(self.client.clone())
     }
@@ -138,58 +138,58 @@ fn median(mut all: Vec<Duration>) -> f64 {
     all[all.len() / 2].as_secs_f64()
 }
 
-async fn measure(bench: &mut Bench, ground: &Ground) -> anyhow::Result<()> {
+async fn measure(bench: &mut Bench, fixture: &Fixture) -> anyhow::Result<()> {
     let sleeps = json!(["sleep", "1000"]);
     bench.progress("one pod after the other");
     let mut all = Vec::new();
     for number in 0..TIMES {
         let name = format!("one-{number}");
-        let began = ground.clock.moment();
-        ground.make(&name, "busybox", sleeps.clone()).await?;
-        ground.ready(&name).await?;
-        all.push(ground.clock.moment() - began);
+        let began = fixture.clock.moment();
+        fixture.make(&name, "busybox", sleeps.clone()).await?;
+        fixture.ready(&name).await?;
+        all.push(fixture.clock.moment() - began);
     }
     bench.record(PODS, "pod from creation to ready, p50", median(all) * 1e3, "ms", Better::Lower);
     let mut memory = 0;
     for number in 0..TIMES {
-        memory += private(ground, &format!("one-{number}")).await?;
+        memory += private(fixture, &format!("one-{number}")).await?;
     }
     bench.record(PODS, "memory of a pod's shim", memory as f64 / TIMES as f64 / 1e6, "MB", Better::Lower);
     bench.progress("exec");
-    let shim = ground.shim("one-0").await?;
+    let shim = fixture.shim("one-0").await?;
     let mut all = Vec::new();
     for _ in 0..TIMES {
-        let began = ground.clock.moment();
+        let began = fixture.clock.moment();
         let exec = Exec { command: vec!["true".to_owned()], ..Exec::default() };
         let code = shim.exec("main", exec).await?.control.wait().await?;
         anyhow::ensure!(code == 0, "it ended with {code}");
-        all.push(ground.clock.moment() - began);
+        all.push(fixture.clock.moment() - began);
     }
     bench.record(PODS, "exec of `true`, p50", median(all) * 1e3, "ms", Better::Lower);
-    ground.gone().await?;
+    fixture.gone().await?;
     bench.progress("a sandbox and a container, without the API");
-    bench.record(PODS, START, median(sandbox::starts(&ground.root).await?) * 1e3, "ms", Better::Lower);
+    bench.record(PODS, START, median(sandbox::starts(&fixture.root).await?) * 1e3, "ms", Better::Lower);
     bench.progress("many pods at once");
-    let began = ground.clock.moment();
+    let began = fixture.clock.moment();
     for number in 0..AT_ONCE {
-        ground.make(&format!("many-{number}"), "busybox", sleeps.clone()).await?;
+        fixture.make(&format!("many-{number}"), "busybox", sleeps.clone()).await?;
     }
     let ready = async || {
-        let all = ground.pods().list(&ListParams::default()).await?.items;
+        let all = fixture.pods().list(&ListParams::default()).await?.items;
         Ok(all.iter().filter(|pod| is(pod, "Ready")).count() == AT_ONCE)
     };
-    ground.until("all are ready", ready).await?;
-    let took = ground.clock.moment() - began;
+    fixture.until("all are ready", ready).await?;
+    let took = fixture.clock.moment() - began;
     bench.record(PODS, &format!("{AT_ONCE} pods at once"), took.as_secs_f64() * 1e3, "ms", Better::Lower);
-    ground.gone().await?;
-    logs(bench, ground).await?;
-    services(bench, ground).await
+    fixture.gone().await?;
+    logs(bench, fixture).await?;
+    services(bench, fixture).await
 }
 
 /// What the shim of a pod has for itself alone.
-async fn private(ground: &Ground, name: &str) -> anyhow::Result<u64> {
-    let uid = ground.pods().get(name).await?.uid().context("a pod has a UID")?;
-    let record = std::fs::read(ground.root.join("pods").join(uid).join("shim.json"))?;
+async fn private(fixture: &Fixture, name: &str) -> anyhow::Result<u64> {
+    let uid = fixture.pods().get(name).await?.uid().context("a pod has a UID")?;
+    let record = std::fs::read(fixture.root.join("pods").join(uid).join("shim.json"))?;
     let record: Value = serde_json::from_slice(&record)?;
     let text = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", record["pid"]))?;
     let kilobytes = text
@@ -199,51 +199,51 @@ async fn private(ground: &Ground, name: &str) -> anyhow::Result<u64> {
     Ok(kilobytes.sum::<u64>() * 1024)
 }
 
-async fn logs(bench: &mut Bench, ground: &Ground) -> anyhow::Result<()> {
+async fn logs(bench: &mut Bench, fixture: &Fixture) -> anyhow::Result<()> {
     bench.progress("logs");
     let line = "a line of about eighty characters, as programs write them into their log all day";
     let script = format!("yes '{line}' | head -c {LOGGED}");
-    let began = ground.clock.moment();
-    ground.make("writes", "busybox", json!(["sh", "-c", script])).await?;
+    let began = fixture.clock.moment();
+    fixture.make("writes", "busybox", json!(["sh", "-c", script])).await?;
     let ended = async || {
-        let phase = ground.pods().get("writes").await?.status.and_then(|status| status.phase);
+        let phase = fixture.pods().get("writes").await?.status.and_then(|status| status.phase);
         Ok(phase.as_deref() == Some("Succeeded"))
     };
-    ground.until("it has written", ended).await?;
-    let took = (ground.clock.moment() - began).as_secs_f64();
+    fixture.until("it has written", ended).await?;
+    let took = (fixture.clock.moment() - began).as_secs_f64();
     bench.record(PODS, "log throughput", LOGGED as f64 / took / 1e6, "MB/s", Better::Higher);
-    ground.gone().await
+    fixture.gone().await
 }
 
-async fn services(bench: &mut Bench, ground: &Ground) -> anyhow::Result<()> {
+async fn services(bench: &mut Bench, fixture: &Fixture) -> anyhow::Result<()> {
     bench.progress("a Service");
     let service = json!({"metadata": {"name": "cache"},
         "spec": {"selector": {"app": "cache"}, "ports": [{"port": 11211}]}});
-    let all: Api<Service> = Api::default_namespaced(ground.client.clone());
+    let all: Api<Service> = Api::default_namespaced(fixture.client.clone());
     let service = all.create(&PostParams::default(), &serde_json::from_value(service)?).await?;
     let at = service.spec.and_then(|spec| spec.cluster_ip).unwrap_or_default();
     if let Err(why) = Catalogue::new("/nowhere", "/nowhere", "/nowhere").resolve("memcached") {
         bench.note(&format!("no Service is measured: {why}"));
         return Ok(());
     }
-    ground.make("cache", "memcached", json!(["memcached"])).await?;
-    ground.ready("cache").await?;
+    fixture.make("cache", "memcached", json!(["memcached"])).await?;
+    fixture.ready("cache").await?;
     let direct =
-        ground.pods().get("cache").await?.status.and_then(|status| status.pod_ip).unwrap_or_default();
-    let network = Network::find(&ground.root.join("network")).await.context("the node has a network")?;
+        fixture.pods().get("cache").await?.status.and_then(|status| status.pod_ip).unwrap_or_default();
+    let network = Network::find(&fixture.root.join("network")).await.context("the node has a network")?;
     for (metric, address) in [("round trip, direct, p50", direct), ("round trip, by its Service, p50", at)] {
         let address = SocketAddrV4::new(address.parse::<Ipv4Addr>()?, 11211);
         let connects = async || Ok(network.connect(address).await.is_ok());
-        ground.until("somebody answers", connects).await?;
+        fixture.until("somebody answers", connects).await?;
         let mut stream = network.connect(address).await?;
         let (mut all, mut buffer) = (Vec::new(), [0; 64]);
         for _ in 0..ROUNDS {
-            let began = ground.clock.moment();
+            let began = fixture.clock.moment();
             stream.write_all(b"version\r\n").await?;
             anyhow::ensure!(stream.read(&mut buffer).await? > 0, "it hung up");
-            all.push(ground.clock.moment() - began);
+            all.push(fixture.clock.moment() - began);
         }
         bench.record(PODS, metric, median(all) * 1e6, "us", Better::Lower);
     }
-    ground.gone().await
+    fixture.gone().await
 }

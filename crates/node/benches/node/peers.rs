@@ -10,7 +10,7 @@ use windlass_harness::bench::{Bench, Better};
 
 pub(crate) const RUNC: &str = "runc";
 pub(crate) const CONTAINERD: &str = "containerd";
-/// So long containerd may take to answer at first.
+/// How long containerd may take to answer at first.
 const BEGINNING: Duration = Duration::from_secs(20);
 
 /// Measures those that are installed.

@@ -28,7 +28,7 @@ pub(crate) struct Stop {
 
 /// The next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum StopStep {
     PreStopHook,
     Terminate,
     Kill,
@@ -47,21 +47,21 @@ impl Stop {
         }
     }
 
-    pub(crate) fn next(&self, now: Timestamp) -> Next {
+    pub(crate) fn next(&self, now: Timestamp) -> StopStep {
         let deadline = later(self.requested, self.grace);
         if let Some(killed) = self.killed {
             let due = later(killed, KILL_INTERVAL);
-            return if now >= due { Next::Kill } else { Next::Wait(due) };
+            return if now >= due { StopStep::Kill } else { StopStep::Wait(due) };
         }
         let hooked = self.hook.is_some();
         match (self.signaled, self.hook) {
-            (None, _) if self.grace.is_zero() => Next::Kill,
-            (None, Some(Hook::None)) => Next::PreStopHook,
-            (None, Some(Hook::Running)) if now < deadline => Next::Wait(deadline),
-            (None, _) => Next::Terminate,
+            (None, _) if self.grace.is_zero() => StopStep::Kill,
+            (None, Some(Hook::None)) => StopStep::PreStopHook,
+            (None, Some(Hook::Running)) if now < deadline => StopStep::Wait(deadline),
+            (None, _) => StopStep::Terminate,
             (Some(signaled), _) => {
                 let due = if hooked { deadline.max(later(signaled, MIN_AFTER_HOOK)) } else { deadline };
-                if now >= due { Next::Kill } else { Next::Wait(due) }
+                if now >= due { StopStep::Kill } else { StopStep::Wait(due) }
             }
         }
     }
@@ -84,35 +84,35 @@ mod tests {
     #[test]
     fn the_stop_signal_comes_before_sigkill() {
         let mut stop = Stop::new(at(0), SignedDuration::from_secs(30), false);
-        assert_eq!(stop.next(at(0)), Next::Terminate);
+        assert_eq!(stop.next(at(0)), StopStep::Terminate);
         stop.signaled = Some(at(0));
-        assert_eq!(stop.next(at(1)), Next::Wait(at(30)));
-        assert_eq!(stop.next(at(30)), Next::Kill);
+        assert_eq!(stop.next(at(1)), StopStep::Wait(at(30)));
+        assert_eq!(stop.next(at(30)), StopStep::Kill);
         stop.killed = Some(at(30));
-        assert_eq!(stop.next(at(30)), Next::Wait(at(31)));
-        assert_eq!(stop.next(at(31)), Next::Kill, "as often as it takes");
+        assert_eq!(stop.next(at(30)), StopStep::Wait(at(31)));
+        assert_eq!(stop.next(at(31)), StopStep::Kill, "as often as it takes");
     }
 
     #[test]
     fn the_pre_stop_hook_is_part_of_the_grace_period() {
         let mut stop = Stop::new(at(0), SignedDuration::from_secs(10), true);
-        assert_eq!(stop.next(at(0)), Next::PreStopHook);
+        assert_eq!(stop.next(at(0)), StopStep::PreStopHook);
         stop.hook = Some(Hook::Running);
-        assert_eq!(stop.next(at(5)), Next::Wait(at(10)));
-        assert_eq!(stop.next(at(10)), Next::Terminate, "it took too long");
+        assert_eq!(stop.next(at(5)), StopStep::Wait(at(10)));
+        assert_eq!(stop.next(at(10)), StopStep::Terminate, "it took too long");
         stop.signaled = Some(at(10));
-        assert_eq!(stop.next(at(10)), Next::Wait(at(12)), "and something is left for the container");
+        assert_eq!(stop.next(at(10)), StopStep::Wait(at(12)), "and something is left for the container");
         stop.signaled = None;
         stop.hook = Some(Hook::Failed);
-        assert_eq!(stop.next(at(3)), Next::Terminate);
+        assert_eq!(stop.next(at(3)), StopStep::Terminate);
     }
 
     #[test]
     fn without_grace_nobody_is_asked_and_a_deletion_can_be_hastened() {
-        assert_eq!(Stop::new(at(0), SignedDuration::ZERO, true).next(at(0)), Next::Kill);
+        assert_eq!(Stop::new(at(0), SignedDuration::ZERO, true).next(at(0)), StopStep::Kill);
         let mut stop = Stop::new(at(0), SignedDuration::from_secs(300), false);
         stop.signaled = Some(at(0));
         stop.shorten(at(20));
-        assert_eq!(stop.next(at(20)), Next::Kill);
+        assert_eq!(stop.next(at(20)), StopStep::Kill);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::backoff::Backoff;
 use super::container_status::Waiting;
-use super::container_stop::{Next, Stop};
+use super::container_stop::{Stop, StopStep};
 use super::decide::PodEvent;
 use super::pod_state::{ContainerRecord, Hook, Image, StartError, finished};
 use super::restart_policy::RestartRules;
@@ -17,7 +17,7 @@ pub(crate) enum ContainerAction {
     Start,
     Stop(Stop, String),
     /// It is being stopped, and this is the next step.
-    Stopping(Next),
+    Stopping(StopStep),
 }
 
 /// The result of syncing a container.

@@ -5,7 +5,7 @@ mod restart;
 mod terminating;
 
 use super::container_status::{exit_code_of, set_init_container_ready, status};
-use super::container_stop::{Next, Stop};
+use super::container_stop::{Stop, StopStep};
 use super::container_sync::{ContainerAction, ContainerSync};
 use super::pod_state::{ContainerRecord, PodState, Sandbox, Volumes};
 use super::restart_policy::RestartRules;
@@ -309,13 +309,13 @@ impl PodSync<'_> {
         }
     }
 
-    fn continue_stop(&mut self, name: &str, next: Next) {
+    fn continue_stop(&mut self, name: &str, next: StopStep) {
         let name = name.to_owned();
         match next {
-            Next::PreStopHook => self.decision.steps.push(Step::PreStop(name)),
-            Next::Terminate => self.decision.steps.push(Step::Terminate(name)),
-            Next::Kill => self.decision.steps.push(Step::Kill(name)),
-            Next::Wait(until) => self.requeue_at(Some(until)),
+            StopStep::PreStopHook => self.decision.steps.push(Step::PreStop(name)),
+            StopStep::Terminate => self.decision.steps.push(Step::Terminate(name)),
+            StopStep::Kill => self.decision.steps.push(Step::Kill(name)),
+            StopStep::Wait(until) => self.requeue_at(Some(until)),
         }
     }
 

@@ -14,7 +14,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::Command;
 use windlass_clock::Clock;
-use windlass_harness::{Ground, Suite, Target};
+use windlass_harness::{Environment, Suite, Target};
 use world::{World, finish, noise};
 
 /// How long anything that should happen may take.
@@ -25,7 +25,7 @@ const OLD: [(&str, &str); 2] =
     [("KUBECTL_REMOTE_COMMAND_WEBSOCKETS", "false"), ("KUBECTL_PORT_FORWARD_WEBSOCKETS", "false")];
 
 fn main() -> ExitCode {
-    Suite::on([world::embedded(), Ground::reference()])
+    Suite::on([world::embedded(), Environment::reference()])
         .test("logs are shown in part, with times, of the run before and along", logs)
         .test("a command's output, complaints and exit code come back", exec)
         .test("what goes in comes out, to the last byte", exec_with_much_input)
@@ -260,7 +260,7 @@ async fn forward(target: Target) -> anyhow::Result<()> {
 
 /// On a cluster of containers metrics-server asks; here the embedded API does itself.
 async fn top(target: Target) -> anyhow::Result<()> {
-    let reference = target.ground() == "reference";
+    let reference = target.environment() == "reference";
     let world = World::make(target, true).await?;
     if reference {
         let ran = world.run(&["top", "node"]).await?;
@@ -281,7 +281,7 @@ async fn top(target: Target) -> anyhow::Result<()> {
 }
 
 async fn proxied(target: Target) -> anyhow::Result<()> {
-    let reference = target.ground() == "reference";
+    let reference = target.environment() == "reference";
     let world = World::make(target, true).await?;
     let raw = async |path: &str| {
         world.run(&["get", "--raw", &format!("/api/v1/nodes/{}/proxy{path}", world.node)]).await

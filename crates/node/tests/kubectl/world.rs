@@ -18,7 +18,7 @@ use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 use windlass_apiserver::{Config, Identity, Serving};
 use windlass_clock::Clock;
-use windlass_harness::{Ground, Target, reference};
+use windlass_harness::{Environment, Target, reference};
 use windlass_node::server::{self, KeyAndCertificate, MastersOnly, WEBSOCKETS};
 
 /// How long a command of kubectl may take.
@@ -32,9 +32,9 @@ struct Embedded {
     ca: String,
 }
 
-pub fn embedded() -> Ground {
+pub fn embedded() -> Environment {
     const NAME: &str = "embedded";
-    Ground::new(NAME, || async {
+    Environment::new(NAME, || async {
         let api = windlass_apiserver::Api::new(Config::default());
         api.serve_metrics();
         let serving = api.serve_tls(TcpListener::bind("127.0.0.1:0").await?)?;

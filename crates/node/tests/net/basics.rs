@@ -1,6 +1,6 @@
 //! Addresses, interfaces, connections; and what is left when it is over.
 
-use crate::ground::{Ground, alive, eventually, trial};
+use crate::fixture::{Fixture, alive, eventually, trial};
 use anyhow::{Context, Result, ensure};
 use libtest_mimic::Trial;
 use nix::sys::signal::{Signal, kill};
@@ -34,8 +34,8 @@ pub fn trials() -> Vec<Trial> {
 }
 
 async fn pods_speak_to_each_other() -> Result<()> {
-    let ground = Ground::new().await?;
-    let (mut one, mut two) = (ground.pod("one").await?, ground.pod("two").await?);
+    let fixture = Fixture::new().await?;
+    let (mut one, mut two) = (fixture.pod("one").await?, fixture.pod("two").await?);
     // A port below 1024, as an ordinary user too.
     one.ask(json!({"do": "listen", "port": 80, "name": "one"}))?;
     let heard = two.ask(json!({"do": "say", "to": format!("{}:80", one.address), "text": "hi"}))?;
@@ -57,46 +57,46 @@ async fn pods_speak_to_each_other() -> Result<()> {
     // Killed, they leave nothing in the node's namespace either: the bridge, its keeper, and no end of a pair.
     drop((one, two));
     eventually("the pods' links are gone", async || {
-        Ok(ground.links()? == ["lo", "windlass0", "windlass1", "windlass2"])
+        Ok(fixture.links()? == ["lo", "windlass0", "windlass1", "windlass2"])
     })
     .await?;
-    ground.end().await
+    fixture.end().await
 }
 
 async fn a_connection_from_inside_is_handed_over() -> Result<()> {
-    let ground = Ground::new().await?;
-    let mut pod = ground.pod("one").await?;
+    let fixture = Fixture::new().await?;
+    let mut pod = fixture.pod("one").await?;
     pod.ask(json!({"do": "listen", "port": 8080, "name": "one"}))?;
-    let mut stream = ground.network.connect(SocketAddrV4::new(pod.address, 8080)).await?;
+    let mut stream = fixture.network.connect(SocketAddrV4::new(pod.address, 8080)).await?;
     stream.write_all(b"a probe").await?;
     stream.shutdown().await?;
     let mut heard = String::new();
     stream.read_to_string(&mut heard).await?;
-    assert_eq!(heard, format!("one heard a probe from {}", ground.settings.gateway()));
+    assert_eq!(heard, format!("one heard a probe from {}", fixture.settings.gateway()));
 
     let refused =
-        ground.network.connect(SocketAddrV4::new(pod.address, 8081)).await.expect_err("nobody is there");
+        fixture.network.connect(SocketAddrV4::new(pod.address, 8081)).await.expect_err("nobody is there");
     ensure!(
         matches!(&refused, NetError::Connect(error) if error.kind() == std::io::ErrorKind::ConnectionRefused),
         "{refused}"
     );
     drop(pod);
-    ground.end().await
+    fixture.end().await
 }
 
 async fn the_network_is_found_again() -> Result<()> {
-    let ground = Ground::new().await?;
-    let mut pod = ground.pod("one").await?;
+    let fixture = Fixture::new().await?;
+    let mut pod = fixture.pod("one").await?;
     pod.ask(json!({"do": "listen", "port": 80, "name": "one"}))?;
-    let again = Network::open(&Program::current()?, &ground.settings).await?;
-    assert_eq!(again.instance(), ground.network.instance());
+    let again = Network::open(&Program::current()?, &fixture.settings).await?;
+    assert_eq!(again.instance(), fixture.network.instance());
     assert_eq!(again.allocate("one").await?, pod.address);
     assert_eq!(again.allocated().await?, [("one".to_owned(), pod.address)]);
     again.connect(SocketAddrV4::new(pod.address, 80)).await?;
-    let other = Settings { domain: "other".into(), ..ground.settings.clone() };
+    let other = Settings { domain: "other".into(), ..fixture.settings.clone() };
     ensure!(matches!(Network::open(&Program::current()?, &other).await, Err(NetError::Other)));
     drop(pod);
-    ground.end().await
+    fixture.end().await
 }
 
 async fn two_who_open_at_once_get_the_same() -> Result<()> {
@@ -113,40 +113,40 @@ async fn two_who_open_at_once_get_the_same() -> Result<()> {
 }
 
 async fn a_killed_network_leaves_nothing_and_starts_again() -> Result<()> {
-    let ground = Ground::new().await?;
-    let mut pod = ground.pod("one").await?;
+    let fixture = Fixture::new().await?;
+    let mut pod = fixture.pod("one").await?;
     let links = json!({"do": "read", "file": "/proc/self/net/dev"});
     ensure!(pod.ask(links.clone())?.contains("eth0"));
-    kill(Pid::from_raw(ground.network.pid()), Signal::SIGKILL)?;
+    kill(Pid::from_raw(fixture.network.pid()), Signal::SIGKILL)?;
     // The kernel takes a namespace down in its own time, and the pod's end of the pair goes with the other.
     eventually("the pod's interface is gone", async || Ok(!pod.ask(links.clone())?.contains("eth0"))).await?;
-    ensure!(ground.network.allocate("two").await.is_err(), "nobody answers");
+    ensure!(fixture.network.allocate("two").await.is_err(), "nobody answers");
 
-    let again = Network::open(&Program::current()?, &ground.settings).await?;
+    let again = Network::open(&Program::current()?, &fixture.settings).await?;
     ensure!(
-        again.instance() != ground.network.instance(),
+        again.instance() != fixture.network.instance(),
         "pods must be told apart from those of the new one"
     );
     assert_eq!(again.allocate("one").await?, pod.address, "what was lent is remembered");
     drop(pod);
-    Ground { network: again, ..ground }.end().await
+    Fixture { network: again, ..fixture }.end().await
 }
 
 async fn what_is_released_is_gone() -> Result<()> {
-    let ground = Ground::new().await?;
-    let mut pod = ground.pod("one").await?;
-    ground.network.release("one").await?;
+    let fixture = Fixture::new().await?;
+    let mut pod = fixture.pod("one").await?;
+    fixture.network.release("one").await?;
     ensure!(!pod.ask(json!({"do": "read", "file": "/proc/self/net/dev"}))?.contains("eth0"));
-    ground.network.release("one").await?;
-    ensure!(ground.network.allocate("two").await? != pod.address, "it rests");
+    fixture.network.release("one").await?;
+    ensure!(fixture.network.allocate("two").await? != pod.address, "it rests");
     drop(pod);
-    ground.end().await
+    fixture.end().await
 }
 
 async fn a_network_that_nobody_can_find_ends() -> Result<()> {
-    let ground = Ground::new().await?;
-    let pid = ground.network.pid();
-    drop(ground.folder);
+    let fixture = Fixture::new().await?;
+    let pid = fixture.network.pid();
+    drop(fixture.folder);
     eventually("its process is gone", async || Ok(!alive(pid))).await
 }
 
@@ -175,7 +175,7 @@ pub fn examine() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What the doctor finds where a script prepares the ground and then runs `"$@"`.
+/// What the doctor finds where a script prepares the fixture and then runs `"$@"`.
 fn examined(script: &str) -> Result<Vec<Value>> {
     let output = Command::new("unshare")
         .args(["--user", "--map-root-user", "sh", "-c", script, "sh"])

@@ -1,6 +1,6 @@
 //! What a Service costs beside a direct connection: `cargo test -p windlass-node --test net -- --bench`.
 
-use crate::ground::Ground;
+use crate::fixture::Fixture;
 use anyhow::{Context, Result};
 use libtest_mimic::{Measurement, Trial};
 use serde_json::json;
@@ -33,8 +33,8 @@ pub fn trials() -> Vec<Trial> {
 }
 
 async fn measure(what: &str, service: bool) -> Result<(u64, u64)> {
-    let ground = Ground::new().await?;
-    let (mut one, mut two) = (ground.pod("one").await?, ground.pod("two").await?);
+    let fixture = Fixture::new().await?;
+    let (mut one, mut two) = (fixture.pod("one").await?, fixture.pod("two").await?);
     one.ask(json!({"do": "listen-echo", "port": 80}))?;
     let direct = std::net::SocketAddrV4::new(one.address, 80);
     let at = std::net::Ipv4Addr::new(10, 96, 1, 1);
@@ -48,11 +48,11 @@ async fn measure(what: &str, service: bool) -> Result<(u64, u64)> {
         endpoints: vec![],
         affinity: None,
     };
-    ground.network.publish(&ServiceMap { services: vec![web] }).await?;
+    fixture.network.publish(&ServiceMap { services: vec![web] }).await?;
     let to = if service { format!("{at}:80") } else { direct.to_string() };
     let measured = two.ask(json!({"do": what, "to": to}))?;
     drop((one, two));
-    ground.end().await?;
+    fixture.end().await?;
     let (avg, variance) = measured.split_once(' ').context("two numbers")?;
     Ok((avg.parse()?, variance.parse()?))
 }
@@ -64,18 +64,18 @@ fn joins() -> Result<Measurement, String> {
         .build()
         .map_err(|error| error.to_string())?;
     let measured = runtime.block_on(async {
-        let ground = Ground::new().await?;
+        let fixture = Fixture::new().await?;
         let clock = Clock::real();
         let mut taken = Vec::new();
-        let one = ground.listening("one", 80).await?;
+        let one = fixture.listening("one", 80).await?;
         for number in 0..20 {
             let before = clock.moment();
-            let mut pod = ground.pod(&number.to_string()).await?;
+            let mut pod = fixture.pod(&number.to_string()).await?;
             pod.say(&format!("{}:80", one.address), "hi")?;
             taken.push((clock.moment() - before).as_nanos() as u64);
         }
         drop(one);
-        ground.end().await?;
+        fixture.end().await?;
         anyhow::Ok(taken)
     });
     let taken = measured.map_err(|error| format!("{error:#}"))?;

@@ -3,7 +3,7 @@
 //! As root all of it runs twice: as root, and as an ordinary user.
 
 mod basics;
-mod ground;
+mod fixture;
 mod latency;
 mod pod;
 mod services;

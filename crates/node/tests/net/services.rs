@@ -1,6 +1,6 @@
 //! Services by name and address, spoken to by the system's own resolver.
 
-use crate::ground::{Ground, Pod, eventually, trial};
+use crate::fixture::{Fixture, Pod, eventually, trial};
 use anyhow::{Context, Result, ensure};
 use libtest_mimic::Trial;
 use serde_json::json;
@@ -58,10 +58,10 @@ fn web(pods: &[&Pod]) -> Service {
 }
 
 async fn a_service_is_reached_by_name() -> Result<()> {
-    let ground = Ground::new().await?;
-    let (one, two) = (ground.listening("one", 8080).await?, ground.listening("two", 8080).await?);
-    let mut client = ground.pod("client").await?;
-    publish(&ground.network, [web(&[&one, &two])]).await?;
+    let fixture = Fixture::new().await?;
+    let (one, two) = (fixture.listening("one", 8080).await?, fixture.listening("two", 8080).await?);
+    let mut client = fixture.pod("client").await?;
+    publish(&fixture.network, [web(&[&one, &two])]).await?;
     let mut heard = BTreeSet::new();
     for name in ["web:80", "web.shop:80", "web.shop.svc:80", "web.shop.svc.cluster.local:80"] {
         let said = client.say(name, "hi").with_context(|| name.to_owned())?;
@@ -73,35 +73,35 @@ async fn a_service_is_reached_by_name() -> Result<()> {
     let mut one = one;
     ensure!(one.say("web:80", "me")?.contains("heard me"));
     drop((one, two, client));
-    ground.end().await
+    fixture.end().await
 }
 
 async fn datagrams_reach_a_service() -> Result<()> {
-    let ground = Ground::new().await?;
-    let (one, two) = (ground.listening("one", 8080).await?, ground.listening("two", 8080).await?);
-    let mut client = ground.pod("client").await?;
+    let fixture = Fixture::new().await?;
+    let (one, two) = (fixture.listening("one", 8080).await?, fixture.listening("two", 8080).await?);
+    let mut client = fixture.pod("client").await?;
     let udp = |pods: &[&Pod]| service("web", ServiceAddress::ClusterIp(AT), pods, Protocol::Udp);
-    publish(&ground.network, [udp(&[&one, &two])]).await?;
+    publish(&fixture.network, [udp(&[&one, &two])]).await?;
     let heard: BTreeSet<_> = (0..2).map(|_| client.say_udp("web:80", "hi")).collect::<Result<_>>()?;
     assert_eq!(heard, BTreeSet::from(["one hi".into(), "two hi".into()]));
-    publish(&ground.network, [udp(&[&two])]).await?;
+    publish(&fixture.network, [udp(&[&two])]).await?;
     assert_eq!(client.say_udp("web:80", "again")?, "two again");
-    publish(&ground.network, [udp(&[])]).await?;
+    publish(&fixture.network, [udp(&[])]).await?;
     let refused = client.say_udp("web:80", "x").expect_err("nobody is there").to_string();
     ensure!(refused.contains("refused"), "{refused}");
     drop((one, two, client));
-    ground.end().await
+    fixture.end().await
 }
 
 async fn nobody_behind_it_is_refused_at_once() -> Result<()> {
-    let ground = Ground::new().await?;
-    let mut one = ground.listening("one", 8080).await?;
-    let mut client = ground.pod("client").await?;
+    let fixture = Fixture::new().await?;
+    let mut one = fixture.listening("one", 8080).await?;
+    let mut client = fixture.pod("client").await?;
     for _ in 0..3 {
-        publish(&ground.network, [web(&[])]).await?;
+        publish(&fixture.network, [web(&[])]).await?;
         let refused = client.say("web:80", "hi").expect_err("nobody is there").to_string();
         ensure!(refused.contains("refused"), "{refused}");
-        publish(&ground.network, [web(&[&one])]).await?;
+        publish(&fixture.network, [web(&[&one])]).await?;
         client.say("web:80", "hi")?;
     }
     ensure!(
@@ -112,66 +112,67 @@ async fn nobody_behind_it_is_refused_at_once() -> Result<()> {
     one.ask(json!({"do": "listen", "port": 9, "name": "one"}))?;
     let mut wrong = web(&[&one]);
     wrong.ports[0].backends[0].set_port(10);
-    publish(&ground.network, [wrong]).await?;
+    publish(&fixture.network, [wrong]).await?;
     ensure!(client.say("web:80", "hi").is_err());
-    publish(&ground.network, []).await?;
+    publish(&fixture.network, []).await?;
     ensure!(client.ask(json!({"do": "resolve", "name": "web"})).is_err(), "its name is gone with it");
     drop((one, client));
-    ground.end().await
+    fixture.end().await
 }
 
 async fn connections_outlive_changes() -> Result<()> {
-    let ground = Ground::new().await?;
-    let (mut one, mut two) = (ground.pod("one").await?, ground.pod("two").await?);
+    let fixture = Fixture::new().await?;
+    let (mut one, mut two) = (fixture.pod("one").await?, fixture.pod("two").await?);
     for pod in [&mut one, &mut two] {
         pod.ask(json!({"do": "listen-echo", "port": 8080}))?;
     }
-    let mut client = ground.pod("client").await?;
-    publish(&ground.network, [web(&[&one, &two])]).await?;
+    let mut client = fixture.pod("client").await?;
+    publish(&fixture.network, [web(&[&one, &two])]).await?;
     for number in ["0", "1"] {
         assert_eq!(client.ask(json!({"do": "open", "to": "web:80"}))?, number);
         client.ask(json!({"do": "echo", "at": number, "text": "before"}))?;
     }
-    publish(&ground.network, [web(&[&two])]).await?;
-    publish(&ground.network, []).await?;
+    publish(&fixture.network, [web(&[&two])]).await?;
+    publish(&fixture.network, []).await?;
     for number in ["0", "1"] {
         assert_eq!(client.ask(json!({"do": "echo", "at": number, "text": "after"}))?, "after");
     }
     // One pod dies: its connections end, the other's do not.
     drop(one);
-    ground.network.release("one").await?;
+    fixture.network.release("one").await?;
     let mut left = 0;
     for number in ["0", "1"] {
         left += usize::from(client.ask(json!({"do": "echo", "at": number, "text": "later"})).is_ok());
     }
     assert_eq!(left, 1);
     drop((two, client));
-    ground.end().await
+    fixture.end().await
 }
 
 async fn clients_keep_their_endpoint() -> Result<()> {
-    let ground = Ground::new().await?;
-    let (one, two) = (ground.listening("one", 8080).await?, ground.listening("two", 8080).await?);
-    let (mut client, mut other) = (ground.pod("client").await?, ground.pod("other").await?);
+    let fixture = Fixture::new().await?;
+    let (one, two) = (fixture.listening("one", 8080).await?, fixture.listening("two", 8080).await?);
+    let (mut client, mut other) = (fixture.pod("client").await?, fixture.pod("other").await?);
     let sticky = |pods: &[&Pod]| Service { affinity: Some(600), ..web(pods) };
-    publish(&ground.network, [sticky(&[&one, &two])]).await?;
+    publish(&fixture.network, [sticky(&[&one, &two])]).await?;
     let first = client.say("web:80", "hi")?;
     ensure!(other.say("web:80", "hi")? != first, "each client its own");
     for _ in 0..4 {
         assert_eq!(client.say("web:80", "hi")?, first);
     }
     let left = if first.starts_with("one") { &two } else { &one };
-    publish(&ground.network, [sticky(&[left])]).await?;
+    publish(&fixture.network, [sticky(&[left])]).await?;
     ensure!(client.say("web:80", "hi")? != first, "it is gone");
     drop((one, two, client, other));
-    ground.end().await
+    fixture.end().await
 }
 
 async fn headless_services_and_their_pods_have_names() -> Result<()> {
-    let ground = Ground::new().await?;
-    let (one, two) = (ground.listening("one", 8080).await?, ground.listening("two", 8080).await?);
-    let mut client = ground.pod("client").await?;
-    publish(&ground.network, [service("db", ServiceAddress::Headless, &[&one, &two], Protocol::Tcp)]).await?;
+    let fixture = Fixture::new().await?;
+    let (one, two) = (fixture.listening("one", 8080).await?, fixture.listening("two", 8080).await?);
+    let mut client = fixture.pod("client").await?;
+    publish(&fixture.network, [service("db", ServiceAddress::Headless, &[&one, &two], Protocol::Tcp)])
+        .await?;
     let mut resolve = |name: &str| client.ask(json!({"do": "resolve", "name": name}));
     assert_eq!(resolve("db")?, format!("{} {}", one.address, two.address));
     assert_eq!(resolve("db-1.db")?, two.address.to_string());
@@ -180,12 +181,12 @@ async fn headless_services_and_their_pods_have_names() -> Result<()> {
     ensure!(resolve("db-2.db").is_err() && resolve("example.com").is_err());
     ensure!(client.say("db-0.db:8080", "hi")?.starts_with("one"));
     drop((one, two, client));
-    ground.end().await
+    fixture.end().await
 }
 
 async fn many_endpoints_are_all_told() -> Result<()> {
-    let ground = Ground::new().await?;
-    let mut client = ground.pod("client").await?;
+    let fixture = Fixture::new().await?;
+    let mut client = fixture.pod("client").await?;
     let endpoints = (1..=200).map(|last| Endpoint {
         address: Ipv4Addr::new(10, 244, 0, last),
         hostname: None,
@@ -195,16 +196,16 @@ async fn many_endpoints_are_all_told() -> Result<()> {
         endpoints: endpoints.collect(),
         ..service("db", ServiceAddress::Headless, &[], Protocol::Tcp)
     };
-    publish(&ground.network, [many]).await?;
+    publish(&fixture.network, [many]).await?;
     // Too many for a datagram: the resolver asks again over a connection.
     assert_eq!(client.ask(json!({"do": "resolve", "name": "db"}))?.split(' ').count(), 200);
     drop(client);
-    ground.end().await
+    fixture.end().await
 }
 
 async fn the_api_is_reached_by_the_node() -> Result<()> {
-    let ground = Ground::new().await?;
-    let mut client = ground.pod("client").await?;
+    let fixture = Fixture::new().await?;
+    let mut client = fixture.pod("client").await?;
     let api = TcpListener::bind("127.0.0.1:0").await?;
     let address = api.local_addr()?.to_string();
     tokio::spawn(async move {
@@ -218,11 +219,11 @@ async fn the_api_is_reached_by_the_node() -> Result<()> {
     let std::net::SocketAddr::V4(other) = other else { anyhow::bail!("asked for IPv4") };
     let mut outside = web(&[]);
     outside.ports[0].backends = vec![other];
-    let table = ServiceMap { services: vec![outside] }.with_api(ground.settings.api());
-    ground.network.publish(&table).await?;
+    let table = ServiceMap { services: vec![outside] }.with_api(fixture.settings.api());
+    fixture.network.publish(&table).await?;
     ensure!(client.say("kubernetes.default:443", "hi").is_err(), "no node yet");
     for _ in 0..2 {
-        let (network, address) = (ground.network.clone(), address.clone());
+        let (network, address) = (fixture.network.clone(), address.clone());
         let node = tokio::spawn(async move { network.serve_host(&address).await });
         let mut waiting = Some(client);
         eventually("the node makes the connection", async || {
@@ -238,7 +239,7 @@ async fn the_api_is_reached_by_the_node() -> Result<()> {
         _ = node.await;
     }
     drop(client);
-    ground.end().await
+    fixture.end().await
 }
 
 async fn off_thread(mut pod: Pod, to: &'static str) -> (Result<String>, Pod) {
@@ -246,12 +247,12 @@ async fn off_thread(mut pod: Pod, to: &'static str) -> (Result<String>, Pod) {
 }
 
 async fn a_service_is_exposed_on_the_host() -> Result<()> {
-    let ground = Ground::new().await?;
-    let one = ground.listening("one", 8080).await?;
-    publish(&ground.network, [web(&[&one])]).await?;
+    let fixture = Fixture::new().await?;
+    let one = fixture.listening("one", 8080).await?;
+    publish(&fixture.network, [web(&[&one])]).await?;
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
-    let network = ground.network.clone();
+    let network = fixture.network.clone();
     let exposing =
         tokio::spawn(async move { expose(&network, listener, SocketAddrV4::new(AT, 80), |_| {}).await });
     for _ in 0..3 {
@@ -262,23 +263,23 @@ async fn a_service_is_exposed_on_the_host() -> Result<()> {
         stream.read_to_string(&mut heard).await?;
         ensure!(heard.starts_with("one heard from the host"), "{heard}");
     }
-    publish(&ground.network, []).await?;
+    publish(&fixture.network, []).await?;
     let mut stream = TcpStream::connect(address).await?;
     ensure!(stream.read(&mut [0]).await.is_err(), "broken off, not ended");
     exposing.abort();
     drop(one);
-    ground.end().await
+    fixture.end().await
 }
 
 async fn all_bytes_arrive_in_order() -> Result<()> {
-    let ground = Ground::new().await?;
-    let mut one = ground.pod("one").await?;
+    let fixture = Fixture::new().await?;
+    let mut one = fixture.pod("one").await?;
     one.ask(json!({"do": "listen-echo", "port": 8080}))?;
-    let mut client = ground.pod("client").await?;
-    publish(&ground.network, [web(&[&one])]).await?;
+    let mut client = fixture.pod("client").await?;
+    publish(&fixture.network, [web(&[&one])]).await?;
     for bytes in [0, 1, 500_000] {
         assert_eq!(client.ask(json!({"do": "flood", "to": "web:80", "bytes": bytes}))?, "all");
     }
     drop((one, client));
-    ground.end().await
+    fixture.end().await
 }

@@ -23,7 +23,7 @@ use windlass_clock::Clock;
 pub(crate) const HOST: &str = "host-a-node";
 /// What this program is told to kill and count.
 pub(crate) const SCENARIO: &str = "leave-nothing-behind";
-/// So long anything may take on a busy machine.
+/// How long anything may take on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 /// In a pod each of its programs is found by what it is told to sleep for.
 const SLEEPS: u32 = 770_000;

@@ -3,7 +3,7 @@
 //! As root all of it runs twice: as root, and as an ordinary user.
 
 mod added;
-mod ground;
+mod fixture;
 mod images;
 mod left;
 mod lives;
@@ -14,8 +14,8 @@ mod shortage;
 #[path = "../skip/mod.rs"]
 mod skip;
 
+use fixture::Wants;
 use futures::FutureExt;
-use ground::Wants;
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::os::unix::process::CommandExt;
 use std::panic::AssertUnwindSafe;
@@ -76,14 +76,14 @@ fn as_an_ordinary_user() -> Result<(), Failed> {
     Err(format!("{}\n{errors}", String::from_utf8_lossy(&output.stdout)).into())
 }
 
-fn run(wants: Wants, test: ground::Test) -> Result<(), Failed> {
+fn run(wants: Wants, test: fixture::Test) -> Result<(), Failed> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime
         .block_on(async {
-            let ground = ground::Ground::start(wants).await?;
+            let fixture = fixture::Fixture::start(wants).await?;
             // A test that panics leaves nothing running either.
-            let outcome = AssertUnwindSafe(test(&ground)).catch_unwind().await;
-            let ended = ground.end().await;
+            let outcome = AssertUnwindSafe(test(&fixture)).catch_unwind().await;
+            let ended = fixture.end().await;
             outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic)).and(ended)
         })
         .map_err(|error| format!("{error:?}").into())

@@ -1,6 +1,6 @@
 //! What pods reach, and how they are reached from this machine.
 
-use super::ground::{Ground, Test, Wanted, Wants, phase};
+use super::fixture::{Fixture, Test, Wanted, Wants, phase};
 use anyhow::Context;
 use futures::FutureExt;
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
@@ -24,10 +24,10 @@ pub(crate) const ALL: &[(&str, Wanted, Test)] = &[
     (
         "a_pod_asks_the_api_by_its_name_with_its_own_token",
         || Wants { served: true, ..Wants::default() },
-        |ground| asks(ground).boxed_local(),
+        |fixture| asks(fixture).boxed_local(),
     ),
-    ("ports_are_forwarded_to_the_pods_own_loopback", Wants::default, |ground| {
-        forwarded(ground).boxed_local()
+    ("ports_are_forwarded_to_the_pods_own_loopback", Wants::default, |fixture| {
+        forwarded(fixture).boxed_local()
     }),
 ];
 
@@ -67,35 +67,35 @@ pub(crate) fn ask() -> ExitCode {
     }
 }
 
-async fn asks(ground: &Ground) -> anyhow::Result<()> {
+async fn asks(fixture: &Fixture) -> anyhow::Result<()> {
     let program = std::env::current_exe()?;
     let recipe = json!({"images": {"asks": {"shows": [program], "command": [program, ASKS]}}});
-    std::fs::write(ground.recipes(), recipe.to_string())?;
+    std::fs::write(fixture.recipes(), recipe.to_string())?;
     let accounts: Api<k8s_openapi::api::core::v1::ServiceAccount> =
-        Api::default_namespaced(ground.client.clone());
-    ground
+        Api::default_namespaced(fixture.client.clone());
+    fixture
         .eventually("there is an account", async || Ok(accounts.get_opt("default").await?.is_some()))
         .await?;
     let spec = json!({"restartPolicy": "Never", "containers": [{"name": "main", "image": "asks"}]});
-    let pod = ground.run("asks", spec).await?;
+    let pod = fixture.run("asks", spec).await?;
     let ended = |pod: &Pod| ["Succeeded", "Failed"].contains(&phase(pod));
-    ground.until("asks", "at its end", ended).await?;
-    let said = ground.log(&pod, "main", 0)?;
+    fixture.until("asks", "at its end", ended).await?;
+    let said = fixture.log(&pod, "main", 0)?;
     assert_eq!(said, "https://kubernetes.default.svc/ knows system:serviceaccount:default:default\n");
     Ok(())
 }
 
-async fn forwarded(ground: &Ground) -> anyhow::Result<()> {
+async fn forwarded(fixture: &Fixture) -> anyhow::Result<()> {
     // It listens for nobody but itself.
     let script = "mkdir /www; echo hello > /www/index.html; exec busybox httpd -f -p 127.0.0.1:8080 -h /www";
     let spec = json!({"terminationGracePeriodSeconds": 0, "containers": [
         {"name": "main", "image": "busybox", "command": ["sh", "-c", script]},
     ]});
-    ground.run("shy", spec).await?;
-    let pod = ground.until_ready("shy").await?;
-    let shim = Shim::find(&ground.root().join("pods").join(pod.uid().context("it has a UID")?)).await;
+    fixture.run("shy", spec).await?;
+    let pod = fixture.until_ready("shy").await?;
+    let shim = Shim::find(&fixture.root().join("pods").join(pod.uid().context("it has a UID")?)).await;
     let shim = shim.context("it has a shim")?;
-    ground
+    fixture
         .eventually("it answers on its loopback", async || {
             let Ok(mut stream) = shim.connect_to(8080).await else { return Ok(false) };
             stream.write_all(b"GET / HTTP/1.0\r\n\r\n").await?;
@@ -105,7 +105,7 @@ async fn forwarded(ground: &Ground) -> anyhow::Result<()> {
         })
         .await?;
     // From elsewhere in the node's network it is not to be reached: nobody listens at the pod's address.
-    let network = Network::find(&ground.root().join("network")).await.context("the node has a network")?;
+    let network = Network::find(&fixture.root().join("network")).await.context("the node has a network")?;
     let address = pod.status.and_then(|status| status.pod_ip).context("it has an address")?;
     assert!(network.connect(format!("{address}:8080").parse()?).await.is_err());
     // Nor is the machine's own loopback meant.

@@ -1,6 +1,6 @@
 //! A machine that runs short of something: a disk that is full, and what a node does about its pods.
 
-use super::ground::{Ground, Test, Wanted, Wants, is_ready, phase};
+use super::fixture::{Fixture, Test, Wanted, Wants, is_ready, phase};
 use futures::FutureExt;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
@@ -12,7 +12,7 @@ pub(crate) const ALL: &[(&str, Wanted, Test)] = &[
     (
         "a_full_disk_holds_up_new_pods_until_there_is_room",
         || Wants { disk: Some(24), ..Wants::default() },
-        |ground| full(ground).boxed_local(),
+        |fixture| full(fixture).boxed_local(),
     ),
     (
         "a_node_short_of_disk_lets_the_greediest_go_and_recovers",
@@ -21,7 +21,7 @@ pub(crate) const ALL: &[(&str, Wanted, Test)] = &[
             let eviction = soon(EvictionConfig { hard, ..EvictionConfig::default() });
             Wants { disk: Some(32), eviction, ..Wants::default() }
         },
-        |ground| disk(ground).boxed_local(),
+        |fixture| disk(fixture).boxed_local(),
     ),
     (
         "a_node_short_of_memory_says_so_and_takes_in_no_more",
@@ -29,12 +29,12 @@ pub(crate) const ALL: &[(&str, Wanted, Test)] = &[
             let hard = [(Signal::Memory, Threshold::Amount(u64::MAX))].into();
             Wants { eviction: soon(EvictionConfig { hard, ..EvictionConfig::default() }), ..Wants::default() }
         },
-        |ground| memory(ground).boxed_local(),
+        |fixture| memory(fixture).boxed_local(),
     ),
     (
         "a_pod_that_writes_more_than_it_may_has_to_go",
         || Wants { eviction: soon(EvictionConfig::never()), ..Wants::default() },
-        |ground| bounded(ground).boxed_local(),
+        |fixture| bounded(fixture).boxed_local(),
     ),
 ];
 
@@ -54,8 +54,8 @@ fn spec(script: &str) -> Value {
             "volumeMounts": [{"name": "data", "mountPath": "/data"}]}]})
 }
 
-async fn node(ground: &Ground) -> anyhow::Result<Node> {
-    Ok(Api::<Node>::all(ground.client.clone()).get("process-1").await?)
+async fn node(fixture: &Fixture) -> anyhow::Result<Node> {
+    Ok(Api::<Node>::all(fixture.client.clone()).get("process-1").await?)
 }
 
 /// What the node says of a condition.
@@ -74,41 +74,41 @@ fn why(pod: &Pod) -> (String, String) {
     (status.reason.unwrap_or_default(), status.message.unwrap_or_default())
 }
 
-async fn full(ground: &Ground) -> anyhow::Result<()> {
+async fn full(fixture: &Fixture) -> anyhow::Result<()> {
     // It fills the disk by what it writes and by what it logs, and goes on.
     let script = "dd if=/dev/zero of=/data/x bs=64k 2>/dev/null; dd if=/dev/zero of=/x bs=1 2>/dev/null; \
         seq 100000; while :; do echo still here; sleep 0.1; done";
-    ground.run("hog", spec(script)).await?;
-    ground.until_ready("hog").await?;
-    ground
+    fixture.run("hog", spec(script)).await?;
+    fixture.until_ready("hog").await?;
+    fixture
         .eventually("the disk is full", async || {
-            Ok(nix::sys::statvfs::statvfs(&ground.root())?.blocks_available() == 0)
+            Ok(nix::sys::statvfs::statvfs(&fixture.root())?.blocks_available() == 0)
         })
         .await?;
-    ground.run("late", spec("exec sleep 1000")).await?;
-    ground.until_told("late", "No space left on device").await?;
-    let hog = ground.pods().get("hog").await?;
+    fixture.run("late", spec("exec sleep 1000")).await?;
+    fixture.until_told("late", "No space left on device").await?;
+    let hog = fixture.pods().get("hog").await?;
     assert!(is_ready(&hog), "it runs on");
-    assert_eq!(says(&node(ground).await?, "Ready").as_deref(), Some("True"), "the node goes on");
+    assert_eq!(says(&node(fixture).await?, "Ready").as_deref(), Some("True"), "the node goes on");
     // Its end is seen although nobody could write it down, and there is room again.
-    ground.delete("hog").await?;
-    ground.until_gone("hog").await?;
-    ground.until_ready("late").await?;
+    fixture.delete("hog").await?;
+    fixture.until_gone("hog").await?;
+    fixture.until_ready("late").await?;
     Ok(())
 }
 
-async fn disk(ground: &Ground) -> anyhow::Result<()> {
-    ground.run("modest", spec("exec sleep 1000")).await?;
-    ground.until_ready("modest").await?;
-    ground.run("hog", spec("dd if=/dev/zero of=/data/x bs=1M count=30; exec sleep 1000")).await?;
-    ground
+async fn disk(fixture: &Fixture) -> anyhow::Result<()> {
+    fixture.run("modest", spec("exec sleep 1000")).await?;
+    fixture.until_ready("modest").await?;
+    fixture.run("hog", spec("dd if=/dev/zero of=/data/x bs=1M count=30; exec sleep 1000")).await?;
+    fixture
         .eventually("the node is short of disk, and tainted", async || {
-            let node = node(ground).await?;
+            let node = node(fixture).await?;
             Ok(says(&node, "DiskPressure").as_deref() == Some("True")
                 || is_tainted(&node, "node.kubernetes.io/disk-pressure"))
         })
         .await?;
-    let hog = ground.until_phase("hog", "Failed").await?;
+    let hog = fixture.until_phase("hog", "Failed").await?;
     let (reason, message) = why(&hog);
     assert_eq!(reason, "Evicted");
     assert!(
@@ -118,34 +118,34 @@ async fn disk(ground: &Ground) -> anyhow::Result<()> {
     let conditions = hog.status.as_ref().and_then(|status| status.conditions.clone()).unwrap_or_default();
     let disrupted = conditions.iter().find(|condition| condition.type_ == "DisruptionTarget");
     assert_eq!(disrupted.and_then(|found| found.reason.as_deref()), Some("TerminationByKubelet"));
-    ground.until_told("hog", "Evicted: The node was low on resource: ephemeral-storage").await?;
-    ground
+    fixture.until_told("hog", "Evicted: The node was low on resource: ephemeral-storage").await?;
+    fixture
         .eventually("it has enough again", async || {
-            let node = node(ground).await?;
+            let node = node(fixture).await?;
             Ok(says(&node, "DiskPressure").as_deref() == Some("False")
                 && !is_tainted(&node, "node.kubernetes.io/disk-pressure"))
         })
         .await?;
-    assert_eq!(phase(&ground.pods().get("modest").await?), "Running", "it held next to nothing");
-    ground.run("next", spec("exec sleep 1000")).await?;
-    ground.until_ready("next").await?;
+    assert_eq!(phase(&fixture.pods().get("modest").await?), "Running", "it held next to nothing");
+    fixture.run("next", spec("exec sleep 1000")).await?;
+    fixture.until_ready("next").await?;
     Ok(())
 }
 
-async fn memory(ground: &Ground) -> anyhow::Result<()> {
-    let node = node(ground).await?;
+async fn memory(fixture: &Fixture) -> anyhow::Result<()> {
+    let node = node(fixture).await?;
     assert_eq!(says(&node, "MemoryPressure").as_deref(), Some("True"), "from the start");
     assert_eq!(says(&node, "DiskPressure").as_deref(), Some("False"));
-    ground
+    fixture
         .eventually("it is tainted", async || {
-            Ok(is_tainted(&self::node(ground).await?, "node.kubernetes.io/memory-pressure"))
+            Ok(is_tainted(&self::node(fixture).await?, "node.kubernetes.io/memory-pressure"))
         })
         .await?;
     // It is given to the node past the scheduler.
     let mut given = spec("exec sleep 1000");
     given["nodeName"] = "process-1".into();
-    ground.run("given", given).await?;
-    let refused = ground.until_phase("given", "Failed").await?;
+    fixture.run("given", given).await?;
+    let refused = fixture.until_phase("given", "Failed").await?;
     let expected = "Pod was rejected: The node had condition: [MemoryPressure]. ";
     assert_eq!(why(&refused), ("Evicted".to_owned(), expected.to_owned()));
     let statuses = refused.status.and_then(|status| status.container_statuses);
@@ -153,24 +153,24 @@ async fn memory(ground: &Ground) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn bounded(ground: &Ground) -> anyhow::Result<()> {
+async fn bounded(fixture: &Fixture) -> anyhow::Result<()> {
     let mut sized = spec("dd if=/dev/zero of=/data/x bs=1M count=2; exec sleep 1000");
     sized["volumes"][0]["emptyDir"] = json!({"sizeLimit": "1Mi"});
-    ground.run("sized", sized).await?;
+    fixture.run("sized", sized).await?;
     let mut limited = spec("dd if=/dev/zero of=/x bs=1M count=2; exec sleep 1000");
     limited["containers"][0]["resources"] = json!({"limits": {"ephemeral-storage": "1Mi"}});
-    ground.run("limited", limited).await?;
+    fixture.run("limited", limited).await?;
     let mut within = spec("dd if=/dev/zero of=/data/x bs=1k count=100; exec sleep 1000");
     within["volumes"][0]["emptyDir"] = json!({"sizeLimit": "1Mi"});
-    ground.run("within", within).await?;
+    fixture.run("within", within).await?;
     for (name, expected) in [
         ("sized", "Usage of EmptyDir volume \"data\" exceeds the limit \"1Mi\". "),
         ("limited", "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. "),
     ] {
-        let gone = ground.until_phase(name, "Failed").await?;
+        let gone = fixture.until_phase(name, "Failed").await?;
         assert_eq!(why(&gone), ("Evicted".to_owned(), expected.to_owned()));
     }
-    assert_eq!(phase(&ground.pods().get("within").await?), "Running");
-    assert_eq!(says(&node(ground).await?, "DiskPressure").as_deref(), Some("False"));
+    assert_eq!(phase(&fixture.pods().get("within").await?), "Running");
+    assert_eq!(says(&node(fixture).await?, "DiskPressure").as_deref(), Some("False"));
     Ok(())
 }

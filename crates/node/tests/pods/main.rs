@@ -1,7 +1,7 @@
 //! Real programs as pods: the same manifests on the embedded cluster and on the reference, with our node joined to each.
 
 mod behaviours;
-mod ground;
+mod fixture;
 mod place;
 #[path = "../skip/mod.rs"]
 mod skip;
@@ -18,6 +18,6 @@ fn main() -> ExitCode {
         eprintln!("{why}");
         return ExitCode::SUCCESS;
     }
-    let suite = Suite::on([ground::embedded(), ground::reference()]).limit(Duration::from_secs(300));
+    let suite = Suite::on([fixture::embedded(), fixture::reference()]).limit(Duration::from_secs(300));
     behaviours::all(suite).run()
 }

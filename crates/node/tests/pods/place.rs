@@ -1,4 +1,4 @@
-//! A namespace on one of the grounds, and what the tests ask there.
+//! A namespace on one of the environments, and what the tests ask there.
 
 use anyhow::{Context, bail};
 use k8s_openapi::api::batch::v1::Job;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use windlass_clock::Clock;
 use windlass_harness::Target;
 
-/// So long anything may take on a busy machine.
+/// How long anything may take on a busy machine.
 const LIMIT: Duration = Duration::from_secs(90);
 
 /// A namespace of a test's own.

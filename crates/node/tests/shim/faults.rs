@@ -1,7 +1,7 @@
 //! What goes wrong: programs that are not there, a shim that is killed, mounts that cannot be made.
 
 use crate::Test;
-use crate::ground::{Ground, ended, holds, last};
+use crate::fixture::{Fixture, ended, holds, last};
 use anyhow::{Context, ensure};
 use futures::FutureExt;
 use windlass_node::shim::{Bind, Phase, Shim, ShimError};
@@ -16,9 +16,9 @@ pub fn tests() -> Vec<Test> {
     ]
 }
 
-async fn no_program(ground: Ground) -> anyhow::Result<()> {
-    let shim = ground.launch().await?;
-    std::fs::create_dir_all(ground.path("roots"))?;
+async fn no_program(fixture: Fixture) -> anyhow::Result<()> {
+    let shim = fixture.launch().await?;
+    std::fs::create_dir_all(fixture.path("roots"))?;
     let cases = [
         (
             "absent",
@@ -31,7 +31,7 @@ async fn no_program(ground: Ground) -> anyhow::Result<()> {
         ("folder", vec!["/usr"], 126, "permission denied"),
     ];
     for (name, command, expected, text) in cases {
-        let started = shim.start(&ground.container(name, &command)).await;
+        let started = shim.start(&fixture.container(name, &command)).await;
         let Err(ShimError::NotStarted { code, message }) = started else {
             anyhow::bail!("{name}: {started:?}")
         };
@@ -39,14 +39,14 @@ async fn no_program(ground: Ground) -> anyhow::Result<()> {
         let state = last(shim.states().await?, name).context("it failed")?;
         ensure!(matches!(state.phase, Phase::Failed { code, .. } if code == expected), "{state:?}");
     }
-    shim.start(&ground.shell("after", "exit 0")).await?;
+    shim.start(&fixture.shell("after", "exit 0")).await?;
     ensure!(ended(&shim, "after").await?.code() == Some(0));
     Ok(())
 }
 
-async fn no_source(ground: Ground) -> anyhow::Result<()> {
-    let shim = ground.launch().await?;
-    let mut container = ground.shell("app", "exit 0");
+async fn no_source(fixture: Fixture) -> anyhow::Result<()> {
+    let shim = fixture.launch().await?;
+    let mut container = fixture.shell("app", "exit 0");
     container.binds.push(Bind { from: "/no/such/volume".into(), to: "/data".into(), read_only: false });
     let started = shim.start(&container).await;
     let Err(ShimError::NotStarted { code: 128, message }) = started else { anyhow::bail!("{started:?}") };
@@ -54,10 +54,10 @@ async fn no_source(ground: Ground) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn killed(ground: Ground) -> anyhow::Result<()> {
-    let shim = ground.launch().await?;
-    shim.start(&ground.shell("app", "setsid sleep 1000 & echo up; sleep 1000")).await?;
-    holds(&ground.log("app", 0), "up").await?;
+async fn killed(fixture: Fixture) -> anyhow::Result<()> {
+    let shim = fixture.launch().await?;
+    shim.start(&fixture.shell("app", "setsid sleep 1000 & echo up; sleep 1000")).await?;
+    holds(&fixture.log("app", 0), "up").await?;
     let pid = shim.pid().context("it lives")?;
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL)?;
     let died = loop {
@@ -67,28 +67,28 @@ async fn killed(ground: Ground) -> anyhow::Result<()> {
         }
     };
     ensure!(matches!(died, ShimError::Gone), "{died:?}");
-    ground.until_no_process().await?;
-    ensure!(Shim::find(&ground.path("pod")).await.is_none());
-    let left = windlass_node::shim::container_states(&ground.path("pod")).await;
+    fixture.until_no_process().await?;
+    ensure!(Shim::find(&fixture.path("pod")).await.is_none());
+    let left = windlass_node::shim::container_states(&fixture.path("pod")).await;
     ensure!(matches!(left[..], [ref one] if matches!(one.phase, Phase::Running { .. })), "{left:?}");
 
-    let next = ground.launch().await?;
+    let next = fixture.launch().await?;
     let state = last(next.states().await?, "app").context("it is remembered")?;
     ensure!(state.phase.code() == Some(137), "{state:?}");
-    let mut again = ground.shell("app", "exit 0");
+    let mut again = fixture.shell("app", "exit 0");
     again.attempt = 1;
     next.start(&again).await?;
     ensure!(ended(&next, "app").await?.code() == Some(0));
     Ok(())
 }
 
-async fn recycled(ground: Ground) -> anyhow::Result<()> {
-    let folder = ground.path("pod");
+async fn recycled(fixture: Fixture) -> anyhow::Result<()> {
+    let folder = fixture.path("pod");
     std::fs::create_dir_all(&folder)?;
     let mut victim = tokio::process::Command::new("sleep").arg("1000").kill_on_drop(true).spawn()?;
     let pid = victim.id().context("it lives")?;
     std::fs::write(folder.join("shim.json"), format!("{{\"pid\":{pid},\"start\":1}}"))?;
-    let shim = ground.launch().await?;
+    let shim = fixture.launch().await?;
     ensure!(shim.pid().is_some_and(|own| own != i32::try_from(pid).unwrap_or(0)));
     shim.end().await?;
     ensure!(victim.try_wait()?.is_none(), "a stranger was killed");
@@ -96,10 +96,10 @@ async fn recycled(ground: Ground) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn refused(ground: Ground) -> anyhow::Result<()> {
-    let mut sandbox = ground.sandbox();
+async fn refused(fixture: Fixture) -> anyhow::Result<()> {
+    let mut sandbox = fixture.sandbox();
     sandbox.user_namespace_of = Some(i32::MAX);
-    let launched = Shim::launch(&ground.program, &sandbox).await;
+    let launched = Shim::launch(&fixture.program, &sandbox).await;
     let Err(ShimError::Launch(why)) = launched else { anyhow::bail!("launched") };
     ensure!(why.contains("user namespace"), "{why}");
     Ok(())

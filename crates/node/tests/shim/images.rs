@@ -1,7 +1,7 @@
 //! Images that run: by recipe, from an archive, from a folder.
 
 use crate::Test;
-use crate::ground::{Ground, ended, holds, is_root};
+use crate::fixture::{Fixture, ended, holds, is_root};
 use anyhow::{Context, ensure};
 use futures::FutureExt;
 use std::path::Path;
@@ -21,24 +21,24 @@ pub fn tests() -> Vec<Test> {
     ]
 }
 
-fn catalogue(ground: &Ground) -> Catalogue {
-    Catalogue::new(ground.path("images"), ground.path("recipes.yaml"), ground.path("store"))
+fn catalogue(fixture: &Fixture) -> Catalogue {
+    Catalogue::new(fixture.path("images"), fixture.path("recipes.yaml"), fixture.path("store"))
 }
 
 /// A container of an image, as a node would start it.
-fn container(ground: &Ground, name: &str, image: &Image, command: &[&str]) -> anyhow::Result<Container> {
+fn container(fixture: &Fixture, name: &str, image: &Image, command: &[&str]) -> anyhow::Result<Container> {
     let command: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
-    let mut container = ground.container(name, &[]);
+    let mut container = fixture.container(name, &[]);
     let words = if command.is_empty() { image.command.clone() } else { command };
     container.command = image.entrypoint.iter().cloned().chain(words).collect();
     container.environment.extend(image.environment.clone());
     container.folder = image.folder.clone();
     container.binds = image.binds.clone();
-    let writable = ground.path(&format!("roots/{name}"));
+    let writable = fixture.path(&format!("roots/{name}"));
     image.create_directories(&writable)?;
     for (text, to) in [(&image.users, "passwd"), (&image.groups, "group")] {
         if let Some(text) = text {
-            let from = ground.path(&format!("{name}.{to}"));
+            let from = fixture.path(&format!("{name}.{to}"));
             std::fs::write(&from, text)?;
             container.binds.push(Bind { from, to: Path::new("/etc").join(to), read_only: true });
         }
@@ -55,8 +55,8 @@ fn container(ground: &Ground, name: &str, image: &Image, command: &[&str]) -> an
 }
 
 /// Whether the program of a recipe is on this machine; those without it cannot tell anything.
-fn resolve(ground: &Ground, image: &str) -> anyhow::Result<Option<Image>> {
-    match catalogue(ground).resolve(image) {
+fn resolve(fixture: &Fixture, image: &str) -> anyhow::Result<Option<Image>> {
+    match catalogue(fixture).resolve(image) {
         Err(ImageError::Program { program, .. }) => {
             eprintln!("skipped: {program} is not installed");
             Ok(None)
@@ -75,7 +75,7 @@ async fn said(shim: &Shim, name: &str, line: &str) -> anyhow::Result<(i32, Strin
 
 /// Asks until the answer holds what it should, as a readiness probe does.
 async fn until_said(
-    ground: &Ground,
+    fixture: &Fixture,
     shim: &Shim,
     name: &str,
     line: &str,
@@ -87,36 +87,36 @@ async fn until_said(
         if last.1.contains(wanted) {
             return Ok(());
         }
-        ground.clock.sleep(std::time::Duration::from_millis(50)).await;
+        fixture.clock.sleep(std::time::Duration::from_millis(50)).await;
     }
-    anyhow::bail!("{line} said {last:?}; the log is {:?}", ground.logged(name))
+    anyhow::bail!("{line} said {last:?}; the log is {:?}", fixture.logged(name))
 }
 
-async fn unknown(ground: Ground) -> anyhow::Result<()> {
-    let unknown = catalogue(&ground).resolve("ghcr.io/me/app:1").expect_err("it is unknown").to_string();
+async fn unknown(fixture: Fixture) -> anyhow::Result<()> {
+    let unknown = catalogue(&fixture).resolve("ghcr.io/me/app:1").expect_err("it is unknown").to_string();
     ensure!(unknown.contains("ghcr.io/me/app") && unknown.contains("recipes.yaml"), "{unknown}");
-    ensure!(matches!(catalogue(&ground).resolve("Not A Name"), Err(ImageError::Name(_))));
+    ensure!(matches!(catalogue(&fixture).resolve("Not A Name"), Err(ImageError::Name(_))));
     std::fs::write(
-        ground.path("recipes.yaml"),
+        fixture.path("recipes.yaml"),
         "images:\n  ghcr.io/me/app: {command: [echo, mine], needs: [sh]}\n",
     )?;
-    let image = catalogue(&ground).resolve("ghcr.io/me/app:1")?;
-    let shim = ground.launch().await?;
-    ensure!(ground.said(&shim, &container(&ground, "app", &image, &[])?).await? == ["mine"]);
+    let image = catalogue(&fixture).resolve("ghcr.io/me/app:1")?;
+    let shim = fixture.launch().await?;
+    ensure!(fixture.said(&shim, &container(&fixture, "app", &image, &[])?).await? == ["mine"]);
     std::fs::write(
-        ground.path("recipes.yaml"),
+        fixture.path("recipes.yaml"),
         "images:\n  me: {needs: [no-such-program], install: build it}\n",
     )?;
-    let missing = catalogue(&ground).resolve("me").expect_err("it is missing").to_string();
+    let missing = catalogue(&fixture).resolve("me").expect_err("it is missing").to_string();
     ensure!(missing.contains("no-such-program") && missing.contains("build it"), "{missing}");
     Ok(())
 }
 
-async fn busybox(ground: Ground) -> anyhow::Result<()> {
-    let Some(image) = resolve(&ground, "docker.io/library/busybox:1.36")? else { return Ok(()) };
-    let shim = ground.launch().await?;
+async fn busybox(fixture: Fixture) -> anyhow::Result<()> {
+    let Some(image) = resolve(&fixture, "docker.io/library/busybox:1.36")? else { return Ok(()) };
+    let shim = fixture.launch().await?;
     let line = "ls -d /bin/sh /usr/lib 2>/dev/null; echo $(echo a b | wc -w)";
-    let said = ground.said(&shim, &container(&ground, "app", &image, &["sh", "-c", line])?).await?;
+    let said = fixture.said(&shim, &container(&fixture, "app", &image, &["sh", "-c", line])?).await?;
     ensure!(
         said.first().is_some_and(|first| first == "/bin/sh") && said.last().is_some_and(|last| last == "2"),
         "{said:?}"
@@ -124,12 +124,12 @@ async fn busybox(ground: Ground) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn memcached(ground: Ground) -> anyhow::Result<()> {
-    let Some(image) = resolve(&ground, "memcached:1.6")? else { return Ok(()) };
-    let shim = ground.launch().await?;
+async fn memcached(fixture: Fixture) -> anyhow::Result<()> {
+    let Some(image) = resolve(&fixture, "memcached:1.6")? else { return Ok(()) };
+    let shim = fixture.launch().await?;
     // On the host's network here: a socket by path keeps tests apart.
-    shim.start(&container(&ground, "app", &image, &["memcached", "-s", "/tmp/socket"])?).await?;
-    let socket = ground.path("roots/app/tmp/socket");
+    shim.start(&container(&fixture, "app", &image, &["memcached", "-s", "/tmp/socket"])?).await?;
+    let socket = fixture.path("roots/app/tmp/socket");
     let ask = || {
         use std::io::{Read, Write};
         let mut stream = std::os::unix::net::UnixStream::connect(&socket)?;
@@ -143,33 +143,33 @@ async fn memcached(ground: Ground) -> anyhow::Result<()> {
             ensure!(said(&shim, "app", "id -u").await?.1 == "11211\n");
             return Ok(());
         }
-        ground.clock.sleep(std::time::Duration::from_millis(25)).await;
+        fixture.clock.sleep(std::time::Duration::from_millis(25)).await;
     }
-    anyhow::bail!("it never answered: {:?} {:?}", ask(), ground.logged("app"))
+    anyhow::bail!("it never answered: {:?} {:?}", ask(), fixture.logged("app"))
 }
 
-async fn nginx(ground: Ground) -> anyhow::Result<()> {
-    let Some(image) = resolve(&ground, "nginx:alpine")? else { return Ok(()) };
-    let shim = ground.launch().await?;
-    std::fs::create_dir_all(ground.path("pages"))?;
-    std::fs::write(ground.path("pages/index.html"), "<h1>from a volume</h1>")?;
+async fn nginx(fixture: Fixture) -> anyhow::Result<()> {
+    let Some(image) = resolve(&fixture, "nginx:alpine")? else { return Ok(()) };
+    let shim = fixture.launch().await?;
+    std::fs::create_dir_all(fixture.path("pages"))?;
+    std::fs::write(fixture.path("pages/index.html"), "<h1>from a volume</h1>")?;
     std::fs::write(
-        ground.path("site.conf"),
+        fixture.path("site.conf"),
         "server { listen unix:/tmp/socket; root /usr/share/nginx/html; }\n",
     )?;
-    let mut container = container(&ground, "app", &image, &[])?;
+    let mut container = container(&fixture, "app", &image, &[])?;
     container.binds.push(Bind {
-        from: ground.path("pages"),
+        from: fixture.path("pages"),
         to: "/usr/share/nginx/html".into(),
         read_only: true,
     });
     container.binds.push(Bind {
-        from: ground.path("site.conf"),
+        from: fixture.path("site.conf"),
         to: "/etc/nginx/conf.d/default.conf".into(),
         read_only: true,
     });
     shim.start(&container).await?;
-    let socket = ground.path("roots/app/tmp/socket");
+    let socket = fixture.path("roots/app/tmp/socket");
     let ask = || {
         use std::io::{Read, Write};
         let mut stream = std::os::unix::net::UnixStream::connect(&socket)?;
@@ -180,24 +180,24 @@ async fn nginx(ground: Ground) -> anyhow::Result<()> {
     };
     for _ in 0..400 {
         if ask().is_ok_and(|answer| answer.contains("200 OK") && answer.ends_with("<h1>from a volume</h1>")) {
-            holds(&ground.log("app", 0), "GET / HTTP/1.0").await?;
+            holds(&fixture.log("app", 0), "GET / HTTP/1.0").await?;
             shim.signal("app", image.stop_signal).await?;
             ensure!(ended(&shim, "app").await?.code() == Some(0));
             return Ok(());
         }
-        ground.clock.sleep(std::time::Duration::from_millis(25)).await;
+        fixture.clock.sleep(std::time::Duration::from_millis(25)).await;
     }
-    anyhow::bail!("it never answered: {:?} {:?}", ask(), ground.logged("app"))
+    anyhow::bail!("it never answered: {:?} {:?}", ask(), fixture.logged("app"))
 }
 
-async fn redis(ground: Ground) -> anyhow::Result<()> {
-    let Some(image) = resolve(&ground, "redis:7")? else { return Ok(()) };
-    let shim = ground.launch().await?;
-    let container = container(&ground, "app", &image, &["--port", "0", "--unixsocket", "/tmp/socket"])?;
+async fn redis(fixture: Fixture) -> anyhow::Result<()> {
+    let Some(image) = resolve(&fixture, "redis:7")? else { return Ok(()) };
+    let shim = fixture.launch().await?;
+    let container = container(&fixture, "app", &image, &["--port", "0", "--unixsocket", "/tmp/socket"])?;
     shim.start(&container).await?;
-    until_said(&ground, &shim, "app", "redis-cli -s /tmp/socket set k v 2>&1", "OK").await?;
+    until_said(&fixture, &shim, "app", "redis-cli -s /tmp/socket set k v 2>&1", "OK").await?;
     until_said(
-        &ground,
+        &fixture,
         &shim,
         "app",
         "redis-cli -s /tmp/socket save; ls -n /data/dump.rdb",
@@ -206,38 +206,38 @@ async fn redis(ground: Ground) -> anyhow::Result<()> {
     .await
 }
 
-async fn postgres(ground: Ground) -> anyhow::Result<()> {
-    let Some(image) = resolve(&ground, "postgres:17")? else { return Ok(()) };
-    let shim = ground.launch().await?;
-    std::fs::create_dir_all(ground.path("data"))?;
-    std::fs::create_dir_all(ground.path("scripts"))?;
-    std::fs::write(ground.path("scripts/1.sql"), "CREATE TABLE ships (name text);")?;
+async fn postgres(fixture: Fixture) -> anyhow::Result<()> {
+    let Some(image) = resolve(&fixture, "postgres:17")? else { return Ok(()) };
+    let shim = fixture.launch().await?;
+    std::fs::create_dir_all(fixture.path("data"))?;
+    std::fs::create_dir_all(fixture.path("scripts"))?;
+    std::fs::write(fixture.path("scripts/1.sql"), "CREATE TABLE ships (name text);")?;
     std::fs::write(
-        ground.path("scripts/2.sh"),
+        fixture.path("scripts/2.sh"),
         "psql -U \"$POSTGRES_USER\" -d \"$POSTGRES_DB\" -c \"INSERT INTO ships VALUES ('gull')\"\n",
     )?;
-    let mut bare = container(&ground, "bare", &image, &[])?;
+    let mut bare = container(&fixture, "bare", &image, &[])?;
     bare.binds.push(Bind {
-        from: ground.path("data"),
+        from: fixture.path("data"),
         to: "/var/lib/postgresql/data".into(),
         read_only: false,
     });
     shim.start(&bare).await?;
     ensure!(ended(&shim, "bare").await?.code() == Some(1));
     ensure!(
-        ground.logged("bare")?.iter().any(|line| line.contains("POSTGRES_PASSWORD")),
+        fixture.logged("bare")?.iter().any(|line| line.contains("POSTGRES_PASSWORD")),
         "{:?}",
-        ground.logged("bare")
+        fixture.logged("bare")
     );
     let settings = ["postgres", "-c", "listen_addresses=", "-c", "fsync=off"];
-    let mut container = container(&ground, "app", &image, &settings)?;
+    let mut container = container(&fixture, "app", &image, &settings)?;
     container.binds.push(Bind {
-        from: ground.path("data"),
+        from: fixture.path("data"),
         to: "/var/lib/postgresql/data".into(),
         read_only: false,
     });
     container.binds.push(Bind {
-        from: ground.path("scripts"),
+        from: fixture.path("scripts"),
         to: "/docker-entrypoint-initdb.d".into(),
         read_only: true,
     });
@@ -251,17 +251,17 @@ async fn postgres(ground: Ground) -> anyhow::Result<()> {
     }
     let query = "psql -h /var/run/postgresql -U captain -d harbour -Atc 'SELECT name FROM ships' 2>&1";
     for attempt in 0..2 {
-        (container.attempt, container.log) = (attempt, ground.log("app", attempt));
+        (container.attempt, container.log) = (attempt, fixture.log("app", attempt));
         shim.start(&container).await?;
-        holds(&ground.log("app", attempt), "database system is ready to accept connections").await?;
-        until_said(&ground, &shim, "app", query, "gull").await?;
+        holds(&fixture.log("app", attempt), "database system is ready to accept connections").await?;
+        until_said(&fixture, &shim, "app", query, "gull").await?;
         shim.signal("app", image.stop_signal).await?;
         while shim.states().await?.iter().any(|state| state.phase.code().is_none()) {
-            ground.clock.sleep(std::time::Duration::from_millis(10)).await;
+            fixture.clock.sleep(std::time::Duration::from_millis(10)).await;
         }
     }
     let last = shim.states().await?.into_iter().rfind(|state| state.name == "app").context("it ran")?;
-    ensure!(last.phase.code() == Some(0), "{last:?} {:?}", std::fs::read_to_string(ground.log("app", 1)));
+    ensure!(last.phase.code() == Some(0), "{last:?} {:?}", std::fs::read_to_string(fixture.log("app", 1)));
     Ok(())
 }
 
@@ -272,8 +272,8 @@ fn host(folder: &Path, line: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn archive(ground: Ground) -> anyhow::Result<()> {
-    let folder = ground.path("making");
+async fn archive(fixture: Fixture) -> anyhow::Result<()> {
+    let folder = fixture.path("making");
     std::fs::create_dir_all(&folder)?;
     host(
         &folder,
@@ -289,18 +289,18 @@ async fn archive(ground: Ground) -> anyhow::Result<()> {
            m=$(put manifest); echo "{\"manifests\":[{\"digest\":\"$m\"}]}" > index.json; echo '{}' > oci-layout
            mkdir -p ../images/ghcr.io/me; tar -czf ../images/ghcr.io/me/app:1.tar.gz oci-layout index.json blobs"#,
     )?;
-    let image = catalogue(&ground).resolve("ghcr.io/me/app:1")?;
+    let image = catalogue(&fixture).resolve("ghcr.io/me/app:1")?;
     ensure!(image.stop_signal == 2 && image.folder.as_deref() == Some(Path::new("/kept")), "{image:?}");
-    let shim = ground.launch().await?;
-    let said = ground.said(&shim, &container(&ground, "app", &image, &[])?).await?;
+    let shim = fixture.launch().await?;
+    let said = fixture.said(&shim, &container(&fixture, "app", &image, &[])?).await?;
     ensure!(said[..3] == ["teal 4321", "above", "new"], "{said:?}");
     ensure!(!said.iter().any(|name| name == "taken" || name == "gone"), "{said:?}");
     // A damaged one is refused, and says so.
     host(
-        &ground.path("images"),
+        &fixture.path("images"),
         "mkdir x; cd x; tar -xzf ../ghcr.io/me/app:1.tar.gz; for b in blobs/sha256/*; do echo >> $b; done; tar -cf ../broken.tar *",
     )?;
-    let broken = catalogue(&ground).resolve("broken").expect_err("it is broken").to_string();
+    let broken = catalogue(&fixture).resolve("broken").expect_err("it is broken").to_string();
     ensure!(broken.contains("damaged"), "{broken}");
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! A container's life: start, log, signals, exit code, and being found again.
 
 use crate::Test;
-use crate::ground::{Ground, ended, holds, last};
+use crate::fixture::{Fixture, ended, holds, last};
 use anyhow::{Context, ensure};
 use futures::FutureExt;
 use windlass_node::shim::{Phase, Shim, ShimError};
@@ -19,30 +19,30 @@ pub fn tests() -> Vec<Test> {
     ]
 }
 
-async fn a_program_runs(ground: Ground) -> anyhow::Result<()> {
-    let shim = ground.launch().await?;
-    shim.start(&ground.shell("app", "echo one; echo two >&2; printf three; exit 7")).await?;
+async fn a_program_runs(fixture: Fixture) -> anyhow::Result<()> {
+    let shim = fixture.launch().await?;
+    shim.start(&fixture.shell("app", "echo one; echo two >&2; printf three; exit 7")).await?;
     let phase = ended(&shim, "app").await?;
     let Phase::Exited { started, finished, code: 7, out_of_memory: false } = phase else {
         anyhow::bail!("{phase:?}")
     };
     ensure!(started > 0 && finished >= started);
-    let mut logged = ground.logged("app")?;
+    let mut logged = fixture.logged("app")?;
     logged.sort();
     ensure!(logged == ["stderr F two", "stdout F one", "stdout P three"], "{logged:?}");
-    let first = std::fs::read_to_string(ground.log("app", 0))?;
+    let first = std::fs::read_to_string(fixture.log("app", 0))?;
     let time = first.split(' ').next().context("a time")?;
     ensure!(time.len() == "2026-11-15T10:00:00.123456789Z".len() && time.ends_with('Z'), "{time}");
     Ok(())
 }
 
-async fn never_twice(ground: Ground) -> anyhow::Result<()> {
-    let shim = ground.launch().await?;
-    let container = ground.shell("app", "echo ran >> /count; sleep 1000");
+async fn never_twice(fixture: Fixture) -> anyhow::Result<()> {
+    let shim = fixture.launch().await?;
+    let container = fixture.shell("app", "echo ran >> /count; sleep 1000");
     let (first, second, third) =
         tokio::join!(shim.start(&container), shim.start(&container), shim.start(&container));
     first.and(second).and(third)?;
-    let count = ground.path("roots/app/count");
+    let count = fixture.path("roots/app/count");
     holds(&count, "ran").await?;
     shim.signal("app", 9).await?;
     ended(&shim, "app").await?;
@@ -53,39 +53,39 @@ async fn never_twice(ground: Ground) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn found_again(ground: Ground) -> anyhow::Result<()> {
-    ensure!(Shim::find(&ground.path("pod")).await.is_none());
-    let shim = ground.launch().await?;
+async fn found_again(fixture: Fixture) -> anyhow::Result<()> {
+    ensure!(Shim::find(&fixture.path("pod")).await.is_none());
+    let shim = fixture.launch().await?;
     let pid = shim.pid().context("it lives")?;
-    shim.start(&ground.shell("app", "echo up; sleep 1000")).await?;
+    shim.start(&fixture.shell("app", "echo up; sleep 1000")).await?;
     drop(shim);
-    let found = Shim::find(&ground.path("pod")).await.context("it lives")?;
+    let found = Shim::find(&fixture.path("pod")).await.context("it lives")?;
     ensure!(found.pid() == Some(pid));
     ensure!(matches!(last(found.states().await?, "app").context("it runs")?.phase, Phase::Running { .. }));
-    let same = ground.launch().await?;
+    let same = fixture.launch().await?;
     ensure!(same.pid() == Some(pid), "launched beside the one that was there");
     same.end().await?;
-    ensure!(Shim::find(&ground.path("pod")).await.is_none());
+    ensure!(Shim::find(&fixture.path("pod")).await.is_none());
     ensure!(matches!(found.states().await, Err(ShimError::Gone)));
     found.end().await?;
-    ground.until_no_process().await
+    fixture.until_no_process().await
 }
 
-async fn handled(ground: Ground) -> anyhow::Result<()> {
-    let shim = ground.launch().await?;
-    shim.start(&ground.shell("app", "trap 'echo bye; exit 3' TERM; echo up; while :; do sleep 0.05; done"))
+async fn handled(fixture: Fixture) -> anyhow::Result<()> {
+    let shim = fixture.launch().await?;
+    shim.start(&fixture.shell("app", "trap 'echo bye; exit 3' TERM; echo up; while :; do sleep 0.05; done"))
         .await?;
-    holds(&ground.log("app", 0), "up").await?;
+    holds(&fixture.log("app", 0), "up").await?;
     shim.signal("app", 15).await?;
     ensure!(ended(&shim, "app").await?.code() == Some(3));
-    ensure!(ground.logged("app")?.contains(&"stdout F bye".to_owned()));
+    ensure!(fixture.logged("app")?.contains(&"stdout F bye".to_owned()));
     Ok(())
 }
 
-async fn ignored(ground: Ground) -> anyhow::Result<()> {
-    let shim = ground.launch().await?;
-    shim.start(&ground.shell("app", "trap '' TERM; echo up; while :; do sleep 0.05; done")).await?;
-    holds(&ground.log("app", 0), "up").await?;
+async fn ignored(fixture: Fixture) -> anyhow::Result<()> {
+    let shim = fixture.launch().await?;
+    shim.start(&fixture.shell("app", "trap '' TERM; echo up; while :; do sleep 0.05; done")).await?;
+    holds(&fixture.log("app", 0), "up").await?;
     shim.signal("app", 15).await?;
     shim.signal("app", 15).await?;
     ensure!(last(shim.states().await?, "app").context("it runs")?.phase.code().is_none());
@@ -94,40 +94,40 @@ async fn ignored(ground: Ground) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn daemons(ground: Ground) -> anyhow::Result<()> {
-    let shim = ground.launch().await?;
+async fn daemons(fixture: Fixture) -> anyhow::Result<()> {
+    let shim = fixture.launch().await?;
     let line = "for i in 1 2 3; do setsid sh -c 'setsid sleep 1000 & sleep 1000' & done; echo up; read line < /go; exit 4";
-    let fifo = ground.path("roots/app/go");
-    std::fs::create_dir_all(ground.path("roots/app"))?;
+    let fifo = fixture.path("roots/app/go");
+    std::fs::create_dir_all(fixture.path("roots/app"))?;
     nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::from_bits_truncate(0o666))?;
-    shim.start(&ground.shell("app", line)).await?;
-    shim.start(&ground.shell("other", "echo up; sleep 1000")).await?;
-    holds(&ground.log("app", 0), "up").await?;
-    holds(&ground.log("other", 0), "up").await?;
+    shim.start(&fixture.shell("app", line)).await?;
+    shim.start(&fixture.shell("other", "echo up; sleep 1000")).await?;
+    holds(&fixture.log("app", 0), "up").await?;
+    holds(&fixture.log("other", 0), "up").await?;
     for _ in 0..500 {
         // The shell, three times a shell and two sleeps; and the other container's shell and sleep.
-        if ground.processes().len() >= 12 {
+        if fixture.processes().len() >= 12 {
             break;
         }
-        ground.clock.sleep(std::time::Duration::from_millis(10)).await;
+        fixture.clock.sleep(std::time::Duration::from_millis(10)).await;
     }
     tokio::task::spawn_blocking(move || std::fs::write(&fifo, "go\n")).await??;
     ensure!(ended(&shim, "app").await?.code() == Some(4));
     for _ in 0..500 {
-        if ground.processes().len() <= 2 {
+        if fixture.processes().len() <= 2 {
             return Ok(());
         }
-        ground.clock.sleep(std::time::Duration::from_millis(10)).await;
+        fixture.clock.sleep(std::time::Duration::from_millis(10)).await;
     }
-    anyhow::bail!("the daemons live: {:?}", ground.processes())
+    anyhow::bail!("the daemons live: {:?}", fixture.processes())
 }
 
-async fn restarted(ground: Ground) -> anyhow::Result<()> {
-    let shim = ground.launch().await?;
-    let mut container = ground.shell("app", "exit 5");
+async fn restarted(fixture: Fixture) -> anyhow::Result<()> {
+    let shim = fixture.launch().await?;
+    let mut container = fixture.shell("app", "exit 5");
     for attempt in 0..4 {
         container.attempt = attempt;
-        container.log = ground.log("app", attempt);
+        container.log = fixture.log("app", attempt);
         shim.start(&container).await?;
         while last(shim.states().await?, "app").context("it was started")?.phase.code().is_none() {
             shim.changed(0).await?;
@@ -139,10 +139,10 @@ async fn restarted(ground: Ground) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn by_signal(ground: Ground) -> anyhow::Result<()> {
-    let shim = ground.launch().await?;
+async fn by_signal(fixture: Fixture) -> anyhow::Result<()> {
+    let shim = fixture.launch().await?;
     // A first process cannot be ended by its own signal: its child is, and passes it on.
-    shim.start(&ground.shell("app", "sh -c 'kill -11 $$'; exit $?")).await?;
+    shim.start(&fixture.shell("app", "sh -c 'kill -11 $$'; exit $?")).await?;
     ensure!(ended(&shim, "app").await?.code() == Some(128 + 11));
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Memory and what is used of it, last words, roots of an image, and pods on a network of their own.
 
 use crate::Test;
-use crate::ground::{Ground, ended, holds};
+use crate::fixture::{Fixture, ended, holds};
 use anyhow::{Context, ensure};
 use futures::FutureExt;
 use windlass_node::net::{Network, Settings};
@@ -18,13 +18,14 @@ pub fn tests() -> Vec<Test> {
     ]
 }
 
-async fn memory(ground: Ground) -> anyhow::Result<()> {
-    let shim = ground.launch().await?;
+async fn memory(fixture: Fixture) -> anyhow::Result<()> {
+    let shim = fixture.launch().await?;
     // Held by a child, not by the first process: the whole container is counted, and ends.
-    let mut greedy = ground.shell("greedy", "head -c 300000000 /dev/zero | tail -c 300000000; echo survived");
+    let mut greedy =
+        fixture.shell("greedy", "head -c 300000000 /dev/zero | tail -c 300000000; echo survived");
     greedy.memory_limit = Some(100 << 20);
     shim.start(&greedy).await?;
-    let mut modest = ground.shell("modest", "head -c 1000 /dev/zero | tail; exit 0");
+    let mut modest = fixture.shell("modest", "head -c 1000 /dev/zero | tail; exit 0");
     modest.memory_limit = Some(100 << 20);
     shim.start(&modest).await?;
     let phase = ended(&shim, "greedy").await?;
@@ -34,14 +35,14 @@ async fn memory(ground: Ground) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn usage(ground: Ground) -> anyhow::Result<()> {
-    let shim = ground.launch().await?;
+async fn usage(fixture: Fixture) -> anyhow::Result<()> {
+    let shim = fixture.launch().await?;
     shim.start(
-        &ground.shell("busy", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; echo done; sleep 1000"),
+        &fixture.shell("busy", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; echo done; sleep 1000"),
     )
     .await?;
-    shim.start(&ground.shell("idle", "sleep 1000")).await?;
-    holds(&ground.log("busy", 0), "done").await?;
+    shim.start(&fixture.shell("idle", "sleep 1000")).await?;
+    holds(&fixture.log("busy", 0), "done").await?;
     let usage = shim.usage().await?;
     let of = |name: &str| usage.iter().find(|one| one.name == name).cloned().context("its usage");
     let (busy, idle) = (of("busy")?, of("idle")?);
@@ -53,11 +54,11 @@ async fn usage(ground: Ground) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn last_words(ground: Ground) -> anyhow::Result<()> {
-    let shim = ground.launch().await?;
-    let mut container = ground.shell("app", "echo it is full > /dev/termination-log; exit 1");
+async fn last_words(fixture: Fixture) -> anyhow::Result<()> {
+    let shim = fixture.launch().await?;
+    let mut container = fixture.shell("app", "echo it is full > /dev/termination-log; exit 1");
     container.identity.user = 999;
-    let words = ground.path("pod/containers/app/words");
+    let words = fixture.path("pod/containers/app/words");
     container.termination_message =
         Some(Bind { from: words.clone(), to: "/dev/termination-log".into(), read_only: false });
     shim.start(&container).await?;
@@ -67,8 +68,8 @@ async fn last_words(ground: Ground) -> anyhow::Result<()> {
 }
 
 /// A root file system with nothing but a shell's programs: the host's, copied with what they need.
-fn unpacked(ground: &Ground) -> anyhow::Result<std::path::PathBuf> {
-    let image = ground.path("image");
+fn unpacked(fixture: &Fixture) -> anyhow::Result<std::path::PathBuf> {
+    let image = fixture.path("image");
     let needs = ["/bin/sh", "/bin/ls", "/bin/cat", "/bin/touch", "/bin/mkdir", "/bin/echo", "/bin/rm"];
     for program in needs {
         let libraries = std::process::Command::new("ldd").arg(program).output()?;
@@ -84,12 +85,12 @@ fn unpacked(ground: &Ground) -> anyhow::Result<std::path::PathBuf> {
     Ok(image)
 }
 
-async fn image(ground: Ground) -> anyhow::Result<()> {
-    let shim = ground.launch().await?;
-    let image = unpacked(&ground)?;
-    let mut container = ground.shell("app", "ls / ; rm /of-the-image; echo own > /own; cat /own");
-    container.root = Root::FileSystem { image: image.clone(), writable: ground.path("writes") };
-    let said = ground.said(&shim, &container).await?;
+async fn image(fixture: Fixture) -> anyhow::Result<()> {
+    let shim = fixture.launch().await?;
+    let image = unpacked(&fixture)?;
+    let mut container = fixture.shell("app", "ls / ; rm /of-the-image; echo own > /own; cat /own");
+    container.root = Root::FileSystem { image: image.clone(), writable: fixture.path("writes") };
+    let said = fixture.said(&shim, &container).await?;
     ensure!(
         said.iter().any(|name| name == "of-the-image") && said.last().is_some_and(|own| own == "own"),
         "{said:?}"
@@ -101,45 +102,45 @@ async fn image(ground: Ground) -> anyhow::Result<()> {
     container.attempt = 1;
     container.command = ["sh", "-c", "cat /own; cat /of-the-image || echo gone"].map(String::from).to_vec();
     shim.start(&container).await?;
-    holds(&ground.log("app", 0), "gone").await
+    holds(&fixture.log("app", 0), "gone").await
 }
 
-async fn links(ground: Ground) -> anyhow::Result<()> {
-    let shim = ground.launch().await?;
-    let image = unpacked(&ground)?;
-    std::fs::create_dir_all(ground.path("outside"))?;
-    std::fs::create_dir_all(ground.path("volume"))?;
-    std::fs::write(ground.path("volume/file"), "of the volume")?;
-    std::os::unix::fs::symlink(ground.path("outside"), image.join("data"))?;
+async fn links(fixture: Fixture) -> anyhow::Result<()> {
+    let shim = fixture.launch().await?;
+    let image = unpacked(&fixture)?;
+    std::fs::create_dir_all(fixture.path("outside"))?;
+    std::fs::create_dir_all(fixture.path("volume"))?;
+    std::fs::write(fixture.path("volume/file"), "of the volume")?;
+    std::os::unix::fs::symlink(fixture.path("outside"), image.join("data"))?;
     std::os::unix::fs::symlink("../../../../../../../../../../etc", image.join("up"))?;
-    let mut container = ground.shell("app", "cat /data/file; ls /up/");
-    container.root = Root::FileSystem { image, writable: ground.path("writes") };
-    container.binds = vec![Bind { from: ground.path("volume"), to: "/data/deep".into(), read_only: false }];
+    let mut container = fixture.shell("app", "cat /data/file; ls /up/");
+    container.root = Root::FileSystem { image, writable: fixture.path("writes") };
+    container.binds = vec![Bind { from: fixture.path("volume"), to: "/data/deep".into(), read_only: false }];
     container.command = ["sh", "-c", "cat /data/deep/file; ls /up/"].map(String::from).to_vec();
     let started = shim.start(&container).await;
     // The link leads to a folder that the container does not have: the mount is refused, or made inside.
     if started.is_ok() {
         ended(&shim, "app").await?;
     }
-    ensure!(std::fs::read_dir(ground.path("outside"))?.count() == 0, "something was made outside");
+    ensure!(std::fs::read_dir(fixture.path("outside"))?.count() == 0, "something was made outside");
     Ok(())
 }
 
-async fn network(ground: Ground) -> anyhow::Result<()> {
-    let settings = Settings::of_node(7, ground.path("network"));
-    let network = Network::open(&ground.program, &settings).await?;
+async fn network(fixture: Fixture) -> anyhow::Result<()> {
+    let settings = Settings::of_node(7, fixture.path("network"));
+    let network = Network::open(&fixture.program, &settings).await?;
     let on_network = async {
-        let mut sandbox = ground.sandbox();
+        let mut sandbox = fixture.sandbox();
         let address = network.allocate(&sandbox.uid).await?;
         sandbox.user_namespace_of = network.user_namespace_of();
         sandbox.network = Some(Attachment { socket: network.socket().to_owned(), address });
-        let shim = Shim::launch(&ground.program, &sandbox).await?;
+        let shim = Shim::launch(&fixture.program, &sandbox).await?;
         let line = "cat /proc/net/fib_trie; id -u; ls /sys/class/net; sleep 1000";
-        let mut container = ground.shell("app", line);
+        let mut container = fixture.shell("app", line);
         container.identity.user = 999;
         shim.start(&container).await?;
-        holds(&ground.log("app", 0), " lo").await?;
-        holds(&ground.log("app", 0), &address.to_string()).await?;
+        holds(&fixture.log("app", 0), " lo").await?;
+        holds(&fixture.log("app", 0), &address.to_string()).await?;
         let exec = Exec { command: vec!["id".into(), "-u".into()], ..Exec::default() };
         let running = shim.exec("app", exec).await?;
         ensure!(running.control.wait().await? == 0);

@@ -3,7 +3,7 @@
 //! A program of its own (`harness = false`): it runs itself again as shims and as containers.
 
 mod faults;
-mod ground;
+mod fixture;
 mod images;
 mod life;
 mod limits;
@@ -12,7 +12,7 @@ mod skip;
 mod streams;
 mod view;
 
-use ground::Ground;
+use fixture::Fixture;
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
@@ -39,22 +39,22 @@ fn main() -> ExitCode {
             .into_iter()
             .map(trial)
             .collect::<Vec<_>>();
-    if ground::is_root() && std::env::var_os(AGAIN).is_none() {
+    if fixture::is_root() && std::env::var_os(AGAIN).is_none() {
         trials.push(Trial::test("all of it as a user who is not root", as_nobody));
     }
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-/// A test: its name, and a body that is given a ground of its own.
-pub type Test = (&'static str, fn(Ground) -> futures::future::BoxFuture<'static, anyhow::Result<()>>);
+/// A test: its name, and a body that is given a fixture of its own.
+pub type Test = (&'static str, fn(Fixture) -> futures::future::BoxFuture<'static, anyhow::Result<()>>);
 
 fn trial((name, body): Test) -> Trial {
     Trial::test(name, move || {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let ended = runtime.block_on(async {
-            let ground = Ground::new()?;
-            let ended = Clock::real().timeout(Duration::from_secs(150), body(ground.clone())).await;
-            let cleaned = ground.clean().await;
+            let fixture = Fixture::new()?;
+            let ended = Clock::real().timeout(Duration::from_secs(150), body(fixture.clone())).await;
+            let cleaned = fixture.clean().await;
             ended.map_err(anyhow::Error::from).flatten().and(cleaned)
         });
         ended.map_err(|error| Failed::from(format!("{error:?}")))

@@ -1,7 +1,7 @@
 //! Programs run in a container, terminals, whoever attaches, and logs that flow fast.
 
 use crate::Test;
-use crate::ground::{Ground, ended, holds};
+use crate::fixture::{Fixture, ended, holds};
 use anyhow::{Context, ensure};
 use futures::FutureExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -33,9 +33,9 @@ async fn all(output: Option<Output>) -> anyhow::Result<String> {
     Ok(text)
 }
 
-async fn exec(ground: Ground) -> anyhow::Result<()> {
-    let shim = ground.launch().await?;
-    let mut container = ground.shell("app", "echo up; sleep 1000");
+async fn exec(fixture: Fixture) -> anyhow::Result<()> {
+    let shim = fixture.launch().await?;
+    let mut container = fixture.shell("app", "echo up; sleep 1000");
     container.environment.push(("COLOUR".into(), "teal".into()));
     container.identity.user = 4321;
     shim.start(&container).await?;
@@ -57,9 +57,9 @@ async fn exec(ground: Ground) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn no_exec(ground: Ground) -> anyhow::Result<()> {
-    let shim = ground.launch().await?;
-    shim.start(&ground.shell("app", "sleep 1000")).await?;
+async fn no_exec(fixture: Fixture) -> anyhow::Result<()> {
+    let shim = fixture.launch().await?;
+    shim.start(&fixture.shell("app", "sleep 1000")).await?;
     let refused = shim.exec("app", command(&["no-such-program"])).await.map(drop);
     let Err(ShimError::NotStarted { code: 127, message }) = refused else { anyhow::bail!("{refused:?}") };
     ensure!(message.contains("not found in $PATH"), "{message}");
@@ -72,29 +72,29 @@ async fn no_exec(ground: Ground) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn abandoned(ground: Ground) -> anyhow::Result<()> {
-    let shim = ground.launch().await?;
-    shim.start(&ground.container("app", &["sleep", "1000"])).await?;
-    ensure!(ground.processes().len() == 1);
+async fn abandoned(fixture: Fixture) -> anyhow::Result<()> {
+    let shim = fixture.launch().await?;
+    shim.start(&fixture.container("app", &["sleep", "1000"])).await?;
+    ensure!(fixture.processes().len() == 1);
     let running = shim.exec("app", command(&["sleep", "1000"])).await?;
-    ensure!(ground.processes().len() == 2);
+    ensure!(fixture.processes().len() == 2);
     drop(running);
     for _ in 0..500 {
-        if ground.processes().len() == 1 {
+        if fixture.processes().len() == 1 {
             break;
         }
-        ground.clock.sleep(std::time::Duration::from_millis(10)).await;
+        fixture.clock.sleep(std::time::Duration::from_millis(10)).await;
     }
-    ensure!(ground.processes().len() == 1, "it lives on: {:?}", ground.processes());
+    ensure!(fixture.processes().len() == 1, "it lives on: {:?}", fixture.processes());
     let running = shim.exec("app", command(&["sleep", "1000"])).await?;
     shim.signal("app", 9).await?;
     ensure!(running.control.wait().await? == 137);
     Ok(())
 }
 
-async fn terminal(ground: Ground) -> anyhow::Result<()> {
-    let shim = ground.launch().await?;
-    shim.start(&ground.shell("app", "sleep 1000")).await?;
+async fn terminal(fixture: Fixture) -> anyhow::Result<()> {
+    let shim = fixture.launch().await?;
+    shim.start(&fixture.shell("app", "sleep 1000")).await?;
     let line = "tty; stty size; read go; stty size; echo $TERM; exit 9";
     let size = Some(Size { columns: 100, rows: 40 });
     let exec = Exec { terminal: true, stdin: true, size, ..command(&["sh", "-c", line]) };
@@ -123,22 +123,22 @@ async fn terminal(ground: Ground) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn attach(ground: Ground) -> anyhow::Result<()> {
-    let shim = ground.launch().await?;
-    let mut container = ground
+async fn attach(fixture: Fixture) -> anyhow::Result<()> {
+    let shim = fixture.launch().await?;
+    let mut container = fixture
         .shell("app", "echo early; while read line; do echo out $line; echo err $line >&2; done; exit 2");
     container.stdin = true;
     shim.start(&container).await?;
-    holds(&ground.log("app", 0), "early").await?;
+    holds(&fixture.log("app", 0), "early").await?;
     let mut first = shim.attach("app").await?;
     let mut stdin = first.stdin.take().context("an input")?;
     stdin.write_all(b"one\n").await?;
-    holds(&ground.log("app", 0), "err one").await?;
+    holds(&fixture.log("app", 0), "err one").await?;
     drop((first, stdin));
     // The input stays open for the next.
     let mut second = shim.attach("app").await?;
     second.stdin.as_mut().context("an input")?.write_all(b"two\n").await?;
-    holds(&ground.log("app", 0), "err two").await?;
+    holds(&fixture.log("app", 0), "err two").await?;
     shim.signal("app", 9).await?;
     ensure!(all(second.stdout.take()).await? == "out two\n");
     ensure!(all(second.stderr.take()).await? == "err two\n");
@@ -146,25 +146,25 @@ async fn attach(ground: Ground) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn once(ground: Ground) -> anyhow::Result<()> {
-    let shim = ground.launch().await?;
-    let mut container = ground.shell("app", "cat; exit 2");
+async fn once(fixture: Fixture) -> anyhow::Result<()> {
+    let shim = fixture.launch().await?;
+    let mut container = fixture.shell("app", "cat; exit 2");
     (container.stdin, container.stdin_once) = (true, true);
     shim.start(&container).await?;
     let mut attached = shim.attach("app").await?;
     attached.stdin.as_mut().context("an input")?.write_all(b"words\n").await?;
-    holds(&ground.log("app", 0), "words").await?;
+    holds(&fixture.log("app", 0), "words").await?;
     drop(attached);
     ensure!(ended(&shim, "app").await?.code() == Some(2));
     Ok(())
 }
 
-async fn attach_terminal(ground: Ground) -> anyhow::Result<()> {
-    let shim = ground.launch().await?;
-    let mut container = ground.shell("app", "tty; read line; echo heard $line; exit 3");
+async fn attach_terminal(fixture: Fixture) -> anyhow::Result<()> {
+    let shim = fixture.launch().await?;
+    let mut container = fixture.shell("app", "tty; read line; echo heard $line; exit 3");
     (container.terminal, container.stdin) = (true, true);
     shim.start(&container).await?;
-    holds(&ground.log("app", 0), "/dev/pts/0").await?;
+    holds(&fixture.log("app", 0), "/dev/pts/0").await?;
     let mut attached = shim.attach("app").await?;
     attached.stdin.as_mut().context("an input")?.write_all(b"you\n").await?;
     let said = all(attached.stdout.take()).await?;
@@ -174,16 +174,16 @@ async fn attach_terminal(ground: Ground) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn flood(ground: Ground) -> anyhow::Result<()> {
-    let shim = ground.launch().await?;
+async fn flood(fixture: Fixture) -> anyhow::Result<()> {
+    let shim = fixture.launch().await?;
     // 300,000 lines of 130 bytes with their times: more than three files.
     let line = "seq -f '%08.0f xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx' 300000; echo end >&2";
-    shim.start(&ground.shell("app", line)).await?;
+    shim.start(&fixture.shell("app", line)).await?;
     // The shim answers while it is flooded.
     ensure!(shim.states().await?.len() == 1);
     ensure!(ended(&shim, "app").await?.code() == Some(0));
     let mut files: Vec<_> =
-        std::fs::read_dir(ground.path("logs/app"))?.flatten().map(|entry| entry.path()).collect();
+        std::fs::read_dir(fixture.path("logs/app"))?.flatten().map(|entry| entry.path()).collect();
     files.sort();
     ensure!(files.len() >= 3 && files.len() <= 5, "{files:?}");
     // The one that is written sorts first by name and is the newest.
@@ -201,15 +201,15 @@ async fn flood(ground: Ground) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn slow(ground: Ground) -> anyhow::Result<()> {
-    let shim = ground.launch().await?;
-    let mut noisy = ground
+async fn slow(fixture: Fixture) -> anyhow::Result<()> {
+    let shim = fixture.launch().await?;
+    let mut noisy = fixture
         .shell("noisy", "echo up; read go; while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done");
     noisy.stdin = true;
     shim.start(&noisy).await?;
     let mut never_reads = shim.attach("noisy").await?;
     never_reads.stdin.as_mut().context("an input")?.write_all(b"go\n").await?;
-    let said = ground.said(&shim, &ground.shell("other", "echo calm")).await?;
+    let said = fixture.said(&shim, &fixture.shell("other", "echo calm")).await?;
     ensure!(said == ["calm"]);
     shim.end().await?;
     Ok(())

@@ -1,6 +1,6 @@
 //! The process that is killed: a cluster with a node, which does what it is told line by line.
 
-use super::super::ground::{is_ready, status};
+use super::super::fixture::{is_ready, status};
 use super::{LIMIT, SLEEPS};
 use anyhow::{bail, ensure};
 use k8s_openapi::api::core::v1::Pod;

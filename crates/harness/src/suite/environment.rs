@@ -1,4 +1,4 @@
-//! Where tests run: a ground opens a fresh target for each of them.
+//! Where tests run: an environment opens a fresh target for each of them.
 
 use crate::reference::{self, Builder, Reference};
 use anyhow::{Context, anyhow};
@@ -26,7 +26,7 @@ type Close = dyn Fn() + Send + Sync;
 
 /// A kind of Kubernetes that tests run on.
 #[derive(Clone)]
-pub struct Ground {
+pub struct Environment {
     name: &'static str,
     available: Result<(), String>,
     required: bool,
@@ -37,28 +37,28 @@ pub struct Ground {
 /// A Kubernetes for one test to use.
 #[derive(Clone)]
 pub struct Target {
-    ground: &'static str,
+    environment: &'static str,
     client: kube::Client,
     kubeconfig: Option<PathBuf>,
     extra: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Target {
-    /// A target reached by `client`, on the ground of this name.
-    pub fn new(ground: &'static str, client: kube::Client) -> Self {
-        Self { ground, client, kubeconfig: None, extra: None }
+    /// A target reached by `client`, on the environment of this name.
+    pub fn new(environment: &'static str, client: kube::Client) -> Self {
+        Self { environment, client, kubeconfig: None, extra: None }
     }
 
-    /// With something that only this ground has: tests ask for it by type.
+    /// With something that only this environment has: tests ask for it by type.
     #[must_use]
     pub fn with(mut self, extra: impl Any + Send + Sync) -> Self {
         self.extra = Some(Arc::new(extra));
         self
     }
 
-    /// The name of its ground.
-    pub fn ground(&self) -> &'static str {
-        self.ground
+    /// The name of its environment.
+    pub fn environment(&self) -> &'static str {
+        self.environment
     }
 
     /// A client with every permission.
@@ -93,8 +93,8 @@ impl Target {
     }
 }
 
-impl Ground {
-    /// A ground that is always there.
+impl Environment {
+    /// A environment that is always there.
     pub fn new<F, Fut>(name: &'static str, open: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,
@@ -125,8 +125,8 @@ impl Ground {
         Self::of_reference("reference", Reference::builder().controllers())
     }
 
-    /// The same ground with something that runs beside it: started with the first target that is opened, and dropped when the
-    /// ground is closed, before it.
+    /// The same environment with something that runs beside it: started with the first target that is opened, and dropped when the
+    /// environment is closed, before it.
     #[must_use]
     pub fn beside<T, F>(self, start: F) -> Self
     where
@@ -156,7 +156,7 @@ impl Ground {
         Self { open: Arc::new(open), close: Arc::new(close), ..self }
     }
 
-    /// The same ground where this is there: without it its tests are skipped, and say why.
+    /// The same environment where this is there: without it its tests are skipped, and say why.
     #[must_use]
     pub fn needing<T, E: ToString>(self, what: Result<T, E>) -> Self {
         let available = self.available.clone().and(what.map(|_| ()).map_err(|error| error.to_string()));
@@ -224,13 +224,13 @@ impl Ground {
     }
 }
 
-async fn target(ground: &'static str, kubeconfig: PathBuf) -> anyhow::Result<Target> {
+async fn target(environment: &'static str, kubeconfig: PathBuf) -> anyhow::Result<Target> {
     let client = reference::client_from(&kubeconfig).await.map_err(|reason| anyhow!(reason))?;
     client
         .apiserver_version()
         .await
         .with_context(|| format!("the Kubernetes that {} names does not answer", kubeconfig.display()))?;
-    Ok(Target { kubeconfig: Some(kubeconfig), ..Target::new(ground, client) })
+    Ok(Target { kubeconfig: Some(kubeconfig), ..Target::new(environment, client) })
 }
 
 /// One reference for all tests of a binary, started by the first that needs it.

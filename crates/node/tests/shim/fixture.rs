@@ -15,14 +15,14 @@ const MARK: &str = "WINDLASS_TEST_GROUND";
 
 /// Where one test runs its pod.
 #[derive(Clone)]
-pub struct Ground {
+pub struct Fixture {
     folder: Arc<tempfile::TempDir>,
     pub program: Program,
     pub clock: Clock,
     mounts: usize,
 }
 
-impl Ground {
+impl Fixture {
     pub fn new() -> anyhow::Result<Self> {
         let folder = Arc::new(tempfile::Builder::new().prefix("shim-").tempdir()?);
         Ok(Self { folder, program: Program::current()?, clock: Clock::real(), mounts: mounts()? })

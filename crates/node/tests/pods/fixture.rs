@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use windlass_apiserver::{Config, Identity};
 use windlass_clock::Clock;
 use windlass_cluster::{Cluster, Settings};
-use windlass_harness::{Ground, Target};
+use windlass_harness::{Environment, Target};
 use windlass_node::Program;
 use windlass_node::images::Catalogue;
 use windlass_node::{EvictionConfig, Kubelet, Options};
@@ -19,9 +19,9 @@ use windlass_node::{EvictionConfig, Kubelet, Options};
 pub(crate) const NODE: &str = "process-1";
 
 /// The embedded cluster with a process node, a fresh one per test.
-pub(crate) fn embedded() -> Ground {
+pub(crate) fn embedded() -> Environment {
     const NAME: &str = "embedded";
-    Ground::new(NAME, || async {
+    Environment::new(NAME, || async {
         let (joined, api) = tokio::task::spawn_blocking(|| Joined::start(None)).await??;
         let api = api.context("an embedded cluster has an API")?;
         Ok(Target::new(NAME, Client::new(api.service(Identity::admin()), "default")).with(joined))
@@ -29,8 +29,8 @@ pub(crate) fn embedded() -> Ground {
 }
 
 /// The reference with its controllers, its scheduler, and a process node, one for all tests.
-pub(crate) fn reference() -> Ground {
-    Ground::reference_cluster().beside(|target| {
+pub(crate) fn reference() -> Environment {
+    Environment::reference_cluster().beside(|target| {
         let kubeconfig = target.kubeconfig().context("the reference has a kubeconfig")?.to_owned();
         Ok(Joined::start(Some(kubeconfig))?.0)
     })

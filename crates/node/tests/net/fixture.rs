@@ -16,14 +16,14 @@ use windlass_node::net::{Network, Settings};
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A network, ended with the test.
-pub struct Ground {
+pub struct Fixture {
     pub network: Network,
     pub settings: Settings,
     /// Removed with the test.
     pub folder: TempDir,
 }
 
-impl Ground {
+impl Fixture {
     pub async fn new() -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("windlass-net-").tempdir()?;
         let settings = Settings::of_node(0, folder.path().join("network"));

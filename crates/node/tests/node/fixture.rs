@@ -16,10 +16,10 @@ use windlass_node::images::{Catalogue, ImageError};
 use windlass_node::shim::{Exec, Shim};
 use windlass_node::{EvictionConfig, Kubelet, Options};
 
-/// So long anything may take on a busy machine.
+/// How long anything may take on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
-pub(crate) type Test = fn(&Ground) -> LocalBoxFuture<'_, anyhow::Result<()>>;
+pub(crate) type Test = fn(&Fixture) -> LocalBoxFuture<'_, anyhow::Result<()>>;
 
 /// What a test wants, made when it runs.
 pub(crate) type Wanted = fn() -> Wants;
@@ -43,7 +43,7 @@ impl Default for Wants {
 }
 
 /// A cluster with one process node.
-pub(crate) struct Ground {
+pub(crate) struct Fixture {
     pub(crate) client: Client,
     api: windlass_apiserver::Api,
     cluster: Cluster,
@@ -53,7 +53,7 @@ pub(crate) struct Ground {
     serving: Option<windlass_apiserver::Serving>,
 }
 
-impl Ground {
+impl Fixture {
     pub(crate) async fn start(wants: Wants) -> anyhow::Result<Self> {
         let api = windlass_apiserver::Api::open(Config::default()).await?;
         let groups = vec!["system:masters".to_owned(), "system:authenticated".to_owned()];
@@ -71,16 +71,16 @@ impl Ground {
         cluster.settled(&api).await?;
         let folder = tempfile::Builder::new().prefix("windlass-node").tempdir()?;
         std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
-        let ground =
+        let fixture =
             Self { client, api, cluster, node: parking_lot::Mutex::new(None), folder, wants, serving };
-        if let Some(size) = ground.wants.disk {
-            std::fs::create_dir(ground.root())?;
+        if let Some(size) = fixture.wants.disk {
+            std::fs::create_dir(fixture.root())?;
             let options = format!("mode=711,size={size}m");
             let none = nix::mount::MsFlags::empty();
-            nix::mount::mount(Some("tmpfs"), &ground.root(), Some("tmpfs"), none, Some(options.as_str()))?;
+            nix::mount::mount(Some("tmpfs"), &fixture.root(), Some("tmpfs"), none, Some(options.as_str()))?;
         }
-        ground.join().await?;
-        Ok(ground)
+        fixture.join().await?;
+        Ok(fixture)
     }
 
     /// The node's folder.
