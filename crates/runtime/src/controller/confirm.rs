@@ -1,8 +1,9 @@
-//! Before a step that cannot be undone: whatever the reconcile may look at is listed live, once.
+//! Before a step that cannot be undone: whatever the reconcile may look at is listed live, once, and decided on again.
 //!
 //! To prune a child, to delete an object or to remove a finalizer rests on something not having been observed, and a cache may
-//! lag behind the others. So it is done only if live lists show nothing that the caches did not: otherwise they have taken it
-//! in, and it is decided again. No author has to think of it.
+//! lag behind the others. So the caches first take in live lists, and then there is another pass: what it observes is at
+//! least as new as those lists, and only if it comes to the same step, the step is done. To compare the lists with the caches
+//! would not do: a cache may have caught up since the pass looked at it. No author has to think of it.
 
 use super::owning::Parent;
 use super::parts::Mode;
@@ -13,35 +14,41 @@ use crate::labels::CONTROLLER_LABEL;
 use crate::write::{Listed, WriteError};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether the caches were confirmed in this pass: once is enough for all that it removes.
+/// Whether what a pass observes was confirmed by live lists: once is enough for all that it removes.
 #[derive(Debug, Default)]
-pub(super) struct Confirmed(AtomicBool);
+pub(super) struct Confirmed {
+    /// Before the pass.
+    before: bool,
+    /// In the pass, so that the next one is.
+    listed: AtomicBool,
+}
+
+impl Confirmed {
+    /// For the pass that follows at once.
+    pub(super) fn next(&self) -> Self {
+        Self { before: self.listed.load(Ordering::Relaxed), listed: AtomicBool::new(false) }
+    }
+}
 
 impl Running {
-    /// Confirms by live lists that nothing is there that the caches do not show.
+    /// Whether all that the pass observed is at least as new as live lists of it.
     ///
     /// # Errors
-    /// [`WriteError::StaleCache`] when there is: the caches have it now, and the reconcile starts again.
+    /// [`WriteError::Unconfirmed`] when it may not be: the caches have taken in live lists now, and there is another pass.
     pub(super) async fn confirm(
         &self,
         confirmed: &Confirmed,
         parent: &Parent,
         object: &dyn AnyObject,
     ) -> Result<(), WriteError> {
-        if confirmed.0.load(Ordering::Relaxed) {
+        if confirmed.before {
             return Ok(());
         }
-        let mut stale = None;
         for (kind, which) in self.looked_at(parent, object) {
-            if self.writer.refresh(&kind, &which, &parent.key).await? {
-                stale.get_or_insert(kind);
-            }
+            self.writer.refresh(&kind, &which, &parent.key).await?;
         }
-        if let Some(kind) = stale {
-            return Err(WriteError::StaleCache(kind.kind.to_string()));
-        }
-        confirmed.0.store(true, Ordering::Relaxed);
-        Ok(())
+        confirmed.listed.store(true, Ordering::Relaxed);
+        Err(WriteError::Unconfirmed)
     }
 
     /// Everything that a reconcile of this object may look at.

@@ -106,7 +106,9 @@ impl<K: Cached> Reconcile<K> {
     /// # Errors
     /// [`ReconcileError`] when something could not be written.
     pub async fn carry_out(&self, plan: &Plan) -> Result<Done, ReconcileError> {
-        let done = self.running.act_and_report(&self.parent, &self.object, Ok(plan), false).await?.done();
+        let (parent, object) = (&self.parent, &self.object);
+        let done =
+            self.running.act_and_report(parent, object, Ok(plan), false, &self.confirmed).await?.done();
         if done == Done::Changed {
             self.wrote.store(true, Ordering::Relaxed);
         }
@@ -130,6 +132,7 @@ impl Running {
     /// One reconcile for the object under a key.
     pub(super) async fn reconcile(self: &Arc<Self>, key: &Key) -> Result<Requeue, ReconcileError> {
         let mut lost = None;
+        let mut confirmed = Arc::<Confirmed>::default();
         for _ in 0..PASSES {
             self.writer.settle_doubts(key).await?;
             self.writer.ledgers().look(key);
@@ -139,10 +142,12 @@ impl Running {
                 self.waiting.forget(key);
                 return Ok(Requeue::on_change());
             };
-            match self.pass(key, object).await {
+            let passed = self.pass(key, object, &confirmed).await;
+            confirmed = Arc::new(confirmed.next());
+            match passed {
                 Ok((Done::Unchanged, next)) => return Ok(next),
                 Ok((Done::Changed, _)) => {}
-                // Somebody was faster, or a cache was behind: what is there now is read, and decided on.
+                // Somebody was faster, or a cache may be behind: what is there now is read, and decided on.
                 Err(error) if error.decides_again() => lost = Some(error),
                 Err(error) => return Err(error),
             }
@@ -154,6 +159,7 @@ impl Running {
         self: &Arc<Self>,
         key: &Key,
         object: Arc<dyn AnyObject>,
+        confirmed: &Arc<Confirmed>,
     ) -> Result<(Done, Requeue), ReconcileError> {
         let parent = Parent {
             kind: self.kind.clone(),
@@ -173,7 +179,7 @@ impl Running {
                     object: object.clone(),
                     parent,
                     wrote: wrote.clone(),
-                    confirmed: Arc::default(),
+                    confirmed: confirmed.clone(),
                     of: PhantomData,
                 };
                 let next = reconcile(object, reconciled).await?;
@@ -181,14 +187,14 @@ impl Running {
                 return Ok((done, next));
             }
             Mode::Deciding(decide) if !deleting => decide,
-            _ => return self.cleanup_pass(&parent, &object).await,
+            _ => return self.cleanup_pass(&parent, &object, confirmed).await,
         };
         let observed = self.observe(&*object);
         let decision = decide(&*object, &observed);
         if let Ok(plan) = &decision {
             tracing::debug!("{plan}");
         }
-        let did = self.act_and_report(&parent, &object, decision.as_ref(), false).await?;
+        let did = self.act_and_report(&parent, &object, decision.as_ref(), false, confirmed).await?;
         if did == Did::Reported
             && let Ok(plan) = &decision
             && let Some(next) = self.settled(key, decide, plan)
@@ -212,6 +218,7 @@ impl Running {
         self: &Arc<Self>,
         parent: &Parent,
         object: &Arc<dyn AnyObject>,
+        confirmed: &Confirmed,
     ) -> Result<(Done, Requeue), ReconcileError> {
         let held = object.meta().finalizers.iter().flatten().any(|finalizer| *finalizer == self.finalizer);
         if !held {
@@ -223,11 +230,11 @@ impl Running {
         };
         let observed = self.observe(&**object);
         let decision = cleanup(&**object, &observed);
-        let done = self.act_and_report(parent, object, decision.as_ref(), true).await?.done();
+        let done = self.act_and_report(parent, object, decision.as_ref(), true, confirmed).await?.done();
         let undone = decision.as_ref().is_ok_and(Plan::is_complete) && done == Done::Unchanged;
         if undone {
             // That nothing is left to clean up was decided on caches, and what they missed would be left behind for ever.
-            self.confirm(&Confirmed::default(), parent, &**object).await?;
+            self.confirm(confirmed, parent, &**object).await?;
             return self.collect_and_remove_finalizer(parent, object).await;
         }
         Ok((done, next_of(&decision, &observed)))
@@ -290,6 +297,7 @@ impl Running {
         object: &Arc<dyn AnyObject>,
         decision: Result<&Plan, &Refusal>,
         deleting: bool,
+        confirmed: &Confirmed,
     ) -> Result<Did, ReconcileError> {
         let plan = match decision {
             Ok(plan) => plan,
@@ -302,7 +310,7 @@ impl Running {
                 return Ok(Did::of(Done::Unchanged, done));
             }
         };
-        match self.act(parent, object, plan, deleting).await {
+        match self.act(parent, object, plan, deleting, confirmed).await {
             Ok(acted) => {
                 let standing = match plan.waits().first() {
                     Some(wait) => Standing::Waiting(&wait.reason),
@@ -345,15 +353,15 @@ impl Running {
         object: &Arc<dyn AnyObject>,
         plan: &Plan,
         deleting: bool,
+        confirmed: &Confirmed,
     ) -> Result<Done, WriteError> {
         plan.check().map_err(WriteError::Unserializable)?;
-        let confirmed = Confirmed::default();
         if deleting {
-            return self.carry_out(parent, object, plan, &confirmed).await;
+            return self.carry_out(parent, object, plan, confirmed).await;
         }
         let prepared = self.prepare(parent, object.meta(), plan).await?;
-        let carried_out = self.carry_out(parent, object, plan, &confirmed).await?;
-        let pruned = self.prune(parent, object, plan, &confirmed).await?;
+        let carried_out = self.carry_out(parent, object, plan, confirmed).await?;
+        let pruned = self.prune(parent, object, plan, confirmed).await?;
         Ok(either(prepared, either(carried_out, pruned)))
     }
 

@@ -67,7 +67,7 @@ impl ReconcileError {
     pub(super) fn decides_again(&self) -> bool {
         match self {
             Self::Act(WriteError::Conflict(failed)) => failed.verb == "claim",
-            Self::Act(WriteError::StaleCache(_)) => true,
+            Self::Act(WriteError::Unconfirmed) => true,
             _ => false,
         }
     }

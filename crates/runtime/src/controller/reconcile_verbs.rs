@@ -108,8 +108,8 @@ impl<K: Cached> Reconcile<K> {
     /// that is gone, is nothing to do. It is the only way: what merges or replaces an object refuses to take a finalizer off.
     ///
     /// # Errors
-    /// [`ReconcileError`] when it was not removed; a conflict if the object is at another version. With [`Basis::Absent`] also when
-    /// a cache lagged behind: then the reconcile is to end with it, and starts again on what is there.
+    /// [`ReconcileError`] when it was not removed; a conflict if the object is at another version. With [`Basis::Absent`] also before
+    /// the caches are confirmed by live lists: then the reconcile is to end with it, and starts again on what is there.
     pub async fn remove_finalizer<C: Object>(
         &self,
         object: &C,

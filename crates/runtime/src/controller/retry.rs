@@ -61,7 +61,7 @@ impl Retry {
             | WriteError::Unserializable(_)
             | WriteError::Generate(GenerateError::Place(_)) => Self::OnChange,
             WriteError::Contested { retry_after, .. } => Self::After(*retry_after),
-            WriteError::Conflict(_) | WriteError::StaleCache(_) => Self::Conflict,
+            WriteError::Conflict(_) | WriteError::Unconfirmed => Self::Conflict,
             WriteError::Busy(_) | WriteError::Ambiguous(_) => {
                 Self::Backoff { at_least: asked_for(error).unwrap_or_default() }
             }

@@ -86,10 +86,10 @@ pub enum WriteError {
         /// Which.
         key: Key,
     },
-    /// Something was about to be removed because something else was not observed, and the cache of that kind lagged behind: it has
-    /// caught up, and it is decided again.
-    #[error("the cache of {0} lagged behind: nothing was removed, and it is decided again")]
-    StaleCache(String),
+    /// Something was about to be removed because something else was not observed, and a cache may lag behind: all caches have
+    /// taken in live lists, and it is decided again.
+    #[error("nothing was removed: first the caches are brought up to date, and it is decided again")]
+    Unconfirmed,
     /// The plan touches a kind that the controller did not declare with `.owns`.
     #[error("the plan touches {0}, which the controller does not own: add .owns for it")]
     Undeclared(String),
@@ -169,7 +169,7 @@ impl WriteError {
     pub fn label(&self) -> &'static str {
         match self {
             Self::Conflict(_) => "Conflict",
-            Self::StaleCache(_) => "StaleCache",
+            Self::Unconfirmed => "Unconfirmed",
             Self::Ambiguous(_) => "NoClearAnswer",
             Self::Busy(_) => "ServerBusy",
             Self::Refused(_) => "RefusedByServer",

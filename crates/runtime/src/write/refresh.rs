@@ -21,14 +21,14 @@ pub(crate) struct Listed {
 
 impl Writer {
     /// Lists objects of a kind live, in the reconcile of `reconciled`, and gives the cache those that it did not know, or not as
-    /// they are. Whether there were any.
+    /// they are.
     pub(crate) async fn refresh(
         &self,
         kind: &Kind,
         which: &Listed,
         reconciled: &Key,
-    ) -> Result<bool, WriteError> {
-        let (mut news, mut page) = (false, String::new());
+    ) -> Result<(), WriteError> {
+        let mut page = String::new();
         loop {
             let request = requests::list_page(kind, which, PAGE, &page);
             let listed = match request {
@@ -38,30 +38,30 @@ impl Writer {
             let mut list = match listed {
                 Ok(list) => list,
                 // The kind itself is gone, and its objects with it.
-                Err(error) if is_not_found(&error) => return Ok(news),
+                Err(error) if is_not_found(&error) => return Ok(()),
                 Err(error) => return Err(WriteError::from_request("list", kind, reconciled, error)),
             };
             for object in list.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten() {
-                news |= self.learn(kind, object.take());
+                self.learn(kind, object.take());
             }
             match list.pointer("/metadata/continue").and_then(Value::as_str) {
                 Some(next) if !next.is_empty() => page = next.to_owned(),
-                _ => return Ok(news),
+                _ => return Ok(()),
             }
         }
     }
 
-    /// Gives the cache an object that was listed; whether it knows more now.
-    fn learn(&self, kind: &Kind, mut object: Value) -> bool {
+    /// Gives the cache an object that was listed.
+    fn learn(&self, kind: &Kind, mut object: Value) {
         let name = |field: &str| object.pointer(field).and_then(Value::as_str).map(str::to_owned);
         let (Some(name), namespace) = (name("/metadata/name"), name("/metadata/namespace")) else {
-            return false;
+            return;
         };
-        let Some(version) = version_of_json(&object) else { return false };
+        let Some(version) = version_of_json(&object) else { return };
         let key = Key::new(self.cache.cluster().clone(), namespace.as_deref(), &name);
         // The items of a list do not say of which kind they are.
         object["apiVersion"] = kind.api_version().into();
         object["kind"] = kind.kind.to_string().into();
-        self.cache.learn(kind, &key, &version, || requests::body(&object))
+        self.cache.learn(kind, &key, &version, || requests::body(&object));
     }
 }

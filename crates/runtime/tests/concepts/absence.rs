@@ -107,6 +107,40 @@ async fn a_reconciler_removes_a_finalizer_only_when_what_it_misses_is_really_abs
     assert!(fixture.here::<Thing>().get_opt("t").await.unwrap().is_some());
 }
 
+/// The cache catches up after the reconcile looked at it, and before it acts.
+#[tokio::test]
+async fn a_reconciler_that_looked_before_its_cache_caught_up_looks_again() {
+    let fixture = Fixture::new().await;
+    let (looked, mut has_looked) = tokio::sync::mpsc::unbounded_channel();
+    let reconcile = move |thing: Arc<Thing>, ctx: Reconcile<Thing>| {
+        let looked = looked.clone();
+        async move {
+            let used = || ctx.observed().get::<Secret>("key").map(|key| key.is_some());
+            if thing.metadata.deletion_timestamp.is_some() && !used().map_err(ReconcileError::terminal)? {
+                let _ = looked.send(());
+                while !used().map_err(ReconcileError::terminal)? {
+                    tokio::task::yield_now().await;
+                }
+                ctx.remove_finalizer(&*thing, HELD, Basis::Absent).await?;
+            }
+            Ok(Requeue::on_change())
+        }
+    };
+    fixture.thing("t", 1).await;
+    fixture.merge::<Thing>("t", json!({ "metadata": { "finalizers": [HELD] } })).await;
+    let controller = Controller::reconciling(reconcile).watches::<Secret>(key);
+    let counts = controller.counts();
+    let _operator = fixture.run(controller);
+    fixture.here::<Thing>().delete("t", &DeleteParams::default()).await.unwrap();
+    has_looked.recv().await;
+    let before = counts.times().count;
+    create_secret(&fixture).await;
+    fixture
+        .until("the reconcile has ended", || async { counts.times().count > before && counts.active() == 0 })
+        .await;
+    assert_eq!(fixture.here::<Thing>().get("t").await.unwrap().finalizers(), [HELD]);
+}
+
 #[tokio::test]
 async fn a_write_that_would_take_a_finalizer_off_on_its_way_is_refused() {
     let fixture = Fixture::new().await;
