@@ -267,26 +267,15 @@ impl Cache {
         result
     }
 
-    /// Gives every store of a kind an object that was read live, unless it has it; whether one of them knows more now. Each is
-    /// asked by itself: two stores of a kind have watches of their own.
-    pub(crate) fn learn(
-        &self,
-        kind: &Kind,
-        key: &Key,
-        version: &ObjectVersion,
-        text: impl Fn() -> Vec<u8>,
-    ) -> bool {
-        let mut news = false;
+    /// Gives every store of a kind an object that was read live, unless it has it. Each is asked by itself: two stores of a kind
+    /// have watches of their own.
+    pub(crate) fn learn(&self, kind: &Kind, key: &Key, version: &ObjectVersion, text: impl Fn() -> Vec<u8>) {
         for store in self.shared.open_stores.of(kind) {
-            let before = store.version_of(key);
-            if before.as_ref() != Some(version) {
-                // One that cannot be read is reported by the store, and is no news to it.
+            if store.version_of(key).as_ref() != Some(version) {
+                // One that cannot be read is reported by the store.
                 let _ = store.wrote(key, version, &text(), None);
-                let after = store.version_of(key);
-                news |= after.is_some() && after != before;
             }
         }
-        news
     }
 
     /// Tells every store of a kind that an object is gone.
