@@ -467,7 +467,7 @@ pub(super) static RULES: &[Rules] = &[
         plural: "resourcequotas",
         shows_deleted: true,
         warn: warnings::quota,
-        validate_update: |new, old, _| validate::quota_update(new, old),
+        validate_update: validate::quota_update,
         ..PLAIN
     },
     Rules {

@@ -119,14 +119,6 @@ pub(super) fn quota(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
     scopes(spec, &hard, path, errors);
 }
 
-pub(super) fn quota_status(status: &Object, path: &Path, errors: &mut Vec<FieldError>) {
-    for field in ["hard", "used"] {
-        if let Some(given) = part(status, field) {
-            amounts(given, &path.child(field), errors);
-        }
-    }
-}
-
 fn amounts(amounts: &Object, path: &Path, errors: &mut Vec<FieldError>) {
     for (name, amount) in amounts {
         let path = path.key(name);
@@ -184,7 +176,16 @@ fn scopes(spec: &Object, hard: &Object, path: &Path, errors: &mut Vec<FieldError
 }
 
 /// What a quota is about does not change.
-pub(crate) fn quota_update(new: &Value, old: &Value) -> Vec<FieldError> {
+pub(crate) fn quota_update(new: &Value, old: &Value, subresource: &str) -> Vec<FieldError> {
+    if subresource == "status" {
+        let mut errors = Vec::new();
+        for field in ["hard", "used"] {
+            if let Some(given) = new.pointer(&format!("/status/{field}")).and_then(Value::as_object) {
+                amounts(given, &Path::new("status").child(field), &mut errors);
+            }
+        }
+        return errors;
+    }
     let scopes = |quota: &Value| -> BTreeSet<String> {
         let list = quota.pointer("/spec/scopes").and_then(Value::as_array).into_iter().flatten();
         list.filter_map(|scope| scope.as_str().map(str::to_owned)).collect()

@@ -289,7 +289,6 @@ pub(super) const STRUCTS: &[(&str, Whole)] = &[
     ("core.v1.PersistentVolumeSpec", storage::volume),
     ("core.v1.LimitRangeSpec", limits::limits),
     ("core.v1.ResourceQuotaSpec", limits::quota),
-    ("core.v1.ResourceQuotaStatus", limits::quota_status),
     ("core.v1.NodeSpec", placement::node),
     ("apps.v1.DeploymentSpec", workload::deployment),
     ("apps.v1.DaemonSetUpdateStrategy", workload::daemon_set_strategy),
