@@ -111,13 +111,14 @@ async fn a_reconciler_removes_a_finalizer_only_when_what_it_misses_is_really_abs
 #[tokio::test]
 async fn a_reconciler_that_looked_before_its_cache_caught_up_looks_again() {
     let fixture = Fixture::new().await;
-    let (looked, mut has_looked) = tokio::sync::mpsc::unbounded_channel();
+    let has_looked = Arc::new(tokio::sync::Notify::new());
+    let looked = has_looked.clone();
     let reconcile = move |thing: Arc<Thing>, ctx: Reconcile<Thing>| {
         let looked = looked.clone();
         async move {
             let used = || ctx.observed().get::<Secret>("key").map(|key| key.is_some());
             if thing.metadata.deletion_timestamp.is_some() && !used().map_err(ReconcileError::terminal)? {
-                let _ = looked.send(());
+                looked.notify_one();
                 while !used().map_err(ReconcileError::terminal)? {
                     tokio::task::yield_now().await;
                 }
@@ -132,7 +133,7 @@ async fn a_reconciler_that_looked_before_its_cache_caught_up_looks_again() {
     let counts = controller.counts();
     let _operator = fixture.run(controller);
     fixture.here::<Thing>().delete("t", &DeleteParams::default()).await.unwrap();
-    has_looked.recv().await;
+    has_looked.notified().await;
     let before = counts.times().count;
     create_secret(&fixture).await;
     fixture
