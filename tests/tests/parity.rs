@@ -56,7 +56,7 @@ fn chosen() -> Vec<Behaviour> {
     behaviours().into_iter().filter(|behaviour| behaviour.name.contains(&wanted)).collect()
 }
 
-/// The reference answers some reads from caches that lag behind for an instant: a difference counts when it shows each time.
+/// The reference answers some reads from caches that lag behind for an instant: a difference counts when it shows again.
 async fn judged(behaviour: Behaviour, reference: Target) -> anyhow::Result<Row> {
     let first = row(&behaviour, &reference).await?;
     if first.equal || known(&behaviour.name).is_some() {

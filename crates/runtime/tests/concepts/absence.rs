@@ -29,6 +29,12 @@ async fn create_secret(fixture: &Fixture) {
     fixture.here::<Secret>().create(&PostParams::default(), &secret).await.unwrap();
 }
 
+/// A thing that a finalizer holds.
+async fn held_thing(fixture: &Fixture) {
+    fixture.thing("t", 1).await;
+    fixture.merge::<Thing>("t", json!({ "metadata": { "finalizers": [HELD] } })).await;
+}
+
 fn key(_: &Thing) -> Relation {
     Relation::named("key").in_namespace(HERE)
 }
@@ -88,8 +94,7 @@ async fn a_reconciler_removes_a_finalizer_only_when_what_it_misses_is_really_abs
         }
         Ok(Requeue::on_change())
     };
-    fixture.thing("t", 1).await;
-    fixture.merge::<Thing>("t", json!({ "metadata": { "finalizers": [HELD] } })).await;
+    held_thing(&fixture).await;
     let controller = Controller::reconciling(reconcile).watches::<Secret>(key);
     let counts = controller.counts();
     let _operator = fixture.run(controller);
@@ -127,8 +132,7 @@ async fn a_reconciler_that_looked_before_its_cache_caught_up_looks_again() {
             Ok(Requeue::on_change())
         }
     };
-    fixture.thing("t", 1).await;
-    fixture.merge::<Thing>("t", json!({ "metadata": { "finalizers": [HELD] } })).await;
+    held_thing(&fixture).await;
     let controller = Controller::reconciling(reconcile).watches::<Secret>(key);
     let counts = controller.counts();
     let _operator = fixture.run(controller);
@@ -149,8 +153,7 @@ async fn a_write_that_would_take_a_finalizer_off_on_its_way_is_refused() {
         ctx.merge(&*thing, "", json!({ "metadata": { "finalizers": [] } })).await?;
         Ok(Requeue::on_change())
     };
-    fixture.thing("t", 1).await;
-    fixture.merge::<Thing>("t", json!({ "metadata": { "finalizers": [HELD] } })).await;
+    held_thing(&fixture).await;
     let controller = Controller::reconciling(reconcile);
     let counts = controller.counts();
     let _operator = fixture.run(controller);

@@ -175,7 +175,7 @@ fn scopes(spec: &Object, hard: &Object, path: &Path, errors: &mut Vec<FieldError
     }
 }
 
-/// What a quota is about does not change.
+/// Which objects a quota counts does not change; and its status, which only its own path changes, has amounts as the spec has.
 pub(crate) fn quota_update(new: &Value, old: &Value, subresource: &str) -> Vec<FieldError> {
     if subresource == "status" {
         let mut errors = Vec::new();
