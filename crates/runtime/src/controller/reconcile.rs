@@ -205,9 +205,13 @@ impl Running {
     }
 
     /// What comes next, if the same is decided on what was just reported: to carry that out once more would change nothing.
-    /// What others did since the pass looked is none of this: it was heard, and has a reconcile of its own.
+    /// What others did since the pass looked may have come with the answer, and what is told of it later is no news then: an
+    /// object that is to be deleted or is paused since is not settled.
     fn settled(&self, key: &Key, decide: &Decide, plan: &Plan) -> Option<Requeue> {
         let object = self.primary.get(key)?;
+        if object.meta().deletion_timestamp.is_some() || self.is_paused(object.meta()) {
+            return None;
+        }
         let observed = self.observe(&*object);
         let again = decide(&*object, &observed);
         (again.as_ref().ok() == Some(plan)).then(|| next_of(&again, &observed))

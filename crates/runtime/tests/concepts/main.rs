@@ -6,6 +6,7 @@ mod absence;
 mod action;
 mod claim;
 mod concern;
+mod deletion;
 mod dynamic;
 mod elsewhere;
 mod event_once;
