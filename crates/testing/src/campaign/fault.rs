@@ -5,6 +5,7 @@ use super::life::OPERATORS;
 use crate::TestCluster;
 use crate::faults::{Act, Past, Pattern, Which};
 use crate::faulty_client::{ClientFault, FaultyClient};
+use futures::FutureExt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -50,11 +51,13 @@ pub(super) struct Disturbance {
     pub(super) watched: Arc<Vec<String>>,
     /// Notified when the fault was injected.
     came: Arc<Notify>,
+    /// Notified when the past is over.
+    over: Arc<Notify>,
 }
 
 impl Disturbance {
     pub(super) fn new(fault: Fault, number: usize, watched: Arc<Vec<String>>) -> Self {
-        Self { fault, number, watched, came: Arc::default() }
+        Self { fault, number, watched, came: Arc::default(), over: Arc::default() }
     }
 
     /// The kind that lags, where one does.
@@ -105,6 +108,13 @@ impl Disturbance {
         }
     }
 
+    /// Waits until the past is over, if the crash came that it follows.
+    pub(super) async fn until_over(&self, cluster: &TestCluster, faulty_client: &FaultyClient) {
+        if faulty_client.killed().now_or_never().is_some() {
+            cluster.run_clock_while(self.over.notified()).await;
+        }
+    }
+
     /// What has to run concurrently with the life to inject the fault; to be polled first.
     pub(super) async fn run_beside(&self, cluster: &TestCluster, faulty_client: &FaultyClient) {
         match self.fault {
@@ -114,6 +124,7 @@ impl Disturbance {
                 faulty_client.killed().await;
                 Clock::real().sleep(PAST_FOR).await;
                 cluster.faults().remove(stale);
+                self.over.notify_one();
             }
             Fault::KindLags => {
                 let Some(resource) = self.lagging() else { return };

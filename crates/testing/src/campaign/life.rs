@@ -2,7 +2,7 @@
 
 use super::collection::Collection;
 use super::state::State;
-use super::{Campaign, Disturbance};
+use super::{Campaign, Disturbance, Fault};
 use crate::TestCluster;
 use crate::difference;
 use crate::faulty_client::FaultyClient;
@@ -65,6 +65,11 @@ where
             let own = cluster.with_client(of_the_user.on(cluster.client())).timeout(self.timeout);
             (self.life)(own).await?;
             let orphans = disturbance.is_some_and(|disturbance| disturbance.fault.can_leave_orphans());
+            if let Some(disturbance) = disturbance.filter(|one| one.fault == Fault::PastAfterCrash) {
+                // Until the past is over, the operator may change what is as expected already.
+                silence(&cluster, &all, SILENCE).await;
+                disturbance.until_over(&cluster, &faulty_client).await;
+            }
             self.end(&cluster, &all, expected, orphans).await
         };
         let state = tokio::select! {
