@@ -142,16 +142,32 @@ pub(crate) fn references(missing: &[(Kind, String)]) -> Stated {
     Stated { of: REFERENCES_RESOLVED.to_owned(), holds: Some(missing.is_empty()), reason }
 }
 
-/// The conditions of an object that is paused: those it had, and that it is.
+/// The conditions of an object that is paused: those it had, and that it is. The one that people look at first, `main`,
+/// stays as true or false as it was, and gives the pause as its reason.
 pub(crate) fn paused(
+    main: &str,
     before: &[Condition],
     why: &str,
     generation: Option<i64>,
     now: Timestamp,
 ) -> Vec<Condition> {
     let reason = Reason::new(reasons::PAUSED_BY_ANNOTATION, why);
-    let mut conditions: Vec<Condition> =
-        before.iter().filter(|condition| condition.type_ != PAUSED).cloned().collect();
+    let others = |condition: &&Condition| ![PAUSED, main].contains(&condition.type_.as_str());
+    let mut conditions: Vec<Condition> = before.iter().filter(others).cloned().collect();
+    let said = format!("{why}: nothing will be done");
+    let mut first = match before.iter().find(|condition| condition.type_ == main) {
+        Some(had) => had.clone(),
+        None => condition(main, None, &reason, before, generation, now),
+    };
+    if first.reason != reasons::PAUSED_BY_ANNOTATION || !first.message.starts_with(&said) {
+        let had = match first.reason.as_str() {
+            reasons::PAUSED_BY_ANNOTATION => String::new(),
+            had => format!(" (before: {had}: {})", first.message),
+        };
+        first.message = format!("{said}{had}").chars().take(MESSAGE_LIMIT).collect();
+        first.reason = reasons::PAUSED_BY_ANNOTATION.to_owned();
+    }
+    conditions.push(first);
     conditions.push(condition(PAUSED, Some(true), &reason, before, generation, now));
     conditions
 }
@@ -258,10 +274,15 @@ mod tests {
     #[test]
     fn a_pause_leaves_the_other_conditions_as_they_were() {
         let before = conditions(Standing::Complete, &[], &[], Some(1), at(10));
-        let first = paused(&before, "why", Some(2), at(20));
-        assert_eq!(first[..3], before[..]);
-        let again = paused(&first, "why", Some(2), at(30));
+        let first = paused(READY, &before, "why", Some(2), at(20));
+        assert_eq!(first[..2], before[1..]);
+        assert_eq!((first[2].status.as_str(), first[2].reason.as_str()), ("True", "PausedByAnnotation"));
+        let says = "why: nothing will be done (before: AsDeclared: everything is as declared)";
+        assert_eq!(first[2].message, says);
+        let again = paused(READY, &first, "why", Some(2), at(30));
         assert_eq!(again, first, "said once, it is not said anew");
+        let never = paused(READY, &[], "why", Some(1), at(1));
+        assert_eq!((never[0].type_.as_str(), never[0].status.as_str()), (READY, "Unknown"));
         assert!(conditions(Standing::Complete, &[], &again, Some(2), at(40)).len() == 3, "over, it is gone");
     }
 

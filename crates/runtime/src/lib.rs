@@ -37,7 +37,8 @@
 //! - A controller decides purely: from an object and what was [`Observed`] to a [`Plan`], or a [`Refusal`].
 //! - [`election`] lets one of several replicas work.
 //! - [`metrics`] and [`inspect`] show what it is doing, under names that dashboards know.
-//! - [`health`] says of any object how it fares.
+//! - [`health`] says of any object how it fares, and of a Job how it ended; [`restart_on_change`] replaces pods when what they
+//!   read has changed.
 //! - [`Quantity`] calculates exactly with `100m` and `1.5Gi`; [`Schedule`] says when a cron schedule is due next.
 //! - [`cache`] reads one's own writes; [`queue`] has one entry per key; [`write`] applies only what would change.
 
@@ -52,6 +53,7 @@ pub mod election;
 mod error_chain;
 mod events;
 mod fact;
+mod fingerprint;
 pub mod health;
 pub mod inspect;
 mod key;
@@ -62,6 +64,7 @@ mod manager;
 pub mod metrics;
 mod observed;
 mod plan;
+mod pod_template;
 pub mod quantity;
 pub mod queue;
 mod reason;
@@ -79,12 +82,17 @@ pub use controller::{
 };
 pub use events::{Events, Recorder};
 pub use fact::Fact;
+pub use fingerprint::fingerprint;
 pub use key::Key;
 pub use kind::{Cached, Kind, Object};
 pub use manager::{Error, Manager, Result, Task};
 pub use metrics::{BOUNDS, Counts, Ended, Times};
 pub use observed::{ObserveError, Observed};
-pub use plan::{Apply, Effect, Generate, GenerateError, Note, Plan, Step, Unserializable, Until, Wait};
+pub use plan::{
+    Apply, Delete, Effect, Generate, GenerateError, Note, Plan, Propagation, Step, Unserializable, Until,
+    Wait,
+};
+pub use pod_template::{RESTART_ANNOTATION, restart_on_change};
 pub use quantity::Quantity;
 pub use reason::{Reason, Reasoned, Refusal};
 pub use relation::Relation;

@@ -378,6 +378,11 @@ impl Observed {
         })
     }
 
+    /// Every object of a kind that was observed; none of a kind that was not looked for.
+    pub(crate) fn objects_of(&self, kind: &Kind) -> Vec<Arc<dyn AnyObject>> {
+        self.kinds.get(kind).cloned().unwrap_or_default()
+    }
+
     /// An object that was seen, as JSON.
     pub(crate) fn json_of(&self, kind: &Kind, namespace: Option<&str>, name: &str) -> Option<Value> {
         let found = self.kinds.get(kind)?.iter().find(|object| {

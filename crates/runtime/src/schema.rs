@@ -43,18 +43,34 @@ pub fn conditions(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
+/// What the API server takes for an amount, such as `100m` or `1.5Gi`; see [`Quantity`](crate::Quantity).
+const QUANTITY: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
+
+/// Of an amount such as `100m`, `2` or `1.5Gi`, which [`Quantity`](crate::Quantity) reads and `k8s-openapi`'s type of that
+/// name holds.
+///
+/// ```
+/// use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+///
+/// #[derive(schemars::JsonSchema)]
+/// struct Spec {
+///     #[schemars(schema_with = "windlass::schema::quantity")]
+///     storage: Quantity,
+/// }
+/// let schema = schemars::schema_for!(Spec);
+/// assert_eq!(schema.pointer("/properties/storage/x-kubernetes-int-or-string").unwrap(), true);
+/// ```
+pub fn quantity(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "x-kubernetes-int-or-string": true,
+        "anyOf": [{ "type": "integer" }, { "type": "string" }],
+        "pattern": QUANTITY
+    })
+}
+
 /// Of `ResourceRequirements`: what a container asks for, and the most that it gets.
-pub fn resources(_: &mut SchemaGenerator) -> Schema {
-    let quantities = || {
-        json_schema!({
-            "type": "object",
-            "additionalProperties": {
-                "x-kubernetes-int-or-string": true,
-                "anyOf": [{ "type": "integer" }, { "type": "string" }],
-                "pattern": r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
-            }
-        })
-    };
+pub fn resources(generator: &mut SchemaGenerator) -> Schema {
+    let mut quantities = || json_schema!({ "type": "object", "additionalProperties": quantity(generator) });
     json_schema!({
         "type": "object",
         "properties": { "limits": quantities(), "requests": quantities() }

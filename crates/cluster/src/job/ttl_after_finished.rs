@@ -6,7 +6,7 @@ use k8s_openapi::api::batch::v1::Job;
 use std::sync::Arc;
 use std::time::Duration;
 use windlass::write::{Basis, Deletion};
-use windlass::{Controller, Manager, Reconcile, ReconcileError, Requeue};
+use windlass::{Controller, Manager, Propagation, Reconcile, ReconcileError, Requeue};
 
 pub(super) fn add(manager: Manager) -> Manager {
     let controller = Controller::reconciling(reconcile)
@@ -30,8 +30,11 @@ async fn reconcile(job: Arc<Job>, ctx: Reconcile<Job>) -> Result<Requeue, Reconc
         Ok(wait) if !wait.is_zero() => Ok(Requeue::after(wait)),
         _ => {
             // If it changed meanwhile, its TTL may have been extended.
-            ctx.delete(&*job, &Deletion::new(Basis::Observed).propagation("Foreground").if_unchanged())
-                .await?;
+            ctx.delete(
+                &*job,
+                &Deletion::new(Basis::Observed).propagation(Propagation::Foreground).if_unchanged(),
+            )
+            .await?;
             Ok(Requeue::on_change())
         }
     }

@@ -183,14 +183,18 @@ impl Cache {
     /// assert_eq!(widgets.kind().plural, "widgets");
     /// ```
     pub fn store_of<K: Cached>(&self, kind: Kind) -> Arc<Store<K>> {
-        let opened = self.open_of(kind, Scope::default());
+        self.kept(kind, Scope::default())
+    }
+
+    fn kept<K: Cached>(&self, kind: Kind, scope: Scope) -> Arc<Store<K>> {
+        let opened = self.open_of(kind, scope);
         self.shared.open_stores.keep(&opened);
         opened.into_store()
     }
 
-    /// As [`Cache::store_of`], with its type forgotten.
-    pub(crate) fn any_store<K: Cached>(&self, kind: Kind) -> Arc<AnyStore> {
-        self.store_of::<K>(kind).any.clone()
+    /// As [`Cache::store_of`], in a scope and with its type forgotten.
+    pub(crate) fn any_store<K: Cached>(&self, kind: Kind, scope: Scope) -> Arc<AnyStore> {
+        self.kept::<K>(kind, scope).any.clone()
     }
 
     /// Opens a kind in a scope, whether the cache runs already or not. It is closed, and its memory given back, when the

@@ -7,10 +7,12 @@
 mod changes;
 mod describe;
 mod plan;
+mod redact;
 mod why;
 
 pub(crate) use describe::describe;
-pub(crate) use plan::plan;
+pub(crate) use plan::{captures, plan};
+pub(crate) use redact::redact;
 pub(crate) use why::{to_json as why_to_json, to_text as why_to_text};
 
 /// A command could not be answered.

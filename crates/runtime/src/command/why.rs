@@ -40,8 +40,9 @@ pub(crate) fn to_text(title: &str, object: &Value, operator: &Result<Value, Stri
             for one in operator.as_array().into_iter().flatten() {
                 let awaited = |name: &str| one.pointer(&format!("/awaited/{name}")).and_then(Value::as_str);
                 let controller = one.get("controller").and_then(Value::as_str).unwrap_or("?");
+                let queue = queue(one);
                 let Some(state) = awaited("state") else {
-                    let _ = writeln!(text, "  {controller}: nothing is awaited");
+                    let _ = writeln!(text, "  {controller}: nothing is awaited{queue}");
                     continue;
                 };
                 let of = |name: &str| awaited(name).unwrap_or("?");
@@ -51,13 +52,36 @@ pub(crate) fn to_text(title: &str, object: &Value, operator: &Result<Value, Stri
                 };
                 let _ = writeln!(
                     text,
-                    "  {controller}: {state} since {}: {}: {}; {next}",
+                    "  {controller}: {state} since {}: {}: {}; {next}{queue}",
                     of("since"),
                     of("reason"),
                     of("message")
                 );
             }
         }
+    }
+    text
+}
+
+/// Where it is in the queue, if it is worth a word.
+fn queue(one: &Value) -> String {
+    let of = |name: &str| one.pointer(&format!("/queue/{name}"));
+    let is = |name: &str| of(name) == Some(&Value::Bool(true));
+    let mut text = String::new();
+    if one.get("leads") == Some(&Value::Bool(false)) {
+        text.push_str("; it waits to become the leader, and does no work");
+    }
+    match of("failures").and_then(Value::as_u64) {
+        Some(1) => text.push_str("; the last reconcile failed"),
+        Some(failures) if failures > 1 => {
+            let _ = write!(text, "; the last {failures} reconciles failed");
+        }
+        _ => {}
+    }
+    if is("reconciling") {
+        text.push_str("; a reconcile runs now");
+    } else if is("queued") && of("due").is_none_or(Value::is_null) {
+        text.push_str("; a reconcile is due, and waits for a worker");
     }
     text
 }
@@ -72,14 +96,15 @@ mod tests {
             "message": "it starts", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}});
         let told = Ok(json!([
             {"controller": "vault", "awaited": {"state": "waiting", "reason": "Starts", "message": "it starts",
-             "since": "2026-01-01T00:00:00Z", "looksAgain": "2026-01-01T00:01:00Z"}},
-            {"controller": "other", "awaited": null},
+             "since": "2026-01-01T00:00:00Z", "looksAgain": "2026-01-01T00:01:00Z"},
+             "queue": {"queued": true, "due": "2026-01-01T00:01:00Z", "reconciling": false, "failures": 3}},
+            {"controller": "other", "awaited": null, "queue": {"queued": true, "due": null, "failures": 0}},
         ]));
         assert_eq!(
             to_text("Vault shop/v", &object, &told),
             "Vault shop/v\n  Ready is False since 2026-01-01T00:00:00Z: Starts: it starts\n  vault: waiting since \
-             2026-01-01T00:00:00Z: Starts: it starts; looks again at 2026-01-01T00:01:00Z, or when something changes\n  \
-             other: nothing is awaited\n"
+             2026-01-01T00:00:00Z: Starts: it starts; looks again at 2026-01-01T00:01:00Z, or when something changes; \
+             the last 3 reconciles failed\n  other: nothing is awaited; a reconcile is due, and waits for a worker\n"
         );
         let silent = to_text("Vault shop/v", &json!({}), &Err("not reached".into()));
         assert_eq!(

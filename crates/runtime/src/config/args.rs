@@ -4,6 +4,7 @@ use super::layers::{InvalidOption, one_line, variable};
 use super::options::Options;
 use clap::error::ErrorKind;
 use clap::{ArgAction, ArgMatches, FromArgMatches, Parser};
+use std::path::PathBuf;
 
 /// The flags and commands of every operator, to be flattened into a parser of one's own; see [`crate::config`].
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -20,9 +21,24 @@ pub enum Command {
     Run,
     /// Print what the operator watches and writes, its CRDs and its RBAC rules, as JSON
     Describe,
-    /// Print what a decision about an object observes now, as JSON; Secrets are not redacted
-    Capture(ObjectName),
-    /// Print what the next reconcile of an object would do; Secrets are redacted
+    /// Print what a decision about an object observes now, as JSON, with the data of Secrets redacted
+    ///
+    /// It prints one capture, or a list where several controllers are for the kind.
+    Capture {
+        /// Which object
+        #[command(flatten)]
+        object: ObjectName,
+        /// Capture for this controller alone
+        #[arg(long, value_name = "NAME")]
+        controller: Option<String>,
+        /// Keep the data of Secrets; needs --file
+        #[arg(long, requires = "file")]
+        with_secrets: bool,
+        /// Write it to this file, which only you can read, instead of standard output
+        #[arg(long, value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+    /// Print what the next reconcile of an object would do, by each controller of its kind; Secrets are redacted
     ///
     /// Without KIND and NAME, a capture is read from standard input.
     Plan {
@@ -31,6 +47,9 @@ pub enum Command {
         kind: Option<String>,
         /// The name of the object, or NAMESPACE/NAME
         name: Option<String>,
+        /// Plan for this controller alone
+        #[arg(long, value_name = "NAME")]
+        controller: Option<String>,
     },
     /// Print what an object waits for, since when, and when it is reconciled again
     Why(ObjectName),

@@ -157,9 +157,12 @@ fn a_binary_is_asked_for_one_thing() {
     assert_eq!(command(&[]), None);
     assert_eq!(command(&["run", "--leader-elect"]), Some(Command::Run));
     assert_eq!(command(&["why", "-n", "shop", "Vault", "v"]), Some(Command::Why(vault())));
-    assert_eq!(command(&["capture", "Vault", "v"]), Some(Command::Capture(vault())));
-    assert_eq!(command(&["plan"]), Some(Command::Plan { kind: None, name: None }));
-    let planned = Command::Plan { kind: Some("Vault".into()), name: Some("v".into()) };
+    assert_eq!(
+        command(&["capture", "Vault", "v"]),
+        Some(Command::Capture { object: vault(), controller: None, with_secrets: false, file: None })
+    );
+    assert_eq!(command(&["plan"]), Some(Command::Plan { kind: None, name: None, controller: None }));
+    let planned = Command::Plan { kind: Some("Vault".into()), name: Some("v".into()), controller: None };
     assert_eq!(command(&["plan", "Vault", "v"]), Some(planned));
     assert!(help(&["describe", "--help"]).contains("RBAC"));
     assert!(help(&["help"]).contains("capture"));

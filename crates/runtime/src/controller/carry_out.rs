@@ -9,9 +9,12 @@ use crate::action::Action;
 use crate::cache::AnyObject;
 use crate::key::Key;
 use crate::kind::Kind;
-use crate::plan::{Effect, Plan, Step};
+use crate::labels::CONTROLLER_LABEL;
+use crate::plan::{Effect, Plan, Propagation, Step};
 use crate::reason::Reason;
-use crate::write::{Done, Subresource, WriteError, keep_initial, version_of};
+use crate::write::{Basis, Deletion, Done, Subresource, WriteError, keep_initial, version_of};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -32,7 +35,10 @@ impl Running {
                 continue;
             }
             let what = match effect.kind() {
-                Some(kind) => format!("{} {kind} {}", effect.verb(), parent.key_of(effect)),
+                Some(kind) => {
+                    let key = parent.key_of(effect);
+                    format!("{} {kind} {key}", self.verb(effect, kind, &key))
+                }
                 None => effect.to_string(),
             };
             let what = format!("{what}: {}", step.reason.message());
@@ -61,10 +67,6 @@ impl Running {
             | Effect::Delete { kind, .. } => kind,
         };
         let store = self.owned.get(kind).ok_or_else(|| WriteError::Undeclared(kind.kind.to_string()))?;
-        self.check_declared(effect, kind)?;
-        if effect.name().is_empty() {
-            return Err(WriteError::NoName(kind.kind.to_string()));
-        }
         let key = parent.key_of(effect);
         if kind.namespaced && key.namespace().is_none() {
             return Err(WriteError::NoNamespace { kind: kind.kind.to_string(), key });
@@ -73,6 +75,13 @@ impl Running {
             return Err(WriteError::OtherNamespace { kind: kind.kind.to_string(), key });
         }
         let mut live = store.get(&key);
+        if live.is_none() && self.labelled.contains(kind) && !matches!(effect, Effect::Delete { .. }) {
+            // The cache holds what plans made, and the name may be another's.
+            live = self.writer.read_object(kind, &key).await?;
+            if let Some(child) = live.as_ref().filter(|live| parent.owns(live.meta())) {
+                self.label(parent, kind, &key, child.meta()).await?;
+            }
+        }
         if let Some(live) = &live {
             self.check_ours(parent, kind, &key, live)?;
             if live.meta().deletion_timestamp.is_some() {
@@ -85,17 +94,15 @@ impl Running {
         }
         let reconciled = &parent.key;
         let done = match (effect, &live) {
-            (Effect::Apply { object, initially, .. }, live) if initially.is_empty() => {
-                // The marks follow from whose it is.
-                let made = ((object, &parent.uid), || Cow::Owned(parent.mark(&key, object)));
-                self.writer.apply_made(kind, &key, Subresource::None, made, live.as_ref(), reconciled).await
-            }
-            (Effect::Apply { object, initially, .. }, live) => {
-                let mut intent = parent.mark(&key, object);
-                if let Some(live) = live {
-                    intent = keep_initial(&intent, initially, &live.to_json(), self.writer.manager());
+            (Effect::Apply { object, initially, recreate, .. }, live) => {
+                match (self.apply(parent, kind, &key, object, initially, live.as_ref()).await, recreate, live)
+                {
+                    (Err(refused), Some(dependents), Some(live)) if refused.is_invalid() => {
+                        let done = self.recreate(parent, kind, &key, object, live, *dependents).await?;
+                        done.ok_or(refused)
+                    }
+                    (done, _, _) => done,
                 }
-                self.writer.apply(kind, &key, Subresource::None, &intent, live.as_ref(), reconciled).await
             }
             (Effect::Claim { object, .. }, live) => {
                 let whole = parent.mark_whole(&key, object);
@@ -104,10 +111,11 @@ impl Running {
             (Effect::CreateOnce { object, generate, .. }, None) => {
                 self.writer.create(kind, &key, &parent.mark(&key, object), generate, reconciled).await
             }
-            (Effect::Delete { .. }, Some(live)) => match version_of(live.meta()) {
+            (Effect::Delete { propagation, .. }, Some(live)) => match version_of(live.meta()) {
                 Some(object_version) => {
                     self.confirm(confirmed, parent, &**object).await?;
-                    self.writer.delete(kind, &key, &object_version, reconciled).await
+                    let how = Deletion::new(Basis::Absent).propagation(*propagation);
+                    self.writer.remove(kind, &key, &object_version, &how, reconciled).await
                 }
                 None => Ok(Done::Unchanged),
             },
@@ -121,6 +129,75 @@ impl Running {
             return Err(WriteError::NotWatched { kind: kind.kind.to_string(), key });
         }
         Ok(done)
+    }
+
+    /// Labels a child that is the parent's and was not observed, since somebody made it without the label; then it is decided
+    /// again, on what it is like. One that has the label came a moment ago, and is told of soon.
+    async fn label(
+        &self,
+        parent: &Parent,
+        kind: &Kind,
+        key: &Key,
+        meta: &ObjectMeta,
+    ) -> Result<(), WriteError> {
+        if meta.labels.as_ref().is_some_and(|labels| labels.contains_key(CONTROLLER_LABEL)) {
+            return Ok(());
+        }
+        let label =
+            json!({ "metadata": { "uid": meta.uid, "labels": { CONTROLLER_LABEL: &*parent.controller } } });
+        self.writer.merge(kind, key, "", &label, &parent.key).await?;
+        Err(WriteError::Unconfirmed)
+    }
+
+    /// What was done, in a word. An object that was to be applied and is not there now was deleted, to be created anew.
+    fn verb(&self, effect: &Effect, kind: &Kind, key: &Key) -> &'static str {
+        let there = || self.owned.get(kind).and_then(|store| store.get(key));
+        let stays = || there().is_some_and(|object| object.meta().deletion_timestamp.is_none());
+        match effect {
+            Effect::Apply { recreate: Some(_), .. } if !stays() => "recreate",
+            _ => effect.verb(),
+        }
+    }
+
+    async fn apply(
+        &self,
+        parent: &Parent,
+        kind: &Kind,
+        key: &Key,
+        object: &Value,
+        initially: &[String],
+        live: Option<&Arc<dyn AnyObject>>,
+    ) -> Result<Done, WriteError> {
+        if initially.is_empty() {
+            // The marks follow from whose it is.
+            let made = ((object, &parent.uid), || Cow::Owned(parent.mark(key, object)));
+            return self.writer.apply_made(kind, key, Subresource::None, made, live, &parent.key).await;
+        }
+        let mut intent = parent.mark(key, object);
+        if let Some(live) = live {
+            intent = keep_initial(&intent, initially, &live.to_json(), self.writer.manager());
+        }
+        self.writer.apply(kind, key, Subresource::None, &intent, live, &parent.key).await
+    }
+
+    /// Deletes an object that cannot be changed into what is wanted; `None` if that could not be created either. Once it is
+    /// gone, which is a change, there is another reconcile.
+    async fn recreate(
+        &self,
+        parent: &Parent,
+        kind: &Kind,
+        key: &Key,
+        wanted: &Value,
+        live: &Arc<dyn AnyObject>,
+        dependents: Propagation,
+    ) -> Result<Option<Done>, WriteError> {
+        let Some(last) = version_of(live.meta()) else { return Ok(None) };
+        if !self.writer.would_create(kind, key, &parent.mark(key, wanted)).await? {
+            return Ok(None);
+        }
+        // What was observed is deleted, and nothing that came since.
+        let how = Deletion::new(Basis::Observed).propagation(dependents).if_unchanged();
+        self.writer.remove(kind, key, &last, &how, &parent.key).await.map(Some)
     }
 
     /// Asks for an action. Nothing is written yet, so the reconcile goes on; when it has ended there is another.

@@ -7,7 +7,9 @@
 //! - `reconcile`: one reconcile for one object; `prepare`, `carry_out`, `prune` and `report` are its steps
 //! - `reconcile_verbs`: what a reconciler writes itself
 //! - `actions_and_facts`: how they are declared; `actions`, `action_worker` and `facts` are their work
+//! - `declared`: whether a plan keeps to what its controller declared
 //! - `permissions`: the RBAC rules that follow from what it declares; `description`: the controller as data
+//! - `preview`: what a reconcile would do, and `capture`: what it would observe, for `plan` and `capture`
 //! - `retry`: which errors are tried again, and when
 //! - `waiting`: which objects wait, and for what; `check`: whether a controller can be run
 //!
@@ -17,16 +19,18 @@
 mod action_worker;
 mod actions;
 mod actions_and_facts;
+mod capture;
 mod carry_out;
 mod check;
 mod confirm;
-mod decider;
+mod declared;
 mod description;
 mod facts;
 mod owning;
 mod parts;
 pub(crate) mod permissions;
 mod prepare;
+mod preview;
 mod prune;
 mod reconcile;
 mod reconcile_error;
@@ -39,10 +43,10 @@ mod waiting;
 
 pub use actions_and_facts::{Context, Failure};
 pub use check::ConfigError;
-pub(crate) use decider::{Decider, Decision};
 pub(crate) use description::Description;
 pub use owning::Adoption;
 pub(crate) use parts::Parts;
+pub(crate) use preview::{FinalizerChange, Planned, Preview, Previewer};
 pub use reconcile::{Reconcile, Requeue};
 pub use reconcile_error::ReconcileError;
 pub(crate) use running::{ControllerContext, Running, panic_text};
@@ -56,7 +60,7 @@ use crate::plan::Plan;
 use crate::queue::Backoff;
 use crate::reason::Refusal;
 use crate::relation::Relation;
-use crate::write::Conflicts;
+use crate::write::{Conflicts, WriteError};
 use kube::core::DynamicObject;
 use parts::{Decide, Mode, ReconcileFn, Relate, Watched, look};
 use std::future::Future;
@@ -158,6 +162,10 @@ impl<K: Cached> Controller<K> {
     }
 
     /// Its plans make objects of this kind; they belong to the object that the plan is for, and go with it.
+    ///
+    /// Only those that plans made are watched and held, by the label `windlass.dev/controller` that they carry, however many
+    /// others there are in the cluster; unless some controller of the manager watches the kind for another reason. A name
+    /// that is not among them is looked up live before it is created.
     ///
     /// Of `PartialObjectMeta<C>` only the metadata is watched and held, which takes much less memory. For decisions that do
     /// not read what is in their children: whether one is as it should be is then read live, once for each of its versions.
@@ -319,6 +327,26 @@ impl<K: Cached> Controller<K> {
     pub fn resync_period(mut self, interval: Duration) -> Self {
         self.parts.resync_period = Some(interval);
         self
+    }
+
+    /// Whether a plan keeps to what the controller declared, and can be sent: for a unit test, without a cluster. A plan that
+    /// does not is refused when it is to be carried out, before its first step.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    /// # use windlass::{Controller, Plan, Reason};
+    /// let mut secret = Secret::default();
+    /// secret.metadata.name = Some("login".into());
+    /// let plan = Plan::new().apply(secret, Reason::new("LogsIn", "a login"));
+    /// let controller = Controller::deciding(|_: &ConfigMap, _| Ok(Plan::new()));
+    /// assert!(controller.check(&plan).is_err());
+    /// assert!(controller.owns::<Secret>().check(&plan).is_ok());
+    /// ```
+    ///
+    /// # Errors
+    /// [`WriteError`] names the first step that is not declared, and what to add to the controller.
+    pub fn check(&self, plan: &Plan) -> Result<(), WriteError> {
+        self.parts.declared().check(plan)
     }
 
     /// What its reconciles come to, from now on.

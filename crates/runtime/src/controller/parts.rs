@@ -10,7 +10,7 @@ use super::permissions::Verbs;
 use super::reconcile::{Reconcile, Requeue};
 use super::reconcile_error::ReconcileError;
 use super::report::{HasRoom, has_conditions};
-use crate::cache::{AnyObject, AnyStore, Cache};
+use crate::cache::{AnyObject, AnyStore, Cache, Scope};
 use crate::events::Events;
 use crate::kind::{Cached, Kind, Object};
 use crate::metrics::Counts;
@@ -37,8 +37,8 @@ pub(super) type Relate = Arc<dyn Fn(&dyn AnyObject) -> Relation + Send + Sync>;
 pub(super) type Filter = Arc<dyn Fn(&dyn AnyObject) -> bool + Send + Sync>;
 /// Reads an object as the type it is of.
 pub(super) type Read = fn(Value) -> Result<Arc<dyn AnyObject>, serde_json::Error>;
-/// Opens the store of a kind.
-pub(super) type Open = Arc<dyn Fn(&Cache) -> Arc<AnyStore> + Send + Sync>;
+/// Opens the store of a kind, in a scope.
+pub(super) type Open = Arc<dyn Fn(&Cache, Scope) -> Arc<AnyStore> + Send + Sync>;
 
 /// How a controller comes to its writes.
 pub(super) enum Mode {
@@ -55,7 +55,8 @@ pub(super) struct Watched {
 
 impl Watched {
     pub(super) fn new<C: Object>() -> Self {
-        Self { kind: Kind::of::<C>(), open: Arc::new(|cache| cache.any_store::<C>(Kind::of::<C>())) }
+        let kind = Kind::of::<C>();
+        Self { open: opening::<C>(&kind), kind }
     }
 
     pub(super) fn untyped(kind: Kind) -> Self {
@@ -65,7 +66,7 @@ impl Watched {
 
 fn opening<K: Cached>(kind: &Kind) -> Open {
     let kind = kind.clone();
-    Arc::new(move |cache| cache.any_store::<K>(kind.clone()))
+    Arc::new(move |cache, scope| cache.any_store::<K>(kind.clone(), scope))
 }
 
 /// All that was declared of a controller.
@@ -150,6 +151,19 @@ impl Parts {
     /// Its name.
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The kinds of which it watches every object. Of others that it owns it watches its children alone, which its plans
+    /// label; what a reconciler makes by hand need not have the label.
+    pub(crate) fn watches_all_of(&self) -> impl Iterator<Item = &Kind> {
+        let by_hand = self.owns.iter().filter(|_| matches!(self.mode, Mode::Reconciling(_)));
+        let watched = self.watches.iter().map(|(watched, _, _)| watched).chain(by_hand);
+        std::iter::once(&self.kind).chain(watched.map(|watched| &watched.kind))
+    }
+
+    /// The finalizer by which it holds objects.
+    pub(super) fn finalizer(&self) -> String {
+        format!("windlass.dev/{}", self.name)
     }
 
     /// Sets the number of concurrent reconciles.

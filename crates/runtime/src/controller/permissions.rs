@@ -2,7 +2,7 @@
 //!
 //! What a plan does to children besides applying them (`.deletes`, `.claims`), and what code with a client of its own does
 //! (`.uses`), is declared beforehand: an operator that never deletes a Secret need not be allowed to. A plan that does what
-//! was not declared is not carried out ([`Running::check_declared`]).
+//! was not declared is not carried out (`declared.rs`).
 //!
 //! Permissions are declared and not derived: a decision is a function that cannot be inspected, and to grant what some plan
 //! might do would let every operator delete all that it owns. A kind that is pruned, or owned in any namespace, is declared
@@ -11,11 +11,7 @@
 
 use super::Controller;
 use super::description::Description;
-use super::parts::Mode;
-use super::running::Running;
 use crate::kind::{Cached, Kind, Object};
-use crate::plan::Effect;
-use crate::write::WriteError;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -122,27 +118,5 @@ impl<K: Cached> Controller<K> {
     pub fn claims<C: Object>(mut self) -> Self {
         self.parts.claims.insert(Kind::of::<C>());
         self
-    }
-}
-
-impl Running {
-    /// Refuses what the controller did not declare that its plans do. A reconciler may do everything.
-    pub(super) fn check_declared(&self, effect: &Effect, kind: &Kind) -> Result<(), WriteError> {
-        if matches!(self.mode, Mode::Reconciling(_)) {
-            return Ok(());
-        }
-        let undeclared =
-            |declare: &'static str| Err(WriteError::UndeclaredWrite { kind: kind.kind.to_string(), declare });
-        match effect {
-            Effect::Delete { .. }
-                if ![&self.deletes, &self.prunes, &self.anywhere]
-                    .iter()
-                    .any(|kinds| kinds.contains(kind)) =>
-            {
-                undeclared("deletes")
-            }
-            Effect::Claim { .. } if !self.claims.contains(kind) => undeclared("claims"),
-            _ => Ok(()),
-        }
     }
 }

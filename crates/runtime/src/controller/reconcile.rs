@@ -3,10 +3,11 @@
 use super::confirm::Confirmed;
 use super::owning::Parent;
 use super::parts::{Decide, Mode};
+use super::preview::is_paused;
 use super::reconcile_error::ReconcileError;
 use super::running::Running;
 use crate::cache::AnyObject;
-use crate::conditions::Standing;
+use crate::conditions::{Standing, reasons};
 use crate::events::{About, Events};
 use crate::key::Key;
 use crate::kind::Cached;
@@ -14,7 +15,6 @@ use crate::observed::Observed;
 use crate::plan::Plan;
 use crate::reason::{Reason, Refusal};
 use crate::write::{Done, WriteError, Writer};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -167,7 +167,10 @@ impl Running {
             uid: object.meta().uid.clone().unwrap_or_default(),
             controller: self.name.clone(),
         };
-        if self.is_paused(object.meta()) {
+        if is_paused(object.meta(), &self.pause) {
+            let says = format!("annotation {} pauses it: nothing will be done", self.pause);
+            let reason = Reason::new(reasons::PAUSED_BY_ANNOTATION, says);
+            self.waiting.stands(&parent.key, Standing::Waiting(&reason), None);
             return Ok((self.report_pause(&parent).await?, Requeue::on_change()));
         }
         let deleting = object.meta().deletion_timestamp.is_some();
@@ -209,7 +212,7 @@ impl Running {
     /// object that is to be deleted or is paused since is not settled.
     fn settled(&self, key: &Key, decide: &Decide, plan: &Plan) -> Option<Requeue> {
         let object = self.primary.get(key)?;
-        if object.meta().deletion_timestamp.is_some() || self.is_paused(object.meta()) {
+        if object.meta().deletion_timestamp.is_some() || is_paused(object.meta(), &self.pause) {
             return None;
         }
         let observed = self.observe(&*object);
@@ -262,11 +265,6 @@ impl Running {
             Done::Unchanged => self.report(parent, None, standing).await?,
         };
         Ok((reported, Requeue::on_change()))
-    }
-
-    fn is_paused(&self, meta: &ObjectMeta) -> bool {
-        let annotation = meta.annotations.as_ref().and_then(|all| all.get(&self.pause));
-        annotation.is_some_and(|paused| paused == "true")
     }
 
     /// Everything that the decision may look at.
@@ -359,7 +357,7 @@ impl Running {
         deleting: bool,
         confirmed: &Confirmed,
     ) -> Result<Done, WriteError> {
-        plan.check().map_err(WriteError::Unserializable)?;
+        self.declared.check(plan)?;
         if deleting {
             return self.carry_out(parent, object, plan, confirmed).await;
         }

@@ -3,7 +3,9 @@
 use super::owning::Parent;
 use super::running::Running;
 use crate::cache::AnyObject;
-use crate::conditions::{REFERENCES_RESOLVED, Standing, concern_alone, conditions, paused, references};
+use crate::conditions::{
+    READY, REFERENCES_RESOLVED, Standing, concern_alone, conditions, paused, references,
+};
 use crate::kind::{Cached, Kind};
 use crate::plan::Plan;
 use crate::write::{Done, Subresource, WriteError, own_fields};
@@ -108,7 +110,8 @@ impl Running {
             true => format!("annotation {} pauses it, and its deletion", self.pause),
             false => format!("annotation {} pauses it", self.pause),
         };
-        let kept = paused(&ours, &why, live.meta().generation, self.clock.now());
+        let main = self.concern.as_deref().unwrap_or(READY);
+        let kept = paused(main, &ours, &why, live.meta().generation, self.clock.now());
         self.write_status(parent, &live, &live_json, &mut status, kept).await
     }
 

@@ -1,6 +1,7 @@
 //! A controller at work: its stores, its queue and its workers.
 
 use super::actions::Actions;
+use super::declared::Declared;
 use super::facts::Facts;
 use super::parts::{Decide, Filter, Mode, Parts, Read};
 use super::reconcile_error::ReconcileError;
@@ -9,21 +10,22 @@ use super::retry::Retry;
 use super::triggers::{self, Enqueuer, Related};
 use super::waiting::WaitingObjects;
 use super::{Adoption, Requeue};
-use crate::cache::{AnyStore, Cache};
+use crate::cache::{AnyStore, Cache, Scope};
 use crate::client::DirectClient;
 use crate::election::Leadership;
 use crate::error_chain::chain;
 use crate::events::{Events, Recorder};
 use crate::key::Key;
 use crate::kind::Kind;
+use crate::labels::CONTROLLER_LABEL;
 use crate::metrics::{Counts, Ended, Measured, WorkqueueMetrics};
-use crate::queue::{Priority, Queue};
+use crate::queue::{KeyState, Position, Priority, Queue};
 use crate::relation::ReverseIndex;
 use crate::write::{Schemas, Writer};
 use futures::FutureExt;
 use kube::Client;
 use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -41,6 +43,8 @@ pub(crate) struct ControllerContext {
     pub(crate) cache: Cache,
     pub(crate) clock: Clock,
     pub(crate) schemas: Arc<Schemas>,
+    /// The kinds of which some controller of the manager watches every object; who owns such a kind shares the store.
+    pub(crate) watched_whole: BTreeSet<Kind>,
     /// Whether this process leads, where there is an election.
     pub(crate) leadership: Option<Leadership>,
 }
@@ -48,18 +52,27 @@ pub(crate) struct ControllerContext {
 impl Parts {
     /// Declares its watches and connects its queue; nothing runs yet.
     pub(crate) fn prepare(self, context: &ControllerContext, recorder: Recorder) -> Arc<Running> {
-        let name: Arc<str> = self.name.as_str().into();
+        let (name, finalizer): (Arc<str>, String) = (self.name.as_str().into(), self.finalizer());
+        let declared = self.declared();
         let queue = Queue::new(context.clock.clone(), self.backoff);
-        let primary = (self.open)(&context.cache);
-        let owned: BTreeMap<Kind, Arc<AnyStore>> =
-            self.owns.iter().map(|watched| (watched.kind.clone(), (watched.open)(&context.cache))).collect();
+        let primary = (self.open)(&context.cache, Scope::default());
+        let labelled: BTreeSet<Kind> = self.owns.iter().map(|watched| watched.kind.clone()).collect();
+        let labelled = &labelled - &context.watched_whole;
+        let owned: BTreeMap<Kind, Arc<AnyStore>> = self
+            .owns
+            .iter()
+            .map(|watched| {
+                let scope = if labelled.contains(&watched.kind) { children() } else { Scope::default() };
+                (watched.kind.clone(), (watched.open)(&context.cache, scope))
+            })
+            .collect();
         let related: Vec<Related> = self
             .watches
             .iter()
             .map(|(watched, relate, by_name)| Related {
                 by_name: *by_name,
                 kind: watched.kind.clone(),
-                store: (watched.open)(&context.cache),
+                store: (watched.open)(&context.cache, Scope::default()),
                 relate: relate.clone(),
                 index: Arc::new(Mutex::new(ReverseIndex::default())),
             })
@@ -84,7 +97,6 @@ impl Parts {
         let facts = Facts::new(self.facts, self.fact_concurrency, clock.clone());
         let (actions, facts) = (Arc::new(actions), Arc::new(facts));
         triggers::connect_outside(&primary, &actions, &facts);
-        let finalizer = format!("windlass.dev/{name}");
         Arc::new(Running {
             name,
             kind: self.kind,
@@ -93,8 +105,8 @@ impl Parts {
             cleanup: self.cleanup,
             finalizer,
             prunes: self.prunes,
-            deletes: self.deletes,
-            claims: self.claims,
+            declared,
+            labelled,
             adoption: self.adoption,
             anywhere: self.anywhere,
             concurrency: self.concurrency,
@@ -124,6 +136,12 @@ impl Parts {
     }
 }
 
+/// The objects that plans made, of this controller or another: those with the library's label.
+fn children() -> Scope {
+    // The label is a selector by itself.
+    Scope::default().labelled(CONTROLLER_LABEL).unwrap_or_default()
+}
+
 /// A controller at work. Its reconciles are in the sibling modules.
 pub(crate) struct Running {
     pub(super) name: Arc<str>,
@@ -133,8 +151,9 @@ pub(crate) struct Running {
     pub(super) cleanup: Option<Decide>,
     pub(super) finalizer: String,
     pub(super) prunes: BTreeSet<Kind>,
-    pub(super) deletes: BTreeSet<Kind>,
-    pub(super) claims: BTreeSet<Kind>,
+    pub(super) declared: Declared,
+    /// The kinds of children of which the cache holds only those with the library's label.
+    pub(super) labelled: BTreeSet<Kind>,
     pub(super) adoption: Adoption,
     /// The kinds of children that may be where they cannot name their owner.
     pub(super) anywhere: BTreeSet<Kind>,
@@ -170,6 +189,26 @@ impl Running {
     /// The kind of the objects that it is about.
     pub(crate) fn kind(&self) -> &Kind {
         &self.kind
+    }
+
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where an object is in its queue, as JSON.
+    pub(crate) fn queue_state(&self, key: &Key) -> Value {
+        let KeyState { position, taken, failures } = self.queue.state_of(key);
+        let due = match position {
+            Position::Waiting(delay) => self.clock.now().checked_add(delay).ok(),
+            Position::Out | Position::Ready => None,
+        };
+        json!({
+            "queued": position != Position::Out,
+            "due": due.map(|time| time.to_string()),
+            "reconciling": taken,
+            "failures": failures,
+        })
     }
 
     /// What is counted of it, now.

@@ -3,7 +3,12 @@
 //! First what every kind has in common (deletion, the generation that was observed, `Reconciling` and `Stalled`), then the
 //! rules of the built-in kinds in [`kinds`], and for all others the `Ready` condition; what says nothing is current.
 
+mod finished;
 mod kinds;
+mod pods;
+
+pub use finished::{Finished, finished};
+pub use pods::is_ready;
 
 use crate::cache::AnyObject;
 use crate::kind::Object;

@@ -173,13 +173,22 @@ impl Inspector {
         })
     }
 
-    /// What is known of one object by the controllers of its kind: what is awaited, and whether a reconcile is due.
+    /// What is known of one object by the controllers of its kind: what is awaited, and whether a reconcile is due. A manager
+    /// that waits for its turn to lead knows nothing: `leads` is false.
     pub fn object(&self, kind: &str, namespace: Option<&str>, name: &str) -> Value {
         let Some(inside) = self.inside() else { return json!([]) };
         let key = Key::new(inside.cache.cluster().clone(), namespace, name);
         let concerned = inside.controllers.iter().filter(|one| one.kind().is_called(kind));
+        let leads = inside.election.as_ref().is_none_or(|elected| elected.leadership.leads());
         concerned
-            .map(|one| json!({ "controller": &*one.measured().name, "awaited": one.waiting().of(&key) }))
+            .map(|one| {
+                json!({
+                    "controller": one.name(),
+                    "leads": leads,
+                    "awaited": one.waiting().of(&key),
+                    "queue": one.queue_state(&key),
+                })
+            })
             .collect()
     }
 }

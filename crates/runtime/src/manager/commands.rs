@@ -1,32 +1,28 @@
 //! Answers the commands of an operator's binary: fetches what they need, and prints.
 
 use super::error::{Error, Result};
+use super::find_operator::Question;
 use super::{Manager, program};
 use crate::cache::Cache;
 use crate::client::DirectClient;
 use crate::command::{self, CommandError};
 use crate::config::{Command, ObjectName};
-use crate::controller::{ControllerContext, Decider, Description, Parts};
+use crate::controller::{ControllerContext, Description, Parts, Previewer};
 use crate::error_chain::chain;
 use crate::events::EventSender;
 use crate::key::Key;
 use crate::kind::Kind;
-use crate::serve::Bind;
 use crate::write::Schemas;
 use serde_json::Value;
-use std::io::Read;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::fs::{OpenOptions, Permissions};
+use std::io::{Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 /// A capture that is larger is no capture.
 const LARGEST_CAPTURE: u64 = 256 << 20;
-/// What an operator says of one object is short.
-const LARGEST_ANSWER: u64 = 1 << 20;
-const ANSWERS_WITHIN: Duration = Duration::from_secs(3);
 
 impl Manager {
     /// The answer to a command, as it is printed; nothing when it is to run.
@@ -43,42 +39,88 @@ impl Manager {
                     command::describe(&program(), &self.namespaces, &self.definitions, &described)
                 )
             }
-            Command::Plan { kind: Some(kind), name: Some(name) } => {
-                // What was watched is asked by a controller that is then used up.
-                let deciders = self.deciders();
-                command::plan(&self.capture(&kind, &name).await?, &deciders, self.json)?
+            Command::Plan { kind: Some(kind), name: Some(name), controller } => {
+                // Capturing uses the controllers up.
+                let previewers = self.previewers(controller.as_deref())?;
+                let captured = self.capture(&kind, &name, controller.as_deref()).await?;
+                command::plan(captured, &previewers, self.json)?
             }
-            Command::Plan { .. } => {
+            Command::Plan { controller, .. } => {
+                let previewers = self.previewers(controller.as_deref())?;
                 let mut captured = String::new();
                 let read = std::io::stdin().lock().take(LARGEST_CAPTURE).read_to_string(&mut captured);
                 read.map_err(|error| CommandError(format!("no capture on standard input: {error}")))?;
-                command::plan(&captured, &self.deciders(), self.json)?
+                let captured: Value = serde_json::from_str(&captured)
+                    .map_err(|error| CommandError(format!("no capture: it is no JSON: {error}")))?;
+                let captures = command::captures(captured, controller.as_deref());
+                command::plan(captures, &previewers, self.json)?
             }
-            Command::Capture(ObjectName { kind, name }) => self.capture(&kind, &name).await?,
+            Command::Capture { object: ObjectName { kind, name }, controller, with_secrets, file } => {
+                let mut captured = self.capture(&kind, &name, controller.as_deref()).await?;
+                if !with_secrets {
+                    captured.iter_mut().for_each(command::redact);
+                }
+                let text = match captured.as_slice() {
+                    [one] => format!("{one:#}\n"),
+                    several => format!("{:#}\n", Value::from(several.to_vec())),
+                };
+                match file {
+                    None => text,
+                    Some(file) => {
+                        write_private(&file, &text).map_err(|error| {
+                            CommandError(format!("cannot write {}: {error}", file.display()))
+                        })?;
+                        format!("wrote {}\n", file.display())
+                    }
+                }
+            }
             Command::Why(ObjectName { kind, name }) => self.why(&kind, &name).await?,
         }))
     }
 
-    fn deciders(&self) -> Vec<Decider> {
-        self.controllers.iter().map(Parts::decider).collect()
+    /// What is asked about the controllers, or about the one of a name.
+    fn previewers(&self, named: Option<&str>) -> Result<Vec<Previewer>> {
+        if let Some(name) = named {
+            self.is_there(name)?;
+        }
+        Ok(self.controllers.iter().map(Parts::previewer).collect())
     }
 
-    /// What is watched is listed once, and a controller of the kind asked what it would see.
-    async fn capture(&mut self, kind: &str, name: &str) -> Result<String> {
+    fn is_there(&self, name: &str) -> Result<()> {
+        if self.controllers.iter().any(|one| one.name() == name) {
+            return Ok(());
+        }
+        let names: Vec<&str> = self.controllers.iter().map(Parts::name).collect();
+        Err(CommandError(format!("no controller is called {name:?}: there are {}", names.join(", "))).into())
+    }
+
+    /// What is watched is listed once, and each controller of the kind, or the one of a name, asked what it would observe.
+    async fn capture(&mut self, kind: &str, name: &str, named: Option<&str>) -> Result<Vec<Value>> {
         let (described, client) = self.asked_about(kind).await?;
         let key = self.key_of(&described.kind, &client, name);
         let cache = Cache::new(self.cluster.clone(), self.scope());
         let clock = self.clock.clone();
         let schemas = Arc::new(Schemas::new(client.clone(), clock.clone()));
         let direct = DirectClient::of(&client);
-        let context = ControllerContext { client, direct, cache, clock, schemas, leadership: None };
-        let place = self.controllers.iter().position(|one| one.name() == described.name);
-        let Some(controller) = place.map(|place| self.controllers.swap_remove(place)) else {
-            return Err(CommandError(format!("no controller is for {kind}")).into());
-        };
-        // Nothing is sent: it only watches.
+        let watched_whole = self.controllers.iter().flat_map(Parts::watches_all_of).cloned().collect();
+        let context =
+            ControllerContext { client, direct, cache, clock, schemas, watched_whole, leadership: None };
+        let all = std::mem::take(&mut self.controllers).into_iter();
+        let concerned = all.filter(|one| {
+            named.is_none_or(|name| one.name() == name) && one.describe().kind == described.kind
+        });
+        // Nothing is sent: they only watch.
         let events = EventSender::new();
-        let started = controller.prepare(&context, events.recorder(described.name.as_str().into()));
+        let started: Vec<_> = concerned
+            .map(|one| {
+                let recorder = events.recorder(one.name().into());
+                one.prepare(&context, recorder)
+            })
+            .collect();
+        if started.is_empty() {
+            let named = named.unwrap_or_default();
+            return Err(CommandError(format!("controller {named} is not for {}", described.kind)).into());
+        }
         let mut watches = JoinSet::new();
         context.cache.start(&context.client, &context.clock, &mut watches);
         let synced = context.clock.timeout(self.cache_sync_timeout, context.cache.synced()).await;
@@ -86,11 +128,9 @@ impl Manager {
             kinds: context.cache.unsynced(),
             after: self.cache_sync_timeout,
         })?;
-        let captured = started.capture(&key);
+        let captured: Option<Vec<Value>> = started.iter().map(|one| one.capture(&key)).collect();
         watches.shutdown().await;
-        let captured =
-            captured.ok_or_else(|| CommandError(format!("there is no {} {key}", described.kind)))?;
-        Ok(format!("{captured:#}\n"))
+        Ok(captured.ok_or_else(|| CommandError(format!("there is no {} {key}", described.kind)))?)
     }
 
     async fn why(&mut self, kind: &str, name: &str) -> Result<String> {
@@ -104,16 +144,16 @@ impl Manager {
             .request(request)
             .await
             .map_err(|error| CommandError(format!("{kind} {key} cannot be read: {}", chain(&error))))?;
-        let operator = match self.metrics_at {
-            Bind::Off => Err("it serves no /debug".to_owned()),
-            Bind::At(address) => {
-                let asking = ask(address, kind, &key);
-                let operator = self.clock.timeout(ANSWERS_WITHIN, asking).await;
-                operator
-                    .unwrap_or_else(|late| Err(late.to_string()))
-                    .map_err(|why| format!("{why} (asked {address}, see --metrics-bind-address)"))
-            }
+        let link = self.connection.clone().link().await?;
+        let question = Question {
+            clock: &self.clock,
+            client: &client,
+            cluster: link.host(),
+            metrics_at: self.metrics_at,
+            kind,
+            key: &key,
         };
+        let operator = question.ask().await;
         let title = format!("{kind} {key}");
         Ok(match self.json {
             true => format!("{:#}\n", command::why_to_json(&title, &object, &operator)),
@@ -140,18 +180,9 @@ impl Manager {
     }
 }
 
-/// Asks a running operator about an object.
-async fn ask(address: SocketAddr, kind: &Kind, key: &Key) -> Result<Value, String> {
-    // Who serves on all interfaces is reached on the nearest.
-    let host = if address.ip().is_unspecified() { IpAddr::from(Ipv4Addr::LOCALHOST) } else { address.ip() };
-    let unreached = |error: std::io::Error| format!("no operator is reached: {error}");
-    let mut stream = TcpStream::connect((host, address.port())).await.map_err(unreached)?;
-    let namespace = key.namespace().map(|namespace| format!("&namespace={namespace}")).unwrap_or_default();
-    let path = format!("/debug?kind={}{namespace}&name={}", kind.plural, key.name());
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.map_err(unreached)?;
-    let mut answer = String::new();
-    stream.take(LARGEST_ANSWER).read_to_string(&mut answer).await.map_err(unreached)?;
-    let body = answer.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
-    serde_json::from_str(body).map_err(|_| "what answers is no operator".to_owned())
+/// Writes a file that only its owner can read, also where it was there before.
+fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.set_permissions(Permissions::from_mode(0o600))?;
+    file.write_all(text.as_bytes())
 }

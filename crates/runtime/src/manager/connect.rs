@@ -55,6 +55,14 @@ impl Link {
         Self::Config(Box::new(config))
     }
 
+    /// The host and port of the API server, where they are known.
+    pub(super) fn host(&self) -> Option<&str> {
+        match self {
+            Self::Given(_) => None,
+            Self::Config(config) => config.cluster_url.authority().map(|authority| authority.as_str()),
+        }
+    }
+
     /// A client whose requests are counted, and which starts no write while another one may lead; and its way by itself.
     pub(super) fn client(
         &self,
@@ -75,8 +83,7 @@ impl Link {
                 Ok((client.clone(), DirectClient::of(&client)))
             }
             Self::Config(config) => {
-                let host = config.cluster_url.authority().map_or("", |authority| authority.as_str());
-                let counting = requests.layer(host);
+                let counting = requests.layer(self.host().unwrap_or_default());
                 if client::can_connect_directly(config) {
                     let service = client::direct_service(config, clock).map_err(no_cluster)?;
                     let service = guard.layer(counting.layer(service));

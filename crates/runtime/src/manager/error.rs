@@ -4,6 +4,7 @@ use crate::command::CommandError;
 use crate::config::InvalidOption;
 use crate::controller::ConfigError;
 use crate::election::Lost;
+use crate::error_chain::chain;
 use crate::kind::Kind;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,7 +13,14 @@ use std::time::Duration;
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a manager did not run, or stopped.
-#[derive(Debug, thiserror::Error)]
+///
+/// `Debug` prints it as a sentence with its causes, since that is what `fn main() -> windlass::Result<()>` prints.
+///
+/// ```
+/// let error = windlass::Error::TaskTwice("backup".into());
+/// assert_eq!(format!("{error:?}"), "two tasks are named \"backup\": name one of them otherwise");
+/// ```
+#[derive(thiserror::Error)]
 pub enum Error {
     /// No cluster is configured: neither a kubeconfig nor the environment of a pod.
     #[error("no cluster to talk to")]
@@ -61,7 +69,7 @@ pub enum Error {
     #[error("no longer leading")]
     NotLeading(#[source] Lost),
     /// Reconciles or tasks did not end in time when the manager was stopped, and were cut off.
-    #[error("stopped, but some work did not end within {within:?} and were cut off")]
+    #[error("stopped, but some work did not end within {within:?} and was cut off")]
     CutOff {
         /// How long was waited.
         within: Duration,
@@ -69,4 +77,10 @@ pub enum Error {
     /// A second signal came while it was shutting down, and it exited at once.
     #[error("stopped by a second signal, before everything had ended")]
     SecondSignal,
+}
+
+impl std::fmt::Debug for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&chain(self))
+    }
 }

@@ -2,9 +2,10 @@
 
 use super::Manager;
 use super::error::{Error, Result};
+use super::registration::Registration;
 use super::tasks::{self, Given, Task};
 use crate::cache::Cache;
-use crate::controller::{ConfigError, ControllerContext, Running};
+use crate::controller::{ConfigError, ControllerContext, Parts, Running};
 use crate::election::{Candidate, Lost};
 use crate::events::{EventSender, Recorder};
 use crate::inspect::{Elected, Inside, Inspector};
@@ -49,14 +50,18 @@ impl Manager {
         let (mut watches, mut events, mut servers) = (JoinSet::new(), JoinSet::new(), JoinSet::new());
         let bound = Server::bind(self.metrics_at, self.health_at).await;
         let bound = bound.map_err(|(address, source)| Error::NotServed { address, source })?;
-        inspector.serves(Server::served(&bound));
+        let served = Server::served(&bound);
+        inspector.serves(served);
+        let registration =
+            link.host().zip(served.metrics).and_then(|(cluster, at)| Registration::write(cluster, at));
         for server in bound {
             servers.spawn(server.serve(inspector.clone(), clock.clone()));
         }
         let cache = self.cache.unwrap_or_else(|| Cache::new(self.cluster, namespaces));
         self.caching.into_iter().for_each(|with| with(&cache));
         let schemas = Arc::new(Schemas::new(client.clone(), clock.clone()));
-        let context = ControllerContext { client, direct, cache, clock, schemas, leadership };
+        let watched_whole = self.controllers.iter().flat_map(Parts::watches_all_of).cloned().collect();
+        let context = ControllerContext { client, direct, cache, clock, schemas, watched_whole, leadership };
         let sender = EventSender::new();
         let started: Vec<Arc<Running>> = self
             .controllers
@@ -86,6 +91,7 @@ impl Manager {
         events.spawn(sender.send(context.client.clone(), context.clock.clone()));
         Ok(Life {
             open: Open(inspector),
+            _registration: registration,
             context,
             candidate,
             leading: false,
@@ -135,6 +141,7 @@ impl Manager {
 /// A manager that runs. Everything it started is in sets that it owns: when it is dropped, they end.
 struct Life {
     open: Open,
+    _registration: Option<Registration>,
     context: ControllerContext,
     candidate: Option<Candidate>,
     /// Whether the lease was won, and is to be held until work has ended.

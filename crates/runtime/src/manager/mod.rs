@@ -2,6 +2,7 @@
 //!
 //! - `connect`: its clients
 //! - `commands`: what its binary answers besides running
+//! - `find_operator`, `registration`: how `why` finds the operator that runs
 //! - `life`: from start to end
 //! - `tasks`: what runs beside the controllers
 //! - `signals`: how a process is asked to end
@@ -11,7 +12,9 @@
 mod commands;
 mod connect;
 mod error;
+mod find_operator;
 mod life;
+mod registration;
 mod signals;
 mod tasks;
 

@@ -5,6 +5,7 @@
 
 mod accessors;
 mod apply;
+mod delete;
 mod display;
 mod generated;
 mod healthy;
@@ -13,6 +14,7 @@ mod step;
 mod unserializable;
 
 pub use apply::Apply;
+pub use delete::{Delete, Propagation};
 pub use generated::{Generate, GenerateError};
 pub use step::{Effect, Step};
 pub use unserializable::Unserializable;
@@ -133,9 +135,10 @@ impl Plan {
     /// Makes an object be as given. Fields that it leaves out are left to others, or removed if they were ours. With
     /// [`Apply::initially`], a field is set when the object is created and then left to others.
     pub fn apply(mut self, object: impl Into<Apply>, reason: impl Into<Reason>) -> Self {
-        let Apply { kind, object, initially } = object.into();
+        let Apply { kind, object, initially, recreate } = object.into();
         let object = self.note(object);
-        self.steps.push(Step { effect: Effect::Apply { kind, object, initially }, reason: reason.into() });
+        let effect = Effect::Apply { kind, object, initially, recreate };
+        self.steps.push(Step { effect, reason: reason.into() });
         self
     }
 
@@ -205,22 +208,10 @@ impl Plan {
         self
     }
 
-    /// Deletes an object that is ours, if it is there.
-    pub fn delete<K: Object>(mut self, name: impl Into<String>, reason: impl Into<Reason>) -> Self {
-        let effect = Effect::Delete { kind: Kind::of::<K>(), namespace: None, name: name.into() };
-        self.steps.push(Step { effect, reason: reason.into() });
-        self
-    }
-
-    /// As [`Plan::delete`], in another namespace than that of the object whose plan it is.
-    pub fn delete_in<K: Object>(
-        mut self,
-        namespace: impl Into<String>,
-        name: impl Into<String>,
-        reason: impl Into<Reason>,
-    ) -> Self {
-        let (kind, namespace) = (Kind::of::<K>(), Some(namespace.into()));
-        let effect = Effect::Delete { kind, namespace, name: name.into() };
+    /// Deletes an object that is ours, if it is there: by its name, or with more to say by [`Delete`].
+    pub fn delete<K: Object>(mut self, object: impl Into<Delete>, reason: impl Into<Reason>) -> Self {
+        let Delete { namespace, name, propagation } = object.into();
+        let effect = Effect::Delete { kind: Kind::of::<K>(), namespace, name, propagation };
         self.steps.push(Step { effect, reason: reason.into() });
         self
     }

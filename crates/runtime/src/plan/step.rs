@@ -1,5 +1,6 @@
 //! The steps of a plan: what is to be done to one object, and why.
 
+use super::delete::Propagation;
 use super::generated::Generate;
 use crate::action::Action;
 use crate::kind::Kind;
@@ -35,6 +36,8 @@ pub enum Effect {
         object: Value,
         /// Of these, as JSON pointers, those that are set at creation only.
         initially: Vec<String>,
+        /// If it cannot be changed into this, delete it to create it anew, with this for its dependents.
+        recreate: Option<Propagation>,
     },
     /// Create it if it is not there, with values made up for it; once there, leave it alone.
     CreateOnce {
@@ -62,6 +65,8 @@ pub enum Effect {
         namespace: Option<String>,
         /// Its name.
         name: String,
+        /// What becomes of its dependents.
+        propagation: Propagation,
     },
 }
 
@@ -73,6 +78,11 @@ impl Effect {
             Self::Apply { initially, .. } => !initially.is_empty(),
             Self::CreateOnce { .. } | Self::Act(_) | Self::Delete { .. } => false,
         }
+    }
+
+    /// Whether the object may be deleted to be created anew.
+    pub(crate) fn recreates(&self) -> bool {
+        matches!(self, Self::Apply { recreate: Some(_), .. })
     }
 
     /// The kind of the object it is about; an action is about none.
@@ -140,7 +150,9 @@ impl std::fmt::Debug for Effect {
                 out.field("object", &redacted(kind, object)).field("generate", generate)
             }
             Self::Act(action) => out.field("action", action),
-            Self::Delete { namespace, name, .. } => out.field("namespace", namespace).field("name", name),
+            Self::Delete { namespace, name, propagation, .. } => {
+                out.field("namespace", namespace).field("name", name).field("propagation", propagation)
+            }
         };
         out.finish()
     }
@@ -150,20 +162,24 @@ impl std::fmt::Debug for Effect {
 impl Serialize for Effect {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let shown = match self {
-            Self::Apply { kind, object, initially } if initially.is_empty() => {
-                json!({"apply": redacted(kind, object)})
-            }
-            Self::Apply { kind, object, initially } => {
-                json!({"apply": redacted(kind, object), "initially": initially})
+            Self::Apply { kind, object, initially, recreate } => {
+                let mut shown = json!({"apply": redacted(kind, object)});
+                if !initially.is_empty() {
+                    shown["initially"] = json!(initially);
+                }
+                if let Some(dependents) = recreate {
+                    shown["recreate"] = json!(dependents);
+                }
+                shown
             }
             Self::CreateOnce { kind, object, generate } => {
                 json!({"createOnce": redacted(kind, object), "generate": generate})
             }
             Self::Claim { kind, object } => json!({"claim": redacted(kind, object)}),
             Self::Act(action) => json!({"act": action}),
-            Self::Delete { kind, namespace, name } => {
-                json!({"delete": {"kind": kind, "namespace": namespace, "name": name}})
-            }
+            Self::Delete { kind, namespace, name, propagation } => json!({"delete": {
+                "kind": kind, "namespace": namespace, "name": name, "propagationPolicy": propagation,
+            }}),
         };
         shown.serialize(serializer)
     }

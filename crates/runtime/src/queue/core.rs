@@ -39,6 +39,38 @@ pub struct Depth {
     pub taken: usize,
 }
 
+/// Where a key is.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use windlass::queue::{Backoff, Position, Queue};
+/// let queue = Queue::new(windlass::clock::Clock::real(), Backoff::default());
+/// queue.retry("orders");
+/// let state = queue.state_of(&"orders");
+/// assert!(matches!(state.position, Position::Waiting(delay) if delay > Duration::ZERO));
+/// assert_eq!(state.failures, 1);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyState {
+    /// Whether it is queued.
+    pub position: Position,
+    /// Whether a worker has it.
+    pub taken: bool,
+    /// How often it was retried since it was last forgotten.
+    pub failures: u32,
+}
+
+/// Whether a key is queued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Position {
+    /// It is not.
+    Out,
+    /// It is, and is due after this time.
+    Waiting(Duration),
+    /// It is due, and waits for a worker.
+    Ready,
+}
+
 /// What was done since the queue was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
@@ -141,6 +173,22 @@ impl<K: Eq + Hash> Core<K> {
             self.entry(slot).failures = 0;
             self.rest_if_idle(slot);
         }
+    }
+
+    /// Where `key` is.
+    pub(super) fn state_of(&mut self, key: &K, now: Moment) -> KeyState {
+        self.advance(now);
+        let hash = self.hash(key);
+        let Some(slot) = self.find(key, hash) else {
+            return KeyState { position: Position::Out, taken: false, failures: 0 };
+        };
+        let entry = &self.entries[slot as usize];
+        let position = match entry.place {
+            Place::Out => Position::Out,
+            Place::Waiting => Position::Waiting(entry.due.since(self.now)),
+            Place::Ready | Place::Held => Position::Ready,
+        };
+        KeyState { position, taken: entry.taken.is_some(), failures: entry.failures }
     }
 
     /// The lower half of a hash, which is enough to tell four billion slots apart.

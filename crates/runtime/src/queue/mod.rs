@@ -22,6 +22,6 @@ mod model_tests;
 mod shell_tests;
 
 pub use backoff::Backoff;
-pub use core::{Depth, Tally};
+pub use core::{Depth, KeyState, Position, Tally};
 pub use priority::Priority;
 pub use shell::{Queue, Taken};

@@ -5,7 +5,7 @@
 //! key or cancelled, it wakes another to keep time instead.
 
 use super::backoff::Backoff;
-use super::core::{Core, Depth, Handed, Tally};
+use super::core::{Core, Depth, Handed, KeyState, Tally};
 use super::lanes::Slot;
 use super::priority::Priority;
 use parking_lot::Mutex;
@@ -162,6 +162,13 @@ impl<K: Clone + Eq + Hash + Send> Queue<K> {
         let mut state = self.0.state.lock();
         let now = self.0.clock.moment();
         state.core.depth(now)
+    }
+
+    /// Where a key is.
+    pub fn state_of(&self, key: &K) -> KeyState {
+        let mut state = self.0.state.lock();
+        let now = self.0.clock.moment();
+        state.core.state_of(key, now)
     }
 
     /// What was done since the queue was made.

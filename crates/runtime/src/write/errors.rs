@@ -86,9 +86,9 @@ pub enum WriteError {
         /// Which.
         key: Key,
     },
-    /// Something was about to be removed because something else was not observed, and a cache may lag behind: all caches have
-    /// taken in live lists, and it is decided again.
-    #[error("nothing was removed: first the caches are brought up to date, and it is decided again")]
+    /// Something was about to be removed because something else was not observed, and a cache may lag behind; or a child was
+    /// not observed that is there. The caches were brought up to date, and it is decided again.
+    #[error("the caches are brought up to date first, and it is decided again")]
     Unconfirmed,
     /// The plan touches a kind that the controller did not declare with `.owns`.
     #[error("the plan touches {0}, which the controller does not own: add .owns for it")]

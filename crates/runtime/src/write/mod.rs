@@ -23,6 +23,7 @@ mod initial;
 mod ledger;
 mod lists;
 mod memory;
+mod recreate;
 mod refresh;
 mod requests;
 mod schemas;
@@ -380,9 +381,15 @@ impl Writer {
         key: &Key,
         object: Arc<dyn AnyObject>,
     ) -> Result<Option<Arc<dyn AnyObject>>, WriteError> {
-        if !object.is_partial() {
-            return Ok(Some(object));
-        }
+        if object.is_partial() { self.read_object(kind, key).await } else { Ok(Some(object)) }
+    }
+
+    /// As [`Writer::read`], as the cache would have it.
+    pub(crate) async fn read_object(
+        &self,
+        kind: &Kind,
+        key: &Key,
+    ) -> Result<Option<Arc<dyn AnyObject>>, WriteError> {
         let read = self.read(kind, key).await?;
         Ok(read
             .and_then(|json| serde_json::from_value::<DynamicObject>(json).ok())

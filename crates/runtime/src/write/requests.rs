@@ -99,6 +99,17 @@ pub(super) fn create(kind: &Kind, namespace: Option<&str>, manager: &str, object
     request(Method::POST, path, "application/json", body(object))
 }
 
+/// As [`create`], without creating it.
+pub(super) fn create_for_show(
+    kind: &Kind,
+    namespace: Option<&str>,
+    manager: &str,
+    object: &Value,
+) -> Request {
+    let path = format!("{}?dryRun=All&fieldManager={manager}", kind.collection_path(namespace));
+    request(Method::POST, path, "application/json", body(object))
+}
+
 /// Writes all of it, or all of a subresource, if the version in it is still the live one.
 pub(super) fn put(kind: &Kind, key: &Key, subresource: &str, manager: &str, object: &Value) -> Request {
     let path = format!("{}?fieldManager={manager}", part_path(kind, key, subresource));

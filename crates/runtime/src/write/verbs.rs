@@ -6,6 +6,7 @@ use super::{Done, WriteError, Writer, is_not_found, requests, version_of_json};
 use crate::cache::ObjectVersion;
 use crate::key::Key;
 use crate::kind::Kind;
+use crate::plan::Propagation;
 use serde_json::{Value, json};
 
 /// The characters of generated names: no vowels, so that no words come about, and none that look like another.
@@ -27,23 +28,24 @@ pub enum Basis {
 /// How an object is to be deleted, and why it may be. By default as its kind is: in the background, with its own grace.
 ///
 /// ```
+/// # use windlass::Propagation;
 /// # use windlass::write::{Basis, Deletion};
 /// let at_once = Deletion::new(Basis::Observed).grace(0);
-/// let keep_its_children = Deletion::new(Basis::Absent).propagation("Orphan");
+/// let keep_its_children = Deletion::new(Basis::Absent).propagation(Propagation::Orphan);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub struct Deletion {
     pub(crate) basis: Basis,
     grace: Option<i64>,
-    propagation: Option<String>,
+    propagation: Propagation,
     version: bool,
 }
 
 impl Deletion {
     /// A deletion that rests on this.
     pub fn new(basis: Basis) -> Self {
-        Self { basis, grace: None, propagation: None, version: false }
+        Self { basis, grace: None, propagation: Propagation::default(), version: false }
     }
 
     /// With this grace period, in seconds.
@@ -52,9 +54,9 @@ impl Deletion {
         self
     }
 
-    /// `Background`, `Foreground` or `Orphan`.
-    pub fn propagation(mut self, policy: impl Into<String>) -> Self {
-        self.propagation = Some(policy.into());
+    /// What becomes of its dependents.
+    pub fn propagation(mut self, propagation: Propagation) -> Self {
+        self.propagation = propagation;
         self
     }
 
@@ -73,7 +75,7 @@ impl Deletion {
         if let Some(grace) = self.grace {
             options["gracePeriodSeconds"] = Value::from(grace);
         }
-        options["propagationPolicy"] = Value::from(self.propagation.as_deref().unwrap_or("Background"));
+        options["propagationPolicy"] = Value::from(self.propagation.as_str());
         options
     }
 }

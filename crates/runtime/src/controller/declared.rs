@@ -1,0 +1,109 @@
+//! What a controller declared that its plans do, and whether a plan keeps to it.
+
+use super::parts::{Mode, Parts};
+use crate::kind::Kind;
+use crate::plan::{Effect, Plan};
+use crate::write::WriteError;
+use std::collections::BTreeSet;
+
+/// What a controller declared that its plans do.
+pub(super) struct Declared {
+    owns: BTreeSet<Kind>,
+    deletes: BTreeSet<Kind>,
+    claims: BTreeSet<Kind>,
+    actions: BTreeSet<String>,
+    /// A reconciler owns what it declares, and may do everything with it.
+    reconciles: bool,
+}
+
+impl Parts {
+    pub(super) fn declared(&self) -> Declared {
+        // What may be pruned, or is deleted with the object, may be deleted by a plan too.
+        let deletes = [&self.deletes, &self.prunes, &self.anywhere];
+        Declared {
+            owns: self.owns.iter().map(|watched| watched.kind.clone()).collect(),
+            deletes: deletes.into_iter().flatten().cloned().collect(),
+            claims: self.claims.clone(),
+            actions: self.actions.keys().cloned().collect(),
+            reconciles: matches!(self.mode, Mode::Reconciling(_)),
+        }
+    }
+}
+
+impl Declared {
+    /// Refuses a plan of which any step is not declared, before the first is carried out.
+    pub(super) fn check(&self, plan: &Plan) -> Result<(), WriteError> {
+        plan.check().map_err(WriteError::Unserializable)?;
+        plan.steps().iter().try_for_each(|step| self.check_effect(&step.effect))
+    }
+
+    fn check_effect(&self, effect: &Effect) -> Result<(), WriteError> {
+        let kind = match effect {
+            Effect::Act(action) if self.actions.contains(action.name()) => return Ok(()),
+            Effect::Act(action) => return Err(WriteError::UnknownAction(action.name().to_owned())),
+            Effect::Apply { kind, .. }
+            | Effect::CreateOnce { kind, .. }
+            | Effect::Claim { kind, .. }
+            | Effect::Delete { kind, .. } => kind,
+        };
+        if !self.owns.contains(kind) {
+            return Err(WriteError::Undeclared(kind.kind.to_string()));
+        }
+        if effect.name().is_empty() {
+            return Err(WriteError::NoName(kind.kind.to_string()));
+        }
+        let undeclared =
+            |declare: &'static str| Err(WriteError::UndeclaredWrite { kind: kind.kind.to_string(), declare });
+        match effect {
+            Effect::Delete { .. } | Effect::Apply { recreate: Some(_), .. }
+                if !self.reconciles && !self.deletes.contains(kind) =>
+            {
+                undeclared("deletes")
+            }
+            Effect::Claim { .. } if !self.reconciles && !self.claims.contains(kind) => undeclared("claims"),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::write::WriteError;
+    use crate::{Action, Controller, Plan, Reason};
+    use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+    use kube::core::ObjectMeta;
+
+    fn controller() -> Controller<Pod> {
+        Controller::deciding(|_, _| Ok(Plan::new()))
+    }
+
+    fn map(name: &str) -> ConfigMap {
+        let metadata = ObjectMeta { name: Some(name.to_owned()), ..Default::default() };
+        ConfigMap { metadata, ..Default::default() }
+    }
+
+    fn why() -> Reason {
+        Reason::new("Why", "why")
+    }
+
+    #[test]
+    fn a_plan_keeps_to_what_its_controller_declared() {
+        let makes = Plan::new().apply(map("a"), why());
+        assert!(
+            matches!(controller().check(&makes), Err(WriteError::Undeclared(kind)) if kind == "ConfigMap")
+        );
+        assert!(controller().owns::<ConfigMap>().check(&makes).is_ok());
+        let nameless = Plan::new().apply(map(""), why());
+        assert!(matches!(controller().owns::<ConfigMap>().check(&nameless), Err(WriteError::NoName(_))));
+        let deletes = Plan::new().delete::<ConfigMap>("a", why());
+        let refused = controller().owns::<ConfigMap>().check(&deletes).unwrap_err();
+        assert!(refused.to_string().contains("add .deletes::<ConfigMap>()"), "{refused}");
+        for allowed in [controller().deletes::<ConfigMap>(), controller().prunes::<ConfigMap>()] {
+            assert!(allowed.owns::<ConfigMap>().check(&deletes).is_ok());
+        }
+        let acts = Plan::new().action(Action::new("dump", "1"), why());
+        assert!(matches!(controller().check(&acts), Err(WriteError::UnknownAction(_))));
+        let second = Plan::new().apply(map("a"), why()).delete::<Secret>("s", why());
+        assert!(controller().owns::<ConfigMap>().check(&second).is_err(), "every step is looked at");
+    }
+}
