@@ -3,7 +3,7 @@
 //! Its clock stands still except while the test waits; then it runs as on the wall, so that what backs off does so.
 //! Timestamps are otherwise the same in every run.
 
-use crate::operator::{Operator, Running};
+use crate::operator::{Operator, Operators, Running};
 use anyhow::Context;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -60,6 +60,8 @@ pub struct TestCluster {
     namespace: Arc<str>,
     /// How long waits may take, by the machine's clock.
     pub(crate) timeout: Duration,
+    /// The operators that were run on it.
+    operators: Operators,
 }
 
 /// A driven clock, starting at a time that no test can mistake for now.
@@ -136,6 +138,7 @@ impl TestCluster {
             time,
             namespace: "default".into(),
             timeout: DEFAULT_TIMEOUT,
+            operators: Operators::default(),
         }
     }
 
@@ -172,7 +175,8 @@ impl TestCluster {
         let made = Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &namespace).await;
         let namespace = made.context("making a namespace for the test")?.name_any();
         let (time, namespace) = (Time::real(), namespace.into());
-        Ok(Self { api: None, running: None, client, time, namespace, timeout: DEFAULT_TIMEOUT })
+        let (timeout, operators) = (DEFAULT_TIMEOUT, Operators::default());
+        Ok(Self { api: None, running: None, client, time, namespace, timeout, operators })
     }
 
     /// A client with every permission.
@@ -271,6 +275,12 @@ impl TestCluster {
     /// ```
     pub fn embedded(&self) -> Option<&windlass_apiserver::Api> {
         self.api.as_ref()
+    }
+
+    /// Whether somebody deletes what has lost its owners: the controllers of the cluster, or those that the test is about. With
+    /// the API alone, nobody does.
+    pub(crate) fn has_garbage_collector(&self) -> bool {
+        self.api.is_none() || self.running.is_some()
     }
 
     /// The faults that are injected into the API, and the audit record of writes.
@@ -390,7 +400,13 @@ impl TestCluster {
 
     /// Runs a manager that you made yourself.
     pub fn run_manager(&self, manager: Manager) -> Running {
+        self.operators.add(manager.inspector());
         Running::start(manager, self.time.clone())
+    }
+
+    /// What its operators wait for, refuse and fail at, one line each: what a wait that failed says besides.
+    pub(crate) fn trouble(&self) -> Vec<String> {
+        self.operators.trouble()
     }
 
     // === kinds ===

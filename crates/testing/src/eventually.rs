@@ -104,7 +104,11 @@ impl TestCluster {
                     let last = found.ok().map(|found| serde_json::to_value(found).unwrap_or_default());
                     let last = last.map(|last| format!("\nlast seen:\n{}", shown(&readable(last))));
                     let wrong = wrong.join("\n  ");
-                    bail!("not after {timeout:?}: {what}\n  {wrong}{}", last.unwrap_or_default());
+                    let trouble = match self.trouble() {
+                        lines if lines.is_empty() => String::new(),
+                        lines => format!("\nwhat the operators say:\n  {}", lines.join("\n  ")),
+                    };
+                    bail!("not after {timeout:?}: {what}\n  {wrong}{}{trouble}", last.unwrap_or_default());
                 }
                 _ => self.run_clock_while(wall.sleep(PAUSE)).await,
             }

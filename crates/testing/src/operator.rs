@@ -1,7 +1,11 @@
 //! An operator that runs in a test: stopped, killed, or gone with its handle.
 
+use parking_lot::Mutex;
+use serde_json::Value;
+use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use windlass::inspect::Inspector;
 use windlass::{Controller, Manager, Object};
 use windlass_cluster::Time;
 
@@ -35,6 +39,38 @@ impl<F: FnOnce(Manager) -> Manager> Operator for F {
     fn on(self, manager: Manager) -> Manager {
         self(manager)
     }
+}
+
+/// The operators that were run on a cluster, to be asked what they wait for.
+#[derive(Clone, Default)]
+pub(crate) struct Operators(Arc<Mutex<Vec<Inspector>>>);
+
+/// The most lines of one controller.
+const LINES: usize = 10;
+
+impl Operators {
+    pub(crate) fn add(&self, inspector: Inspector) {
+        self.0.lock().push(inspector);
+    }
+
+    /// What each of their controllers waits for, refuses and fails at.
+    pub(crate) fn trouble(&self) -> Vec<String> {
+        let running: Vec<Value> = self.0.lock().iter().map(Inspector::debug).collect();
+        let controllers = running.iter().filter_map(|one| one["controllers"].as_array()).flatten();
+        controllers.flat_map(trouble_of).collect()
+    }
+}
+
+fn trouble_of(controller: &Value) -> Vec<String> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let name = text(&controller["name"]);
+    let awaited = controller["awaited"].as_array().into_iter().flatten().take(LINES);
+    let line = |one: &Value| {
+        let [object, state, reason, message] =
+            ["object", "state", "reason", "message"].map(|field| text(&one[field]));
+        format!("controller {name}: {object} is {state}: {reason}: {message}")
+    };
+    awaited.map(line).collect()
 }
 
 /// A running operator. Dropping it kills it.

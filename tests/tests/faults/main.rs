@@ -16,7 +16,7 @@ use std::time::Duration;
 use windlass_clock::Clock;
 use windlass_harness::{Suite, Target};
 use windlass_testing::TestCluster;
-use windlass_testing::campaign::{self, Campaign, Fault};
+use windlass_testing::campaign::{Campaign, Fault};
 use windlass_tests::operators::teams;
 use windlass_tests::sample;
 use windlass_tests::targets::embedded_in_process;
@@ -54,14 +54,16 @@ fn main() -> ExitCode {
 }
 
 async fn at_every_write(fault: Fault) -> anyhow::Result<()> {
-    let campaign = Campaign::new(sample::operator, sample::life).kinds(sample::crds()).faults([fault]);
+    let campaign =
+        Campaign::new(sample::operator, sample::life).api_only().kinds(sample::crds()).faults([fault]);
     println!("{fault}: {}", campaign.run().await?);
     Ok(())
 }
 
 /// Here and not in the crash test, since on a cluster that tests share such objects would be in the way of each other.
 async fn every_fault_outside_namespaces(_: Target) -> anyhow::Result<()> {
-    println!("{}", campaign::every_fault([teams::Team::crd()], teams::operator, teams::life).await?);
+    let campaign = Campaign::new(teams::operator, teams::life).api_only().kinds([teams::Team::crd()]);
+    println!("{}", campaign.run().await?);
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use crate::faults::{Act, Past, Pattern, Which};
 use crate::faulty_client::{ClientFault, FaultyClient};
 use futures::FutureExt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 use windlass_apiserver::Api;
@@ -53,11 +54,27 @@ pub(super) struct Disturbance {
     came: Arc<Notify>,
     /// Notified when the past is over.
     over: Arc<Notify>,
+    /// The number of watches or reads that the fault changed, where the API injects it.
+    changed: Arc<AtomicUsize>,
 }
 
 impl Disturbance {
     pub(super) fn new(fault: Fault, number: usize, watched: Arc<Vec<String>>) -> Self {
-        Self { fault, number, watched, came: Arc::default(), over: Arc::default() }
+        Self {
+            fault,
+            number,
+            watched,
+            came: Arc::default(),
+            over: Arc::default(),
+            changed: Arc::default(),
+        }
+    }
+
+    /// Whether the fault did something in the life that has ended: its write came, and where the API injects it, there was a
+    /// watch or a read for it.
+    pub(super) fn took_effect(&self, faulty_client: &FaultyClient) -> bool {
+        let came = self.fault == Fault::KindLags || faulty_client.writes().len() >= self.number;
+        came && (self.fault.is_by_client() || self.changed.load(Ordering::Relaxed) > 0)
     }
 
     /// The kind that lags, where one does.
@@ -72,34 +89,36 @@ impl Disturbance {
         let watches = Pattern::watches().user(OPERATORS[0]);
         let api = cluster.embedded().cloned();
         let number = self.number;
-        let after = |then: fn(&Api, &Pattern)| {
-            let (api, watches) = (api.clone(), watches.clone());
-            FaultyClient::after(number, move || api.iter().for_each(|api| then(api, &watches)))
+        let after = |then: fn(&Api, &Pattern) -> usize| {
+            let (api, watches, changed) = (api.clone(), watches.clone(), self.changed.clone());
+            FaultyClient::after(number, move || {
+                let count: usize = api.iter().map(|api| then(api, &watches)).sum();
+                changed.fetch_add(count, Ordering::Relaxed);
+            })
         };
         match self.fault {
             Fault::Client(how) => FaultyClient::at(number, how),
             Fault::PastAfterCrash => FaultyClient::at(number, ClientFault::KillAfter),
-            Fault::WatchesDropped => after(|api, watches| {
-                api.faults().drop_watches(watches);
-            }),
+            Fault::WatchesDropped => after(|api, watches| api.faults().drop_watches(watches)),
             Fault::HistoryForgotten => after(|api, watches| {
                 api.store().compact(api.store().revision());
-                api.faults().drop_watches(watches);
+                api.faults().drop_watches(watches)
             }),
             Fault::EventsLate => after(|api, watches| {
                 let late = Hold { delay: LATE, ..Hold::default() };
-                api.faults().hold_watches(watches, late);
+                api.faults().hold_watches(watches, late)
             }),
             Fault::KindLags => FaultyClient::none(),
             Fault::OthersLag => {
-                let (watched, came) = (self.watched.clone(), self.came.clone());
+                let (watched, came, changed) =
+                    (self.watched.clone(), self.came.clone(), self.changed.clone());
                 FaultyClient::before(number, move |write| {
                     let written = Collection::of(write).map(|collection| collection.resource());
                     for resource in watched.iter().filter(|resource| Some(*resource) != written.as_ref()) {
                         let others = watches.clone().resource(resource);
                         let lag = Hold { delay: LAG, ..Hold::default() };
                         if let Some(api) = &api {
-                            api.faults().hold_watches(&others, lag);
+                            changed.fetch_add(api.faults().hold_watches(&others, lag), Ordering::Relaxed);
                         }
                     }
                     came.notify_one();
@@ -123,14 +142,19 @@ impl Disturbance {
                 let stale = cluster.faults().add(reads.then(Which::Every, Act::ServePast(Past::Behind(4))));
                 faulty_client.killed().await;
                 Clock::real().sleep(PAST_FOR).await;
-                cluster.faults().remove(stale);
+                self.count(cluster.faults().remove(stale));
                 self.over.notify_one();
             }
             Fault::KindLags => {
                 let Some(resource) = self.lagging() else { return };
                 let watches = Pattern::watches().user(OPERATORS[0]).resource(resource);
                 let lag = Hold { delay: LAG, ..Hold::default() };
-                cluster.faults().add(watches.then(Which::Every, Act::HoldEvents(lag)));
+                let lagging = cluster.faults().add(watches.then(Which::Every, Act::HoldEvents(lag)));
+                // As soon as there is such a watch, all its events lag.
+                while cluster.faults().matched(lagging).unwrap_or_default() == 0 {
+                    Clock::real().sleep(LOOK).await;
+                }
+                self.count(Some(1));
             }
             Fault::OthersLag => {
                 self.came.notified().await;
@@ -140,6 +164,13 @@ impl Disturbance {
             }
             _ => {}
         }
+    }
+}
+
+impl Disturbance {
+    fn count(&self, changed: Option<u64>) {
+        let changed = usize::try_from(changed.unwrap_or_default()).unwrap_or(usize::MAX);
+        self.changed.fetch_add(changed, Ordering::Relaxed);
     }
 }
 
@@ -163,12 +194,6 @@ impl Fault {
     pub fn is_by_client(self) -> bool {
         matches!(self, Self::Client(_))
     }
-
-    /// Whether the operator may leave orphans: on stale reads it may create a dependent of an owner that is gone already, which
-    /// the garbage collector would delete; an API without controllers has none.
-    pub(super) fn can_leave_orphans(self) -> bool {
-        self == Self::PastAfterCrash
-    }
 }
 
 /// How long watch events are delayed.
@@ -176,6 +201,9 @@ const LATE: Duration = Duration::from_millis(40);
 
 /// How far a lagging watch is behind.
 const LAG: Duration = Duration::from_millis(150);
+
+/// How often it is looked whether a watch is there.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// How long reads are stale.
 const PAST_FOR: Duration = Duration::from_millis(120);

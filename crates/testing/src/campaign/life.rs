@@ -21,6 +21,8 @@ pub(super) struct Ended {
     pub(super) writes: Vec<String>,
     /// The resources that it watched.
     pub(super) watched: Vec<String>,
+    /// Whether the fault did something.
+    pub(super) took_effect: bool,
 }
 
 /// The user names of the operator: before a crash, and after it.
@@ -64,13 +66,12 @@ where
         let user = async {
             let own = cluster.with_client(of_the_user.on(cluster.client())).timeout(self.timeout);
             (self.life)(own).await?;
-            let orphans = disturbance.is_some_and(|disturbance| disturbance.fault.can_leave_orphans());
             if let Some(disturbance) = disturbance.filter(|one| one.fault == Fault::PastAfterCrash) {
                 // Until the past is over, the operator may change what is as expected already.
                 silence(&cluster, &all, SILENCE).await;
                 disturbance.until_over(&cluster, &faulty_client).await;
             }
-            self.end(&cluster, &all, expected, orphans).await
+            self.end(&cluster, &all, expected).await
         };
         let state = tokio::select! {
             // First, so that the fault is in place before any request.
@@ -88,6 +89,7 @@ where
             .filter_map(|path| Some(Collection::of(&format!("GET {path}"))?.resource()))
             .collect();
         Ok(Ended {
+            took_effect: disturbance.is_some_and(|disturbance| disturbance.took_effect(&faulty_client)),
             state,
             watched: watched.into_iter().collect(),
             writes: [faulty_client.writes(), after_a_crash.writes()].concat(),
@@ -115,7 +117,6 @@ where
         cluster: &TestCluster,
         writers: &[&FaultyClient],
         expected: Option<&State>,
-        without_orphans: bool,
     ) -> anyhow::Result<State> {
         let look = || async {
             let collections: BTreeSet<Collection> = writers
@@ -125,11 +126,20 @@ where
                 .collect();
             let collections =
                 collections.into_iter().chain(expected.into_iter().flat_map(State::collections)).collect();
-            State::observe(cluster, &collections, without_orphans).await
+            State::observe(cluster, &collections).await
         };
         let Some(expected) = expected else {
             silence(cluster, writers, LONG_SILENCE).await;
-            return look().await;
+            let mut state = look().await?;
+            // The cluster's controllers may still be at it.
+            loop {
+                silence(cluster, writers, LONG_SILENCE).await;
+                let again = look().await?;
+                if again == state {
+                    return Ok(state);
+                }
+                state = again;
+            }
         };
         let as_expected =
             cluster.until_within(self.timeout, "the state is that of the undisturbed life", look, |state| {

@@ -3,7 +3,8 @@
 //!
 //! A life is what a user does: create this, wait for that, change it, delete it. The points are the operator's writes: a
 //! fault comes before, at or after each of them in turn. The state that is compared is every object of every resource that
-//! the operator or the user wrote to, without identities, versions and times.
+//! the operator or the user wrote to, without identities, versions and times. Each life has a whole cluster of its own, with
+//! the controllers, a scheduler and a simulated node; [`Campaign::api_only`] leaves those out.
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -38,7 +39,7 @@
 //! ```
 //!
 //! The operator and the user run once without faults, and then once per fault and write. Since the collections to compare
-//! are those that somebody wrote to (`place.rs`), the campaign needs to know nothing of the operator.
+//! are those that somebody wrote to (`collection.rs`), the campaign needs to know nothing of the operator.
 
 mod collection;
 mod fault;
@@ -60,8 +61,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use windlass::Manager;
 
-/// Injects every fault at every write of the operator, on fresh embedded clusters. `kinds` are installed before the operator
-/// starts.
+/// Injects every fault at every write of the operator, on fresh embedded clusters with controllers and a node. `kinds` are
+/// installed before the operator starts.
 ///
 /// # Errors
 /// When a life does not end as the undisturbed one did; the error says at which fault, at which write, and what differs.
@@ -122,16 +123,20 @@ pub struct Report {
     pub writes: usize,
     /// The number of lives.
     pub lives: usize,
+    /// In how many of them the fault did something: one at a write that did not come, or at a moment at which there was no
+    /// watch to disturb, does nothing.
+    pub effective: usize,
     /// How many more writes a disturbed life had, and how often.
     pub extra: BTreeMap<isize, usize>,
 }
 
 impl std::fmt::Display for Report {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { writes, lives, extra } = self;
+        let Self { writes, lives, effective, extra } = self;
         write!(
             f,
-            "{writes} writes, {lives} lives, the same end each time; extra writes (how many: how often): {extra:?}"
+            "{writes} writes, {lives} lives, {effective} faults took effect, the same end each time; extra writes (how \
+             many: how often): {extra:?}"
         )
     }
 }
@@ -149,7 +154,7 @@ where
             life,
             kinds: Vec::new(),
             faults: Fault::ALL.to_vec(),
-            open_cluster: Arc::new(|| Box::pin(async { Ok(TestCluster::api_only()) })),
+            open_cluster: Arc::new(|| Box::pin(async { Ok(TestCluster::start()) })),
             at_once: 6,
             timeout: DEFAULT_TIMEOUT,
             extra_changes: None,
@@ -165,6 +170,13 @@ where
     /// Only these faults, instead of all.
     pub fn faults(mut self, faults: impl IntoIterator<Item = Fault>) -> Self {
         self.faults = faults.into_iter().collect();
+        self
+    }
+
+    /// On the API alone, without controllers, scheduler and node: faster, for an operator whose life does not need pods to run
+    /// or owners to take their dependents along.
+    pub fn api_only(mut self) -> Self {
+        self.open_cluster = Arc::new(|| Box::pin(async { Ok(TestCluster::api_only()) }));
         self
     }
 
@@ -221,20 +233,21 @@ where
                 lives.push(this.clone().disturbed(disturbance, expected.clone()).boxed());
             }
         }
-        let extra: Vec<isize> = stream::iter(lives).buffer_unordered(at_once).try_collect().await?;
-        let mut report = Report { writes, lives: extra.len() + 1, extra: BTreeMap::new() };
-        for more in extra {
+        let ended: Vec<(isize, bool)> = stream::iter(lives).buffer_unordered(at_once).try_collect().await?;
+        let effective = ended.iter().filter(|(_, took_effect)| *took_effect).count();
+        let mut report = Report { writes, lives: ended.len() + 1, effective, extra: BTreeMap::new() };
+        for (more, _) in ended {
             *report.extra.entry(more).or_default() += 1;
         }
         Ok(report)
     }
 
-    /// One life with one fault; how many more writes it had than the undisturbed one.
+    /// One life with one fault: how many more writes it had than the undisturbed one, and whether the fault did something.
     async fn disturbed(
         self: Arc<Self>,
         disturbance: Disturbance,
         expected: Arc<Ended>,
-    ) -> anyhow::Result<isize> {
+    ) -> anyhow::Result<(isize, bool)> {
         let at = || {
             let Disturbance { fault, number, .. } = &disturbance;
             if let Some(resource) = disturbance.lagging() {
@@ -244,7 +257,7 @@ where
             format!("{fault} at write {number} of {writes} ({write})")
         };
         let ended = self.live(Some(&disturbance), Some(&expected.state)).await.with_context(at)?;
-        self.judge(&expected, &ended).with_context(at)
+        Ok((self.judge(&expected, &ended).with_context(at)?, ended.took_effect))
     }
 
     /// How many more writes it had than it should.

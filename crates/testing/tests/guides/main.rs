@@ -1,4 +1,9 @@
-//! The guides show code that is compiled and run: every piece of it is found, word for word, in the test beside it.
+//! The guides show code that is compiled and run: every piece of it is found, word for word, in a file beside this one, or in the
+//! operator that the guide is about.
+
+mod cookbook;
+mod deciding_purely;
+mod first_operator;
 
 fn is_shown_from(guide: &str, code: &str) {
     let flat = |text: &str| {
@@ -15,12 +20,25 @@ fn is_shown_from(guide: &str, code: &str) {
 
 #[test]
 fn the_first_operator_is_the_one_that_is_tested() {
-    is_shown_from(include_str!("../../../docs/first-operator.md"), include_str!("first_operator.rs"));
+    is_shown_from(include_str!("../../../../docs/first-operator.md"), include_str!("first_operator.rs"));
 }
 
 #[test]
 fn what_is_decided_purely_is_what_is_tested() {
-    is_shown_from(include_str!("../../../docs/deciding-purely.md"), include_str!("deciding_purely.rs"));
+    is_shown_from(include_str!("../../../../docs/deciding-purely.md"), include_str!("deciding_purely.rs"));
+}
+
+#[test]
+fn the_cookbook_shows_what_is_tested() {
+    let code = [
+        include_str!("cookbook.rs"),
+        include_str!("../../../../operators/redis-cache/src/api/v1alpha1.rs"),
+        include_str!("../../../../operators/redis-cache/src/children.rs"),
+        include_str!("../../../../operators/redis-cache/src/controller.rs"),
+        include_str!("../../../../operators/redis-cache/src/lib.rs"),
+        include_str!("../../../../operators/redis-cache/tests/redis_cache.rs"),
+    ];
+    is_shown_from(include_str!("../../../../docs/cookbook.md"), &code.concat());
 }
 
 /// `[name of a test](where it is)`, in tables.
