@@ -1,0 +1,3 @@
+//! The custom resources, by version.
+
+pub mod v1alpha1;
