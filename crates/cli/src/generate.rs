@@ -2,6 +2,7 @@
 
 use crate::operator::Options as Operator;
 use crate::output::Output;
+use crate::samples::Samples;
 use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::json;
@@ -49,6 +50,10 @@ impl Options {
         if !self.force {
             refuse_breaks(&self.folder, &wanted)?;
         }
+        let samples = Samples::read(&self.folder, &wanted)?;
+        samples.check(&wanted)?;
+        let wanted: Vec<File> =
+            wanted.into_iter().filter(|file| !samples.of_the_author.contains(&file.path)).collect();
         let states = match self.check {
             true => files::compare(&self.folder, &wanted)?,
             false => files::write(&self.folder, &wanted)?,
@@ -56,7 +61,12 @@ impl Options {
         let changed = states.iter().filter(|state| **state != State::Same).count();
         match self.output {
             Output::Json => self.tell_program(&wanted, &states)?,
-            Output::Text => self.tell_person(&wanted, &states),
+            Output::Text => {
+                for path in &samples.of_the_author {
+                    println!("{:<14} {}", "is yours", self.folder.join(path).display());
+                }
+                self.tell_person(&wanted, &states);
+            }
         }
         if self.check && changed > 0 {
             bail!("{changed} of {} manifests are not up to date; run `windlass generate`", wanted.len());

@@ -28,9 +28,9 @@ pub(crate) struct Options {
     /// Put each API into a folder of its group, to have several groups
     #[arg(long)]
     multigroup: bool,
-    /// Where the windlass library comes from: a checkout, or the URL of a git repository [default: the checkout that this program
-    /// was built from, if it is on this machine]
-    #[arg(long, value_name = "DIR|GIT-URL")]
+    /// Where the windlass library comes from: a checkout, the URL of a git repository with or without #REVISION, or a version
+    /// [default: the checkout that this program was built from, if it is on this machine, or else the version of this program]
+    #[arg(long, value_name = "DIR|GIT-URL|VERSION")]
     windlass: Option<String>,
     /// The project's folder
     #[arg(long, value_name = "FOLDER", default_value = ".")]

@@ -18,6 +18,7 @@ mod node;
 mod operator;
 mod output;
 mod project;
+mod samples;
 mod scaffold;
 mod signals;
 mod version;
@@ -139,7 +140,7 @@ fn main() -> ExitCode {
         Err(error) => {
             // The whole chain in one line: what happened, then why.
             eprintln!("error: {error:#}");
-            ExitCode::FAILURE
+            if error.is::<scaffold::InvalidOptions>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }

@@ -161,9 +161,23 @@ pub(crate) fn given(
     match (stdin.is_terminal(), usual) {
         (true, _) => ask(&mut stdin.lock(), &mut std::io::stderr(), question, usual, check),
         (false, Some(usual)) => Ok(usual.to_owned()),
-        (false, None) => bail!("{question}? Give {flag}; on a terminal it is asked for"),
+        (false, None) => {
+            Err(InvalidOptions(format!("{question}? Give {flag}; on a terminal it is asked for")).into())
+        }
     }
 }
+
+/// What was given, or left out, makes no sense: the exit code is that of a command line that cannot be read.
+#[derive(Debug)]
+pub(crate) struct InvalidOptions(String);
+
+impl std::fmt::Display for InvalidOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for InvalidOptions {}
 
 /// The number of times a question is asked.
 const TRIES: usize = 5;

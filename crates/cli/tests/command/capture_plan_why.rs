@@ -30,6 +30,7 @@ impl World {
     fn command(&self, what: &str, more: &[&str]) -> Command {
         let mut command = windlass(&[what, "--operator"]);
         command.arg(&self.operator).args(more).env("KUBECONFIG", self.cluster.kubeconfig());
+        command.env("XDG_RUNTIME_DIR", self.folder.path());
         command
     }
 
@@ -68,8 +69,8 @@ async fn an_object_on_a_cluster_is_captured_planned_and_explained() {
 
     // From the cluster, and from what was saved of it.
     let plan = world.says("plan", &["Memcached", "default/sample"]);
-    assert!(plan.contains("Memcached default/sample: waiting, 2 steps"), "{plan}");
-    assert!(plan.contains("Deployment sample: is made") && plan.contains("+ spec.replicas: 2"), "{plan}");
+    assert!(plan.contains("Memcached default/sample by memcached: waiting, 2 steps"), "{plan}");
+    assert!(plan.contains("Deployment sample: is created") && plan.contains("+ spec.replicas: 2"), "{plan}");
     let saved = world.folder.path().join("capture.json");
     std::fs::write(&saved, world.says("capture", &["memcacheds", "sample"])).unwrap();
     let replayed = || {
@@ -84,7 +85,7 @@ async fn an_object_on_a_cluster_is_captured_planned_and_explained() {
     assert!(world.says("plan", &["memcacheds", "sample"]).contains("+ spec.replicas: 5"));
     let told: Value =
         serde_json::from_str(&world.says("plan", &["Memcached", "sample", "-o", "json"])).unwrap();
-    assert_eq!((&told["controller"], &told["complete"]), (&json!("memcached"), &json!(false)));
+    assert_eq!((&told[0]["controller"], &told[0]["complete"]), (&json!("memcached"), &json!(false)));
 
     // What is awaited, while the operator runs and when it does not.
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -92,12 +93,14 @@ async fn an_object_on_a_cluster_is_captured_planned_and_explained() {
     let mut operator = Command::new(&world.operator)
         .args([&at, "--health-probe-bind-address=0"])
         .env("KUBECONFIG", world.cluster.kubeconfig())
+        .env("XDG_RUNTIME_DIR", world.folder.path())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
     let mut said = String::new();
     for _ in 0..400 {
-        said = world.says("why", &["Memcached", "sample", &at]);
+        // Nobody says where it serves: it is found by itself.
+        said = world.says("why", &["Memcached", "sample"]);
         if said.contains("memcached: waiting since") && said.contains("Progressing is True") {
             break;
         }
@@ -106,8 +109,11 @@ async fn an_object_on_a_cluster_is_captured_planned_and_explained() {
     operator.kill().unwrap();
     operator.wait().unwrap();
     assert!(said.contains("0 of 5 servers are ready") && said.contains("looks again"), "{said}");
+    let left = || std::fs::read_dir(world.folder.path().join("windlass/operators")).unwrap().count();
+    assert_eq!(left(), 1, "who is killed cannot take back what it said");
     let said = world.says("why", &["Memcached", "sample", &at]);
     assert!(said.contains("Progressing is True") && said.contains("no operator is reached"), "{said}");
+    assert_eq!(left(), 0, "who finds nobody there does");
     let plan = world.says("plan", &["Memcached", "sample"]);
     assert!(plan.contains("Deployment sample: stays as it is"), "{plan}");
 

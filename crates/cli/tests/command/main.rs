@@ -19,6 +19,7 @@ mod node_simulate;
 mod process;
 mod project;
 mod proxy_subresources;
+mod redis_cache;
 mod scaffold;
 mod selection;
 mod slow_clients;

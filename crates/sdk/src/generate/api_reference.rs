@@ -51,6 +51,12 @@ fn tell(text: &mut String, kind: &DescribedKind<'_>) {
                 continue;
             }
             let _ = writeln!(text, "\n{}\n", sentence(schema).unwrap_or_else(|| format!("Its {part}.")));
+            for rule in rules(schema) {
+                let _ = writeln!(text, "- {rule}");
+            }
+            if rules(schema).next().is_some() {
+                text.push('\n');
+            }
             text.push_str("| field | type | what it is |\n|---|---|---|\n");
             fields(text, part, schema, 0);
         }
@@ -108,11 +114,17 @@ fn about(schema: &Value) -> String {
     ] {
         bound(name, words);
     }
-    for rule in schema["x-kubernetes-validations"].as_array().into_iter().flatten() {
-        let said = rule["message"].as_str().or(rule["rule"].as_str()).unwrap_or_default();
-        parts.push(format!("Rule: {said}."));
-    }
+    parts.extend(rules(schema));
     parts.join(" ")
+}
+
+/// Its CEL rules, as sentences.
+fn rules(schema: &Value) -> impl Iterator<Item = String> {
+    let rules = schema["x-kubernetes-validations"].as_array().into_iter().flatten();
+    rules.map(|rule| {
+        let said = rule["message"].as_str().or(rule["rule"].as_str()).unwrap_or_default();
+        format!("Rule: {said}.")
+    })
 }
 
 /// A value as people read it: a bound of 3.0 is one of 3, and what is code stands as such.
@@ -141,6 +153,20 @@ fn cell(text: &str) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn rules_of_the_whole_are_told_before_its_fields() {
+        let rule = json!({"rule": "has(self.a)", "message": "a is needed"});
+        let definition = json!({"kind": "CustomResourceDefinition", "spec": {
+            "group": "g.dev", "scope": "Namespaced", "names": {"kind": "Thing", "plural": "things"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"properties": {
+                "spec": {"type": "object", "description": "It", "x-kubernetes-validations": [rule],
+                         "properties": {"a": {"type": "string"}}}}}}}]}});
+        let kind = DescribedKind::of(&definition).unwrap();
+        let mut text = String::new();
+        tell(&mut text, &kind);
+        assert!(text.contains("It.\n\n- Rule: a is needed.\n\n| field |"), "{text}");
+    }
 
     #[test]
     fn every_field_is_told_with_its_bounds() {

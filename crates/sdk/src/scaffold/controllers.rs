@@ -25,6 +25,9 @@ pub(super) fn first(naming: &Naming<'_>) -> String {
     let mut ours = vec!["Controller", "Plan", "Refusal", "Observed", "metrics"];
     ours.extend((!owned.is_empty()).then_some("Reasoned"));
     ours.extend(generates.then_some("Generate"));
+    if owned.iter().any(Owned::recreated) {
+        ours.extend(["Apply", "Propagation"]);
+    }
     if owned.iter().any(|one| one.as_json) {
         ours.push("Kind");
         uses += "use serde_json::{Value, json};\n";
@@ -190,8 +193,14 @@ fn controller(naming: &Naming<'_>, concern: Option<&str>, owned: &[Owned], more:
         true => "owns_anywhere",
         false => "owns",
     };
-    let owns: String =
-        owned.iter().map(|one| format!("        .{}::<{}>()\n", relation(one), one.ty)).collect();
+    let deletes = |one: &Owned| match one.recreated() {
+        true => format!("        .deletes::<{}>()\n", one.ty),
+        false => String::new(),
+    };
+    let owns: String = owned
+        .iter()
+        .map(|one| format!("        .{}::<{}>()\n{}", relation(one), one.ty, deletes(one)))
+        .collect();
     format!(
         "/// How it works: which kinds it makes and looks at, and how many objects it turns to at once.
 pub fn controller() -> Controller<{}> {{

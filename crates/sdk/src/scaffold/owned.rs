@@ -62,6 +62,11 @@ pub(super) enum Origin {
 }
 
 impl Owned {
+    /// Whether it is deleted and created anew where it cannot be changed: a StatefulSet's claims, what a Job does.
+    pub(super) fn recreated(&self) -> bool {
+        self.step.contains(".recreate(")
+    }
+
     /// What its function and the plan need in scope; what the project itself has is imported by lines below `root`.
     pub(super) fn imports(&self, imports: &mut Imports, root: &str) -> String {
         match &self.from {

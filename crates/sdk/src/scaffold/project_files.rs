@@ -9,8 +9,15 @@ use crate::files::File;
 pub enum Source {
     /// A checkout on this machine, by its folder.
     Path(String),
-    /// A git repository, by its URL.
-    Git(String),
+    /// A git repository, by its URL, and a revision of it; without one, what its main branch has when the project is first built.
+    Git {
+        /// Its URL.
+        url: String,
+        /// A commit, or a tag.
+        revision: Option<String>,
+    },
+    /// A version on crates.io, or on the registry that stands for it.
+    Version(String),
 }
 
 const CARGO: &str = include_str!("templates/Cargo.toml.txt");
@@ -21,7 +28,7 @@ const DOCKERFILE: &str = include_str!("templates/Dockerfile.txt");
 const README: &str = include_str!("templates/README.md.txt");
 const CI: &str = include_str!("templates/ci.yaml.txt");
 const MIT: &str = include_str!("templates/MIT.txt");
-const APACHE: &str = include_str!("../../../../LICENSE");
+const APACHE: &str = include_str!("templates/Apache-2.0.txt");
 
 /// All of it but `PROJECT` and the generated module.
 pub(super) fn files(project: &Project, source: &Source) -> Vec<File> {
@@ -54,8 +61,16 @@ pub(super) fn files(project: &Project, source: &Source) -> Vec<File> {
 fn fill(text: &str, project: &Project, source: &Source) -> String {
     let of = |folder: &str| match source {
         // Cargo finds the crate in the repository by its name.
-        Source::Git(url) => format!("{{ git = {url:?} }}"),
+        Source::Git { url, revision: None } => format!("{{ git = {url:?} }}"),
+        Source::Git { url, revision: Some(revision) } => format!("{{ git = {url:?}, rev = {revision:?} }}"),
+        Source::Version(version) => format!("{version:?}"),
         Source::Path(path) => format!("{{ path = {:?} }}", format!("{path}/crates/{folder}")),
+    };
+    let install = match source {
+        Source::Git { url, revision: None } => format!("--git {url} windlass-cli"),
+        Source::Git { url, revision: Some(revision) } => format!("--git {url} --rev {revision} windlass-cli"),
+        Source::Version(version) => format!("--version {version} windlass-cli"),
+        Source::Path(path) => format!("--path {path}/crates/cli"),
     };
     let license = match project.license {
         License::Apache2 => "license = \"Apache-2.0\"\n",
@@ -63,9 +78,10 @@ fn fill(text: &str, project: &Project, source: &Source) -> String {
         License::None => "",
     };
     let note = match source {
-        Source::Git(_) => "",
+        Source::Git { .. } | Source::Version(_) => "",
         Source::Path(_) => {
-            "# Cargo.toml takes windlass from a folder outside of this one, which no container build sees: use a git repository first.\n"
+            "# Cargo.toml takes windlass from a folder outside of this one, which neither a container build nor CI sees: first take it \
+             from a git repository or from a registry.\n"
         }
     };
     text.replace("{{name}}", &project.name)
@@ -73,7 +89,8 @@ fn fill(text: &str, project: &Project, source: &Source) -> String {
         .replace("{{license}}", license)
         .replace("{{windlass}}", &of("runtime"))
         .replace("{{windlass-testing}}", &of("testing"))
-        .replace("{{docker-note}}", note)
+        .replace("{{path-note}}", note)
+        .replace("{{install}}", &install)
 }
 
 #[cfg(test)]
@@ -82,7 +99,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn the_library_is_a_path_or_git_dependency() {
+    fn the_library_is_a_path_a_revision_or_a_version() {
         let project = Project::new("shop-operator", "example.com", License::None, false);
         let manifest = |source| {
             let files = files(&project, &source);
@@ -90,7 +107,19 @@ mod tests {
         };
         let path = manifest(Source::Path("/src/windlass".to_owned())).unwrap_or_default();
         assert!(path.contains("windlass = { path = \"/src/windlass/crates/runtime\" }\n"), "{path}");
-        let git = manifest(Source::Git("https://example.com/w.git".to_owned())).unwrap_or_default();
+        let git = |revision: Option<&str>| {
+            let (url, revision) = ("https://example.com/w.git".to_owned(), revision.map(str::to_owned));
+            manifest(Source::Git { url, revision }).unwrap_or_default()
+        };
+        let fixed = git(Some("v0.1.0"));
+        assert!(
+            fixed.contains("windlass = { git = \"https://example.com/w.git\", rev = \"v0.1.0\" }\n"),
+            "{fixed}"
+        );
+        let version = manifest(Source::Version("0.1.0".to_owned())).unwrap_or_default();
+        assert!(version.contains("windlass = \"0.1.0\"\n"), "{version}");
+        assert!(version.contains("windlass-testing = \"0.1.0\"\n"), "{version}");
+        let git = git(None);
         assert!(git.contains("windlass = { git = \"https://example.com/w.git\" }\n"), "{git}");
         assert!(git.contains("windlass-testing = { git = \"https://example.com/w.git\" }\n"), "{git}");
     }

@@ -54,7 +54,7 @@ pub(super) const MADE: [Made; 9] = [
         needs: &[Need::Replicas, Need::Image],
         pods: Pods::Serve,
         why: ("RunsItWithNames", "its pods run in a StatefulSet, each under a name of its own"),
-        step: ".apply(stateful_set(VAR), Why::RunsItWithNames)",
+        step: ".apply(Apply::new(stateful_set(VAR)).recreate(Propagation::Orphan), Why::RunsItWithNames)",
         imports: &[("api::apps::v1", &["StatefulSetSpec"]), (META, &["LabelSelector"])],
         make: "fn stateful_set(VAR: &TYPE) -> StatefulSet {
     StatefulSet {
@@ -97,8 +97,8 @@ pub(super) const MADE: [Made; 9] = [
         module: "api::batch::v1",
         needs: &[Need::Image],
         pods: Pods::Finish,
-        why: ("DoesItOnce", "a Job does it, once"),
-        step: ".apply(job(VAR), Why::DoesItOnce)",
+        why: ("DoesItOnce", "a Job does it, and again when what it does is declared otherwise"),
+        step: ".apply(Apply::new(job(VAR)).recreate(Propagation::Background), Why::DoesItOnce)",
         imports: &[("api::batch::v1", &["JobSpec"])],
         make: "fn job(VAR: &TYPE) -> Job {
     Job {
