@@ -5,7 +5,7 @@ CARGO ?= cargo
 BUILD_NEEDS = cc:gcc
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-transcript test test-scaffolds test-tutorial test-reference parity conformance lint fuzz bench reference facts docs clean
+.PHONY: help demo demo-transcript test test-scaffolds packages test-packages test-tutorial test-reference parity conformance lint fuzz bench reference facts docs clean
 # Targets share one build folder and two cores: one at a time.
 .NOTPARALLEL:
 
@@ -33,6 +33,14 @@ test: ## Run all tests that this machine can run (with Rust alone: all but the c
 test-scaffolds: ## Compile and test scaffolded projects of every shape
 	@scripts/need $(BUILD_NEEDS)
 	$(CARGO) test --quiet --package windlass-sdk --test scaffold -- --ignored
+
+packages: ## Package every crate that is published
+	@scripts/need $(BUILD_NEEDS)
+	scripts/packages
+
+test-packages: ## Build and test a new operator from the packages alone
+	@scripts/need $(BUILD_NEEDS)
+	scripts/packages --build
 
 test-tutorial: ## Run every command of docs/tutorial/memcached.md on the embedded cluster, and on the reference if it is built
 	@scripts/need $(BUILD_NEEDS)

@@ -37,9 +37,9 @@ impl Program {
     /// When it does not build.
     pub fn rust(name: &str) -> anyhow::Result<Self> {
         let mut command = super::load::cargo();
-        command.args(["build", "--quiet", "--release", "--package", "windlass-peers", "--bin", name]);
+        command.args(["build", "--quiet", "--profile", "dist", "--package", "windlass-peers", "--bin", name]);
         ensure!(command.status().context("cannot run cargo")?.success(), "{name} does not build");
-        Ok(Self { path: super::load::built("release").join(name), _folder: None })
+        Ok(Self { path: super::load::built("dist").join(name), _folder: None })
     }
 
     /// Where it is.

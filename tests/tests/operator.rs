@@ -9,6 +9,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Output, Stdio};
 use std::time::Duration;
@@ -160,9 +161,9 @@ async fn captures_and_plans(target: Target) -> anyhow::Result<()> {
     let (vault, observed) = Observed::from_capture::<Vault>(&capture).map_err(anyhow::Error::msg)?;
     ensure!(decide(&vault, &observed)?.waits().len() == 1, "a replayed decision waits for the password");
     let plan = scene.answer(&["plan"], &capture).await?;
-    ensure!(plan.contains(&format!("Vault {name}: waiting, 1 step")), "{plan}");
+    ensure!(plan.contains(&format!("Vault {name} by vault: waiting, 1 step")), "{plan}");
     ensure!(
-        plan.contains("create once Secret v-password (OpensTheVault") && plan.contains("is made"),
+        plan.contains("create once Secret v-password (OpensTheVault") && plan.contains("is created"),
         "{plan}"
     );
     let operator = scene.start("plain", &["--metrics-bind-address=0".to_owned()])?;
@@ -178,13 +179,25 @@ async fn captures_and_plans(target: Target) -> anyhow::Result<()> {
     let plan = scene.answer(&["plan"], &capture).await?;
     ensure!(plan.contains("Secret v-password: stays as it is"), "{plan}");
     ensure!(plan.contains("    ~ data.region: \"anywhere\" -> \"south\""), "{plan}");
-    // The password is in the capture, as the decision sees it, and in no plan.
+    // The password is in no plan, and in a capture only if it is asked for.
     let secrets: Api<Secret> = Api::namespaced(scene.target.client(), &scene.namespace);
     let data = secrets.get(&password_name(&vault)).await?.data.context("a password")?;
     let password = serde_json::to_value(&data["password"])?;
     let password = password.as_str().context("bytes are written as a text")?;
-    ensure!(capture.contains(password) && !plan.contains(password), "secrets are told of");
-    let plan: Value = serde_json::from_str(&scene.answer(&["plan", "-o", "json"], &capture).await?)?;
+    ensure!(!capture.contains(password) && !plan.contains(password), "secrets are told of");
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("capture.json");
+    let path = file.to_str().context("a path in UTF-8")?;
+    scene
+        .answer(&["capture", "Vault", "v", "-n", &scene.namespace, "--with-secrets", "--file", path], "")
+        .await?;
+    ensure!(std::fs::read_to_string(&file)?.contains(password), "what was asked for is there");
+    let mode = std::fs::metadata(&file)?.permissions().mode() & 0o777;
+    ensure!(mode == 0o600, "others can read it: {mode:o}");
+    let (vault, observed) = Observed::from_capture::<Vault>(&capture).map_err(anyhow::Error::msg)?;
+    ensure!(decide(&vault, &observed)?.is_complete(), "a redacted capture replays");
+    let plans: Value = serde_json::from_str(&scene.answer(&["plan", "-o", "json"], &capture).await?)?;
+    let plan = &plans[0];
     ensure!(
         plan["complete"] == true && plan["plan"]["steps"].as_array().is_some_and(|steps| steps.len() == 3)
     );

@@ -1,5 +1,6 @@
 //! The repository's own tasks: `cargo xtask NAME`. People and CI reach them through the Makefile.
 
+mod conformance_summary;
 mod facts;
 mod reference;
 mod structure;
@@ -14,6 +15,7 @@ Tasks:
   reference          build the reference Kubernetes, unless it is there already
   reference --where  print the folder of its programs, or fail with what is missing
   conformance        build Kubernetes' own conformance tests, unless they are there, and print their folder
+  conformance-summary REPORT  print what they came to, from a report of ginkgo in JSON
   facts              write down what a running Kubernetes says of its built-in kinds; `facts --help` for more
   structure          check that crates and modules depend on each other in one direction only
   skipped            say in one line what `make test` skipped, and how to get it
@@ -37,6 +39,7 @@ fn run(arguments: &[&str]) -> anyhow::Result<()> {
         ["reference"] => reference::ensure()?,
         ["reference", "--where"] => println!("{}", reference::find()?.display()),
         ["conformance"] => println!("{}", reference::conformance()?.display()),
+        ["conformance-summary", report] => conformance_summary::print(std::path::Path::new(report))?,
         ["facts", rest @ ..] => facts::run(rest.iter().map(ToString::to_string))?,
         ["structure"] => structure::check()?,
         ["skipped"] => reference::say_skipped(),

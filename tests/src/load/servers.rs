@@ -158,10 +158,10 @@ pub fn windlass_program() -> anyhow::Result<PathBuf> {
         return Ok(named.into());
     }
     let mut command = cargo();
-    command.args(["build", "--release", "--quiet", "--package", "windlass-cli"]);
+    command.args(["build", "--profile", "dist", "--quiet", "--package", "windlass-cli"]);
     let status = command.status().context("cannot run cargo")?;
     anyhow::ensure!(status.success(), "the windlass command does not build");
-    Ok(built("release/windlass"))
+    Ok(built("dist/windlass"))
 }
 
 /// Cargo in this workspace, told nothing of the cargo that runs us: that would make it build half of everything anew.
