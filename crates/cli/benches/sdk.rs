@@ -3,6 +3,7 @@
 //!
 //! Cold, nothing is built and cargo's home holds only the downloads; warm, the dependencies are built, as for whoever begins a second
 //! operator. What cargo takes is measured apart, by a cargo that writes down how long it took: the rest is the tool's own.
+//! The rows "debug:" are what an author's tests wait for, built as `cargo test` builds (`tests/examples/author_loop.rs`).
 //! `-- warm` after the command leaves out the cold turn, which takes minutes; `WINDLASS_PROGRAM` names another `windlass`.
 
 use anyhow::{Context, bail, ensure};
@@ -41,7 +42,27 @@ async fn main() -> anyhow::Result<()> {
         let walked = desk.walk(&format!("again-{turn}")).await?;
         record(&mut bench, WARM, &walked);
     }
+    bench.progress("in debug: the clock and campaigns");
+    record_author_loop(&mut bench, &desk.root)?;
     Ok(bench.finish()?)
+}
+
+/// The figures that `tests/examples/author_loop.rs` prints.
+fn record_author_loop(bench: &mut Bench, root: &Path) -> anyhow::Result<()> {
+    let said = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .args(["run", "--quiet", "--package", "windlass-tests", "--example", "author_loop"])
+        .current_dir(root)
+        .stderr(Stdio::inherit())
+        .output()?;
+    ensure!(said.status.success(), "author_loop: {}", said.status);
+    for line in String::from_utf8(said.stdout)?.lines() {
+        let mut fields = line.split('\t');
+        let mut field = || fields.next().with_context(|| format!("not a figure: {line}"));
+        let (name, value, unit) = (field()?, field()?.parse()?, field()?);
+        let better = if unit == "/s" { Better::Higher } else { Better::Lower };
+        bench.record(WARM, &format!("debug: {name}"), value, unit, better);
+    }
+    Ok(())
 }
 
 fn record(bench: &mut Bench, subject: &str, walked: &Walked) {

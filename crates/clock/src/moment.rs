@@ -28,6 +28,11 @@ impl Moment {
     pub fn since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)
     }
+
+    /// The last full second of the clock that is not after this.
+    pub fn whole_seconds(self) -> Self {
+        Self(Duration::from_secs(self.0.as_secs()))
+    }
 }
 
 impl Add<Duration> for Moment {

@@ -368,7 +368,8 @@ impl Watching {
     fn schedule_bookmark(&mut self, now: Moment) {
         let left = self.deadline.since(now);
         self.next_bookmark = if self.bookmarks && left > BOOKMARK_BEFORE_END {
-            now + BOOKMARK_EVERY.min(left - BOOKMARK_BEFORE_END)
+            // At a full second, so that the bookmarks of watches that began together come together.
+            (now + BOOKMARK_EVERY).whole_seconds().min(now + (left - BOOKMARK_BEFORE_END))
         } else {
             Moment::NEVER
         };
