@@ -35,7 +35,7 @@ async fn life(cluster: TestCluster) -> anyhow::Result<()> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
-    let cluster = TestCluster::start().await?;
+    let cluster = TestCluster::start();
     let before = processor_time()?;
     cluster.advance(HOURS * Duration::from_secs(3600)).await;
     let hour = (processor_time()? - before) / HOURS;
@@ -54,7 +54,10 @@ async fn report(name: &str, campaign: impl Future<Output = anyhow::Result<usize>
     let lives = u32::try_from(campaign.await?)?;
     let (took, used) = (clock.moment() - begun, processor_time()? - before);
     println!("campaign, {name}, lives per second\t{}\t/s", f64::from(lives) / took.as_secs_f64());
-    println!("campaign, {name}, 200 lives, processor time\t{}\ts", used.as_secs_f64() * 200.0 / f64::from(lives));
+    println!(
+        "campaign, {name}, 200 lives, processor time\t{}\ts",
+        used.as_secs_f64() * 200.0 / f64::from(lives)
+    );
     Ok(())
 }
 

@@ -12,8 +12,15 @@ const STEP: Duration = Duration::from_millis(2);
 /// The longest pause for woken tasks at each stop, by the machine's clock.
 const LONGEST_STOP: Duration = Duration::from_millis(200);
 
-/// How many times in a row the runtime must be idle: a task that one thread hands to another is for a moment with neither.
+/// How many times in a row a runtime with several threads must be idle: a task that one thread hands to another is for a moment
+/// with neither.
 const QUIET: usize = 6;
+
+/// The same on one thread, which says nothing of what it has to do: so many times in a row there was nothing that took time.
+const QUIET_ON_ONE: usize = 2;
+
+/// How long it takes at most to find that there is nothing to do, in debug.
+const NOTHING: Duration = Duration::from_micros(250);
 
 /// A clock, and its driver if it is a driven one.
 ///
@@ -98,24 +105,25 @@ impl Time {
 /// Waits until no task of this runtime can run.
 async fn settle() {
     let wall = Clock::real();
-    let deadline = wall.moment() + LONGEST_STOP;
-    let mut quiet = 0;
-    while quiet < QUIET && wall.moment() < deadline {
+    let mut before = wall.moment();
+    let deadline = before + LONGEST_STOP;
+    let on_one = Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread;
+    let (mut quiet, wanted) = (0, if on_one { QUIET_ON_ONE } else { QUIET });
+    while quiet < wanted && before < deadline {
         // Each lets every waiting task of this thread run once.
         for _ in 0..16 {
             tokio::task::yield_now().await;
         }
-        quiet = if is_idle() { quiet + 1 } else { 0 };
+        let now = wall.moment();
+        let is_quiet = if on_one { now - before < NOTHING } else { is_idle() };
+        quiet = if is_quiet { quiet + 1 } else { 0 };
+        before = now;
     }
 }
 
-/// Whether all threads of this runtime are parked, except the calling one.
+/// Whether all threads of this runtime are parked, except the calling one, where there are several.
 fn is_idle() -> bool {
-    let runtime = Handle::current();
-    if runtime.runtime_flavor() == RuntimeFlavor::CurrentThread {
-        return true;
-    }
-    let metrics = runtime.metrics();
+    let metrics = Handle::current().metrics();
     // Odd while it is parked.
     let awake = |worker: &usize| metrics.worker_park_unpark_count(*worker).is_multiple_of(2);
     let allowed = usize::from(tokio::task::try_id().is_some());

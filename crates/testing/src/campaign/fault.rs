@@ -60,14 +60,7 @@ pub(super) struct Disturbance {
 
 impl Disturbance {
     pub(super) fn new(fault: Fault, number: usize, watched: Arc<Vec<String>>) -> Self {
-        Self {
-            fault,
-            number,
-            watched,
-            came: Arc::default(),
-            over: Arc::default(),
-            changed: Arc::default(),
-        }
+        Self { fault, number, watched, came: Arc::default(), over: Arc::default(), changed: Arc::default() }
     }
 
     /// Whether the fault did something in the life that has ended: its write came, and where the API injects it, there was a
