@@ -148,5 +148,8 @@ fn killed_it_takes_its_processes_along() {
     };
     let _ = runtime.block_on(async { clock.timeout(Duration::from_secs(20), ended).await });
     assert_eq!(processes_of(place.path()), Vec::<String>::new());
-    assert_eq!(fs::read_dir(place.path().join("run")).unwrap().count(), 0, "the cluster's folder goes too");
+    let left = fs::read_dir(place.path().join("run")).unwrap().flatten().map(|entry| entry.file_name());
+    // Where its operator said that it runs; the next one that starts removes that.
+    let left: Vec<_> = left.filter(|name| name != "windlass").collect();
+    assert_eq!(left, Vec::<std::ffi::OsString>::new(), "the cluster's folder goes too");
 }

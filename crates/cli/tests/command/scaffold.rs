@@ -112,7 +112,7 @@ fn bad_names_are_refused_in_a_sentence_and_nothing_is_written() {
     for (arguments, code, part) in [
         (vec!["init", "--domain", "Example", "--name", "shop"], 2, "domain"),
         (vec!["init", "--domain", "example.com", "--name", "My Shop"], 2, "project name"),
-        (vec!["init", "--name", "shop"], 1, "--domain"),
+        (vec!["init", "--name", "shop"], 2, "--domain"),
         (vec!["edit", "--multigroup"], 1, "windlass init"),
         (vec!["edit"], 2, "--multigroup"),
         (BASKET.to_vec(), 1, "windlass init"),

@@ -1,7 +1,7 @@
 //! Where an operator that runs on this machine serves `/debug`: it leaves a file, which `why` reads.
 //!
 //! A file says which cluster the operator works on. It is removed when the operator ends; one that was killed leaves it behind,
-//! and who finds that nobody answers removes it.
+//! and the next operator that starts, or whoever finds that nobody answers, removes it.
 
 use super::program;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Nobody runs as many operators on one machine.
 const MOST: usize = 100;
@@ -31,6 +31,7 @@ impl Registration {
     /// Says that this process serves `/debug` at this address. That it cannot be said is no reason not to run.
     pub(super) fn write(cluster: &str, debug_address: SocketAddr) -> Option<Self> {
         let folder = folder()?;
+        forget_the_dead(&folder);
         let (program, cluster) = (program(), cluster.to_owned());
         let file = folder.join(format!("{program}-{}.json", std::process::id()));
         let text = serde_json::to_vec(&Registered { program, cluster, debug_address }).ok()?;
@@ -51,6 +52,25 @@ impl Registration {
 impl Drop for Registration {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
+        // Folders in which others have left something stay.
+        for folder in self.0.ancestors().skip(1).take(2) {
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
+
+/// Removes the files of processes that are gone, where the machine tells which are.
+fn forget_the_dead(folder: &Path) {
+    let processes = Path::new("/proc");
+    if !processes.join("self").exists() {
+        return;
+    }
+    for file in fs::read_dir(folder).into_iter().flatten().flatten().take(MOST).map(|entry| entry.path()) {
+        let name = file.file_stem().and_then(|name| name.to_str());
+        let process = name.and_then(|name| name.rsplit_once('-')?.1.parse::<u32>().ok());
+        if process.is_some_and(|process| !processes.join(process.to_string()).exists()) {
+            let _ = fs::remove_file(file);
+        }
     }
 }
 
@@ -86,4 +106,25 @@ fn folder() -> Option<PathBuf> {
     let above = absolute("XDG_RUNTIME_DIR").filter(|path| path.is_dir());
     let above = above.or_else(|| absolute("HOME").map(|home| home.join(".cache")))?;
     Some(above.join("windlass/operators"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_killed_operators_left_behind_goes_and_the_living_stay() {
+        let folder = std::env::temp_dir().join(format!("windlass-registration-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let living = folder.join(format!("an-operator-{}.json", std::process::id()));
+        // No process has a number that large.
+        let dead = folder.join(format!("an-operator-{}.json", u32::MAX));
+        for file in [&living, &dead] {
+            fs::write(file, "{}").unwrap();
+        }
+        forget_the_dead(&folder);
+        assert!(living.exists() && !dead.exists());
+        drop(Registration(living.clone()));
+        assert!(!living.exists() && !folder.exists());
+    }
 }
