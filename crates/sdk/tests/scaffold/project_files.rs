@@ -88,12 +88,12 @@ fn the_image_has_what_cargo_makes_and_nothing_else() -> anyhow::Result<()> {
     let base = format!("rust:{}-alpine", rust.trim_matches('"'));
     assert_eq!(stages, [vec![base.as_str(), "AS", "build"], vec!["scratch"]], "{text}");
     let builds = instructions(&text, "RUN");
-    assert!(builds.iter().any(|words| words.join(" ") == "cargo build --release --locked"), "{text}");
+    assert!(builds.iter().any(|words| words.join(" ") == "cargo build --profile dist --locked"), "{text}");
     assert!(folder.text(".dockerignore")?.lines().any(|line| line == "target"), "it builds its own");
     let copied = instructions(&text, "COPY").into_iter().find(|words| words[0] == "--from=build");
     assert_eq!(
         copied.context("nothing is copied")?[1..],
-        ["/src/target/release/shop-operator", "/shop-operator"]
+        ["/src/target/dist/shop-operator", "/shop-operator"]
     );
     let user = instructions(&text, "USER");
     let (user, group) = user[0][0].split_once(':').context("no group")?;
