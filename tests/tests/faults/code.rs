@@ -92,7 +92,7 @@ pub async fn hangs(_: Target) -> anyhow::Result<()> {
     cluster.create(config_map(BAD)).await?;
     cluster.run_clock_while(windlass_clock::Clock::real().sleep(Duration::from_millis(200))).await;
     let ended = operator.stop().await.expect_err("a reconcile that hangs does not end");
-    ensure!(format!("{ended:#}").contains("were cut off"), "{ended:#}");
+    ensure!(format!("{ended:#}").contains("was cut off"), "{ended:#}");
     Ok(())
 }
 

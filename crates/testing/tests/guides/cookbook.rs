@@ -70,8 +70,11 @@ fn decide(record: &Record, observed: &Observed) -> Result<Plan, Refusal> {
     let wanted = &record.spec.address;
     Ok(match observed.fact::<Option<String>>("address")? {
         Fact::Known { value: Some(address), .. } if address == *wanted => Plan::new(),
-        Fact::Known { .. } => Plan::waiting(Reason::new("Writes", "the provider is told"))
-            .action(Action::new("write", wanted), Reason::new("Differs", "the provider has another address")),
+        // The key names the answer that was wrong: under the same key an action that is done is not done again.
+        Fact::Known { at, .. } => Plan::waiting(Reason::new("Writes", "the provider is told")).action(
+            Action::new("write", format!("{wanted}, not as at {at}")),
+            Reason::new("Differs", "the provider has another address"),
+        ),
         // Not known is not the same as not there: nothing is written before the provider has answered.
         Fact::Unknown { why } => Plan::waiting(Reason::new("ProviderSilent", why)),
     })
