@@ -13,6 +13,7 @@ mod crds;
 mod crud;
 mod deletion;
 mod http;
+mod identities;
 mod invalid_objects;
 mod known_differences;
 mod lists;
@@ -87,6 +88,7 @@ pub fn behaviours() -> Vec<Behaviour> {
         crd_watches::behaviours(),
         crds::behaviours(),
         http::behaviours(),
+        identities::behaviours(),
         watches::behaviours(),
         core_kinds::behaviours(),
         built_in::behaviours(),

@@ -1,10 +1,11 @@
 //! Random sequences of creates, updates, deletes with finalizers, lists with versions and watches by several clients, sent
-//! to two servers: equal answers and event orders.
+//! to two servers: equal answers and event orders. And random roles and bindings with random questions about them.
 //!
-//! `WINDLASS_STEPS` says how many requests (default 800, the acceptance run has 5,000 and more); `WINDLASS_SEED` runs one
-//! seed.
+//! `WINDLASS_STEPS` says how many requests (default 800, the acceptance run has 5,000 and more), and `WINDLASS_QUESTIONS` how many
+//! questions about rights (default 1,500, the acceptance run has 20,000 and more); `WINDLASS_SEED` runs one seed.
 
 use anyhow::{Context, ensure};
+use futures::{StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use windlass_harness::{Environment, Suite, Target};
 use windlass_tests::compare::exchange::media;
 use windlass_tests::compare::looked_at_again;
 use windlass_tests::compare::normalise::may_be_newer;
+use windlass_tests::compare::policies::{self, Policies};
 use windlass_tests::compare::requests::Requests;
 use windlass_tests::compare::{Pair, Request, Server, Side, first_difference, kinds};
 
@@ -35,7 +37,119 @@ fn main() -> ExitCode {
     Suite::on([Environment::reference()])
         .limit(Duration::from_secs(1500))
         .test("random requests get equal responses and event orders", equal_answers)
+        .test("random policies allow the same", equal_rights)
         .run()
+}
+
+/// Questions about one random policy.
+const QUESTIONS_PER_POLICY: usize = 500;
+
+/// How many questions are under way at once.
+const QUESTIONS_AT_ONCE: usize = 16;
+
+async fn equal_rights(target: Target) -> anyhow::Result<()> {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let questions = number("WINDLASS_QUESTIONS").unwrap_or(1500);
+    let policies = questions.div_ceil(QUESTIONS_PER_POLICY as u64);
+    let seeds = number("WINDLASS_SEED").map_or(1..=policies, |seed| seed..=seed);
+    let (mut allowed, mut asked) = (0, 0);
+    for seed in seeds {
+        let found = looked_at_again(&format!("policy {seed}"), || compare_policy(&target, seed)).await;
+        allowed += found.with_context(|| format!("policy {seed}"))?;
+        asked += QUESTIONS_PER_POLICY;
+    }
+    println!("{asked} questions about rights got equal answers, {allowed} of them yes");
+    ensure!(allowed * 20 > asked, "too few questions were answered with yes to say much");
+    Ok(())
+}
+
+/// Makes a random policy on both servers and asks both the same. Says how often the answer was yes.
+async fn compare_policy(target: &Target, seed: u64) -> anyhow::Result<usize> {
+    let servers = [
+        Server::new("embedded", windlass_tests::targets::Embedded::in_process().client()),
+        Server::new("reference", target.client()),
+    ];
+    let prefix = format!("p{seed}-{}", Clock::real().now().as_millisecond());
+    let mut policies = Policies::new(seed, &prefix);
+    let objects = policies.objects();
+    for server in &servers {
+        for namespace in policies.namespaces() {
+            let object = json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": namespace}});
+            made(server, "/api/v1/namespaces", object).await?;
+        }
+        for (path, object) in &objects {
+            made(server, path, object.clone()).await?;
+        }
+    }
+    known(&servers[1], &prefix).await?;
+    let questions: Vec<Value> = (0..QUESTIONS_PER_POLICY).map(|_| policies.question()).collect();
+    let answers = futures::stream::iter(questions).map(|question| {
+        let servers = servers.clone();
+        async move {
+            let (ours, theirs) =
+                futures::join!(review(&servers[0], &question), review(&servers[1], &question));
+            let (ours, theirs) = (ours?, theirs?);
+            ensure!(ours == theirs, "{question}: {ours} on ours and {theirs} on the reference");
+            anyhow::Ok(ours["allowed"] == true)
+        }
+    });
+    let answers: anyhow::Result<Vec<bool>> = answers.buffered(QUESTIONS_AT_ONCE).try_collect().await;
+    for path in ["clusterroles", "clusterrolebindings"] {
+        let path = format!("/apis/rbac.authorization.k8s.io/v1/{path}");
+        let mine = format!("{}={prefix}", policies::LABEL);
+        servers[1].send(&Request::new("DELETE", path).with("labelSelector", mine)).await?;
+    }
+    for namespace in policies.namespaces() {
+        servers[1].send(&Request::new("DELETE", format!("/api/v1/namespaces/{namespace}"))).await?;
+    }
+    Ok(answers?.into_iter().filter(|allowed| *allowed).count())
+}
+
+async fn made(server: &Server, path: &str, object: Value) -> anyhow::Result<()> {
+    let answer = server.send(&Request::new("POST", path).body(media::JSON, object)).await?;
+    ensure!(answer.is_success(), "{} refused: {answer}", server.name);
+    Ok(())
+}
+
+/// Waits until the reference's authorizer knows what was made last.
+async fn known(reference: &Server, prefix: &str) -> anyhow::Result<()> {
+    let group = "rbac.authorization.k8s.io";
+    for (kind, name) in [("ClusterRole", "probe"), ("ClusterRoleBinding", "probe-bound")] {
+        let mut object = json!({"kind": kind, "apiVersion": format!("{group}/v1"),
+            "metadata": {"name": format!("{prefix}-{name}"), "labels": {policies::LABEL: prefix}}});
+        match kind {
+            "ClusterRole" => {
+                object["rules"] = json!([{"verbs": ["probe"], "apiGroups": ["p"], "resources": ["p"]}])
+            }
+            _ => {
+                object["roleRef"] =
+                    json!({"kind": "ClusterRole", "name": format!("{prefix}-probe"), "apiGroup": group});
+                object["subjects"] = json!([{"kind": "User", "name": prefix, "apiGroup": group}]);
+            }
+        }
+        made(reference, &format!("/apis/{group}/v1/{}s", kind.to_lowercase()), object).await?;
+    }
+    let probe =
+        json!({"user": prefix, "resourceAttributes": {"verb": "probe", "group": "p", "resource": "p"}});
+    for _ in 0..500 {
+        if review(reference, &probe).await?["allowed"] == true {
+            return Ok(());
+        }
+        Clock::real().sleep(Duration::from_millis(20)).await;
+    }
+    anyhow::bail!("the reference does not take in the policy")
+}
+
+/// What a review says, without the reason: several bindings may allow the same.
+async fn review(server: &Server, spec: &Value) -> anyhow::Result<Value> {
+    let review =
+        json!({"kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "spec": spec});
+    let request = Request::new("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews");
+    let answer = server.send(&request.body(media::JSON, review)).await?;
+    ensure!(answer.is_success(), "{} refused to say: {answer}", server.name);
+    let mut status = answer.body["status"].clone();
+    status.as_object_mut().context("a review has a status")?.remove("reason");
+    Ok(status)
 }
 
 async fn equal_answers(target: Target) -> anyhow::Result<()> {

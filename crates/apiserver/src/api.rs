@@ -1,5 +1,6 @@
 //! The API as a whole: made once, cloned cheaply, asked through services.
 
+use crate::authorization::AuthorizationMode;
 use crate::bootstrap;
 use crate::credentials::{Credentials, CredentialsError};
 use crate::dial::Dial;
@@ -33,12 +34,20 @@ pub struct Config {
     pub credentials: Option<Credentials>,
     /// The directory in which [`Api::open`] keeps everything, made if it is missing; without one it is all in memory.
     pub data_dir: Option<PathBuf>,
+    /// Who decides what somebody may do, in this order. Members of `system:masters` may do everything.
+    pub authorization_modes: Vec<AuthorizationMode>,
 }
 
 impl Default for Config {
-    /// The machine's own time, as much history as Kubernetes keeps, and all of it in memory.
+    /// The machine's own time, as much history as Kubernetes keeps, all of it in memory, and RBAC.
     fn default() -> Self {
-        Self { clock: Clock::real(), store: Options::default(), credentials: None, data_dir: None }
+        Self {
+            clock: Clock::real(),
+            store: Options::default(),
+            credentials: None,
+            data_dir: None,
+            authorization_modes: vec![AuthorizationMode::Rbac],
+        }
     }
 }
 
@@ -51,7 +60,7 @@ impl Api {
     /// [`Api::open`].
     pub fn new(config: Config) -> Self {
         let store = Store::new(config.store, config.clock.clone());
-        let inner = ApiState::new(config.clock, store, config.credentials);
+        let inner = ApiState::new(config.clock, store, config.credentials, config.authorization_modes);
         let made = bootstrap::make(&inner).now_or_never();
         debug_assert!(
             matches!(made, Some(Ok(()))),
@@ -95,7 +104,7 @@ impl Api {
             tokio::task::spawn_blocking(move || Store::open(&directory, options, clock))
         };
         let store = opening.await.map_err(|error| failed(io::Error::other(error)))??;
-        let inner = ApiState::new(config.clock, store, config.credentials);
+        let inner = ApiState::new(config.clock, store, config.credentials, config.authorization_modes);
         inner.keep_credentials_in(data_dir.join(CREDENTIALS));
         crd_lifecycle::resume(&inner).await;
         bootstrap::make(&inner).await.map_err(|error| failed(io::Error::other(error)))?;

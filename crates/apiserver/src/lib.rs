@@ -10,6 +10,7 @@
 //! | `crd`, `kinds` | what is special about CustomResourceDefinitions and the other built-in kinds: defaults, validation, rules |
 //! | `protobuf`, `read`, `table` | what get, list and watch answer, in which form |
 //! | `resource`, `registry` | which resources are served |
+//! | `authorization` | who may do what: RBAC |
 //! | `faults` | what goes wrong on purpose |
 //! | `credentials`, `accounts`, `dial` | certificates, service accounts' tokens, connections to kubelets |
 //! | `http` | bodies and responses |
@@ -29,6 +30,7 @@
 mod accounts;
 mod admission;
 mod api;
+mod authorization;
 mod bootstrap;
 mod connect;
 mod crd;
@@ -59,6 +61,7 @@ mod verbs;
 
 pub use admission::QuotaUsage;
 pub use api::{Api, Config};
+pub use authorization::AuthorizationMode;
 pub use credentials::Credentials;
 pub use dial::{Dial, insecure_tls};
 pub use discovery::VERSION as KUBERNETES_VERSION;

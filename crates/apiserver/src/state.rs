@@ -1,6 +1,7 @@
 //! What all requests to an API share: its store, registry, clock, credentials and allocations.
 
 use crate::accounts::Accounts;
+use crate::authorization::{AuthorizationMode, Authorizer};
 use crate::crd;
 use crate::credentials::{Credentials, CredentialsError};
 use crate::dial::Dialer;
@@ -28,6 +29,7 @@ pub(crate) struct ApiState {
     /// Held while a definition gets its names or goes.
     pub(crate) settling: Mutex<()>,
     pub(crate) own_identity: Identity,
+    pub(crate) authorizer: Authorizer,
     credentials: OnceLock<Credentials>,
     /// Where credentials are kept, if anywhere; held while they are looked for.
     kept_in: parking_lot::Mutex<Option<PathBuf>>,
@@ -70,13 +72,19 @@ impl ApiState {
         Ok(self.accounts.get_or_init(|| made))
     }
 
-    pub(crate) fn new(clock: Clock, store: Arc<Store>, credentials: Option<Credentials>) -> Self {
+    pub(crate) fn new(
+        clock: Clock,
+        store: Arc<Store>,
+        credentials: Option<Credentials>,
+        modes: Vec<AuthorizationMode>,
+    ) -> Self {
         let registry = Registry::new();
         let definitions = registry
             .get(crd::GROUP, "v1", "customresourcedefinitions")
             .expect("the definitions' own resource is built in");
         Self {
             faults: Faults::new(store.clone()),
+            authorizer: Authorizer::new(modes, store.clone()),
             store,
             clock,
             registry,

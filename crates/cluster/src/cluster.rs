@@ -158,9 +158,7 @@ async fn run_kubelet(informers: SharedInformers, client: Client, clock: Clock, o
 
 /// An in-process client for a part of the cluster, with every permission.
 fn client(api: &Api, user: &str) -> Client {
-    let groups = vec!["system:masters".to_owned(), "system:authenticated".to_owned()];
-    let identity = Identity { user: user.to_owned(), groups, ..Identity::default() };
-    Client::new(api.service(identity), "default")
+    Client::new(api.service(Identity::privileged(user)), "default")
 }
 
 #[cfg(test)]

@@ -138,6 +138,12 @@ impl Watcher {
         }
     }
 
+    /// Whether there is an event that was not delivered yet, or was forgotten before it was.
+    pub fn is_behind(&self) -> bool {
+        let log = self.feed.log.read();
+        self.place != log.first + log.events.len() as u64
+    }
+
     /// The revision up to which every event was delivered: what a bookmark may say.
     pub fn progress(&self) -> Revision {
         // The revision is published after its event was appended, so it must be read before the log.

@@ -212,7 +212,7 @@ impl TestCluster {
     /// ```
     pub fn client_as(&self, user: &str) -> Client {
         match &self.api {
-            Some(api) => Client::new(api.service(Identity::user(user)), &*self.namespace),
+            Some(api) => Client::new(api.service(Identity::privileged(user)), &*self.namespace),
             None => self.client.clone(),
         }
     }

@@ -27,6 +27,8 @@ pub struct Request {
     pub raw: Option<Vec<u8>>,
     /// The media types that the client takes.
     pub accept: &'static str,
+    /// Further headers.
+    pub headers: Vec<(&'static str, String)>,
 }
 
 /// Media types of patches.
@@ -58,7 +60,21 @@ impl Request {
             user_agent: "tester",
             raw: None,
             accept: media::JSON,
+            headers: Vec::new(),
         }
+    }
+
+    /// With a header.
+    #[must_use]
+    pub fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    /// As another user.
+    #[must_use]
+    pub fn impersonating(self, user: impl Into<String>) -> Self {
+        self.header("impersonate-user", user)
     }
 
     /// With a query parameter.
@@ -129,6 +145,9 @@ impl fmt::Display for Request {
         let (uri, agent, kind) = (self.uri(), self.user_agent, self.content_type);
         let accept = if self.accept == media::JSON { "" } else { self.accept };
         write!(f, "{} {uri} ({agent}) {kind}{yaml}{accept} ", self.method)?;
+        for (name, value) in &self.headers {
+            write!(f, "{name}: {value} ")?;
+        }
         match &self.raw {
             Some(raw) => {
                 let text = String::from_utf8_lossy(raw);
@@ -165,6 +184,7 @@ impl fmt::Display for Answer {
 }
 
 /// A server that requests are sent to.
+#[derive(Clone)]
 pub struct Server {
     /// How messages call it.
     pub name: &'static str,
@@ -197,6 +217,9 @@ impl Server {
             .uri(request.uri())
             .header("accept", request.accept)
             .header("user-agent", request.user_agent);
+        for (name, value) in &request.headers {
+            builder = builder.header(*name, value);
+        }
         let mut bytes = Vec::new();
         if !request.content_type.is_empty() {
             builder = builder.header("content-type", request.content_type);

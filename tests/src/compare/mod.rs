@@ -6,6 +6,7 @@ pub mod exchange;
 pub mod kinds;
 pub mod normalise;
 pub mod objects;
+pub mod policies;
 pub mod quantities;
 pub mod random;
 pub mod requests;
@@ -44,11 +45,20 @@ impl Side {
     /// # Errors
     /// When there was no answer.
     pub async fn ask(&mut self, request: &Request) -> anyhow::Result<Answer> {
+        let server = self.server.clone();
+        self.ask_through(&server, request).await
+    }
+
+    /// Sends a request through another client of the same server.
+    ///
+    /// # Errors
+    /// When there was no answer.
+    pub async fn ask_through(&mut self, server: &Server, request: &Request) -> anyhow::Result<Answer> {
         let concrete = self.normaliser.concrete(request);
         if normalise::may_be_newer(request) {
             self.catch_up(request).await?;
         }
-        let answer = self.server.send(&concrete).await?;
+        let answer = server.send(&concrete).await?;
         Ok(self.normaliser.answer(request, answer))
     }
 }

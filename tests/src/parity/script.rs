@@ -2,9 +2,11 @@
 
 use crate::compare::exchange::{Events, media};
 use crate::compare::{Answer, Request, Server, Side};
+use crate::targets::Embedded;
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 use std::time::Duration;
+use windlass_apiserver::Identity;
 use windlass_clock::Clock;
 use windlass_harness::Target;
 
@@ -20,6 +22,9 @@ const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitio
 /// Sends requests to one server and writes down what comes back.
 pub struct Script {
     side: Side,
+    /// The same server as its administrator; what is not compared is asked by that one.
+    administrator: Server,
+    target: Target,
     pub(super) namespace: String,
     transcript: Vec<Value>,
     /// Cluster-wide things to remove at the end.
@@ -57,7 +62,9 @@ impl Script {
         let mut side = Side::new(Server::new(target.environment(), target.client()));
         let namespace = target.namespace().await?;
         side.normaliser.named(&namespace, "namespace");
-        Ok(Self { side, namespace, transcript: Vec::new(), leftovers: Vec::new() })
+        let administrator = Server::new(target.environment(), target.client());
+        let (target, transcript, leftovers) = (target.clone(), Vec::new(), Vec::new());
+        Ok(Self { side, administrator, target, namespace, transcript, leftovers })
     }
 
     /// Removes what would burden the next behaviour, and gives back everything that was asked and answered.
@@ -107,7 +114,44 @@ impl Script {
     /// # Errors
     /// When there was no answer.
     pub async fn quiet(&mut self, request: Request) -> anyhow::Result<Answer> {
-        self.side.ask(&request).await
+        self.side.ask_through(&self.administrator, &request).await
+    }
+
+    /// Writes an answer down that was changed to be comparable.
+    pub fn note(&mut self, answer: &Answer) {
+        self.transcript.push(json!({"status": answer.status, "body": answer.body}));
+    }
+
+    /// Removes this at the end.
+    pub fn leave(&mut self, path: String) {
+        self.leftovers.push(path);
+    }
+
+    /// Sends what is compared as a service account of the script's namespace from now on. Gives back its user name.
+    ///
+    /// # Errors
+    /// When there can be none.
+    pub async fn become_account(&mut self, name: &str) -> anyhow::Result<String> {
+        let accounts = self.path("/api/v1", "serviceaccounts");
+        let account = json!({"kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"name": name}});
+        self.quiet(Request::new("POST", &accounts).body(media::JSON, account)).await?;
+        let client = match self.target.extra::<Embedded>() {
+            Some(embedded) => {
+                let identity = Identity::service_account(&self.namespace, name);
+                kube::Client::new(embedded.api.service(identity), "default")
+            }
+            None => {
+                let wanted =
+                    json!({"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "spec": {}});
+                let path = format!("{accounts}/{name}/token");
+                let request = Request::new("POST", path).body(media::JSON, wanted);
+                let answer = self.administrator.send(&request).await?;
+                let token = answer.body["status"]["token"].as_str().context("no token was given")?;
+                self.target.client_with_token(token).await?
+            }
+        };
+        self.side.server = Server::new(self.target.environment(), client);
+        Ok(format!("system:serviceaccount:{}:{name}", self.namespace))
     }
 
     /// Creates.

@@ -1,38 +1,108 @@
-//! Authorization. Authenticated users may do everything, as long as there is no RBAC; anonymous ones may read the server's
-//! health and version.
+//! Authorization: what a request wants to do, and whether its sender may.
 
-use crate::request::identity::{ANONYMOUS, Identity, MASTERS};
+use crate::authorization::{Attributes, Authorizer, Decision, On, ResourceAttributes};
+use crate::request::identity::Identity;
 use crate::request::path::{Route, Target, unescape};
 use crate::request::query::Query;
 use crate::status::{Named, Status};
 use http::Method;
 use http::request::Parts;
+use std::borrow::Cow;
+use windlass_schema::names;
 
-/// What everyone may see.
-const PUBLIC: [&str; 5] = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
+/// What a request wants to do, whoever sends it.
+pub(crate) struct Action<'a> {
+    verb: Cow<'static, str>,
+    on: ActionOn<'a>,
+}
 
-/// Refuses what `identity` may not do, before anything else is said about the request.
-pub(crate) fn check(identity: &Identity, parts: &Parts, route: &Route, query: &Query) -> Result<(), Status> {
-    let known = identity.user != ANONYMOUS || identity.groups.iter().any(|group| group == MASTERS);
-    if known || matches!(route, Route::Malformed) {
-        return Ok(());
-    }
-    match route {
-        Route::Resource(target) => Err(resource_refused(identity, parts, target, query)),
-        _ => {
-            let path = unescape(parts.uri.path(), false).unwrap_or_default();
-            let reads = parts.method == Method::GET || parts.method == Method::HEAD;
-            if reads && PUBLIC.contains(&path.as_str()) {
-                return Ok(());
+enum ActionOn<'a> {
+    /// And the one name that it selects.
+    Resource(&'a Target, Option<String>),
+    Path(String),
+}
+
+impl<'a> Action<'a> {
+    /// None if its path cannot be read.
+    pub(crate) fn of(parts: &Parts, route: &'a Route, query: &Query) -> Option<Self> {
+        match route {
+            Route::Malformed => None,
+            Route::Resource(target) => {
+                let verb = verb(&parts.method, target, query);
+                let selected = match verb {
+                    "list" | "watch" | "deletecollection" => selected_name(query),
+                    _ => None,
+                };
+                Some(Self { verb: verb.into(), on: ActionOn::Resource(target, selected) })
             }
-            let verb = parts.method.as_str().to_ascii_lowercase();
-            Err(Status::path_forbidden(&format!("User {:?} cannot {verb} path {path:?}", identity.user)))
+            Route::Other(_) => {
+                let path = unescape(parts.uri.path(), false).unwrap_or_default();
+                Some(Self {
+                    verb: parts.method.as_str().to_ascii_lowercase().into(),
+                    on: ActionOn::Path(path),
+                })
+            }
         }
+    }
+
+    pub(crate) fn verb(&self) -> &str {
+        &self.verb
+    }
+
+    /// As `identity` wants to do it.
+    pub(crate) fn by<'b>(&'b self, identity: &'b Identity) -> Attributes<'b> {
+        let on = match &self.on {
+            ActionOn::Path(path) => On::Path(path),
+            ActionOn::Resource(target, selected) => On::Resource(ResourceAttributes {
+                group: &target.group,
+                version: &target.version,
+                resource: &target.plural,
+                subresource: target.subresource.as_deref().unwrap_or_default(),
+                namespace: namespace(target),
+                name: target.name.as_deref().or(selected.as_deref()).unwrap_or_default(),
+            }),
+        };
+        Attributes { identity, verb: &self.verb, on }
     }
 }
 
-fn resource_refused(identity: &Identity, parts: &Parts, target: &Target, query: &Query) -> Status {
-    let verb = match (&parts.method, &target.name) {
+/// Refuses an action that the authorizers do not allow.
+pub(crate) fn permitted(authorizer: &Authorizer, asked: &Attributes<'_>) -> Result<(), Status> {
+    match authorizer.authorize(asked) {
+        Decision::Allow(_) => Ok(()),
+        Decision::NoOpinion(reason) => Err(forbidden(asked, &reason)),
+    }
+}
+
+/// 403 for an action, with more of a reason if there is one.
+pub(crate) fn forbidden(asked: &Attributes<'_>, reason: &str) -> Status {
+    let Attributes { identity, verb, on } = asked;
+    let user = &identity.user;
+    let because = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+    let on = match on {
+        On::Path(path) => {
+            return Status::path_forbidden(&format!("User {user:?} cannot {verb} path {path:?}{because}"));
+        }
+        On::Resource(on) => on,
+    };
+    let resource = match on.subresource {
+        "" => on.resource.to_owned(),
+        subresource => format!("{}/{subresource}", on.resource),
+    };
+    let place = match on.namespace {
+        "" => "at the cluster scope".to_owned(),
+        namespace => format!("in the namespace {namespace:?}"),
+    };
+    let group = on.group;
+    let why =
+        format!("User {user:?} cannot {verb} resource {resource:?} in API group {group:?} {place}{because}");
+    Status::forbidden(Named { group, kind: on.resource }, on.name, &why)
+}
+
+/// What a method means to an authorizer, whether or not the resource has that verb.
+fn verb(method: &Method, target: &Target, query: &Query) -> &'static str {
+    match (method, &target.name) {
+        (&Method::GET | &Method::HEAD, _) if target.watch => "watch",
         (&Method::GET | &Method::HEAD, Some(_)) => "get",
         (&Method::GET | &Method::HEAD, None) if query.flag("watch") => "watch",
         (&Method::GET | &Method::HEAD, None) => "list",
@@ -42,60 +112,58 @@ fn resource_refused(identity: &Identity, parts: &Parts, target: &Target, query: 
         (&Method::DELETE, Some(_)) => "delete",
         (&Method::DELETE, None) => "deletecollection",
         _ => "",
-    };
-    let resource = match &target.subresource {
-        Some(subresource) => format!("{}/{subresource}", target.plural),
-        None => target.plural.clone(),
-    };
-    // A namespace is in itself.
-    let namespace = target.namespace.as_deref().or(match target.plural.as_str() {
-        "namespaces" => target.name.as_deref(),
-        _ => None,
-    });
-    let place = match namespace {
-        Some(namespace) => format!("in the namespace {namespace:?}"),
-        None => "at the cluster scope".to_owned(),
-    };
-    let why = format!(
-        "User {:?} cannot {verb} resource {resource:?} in API group {:?} {place}",
-        identity.user, target.group
-    );
-    let named = Named { group: &target.group, kind: &target.plural };
-    Status::forbidden(named, target.name.as_deref().unwrap_or_default(), &why)
+    }
+}
+
+/// A namespace is in itself.
+fn namespace(target: &Target) -> &str {
+    let own = || target.name.as_deref().filter(|_| target.plural == "namespaces");
+    target.namespace.as_deref().or_else(own).unwrap_or_default()
+}
+
+/// The one name that a field selector allows, so that rights to single objects count for lists and watches of them.
+fn selected_name(query: &Query) -> Option<String> {
+    let selector = query.get("fieldSelector")?;
+    let exact = selector.split(',').find_map(|term| {
+        let name = term.strip_prefix("metadata.name")?;
+        name.strip_prefix("==").or_else(|| name.strip_prefix('='))
+    })?;
+    names::path_segment(exact, false).is_empty().then(|| exact.to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::{Api, Config};
     use crate::request::path;
     use http::Request;
 
-    fn refused(method: &str, uri: &str) -> Option<String> {
+    fn refused(identity: &Identity, method: &str, uri: &str) -> Option<String> {
+        let api = Api::new(Config::default());
         let (parts, ()) = Request::builder().method(method).uri(uri).body(()).unwrap().into_parts();
         let route = path::route(parts.uri.path());
         let query = Query::parse(parts.uri.query().unwrap_or_default());
-        assert!(check(&Identity::admin(), &parts, &route, &query).is_ok());
-        assert!(check(&Identity::user("jane"), &parts, &route, &query).is_ok());
-        check(&Identity::anonymous(), &parts, &route, &query).err().map(|status| status.message)
+        let action = Action::of(&parts, &route, &query).unwrap();
+        permitted(&api.0.authorizer, &action.by(identity)).err().map(|status| status.message)
     }
 
     #[test]
-    fn everyone_may_see_health_and_version_and_nothing_else() {
+    fn members_of_system_masters_may_do_everything_and_others_what_the_first_roles_allow() {
+        let (admin, jane, nobody) = (Identity::admin(), Identity::user("jane"), Identity::anonymous());
         for path in ["/healthz", "/livez", "/readyz", "/version", "/version/?x=1"] {
-            assert_eq!(refused("GET", path), None);
+            for identity in [&admin, &jane, &nobody] {
+                assert_eq!(refused(identity, "GET", path), None, "{path}");
+            }
         }
-        for (method, path, why) in [
-            ("GET", "/", r#"forbidden: User "system:anonymous" cannot get path "/""#),
-            ("POST", "/version", r#"forbidden: User "system:anonymous" cannot post path "/version""#),
-            ("GET", "/livez/ping", r#"forbidden: User "system:anonymous" cannot get path "/livez/ping""#),
-            (
-                "GET",
-                "/apis/apps/v1/",
-                r#"forbidden: User "system:anonymous" cannot get path "/apis/apps/v1/""#,
-            ),
-        ] {
-            assert_eq!(refused(method, path).as_deref(), Some(why));
+        for path in ["/", "/metrics", "/apis/apps/v1/", "/api/v1/secrets"] {
+            assert_eq!(refused(&admin, "GET", path), None);
+            assert!(refused(&nobody, "GET", path).is_some());
         }
+        assert_eq!(refused(&jane, "GET", "/apis/apps/v1"), None, "everybody who is known may discover");
+        assert_eq!(
+            refused(&jane, "POST", "/version").as_deref(),
+            Some(r#"forbidden: User "jane" cannot post path "/version""#)
+        );
     }
 
     #[test]
@@ -116,8 +184,13 @@ mod tests {
                 "/api/v1/namespaces/default",
                 r#"namespaces "default" is forbidden: User "system:anonymous" cannot delete resource "namespaces" in API group "" in the namespace "default""#,
             ),
+            (
+                "GET",
+                "/api/v1/namespaces/n/secrets?fieldSelector=metadata.name%3Da",
+                r#"secrets "a" is forbidden: User "system:anonymous" cannot list resource "secrets" in API group "" in the namespace "n""#,
+            ),
         ] {
-            assert_eq!(refused(method, path).as_deref(), Some(why));
+            assert_eq!(refused(&Identity::anonymous(), method, path).as_deref(), Some(why));
         }
     }
 }

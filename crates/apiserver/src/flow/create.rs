@@ -1,6 +1,8 @@
 //! A new object, from mutating admission to the store.
 
-use super::{commit, crd_lifecycle, encode, mutating_admission, prepare, validate, validating_admission};
+use super::{
+    commit, crd_lifecycle, encode, escalation, mutating_admission, prepare, validate, validating_admission,
+};
 use crate::object::text;
 use crate::operation::{Operation, Outcome};
 use crate::status::Status;
@@ -11,6 +13,7 @@ use windlass_store::{CommitError, Entry};
 pub(crate) async fn store_new(operation: &Operation<'_>, mut object: Value) -> Result<Outcome, Status> {
     let resource = &operation.resource;
     mutating_admission::mutate(operation, &mut object, None).await?;
+    escalation::check(operation, &object, None)?;
     prepare::create(operation, &mut object);
     validate::create(operation, &object)?;
     operation.warn(validate::warnings(operation, &object, None));

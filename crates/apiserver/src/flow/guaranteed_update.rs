@@ -3,8 +3,10 @@
 
 use super::create::store_new;
 use super::{
-    commit, convert, crd_lifecycle, encode, mutating_admission, prepare, validate, validating_admission,
+    authorize, commit, convert, crd_lifecycle, encode, escalation, mutating_admission, prepare, validate,
+    validating_admission,
 };
+use crate::authorization::{Attributes, On, ResourceAttributes};
 use crate::object::{at, child, text};
 use crate::operation::{Operation, Outcome};
 use crate::resource::Resource;
@@ -53,6 +55,7 @@ pub(crate) async fn guaranteed_update(
                 // There is nothing yet that it could be a version of.
                 child(&mut object, "metadata").remove("resourceVersion");
             }
+            may_create(operation)?;
             match store_new(operation, object).await {
                 // Someone else created it first: then it is an update after all.
                 Err(status)
@@ -69,6 +72,7 @@ pub(crate) async fn guaranteed_update(
         let live = convert::from_storage(resource, entry.value()).await?;
         let mut new = make(Some(&live))?;
         mutating_admission::mutate(operation, &mut new, Some(&live)).await?;
+        escalation::check(operation, &new, Some(&live))?;
         check_version(operation, &mut new, &entry)?;
         prepare::update(operation, &mut new, &live);
         validate::update(operation, &new, &live)?;
@@ -107,6 +111,20 @@ pub(crate) async fn guaranteed_update(
         }
     }
     Err(contended(resource, name))
+}
+
+/// Who updates or applies what is not there creates it, and needs the right to.
+fn may_create(operation: &Operation<'_>) -> Result<(), Status> {
+    let on = ResourceAttributes {
+        group: &operation.resource.group,
+        version: &operation.resource.version,
+        resource: &operation.resource.plural,
+        subresource: &operation.subresource,
+        namespace: &operation.namespace,
+        name: &operation.name,
+    };
+    let asked = Attributes { identity: operation.identity, verb: "create", on: On::Resource(on) };
+    authorize::permitted(&operation.api.authorizer, &asked)
 }
 
 /// The version that the writer saw must be the one that is there; some kinds need none.

@@ -1,7 +1,7 @@
 //! The request path of a write, one file per step, in the order in which they run:
 //!
-//! [`authenticate`] -> [`authorize`] -> [`decode`] + default -> [`managed`] fields -> [`mutating_admission`] -> [`prepare`] ->
-//! [`validate`] -> [`validating_admission`] (with [`quota`]) -> [`encode`] -> [`commit`].
+//! [`authenticate`] -> [`impersonate`] -> [`authorize`] -> [`decode`] + default -> [`managed`] fields -> [`mutating_admission`]
+//! -> [`escalation`] -> [`prepare`] -> [`validate`] -> [`validating_admission`] (with [`quota`]) -> [`encode`] -> [`commit`].
 //!
 //! [`create`](mod@create) and [`guaranteed_update`](mod@guaranteed_update) run the steps from mutating admission on, and
 //! [`delete`](mod@delete) those that a deletion has. Updates and patches run them again inside the retry of the
@@ -18,7 +18,9 @@ pub(crate) mod decode;
 pub(crate) mod delete;
 pub(crate) mod delete_options;
 pub(crate) mod encode;
+mod escalation;
 pub(crate) mod guaranteed_update;
+pub(crate) mod impersonate;
 pub(crate) mod managed;
 pub(crate) mod mutating_admission;
 pub(crate) mod prepare;

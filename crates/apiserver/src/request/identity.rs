@@ -4,7 +4,10 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// The group of all who are known.
-const AUTHENTICATED: &str = "system:authenticated";
+pub(crate) const AUTHENTICATED: &str = "system:authenticated";
+
+/// The group of all who are not.
+pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
 
 /// The group of those who may do everything.
 pub(crate) const MASTERS: &str = "system:masters";
@@ -34,15 +37,20 @@ impl Identity {
         Self { user: name.into(), groups: vec![AUTHENTICATED.to_owned()], ..Self::default() }
     }
 
+    /// A user who may do everything, being in `system:masters`.
+    pub fn privileged(name: impl Into<String>) -> Self {
+        Self::user(name).in_groups([MASTERS.to_owned()])
+    }
+
     /// The administrator, who may do everything.
     pub fn admin() -> Self {
-        Self::user("kubernetes-admin").in_groups([MASTERS.to_owned()])
+        Self::privileged("kubernetes-admin")
     }
 
     /// A service account.
     pub fn service_account(namespace: &str, name: &str) -> Self {
         Self::user(format!("system:serviceaccount:{namespace}:{name}"))
-            .in_groups(["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")])
+            .in_groups(service_account_groups(namespace))
     }
 
     /// The API server itself, for what it writes unasked.
@@ -52,7 +60,7 @@ impl Identity {
 
     /// Someone who has not said who they are.
     pub fn anonymous() -> Self {
-        let groups = vec!["system:unauthenticated".to_owned()];
+        let groups = vec![UNAUTHENTICATED.to_owned()];
         Self { user: ANONYMOUS.to_owned(), groups, ..Self::default() }
     }
 
@@ -61,6 +69,11 @@ impl Identity {
         self.groups.splice(0..0, groups);
         self
     }
+}
+
+/// The groups that the service accounts of a namespace are in.
+pub(crate) fn service_account_groups(namespace: &str) -> [String; 2] {
+    ["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")]
 }
 
 impl Identity {

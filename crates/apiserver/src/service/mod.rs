@@ -7,7 +7,8 @@ mod verb;
 use crate::connect::{ConnectRequest, Connects, connects};
 use crate::discovery;
 use crate::faults::{Delivery, RequestInfo, Verdict};
-use crate::flow::authorize;
+use crate::flow::authorize::{Action, permitted};
+use crate::flow::impersonate::impersonate;
 use crate::http::ApiBody;
 use crate::http::response::{self, failure, plain, success, warned};
 use crate::http::websocket::WebSocketUpgrade;
@@ -24,7 +25,7 @@ use bytes::Bytes;
 use dispatch::{dispatch, reshaped};
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::request::Parts;
-use http::{Method, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body::Body;
 use std::io;
 use std::pin::Pin;
@@ -121,7 +122,7 @@ impl ApiService {
 
     async fn answer_plainly(
         &self,
-        parts: Parts,
+        mut parts: Parts,
         query: Query,
         body: Result<Bytes, Status>,
     ) -> io::Result<Response<ApiBody>> {
@@ -130,9 +131,31 @@ impl ApiService {
         if let Err(status) = if watches { Ok(()) } else { query::check_timeout(&query) } {
             return Ok(failure(&status));
         }
-        if let Err(status) = authorize::check(&self.identity, &parts, &route, &query) {
-            return Ok(failure(&status));
-        }
+        let action = Action::of(&parts, &route, &query);
+        let identity = match action.as_ref().map(|action| self.identify(&mut parts.headers, action)) {
+            Some(Err(status)) => return Ok(failure(&status)),
+            Some(Ok(Some(identity))) => Arc::new(identity),
+            Some(Ok(None)) | None => self.identity.clone(),
+        };
+        let acting = Self { identity, ..self.clone() };
+        acting.answer_authorized(parts, route, query, body).await
+    }
+
+    /// Who sends the request, if it is not who proved to; refuses what that one may not do.
+    fn identify(&self, headers: &mut HeaderMap, action: &Action<'_>) -> Result<Option<Identity>, Status> {
+        let authorizer = &self.api.authorizer;
+        let other = impersonate(authorizer, &self.identity, headers, action)?;
+        permitted(authorizer, &action.by(other.as_ref().unwrap_or(&self.identity)))?;
+        Ok(other)
+    }
+
+    async fn answer_authorized(
+        &self,
+        parts: Parts,
+        route: Route,
+        query: Query,
+        body: Result<Bytes, Status>,
+    ) -> io::Result<Response<ApiBody>> {
         let target = match route {
             Route::Malformed => return Ok(plain(StatusCode::BAD_REQUEST, "400 Bad Request")),
             Route::Other(segments) => return Ok(discovery::answer(&self.api, &parts, &query, &segments)),

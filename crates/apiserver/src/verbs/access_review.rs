@@ -1,13 +1,18 @@
-//! SubjectAccessReview and its like: posted, answered, and stored nowhere. Everyone who is let in may do everything, so the
-//! answers are short.
+//! SubjectAccessReview and its like: posted, answered by the authorizers, and stored nowhere.
 
+use crate::authorization::{Attributes, Decision, On, PolicyRule, ResourceAttributes};
 use crate::flow::{decode, managed, prepare};
 use crate::http::Answer;
+use crate::object::text;
 use crate::operation::Call;
+use crate::request::Identity;
 use crate::request::media::content_type;
 use crate::request::write_options::{Write, WriteOptions};
-use crate::status::Status;
+use crate::status::{Named, Status, causes};
+use serde::Deserialize;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use windlass_schema::field::{FieldError, Path};
 
 pub(crate) fn answer(call: &Call<'_>) -> Result<Answer, Status> {
     let resource = &call.resource;
@@ -18,21 +23,214 @@ pub(crate) fn answer(call: &Call<'_>) -> Result<Answer, Status> {
     if resource.namespaced {
         prepare::namespace(&operation, &mut review)?;
     }
+    if resource.kind == "SelfSubjectRulesReview" {
+        return rules(call, &review);
+    }
+    let spec: Spec = serde_json::from_value(review.get("spec").cloned().unwrap_or_default())
+        .map_err(|error| Status::bad_request(error.to_string()))?;
+    let wrong = validate(&resource.kind, &spec, &review);
+    if !wrong.is_empty() {
+        // The kind of an object in the server's own form is not kept.
+        return Err(Status::invalid(Named { group: &resource.group, kind: "" }, "", causes(&wrong)));
+    }
     managed::update(&operation, None, &mut review);
-    let status = status(&call.resource.kind);
+    let other;
+    let identity = match resource.kind.as_str() {
+        "SelfSubjectAccessReview" => call.identity,
+        _ => {
+            other = spec.identity();
+            &other
+        }
+    };
+    let status = match spec.asked(identity).map(|asked| call.api.authorizer.authorize(&asked)) {
+        None => json!({"allowed": false}),
+        Some(Decision::Allow(by)) => with_reason(json!({"allowed": true}), &by.to_string()),
+        Some(Decision::NoOpinion(reason)) => with_reason(json!({"allowed": false}), &reason),
+    };
     if let Some(review) = review.as_object_mut() {
         review.insert("status".to_owned(), status);
     }
     Ok(Answer::json(201, &review))
 }
 
-fn status(kind: &str) -> Value {
-    match kind {
-        "SelfSubjectRulesReview" => json!({
-            "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
-            "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
-            "incomplete": false,
-        }),
-        _ => json!({"allowed": true}),
+fn with_reason(mut status: Value, reason: &str) -> Value {
+    if !reason.is_empty() {
+        status["reason"] = json!(reason);
+    }
+    status
+}
+
+/// What whoever asks may do in a namespace.
+fn rules(call: &Call<'_>, review: &Value) -> Result<Answer, Status> {
+    let namespace = text(review, &["spec", "namespace"]);
+    if namespace.is_empty() {
+        return Err(Status::bad_request("no namespace on request"));
+    }
+    let found = call.api.authorizer.rules_for(call.identity, namespace);
+    let resources = found.rules.iter().filter(|rule| !rule.resources.is_empty()).map(resource_rule);
+    let paths = found.rules.iter().filter(|rule| !rule.non_resource_urls.is_empty());
+    let paths = paths.map(|rule| json!({"verbs": rule.verbs, "nonResourceURLs": rule.non_resource_urls}));
+    let mut status = json!({
+        "resourceRules": resources.collect::<Vec<_>>(),
+        "nonResourceRules": paths.collect::<Vec<_>>(),
+        "incomplete": found.incomplete,
+    });
+    if !found.error.is_empty() {
+        status["evaluationError"] = json!(found.error);
+    }
+    let review = json!({
+        "kind": "SelfSubjectRulesReview",
+        "apiVersion": format!("{}/{}", call.resource.group, call.resource.version),
+        "metadata": {},
+        "spec": {},
+        "status": status,
+    });
+    Ok(Answer::json(201, &review))
+}
+
+fn resource_rule(rule: &PolicyRule) -> Value {
+    let mut shown = json!({"verbs": rule.verbs, "apiGroups": rule.api_groups, "resources": rule.resources});
+    if !rule.resource_names.is_empty() {
+        shown["resourceNames"] = json!(rule.resource_names);
+    }
+    shown
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    user: String,
+    uid: String,
+    groups: Option<Vec<String>>,
+    extra: Option<BTreeMap<String, Vec<String>>>,
+    resource_attributes: Option<AskedResource>,
+    non_resource_attributes: Option<AskedPath>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct AskedResource {
+    namespace: String,
+    verb: String,
+    group: String,
+    version: String,
+    resource: String,
+    subresource: String,
+    name: String,
+    field_selector: Option<Selector>,
+    label_selector: Option<Selector>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Selector {
+    raw_selector: String,
+    requirements: Option<Vec<Value>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct AskedPath {
+    path: String,
+    verb: String,
+}
+
+impl Spec {
+    fn identity(&self) -> Identity {
+        Identity {
+            user: self.user.clone(),
+            uid: self.uid.clone(),
+            groups: self.groups.clone().unwrap_or_default(),
+            extra: self.extra.clone().unwrap_or_default(),
+        }
+    }
+
+    fn asked<'a>(&'a self, identity: &'a Identity) -> Option<Attributes<'a>> {
+        match (&self.resource_attributes, &self.non_resource_attributes) {
+            (Some(asked), _) => {
+                let on = ResourceAttributes {
+                    group: &asked.group,
+                    version: if asked.version.is_empty() { "*" } else { &asked.version },
+                    resource: &asked.resource,
+                    subresource: &asked.subresource,
+                    namespace: &asked.namespace,
+                    name: &asked.name,
+                };
+                Some(Attributes { identity, verb: &asked.verb, on: On::Resource(on) })
+            }
+            (None, Some(asked)) => {
+                Some(Attributes { identity, verb: &asked.verb, on: On::Path(&asked.path) })
+            }
+            (None, None) => None,
+        }
+    }
+}
+
+fn validate(kind: &str, spec: &Spec, review: &Value) -> Vec<FieldError> {
+    let path = Path::new("spec");
+    let mut wrong = Vec::new();
+    // As the server's own form has it.
+    let path_asked = || match &spec.non_resource_attributes {
+        Some(asked) => json!({"Path": asked.path, "Verb": asked.verb}),
+        None => Value::Null,
+    };
+    match (&spec.resource_attributes, &spec.non_resource_attributes) {
+        (Some(_), Some(_)) => wrong.push(FieldError::invalid(
+            &path.child("nonResourceAttributes"),
+            path_asked(),
+            "cannot be specified in combination with resourceAttributes",
+        )),
+        (None, None) => wrong.push(FieldError::invalid(
+            &path.child("resourceAttributes"),
+            Value::Null,
+            "exactly one of nonResourceAttributes or resourceAttributes must be specified",
+        )),
+        _ => {}
+    }
+    if kind != "SelfSubjectAccessReview"
+        && spec.user.is_empty()
+        && spec.groups.as_ref().is_none_or(Vec::is_empty)
+    {
+        let why = "at least one of user or group must be specified";
+        wrong.push(FieldError::invalid(&path.child("user"), spec.user.as_str(), why));
+    }
+    if let Some(asked) = &spec.resource_attributes {
+        let path = path.child("resourceAttributes");
+        for (name, selector) in
+            [("fieldSelector", &asked.field_selector), ("labelSelector", &asked.label_selector)]
+        {
+            wrong.extend(selector.iter().flat_map(|selector| selector.validate(&path.child(name))));
+        }
+    }
+    if kind == "LocalSubjectAccessReview" {
+        let namespace = text(review, &["metadata", "namespace"]);
+        if let Some(asked) = spec.resource_attributes.as_ref().filter(|asked| asked.namespace != namespace) {
+            let path = Path::new("spec.resourceAttributes.namespace");
+            wrong.push(FieldError::invalid(&path, asked.namespace.as_str(), "must match metadata.namespace"));
+        }
+        if spec.non_resource_attributes.is_some() {
+            let path = Path::new("spec.nonResourceAttributes");
+            let why = "disallowed on this kind of request";
+            wrong.push(FieldError::invalid(&path, path_asked(), why));
+        }
+    }
+    wrong
+}
+
+impl Selector {
+    fn validate(&self, path: &Path) -> Option<FieldError> {
+        let some = self.requirements.as_ref().is_some_and(|all| !all.is_empty());
+        match (self.raw_selector.is_empty(), some) {
+            (false, true) => Some(FieldError::invalid(
+                &path.child("rawSelector"),
+                self.raw_selector.as_str(),
+                "may not specified at the same time as requirements",
+            )),
+            (true, false) => {
+                let why = format!("when {path} is specified, requirements or rawSelector is required");
+                Some(FieldError::required(&path.child("requirements"), &why))
+            }
+            _ => None,
+        }
     }
 }

@@ -29,8 +29,7 @@ pub(super) async fn join(
     let mut nodes = Vec::new();
     for number in 1..=count {
         let name = format!("{PREFIX}{number}");
-        let groups = vec!["system:masters".to_owned(), "system:authenticated".to_owned()];
-        let identity = Identity { user: format!("system:node:{name}"), groups, ..Identity::default() };
+        let identity = Identity::privileged(format!("system:node:{name}"));
         let root = std::path::absolute(home.join(&name)).context("cannot use the cluster's folder")?;
         let options = Options {
             name,

@@ -15,7 +15,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tokio::net::TcpListener;
-use windlass_apiserver::{Api, Config, Credentials, Serving};
+use windlass_apiserver::{Api, AuthorizationMode, Config, Credentials, Serving};
 use windlass_clock::{Clock, Moment, Timestamp};
 use windlass_cluster::{Cluster, Settings, Time};
 
@@ -65,6 +65,11 @@ pub(crate) struct Options {
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
 
+    /// Which authorizers are asked, in this order: RBAC, AlwaysAllow or AlwaysDeny, separated by commas. Members of the group
+    /// system:masters, such as the user of the kubeconfig, may do everything
+    #[arg(long, value_name = "MODES", value_delimiter = ',', default_value = "RBAC")]
+    authorization_mode: Vec<AuthorizationMode>,
+
     /// The folder to keep the cluster's data in, across restarts [default: a temporary one, removed at the end]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
@@ -107,7 +112,13 @@ async fn up(options: &Options, arguments: Vec<String>, begun: Moment) -> anyhow:
 
     let data_dir = options.data_dir.is_some().then(|| home.folder().to_owned());
     let time = options.clock.map_or_else(Time::real, Time::driven);
-    let api = Api::open(Config { data_dir, clock: time.clock().clone(), ..Config::default() }).await?;
+    let api = Api::open(Config {
+        data_dir,
+        clock: time.clock().clone(),
+        authorization_modes: options.authorization_mode.clone(),
+        ..Config::default()
+    })
+    .await?;
     let credentials = api.credentials()?.clone();
     let serving = api.serve_tls(listener).context("cannot serve")?;
     let server = format!("https://{}", serving.address());

@@ -66,6 +66,18 @@ impl Target {
         self.client.clone()
     }
 
+    /// A client that shows this bearer token instead of the administrator's credentials.
+    ///
+    /// # Errors
+    /// When the target cannot be reached by a kubeconfig.
+    pub async fn client_with_token(&self, token: &str) -> anyhow::Result<kube::Client> {
+        let path = self.kubeconfig().context("this target has no kubeconfig")?;
+        let kubeconfig = kube::config::Kubeconfig::read_from(path)?;
+        let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await?;
+        config.auth_info = serde_json::from_value(serde_json::json!({"token": token}))?;
+        Ok(kube::Client::try_from(config)?)
+    }
+
     /// The kubeconfig file, where the target can be reached by other programs.
     pub fn kubeconfig(&self) -> Option<&Path> {
         self.kubeconfig.as_deref()

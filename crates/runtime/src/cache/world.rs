@@ -28,7 +28,7 @@ impl World {
     }
 
     pub(super) fn start(&mut self) {
-        let client = Client::new(self.api.service(Identity::user("cache")), "default");
+        let client = Client::new(self.api.service(Identity::privileged("cache")), "default");
         self.cache.start(&client, &Clock::real(), &mut self.tasks);
     }
 

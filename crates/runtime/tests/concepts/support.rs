@@ -106,7 +106,7 @@ impl Fixture {
     }
 
     pub fn as_user(&self, name: &str) -> Client {
-        Client::new(self.api.service(Identity::user(name)), HERE)
+        Client::new(self.api.service(Identity::privileged(name)), HERE)
     }
 
     /// The objects of a kind in the usual namespace.

@@ -1,0 +1,137 @@
+//! Authorization: may somebody do something? Authorizers are asked in turn until one allows or denies it.
+
+mod attributes;
+mod rbac;
+
+pub(crate) use attributes::{Attributes, On, ResourceAttributes};
+pub(crate) use rbac::{GROUP, Grant, PolicyRule, Rbac, RoleRef, Unresolved};
+
+use crate::request::Identity;
+use crate::request::identity::MASTERS;
+use rbac::Source;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use windlass_store::Store;
+
+/// An authorizer that a server asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuthorizationMode {
+    /// Everybody may do everything.
+    AlwaysAllow,
+    /// Nobody may do anything.
+    AlwaysDeny,
+    /// The stored roles and bindings decide.
+    Rbac,
+}
+
+/// What the authorizers of a server say.
+#[derive(Debug, Clone)]
+pub(crate) enum Decision {
+    Allow(AllowedBy),
+    /// Nobody allows it; why not, if there is more to say.
+    NoOpinion(String),
+}
+
+/// Who or what allows an action.
+#[derive(Debug, Clone)]
+pub(crate) enum AllowedBy {
+    /// Members of `system:masters` may do everything.
+    Masters,
+    Always,
+    Rbac(Source),
+}
+
+/// What somebody may do in a namespace, as far as it can be listed.
+#[derive(Debug, Default)]
+pub(crate) struct Rules {
+    pub(crate) rules: Vec<PolicyRule>,
+    /// Whether some authorizers cannot say.
+    pub(crate) incomplete: bool,
+    /// What went wrong; empty if nothing did.
+    pub(crate) error: String,
+}
+
+/// The authorizers of a server.
+pub(crate) struct Authorizer {
+    modes: Vec<AuthorizationMode>,
+    pub(crate) rbac: Rbac,
+}
+
+impl Authorizer {
+    pub(crate) fn new(modes: Vec<AuthorizationMode>, store: Arc<Store>) -> Self {
+        Self { modes, rbac: Rbac::new(store) }
+    }
+
+    pub(crate) fn authorize(&self, asked: &Attributes<'_>) -> Decision {
+        if is_privileged(asked.identity) {
+            return Decision::Allow(AllowedBy::Masters);
+        }
+        let mut reasons = Vec::new();
+        for mode in &self.modes {
+            match mode {
+                AuthorizationMode::AlwaysAllow => return Decision::Allow(AllowedBy::Always),
+                AuthorizationMode::AlwaysDeny => reasons.push("Everything is forbidden.".to_owned()),
+                AuthorizationMode::Rbac => match self.rbac.allows(asked) {
+                    Ok(source) => return Decision::Allow(AllowedBy::Rbac(source)),
+                    Err(missing) if missing.is_empty() => {}
+                    Err(missing) => reasons.push(format!("RBAC: {}", rbac::joined(&missing))),
+                },
+            }
+        }
+        Decision::NoOpinion(reasons.join("\n"))
+    }
+
+    /// What `identity` may do in `namespace`.
+    pub(crate) fn rules_for(&self, identity: &Identity, namespace: &str) -> Rules {
+        let mut found = Rules::default();
+        for mode in &self.modes {
+            match mode {
+                AuthorizationMode::AlwaysAllow => found.rules.extend(PolicyRule::full_authority()),
+                AuthorizationMode::AlwaysDeny => {}
+                AuthorizationMode::Rbac => {
+                    let (rules, missing) = self.rbac.rules_for(identity, namespace);
+                    found.rules.extend(rules);
+                    if !missing.is_empty() {
+                        found.error = rbac::joined(&missing);
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    pub(crate) fn allows(&self, asked: &Attributes<'_>) -> bool {
+        matches!(self.authorize(asked), Decision::Allow(_))
+    }
+}
+
+/// Whether `identity` may do everything, whatever the authorizers say.
+pub(crate) fn is_privileged(identity: &Identity) -> bool {
+    identity.groups.iter().any(|group| group == MASTERS)
+}
+
+impl fmt::Display for AllowedBy {
+    /// The reason that a review gives.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Masters | Self::Always => Ok(()),
+            Self::Rbac(source) => write!(f, "RBAC: allowed by {source}"),
+        }
+    }
+}
+
+impl FromStr for AuthorizationMode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "AlwaysAllow" => Ok(Self::AlwaysAllow),
+            "AlwaysDeny" => Ok(Self::AlwaysDeny),
+            "RBAC" => Ok(Self::Rbac),
+            _ => Err(format!(
+                "there is no authorization mode {text:?}; there are AlwaysAllow, AlwaysDeny and RBAC"
+            )),
+        }
+    }
+}
