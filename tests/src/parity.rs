@@ -23,6 +23,7 @@ mod report;
 mod schema_keywords;
 mod script;
 mod server_side_apply;
+mod suspended_jobs;
 mod watches;
 mod writes;
 
@@ -83,6 +84,7 @@ pub fn behaviours() -> Vec<Behaviour> {
         metadata::behaviours(),
         schema_keywords::behaviours(),
         server_side_apply::behaviours(),
+        suspended_jobs::behaviours(),
         deletion::behaviours(),
         cel_costs::behaviours(),
         crd_watches::behaviours(),

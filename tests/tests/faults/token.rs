@@ -3,8 +3,10 @@
 use anyhow::{Context, ensure};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
+use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::Config;
 use kube::api::{Api, PostParams};
+use serde_json::json;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -26,6 +28,7 @@ pub async fn token_expires(_: Target) -> anyhow::Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let serving = api.serve_tls(listener)?;
     cluster.create(named::<ServiceAccount>("operator")).await?;
+    cluster.create(binding(&cluster)?).await?;
     let file = tempfile::NamedTempFile::new()?;
     std::fs::write(file.path(), token(&cluster).await?)?;
 
@@ -61,6 +64,15 @@ pub async fn token_expires(_: Target) -> anyhow::Result<()> {
     operator.stop().await?;
     serving.stop().await;
     Ok(())
+}
+
+/// Lets the account do what the operator does.
+fn binding(cluster: &TestCluster) -> anyhow::Result<RoleBinding> {
+    Ok(serde_json::from_value(json!({
+        "metadata": { "name": "operator", "namespace": cluster.namespace() },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin" },
+        "subjects": [{ "kind": "ServiceAccount", "name": "operator", "namespace": cluster.namespace() }],
+    }))?)
 }
 
 async fn token(cluster: &TestCluster) -> anyhow::Result<String> {

@@ -123,14 +123,15 @@ fn changed_fixed(rules: &Rules, new: &Value, old: &Value) -> Vec<FieldError> {
         let mut names = place.split('.');
         let first = Path::new(names.next().unwrap_or_default());
         let path = names.fold(first, |path, name| path.child(name));
-        errors.push(match fixed {
-            Fixed::Invalid(why) => FieldError::invalid(&path, value, *why),
-            Fixed::Forbidden(why) => FieldError::forbidden(&path, *why),
+        match fixed {
+            Fixed::Invalid(why) => errors.push(FieldError::invalid(&path, value, *why)),
+            Fixed::Forbidden(why) => errors.push(FieldError::forbidden(&path, *why)),
             Fixed::Shown(why, shown) => {
                 let shown = shown(&value);
-                FieldError::invalid(&path, value, *why).showing(shown)
+                errors.push(FieldError::invalid(&path, value, *why).showing(shown));
             }
-        });
+            Fixed::Mostly(check) => errors.extend(check(new, old)),
+        }
     }
     errors
 }

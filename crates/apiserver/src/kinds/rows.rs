@@ -244,7 +244,7 @@ pub(super) static RULES: &[Rules] = &[
         revalidates: false,
         fixed: &[
             ("spec.selector", SELECTOR),
-            ("spec.template", FIXED),
+            ("spec.template", Fixed::Mostly(workloads::job_template)),
             ("spec.completionMode", FIXED),
             ("spec.podFailurePolicy", FIXED),
             ("spec.backoffLimitPerIndex", FIXED),

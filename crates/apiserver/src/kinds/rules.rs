@@ -25,6 +25,8 @@ pub(crate) enum Fixed {
     Forbidden(&'static str),
     /// The value is shown by a function, as Go shows it.
     Shown(&'static str, fn(&Value) -> String),
+    /// Some of it may change at times: what is wrong, given the object as it is to be and as it was.
+    Mostly(fn(&Value, &Value) -> Vec<FieldError>),
 }
 
 /// What raises an object's generation.

@@ -273,6 +273,64 @@ pub(super) fn job_update(new: &Value, old: &Value, subresource: &str) -> Vec<Fie
     errors
 }
 
+/// The pod template of a job that is suspended may change in what queues decide: where its pods go, and how much they may use.
+pub(super) fn job_template(new: &Value, old: &Value) -> Vec<FieldError> {
+    const IMMUTABLE: &str = "field is immutable";
+    let template = |job: &Value| job.pointer("/spec/template").cloned().unwrap_or_default();
+    let (now, mut before) = (template(new), template(old));
+    let path = Path::new("spec").child("template");
+    if !is_at_rest(old) {
+        return if now == before { Vec::new() } else { vec![FieldError::invalid(&path, now, IMMUTABLE)] };
+    }
+    let empty = json!({});
+    let (now_spec, before_spec) = (now.get("spec").unwrap_or(&empty), before.get_mut("spec"));
+    let Some(before_spec) = before_spec else { return Vec::new() };
+    for field in ["nodeSelector", "tolerations", "schedulingGates"] {
+        take_over(before_spec, now_spec, field);
+    }
+    if !now_spec["affinity"].is_null() && before_spec["affinity"].is_null() {
+        before_spec["affinity"] = json!({});
+    }
+    if let Some(affinity) = before_spec.get_mut("affinity") {
+        take_over(affinity, &now_spec["affinity"], "nodeAffinity");
+        if now_spec["affinity"].is_null() && affinity.as_object().is_some_and(Map::is_empty) {
+            take_over(before_spec, now_spec, "affinity");
+        }
+    }
+    for list in ["containers", "initContainers"] {
+        let (now, before) = (now_spec[list].as_array(), before_spec.get_mut(list));
+        let Some((now, before)) = now.zip(before.and_then(Value::as_array_mut)) else { continue };
+        if now.len() == before.len() {
+            let pairs = now.iter().zip(before).filter(|(now, before)| now["name"] == before["name"]);
+            pairs.for_each(|(now, before)| take_over(before, now, "resources"));
+        }
+    }
+    match now_spec == before_spec {
+        true => Vec::new(),
+        false => vec![FieldError::invalid(&path.child("spec"), now_spec.clone(), IMMUTABLE)],
+    }
+}
+
+/// Whether a job is suspended and none of its pods runs: it never started, or its controller says that it is suspended.
+fn is_at_rest(job: &Value) -> bool {
+    let conditions = job.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+    let mut conditions = conditions.filter(|one| one["type"] == "Suspended");
+    let never_started = job.pointer("/status/startTime").is_none_or(Value::is_null);
+    let active = job.pointer("/status/active").and_then(Value::as_i64).unwrap_or_default();
+    job.pointer("/spec/suspend") == Some(&Value::Bool(true))
+        && (never_started || conditions.any(|one| one["status"] == "True"))
+        && active == 0
+}
+
+/// Makes a field of `to` what it is in `from`.
+fn take_over(to: &mut Value, from: &Value, field: &str) {
+    let Some(to) = to.as_object_mut() else { return };
+    match from.get(field).filter(|value| !value.is_null()) {
+        Some(value) => to.insert(field.to_owned(), value.clone()),
+        None => to.remove(field),
+    };
+}
+
 fn job_spec(spec: &Value, path: &Path) -> Vec<FieldError> {
     let template = path.child("template").child("spec");
     let pod = spec.pointer("/template/spec").unwrap_or(&Value::Null);

@@ -132,13 +132,13 @@ impl ApiService {
             return Ok(failure(&status));
         }
         let action = Action::of(&parts, &route, &query);
-        let identity = match action.as_ref().map(|action| self.identify(&mut parts.headers, action)) {
+        let other = match action.as_ref().map(|action| self.identify(&mut parts.headers, action)) {
             Some(Err(status)) => return Ok(failure(&status)),
-            Some(Ok(Some(identity))) => Arc::new(identity),
-            Some(Ok(None)) | None => self.identity.clone(),
+            Some(Ok(other)) => other,
+            None => None,
         };
-        let acting = Self { identity, ..self.clone() };
-        acting.answer_authorized(parts, route, query, body).await
+        let acting = other.map(|identity| Self { identity: Arc::new(identity), ..self.clone() });
+        acting.as_ref().unwrap_or(self).answer_authorized(parts, route, query, body).await
     }
 
     /// Who sends the request, if it is not who proved to; refuses what that one may not do.
