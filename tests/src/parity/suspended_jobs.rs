@@ -84,6 +84,25 @@ async fn changed(mut script: Script, suspended: bool, status: &str, patch: &str)
     let request = Request::new("PATCH", format!("{jobs}/j/status"));
     script.send(request.body(media::MERGE_PATCH, json!({"status": status}))).await?;
     let template: Value = serde_json::from_str(patch)?;
-    script.merge(&format!("{jobs}/j"), json!({"spec": {"template": template}})).await?;
+    let request = Request::new("PATCH", format!("{jobs}/j"));
+    let mut answer =
+        script.quiet(request.body(media::MERGE_PATCH, json!({"spec": {"template": template}}))).await?;
+    hide_values(&mut answer.body);
+    script.note(&answer);
     Ok(script)
+}
+
+/// The reference shows what may not change as a Go struct of its own, in texts of many lines.
+fn hide_values(body: &mut Value) {
+    let hidden = |text: &str| match (text.find("Invalid value: "), text.rfind(": field is immutable")) {
+        (Some(start), Some(end)) => format!("{}Invalid value: ...{}", &text[..start], &text[end..]),
+        _ => text.to_owned(),
+    };
+    let causes = body.pointer_mut("/details/causes").and_then(Value::as_array_mut).into_iter().flatten();
+    for text in causes.filter_map(|cause| cause.get_mut("message")) {
+        *text = Value::String(hidden(text.as_str().unwrap_or_default()));
+    }
+    if let Some(text) = body.get_mut("message") {
+        *text = Value::String(hidden(text.as_str().unwrap_or_default()));
+    }
 }
