@@ -47,8 +47,11 @@ const POLICIES: &[(&str, &str)] = &[
     ),
 ];
 
+/// A method, a path and a body.
+type Attempt = (&'static str, &'static str, &'static str);
+
 /// What the user of each policy tries, by a name.
-const ATTEMPTS: &[(&str, &[(&str, &str, &str)])] = &[
+const ATTEMPTS: &[(&str, &[Attempt])] = &[
     (
         "reads",
         &[
@@ -518,11 +521,7 @@ async fn allow_user(
     script.until_asked(request, |answer| answer.body["status"]["allowed"] == true).await
 }
 
-async fn attempted(
-    mut script: Script,
-    rules: &str,
-    requests: &[(&'static str, &str, &str)],
-) -> anyhow::Result<Script> {
+async fn attempted(mut script: Script, rules: &str, requests: &[Attempt]) -> anyhow::Result<Script> {
     script.map("a", json!({})).await?;
     let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": {
         "replicas": 0, "selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}},

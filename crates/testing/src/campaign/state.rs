@@ -43,7 +43,13 @@ impl State {
             known.extend(uids);
             found.insert(collection.moved(here, HERE), items);
         }
-        let names = Names { here, generated: found.values().flatten().filter_map(generated).collect() };
+        // A status may name pods, which only the cluster's controllers write.
+        let pods = match cluster.embedded() {
+            Some(_) => list_at(cluster, "/api/v1/pods").await?,
+            None => list_at(cluster, &format!("/api/v1/namespaces/{here}/pods")).await?,
+        };
+        let generated = found.values().flatten().chain(&pods).filter_map(generated).collect();
+        let names = Names { here, generated };
         let mut objects = BTreeMap::new();
         for (collection, mut items) in found.clone() {
             items.retain(|item| !without_orphans || !is_orphan(item, &known));
@@ -69,7 +75,11 @@ impl State {
 }
 
 async fn list(cluster: &TestCluster, collection: &Collection) -> anyhow::Result<Vec<Value>> {
-    let request = http::Request::get(collection.path()).body(Vec::new())?;
+    list_at(cluster, &collection.path()).await
+}
+
+async fn list_at(cluster: &TestCluster, path: &str) -> anyhow::Result<Vec<Value>> {
+    let request = http::Request::get(path).body(Vec::new())?;
     let mut list: Value = match cluster.client().request(request).await {
         // Its CRD was deleted with its objects.
         Err(kube::Error::Api(status)) if status.code == 404 => return Ok(Vec::new()),
@@ -237,6 +247,28 @@ mod tests {
         assert_eq!(without_uids(&format!("pvc-{uid}/{uid}.")), "pvc-{uid}/{uid}.");
         assert_eq!(without_uids("8deef2f0-1d67-4ab8-9340"), "8deef2f0-1d67-4ab8-9340");
         assert_eq!(without_uids("größe"), "größe");
+    }
+
+    #[tokio::test]
+    async fn the_generated_names_of_pods_do_not_count_wherever_they_are_named() {
+        let mut states = Vec::new();
+        for _ in 0..2 {
+            let cluster = TestCluster::start();
+            cluster
+                .eventually::<k8s_openapi::api::core::v1::ServiceAccount>("default")
+                .exists()
+                .await
+                .unwrap();
+            let pod: k8s_openapi::api::core::v1::Pod = serde_json::from_value(json!({
+                "metadata": {"generateName": "p-"}, "spec": {"containers": [{"name": "c", "image": "i"}]},
+            }))
+            .unwrap();
+            let pod = cluster.create(pod).await.unwrap();
+            cluster.create(config_map("a").data("pod", &pod.metadata.name.unwrap())).await.unwrap();
+            let collections = [Collection::of("POST /api/v1/namespaces/default/configmaps").unwrap()];
+            states.push(State::observe(&cluster, &collections.into()).await.unwrap());
+        }
+        assert_eq!(states[0], states[1]);
     }
 
     #[tokio::test]

@@ -13,12 +13,15 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub(super) struct Policy {
     /// By namespace, empty for ClusterRoles, and name.
-    roles: HashMap<Box<str>, HashMap<Box<str>, Arc<[PolicyRule]>>>,
+    roles: HashMap<Box<str>, HashMap<Box<str>, Rules>>,
     /// By namespace, empty for ClusterRoleBindings, and name.
     bindings: HashMap<(Box<str>, Box<str>), Arc<Binding>>,
     users: HashMap<Box<str>, Bound>,
     groups: HashMap<Box<str>, Bound>,
 }
+
+/// The rules of one role.
+type Rules = Arc<[PolicyRule]>;
 
 /// The bindings of one user or group: by namespace, empty for ClusterRoleBindings, and name.
 type Bound = HashMap<Box<str>, BTreeMap<Box<str>, Arc<Binding>>>;
