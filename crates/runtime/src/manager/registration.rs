@@ -114,7 +114,8 @@ mod tests {
 
     #[test]
     fn what_killed_operators_left_behind_goes_and_the_living_stay() {
-        let folder = std::env::temp_dir().join(format!("windlass-registration-{}", std::process::id()));
+        let above = tempfile::tempdir().unwrap();
+        let folder = above.path().join("windlass/operators");
         fs::create_dir_all(&folder).unwrap();
         let living = folder.join(format!("an-operator-{}.json", std::process::id()));
         // No process has a number that large.
@@ -125,6 +126,6 @@ mod tests {
         forget_the_dead(&folder);
         assert!(living.exists() && !dead.exists());
         drop(Registration(living.clone()));
-        assert!(!living.exists() && !folder.exists());
+        assert!(!living.exists() && !folder.exists() && above.path().exists());
     }
 }
