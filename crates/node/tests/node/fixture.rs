@@ -56,9 +56,7 @@ pub(crate) struct Fixture {
 impl Fixture {
     pub(crate) async fn start(wants: Wants) -> anyhow::Result<Self> {
         let api = windlass_apiserver::Api::open(Config::default()).await?;
-        let groups = vec!["system:masters".to_owned(), "system:authenticated".to_owned()];
-        let identity = Identity { user: "test".to_owned(), groups, ..Identity::default() };
-        let client = Client::new(api.service(identity), "default");
+        let client = Client::new(api.service(Identity::privileged("test")), "default");
         let (serving, root_ca) = match wants.served {
             false => (None, "a certificate".to_owned()),
             true => {

@@ -81,12 +81,12 @@ impl Manager {
     /// What is asked about the controllers, or about the one of a name.
     fn previewers(&self, named: Option<&str>) -> Result<Vec<Previewer>> {
         if let Some(name) = named {
-            self.is_there(name)?;
+            self.check_controller(name)?;
         }
         Ok(self.controllers.iter().map(Parts::previewer).collect())
     }
 
-    fn is_there(&self, name: &str) -> Result<()> {
+    fn check_controller(&self, name: &str) -> Result<()> {
         if self.controllers.iter().any(|one| one.name() == name) {
             return Ok(());
         }

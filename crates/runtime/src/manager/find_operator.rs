@@ -46,7 +46,7 @@ impl Question<'_> {
             match self.at(found.debug_address).await {
                 Ok(answer) if leads(&answer) => return Ok(answer),
                 Ok(answer) => not_leading = Some(answer),
-                Err(Unreached { nobody: true, .. }) => found.is_gone(),
+                Err(Unreached { nobody: true, .. }) => found.forget(),
                 Err(_) => {}
             }
         }

@@ -81,8 +81,8 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Nobody is there any more.
-    pub(super) fn is_gone(&self) {
+    /// Removes what an operator left that does not run any more.
+    pub(super) fn forget(&self) {
         let _ = fs::remove_file(&self.file);
     }
 }

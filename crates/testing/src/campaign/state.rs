@@ -290,4 +290,22 @@ mod tests {
         }
         assert_eq!(states[0], states[1]);
     }
+
+    #[tokio::test]
+    async fn an_orphan_counts_where_somebody_should_have_deleted_it() {
+        let mut states = Vec::new();
+        for has_orphan in [false, true] {
+            // The garbage collector is what such a test is about.
+            let cluster = TestCluster::without_controllers();
+            let orphan = config_map("o").owned_by(&config_map("gone").with(|map| {
+                map.metadata.uid = Some("u".into());
+            }));
+            if has_orphan {
+                cluster.create(orphan).await.unwrap();
+            }
+            let collections = [Collection::of("POST /api/v1/namespaces/default/configmaps").unwrap()];
+            states.push(State::observe(&cluster, &collections.into()).await.unwrap());
+        }
+        assert_ne!(states[0], states[1]);
+    }
 }

@@ -30,7 +30,7 @@ impl Grant<'_> {
         let mut text = format!(
             "user {:?} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}",
             self.identity.user,
-            quoted(&self.identity.groups, " "),
+            quoted(&self.identity.groups),
             described.join("\n"),
         );
         if !unresolved.is_empty() {
@@ -72,12 +72,12 @@ fn describe(rule: &PolicyRule) -> String {
         ("Verbs", &rule.verbs),
     ];
     let said = lists.iter().filter(|(_, list)| !list.is_empty());
-    let said: Vec<String> = said.map(|(name, list)| format!("{name}:{}", quoted(list, " "))).collect();
+    let said: Vec<String> = said.map(|(name, list)| format!("{name}:{}", quoted(list))).collect();
     format!("{{{}}}", said.join(", "))
 }
 
 /// As Go prints a list of strings.
-fn quoted(list: &[String], separator: &str) -> String {
+fn quoted(list: &[String]) -> String {
     let quoted: Vec<String> = list.iter().map(|one| format!("{one:?}")).collect();
-    format!("[{}]", quoted.join(separator))
+    format!("[{}]", quoted.join(" "))
 }

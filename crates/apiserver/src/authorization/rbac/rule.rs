@@ -1,12 +1,12 @@
 //! A rule of a role: which actions it allows, and which other rules it covers.
 
 use crate::authorization::{Attributes, On};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 const ALL: &str = "*";
 
 /// One rule of a Role or a ClusterRole.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct PolicyRule {
     #[serde(deserialize_with = "or_empty")]
