@@ -51,6 +51,7 @@ test-reference: reference ## Run the tests that compare with the reference; fail
 	    || echo "skipped: the comparison with the Python client"
 	WINDLASS_REQUIRE_REFERENCE=1 $(CARGO) test --package windlass-tests --package windlass-node --package memcached-operator --tests -- "on reference"
 	WINDLASS_REQUIRE_REFERENCE=1 $(CARGO) test --package windlass-node --test kubectl -- "on embedded"
+	WINDLASS_REQUIRE_REFERENCE=1 $(CARGO) test --package windlass-cli --test command -- on_the_reference
 
 parity: reference ## Compare the embedded API with the reference, behaviour by behaviour; writes target/parity.json
 	WINDLASS_REQUIRE_REFERENCE=1 $(CARGO) test --quiet --package windlass-tests --test parity -- --nocapture

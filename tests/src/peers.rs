@@ -22,13 +22,25 @@ impl Program {
     /// # Errors
     /// When there is no Go, or it does not build.
     pub fn go(name: &str) -> anyhow::Result<Self> {
+        Self::compile_go(name, &["build", "-o"])
+    }
+
+    fn compile_go(name: &str, command: &[&str]) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
         let path = folder.path().join(name);
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bench/peers").join(name);
-        let built = Command::new("go").args(["build", "-o"]).arg(&path).arg(".").current_dir(source).output();
+        let built = Command::new("go").args(command).arg(&path).arg(".").current_dir(source).output();
         let built = built.context("cannot run go")?;
         ensure!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr).trim());
         Ok(Self { path, _folder: Some(folder) })
+    }
+
+    /// The tests of a Go package of `bench/peers`, compiled.
+    ///
+    /// # Errors
+    /// When there is no Go, or they do not build.
+    pub fn go_test(name: &str) -> anyhow::Result<Self> {
+        Self::compile_go(name, &["test", "-c", "-o"])
     }
 
     /// A Rust program of `bench/peers`, built as it is released.

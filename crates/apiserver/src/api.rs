@@ -1,15 +1,18 @@
 //! The API as a whole: made once, cloned cheaply, asked through services.
 
+use crate::admission_plugins::AdmissionPlugin;
+use crate::authentication::Authentication;
 use crate::authorization::AuthorizationMode;
 use crate::bootstrap;
 use crate::credentials::{Credentials, CredentialsError};
 use crate::dial::Dial;
 use crate::faults::Faults;
 use crate::flow::crd_lifecycle;
+use crate::kinds::service_range::ServiceClusterIpRange;
 use crate::metrics;
 use crate::request::Identity;
 use crate::service::ApiService;
-use crate::state::ApiState;
+use crate::state::{ApiState, Settings};
 use futures::FutureExt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -34,8 +37,14 @@ pub struct Config {
     pub credentials: Option<Credentials>,
     /// The directory in which [`Api::open`] keeps everything, made if it is missing; without one it is all in memory.
     pub data_dir: Option<PathBuf>,
+    /// How users are authenticated, beside client certificates and the administrator's token.
+    pub authentication: Authentication,
     /// Who decides what somebody may do, in this order. Members of `system:masters` may do everything.
     pub authorization_modes: Vec<AuthorizationMode>,
+    /// The admission plug-ins that are left out.
+    pub disabled_admission_plugins: Vec<AdmissionPlugin>,
+    /// The range that cluster IPs of Services are from. That of a `data_dir` must stay the same.
+    pub service_cluster_ip_range: ServiceClusterIpRange,
 }
 
 impl Default for Config {
@@ -46,7 +55,22 @@ impl Default for Config {
             store: Options::default(),
             credentials: None,
             data_dir: None,
+            authentication: Authentication::default(),
             authorization_modes: vec![AuthorizationMode::Rbac],
+            disabled_admission_plugins: Vec::new(),
+            service_cluster_ip_range: ServiceClusterIpRange::default(),
+        }
+    }
+}
+
+impl Config {
+    fn into_settings(self) -> Settings {
+        Settings {
+            credentials: self.credentials,
+            authentication: self.authentication,
+            authorization_modes: self.authorization_modes,
+            disabled_admission_plugins: self.disabled_admission_plugins,
+            service_cluster_ip_range: self.service_cluster_ip_range,
         }
     }
 }
@@ -59,8 +83,9 @@ impl Api {
     /// A new API in memory, with nothing in it but what every cluster has from the start. A `data_dir` is for
     /// [`Api::open`].
     pub fn new(config: Config) -> Self {
-        let store = Store::new(config.store, config.clock.clone());
-        let inner = ApiState::new(config.clock, store, config.credentials, config.authorization_modes);
+        let clock = config.clock.clone();
+        let store = Store::new(config.store.clone(), clock.clone());
+        let inner = ApiState::new(clock, store, config.into_settings());
         let made = bootstrap::make(&inner).now_or_never();
         debug_assert!(
             matches!(made, Some(Ok(()))),
@@ -100,11 +125,11 @@ impl Api {
         let directory = data_dir.join(STORE);
         let failed = |error: io::Error| OpenError::Disk { file: data_dir.join(STORE), source: error };
         let opening = {
-            let (clock, options) = (config.clock.clone(), config.store);
+            let (clock, options) = (config.clock.clone(), config.store.clone());
             tokio::task::spawn_blocking(move || Store::open(&directory, options, clock))
         };
         let store = opening.await.map_err(|error| failed(io::Error::other(error)))??;
-        let inner = ApiState::new(config.clock, store, config.credentials, config.authorization_modes);
+        let inner = ApiState::new(config.clock.clone(), store, config.into_settings());
         inner.keep_credentials_in(data_dir.join(CREDENTIALS));
         crd_lifecycle::resume(&inner).await;
         bootstrap::make(&inner).await.map_err(|error| failed(io::Error::other(error)))?;

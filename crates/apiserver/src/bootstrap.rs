@@ -5,6 +5,7 @@
 
 use crate::kinds;
 use crate::kinds::field_selectors::Field;
+use crate::kinds::service_range::ServiceClusterIpRange;
 use crate::object::{timestamp, uid};
 use crate::resource::Selectable;
 use crate::state::ApiState;
@@ -15,17 +16,25 @@ use windlass_store::{Change, CommitError, Entry, Key, ObjectTemplate};
 /// Written down by `cargo xtask facts`, an object to a line.
 const LINES: &str = include_str!("../facts/bootstrap.txt");
 
+type Labels = Vec<(Box<str>, Box<str>)>;
+
 static TEMPLATES: LazyLock<Vec<(Key, ObjectTemplate)>> = LazyLock::new(|| {
     LINES.lines().map(|line| template(line).expect("the facts are part of the crate")).collect()
 });
 
 fn template(line: &'static str) -> Option<(Key, ObjectTemplate)> {
+    let (key, labels, text) = parse(line)?;
+    let fields = fields(&key.resource, text)?;
+    Some((key, ObjectTemplate::new(text, labels, fields)?))
+}
+
+/// An object's key, labels and text.
+fn parse(line: &str) -> Option<(Key, Labels, &str)> {
     let mut parts = line.splitn(5, '\t');
     let (resource, namespace, name) = (parts.next()?, parts.next()?, parts.next()?);
     let labels = parts.next()?.split(',').filter_map(|label| label.split_once('='));
     let labels = labels.map(|(name, value)| (name.into(), value.into())).collect();
-    let text = parts.next()?;
-    Some((Key::new(resource, namespace, name), ObjectTemplate::new(text, labels, fields(resource, text)?)?))
+    Some((Key::new(resource, namespace, name), labels, parts.next()?))
 }
 
 /// The selectable fields. Few kinds have any, so only their texts are read.
@@ -37,10 +46,37 @@ fn fields(resource: &str, text: &str) -> Option<Vec<(Box<str>, Box<str>)>> {
     Some(selecting.fields.iter().map(field).collect())
 }
 
+/// What names the range of cluster IPs, for another range: which template it replaces, and its own key and template.
+fn of_range(range: ServiceClusterIpRange) -> Vec<(Key, Key, ObjectTemplate)> {
+    let usual = ServiceClusterIpRange::default();
+    if range == usual {
+        return Vec::new();
+    }
+    let names = [
+        (format!("\"{usual}\""), format!("\"{range}\"")),
+        (format!("\"{}\"", usual.api_server()), format!("\"{}\"", range.api_server())),
+        (format!("\t{}\t", usual.api_server()), format!("\t{}\t", range.api_server())),
+    ];
+    let changed = LINES.lines().filter_map(|line| {
+        let text = names.iter().fold(line.to_owned(), |text, (old, new)| text.replace(old, new));
+        if text == line {
+            return None;
+        }
+        let (key, labels, text) = parse(&text)?;
+        let fields = fields(&key.resource, text)?;
+        Some((parse(line)?.0, key, ObjectTemplate::new(text.to_owned(), labels, fields)?))
+    });
+    changed.collect()
+}
+
 /// Makes those that are missing. In memory there is nothing to wait for.
 pub(crate) async fn make(api: &ApiState) -> Result<(), CommitError> {
     let time = timestamp(api.clock.now());
-    let missing = TEMPLATES.iter().filter(|(key, _)| api.store.get(key).is_none());
+    let moved = of_range(api.service_allocations.range());
+    let is_moved = |key: &Key| moved.iter().any(|(replaced, ..)| replaced == key);
+    let stock = TEMPLATES.iter().filter(|(key, _)| !is_moved(key)).map(|(key, template)| (key, template));
+    let all = stock.chain(moved.iter().map(|(_, key, template)| (key, template)));
+    let missing = all.filter(|(key, _)| api.store.get(key).is_none());
     let changes = missing.filter_map(|(key, template)| {
         let body = template.instantiate(&uid(), &time)?;
         Some(api.store.commit(Change::Create { key: key.clone(), body }))

@@ -12,7 +12,8 @@
 //! | `resource`, `registry` | which resources are served |
 //! | `authorization` | who may do what: RBAC |
 //! | `faults` | what goes wrong on purpose |
-//! | `credentials`, `accounts`, `dial` | certificates, service accounts' tokens, connections to kubelets |
+//! | `admission_plugins` | the names of admission plug-ins |
+//! | `authentication`, `credentials`, `accounts`, `dial` | tokens, certificates, service accounts' tokens, connections to kubelets |
 //! | `http` | bodies and responses |
 //! | `state`, `operation` | what all requests share; one request, and one write, on its way |
 //! | `admission` | the admission plug-ins |
@@ -29,7 +30,9 @@
 
 mod accounts;
 mod admission;
+mod admission_plugins;
 mod api;
+mod authentication;
 mod authorization;
 mod bootstrap;
 mod connect;
@@ -60,16 +63,19 @@ mod typed;
 mod verbs;
 
 pub use admission::QuotaUsage;
+pub use admission_plugins::{AdmissionPlugin, InvalidPlugin};
 pub use api::{Api, Config};
+pub use authentication::{Authentication, InvalidTokenFile, ServiceAccountIssuer, StaticTokens};
 pub use authorization::AuthorizationMode;
 pub use credentials::Credentials;
 pub use dial::{Dial, insecure_tls};
 pub use discovery::VERSION as KUBERNETES_VERSION;
 pub use http::ApiBody;
+pub use kinds::service_range::{InvalidRange, ServiceClusterIpRange};
 pub use read::Pieces;
 pub use request::Identity;
 pub use resource::Resource;
-pub use serve::{Serving, Subject, subject_of};
+pub use serve::{Serving, Subject, TlsIdentity, subject_of};
 pub use service::ApiService;
 pub use status::Status;
 pub use windlass_store as store;

@@ -1,11 +1,14 @@
 //! What all requests to an API share: its store, registry, clock, credentials and allocations.
 
 use crate::accounts::Accounts;
+use crate::admission_plugins::{AdmissionPlugin, DisabledPlugins};
+use crate::authentication::{Authentication, StaticTokens};
 use crate::authorization::{AuthorizationMode, Authorizer};
 use crate::crd;
 use crate::credentials::{Credentials, CredentialsError};
 use crate::dial::Dialer;
 use crate::faults::Faults;
+use crate::kinds::service_range::ServiceClusterIpRange;
 use crate::kinds::services::ServiceAllocations;
 use crate::registry::Registry;
 use crate::request::Identity;
@@ -17,6 +20,15 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use windlass_clock::Clock;
 use windlass_store::Store;
+
+/// What a server is told when it starts.
+pub(crate) struct Settings {
+    pub(crate) credentials: Option<Credentials>,
+    pub(crate) authentication: Authentication,
+    pub(crate) authorization_modes: Vec<AuthorizationMode>,
+    pub(crate) disabled_admission_plugins: Vec<AdmissionPlugin>,
+    pub(crate) service_cluster_ip_range: ServiceClusterIpRange,
+}
 
 /// The state that an [`Api`](crate::Api) and its clones share.
 pub(crate) struct ApiState {
@@ -30,7 +42,11 @@ pub(crate) struct ApiState {
     pub(crate) settling: Mutex<()>,
     pub(crate) own_identity: Identity,
     pub(crate) authorizer: Authorizer,
+    pub(crate) authentication: Authentication,
+    pub(crate) disabled_admission_plugins: DisabledPlugins,
     credentials: OnceLock<Credentials>,
+    /// The administrator's token, once there are credentials.
+    administrator: OnceLock<StaticTokens>,
     /// Where credentials are kept, if anywhere; held while they are looked for.
     kept_in: parking_lot::Mutex<Option<PathBuf>>,
     accounts: OnceLock<Accounts>,
@@ -68,31 +84,39 @@ impl ApiState {
         if let Some(accounts) = self.accounts.get() {
             return Ok(accounts);
         }
-        let made = Accounts::new(self.credentials().map_err(io::Error::other)?)?;
+        let made = Accounts::new(&self.authentication.service_accounts, || self.credentials())?;
         Ok(self.accounts.get_or_init(|| made))
     }
 
-    pub(crate) fn new(
-        clock: Clock,
-        store: Arc<Store>,
-        credentials: Option<Credentials>,
-        modes: Vec<AuthorizationMode>,
-    ) -> Self {
+    /// The administrator, as the bearer of the token of the credentials, if there are any.
+    pub(crate) fn administrator(&self) -> Option<&StaticTokens> {
+        let credentials = self.credentials.get()?;
+        Some(self.administrator.get_or_init(|| {
+            let mut tokens = StaticTokens::default();
+            tokens.insert(credentials.admin_token(), Identity::admin());
+            tokens
+        }))
+    }
+
+    pub(crate) fn new(clock: Clock, store: Arc<Store>, settings: Settings) -> Self {
         let registry = Registry::new();
         let definitions = registry
             .get(crd::GROUP, "v1", "customresourcedefinitions")
             .expect("the definitions' own resource is built in");
         Self {
             faults: Faults::new(store.clone()),
-            authorizer: Authorizer::new(modes, store.clone()),
+            authorizer: Authorizer::new(settings.authorization_modes, store.clone()),
+            authentication: settings.authentication,
+            disabled_admission_plugins: settings.disabled_admission_plugins.into_iter().collect(),
             store,
             clock,
             registry,
             definitions,
             settling: Mutex::new(()),
             own_identity: Identity::api_server(),
-            service_allocations: ServiceAllocations::default(),
-            credentials: credentials.map(OnceLock::from).unwrap_or_default(),
+            service_allocations: ServiceAllocations::new(settings.service_cluster_ip_range),
+            credentials: settings.credentials.map(OnceLock::from).unwrap_or_default(),
+            administrator: OnceLock::new(),
             kept_in: parking_lot::Mutex::new(None),
             accounts: OnceLock::new(),
             dialer: Dialer::new(),

@@ -10,6 +10,7 @@ mod create;
 mod demo;
 mod doctor;
 mod edit;
+mod envtest;
 mod generate;
 mod init;
 mod library;
@@ -67,6 +68,9 @@ enum Command {
     /// Join nodes to a cluster
     #[command(subcommand)]
     Node(node::Command),
+    /// Stand in for kube-apiserver and etcd in the tests of operators that use envtest
+    #[command(subcommand)]
+    Envtest(envtest::Command),
     /// Check whether this machine can build operators and run pods as processes, and what the current cluster allows
     Doctor(doctor::Options),
     /// Print what an operator watches and writes, its CRDs and its RBAC rules, as JSON
@@ -110,6 +114,9 @@ fn main() -> ExitCode {
     if let Some(code) = demo::operator::hidden() {
         return code;
     }
+    if let Some(done) = envtest::stand_in() {
+        return exit_code(done);
+    }
     let begun = Clock::real().moment();
     let asked = Windlass::parse();
     listen_to_log_variable();
@@ -119,6 +126,7 @@ fn main() -> ExitCode {
         Command::Edit(options) => options.run(),
         Command::Cluster(command) => command.run(begun),
         Command::Node(command) => command.run(),
+        Command::Envtest(command) => command.run(),
         Command::Doctor(options) => doctor::run(&options),
         Command::Describe(options) => operator::ask("describe", &options),
         Command::Capture(options) => operator::ask("capture", &options),
@@ -135,6 +143,10 @@ fn main() -> ExitCode {
         Command::Completion(options) => options.run::<Windlass>(),
         Command::Version => version::run(),
     };
+    exit_code(done)
+}
+
+fn exit_code(done: anyhow::Result<ExitCode>) -> ExitCode {
     match done {
         Ok(code) => code,
         Err(error) => {

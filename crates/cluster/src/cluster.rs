@@ -16,7 +16,7 @@ use windlass_clock::Clock;
 use windlass_component_helpers::node_status::is_ready;
 
 /// The user of the controllers.
-const CONTROLLERS: &str = "system:kube-controller-manager";
+pub(crate) const CONTROLLERS: &str = "system:kube-controller-manager";
 /// The user of the scheduler.
 const SCHEDULER: &str = "system:kube-scheduler";
 /// The wait before a node that could not join tries again.
@@ -157,7 +157,7 @@ async fn run_kubelet(informers: SharedInformers, client: Client, clock: Clock, o
 }
 
 /// An in-process client for a part of the cluster, with every permission.
-fn client(api: &Api, user: &str) -> Client {
+pub(crate) fn client(api: &Api, user: &str) -> Client {
     Client::new(api.service(Identity::privileged(user)), "default")
 }
 

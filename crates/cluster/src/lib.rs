@@ -29,6 +29,7 @@ mod discovery;
 mod disruption;
 mod endpoint;
 mod event_ttl;
+mod garbage_collection;
 mod garbagecollector;
 mod history;
 mod int_or_percent;
@@ -50,6 +51,7 @@ mod time;
 mod volume;
 
 pub use cluster::{Cluster, SettleError};
+pub use garbage_collection::GarbageCollection;
 pub use time::Time;
 pub use windlass_component_helpers::node_status::is_ready as is_node_ready;
 

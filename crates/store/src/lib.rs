@@ -41,6 +41,7 @@ use std::time::Duration;
 use windlass_clock::Clock;
 
 /// How much history is kept, for each resource on its own: a busy one does not push out what watchers of a quiet one need.
+/// And how durable a store in a directory is.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The largest number of events that are kept of one resource.
@@ -49,12 +50,20 @@ pub struct Options {
     pub history_bytes: usize,
     /// Nothing older than this, give or take a tenth.
     pub history_age: Duration,
+    /// Whether a change is on the disk before it is acknowledged. Without it, what the process wrote outlives the process,
+    /// but not the machine: for tests.
+    pub fsync: bool,
 }
 
 impl Default for Options {
     /// As long as Kubernetes keeps it: five minutes; and no more than a small machine can hold.
     fn default() -> Self {
-        Self { history_events: 16_384, history_bytes: 32 << 20, history_age: Duration::from_secs(300) }
+        Self {
+            history_events: 16_384,
+            history_bytes: 32 << 20,
+            history_age: Duration::from_secs(300),
+            fsync: true,
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Templates of the objects that every cluster begins with: made into bodies without being parsed or encoded again.
 
 use super::body::{Body, Pairs, Text, Traits};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Stands for a uid in the text of a template.
@@ -15,7 +16,7 @@ const HOUR: &str = "T00:00:00Z";
 /// An object but for its uid and its times. Its text is as [`Body::encode`] would write it.
 #[derive(Debug)]
 pub struct ObjectTemplate {
-    text: &'static str,
+    text: Cow<'static, str>,
     /// Where what follows `apiVersion` and `kind` starts, where the version goes, and where uid and days are.
     rest: usize,
     version: usize,
@@ -28,10 +29,11 @@ pub struct ObjectTemplate {
 impl ObjectTemplate {
     /// From the text, the labels and the selectable fields of an object; none if it is not of the form.
     pub fn new(
-        text: &'static str,
+        text: impl Into<Cow<'static, str>>,
         labels: Vec<(Box<str>, Box<str>)>,
         fields: Vec<(Box<str>, Box<str>)>,
     ) -> Option<Self> {
+        let text = text.into();
         let kind = text.find(r#","kind":""#)? + r#","kind":""#.len();
         let rest = kind + text[kind..].find("\",")? + 2;
         let member = format!(r#","uid":"{UID}""#);

@@ -1,83 +1,105 @@
-//! Signed tokens: JSON Web Tokens with ES256, and the public key that others check them with.
+//! Signed tokens: JSON Web Tokens, and the public keys that others verify them with.
 
+use super::keys::{SigningKeyPair, VerifyingKey};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use ring::digest::{SHA256, digest};
-use ring::rand::SystemRandom;
-use ring::signature::{
-    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair, UnparsedPublicKey,
-};
-use rustls::pki_types::PrivateKeyDer;
-use rustls::pki_types::pem::PemObject;
 use serde_json::{Value, json};
 use std::io;
-
-/// What comes before the point of a P-256 key in its X.509 form.
-const KEY_PREFIX: [u8; 26] = [
-    0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86,
-    0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
-];
 
 /// Longer than any token that we sign.
 const LONGEST: usize = 16 * 1024;
 
-/// A key, with what it takes to use it.
+/// A key that signs, and all that verify.
 pub(super) struct Signer {
-    pair: EcdsaKeyPair,
-    random: SystemRandom,
-    /// The key's name: a digest of its public part, as the reference names keys.
-    name: String,
+    signing: SigningKeyPair,
+    verifying: Vec<VerifyingKey>,
 }
 
 impl Signer {
-    pub(super) fn from_pem(pem: &str) -> io::Result<Self> {
-        let unusable = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
-        let key =
-            PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|error| unusable(error.to_string()))?;
-        let random = SystemRandom::new();
-        let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, key.secret_der(), &random)
-            .map_err(|error| unusable(error.to_string()))?;
-        let public = [&KEY_PREFIX, pair.public_key().as_ref()].concat();
-        let name = URL_SAFE_NO_PAD.encode(digest(&SHA256, &public));
-        Ok(Self { pair, random, name })
+    /// From the PEM of the key that signs, and of those that verify; without these, the first one's public part does.
+    pub(super) fn from_pem(signing: &str, verifying: &[String]) -> io::Result<Self> {
+        let signing = SigningKeyPair::from_pem(signing)?;
+        if verifying.is_empty() {
+            return Ok(Self { verifying: vec![signing.verifying.clone()], signing });
+        }
+        let mut keys = Vec::new();
+        for pem in verifying {
+            let found = VerifyingKey::all_from_pem(pem);
+            if found.is_empty() {
+                let why = "data does not contain any valid RSA or ECDSA public keys";
+                return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+            }
+            keys.extend(found);
+        }
+        Ok(Self { signing, verifying: keys })
     }
 
     /// A token that says `claims`; none if the machine gives no random numbers.
     pub(super) fn sign(&self, claims: &Value) -> Option<String> {
         let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
-        let signed = format!("{}.{}", part(&json!({"alg": "ES256", "kid": self.name})), part(claims));
-        let signature = self.pair.sign(&self.random, signed.as_bytes()).ok()?;
+        let key = &self.signing.verifying;
+        let header = json!({"alg": key.algorithm(), "kid": key.name});
+        let signed = format!("{}.{}", part(&header), part(claims));
+        let signature = self.signing.sign(signed.as_bytes())?;
         Some(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature)))
     }
 
-    /// What a token says, if this key signed it.
-    pub(super) fn open(&self, token: &str) -> Option<Value> {
-        if token.len() > LONGEST {
-            return None;
+    /// What a token of one of the `issuers` says, if one of the keys signed it; otherwise why not, which is nothing for what
+    /// is no such token.
+    pub(super) fn open(&self, token: &str, issuers: &[String]) -> Result<Value, &'static str> {
+        let (signed, header, claims, signature) = split(token).ok_or("")?;
+        if !issuers.iter().any(|issuer| claims["iss"] == issuer.as_str()) {
+            return Err("");
         }
-        let (signed, signature) = token.rsplit_once('.')?;
-        let (header, claims) = signed.split_once('.')?;
-        let part = |text: &str| URL_SAFE_NO_PAD.decode(text).ok();
-        let header: Value = serde_json::from_slice(&part(header)?).ok()?;
-        if header["alg"] != "ES256" {
-            return None;
+        // A key that is named is the only one that counts.
+        let name = header.get("kid").and_then(Value::as_str).unwrap_or_default();
+        let mut keys = self.verifying.iter().filter(|key| name.is_empty() || key.name == name).peekable();
+        if keys.peek().is_none() {
+            return Err("invalid signature, no keys found");
         }
-        UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, self.pair.public_key().as_ref())
-            .verify(signed.as_bytes(), &part(signature)?)
-            .ok()?;
-        serde_json::from_slice(&part(claims)?).ok()
+        let algorithm = header.get("alg").and_then(Value::as_str).unwrap_or_default();
+        if !keys.any(|key| key.verifies(algorithm, signed.as_bytes(), &signature)) {
+            return Err("invalid signature");
+        }
+        if has_types(&claims) { Ok(claims) } else { Err("invalid claims") }
     }
 
-    /// The public key as OpenID's documents show it.
-    pub(super) fn public_key(&self) -> Value {
-        // An uncompressed point: a mark, then both coordinates.
-        let point = self.pair.public_key().as_ref();
-        let coordinate = |from: usize| URL_SAFE_NO_PAD.encode(point.get(from..from + 32).unwrap_or_default());
-        json!({
-            "use": "sig", "kty": "EC", "kid": self.name, "crv": "P-256", "alg": "ES256",
-            "x": coordinate(1), "y": coordinate(33),
-        })
+    /// The public keys as OpenID's documents show them.
+    pub(super) fn public_keys(&self) -> Vec<Value> {
+        self.verifying.iter().map(VerifyingKey::to_jwk).collect()
     }
+
+    /// The algorithms that tokens may be signed with.
+    pub(super) fn algorithms(&self) -> Vec<&'static str> {
+        let mut names: Vec<_> = self.verifying.iter().map(VerifyingKey::algorithm).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+}
+
+/// What is signed, the header, the claims and the signature; none if it is no token.
+fn split(token: &str) -> Option<(&str, Value, Value, Vec<u8>)> {
+    if token.len() > LONGEST {
+        return None;
+    }
+    let (signed, signature) = token.rsplit_once('.')?;
+    let (header, claims) = signed.split_once('.')?;
+    let part = |text: &str| URL_SAFE_NO_PAD.decode(text).ok();
+    let object = |text: &str| serde_json::from_slice::<Value>(&part(text)?).ok().filter(Value::is_object);
+    Some((signed, object(header)?, object(claims)?, part(signature)?))
+}
+
+/// Whether the claims that every token has are of their types, if they are there.
+fn has_types(claims: &Value) -> bool {
+    let claim = |name: &str| claims.get(name).filter(|value| !value.is_null());
+    let is = |name: &str, right: fn(&Value) -> bool| claim(name).is_none_or(right);
+    ["exp", "nbf", "iat"].iter().all(|name| is(name, Value::is_number))
+        && ["iss", "sub", "jti"].iter().all(|name| is(name, Value::is_string))
+        && is("aud", |audience| match audience {
+            Value::Array(audiences) => audiences.iter().all(Value::is_string),
+            other => other.is_string(),
+        })
 }
 
 #[cfg(test)]
@@ -86,43 +108,73 @@ mod tests {
     use crate::credentials::Credentials;
     use proptest::prelude::*;
 
+    const ISSUER: &str = "issuer";
+
+    fn open(signer: &Signer, token: &str) -> Result<Value, &'static str> {
+        signer.open(token, &[ISSUER.to_owned()])
+    }
+
     fn signer() -> Signer {
-        Signer::from_pem(Credentials::generate().unwrap().accounts_key()).unwrap()
+        Signer::from_pem(Credentials::generate().unwrap().accounts_key(), &[]).unwrap()
     }
 
     #[test]
     fn a_token_opens_with_its_own_key_only() {
         let (own, other) = (signer(), signer());
-        let claims = json!({"sub": "someone", "exp": 5});
+        let claims = json!({"iss": ISSUER, "sub": "someone", "exp": 5});
         let token = own.sign(&claims).unwrap();
-        assert_eq!(own.open(&token), Some(claims));
-        assert_eq!(other.open(&token), None);
+        assert_eq!(open(&own, &token), Ok(claims));
+        assert_eq!(open(&other, &token), Err("invalid signature, no keys found"));
+        assert_eq!(own.open(&token, &["another".to_owned()]), Err(""));
+    }
+
+    #[test]
+    fn a_token_opens_with_the_key_of_a_certificate_or_of_any_curve() {
+        use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384};
+        for algorithm in [&PKCS_ECDSA_P256_SHA256, &PKCS_ECDSA_P384_SHA384] {
+            let key = KeyPair::generate_for(algorithm).unwrap();
+            let certificate = CertificateParams::new(Vec::new()).unwrap().self_signed(&key).unwrap();
+            let pem = key.serialize_pem();
+            for public in [certificate.pem(), key.public_key_pem(), pem.clone()] {
+                let own = Signer::from_pem(&pem, &[public]).unwrap();
+                let claims = json!({"iss": ISSUER});
+                assert_eq!(open(&own, &own.sign(&claims).unwrap()), Ok(claims));
+            }
+        }
+        let error = Signer::from_pem(signer_pem().as_str(), &["nothing".to_owned()]).err().unwrap();
+        assert!(error.to_string().contains("does not contain any valid"), "{error}");
     }
 
     #[test]
     fn a_token_that_was_changed_does_not_open() {
         let own = signer();
-        let token = own.sign(&json!({"sub": "someone"})).unwrap();
+        let token = own.sign(&json!({"iss": ISSUER, "sub": "someone"})).unwrap();
         let parts: Vec<&str> = token.split('.').collect();
-        let other = URL_SAFE_NO_PAD.encode(json!({"sub": "another"}).to_string());
+        let other = URL_SAFE_NO_PAD.encode(json!({"iss": ISSUER, "sub": "another"}).to_string());
         let unsigned = URL_SAFE_NO_PAD.encode(json!({"alg": "none"}).to_string());
+        let confused = URL_SAFE_NO_PAD.encode(json!({"alg": "HS256"}).to_string());
         for forged in [
             format!("{}.{other}.{}", parts[0], parts[2]),
             format!("{unsigned}.{}.", parts[1]),
             format!("{unsigned}.{}.{}", parts[1], parts[2]),
+            format!("{confused}.{}.{}", parts[1], parts[2]),
             format!("{}.{}", parts[0], parts[1]),
             format!("{token}."),
         ] {
-            assert_eq!(own.open(&forged), None, "{forged}");
+            assert!(open(&own, &forged).is_err(), "{forged}");
         }
     }
 
     proptest! {
         #[test]
         fn any_text_is_no_token(text in "[a-zA-Z0-9._-]{0,80}") {
-            let own = Signer::from_pem(PEM.with(|pem| pem.clone()).as_str()).unwrap();
-            prop_assert_eq!(own.open(&text), None);
+            let own = Signer::from_pem(signer_pem().as_str(), &[]).unwrap();
+            prop_assert_eq!(open(&own, &text), Err(""));
         }
+    }
+
+    fn signer_pem() -> String {
+        PEM.with(|pem| pem.clone())
     }
 
     thread_local! {

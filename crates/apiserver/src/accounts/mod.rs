@@ -1,8 +1,10 @@
 //! Service accounts' tokens: what they say, whether it still holds, and how others can check them.
 
 mod jwt;
+mod keys;
 
-use crate::credentials::Credentials;
+use crate::authentication::ServiceAccountIssuer;
+use crate::credentials::{Credentials, CredentialsError};
 use crate::object::text;
 use crate::object::uid;
 use crate::request::identity::{CREDENTIAL_ID, Identity};
@@ -13,11 +15,11 @@ use std::sync::Arc;
 use windlass_clock::Timestamp;
 use windlass_store::{Entry, Key, Store};
 
-/// Who signs, and for whom tokens are unless they say otherwise.
-pub(crate) const ISSUER: &str = "https://kubernetes.default.svc";
+/// Who signs, and for whom tokens are, unless a server is told otherwise.
+const ISSUER: &str = "https://kubernetes.default.svc";
 
 /// Where the public keys are.
-pub(crate) const KEYS_PATH: &str = "/openid/v1/jwks";
+const KEYS_PATH: &str = "/openid/v1/jwks";
 
 /// How far clocks may be apart, and how long an object that goes still counts: the reference's own measure.
 const LEEWAY: i64 = 60;
@@ -52,11 +54,42 @@ pub(crate) struct Grant<'a> {
 }
 
 /// Makes tokens and reads them.
-pub(crate) struct Accounts(Signer);
+pub(crate) struct Accounts {
+    signer: Signer,
+    /// The first names who signs; the others are accepted.
+    issuers: Vec<String>,
+    /// For whom tokens are that do not say otherwise, and for whom those are that this server accepts.
+    audiences: Vec<String>,
+}
 
 impl Accounts {
-    pub(crate) fn new(credentials: &Credentials) -> io::Result<Self> {
-        Ok(Self(Signer::from_pem(credentials.accounts_key())?))
+    /// With the key of the credentials, if the issuer has none.
+    pub(crate) fn new<'a>(
+        issuer: &ServiceAccountIssuer,
+        credentials: impl FnOnce() -> Result<&'a Credentials, CredentialsError>,
+    ) -> io::Result<Self> {
+        let signer = match &issuer.signing_key {
+            Some(key) => Signer::from_pem(key, &issuer.keys)?,
+            None => Signer::from_pem(credentials().map_err(io::Error::other)?.accounts_key(), &issuer.keys)?,
+        };
+        let issuers = match issuer.issuers.as_slice() {
+            [] => vec![ISSUER.to_owned()],
+            issuers => issuers.to_vec(),
+        };
+        let audiences = match issuer.audiences.as_slice() {
+            [] => issuers.clone(),
+            audiences => audiences.to_vec(),
+        };
+        Ok(Self { signer, issuers, audiences })
+    }
+
+    /// For whom the tokens are that this server accepts.
+    pub(crate) fn audiences(&self) -> &[String] {
+        &self.audiences
+    }
+
+    fn issuer(&self) -> &str {
+        self.issuers.first().map_or(ISSUER, String::as_str)
     }
 
     /// A token; none if the machine gives no random numbers.
@@ -75,8 +108,8 @@ impl Accounts {
         if let Some(after) = grant.warn_after {
             private.insert("warnafter".to_owned(), json!(now + after));
         }
-        self.0.sign(&json!({
-            "aud": grant.audiences, "exp": now + grant.seconds, "iat": now, "nbf": now, "iss": ISSUER,
+        self.signer.sign(&json!({
+            "aud": grant.audiences, "exp": now + grant.seconds, "iat": now, "nbf": now, "iss": self.issuer(),
             "jti": uid(), "sub": format!("system:serviceaccount:{}:{}", grant.namespace, grant.account),
             PRIVATE: private,
         }))
@@ -87,22 +120,22 @@ impl Accounts {
     pub(crate) fn bearer(
         &self,
         token: &str,
-        wanted: &[&str],
+        wanted: &[String],
         store: &Store,
         now: Timestamp,
     ) -> Result<(Identity, Vec<String>), String> {
-        let claims = self.0.open(token).filter(|claims| claims["iss"] == ISSUER).ok_or_else(String::new)?;
-        let time = |name: &str| claims.get(name).and_then(Value::as_i64);
+        let claims = self.signer.open(token, &self.issuers)?;
         let now = now.as_second();
-        let audiences: Vec<&str> = match &claims["aud"] {
+        let mut audiences: Vec<&str> = match &claims["aud"] {
             Value::Array(audiences) => audiences.iter().filter_map(Value::as_str).collect(),
             audience => audience.as_str().into_iter().collect(),
         };
-        let matched: Vec<String> = wanted
-            .iter()
-            .filter(|wanted| audiences.contains(wanted))
-            .map(|&wanted| wanted.to_owned())
-            .collect();
+        if audiences.is_empty() {
+            // As tokens of Secrets are.
+            audiences = self.audiences.iter().map(String::as_str).collect();
+        }
+        let matched: Vec<String> =
+            wanted.iter().filter(|wanted| audiences.contains(&wanted.as_str())).cloned().collect();
         if matched.is_empty() {
             return Err(format!(
                 "token audiences {} is invalid for the target audiences {}",
@@ -110,74 +143,101 @@ impl Accounts {
                 listed(wanted)
             ));
         }
-        if time("exp").is_none_or(|end| now > end.saturating_add(LEEWAY)) {
-            return Err("service account token has expired".to_owned());
-        }
-        if time("nbf").is_none_or(|start| start.saturating_sub(LEEWAY) > now) {
-            return Err("service account token is not valid yet".to_owned());
-        }
-        let identity = identify(&claims, store, now);
-        let invalidated = || "service account token has been invalidated".to_owned();
-        identity.map(|identity| (identity, matched)).ok_or_else(invalidated)
+        validate_times(&claims, now)?;
+        Ok((identify(&claims, store, now)?, matched))
     }
 
     /// The keys that others check tokens with.
     pub(crate) fn key_set(&self) -> Value {
-        json!({"keys": [self.0.public_key()]})
+        json!({"keys": self.signer.public_keys()})
+    }
+
+    /// What OpenID's clients ask first; `server` is where this server is reached.
+    pub(crate) fn openid_configuration(&self, server: &str) -> Value {
+        json!({
+            "issuer": self.issuer(), "jwks_uri": format!("https://{server}{KEYS_PATH}"),
+            "response_types_supported": ["id_token"], "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": self.signer.algorithms(),
+        })
     }
 }
 
 /// Audiences as messages show them.
-fn listed(audiences: &[&str]) -> String {
-    let quoted: Vec<String> = audiences.iter().map(|audience| format!("{audience:?}")).collect();
+fn listed<T: AsRef<str>>(audiences: &[T]) -> String {
+    let quoted: Vec<String> = audiences.iter().map(|audience| format!("{:?}", audience.as_ref())).collect();
     format!("[{}]", quoted.join(" "))
 }
 
+/// A token that says nothing of a time has no such limit.
+fn validate_times(claims: &Value, now: i64) -> Result<(), String> {
+    let time = |name: &str| claims.get(name).and_then(Value::as_f64).map(|seconds| seconds as i64);
+    let refused = if time("nbf").is_some_and(|start| start.saturating_sub(LEEWAY) > now) {
+        "service account token is not valid yet"
+    } else if time("exp").is_some_and(|end| now > end.saturating_add(LEEWAY)) {
+        "service account token has expired"
+    } else if time("iat").is_some_and(|issued| issued.saturating_sub(LEEWAY) > now) {
+        "service account token is issued in the future"
+    } else {
+        return Ok(());
+    };
+    Err(refused.to_owned())
+}
+
 /// Whom a token's claims name, if that account and all that the token is bound to are still there.
-fn identify(claims: &Value, store: &Store, now: i64) -> Option<Identity> {
-    let private = claims.get(PRIVATE)?;
+fn identify(claims: &Value, store: &Store, now: i64) -> Result<Identity, String> {
+    let private = &claims[PRIVATE];
     let namespace = text(private, &["namespace"]);
     let part = |kind: &str, name: &'static str| text(private, &[kind, name]).to_owned();
-    let lives = |plural: &str, namespace: &str, kind: &str| {
-        let entry = store.get(&Key::new(plural, namespace, part(kind, "name")))?;
-        (entry.uid() == part(kind, "uid") && !is_gone(&entry, now)).then_some(entry)
-    };
-    lives("serviceaccounts", namespace, "serviceaccount")?;
-    let mut identity = Identity::service_account(namespace, &part("serviceaccount", "name"));
-    if claims["sub"] != identity.user.as_str() {
-        return None;
+    let name = part("serviceaccount", "name");
+    if name.is_empty() {
+        return Err("resource name may not be empty".to_owned());
     }
-    identity.uid = part("serviceaccount", "uid");
-    let id = format!("JTI={}", text(claims, &["jti"]));
-    identity.extra.insert(CREDENTIAL_ID.to_owned(), vec![id]);
+    let account = store.get(&Key::new("serviceaccounts", namespace, name.as_str()));
+    let account = account.ok_or_else(|| format!("serviceaccounts {name:?} not found"))?;
+    let (uid, claimed) = (account.uid(), part("serviceaccount", "uid"));
+    if uid != claimed {
+        return Err(format!("service account UID ({uid}) does not match claim ({claimed})"));
+    }
+    if is_gone(&account, now) {
+        return Err(format!("service account {namespace}/{name} has been deleted"));
+    }
+    let lives = |plural: &str, namespace: &str, kind: &str| {
+        let invalidated = || "service account token has been invalidated".to_owned();
+        let entry = store.get(&Key::new(plural, namespace, part(kind, "name"))).ok_or_else(invalidated)?;
+        let (uid, claimed) = (entry.uid(), part(kind, "uid"));
+        if uid != claimed {
+            return Err(format!(
+                "{kind} UID ({uid}) does not match service account {kind} ref claim ({claimed})"
+            ));
+        }
+        if is_gone(&entry, now) { Err(invalidated()) } else { Ok(()) }
+    };
+    let mut identity = Identity::service_account(namespace, &name);
+    identity.uid = claimed;
+    let id = text(claims, &["jti"]);
+    if !id.is_empty() {
+        identity.extra.insert(CREDENTIAL_ID.to_owned(), vec![format!("JTI={id}")]);
+    }
     let mut tell = |name: &str, what: String| identity.extra.insert(format!("{EXTRA}/{name}"), vec![what]);
-    if private.get("secret").is_some() {
+    let is_bound_to = |kind: &str| private.get(kind).is_some_and(|bound| !bound.is_null());
+    if is_bound_to("secret") {
         lives("secrets", namespace, "secret")?;
     }
-    if private.get("pod").is_some() {
+    if is_bound_to("pod") {
         lives("pods", namespace, "pod")?;
         tell("pod-name", part("pod", "name"));
         tell("pod-uid", part("pod", "uid"));
-    } else if private.get("node").is_some() {
+    } else if is_bound_to("node") {
         lives("nodes", "", "node")?;
     }
-    if private.get("node").is_some() {
+    if is_bound_to("node") {
         tell("node-name", part("node", "name"));
         match part("node", "uid") {
             uid if uid.is_empty() => {}
             uid => drop(tell("node-uid", uid)),
         }
     }
-    Some(identity)
-}
-
-/// What OpenID's clients ask first; `server` is where this server is reached.
-pub(crate) fn openid_configuration(server: &str) -> Value {
-    json!({
-        "issuer": ISSUER, "jwks_uri": format!("https://{server}{KEYS_PATH}"),
-        "response_types_supported": ["id_token"], "subject_types_supported": ["public"],
-        "id_token_signing_alg_values_supported": ["ES256"],
-    })
+    Ok(identity)
 }
 
 /// Has it been on its way out for long enough that its tokens no longer hold?

@@ -19,29 +19,16 @@ mod volume_claim_resize;
 
 pub use quota_usage::QuotaUsage;
 
+use crate::admission_plugins::AdmissionPlugin;
 use crate::object::text;
 use crate::operation::Operation;
 use crate::status::Status;
 use serde_json::Value;
 use windlass_store::ListQuery;
 
-/// A plug-in. Those that look at every resource, NamespaceLifecycle and ResourceQuota, are not among them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Plugin {
-    LimitRanger,
-    ServiceAccount,
-    PodSecurity,
-    Priority,
-    DefaultTolerationSeconds,
-    DefaultStorageClass,
-    PersistentVolumeClaimResize,
-    RuntimeClass,
-    DefaultIngressClass,
-}
-
 /// The plug-ins that look at a resource, in the order of the reference.
-fn plugins(group: &str, plural: &str) -> &'static [Plugin] {
-    use Plugin::*;
+fn plugins(group: &str, plural: &str) -> &'static [AdmissionPlugin] {
+    use AdmissionPlugin::*;
     match (group, plural) {
         ("", "pods") => {
             &[LimitRanger, ServiceAccount, PodSecurity, Priority, DefaultTolerationSeconds, RuntimeClass]
@@ -55,6 +42,13 @@ fn plugins(group: &str, plural: &str) -> &'static [Plugin] {
     }
 }
 
+/// Those of them that the server has not disabled.
+fn enabled(operation: &Operation<'_>) -> impl Iterator<Item = AdmissionPlugin> + use<> {
+    let disabled = operation.api.disabled_admission_plugins;
+    let plugins = plugins(&operation.resource.group, &operation.resource.plural);
+    plugins.iter().copied().filter(move |plugin| !disabled.contains(*plugin))
+}
+
 /// Changes an object that is to be stored, or says why it is refused; `old` is what it was, if it was.
 pub(crate) async fn mutate(
     operation: &Operation<'_>,
@@ -62,17 +56,19 @@ pub(crate) async fn mutate(
     old: Option<&Value>,
 ) -> Result<(), Status> {
     let creates = old.is_none();
-    for plugin in plugins(&operation.resource.group, &operation.resource.plural) {
+    for plugin in enabled(operation) {
         match plugin {
-            Plugin::LimitRanger if creates => limit_ranger::mutate(operation, object),
-            Plugin::ServiceAccount if creates => service_account::mutate(operation, object).await?,
-            Plugin::Priority if creates => priority::mutate(operation, object)?,
-            Plugin::DefaultTolerationSeconds if operation.subresource.is_empty() => {
+            AdmissionPlugin::LimitRanger if creates => limit_ranger::mutate(operation, object),
+            AdmissionPlugin::ServiceAccount if creates => service_account::mutate(operation, object).await?,
+            AdmissionPlugin::Priority if creates => priority::mutate(operation, object)?,
+            AdmissionPlugin::DefaultTolerationSeconds if operation.subresource.is_empty() => {
                 default_tolerations::mutate(object);
             }
-            Plugin::DefaultStorageClass if creates => default_class::mutate_claim(operation, object),
-            Plugin::DefaultIngressClass if creates => default_class::mutate_ingress(operation, object),
-            Plugin::RuntimeClass if creates => runtime_class::mutate(operation, object)?,
+            AdmissionPlugin::DefaultStorageClass if creates => default_class::mutate_claim(operation, object),
+            AdmissionPlugin::DefaultIngressClass if creates => {
+                default_class::mutate_ingress(operation, object)
+            }
+            AdmissionPlugin::RuntimeClass if creates => runtime_class::mutate(operation, object)?,
             _ => {}
         }
     }
@@ -85,12 +81,14 @@ pub(crate) async fn validate(
     object: &Value,
     old: Option<&Value>,
 ) -> Result<(), Status> {
-    for plugin in plugins(&operation.resource.group, &operation.resource.plural) {
+    for plugin in enabled(operation) {
         match plugin {
-            Plugin::LimitRanger => limit_ranger::validate(operation, object, old)?,
-            Plugin::PodSecurity => pod_security::validate(operation, object, old)?,
-            Plugin::PersistentVolumeClaimResize => volume_claim_resize::validate(operation, object, old)?,
-            Plugin::RuntimeClass if old.is_none() => runtime_class::validate(operation, object)?,
+            AdmissionPlugin::LimitRanger => limit_ranger::validate(operation, object, old)?,
+            AdmissionPlugin::PodSecurity => pod_security::validate(operation, object, old)?,
+            AdmissionPlugin::PersistentVolumeClaimResize => {
+                volume_claim_resize::validate(operation, object, old)?
+            }
+            AdmissionPlugin::RuntimeClass if old.is_none() => runtime_class::validate(operation, object)?,
             _ => {}
         }
     }
@@ -120,20 +118,7 @@ mod tests {
 
     #[test]
     fn plugins_are_in_the_order_of_the_reference() {
-        // As `--enable-admission-plugins` orders them, whatever order is asked for.
-        use Plugin::*;
-        let all = [
-            LimitRanger,
-            ServiceAccount,
-            PodSecurity,
-            Priority,
-            DefaultTolerationSeconds,
-            DefaultStorageClass,
-            PersistentVolumeClaimResize,
-            RuntimeClass,
-            DefaultIngressClass,
-        ];
-        let place = |plugin: &Plugin| all.iter().position(|known| known == plugin);
+        let place = |plugin: &AdmissionPlugin| AdmissionPlugin::ALL.iter().position(|known| known == plugin);
         for row in &FACTS.resources {
             assert!(plugins(&row.group, &row.plural).is_sorted_by_key(place), "{}", row.plural);
         }

@@ -3,7 +3,6 @@
 mod aggregated;
 mod health;
 
-use crate::accounts;
 use crate::facts::FACTS;
 use crate::http::ApiBody;
 use crate::http::etag::{tag, tagged};
@@ -76,7 +75,12 @@ pub(crate) fn answer(api: &ApiState, parts: &Parts, query: &Query, segments: &[S
         [".well-known", "openid-configuration"] => {
             let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
             let host = parts.uri.authority().map(|authority| authority.as_str()).or(host);
-            return public(&accounts::openid_configuration(host.unwrap_or("localhost")), "application/json");
+            return match api.accounts() {
+                Ok(accounts) => {
+                    public(&accounts.openid_configuration(host.unwrap_or("localhost")), "application/json")
+                }
+                Err(error) => failure(&Status::internal(error)),
+            };
         }
         _ => None,
     };

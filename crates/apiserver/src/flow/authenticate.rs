@@ -2,14 +2,12 @@
 //! TLS everyone is the administrator.
 
 use super::websocket_token;
-use crate::accounts::ISSUER;
-use crate::credentials::Credentials;
+use crate::authentication::bootstrap_token_bearer;
 use crate::request::identity::Identity;
 use crate::state::ApiState;
 use crate::status::Status;
 use http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
 use http::{HeaderMap, HeaderValue};
-use ring::digest::{Digest, SHA256, digest};
 use std::sync::Arc;
 
 /// What is said of a token that is not believed.
@@ -29,19 +27,12 @@ pub(crate) enum Certificate {
 /// Tells who sends a request.
 pub(crate) struct Authenticator {
     api: Arc<ApiState>,
-    admin_token: Digest,
-    admin: Arc<Identity>,
     anonymous: Arc<Identity>,
 }
 
 impl Authenticator {
-    pub(crate) fn new(api: Arc<ApiState>, credentials: &Credentials) -> Self {
-        Self {
-            api,
-            admin_token: digest(&SHA256, credentials.admin_token().as_bytes()),
-            admin: Arc::new(Identity::admin()),
-            anonymous: Arc::new(Identity::anonymous()),
-        }
+    pub(crate) fn new(api: Arc<ApiState>) -> Self {
+        Self { api, anonymous: Arc::new(Identity::anonymous()) }
     }
 
     /// A certificate counts before a token; with neither one is anonymous; with a wrong one, nobody. A token that is among
@@ -61,7 +52,8 @@ impl Authenticator {
         let wrong = token.is_some() || matches!(certificate, Certificate::Refused);
         let shown = websocket_token::shown(headers).map_err(|()| Status::unauthorized())?;
         let Some(shown) = shown else {
-            return if wrong { Err(Status::unauthorized()) } else { Ok(self.anonymous.clone()) };
+            let refused = wrong || !self.api.authentication.anonymous;
+            return if refused { Err(Status::unauthorized()) } else { Ok(self.anonymous.clone()) };
         };
         let identity = self.bearer_of(&shown.token).ok_or_else(Status::unauthorized)?;
         let protocols =
@@ -71,40 +63,48 @@ impl Authenticator {
     }
 
     fn bearer_of(&self, token: &str) -> Option<Arc<Identity>> {
-        if is_same(token, &self.admin_token) {
-            return Some(self.admin.clone());
-        }
         let api = &self.api;
-        let (identity, _) =
-            api.accounts().ok()?.bearer(token, &[ISSUER], &api.store, api.clock.now()).ok()?;
-        Some(Arc::new(identity))
+        if let Some(identity) = bearer_of_static_token(api, token) {
+            return Some(identity);
+        }
+        let accounts = api.accounts().ok()?;
+        if let Ok((identity, _)) = accounts.bearer(token, accounts.audiences(), &api.store, api.clock.now()) {
+            return Some(Arc::new(identity));
+        }
+        bearer_of_bootstrap_token(api, token).map(Arc::new)
     }
+}
+
+fn bearer_of_static_token(api: &ApiState, token: &str) -> Option<Arc<Identity>> {
+    api.authentication.tokens.bearer(token).or_else(|| api.administrator()?.bearer(token)).cloned()
+}
+
+fn bearer_of_bootstrap_token(api: &ApiState, token: &str) -> Option<Identity> {
+    let enabled = api.authentication.bootstrap_tokens;
+    enabled.then(|| bootstrap_token_bearer(token, &api.store, api.clock.now())).flatten()
 }
 
 /// Who bears `token`, and for which of the `wanted` audiences it is; otherwise why it is not believed.
 pub(crate) fn review(
     api: &ApiState,
     token: &str,
-    wanted: &[&str],
+    wanted: &[String],
 ) -> Result<(Identity, Vec<String>), String> {
-    let credentials = api.credentials().map_err(|error| error.to_string())?;
-    if is_same(token, &digest(&SHA256, credentials.admin_token().as_bytes())) {
+    let accounts = api.accounts().map_err(|error| error.to_string())?;
+    let plain = bearer_of_static_token(api, token).map(|identity| Identity::clone(&identity));
+    if let Some(identity) = plain.or_else(|| bearer_of_bootstrap_token(api, token)) {
         // It is for this server, and for nothing else.
-        return match wanted.contains(&ISSUER) {
-            true => Ok((Identity::admin(), vec![ISSUER.to_owned()])),
-            false => Err(INVALID_TOKEN.to_owned()),
+        let own = |audience: &&String| accounts.audiences().contains(audience);
+        let audiences: Vec<String> = wanted.iter().filter(own).cloned().collect();
+        return match audiences.is_empty() {
+            true => Err(INVALID_TOKEN.to_owned()),
+            false => Ok((identity, audiences)),
         };
     }
-    let accounts = api.accounts().map_err(|error| error.to_string())?;
     accounts.bearer(token, wanted, &api.store, api.clock.now()).map_err(|why| match why.as_str() {
         "" => INVALID_TOKEN.to_owned(),
         why => format!("[{INVALID_TOKEN}, {why}]"),
     })
-}
-
-/// Digests are compared, so that the time it takes says nothing about the token.
-fn is_same(token: &str, expected: &Digest) -> bool {
-    digest(&SHA256, token.as_bytes()).as_ref() == expected.as_ref()
 }
 
 /// The bearer token of a request. Other ways to authenticate are passed over, as the reference does.
@@ -119,12 +119,13 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 mod tests {
     use super::*;
     use crate::api::{Api, Config};
+    use crate::credentials::Credentials;
     use crate::request::identity::ANONYMOUS;
 
     fn authenticator() -> (Authenticator, Credentials) {
         let api = Api::new(Config::default());
         let credentials = api.credentials().unwrap().clone();
-        (Authenticator::new(api.0, &credentials), credentials)
+        (Authenticator::new(api.0), credentials)
     }
 
     fn asked_with(header: Option<&str>) -> Result<String, u16> {

@@ -4,6 +4,7 @@
 //! store: a webhook may be asked here.
 
 use crate::admission::{self, namespace_lifecycle};
+use crate::admission_plugins::AdmissionPlugin;
 use crate::operation::Operation;
 use crate::status::Status;
 use serde_json::Value;
@@ -14,7 +15,7 @@ pub(crate) async fn mutate(
     object: &mut Value,
     old: Option<&Value>,
 ) -> Result<(), Status> {
-    if old.is_none() {
+    if old.is_none() && guards_namespaces(operation) {
         namespace_lifecycle::validate_create(operation, object)?;
     }
     // What faults make of an object, as a mutating webhook might.
@@ -24,5 +25,12 @@ pub(crate) async fn mutate(
 
 /// Admits that an object is deleted.
 pub(crate) async fn delete(operation: &Operation<'_>, name: &str) -> Result<(), Status> {
-    namespace_lifecycle::validate_delete(operation, name)
+    match guards_namespaces(operation) {
+        true => namespace_lifecycle::validate_delete(operation, name),
+        false => Ok(()),
+    }
+}
+
+fn guards_namespaces(operation: &Operation<'_>) -> bool {
+    !operation.api.disabled_admission_plugins.contains(AdmissionPlugin::NamespaceLifecycle)
 }

@@ -3,6 +3,7 @@
 use super::guaranteed_update::{Preconditions, guaranteed_update};
 use super::managed;
 use crate::admission::resource_quota::{charged, quotas};
+use crate::admission_plugins::AdmissionPlugin;
 use crate::object::text;
 use crate::operation::Operation;
 use crate::request::write_options::WriteOptions;
@@ -18,6 +19,9 @@ pub(super) fn charge<'a>(
     new: &'a Value,
     old: Option<&'a Value>,
 ) -> Option<BoxFuture<'a, Result<(), Status>>> {
+    if operation.api.disabled_admission_plugins.contains(AdmissionPlugin::ResourceQuota) {
+        return None;
+    }
     let quotas = quotas(operation, old);
     (!quotas.is_empty()).then(|| charge_all(operation, quotas, new, old).boxed())
 }

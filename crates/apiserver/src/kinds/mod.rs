@@ -22,6 +22,7 @@ mod prepare;
 pub(crate) mod resources;
 mod rows;
 mod rules;
+pub(crate) mod service_range;
 pub(crate) mod services;
 mod tls_secrets;
 pub(crate) mod validate;

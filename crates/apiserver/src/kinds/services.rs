@@ -3,6 +3,7 @@
 //! What is taken is known from the Services themselves. A list of who took what makes finding a free one fast; it is read
 //! once, and an owner who is gone or has given back is found out when someone else wants the same.
 
+use super::service_range::{ServiceClusterIpRange, from_a_random_one};
 use super::{RuleContext, child, text};
 use crate::status::{Named, Status, causes};
 use parking_lot::Mutex;
@@ -14,10 +15,6 @@ use windlass_clock::{Clock, Moment};
 use windlass_schema::field::{FieldError, Path};
 use windlass_store::{Key, ListQuery, Store};
 
-/// Addresses are `10.96.x.y`. The lowest, the highest and those at the beginning are not given out unasked: who asks for
-/// one by name asks for a low one.
-const NETWORK: [u8; 2] = [10, 96];
-const FIRST_UNASKED: u16 = 256;
 const PORTS: std::ops::RangeInclusive<u16> = 30000..=32767;
 
 /// How long something is held for a Service that is not stored yet.
@@ -31,13 +28,26 @@ enum Allocation {
 }
 
 /// Which Service each address and port is allocated to.
-#[derive(Debug, Default)]
-pub(crate) struct ServiceAllocations(Mutex<Option<HashMap<Allocation, (Key, Moment)>>>);
+#[derive(Debug)]
+pub(crate) struct ServiceAllocations {
+    range: ServiceClusterIpRange,
+    /// Read from the Services themselves when first needed.
+    taken: Mutex<Option<HashMap<Allocation, (Key, Moment)>>>,
+}
 
 impl ServiceAllocations {
+    pub(crate) fn new(range: ServiceClusterIpRange) -> Self {
+        Self { range, taken: Mutex::default() }
+    }
+
+    /// The range that addresses are from.
+    pub(crate) fn range(&self) -> ServiceClusterIpRange {
+        self.range
+    }
+
     /// Takes it for `owner`, unless it is another's.
     fn take(&self, store: &Store, clock: &Clock, allocation: Allocation, owner: &Key) -> bool {
-        let mut guard = self.0.lock();
+        let mut guard = self.taken.lock();
         let taken = guard.get_or_insert_with(|| known(store, clock));
         let now = clock.moment();
         if let Some((holder, since)) = taken.get(&allocation)
@@ -57,8 +67,8 @@ impl ServiceAllocations {
 
 /// Gives back what a Service that is gone took in its life, also what it had no use for any more: at once, where an
 /// owner who is not stored may be one who is not stored yet.
-pub(crate) fn release(taken: &ServiceAllocations, owner: &Key) {
-    if let Some(taken) = taken.0.lock().as_mut() {
+pub(crate) fn release(allocations: &ServiceAllocations, owner: &Key) {
+    if let Some(taken) = allocations.taken.lock().as_mut() {
         taken.retain(|_, (holder, _)| holder != owner);
     }
 }
@@ -142,11 +152,12 @@ fn address(context: &RuleContext<'_>, service: &mut Value, owner: &Key) -> Resul
         spec.entry("clusterIPs").or_insert_with(|| json!(["None"]));
         return Ok(());
     }
+    let range = context.allocations.range;
     let take =
         |address| context.allocations.take(context.store, context.clock, Allocation::Address(address), owner);
     if let Ok(asked) = wanted.parse::<Ipv4Addr>() {
         spec.entry("clusterIPs").or_insert_with(|| json!([wanted]));
-        let why = if !asked.octets().starts_with(&NETWORK) {
+        let why = if !range.contains(asked) {
             Some("the provided network does not match the current range")
         } else if !take(asked) {
             Some("provided IP is already allocated")
@@ -162,12 +173,7 @@ fn address(context: &RuleContext<'_>, service: &mut Value, owner: &Key) -> Resul
             }
         };
     }
-    let free = numbers(FIRST_UNASKED, u16::MAX - 1)
-        .map(|number| {
-            let [high, low] = number.to_be_bytes();
-            Ipv4Addr::new(NETWORK[0], NETWORK[1], high, low)
-        })
-        .find(|address| take(*address));
+    let free = range.dynamic().chain(range.static_block()).find(|address| take(*address));
     match free {
         Some(address) => {
             spec.insert("clusterIP".to_owned(), json!(address.to_string()));
@@ -180,7 +186,10 @@ fn address(context: &RuleContext<'_>, service: &mut Value, owner: &Key) -> Resul
 
 fn ports(context: &RuleContext<'_>, service: &mut Value, owner: &Key) -> Result<(), Status> {
     let take = |port| context.allocations.take(context.store, context.clock, Allocation::Port(port), owner);
-    let free = || numbers(*PORTS.start(), *PORTS.end()).find(|port| take(*port));
+    let free = || {
+        let ports = from_a_random_one(u32::from(*PORTS.start()), u32::from(*PORTS.end()));
+        ports.filter_map(|port| u16::try_from(port).ok()).find(|port| take(*port))
+    };
     // Ports of one number and two protocols may be one port of the node.
     let mut by_number: HashMap<i64, u16> = HashMap::new();
     let mut refused = None;
@@ -220,13 +229,6 @@ fn ports(context: &RuleContext<'_>, service: &mut Value, owner: &Key) -> Result<
 fn invalid(service: &Value, error: FieldError) -> Status {
     let named = Named { group: "", kind: "Service" };
     Status::invalid(named, text(service, &["metadata", "name"]), causes(&[error]))
-}
-
-/// All numbers of a range once, from a random one on.
-fn numbers(first: u16, last: u16) -> impl Iterator<Item = u16> {
-    let count = u32::from(last - first) + 1;
-    let start = u32::from(u16::from_be_bytes(crate::object::random())) % count;
-    (0..count).filter_map(move |step| u16::try_from(u32::from(first) + (start + step) % count).ok())
 }
 
 /// What a Service was given stays its own, unless it says otherwise, or has no use for it any more.

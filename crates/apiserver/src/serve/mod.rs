@@ -9,6 +9,7 @@ use crate::api::Api;
 use crate::flow::authenticate::Authenticator;
 use crate::request::identity::Identity;
 pub use subject::{Subject, of as subject_of};
+pub use tls::TlsIdentity;
 
 use authenticated::Authentication;
 use connection::Connection;
@@ -66,8 +67,21 @@ impl Api {
     /// If the listener has no address, or the credentials are unusable.
     pub fn serve_tls(&self, listener: TcpListener) -> io::Result<Serving> {
         let credentials = self.0.credentials().map_err(io::Error::other)?;
-        let authenticator = Arc::new(Authenticator::new(self.0.clone(), credentials));
-        self.serve(listener, Transport::Tls { tls: Tls::new(credentials)?, authenticator })
+        let identity = TlsIdentity {
+            certificates: credentials.server_certificate().to_owned(),
+            key: credentials.server_key().to_owned(),
+            client_ca: Some(credentials.ca_certificate().to_owned()),
+        };
+        self.serve_tls_as(listener, &identity)
+    }
+
+    /// Serves the API on a listener over TLS, with certificates that others made.
+    ///
+    /// # Errors
+    /// If the listener has no address, or a certificate or key is unusable.
+    pub fn serve_tls_as(&self, listener: TcpListener, identity: &TlsIdentity) -> io::Result<Serving> {
+        let authenticator = Arc::new(Authenticator::new(self.0.clone()));
+        self.serve(listener, Transport::Tls { tls: Tls::new(identity)?, authenticator })
     }
 
     fn serve(&self, listener: TcpListener, transport: Transport) -> io::Result<Serving> {

@@ -1,7 +1,6 @@
 //! TLS: the server's certificate, and which client certificates are believed.
 
 use super::subject;
-use crate::credentials::Credentials;
 use crate::flow::authenticate::Certificate;
 use crate::request::identity::{CREDENTIAL_ID, Identity};
 use ring::digest::{SHA256, digest};
@@ -11,6 +10,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig, SignatureScheme};
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,29 +20,56 @@ use windlass_clock::Clock;
 /// HTTP/2, as the other side says it in the handshake.
 pub(super) const H2: &[u8] = b"h2";
 
+/// The certificates of a server, and whose certificates it takes of clients, as PEM.
+#[derive(Clone)]
+pub struct TlsIdentity {
+    /// The server's own certificate, and those that lead to what clients trust.
+    pub certificates: String,
+    /// The key of the server's own.
+    pub key: String,
+    /// Who signs the certificates of clients; without it none is asked for.
+    pub client_ca: Option<String>,
+}
+
+impl fmt::Debug for TlsIdentity {
+    /// Says nothing: what is logged is read by others.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TlsIdentity").finish_non_exhaustive()
+    }
+}
+
 /// What handshakes need.
 #[derive(Clone)]
 pub(super) struct Tls {
     pub(super) acceptor: TlsAcceptor,
-    verifier: Arc<dyn ClientCertVerifier>,
+    /// None if no client certificate is believed.
+    verifier: Option<Arc<dyn ClientCertVerifier>>,
 }
 
 impl Tls {
-    pub(super) fn new(credentials: &Credentials) -> io::Result<Self> {
-        let certificate = |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes()).map_err(unusable);
-        let mut roots = RootCertStore::empty();
-        roots.add(certificate(credentials.ca_certificate())?).map_err(unusable)?;
+    pub(super) fn new(identity: &TlsIdentity) -> io::Result<Self> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
-            .build()
-            .map_err(unusable)?;
-        let key = PrivateKeyDer::from_pem_slice(credentials.server_key().as_bytes()).map_err(unusable)?;
-        let mut config = ServerConfig::builder_with_provider(provider)
+        let verifier = match &identity.client_ca {
+            None => None,
+            Some(pem) => {
+                let mut roots = RootCertStore::empty();
+                for certificate in certificates(pem)? {
+                    roots.add(certificate).map_err(unusable)?;
+                }
+                let built = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone());
+                Some(built.build().map_err(unusable)?)
+            }
+        };
+        let key = PrivateKeyDer::from_pem_slice(identity.key.as_bytes()).map_err(unusable)?;
+        let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .map_err(unusable)?
-            .with_client_cert_verifier(Arc::new(JudgedLater(verifier.clone())))
-            .with_single_cert(vec![certificate(credentials.server_certificate())?], key)
             .map_err(unusable)?;
+        let config = match &verifier {
+            Some(verifier) => config.with_client_cert_verifier(Arc::new(JudgedLater(verifier.clone()))),
+            None => config.with_no_client_auth(),
+        };
+        let mut config =
+            config.with_single_cert(certificates(&identity.certificates)?, key).map_err(unusable)?;
         config.alpn_protocols = vec![H2.to_vec(), b"http/1.1".to_vec()];
         // Connections live long and a handshake is cheap: remembering sessions would cost more than it saves.
         config.session_storage = Arc::new(NoServerSessionStorage {});
@@ -52,13 +79,15 @@ impl Tls {
 
     /// Whom the certificates that a client showed stand for.
     pub(super) fn judge(&self, shown: Option<&[CertificateDer<'_>]>) -> Certificate {
-        let Some((own, others)) = shown.and_then(|shown| shown.split_first()) else {
+        let (Some(verifier), Some((own, others))) =
+            (&self.verifier, shown.and_then(|shown| shown.split_first()))
+        else {
             return Certificate::None;
         };
         // Certificates are of the world outside, whatever time the API itself lives by.
         let seconds = u64::try_from(Clock::real().now().as_second()).unwrap_or_default();
         let now = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
-        if self.verifier.verify_client_cert(own, others, now).is_err() {
+        if verifier.verify_client_cert(own, others, now).is_err() {
             return Certificate::Refused;
         }
         match subject::of(own) {
@@ -71,6 +100,16 @@ impl Tls {
             }
             _ => Certificate::None,
         }
+    }
+}
+
+/// All certificates of a PEM text, of which there must be one.
+fn certificates(pem: &str) -> io::Result<Vec<CertificateDer<'static>>> {
+    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
+    let all = all.map_err(unusable)?;
+    match all.is_empty() {
+        true => Err(io::Error::new(io::ErrorKind::InvalidData, "there is no certificate in it")),
+        false => Ok(all),
     }
 }
 

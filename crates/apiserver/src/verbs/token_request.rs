@@ -1,6 +1,6 @@
 //! POST to `serviceaccounts/NAME/token`: a token for a service account, perhaps bound to a pod, a node or a secret.
 
-use crate::accounts::{Bound, Grant, ISSUER};
+use crate::accounts::{Bound, Grant};
 use crate::flow::{decode, managed, prepare};
 use crate::http::Answer;
 use crate::kinds;
@@ -90,9 +90,11 @@ fn grant(call: &Call<'_>, request: &mut Value) -> Result<(), Status> {
     metadata.insert("uid".to_owned(), json!(account.uid()));
     metadata.insert("creationTimestamp".to_owned(), json!(crate::object::timestamp(now)));
     let spec = child(request, "spec");
+    let accounts = call.api.accounts().map_err(Status::internal)?;
+    let own = accounts.audiences();
     let audiences = match spec.get("audiences").and_then(Value::as_array) {
         Some(audiences) if !audiences.is_empty() => audiences.clone(),
-        _ => vec![json!(ISSUER)],
+        _ => own.iter().map(|audience| json!(audience)).collect(),
     };
     spec.insert("audiences".to_owned(), json!(audiences));
     let seconds = spec.get("expirationSeconds").and_then(Value::as_i64).unwrap_or(USUAL_SECONDS);
@@ -104,7 +106,7 @@ fn grant(call: &Call<'_>, request: &mut Value) -> Result<(), Status> {
         None | Some(Value::Null) => Vec::new(),
         Some(reference) => bind(call, reference, namespace, name)?,
     };
-    let for_us = audiences.iter().all(|audience| audience == ISSUER);
+    let for_us = audiences.iter().all(|audience| own.iter().any(|own| audience == own.as_str()));
     let extended = seconds == KUBELET_SECONDS && for_us && bound.iter().any(|bound| bound.kind == "pod");
     let grant = Grant {
         namespace,
@@ -115,7 +117,7 @@ fn grant(call: &Call<'_>, request: &mut Value) -> Result<(), Status> {
         seconds: if extended { EXTENDED_SECONDS } else { seconds },
         warn_after: extended.then_some(seconds),
     };
-    let token = call.api.accounts().map_err(Status::internal)?.issue(&grant, now);
+    let token = accounts.issue(&grant, now);
     let token = token.ok_or_else(|| Status::internal("failed to generate token"))?;
     let until = now.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX);
     request["status"] = json!({"token": token, "expirationTimestamp": crate::object::timestamp(until)});

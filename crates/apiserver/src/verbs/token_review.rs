@@ -1,6 +1,5 @@
 //! POST to `tokenreviews`: whom a token authenticates, for another server that was shown it.
 
-use crate::accounts::ISSUER;
 use crate::flow::{authenticate, decode, managed};
 use crate::http::Answer;
 use crate::object::text;
@@ -22,9 +21,10 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
         return Err(Status::bad_request("token is required for TokenReview in authentication"));
     }
     let wanted = review.pointer("/spec/audiences").and_then(Value::as_array);
-    let mut wanted: Vec<&str> = wanted.into_iter().flatten().filter_map(Value::as_str).collect();
+    let mut wanted: Vec<String> =
+        wanted.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
     if wanted.is_empty() {
-        wanted.push(ISSUER);
+        wanted = call.api.accounts().map_err(Status::internal)?.audiences().to_vec();
     }
     let status = match authenticate::review(call.api, token, &wanted) {
         Ok((identity, audiences)) => {

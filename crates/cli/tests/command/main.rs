@@ -9,6 +9,7 @@ mod connections;
 mod crash_recovery;
 mod demo;
 mod doctor;
+mod envtest;
 mod generate;
 mod http2_floods;
 mod idle_clients;

@@ -41,6 +41,8 @@ pub(super) trait DiskFile: Send + Debug {
 #[derive(Debug)]
 pub(super) struct RealDisk {
     directory: PathBuf,
+    /// Whether to wait for the disk.
+    fsync: bool,
     /// The lock goes when this is closed, however the process ends.
     _lock: File,
 }
@@ -49,17 +51,21 @@ const LOCK: &str = "lock";
 
 impl RealDisk {
     /// Makes the directory if it is missing, and takes it for this process alone.
-    pub(super) fn open(directory: &Path) -> Result<Self, OpenError> {
+    pub(super) fn open(directory: &Path, fsync: bool) -> Result<Self, OpenError> {
         let failed = |source| OpenError::Disk { file: directory.to_owned(), source };
         make_directory(directory).map_err(failed)?;
         let lock = private(OpenOptions::new().write(true).create(true).truncate(false))
             .open(directory.join(LOCK))
             .map_err(failed)?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { directory: directory.to_owned(), _lock: lock }),
+            Ok(()) => Ok(Self { directory: directory.to_owned(), fsync, _lock: lock }),
             Err(TryLockError::WouldBlock) => Err(OpenError::InUse { directory: directory.to_owned() }),
             Err(TryLockError::Error(error)) => Err(failed(error)),
         }
+    }
+
+    fn file(&self, file: File) -> Box<dyn DiskFile> {
+        if self.fsync { Box::new(file) } else { Box::new(NotSynced(file)) }
     }
 }
 
@@ -117,11 +123,11 @@ impl Disk for RealDisk {
     fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
         let mut options = OpenOptions::new();
         let file = private(options.write(true).create(true).truncate(true)).open(self.place(name))?;
-        Ok(Box::new(file))
+        Ok(self.file(file))
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
-        Ok(Box::new(OpenOptions::new().write(true).open(self.place(name))?))
+        Ok(self.file(OpenOptions::new().write(true).open(self.place(name))?))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -133,7 +139,7 @@ impl Disk for RealDisk {
     }
 
     fn sync_names(&self) -> io::Result<()> {
-        sync_directory(&self.directory)
+        if self.fsync { sync_directory(&self.directory) } else { Ok(()) }
     }
 
     fn place(&self, name: &str) -> PathBuf {
@@ -153,5 +159,23 @@ impl DiskFile for File {
 
     fn sync(&mut self) -> io::Result<()> {
         self.sync_data()
+    }
+}
+
+/// A file whose writer does not wait for the disk.
+#[derive(Debug)]
+struct NotSynced(File);
+
+impl DiskFile for NotSynced {
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        DiskFile::write_at(&mut self.0, offset, bytes)
+    }
+
+    fn set_len(&mut self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

@@ -120,7 +120,7 @@ pub(super) fn open(
     options: Options,
     clock: Clock,
 ) -> Result<(Arc<State>, WriterThread), OpenError> {
-    let disk = Arc::new(RealDisk::open(directory)?);
+    let disk = Arc::new(RealDisk::open(directory, options.fsync)?);
     start(writer(disk, options, clock, Limits::default())?, directory)
 }
 

@@ -1,0 +1,77 @@
+//! Who may prove to be whom, beside client certificates and service accounts: tokens from a file, and bootstrap tokens.
+
+mod bootstrap_tokens;
+mod token_file;
+
+pub use token_file::InvalidTokenFile;
+
+pub(crate) use bootstrap_tokens::bearer as bootstrap_token_bearer;
+
+use crate::request::Identity;
+use ring::digest::{SHA256, digest};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// How a server authenticates, beside client certificates and the administrator's token.
+#[derive(Debug, Clone)]
+pub struct Authentication {
+    /// Whether who shows nothing is `system:anonymous`, and not refused.
+    pub anonymous: bool,
+    /// Whether Secrets of the type `bootstrap.kubernetes.io/token` are tokens.
+    pub bootstrap_tokens: bool,
+    /// Tokens that never change.
+    pub tokens: StaticTokens,
+    /// The keys and names of service accounts' tokens; those of the credentials, and the usual names, without.
+    pub service_accounts: ServiceAccountIssuer,
+}
+
+impl Default for Authentication {
+    /// Anonymous requests and bootstrap tokens are authenticated, as in clusters that kubeadm makes.
+    fn default() -> Self {
+        Self {
+            anonymous: true,
+            bootstrap_tokens: true,
+            tokens: StaticTokens::default(),
+            service_accounts: ServiceAccountIssuer::default(),
+        }
+    }
+}
+
+/// Who issues service accounts' tokens, and with which keys, as the flags `--service-account-…` say.
+#[derive(Debug, Clone, Default)]
+pub struct ServiceAccountIssuer {
+    /// The first names whoever signs; tokens of all of them are accepted. `https://kubernetes.default.svc` if there is none.
+    pub issuers: Vec<String>,
+    /// For whom tokens are that do not say otherwise; the issuers if there is none.
+    pub audiences: Vec<String>,
+    /// The private key that signs, as PEM; that of the credentials if there is none.
+    pub signing_key: Option<String>,
+    /// The keys that tokens are verified with, as PEM: public keys, private keys or certificates. That of the signing key if
+    /// there is none.
+    pub keys: Vec<String>,
+}
+
+/// Tokens that never change, each with who bears it, as `--token-auth-file` has them.
+#[derive(Debug, Clone, Default)]
+pub struct StaticTokens(HashMap<[u8; 32], Arc<Identity>>);
+
+impl StaticTokens {
+    /// Makes `identity` the bearer of `token`.
+    pub fn insert(&mut self, token: &str, identity: Identity) {
+        self.0.insert(hash(token), Arc::new(identity));
+    }
+
+    /// Who bears a token. Digests are compared, so that the time it takes says nothing about the tokens.
+    pub(crate) fn bearer(&self, token: &str) -> Option<&Arc<Identity>> {
+        if self.0.is_empty() {
+            return None;
+        }
+        self.0.get(&hash(token))
+    }
+}
+
+fn hash(token: &str) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
+    bytes
+}
