@@ -63,7 +63,8 @@ async fn measure(bench: &mut Bench, subject: &str, suite: &Path, programs: &Path
 }
 
 fn run(suite: &Path, programs: &Path) -> anyhow::Result<Value> {
-    let said = Command::new(suite).env("KUBEBUILDER_ASSETS", programs).output().context("cannot run the suite")?;
+    let said =
+        Command::new(suite).env("KUBEBUILDER_ASSETS", programs).output().context("cannot run the suite")?;
     ensure!(said.status.success(), "the suite failed: {}", String::from_utf8_lossy(&said.stderr).trim());
     let text = String::from_utf8(said.stdout)?;
     let line = text.lines().find(|line| line.starts_with('{')).context("the suite printed no figures")?;

@@ -1,6 +1,7 @@
 //! The API as a whole: made once, cloned cheaply, asked through services.
 
 use crate::admission_plugins::AdmissionPlugin;
+use crate::audit::AuditConfig;
 use crate::authentication::Authentication;
 use crate::authorization::AuthorizationMode;
 use crate::bootstrap;
@@ -43,6 +44,8 @@ pub struct Config {
     pub authorization_modes: Vec<AuthorizationMode>,
     /// The admission plug-ins that are left out.
     pub disabled_admission_plugins: Vec<AdmissionPlugin>,
+    /// What is audited, and where it is written; nothing without.
+    pub audit: Option<AuditConfig>,
     /// The range that cluster IPs of Services are from. That of a `data_dir` must stay the same.
     pub service_cluster_ip_range: ServiceClusterIpRange,
 }
@@ -58,6 +61,7 @@ impl Default for Config {
             authentication: Authentication::default(),
             authorization_modes: vec![AuthorizationMode::Rbac],
             disabled_admission_plugins: Vec::new(),
+            audit: None,
             service_cluster_ip_range: ServiceClusterIpRange::default(),
         }
     }
@@ -70,6 +74,7 @@ impl Config {
             authentication: self.authentication,
             authorization_modes: self.authorization_modes,
             disabled_admission_plugins: self.disabled_admission_plugins,
+            audit: self.audit,
             service_cluster_ip_range: self.service_cluster_ip_range,
         }
     }

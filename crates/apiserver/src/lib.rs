@@ -15,6 +15,7 @@
 //! | `admission_plugins` | the names of admission plug-ins |
 //! | `authentication`, `credentials`, `accounts`, `dial` | tokens, certificates, service accounts' tokens, connections to kubelets |
 //! | `http` | bodies and responses |
+//! | `audit` | who asked for what, as a policy says |
 //! | `state`, `operation` | what all requests share; one request, and one write, on its way |
 //! | `admission` | the admission plug-ins |
 //! | `flow` | the steps of a write: authenticate to commit |
@@ -32,6 +33,7 @@ mod accounts;
 mod admission;
 mod admission_plugins;
 mod api;
+mod audit;
 mod authentication;
 mod authorization;
 mod bootstrap;
@@ -65,6 +67,7 @@ mod verbs;
 pub use admission::QuotaUsage;
 pub use admission_plugins::{AdmissionPlugin, InvalidPlugin};
 pub use api::{Api, Config};
+pub use audit::{AuditConfig, AuditLog, AuditPolicy, InvalidAuditPolicy};
 pub use authentication::{Authentication, InvalidTokenFile, ServiceAccountIssuer, StaticTokens};
 pub use authorization::AuthorizationMode;
 pub use credentials::Credentials;

@@ -2,6 +2,7 @@
 
 use crate::accounts::Accounts;
 use crate::admission_plugins::{AdmissionPlugin, DisabledPlugins};
+use crate::audit::{AuditConfig, Auditor};
 use crate::authentication::{Authentication, StaticTokens};
 use crate::authorization::{AuthorizationMode, Authorizer};
 use crate::crd;
@@ -27,6 +28,7 @@ pub(crate) struct Settings {
     pub(crate) authentication: Authentication,
     pub(crate) authorization_modes: Vec<AuthorizationMode>,
     pub(crate) disabled_admission_plugins: Vec<AdmissionPlugin>,
+    pub(crate) audit: Option<AuditConfig>,
     pub(crate) service_cluster_ip_range: ServiceClusterIpRange,
 }
 
@@ -44,6 +46,8 @@ pub(crate) struct ApiState {
     pub(crate) authorizer: Authorizer,
     pub(crate) authentication: Authentication,
     pub(crate) disabled_admission_plugins: DisabledPlugins,
+    /// None if nothing is audited.
+    pub(crate) auditor: Option<Arc<Auditor>>,
     credentials: OnceLock<Credentials>,
     /// The administrator's token, once there are credentials.
     administrator: OnceLock<StaticTokens>,
@@ -107,6 +111,7 @@ impl ApiState {
             faults: Faults::new(store.clone()),
             authorizer: Authorizer::new(settings.authorization_modes, store.clone()),
             authentication: settings.authentication,
+            auditor: settings.audit.map(|audit| Arc::new(Auditor::new(audit, clock.clone()))),
             disabled_admission_plugins: settings.disabled_admission_plugins.into_iter().collect(),
             store,
             clock,

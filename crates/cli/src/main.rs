@@ -1,6 +1,7 @@
 //! The `windlass` command. Each subcommand has a file of its own; this one only tells them apart.
 
 mod apply;
+mod audit_options;
 mod cargo_project;
 mod child;
 mod cluster;
@@ -19,6 +20,7 @@ mod node;
 mod operator;
 mod output;
 mod project;
+mod rbac;
 mod samples;
 mod scaffold;
 mod signals;
@@ -71,6 +73,9 @@ enum Command {
     /// Stand in for kube-apiserver and etcd in the tests of operators that use envtest
     #[command(subcommand)]
     Envtest(envtest::Command),
+    /// Make roles from what was done
+    #[command(subcommand)]
+    Rbac(rbac::Command),
     /// Check whether this machine can build operators and run pods as processes, and what the current cluster allows
     Doctor(doctor::Options),
     /// Print what an operator watches and writes, its CRDs and its RBAC rules, as JSON
@@ -127,6 +132,7 @@ fn main() -> ExitCode {
         Command::Cluster(command) => command.run(begun),
         Command::Node(command) => command.run(),
         Command::Envtest(command) => command.run(),
+        Command::Rbac(command) => command.run(),
         Command::Doctor(options) => doctor::run(&options),
         Command::Describe(options) => operator::ask("describe", &options),
         Command::Capture(options) => operator::ask("capture", &options),

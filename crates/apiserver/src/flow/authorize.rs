@@ -1,5 +1,6 @@
 //! Authorization: what a request wants to do, and whether its sender may.
 
+use crate::audit::AuditedRequest;
 use crate::authorization::{Attributes, Authorizer, Decision, On, ResourceAttributes};
 use crate::request::identity::Identity;
 use crate::request::path::{Route, Target, unescape};
@@ -68,9 +69,28 @@ impl<'a> Action<'a> {
 
 /// Refuses an action that the authorizers do not allow.
 pub(crate) fn permitted(authorizer: &Authorizer, asked: &Attributes<'_>) -> Result<(), Status> {
+    permitted_and_audited(authorizer, asked, None)
+}
+
+/// The same, and tells the audit what was decided.
+pub(crate) fn permitted_and_audited(
+    authorizer: &Authorizer,
+    asked: &Attributes<'_>,
+    audited: Option<&AuditedRequest>,
+) -> Result<(), Status> {
     match authorizer.authorize(asked) {
-        Decision::Allow(_) => Ok(()),
-        Decision::NoOpinion(reason) => Err(forbidden(asked, &reason)),
+        Decision::Allow(by) => {
+            if let Some(audited) = audited {
+                audited.decided(true, &by.to_string());
+            }
+            Ok(())
+        }
+        Decision::NoOpinion(reason) => {
+            if let Some(audited) = audited {
+                audited.decided(false, &reason);
+            }
+            Err(forbidden(asked, &reason))
+        }
     }
 }
 

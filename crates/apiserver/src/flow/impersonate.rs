@@ -43,6 +43,13 @@ enum Mode {
 const MODES: [Mode; 5] =
     [Mode::AssociatedNode, Mode::ArbitraryNode, Mode::ServiceAccount, Mode::UserInfo, Mode::Legacy];
 
+/// Somebody whom a requestor acts as.
+pub(crate) struct Impersonated {
+    pub(crate) identity: Identity,
+    /// The right that allows it, unless it is the one that gives all that the other may do.
+    pub(crate) constraint: Option<String>,
+}
+
 /// Whom a request with these headers is from, if that is not `requestor` but somebody whom `requestor` may act as. Takes the
 /// headers out.
 pub(crate) fn impersonate(
@@ -50,13 +57,16 @@ pub(crate) fn impersonate(
     requestor: &Identity,
     headers: &mut HeaderMap,
     action: &Action<'_>,
-) -> Result<Option<Identity>, Status> {
+) -> Result<Option<Impersonated>, Status> {
     let Some(wanted) = take(headers)? else { return Ok(None) };
     let mut first = None;
     for mode in MODES.into_iter().filter(|mode| mode.is_for(&wanted, requestor)) {
         let attempt = Attempt { authorizer, requestor, mode };
         match attempt.check(&wanted, action) {
-            Ok(identity) => return Ok(Some(identity)),
+            Ok(identity) => {
+                let constraint = (mode != Mode::Legacy).then(|| format!("impersonate:{}", mode.name()));
+                return Ok(Some(Impersonated { identity, constraint }));
+            }
             Err(status) => first = first.or(Some(status)),
         }
     }

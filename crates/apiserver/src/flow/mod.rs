@@ -8,6 +8,7 @@
 //! compare-and-swap, on the object as it was read in that attempt, which [`convert`] brings into the version of the request.
 //! [`crd_lifecycle`] is what follows from a write of a CustomResourceDefinition.
 
+pub(crate) mod audit;
 pub(crate) mod authenticate;
 pub(crate) mod authorize;
 pub(crate) mod commit;

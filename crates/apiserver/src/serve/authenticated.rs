@@ -1,9 +1,13 @@
 //! The service of one connection: authenticates each request, and counts those in flight.
 
+use crate::audit::SourceAddress;
 use crate::flow::authenticate::{Authenticator, Certificate};
+use crate::flow::authorize::Action;
 use crate::http::ApiBody;
 use crate::http::response::failure;
 use crate::request::identity::Identity;
+use crate::request::path;
+use crate::request::query::Query;
 use crate::service::ApiService;
 use crate::state::ApiState;
 use crate::status::Status;
@@ -13,6 +17,7 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use parking_lot::Mutex;
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -43,6 +48,8 @@ pub(super) struct Front {
     authentication: Authentication,
     ended: CancellationToken,
     pulse: Arc<Pulse>,
+    /// Where the client is, if that is known.
+    peer: Option<IpAddr>,
 }
 
 impl Front {
@@ -51,8 +58,20 @@ impl Front {
         authentication: Authentication,
         ended: CancellationToken,
         pulse: Arc<Pulse>,
+        peer: Option<IpAddr>,
     ) -> Self {
-        Self { api, authentication, ended, pulse }
+        Self { api, authentication, ended, pulse, peer }
+    }
+
+    /// Tells the audit of a request whose sender proved nothing right.
+    fn audit_refused(&self, request: Request<Incoming>, status: &Status) {
+        let Some(auditor) = &self.api.auditor else { return };
+        let (parts, _) = request.into_parts();
+        let route = path::route(parts.uri.path());
+        let query = Query::parse(parts.uri.query().unwrap_or_default());
+        if let Some(action) = Action::of(&parts, &route, &query) {
+            auditor.unauthenticated(&action.by(&Identity::anonymous()), &parts, status);
+        }
     }
 }
 
@@ -63,9 +82,13 @@ impl hyper::service::Service<Request<Incoming>> for Front {
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         let busy = Pulse::begin(&self.pulse);
+        if let (Some(_), Some(peer)) = (&self.api.auditor, self.peer) {
+            request.extensions_mut().insert(SourceAddress(peer));
+        }
         let identity = self.authentication.authenticate(request.headers_mut());
         match identity {
             Err(status) => {
+                self.audit_refused(request, &status);
                 let response = failure(&status).map(|body| Counted { body, _busy: busy });
                 Box::pin(std::future::ready(Ok(response)))
             }

@@ -6,6 +6,7 @@ use super::{Api, GRACE};
 use crate::read::PollOnWake;
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,6 +40,8 @@ const NOT_TLS: &[u8] = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP req
 pub(super) struct Connection {
     pub(super) api: Api,
     pub(super) stop: CancellationToken,
+    /// Where the client is.
+    pub(super) peer: Option<IpAddr>,
 }
 
 /// What both protocols' connections can.
@@ -81,7 +84,8 @@ impl Connection {
         authentication: Authentication,
     ) {
         let pulse = Arc::new(Pulse::new());
-        let front = Front::new(self.api.0.clone(), authentication, self.stop.clone(), pulse.clone());
+        let front =
+            Front::new(self.api.0.clone(), authentication, self.stop.clone(), pulse.clone(), self.peer);
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .serve_connection(TokioIo::new(stream), front)
@@ -95,7 +99,8 @@ impl Connection {
         authentication: Authentication,
     ) {
         let pulse = Arc::new(Pulse::new());
-        let front = Front::new(self.api.0.clone(), authentication, self.stop.clone(), pulse.clone());
+        let front =
+            Front::new(self.api.0.clone(), authentication, self.stop.clone(), pulse.clone(), self.peer);
         let connection = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .keep_alive_interval(PING)

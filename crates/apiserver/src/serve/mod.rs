@@ -152,7 +152,8 @@ async fn accept(
 async fn serve(api: Api, transport: Transport, stream: TcpStream, stop: CancellationToken) {
     // Answers are written whole; waiting for more would only delay them.
     let _ = stream.set_nodelay(true);
-    let connection = Connection { api, stop };
+    let peer = stream.peer_addr().ok().map(|address| address.ip());
+    let connection = Connection { api, stop, peer };
     match transport {
         Transport::Plain(identity) => connection.http1(stream, Authentication::AsIdentity(identity)).await,
         Transport::Tls { tls, authenticator } => {

@@ -4,10 +4,12 @@ mod dispatch;
 mod request_body;
 mod verb;
 
+use crate::audit::AuditedRequest;
 use crate::connect::{ConnectRequest, Connects, connects};
 use crate::discovery;
 use crate::faults::{Delivery, RequestInfo, Verdict};
-use crate::flow::authorize::{Action, permitted};
+use crate::flow::audit;
+use crate::flow::authorize::{Action, permitted_and_audited};
 use crate::flow::impersonate::impersonate;
 use crate::http::ApiBody;
 use crate::http::response::{self, failure, plain, success, warned};
@@ -48,6 +50,8 @@ pub struct ApiService {
     identity: Arc<Identity>,
     /// Ends watches.
     ended: CancellationToken,
+    /// The request, if it is audited.
+    audited: Option<Arc<AuditedRequest>>,
 }
 
 impl ApiService {
@@ -57,7 +61,7 @@ impl ApiService {
 
     /// For an identity that others have too.
     pub(crate) fn shared(api: Arc<ApiState>, identity: Arc<Identity>, ended: CancellationToken) -> Self {
-        Self { api, identity, ended }
+        Self { api, identity, ended, audited: None }
     }
 }
 
@@ -132,20 +136,40 @@ impl ApiService {
             return Ok(failure(&status));
         }
         let action = Action::of(&parts, &route, &query);
-        let other = match action.as_ref().map(|action| self.identify(&mut parts.headers, action)) {
-            Some(Err(status)) => return Ok(failure(&status)),
+        let audited = match (&self.api.auditor, &action) {
+            (Some(auditor), Some(action)) => auditor.begin(&action.by(&self.identity), &parts).map(Arc::new),
+            _ => None,
+        };
+        let identified =
+            action.as_ref().map(|action| self.identify(&mut parts.headers, action, audited.as_deref()));
+        let other = match identified {
+            Some(Err(status)) => return Ok(respond_audited(audited, failure(&status))),
             Some(Ok(other)) => other,
             None => None,
         };
-        let acting = other.map(|identity| Self { identity: Arc::new(identity), ..self.clone() });
-        acting.as_ref().unwrap_or(self).answer_authorized(parts, route, query, body).await
+        if other.is_none() && audited.is_none() {
+            return self.answer_authorized(parts, route, query, body).await;
+        }
+        let identity = other.map_or_else(|| self.identity.clone(), Arc::new);
+        let acting = Self { identity, audited: audited.clone(), ..self.clone() };
+        let response = acting.answer_authorized(parts, route, query, body).await?;
+        Ok(respond_audited(audited, response))
     }
 
     /// Who sends the request, if it is not who proved to; refuses what that one may not do.
-    fn identify(&self, headers: &mut HeaderMap, action: &Action<'_>) -> Result<Option<Identity>, Status> {
+    fn identify(
+        &self,
+        headers: &mut HeaderMap,
+        action: &Action<'_>,
+        audited: Option<&AuditedRequest>,
+    ) -> Result<Option<Identity>, Status> {
         let authorizer = &self.api.authorizer;
         let other = impersonate(authorizer, &self.identity, headers, action)?;
-        permitted(authorizer, &action.by(other.as_ref().unwrap_or(&self.identity)))?;
+        if let (Some(audited), Some(other)) = (audited, &other) {
+            audited.impersonates(&other.identity, other.constraint.as_deref());
+        }
+        let other = other.map(|other| other.identity);
+        permitted_and_audited(authorizer, &action.by(other.as_ref().unwrap_or(&self.identity)), audited)?;
         Ok(other)
     }
 
@@ -266,7 +290,13 @@ impl ApiService {
         call.ceiling = decision.ceiling;
         call.mutations = std::mem::take(&mut decision.mutations);
         call.control = (verb == "watch").then(|| decision.control.clone());
+        if let Some(audited) = &self.audited {
+            audit::request(audited, verb, &call);
+        }
         let answered = dispatch(verb, &call).await;
+        if let Some(audited) = &self.audited {
+            audit::response(audited, &answered);
+        }
         let (code, name) = match &answered {
             Ok(answer) => (answer.code, answer.name.clone()),
             Err(status) => (status.code, String::new()),
@@ -291,6 +321,13 @@ impl ApiService {
             Delivery::Lose => Err(lost()),
             Delivery::Cut => Ok(response.map(ApiBody::broken)),
         }
+    }
+}
+
+fn respond_audited(audited: Option<Arc<AuditedRequest>>, response: Response<ApiBody>) -> Response<ApiBody> {
+    match audited {
+        Some(audited) => audited.respond(response),
+        None => response,
     }
 }
 

@@ -7,6 +7,7 @@ use super::kubeconfig::Kubeconfig;
 use super::nodes::Nodes;
 use super::process_nodes;
 use super::record::Record;
+use crate::audit_options::AuditOptions;
 use crate::limits;
 use crate::signals::{INTERRUPTED, Signals, end_with_parent};
 use anyhow::{Context, bail};
@@ -70,6 +71,9 @@ pub(crate) struct Options {
     #[arg(long, value_name = "MODES", value_delimiter = ',', default_value = "RBAC")]
     authorization_mode: Vec<AuthorizationMode>,
 
+    #[command(flatten)]
+    audit: AuditOptions,
+
     /// The folder to keep the cluster's data in, across restarts [default: a temporary one, removed at the end]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
@@ -116,6 +120,7 @@ async fn up(options: &Options, arguments: Vec<String>, begun: Moment) -> anyhow:
         data_dir,
         clock: time.clock().clone(),
         authorization_modes: options.authorization_mode.clone(),
+        audit: options.audit.config()?,
         ..Config::default()
     })
     .await?;

@@ -3,6 +3,7 @@
 use super::etcd;
 use super::flags::{self, Flag, Flags, Takes};
 use super::serving_certificate;
+use crate::audit_options::{AuditOptions, MAX_SIZE};
 use crate::limits;
 use crate::signals::{INTERRUPTED, Signals};
 use anyhow::{Context, bail};
@@ -13,8 +14,8 @@ use std::process::ExitCode;
 use tokio::net::TcpListener;
 use windlass_apiserver::store::Options as StoreOptions;
 use windlass_apiserver::{
-    AdmissionPlugin, Api, Authentication, AuthorizationMode, Config, InvalidPlugin, KUBERNETES_VERSION,
-    ServiceAccountIssuer, ServiceClusterIpRange, StaticTokens, TlsIdentity,
+    AdmissionPlugin, Api, AuditConfig, Authentication, AuthorizationMode, Config, InvalidPlugin,
+    KUBERNETES_VERSION, ServiceAccountIssuer, ServiceClusterIpRange, StaticTokens, TlsIdentity,
 };
 use windlass_cluster::GarbageCollection;
 
@@ -26,6 +27,17 @@ const FLAGS: &[Flag] = &[
     switch("allow-privileged", "Accepted; privileged containers are always allowed."),
     switch("anonymous-auth", "Whether who shows nothing is system:anonymous [default: true]."),
     value("api-audiences", "For whom tokens are; the issuers by default."),
+    value(
+        "audit-log-maxage",
+        "The number of days that old files of the audit log are kept [default: for ever].",
+    ),
+    value("audit-log-maxbackup", "The number of old files of the audit log that are kept [default: all]."),
+    value(
+        "audit-log-maxsize",
+        "The size in megabytes from which on the audit log begins a new file [default: 100].",
+    ),
+    value("audit-log-path", "The file of the audit log, or - for standard output."),
+    value("audit-policy-file", "What is audited."),
     value(
         "authorization-mode",
         "Which authorizers are asked: RBAC, AlwaysAllow, AlwaysDeny [default: AlwaysAllow].",
@@ -138,6 +150,7 @@ fn config(flags: &Flags) -> anyhow::Result<Config> {
         authentication: authentication(flags)?,
         authorization_modes,
         disabled_admission_plugins: disabled_admission_plugins(flags)?,
+        audit: audit(flags)?,
         service_cluster_ip_range,
         ..Config::default()
     })
@@ -162,6 +175,19 @@ fn authentication(flags: &Flags) -> anyhow::Result<Authentication> {
             keys: keys?,
         },
     })
+}
+
+/// Without a file to write to, the stock server audits nothing.
+fn audit(flags: &Flags) -> anyhow::Result<Option<AuditConfig>> {
+    let Some(path) = flags.get("audit-log-path") else { return Ok(None) };
+    let options = AuditOptions {
+        audit_policy_file: flags.get("audit-policy-file").map(Into::into),
+        audit_log_path: path.into(),
+        audit_log_maxsize: flags.parsed("audit-log-maxsize")?.unwrap_or(MAX_SIZE),
+        audit_log_maxbackup: flags.parsed("audit-log-maxbackup")?.unwrap_or(0),
+        audit_log_maxage: flags.parsed("audit-log-maxage")?.unwrap_or(0),
+    };
+    options.config()
 }
 
 fn disabled_admission_plugins(flags: &Flags) -> anyhow::Result<Vec<AdmissionPlugin>> {

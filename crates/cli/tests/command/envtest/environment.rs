@@ -12,6 +12,7 @@ use std::net::TcpListener;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::net::TcpStream;
@@ -50,7 +51,7 @@ pub(super) struct Answer {
 
 /// An etcd and an API server that run; they are killed when this is dropped.
 pub(super) struct Environment {
-    _folder: TempDir,
+    folder: Arc<TempDir>,
     programs: PathBuf,
     flags: Vec<String>,
     variables: Vec<(String, String)>,
@@ -67,12 +68,13 @@ impl Environment {
 
     /// With further flags, in which `DIR` is the folder of the environment, and with variables of the API server.
     pub(super) async fn start_with(programs: &Programs, flags: &[&str], variables: &[(&str, &str)]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = Arc::new(tempfile::tempdir().unwrap());
         let place = |name: &str| folder.path().join(name).display().to_string();
         let (etcd_port, peer_port, port) = (free_port(), free_port(), free_port());
         let authority = Authority::new();
         let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
         write("ca.crt", &authority.certificate);
+        write("policy.yaml", super::audits::POLICY);
         write("sa.key", include_str!("rsa.key"));
         write("sa.pub", include_str!("rsa.pub"));
         write(
@@ -114,8 +116,7 @@ impl Environment {
             variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let server = spawn(&programs.0.join("kube-apiserver"), &all, &variables);
         let programs = programs.0.clone();
-        let started =
-            Self { _folder: folder, programs, flags: all, variables, port, authority, etcd, server };
+        let started = Self { folder, programs, flags: all, variables, port, authority, etcd, server };
         started.until(&Credential::default(), "/healthz", |answer| answer.code == 200).await;
         started
     }
@@ -139,6 +140,11 @@ impl Environment {
             // The real etcd does not catch it.
             assert!(ended.success() || ended.signal() == Some(Signal::SIGTERM as i32), "{ended}");
         }
+    }
+
+    /// The folder of its files, which stays as long as somebody has it.
+    pub(super) fn folder(&self) -> Arc<TempDir> {
+        self.folder.clone()
     }
 
     pub(super) fn admin(&self) -> Credential {

@@ -1,15 +1,17 @@
 //! `windlass envtest`: the programs that stand in for kube-apiserver and etcd, started as a test environment starts them,
 //! and compared with the real ones by the same flags and the same requests.
 
+mod audits;
 mod credentials;
 mod environment;
 mod requests;
 mod service_account_tokens;
 
 use crate::process::windlass;
+use credentials::Credential;
 use environment::{Environment, Programs};
 use http::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::Path;
 
 /// The stand-ins, in a folder of the test's own.
@@ -101,6 +103,110 @@ fn what_cannot_be_used_is_named() {
         &["--listen-client-urls=https://127.0.0.1:0", "--data-dir", home.path().to_str().unwrap()],
     );
     assert!(other.contains("speaks http:// only"), "{other}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_are_audited_as_the_policy_says() {
+    let home = tempfile::tempdir().unwrap();
+    let events = audits::events(&stand_ins(home.path())).await;
+    let of = |user: &str, verb: &str| {
+        events.iter().filter(|event| event["user"]["username"] == user && event["verb"] == verb).count()
+    };
+    // Received and complete; a watch has started, too.
+    assert_eq!((of("jane", "list"), of("admin", "watch")), (2, 3), "{events:#?}");
+    let created =
+        events.iter().find(|event| event["verb"] == "create" && event["stage"] == "ResponseComplete");
+    let created = created.unwrap();
+    assert_eq!(created["requestObject"]["data"]["a"], "1");
+    assert_eq!(created["responseObject"]["metadata"].get("managedFields"), None);
+    let text = serde_json::to_string(&events).unwrap();
+    assert!(!text.contains("/healthz") && !text.contains("-token"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_least_role_allows_what_was_done_and_nothing_else() {
+    let home = tempfile::tempdir().unwrap();
+    let environment = Environment::start(&stand_ins(home.path()), &audits::FLAGS).await;
+    let (admin, jane, bob) =
+        (environment.admin(), Credential::token("jane-token"), Credential::token("bob-token"));
+    let rbac = "/apis/rbac.authorization.k8s.io/v1";
+    let everything = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": "jane"}, "subjects": [{"kind": "User", "name": "jane"}],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}});
+    let bound = environment
+        .send(&admin, Method::POST, &format!("{rbac}/clusterrolebindings"), Some(everything))
+        .await;
+    assert_eq!(bound.code, 201, "{bound:?}");
+    let maps = "/api/v1/namespaces/default/configmaps";
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}});
+    let work = [
+        (Method::POST, maps.to_owned(), Some(map.clone())),
+        (Method::GET, format!("{maps}/one"), None),
+        (Method::PUT, format!("{maps}/one"), Some(map)),
+        (Method::GET, "/api/v1/secrets".to_owned(), None),
+        (Method::DELETE, format!("{maps}/one"), None),
+        (Method::GET, "/metrics".to_owned(), None),
+    ];
+    let mut codes = Vec::new();
+    for (method, path, body) in work.clone() {
+        codes.push(environment.send(&jane, method, &path, body).await.code);
+    }
+    let log = environment.folder().path().join("audit.log");
+    let said = windlass(&["rbac", "from-audit", log.to_str().unwrap(), "--user", "jane", "--name", "least"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(said.stdout).unwrap();
+    let objects: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+    assert_eq!(objects.len(), 4, "{text}");
+    for mut object in objects {
+        if object.get("subjects").is_some() {
+            object["subjects"][0]["name"] = json!("bob");
+        }
+        let plural = format!("{}s", object["kind"].as_str().unwrap().to_lowercase());
+        let path = match object["metadata"].get("namespace").and_then(Value::as_str) {
+            Some(namespace) => format!("{rbac}/namespaces/{namespace}/{plural}"),
+            None => format!("{rbac}/{plural}"),
+        };
+        let made = environment.send(&admin, Method::POST, &path, Some(object)).await;
+        assert_eq!(made.code, 201, "{made:?}");
+    }
+    for ((method, path, body), code) in work.into_iter().zip(codes) {
+        let answer = environment.send(&bob, method, &path, body).await;
+        assert_eq!(answer.code, code, "{path}: {answer:?}");
+    }
+    for (method, path) in [
+        (Method::GET, maps.to_owned()),
+        (Method::DELETE, maps.to_owned()),
+        (Method::GET, "/api/v1/namespaces/default/secrets/one".to_owned()),
+        (Method::GET, "/api/v1/namespaces/kube-system/configmaps/one".to_owned()),
+        (Method::GET, "/logs".to_owned()),
+    ] {
+        let answer = environment.send(&bob, method, &path, None).await;
+        assert_eq!(answer.code, 403, "{path}: {answer:?}");
+    }
+    let nobody =
+        windlass(&["rbac", "from-audit", log.to_str().unwrap(), "--user", "nobody"]).output().unwrap();
+    assert_eq!(nobody.status.code(), Some(1));
+    let users = windlass(&["rbac", "from-audit", log.to_str().unwrap(), "--list"]).output().unwrap();
+    assert!(String::from_utf8(users.stdout).unwrap().contains("  jane\n"));
+    environment.stop();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_are_audited_as_on_the_reference() {
+    let Some(reference) = environment::reference() else { return };
+    let home = tempfile::tempdir().unwrap();
+    let ours = audits::events(&stand_ins(home.path())).await;
+    let theirs = audits::events(&reference).await;
+    let mut different = Vec::new();
+    for (place, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
+        if ours != theirs {
+            different.push(format!("{place}:\n  ours:   {ours}\n  theirs: {theirs}"));
+        }
+    }
+    assert!(different.is_empty(), "{} differ:\n{}", different.len(), different.join("\n"));
+    assert_eq!(ours.len(), theirs.len());
+    println!("{} events are the same", ours.len());
 }
 
 #[tokio::test(flavor = "multi_thread")]
