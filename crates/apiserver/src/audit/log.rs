@@ -100,10 +100,16 @@ impl Open {
     }
 }
 
-/// `audit.log` becomes `audit-TIME.log`.
-fn backup(path: &Path, now: Timestamp) -> PathBuf {
+/// `audit.log` becomes `audit-TIME.log`; of two in one millisecond the later one has a later time.
+fn backup(path: &Path, mut time: Timestamp) -> PathBuf {
     let (stem, extension) = parts(path);
-    path.with_file_name(format!("{stem}-{}{extension}", now.strftime(TIME)))
+    loop {
+        let backup = path.with_file_name(format!("{stem}-{}{extension}", time.strftime(TIME)));
+        if !backup.exists() {
+            return backup;
+        }
+        time += Duration::from_millis(1);
+    }
 }
 
 fn parts(path: &Path) -> (String, String) {
@@ -141,7 +147,6 @@ mod tests {
         let writer = Writer::new(log);
         for number in 0..20 {
             writer.write(&json!({"number": number, "text": "xxxxx"}));
-            std::thread::sleep(Duration::from_millis(2));
         }
         assert_eq!(backups(&path).unwrap().len(), 2);
         let text = fs::read_to_string(&path).unwrap();

@@ -144,7 +144,8 @@ impl FromStr for AuditPolicy {
 }
 
 fn wrong(rule: &Rule) -> Option<String> {
-    if !rule.non_resource_urls.is_empty() && !(rule.resources.is_empty() && rule.namespaces.is_empty()) {
+    let of_resources = !rule.resources.is_empty() || !rule.namespaces.is_empty();
+    if of_resources && !rule.non_resource_urls.is_empty() {
         return Some("rules cannot apply to both regular resources and non-resource URLs".to_owned());
     }
     for url in &rule.non_resource_urls {
