@@ -1,13 +1,13 @@
 //! Makes certificates, keys and tokens.
 
-use super::{CredentialsError, Parts};
+use super::{CredentialsError, Parts, x509};
 use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
-    KeyPair, KeyUsagePurpose,
+    KeyPair, KeyUsagePurpose, PublicKeyData,
 };
-use windlass_clock::Clock;
+use windlass_clock::{Clock, Timestamp};
 
 /// The names under which clients inside and outside of a cluster reach the server.
 const HOSTS: [&str; 7] = [
@@ -21,7 +21,7 @@ const HOSTS: [&str; 7] = [
 ];
 
 /// How long certificates hold: longer than a development cluster lives, since nothing renews them.
-const YEARS: i32 = 10;
+const YEARS: i16 = 10;
 
 pub(super) fn all() -> Result<Parts, CredentialsError> {
     let params = ca_params()?;
@@ -47,28 +47,32 @@ pub(super) fn all() -> Result<Parts, CredentialsError> {
 
 /// A further certificate for a client, of the CA with that key.
 pub(super) fn client(
+    ca_certificate: &str,
     ca_key: &str,
     user: &str,
-    group: Option<&str>,
+    groups: &[&str],
 ) -> Result<(String, String), CredentialsError> {
-    further(ca_key, &[], user, group, ExtendedKeyUsagePurpose::ClientAuth)
+    let key = KeyPair::generate()?;
+    let (not_before, not_after) = validity();
+    let client =
+        x509::Client { user, groups, public_key: &key.subject_public_key_info(), not_before, not_after };
+    let certificate = pem("CERTIFICATE", &client.sign(ca_certificate, ca_key)?);
+    Ok((certificate, key.serialize_pem()))
+}
+
+fn pem(label: &str, der: &[u8]) -> String {
+    let text = STANDARD.encode(der);
+    let lines: Vec<&str> =
+        text.as_bytes().chunks(64).filter_map(|line| std::str::from_utf8(line).ok()).collect();
+    format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
 }
 
 /// A further certificate for a server, of the CA with that key.
 pub(super) fn server(ca_key: &str, name: &str, hosts: &[&str]) -> Result<(String, String), CredentialsError> {
-    further(ca_key, hosts, name, None, ExtendedKeyUsagePurpose::ServerAuth)
-}
-
-fn further(
-    ca_key: &str,
-    hosts: &[&str],
-    common_name: &str,
-    organization: Option<&str>,
-    usage: ExtendedKeyUsagePurpose,
-) -> Result<(String, String), CredentialsError> {
     let (params, key) = (ca_params()?, KeyPair::from_pem(ca_key)?);
+    let issuer = Issuer::from_params(&params, &key);
     // What counts of the CA's own certificate is its name and its key.
-    Ok(pair(&Issuer::from_params(&params, &key), hosts, common_name, organization, usage)?)
+    Ok(pair(&issuer, hosts, name, None, ExtendedKeyUsagePurpose::ServerAuth)?)
 }
 
 fn ca_params() -> Result<CertificateParams, rcgen::Error> {
@@ -106,11 +110,22 @@ fn params(
         params.distinguished_name.push(DnType::OrganizationName, organization);
     }
     params.distinguished_name.push(DnType::CommonName, common_name);
-    // Clients judge certificates by their own clocks, whatever time the API itself lives by.
-    let now = Clock::real().now().to_zoned(jiff::tz::TimeZone::UTC);
-    // From well before, for clients whose clocks are behind.
-    let year = i32::from(now.year());
+    let year = i32::from(this_year());
     params.not_before = rcgen::date_time_ymd(year - 1, 1, 1);
-    params.not_after = rcgen::date_time_ymd(year + YEARS, 1, 1);
+    params.not_after = rcgen::date_time_ymd(year + i32::from(YEARS), 1, 1);
     Ok(params)
+}
+
+/// From when on, and until when, certificates hold: from well before now, for clients whose clocks are behind.
+fn validity() -> (Timestamp, Timestamp) {
+    let first_day = |year: i16| {
+        let day = jiff::civil::date(year, 1, 1).at(0, 0, 0, 0);
+        jiff::tz::TimeZone::UTC.to_timestamp(day).unwrap_or(Timestamp::MAX)
+    };
+    (first_day(this_year() - 1), first_day(this_year() + YEARS))
+}
+
+/// Clients judge certificates by their own clocks, whatever time the API itself lives by.
+fn this_year() -> i16 {
+    Clock::real().now().to_zoned(jiff::tz::TimeZone::UTC).year()
 }

@@ -5,6 +5,7 @@
 
 mod files;
 mod issue;
+mod x509;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,9 @@ pub enum CredentialsError {
     /// A certificate or a key could not be made.
     #[error("a certificate cannot be made")]
     Make(#[from] rcgen::Error),
+    /// The CA's own certificate or key cannot be used.
+    #[error("the certificate of the CA, or its key, cannot be used: {0}")]
+    Unusable(String),
     /// The machine gave no random bytes.
     #[error("this machine gives no random numbers")]
     Random(#[from] getrandom::Error),
@@ -80,16 +84,12 @@ impl Credentials {
         &self.0.ca_certificate
     }
 
-    /// A certificate for a client and its key, as PEM: of a user, and of the group that the user is in. It is kept nowhere.
+    /// A certificate for a client and its key, as PEM: of a user, and of the groups that the user is in. It is kept nowhere.
     ///
     /// # Errors
     /// When it cannot be made.
-    pub fn issue_client(
-        &self,
-        user: &str,
-        group: Option<&str>,
-    ) -> Result<(String, String), CredentialsError> {
-        issue::client(&self.0.ca_key, user, group)
+    pub fn issue_client(&self, user: &str, groups: &[&str]) -> Result<(String, String), CredentialsError> {
+        issue::client(&self.0.ca_certificate, &self.0.ca_key, user, groups)
     }
 
     /// A certificate for a server and its key, as PEM: of that name, which is reached under those addresses and names. It

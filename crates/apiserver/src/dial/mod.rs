@@ -92,7 +92,7 @@ impl Dialer {
                 Scheme::Https => once(&self.anonymous, || insecure_tls(None))?,
                 Scheme::Kubelet => once(&self.trusted, || {
                     let (certificate, key) = credentials()
-                        .and_then(|known| known.issue_client(USER, Some(GROUP)))
+                        .and_then(|known| known.issue_client(USER, &[GROUP]))
                         .map_err(io::Error::other)?;
                     insecure_tls(Some((&certificate, &key)))
                 })?,

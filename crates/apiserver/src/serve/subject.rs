@@ -52,6 +52,17 @@ mod tests {
         assert_eq!(subject.organizations, ["system:masters"]);
     }
 
+    #[test]
+    fn an_issued_certificate_names_its_user_and_all_groups() {
+        let credentials = Credentials::generate().unwrap();
+        let long = "g".repeat(300);
+        let (certificate, _) = credentials.issue_client("jane", &["devs", "ops", &long]).unwrap();
+        let certificate = CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap();
+        let subject = of(&certificate).unwrap();
+        assert_eq!(subject.common_name, "jane");
+        assert_eq!(subject.organizations, ["devs", "ops", &long]);
+    }
+
     proptest! {
         #[test]
         fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {

@@ -148,6 +148,22 @@ impl Kubeconfig {
         }
     }
 
+    /// The same cluster for somebody else, as YAML, and nothing of whoever uses this file.
+    pub(crate) fn for_user(&self, user: &str, certificate: &str, key: &str) -> anyhow::Result<String> {
+        let clusters = self.content.get("clusters").and_then(Value::as_array).into_iter().flatten();
+        let ours = clusters.filter(|entry| entry["name"] == NAME).next_back();
+        let cluster = ours.with_context(|| format!("{} has no cluster {NAME}", self.path.display()))?;
+        let data = |pem: &str| STANDARD.encode(pem);
+        let content = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": NAME, "clusters": [cluster],
+            "users": [{"name": user, "user": {
+                "client-certificate-data": data(certificate), "client-key-data": data(key),
+            }}],
+            "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": user}}],
+        });
+        Ok(serde_saphyr::to_string(&content)?)
+    }
+
     fn has_another_current_context(&self) -> bool {
         let current = self.content.get("current-context").and_then(Value::as_str).unwrap_or_default();
         !current.is_empty() && current != NAME

@@ -34,8 +34,8 @@ pub(crate) enum Command {
     /// Make a Service of a cluster reachable on this machine, until Ctrl-C
     #[command(after_help = find::SELECTION)]
     Expose(expose::Options),
-    /// Print the kubeconfig of a running cluster
-    #[command(after_help = find::SELECTION)]
+    /// Print the kubeconfig of a running cluster, or one for another user
+    #[command(after_help = print_kubeconfig::after_help())]
     Kubeconfig(print_kubeconfig::Options),
     /// Advance the clock of a cluster that was started with --clock
     #[command(after_help = find::SELECTION)]

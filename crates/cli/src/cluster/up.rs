@@ -161,7 +161,7 @@ async fn up(options: &Options, arguments: Vec<String>, begun: Moment) -> anyhow:
         kept: options.data_dir.is_some(),
         arguments: arguments.into_iter().filter(|argument| argument != "--detached").collect(),
     };
-    control::listen(home.folder(), time.clone())?;
+    control::listen(home.folder(), time.clone(), credentials.clone())?;
     record.write(home.folder())?;
     if options.data_dir.is_some() {
         home.keep();

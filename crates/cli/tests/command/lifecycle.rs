@@ -156,3 +156,24 @@ fn time_is_moved_where_it_is_the_clusters_own() {
     place.said(&["cluster", "up", "--detach", "--api-only"]);
     assert!(place.refused(&["cluster", "advance", "1s"]).contains("--clock"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kubeconfig_is_issued_for_anybody() {
+    let place = Place::new();
+    place.said(&["cluster", "up", "--api-only", "--detach"]);
+    let file = place.path().join("jane.yaml");
+    fs::write(&file, place.said(&["cluster", "kubeconfig", "--as", "jane:devs:ops"])).unwrap();
+    let config = kube::config::Kubeconfig::read_from(&file).unwrap();
+    let config = kube::Config::from_custom_kubeconfig(config, &Default::default()).await.unwrap();
+    let client = kube::Client::try_from(config).unwrap();
+    let request = http::Request::post("/apis/authentication.k8s.io/v1/selfsubjectreviews")
+        .header("content-type", "application/json")
+        .body(br#"{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}"#.to_vec())
+        .unwrap();
+    let answer: Value = client.request(request).await.unwrap();
+    let user = &answer["status"]["userInfo"];
+    assert_eq!(user["username"], "jane");
+    assert_eq!(user["groups"], serde_json::json!(["devs", "ops", "system:authenticated"]));
+    let refused = place.refused(&["cluster", "kubeconfig", "--as", "jane:"]);
+    assert!(refused.contains("has no name"), "{refused}");
+}
