@@ -3,7 +3,7 @@
 use crate::admission_plugins::AdmissionPlugin;
 use crate::audit::AuditConfig;
 use crate::authentication::Authentication;
-use crate::authorization::AuthorizationMode;
+use crate::authorization::{Attributes, AuthorizationMode, Decision, On, ResourceAttributes};
 use crate::bootstrap;
 use crate::credentials::{Credentials, CredentialsError};
 use crate::dial::Dial;
@@ -40,7 +40,8 @@ pub struct Config {
     pub data_dir: Option<PathBuf>,
     /// How users are authenticated, beside client certificates and the administrator's token.
     pub authentication: Authentication,
-    /// Who decides what somebody may do, in this order. Members of `system:masters` may do everything.
+    /// Who decides what somebody may do, in this order. Members of `system:masters` may do everything. With
+    /// [`AuthorizationMode::AlwaysAllow`] nobody is anonymous.
     pub authorization_modes: Vec<AuthorizationMode>,
     /// The admission plug-ins that are left out.
     pub disabled_admission_plugins: Vec<AdmissionPlugin>,
@@ -69,15 +70,30 @@ impl Default for Config {
 
 impl Config {
     fn into_settings(self) -> Settings {
+        let mut authentication = self.authentication;
+        // Or whoever reaches the port could do everything. The stock server does the same.
+        authentication.anonymous &= !self.authorization_modes.contains(&AuthorizationMode::AlwaysAllow);
         Settings {
             credentials: self.credentials,
-            authentication: self.authentication,
+            authentication,
             authorization_modes: self.authorization_modes,
             disabled_admission_plugins: self.disabled_admission_plugins,
             audit: self.audit,
             service_cluster_ip_range: self.service_cluster_ip_range,
         }
     }
+}
+
+/// What somebody may want to do to a resource. What is not said is empty.
+#[derive(Debug, Clone, Copy, Default)]
+#[expect(missing_docs, reason = "the fields are those of a SubjectAccessReview")]
+pub struct ResourceAccess<'a> {
+    pub verb: &'a str,
+    pub group: &'a str,
+    pub resource: &'a str,
+    pub subresource: &'a str,
+    pub namespace: &'a str,
+    pub name: &'a str,
 }
 
 /// An embedded Kubernetes API. Clones are the same API.
@@ -144,6 +160,23 @@ impl Api {
     /// The API as `identity` sees it: a service for requests of any body, such as a `kube::Client` is made of.
     pub fn service(&self, identity: Identity) -> ApiService {
         ApiService::new(self.0.clone(), identity, self.0.stopped.clone())
+    }
+
+    /// Whether the authorizers allow something to somebody, as a SubjectAccessReview would say.
+    pub fn allows(&self, identity: &Identity, access: &ResourceAccess<'_>) -> bool {
+        let asked = Attributes {
+            identity,
+            verb: access.verb,
+            on: On::Resource(ResourceAttributes {
+                group: access.group,
+                version: "*",
+                resource: access.resource,
+                subresource: access.subresource,
+                namespace: access.namespace,
+                name: access.name,
+            }),
+        };
+        matches!(self.0.authorizer.authorize(&asked), Decision::Allow(_))
     }
 
     /// What it stores everything in.

@@ -66,7 +66,7 @@ mod verbs;
 
 pub use admission::QuotaUsage;
 pub use admission_plugins::{AdmissionPlugin, InvalidPlugin};
-pub use api::{Api, Config};
+pub use api::{Api, Config, ResourceAccess};
 pub use audit::{AuditConfig, AuditLog, AuditPolicy, InvalidAuditPolicy};
 pub use authentication::{Authentication, InvalidTokenFile, ServiceAccountIssuer, StaticTokens};
 pub use authorization::AuthorizationMode;
