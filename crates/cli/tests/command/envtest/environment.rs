@@ -68,6 +68,17 @@ impl Environment {
 
     /// With further flags, in which `DIR` is the folder of the environment, and with variables of the API server.
     pub(super) async fn start_with(programs: &Programs, flags: &[&str], variables: &[(&str, &str)]) -> Self {
+        // Somebody else may have taken a port that was free a moment ago.
+        for _ in 0..5 {
+            let mut started = Self::spawn(programs, flags, variables);
+            if started.is_ready().await {
+                return started;
+            }
+        }
+        panic!("the programs of {} do not start", programs.0.display());
+    }
+
+    fn spawn(programs: &Programs, flags: &[&str], variables: &[(&str, &str)]) -> Self {
         let folder = Arc::new(tempfile::tempdir().unwrap());
         let place = |name: &str| folder.path().join(name).display().to_string();
         let (etcd_port, peer_port, port) = (free_port(), free_port(), free_port());
@@ -116,9 +127,25 @@ impl Environment {
             variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let server = spawn(&programs.0.join("kube-apiserver"), &all, &variables);
         let programs = programs.0.clone();
-        let started = Self { folder, programs, flags: all, variables, port, authority, etcd, server };
-        started.until(&Credential::default(), "/healthz", |answer| answer.code == 200).await;
-        started
+        Self { folder, programs, flags: all, variables, port, authority, etcd, server }
+    }
+
+    /// Waits until it answers; false if one of the programs has ended.
+    async fn is_ready(&mut self) -> bool {
+        let clock = Clock::real();
+        let deadline = clock.moment() + PATIENCE;
+        while clock.moment() < deadline {
+            let asked = self.try_send(&Credential::default(), Method::GET, "/healthz", None).await;
+            if asked.is_ok_and(|answer| answer.code == 200) {
+                return true;
+            }
+            if [&mut self.etcd, &mut self.server].into_iter().any(|child| child.try_wait().unwrap().is_some())
+            {
+                return false;
+            }
+            clock.sleep(Duration::from_millis(20)).await;
+        }
+        false
     }
 
     /// Ends the API server without warning.
