@@ -150,8 +150,8 @@ impl Kubeconfig {
 
     /// The same cluster for somebody else, as YAML, and nothing of whoever uses this file.
     pub(crate) fn for_user(&self, user: &str, certificate: &str, key: &str) -> anyhow::Result<String> {
-        let clusters = self.content.get("clusters").and_then(Value::as_array).into_iter().flatten();
-        let ours = clusters.filter(|entry| entry["name"] == NAME).next_back();
+        let mut clusters = self.content.get("clusters").and_then(Value::as_array).into_iter().flatten();
+        let ours = clusters.rfind(|entry| entry["name"] == NAME);
         let cluster = ours.with_context(|| format!("{} has no cluster {NAME}", self.path.display()))?;
         let data = |pem: &str| STANDARD.encode(pem);
         let content = json!({
