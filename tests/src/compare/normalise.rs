@@ -107,6 +107,7 @@ impl Normaliser {
         for warning in &mut answer.warnings {
             *warning = self.text(warning);
         }
+        sort_forgiven(&mut answer.warnings);
         answer
     }
 
@@ -274,6 +275,13 @@ fn without_times(text: &str) -> String {
     }
     result.push_str(rest);
     result
+}
+
+/// What is wrong and forgiven is found in the order of a Go map, as causes are.
+fn sort_forgiven(warnings: &mut [String]) {
+    if warnings.iter().all(|warning| warning.contains(": Invalid value: ")) {
+        warnings.sort();
+    }
 }
 
 /// Several causes come in the order of a Go map, and the message repeats them in it; the set is what is compared.
