@@ -44,17 +44,13 @@ impl AuditOptions {
         let text = fs::read_to_string(file).with_context(|| format!("cannot read {shown}"))?;
         let policy = text.parse().with_context(|| format!("{shown} is no audit policy"))?;
         let path = Some(&self.audit_log_path).filter(|path| path.as_path() != Path::new("-")).cloned();
-        if let Some(path) = &path {
-            // Better now than at the first request.
-            let opened = fs::OpenOptions::new().append(true).create(true).open(path);
-            opened.with_context(|| format!("cannot write {}", path.display()))?;
-        }
         let log = AuditLog {
             path,
             max_size: self.audit_log_maxsize.saturating_mul(1 << 20),
             max_backups: self.audit_log_maxbackup,
             max_age: (self.audit_log_maxage > 0).then(|| DAY * self.audit_log_maxage),
         };
+        log.prepare().with_context(|| format!("cannot write {}", self.audit_log_path.display()))?;
         Ok(Some(AuditConfig { policy, log }))
     }
 }

@@ -18,7 +18,9 @@ pub(super) struct Signer {
 impl Signer {
     /// From the PEM of the key that signs, and of those that verify; without these, the first one's public part does.
     pub(super) fn from_pem(signing: &str, verifying: &[String]) -> io::Result<Self> {
-        let signing = SigningKeyPair::from_pem(signing)?;
+        let signing = SigningKeyPair::from_pem(signing).map_err(|error| {
+            io::Error::new(error.kind(), format!("the key that signs service accounts' tokens: {error}"))
+        })?;
         if verifying.is_empty() {
             return Ok(Self { verifying: vec![signing.verifying.clone()], signing });
         }
@@ -26,7 +28,8 @@ impl Signer {
         for pem in verifying {
             let found = VerifyingKey::all_from_pem(pem);
             if found.is_empty() {
-                let why = "data does not contain any valid RSA or ECDSA public keys";
+                let why = "a key that verifies service accounts' tokens: \
+                           data does not contain any valid RSA or ECDSA public keys";
                 return Err(io::Error::new(io::ErrorKind::InvalidData, why));
             }
             keys.extend(found);

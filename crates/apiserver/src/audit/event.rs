@@ -20,6 +20,9 @@ const TIME: &str = "%Y-%m-%dT%H:%M:%S%.6fZ";
 /// A request's id, if its client gave one.
 const AUDIT_ID: &str = "audit-id";
 
+/// Longer than any Status that tells of success, in bytes.
+const SHORT: usize = 16 * 1024;
+
 /// What a request says of where it comes from.
 pub(super) struct Origin {
     uri: String,
@@ -173,7 +176,9 @@ impl AuditedRequest {
     pub(crate) fn respond(self: Arc<Self>, response: Response<ApiBody>) -> Response<ApiBody> {
         let code = response.status().as_u16();
         let goes_on = response.body().is_watch() || response.body().is_passed();
-        let body = if goes_on { None } else { response.body().bytes() };
+        // A Status that tells of success is short; a long answer is not read once more to find that it is none.
+        let short = response.body().length().is_some_and(|length| length <= SHORT);
+        let body = if code >= 400 || short { response.body().bytes() } else { None };
         let answered = body.and_then(|body| serde_json::from_slice::<Value>(&body).ok());
         match answered.filter(|answered| answered["kind"] == "Status") {
             Some(status) => {

@@ -21,6 +21,16 @@ pub struct AuditLog {
     pub max_age: Option<Duration>,
 }
 
+impl AuditLog {
+    /// Makes the file if it is missing, readable by this user only: better now than at the first request.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn prepare(&self) -> io::Result<()> {
+        self.path.as_deref().map_or(Ok(()), |path| Open::at(path).map(drop))
+    }
+}
+
 /// How the time is in the name of an old file.
 const TIME: &str = "%Y-%m-%dT%H-%M-%S%.3f";
 
@@ -159,6 +169,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit");
         let log = AuditLog { path: Some(path.clone()), max_size: 0, max_backups: 0, max_age: None };
+        log.prepare().unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&path).unwrap().permissions());
+        assert_eq!(mode & 0o777, 0o600, "nobody else may read it");
         for number in 0..2 {
             Writer::new(log.clone()).write(&json!(number));
         }

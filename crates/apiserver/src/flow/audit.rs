@@ -14,9 +14,8 @@ pub(crate) fn request(audited: &AuditedRequest, verb: &str, call: &Call<'_>) {
         return;
     }
     let object = match verb {
-        // A patch is no object.
-        "patch" => serde_json::from_slice(&call.body).ok(),
-        "delete" | "deletecollection" => serde_json::from_slice(&call.body).ok(),
+        // A patch, and the options of a deletion, are no objects of the resource.
+        "patch" | "delete" | "deletecollection" => serde_json::from_slice(&call.body).ok(),
         _ => content_type::body(&call.content_type)
             .and_then(|media| decode::body(&call.resource, &call.body, media))
             .ok()

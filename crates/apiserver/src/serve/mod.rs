@@ -80,6 +80,8 @@ impl Api {
     /// # Errors
     /// If the listener has no address, or a certificate or key is unusable.
     pub fn serve_tls_as(&self, listener: TcpListener, identity: &TlsIdentity) -> io::Result<Serving> {
+        // A key that cannot be used is told now, and not by refusing every token later.
+        self.0.accounts()?;
         let authenticator = Arc::new(Authenticator::new(self.0.clone()));
         self.serve(listener, Transport::Tls { tls: Tls::new(identity)?, authenticator })
     }

@@ -6,8 +6,8 @@
 //!
 //! Permissions are declared and not derived: a decision is a function that cannot be inspected, and to grant what some plan
 //! might do would let every operator delete all that it owns. A kind that is pruned, or owned in any namespace, is declared
-//! as deleted by that. `operators/memcached/tests/permissions.rs` takes each verb away on the embedded API and on the reference, and
-//! sees it missed.
+//! as deleted by that. `operators/memcached/tests/permissions.rs` takes each verb away on the embedded API and on the
+//! reference, and sees it missed.
 
 use super::Controller;
 use super::description::Description;
