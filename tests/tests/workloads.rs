@@ -10,6 +10,7 @@ fn main() -> ExitCode {
     let suite = Suite::on([targets::embedded_cluster(), targets::reference_cluster()]);
     let areas = [
         w::service_accounts::behaviours,
+        w::certificates::behaviours,
         w::garbage_collection::behaviours,
         w::namespaces::behaviours,
         w::replica_sets::behaviours,

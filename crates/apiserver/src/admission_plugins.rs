@@ -16,13 +16,16 @@ pub enum AdmissionPlugin {
     DefaultStorageClass,
     PersistentVolumeClaimResize,
     RuntimeClass,
+    CertificateApproval,
+    CertificateSigning,
+    CertificateSubjectRestriction,
     DefaultIngressClass,
     ResourceQuota,
 }
 
 impl AdmissionPlugin {
     /// All of them, in the order in which they are asked: that of the reference, whatever order they are named in.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::NamespaceLifecycle,
         Self::LimitRanger,
         Self::ServiceAccount,
@@ -32,19 +35,19 @@ impl AdmissionPlugin {
         Self::DefaultStorageClass,
         Self::PersistentVolumeClaimResize,
         Self::RuntimeClass,
+        Self::CertificateApproval,
+        Self::CertificateSigning,
+        Self::CertificateSubjectRestriction,
         Self::DefaultIngressClass,
         Self::ResourceQuota,
     ];
 }
 
 /// Those of a stock API server that this one does not have, or has always.
-const OTHERS: [&str; 30] = [
+const OTHERS: [&str; 27] = [
     "AlwaysAdmit",
     "AlwaysDeny",
     "AlwaysPullImages",
-    "CertificateApproval",
-    "CertificateSigning",
-    "CertificateSubjectRestriction",
     "ClusterTrustBundleAttest",
     "DenyServiceExternalIPs",
     "EventRateLimit",

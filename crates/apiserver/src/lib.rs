@@ -6,6 +6,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | `status`, `object`, `typed`, `facts` | errors; objects as JSON; Go's types and what is known of the built-in ones |
+//! | `x509` | certificates, and requests for them |
 //! | `request` | what a request says: identity, path, query, options, media types |
 //! | `crd`, `kinds` | what is special about CustomResourceDefinitions and the other built-in kinds: defaults, validation, rules |
 //! | `protobuf`, `read`, `table` | what get, list and watch answer, in which form |
@@ -63,6 +64,7 @@ pub mod status;
 mod table;
 mod typed;
 mod verbs;
+mod x509;
 
 pub use admission::QuotaUsage;
 pub use admission_plugins::{AdmissionPlugin, InvalidPlugin};
@@ -82,3 +84,4 @@ pub use serve::{Serving, Subject, TlsIdentity, subject_of};
 pub use service::ApiService;
 pub use status::Status;
 pub use windlass_store as store;
+pub use x509::{CertificateRequest, InvalidCertificateRequest, UnknownUsage, certificate_expires};

@@ -176,8 +176,7 @@ mod tests {
     async fn nodes_that_share_a_cache_have_each_their_own_pods_and_addresses() -> anyhow::Result<()> {
         const PODS: usize = 40;
         let api = Api::new(Config::default());
-        let cluster =
-            Cluster::start(&api, Settings { simulated_nodes: 4, root_ca: None, without_controllers: false });
+        let cluster = Cluster::start(&api, Settings { simulated_nodes: 4, ..Settings::default() });
         cluster.settled(&api).await?;
         let client = client(&api, CONTROLLERS);
         let labels = json!({ "app": "web" });

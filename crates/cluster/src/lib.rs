@@ -19,6 +19,7 @@
 //! (ControllerRevisions), `throttle` (a pause between reconciles over many pods), `discovery` and `metadata_client`
 //! (controllers that work on every kind the server serves).
 
+mod certificates;
 mod cluster;
 mod clusterrole_aggregation;
 mod controller_ref;
@@ -56,12 +57,15 @@ pub use time::Time;
 pub use windlass_component_helpers::node_status::is_ready as is_node_ready;
 
 use windlass::Manager;
+use windlass_apiserver::Credentials;
 
 /// What the controllers cannot find out from the API.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// The certificate of the authority that signed the API's, in PEM: every namespace has it in `kube-root-ca.crt`.
     pub root_ca: Option<String>,
+    /// The CA that signs what CertificateSigningRequests ask for; without it they are approved, and not signed.
+    pub signer: Option<Credentials>,
     /// The number of simulated nodes.
     pub simulated_nodes: usize,
     /// Leaves the controllers out: whoever tests them runs them otherwise.
@@ -78,6 +82,7 @@ pub fn controllers(manager: Manager, settings: &Settings) -> Manager {
         |manager, _| resourcequota::add(manager),
         |manager, _| event_ttl::add(manager),
         |manager, _| clusterrole_aggregation::add(manager),
+        |manager, settings| certificates::add(manager, settings),
         |manager, _| node_lifecycle::add(manager),
         |manager, _| replicaset::add(manager),
         |manager, _| deployment::add(manager),

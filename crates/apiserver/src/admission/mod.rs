@@ -5,6 +5,7 @@
 //!
 //! Which plug-ins look at a resource is a row of `plugins`, so that a write of any other kind does not ask them.
 
+mod certificates;
 mod default_class;
 mod default_tolerations;
 mod limit_ranger;
@@ -34,6 +35,9 @@ fn plugins(group: &str, plural: &str) -> &'static [AdmissionPlugin] {
             &[LimitRanger, ServiceAccount, PodSecurity, Priority, DefaultTolerationSeconds, RuntimeClass]
         }
         ("", "persistentvolumeclaims") => &[LimitRanger, DefaultStorageClass, PersistentVolumeClaimResize],
+        ("certificates.k8s.io", "certificatesigningrequests") => {
+            &[CertificateApproval, CertificateSigning, CertificateSubjectRestriction]
+        }
         ("networking.k8s.io", "ingresses") => &[DefaultIngressClass],
         ("", "podtemplates" | "replicationcontrollers")
         | ("apps", "deployments" | "statefulsets" | "replicasets" | "daemonsets")
@@ -89,6 +93,11 @@ pub(crate) async fn validate(
                 volume_claim_resize::validate(operation, object, old)?
             }
             AdmissionPlugin::RuntimeClass if old.is_none() => runtime_class::validate(operation, object)?,
+            AdmissionPlugin::CertificateApproval => certificates::approval(operation, object, old)?,
+            AdmissionPlugin::CertificateSigning => certificates::signing(operation, object, old)?,
+            AdmissionPlugin::CertificateSubjectRestriction => {
+                certificates::subject_restriction(operation, object, old)?;
+            }
             _ => {}
         }
     }

@@ -1,8 +1,9 @@
 //! Makes certificates, keys and tokens.
 
-use super::{CredentialsError, Parts, x509};
+use super::{CredentialsError, Parts};
+use crate::x509::{AlternativeNames, Certificate, CertificateRequest, KeyUsages, Subject, pem};
 use base64::Engine;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
     KeyPair, KeyUsagePurpose, PublicKeyData,
@@ -10,9 +11,11 @@ use rcgen::{
 use windlass_clock::{Clock, Timestamp};
 
 /// The names under which clients inside and outside of a cluster reach the server.
-const HOSTS: [&str; 7] = [
+const HOSTS: [&str; 8] = [
     "127.0.0.1",
     "::1",
+    // The Service `kubernetes`.
+    "10.96.0.1",
     "localhost",
     "kubernetes",
     "kubernetes.default",
@@ -54,17 +57,37 @@ pub(super) fn client(
 ) -> Result<(String, String), CredentialsError> {
     let key = KeyPair::generate()?;
     let (not_before, not_after) = validity();
-    let client =
-        x509::Client { user, groups, public_key: &key.subject_public_key_info(), not_before, not_after };
-    let certificate = pem("CERTIFICATE", &client.sign(ca_certificate, ca_key)?);
-    Ok((certificate, key.serialize_pem()))
+    let usages = KeyUsages::parse(["digital signature", "key encipherment", "client auth"])?;
+    let certificate = Certificate {
+        subject: &Subject::user(user, groups),
+        names: &AlternativeNames::default(),
+        usages: &usages,
+        public_key: &key.subject_public_key_info(),
+        not_before,
+        not_after,
+    };
+    let signed = certificate.sign(ca_certificate, ca_key).map_err(CredentialsError::Unusable)?;
+    Ok((pem("CERTIFICATE", &signed), key.serialize_pem()))
 }
 
-fn pem(label: &str, der: &[u8]) -> String {
-    let text = STANDARD.encode(der);
-    let lines: Vec<&str> =
-        text.as_bytes().chunks(64).filter_map(|line| std::str::from_utf8(line).ok()).collect();
-    format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
+/// The certificate that was asked for.
+pub(super) fn requested<'a>(
+    parts: &Parts,
+    request: &CertificateRequest,
+    usages: impl IntoIterator<Item = &'a str>,
+    not_before: Timestamp,
+    not_after: Timestamp,
+) -> Result<String, CredentialsError> {
+    let certificate = Certificate {
+        subject: &request.subject,
+        names: &request.names,
+        usages: &KeyUsages::parse(usages)?,
+        public_key: &request.public_key,
+        not_before,
+        not_after,
+    };
+    let signed = certificate.sign(&parts.ca_certificate, &parts.ca_key);
+    Ok(pem("CERTIFICATE", &signed.map_err(CredentialsError::Unusable)?))
 }
 
 /// A further certificate for a server, of the CA with that key.

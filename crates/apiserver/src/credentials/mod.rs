@@ -5,11 +5,12 @@
 
 mod files;
 mod issue;
-mod x509;
 
+use crate::x509::{CertificateRequest, UnknownUsage};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use windlass_clock::Timestamp;
 
 /// Why there are no credentials.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +21,9 @@ pub enum CredentialsError {
     /// The CA's own certificate or key cannot be used.
     #[error("the certificate of the CA, or its key, cannot be used: {0}")]
     Unusable(String),
+    /// A certificate is asked for that may be used for something unknown.
+    #[error(transparent)]
+    Usage(#[from] UnknownUsage),
     /// The machine gave no random bytes.
     #[error("this machine gives no random numbers")]
     Random(#[from] getrandom::Error),
@@ -99,6 +103,21 @@ impl Credentials {
     /// When it cannot be made, such as for a host that is neither a name nor an address.
     pub fn issue_server(&self, name: &str, hosts: &[&str]) -> Result<(String, String), CredentialsError> {
         issue::server(&self.0.ca_key, name, hosts)
+    }
+
+    /// The certificate that was asked for, as PEM: of the request's subject, names and key, for these uses, which are named
+    /// as in the certificates API. It ends with the CA's own at the latest, and is kept nowhere.
+    ///
+    /// # Errors
+    /// For an unknown use, or when the CA cannot sign.
+    pub fn sign<'a>(
+        &self,
+        request: &CertificateRequest,
+        usages: impl IntoIterator<Item = &'a str>,
+        not_before: Timestamp,
+        not_after: Timestamp,
+    ) -> Result<String, CredentialsError> {
+        issue::requested(&self.0, request, usages, not_before, not_after)
     }
 
     /// The administrator's certificate, as PEM.

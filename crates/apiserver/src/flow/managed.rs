@@ -123,7 +123,8 @@ fn conversion(resource: &Resource, served: &Served) -> Box<dyn Convert> {
 
 /// What a request on this path may not own: what the kind takes back anyway.
 fn reset_fields(resource: &Resource, subresource: &str) -> ResetFields {
-    let fields: &[&[&str]] = match (resource.rules, subresource) {
+    let own = resource.rules.and_then(|rules| rules.resets.iter().find(|(path, _)| *path == subresource));
+    let usual: &[&[&str]] = match (resource.rules, subresource) {
         (Some(_), "") if resource.has_subresource("status") => &[&["status"]],
         (Some(rules), "status") => match rules.status_keeps {
             Kept::All => &[&["spec"], &["metadata"]],
@@ -138,6 +139,7 @@ fn reset_fields(resource: &Resource, subresource: &str) -> ResetFields {
         (None, "status") => &[&["metadata"], &["spec"]],
         _ => &[],
     };
+    let fields = own.map_or(usual, |(_, fields)| *fields);
     let mut reset = ResetFields::new();
     if fields.is_empty() {
         return reset;

@@ -143,6 +143,8 @@ pub(crate) fn update(operation: &Operation<'_>, new: &mut Value, old: &Value) {
             }
             if operation.subresource == "status" {
                 keep_metadata(rules, new, old_metadata);
+            }
+            if matches!(operation.subresource.as_str(), "status" | "approval") {
                 (rules.prepare_status)(&operation.rule_context(), new, old);
             }
             kinds::pods::keep_to(&operation.subresource, new, old);

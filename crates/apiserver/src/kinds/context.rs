@@ -15,6 +15,8 @@ pub(crate) struct RuleContext<'a> {
     pub(crate) allocations: &'a ServiceAllocations,
     /// Empty for what belongs to the whole cluster.
     pub(crate) namespace: &'a str,
+    /// Empty for the object itself.
+    pub(crate) subresource: &'a str,
 }
 
 impl RuleContext<'_> {

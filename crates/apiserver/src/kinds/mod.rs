@@ -9,6 +9,7 @@
 //! What the types themselves are (OpenAPI, and the tags of Go's structs) is in `facts`, and
 //! `typed` decodes and encodes by it.
 
+mod certificates;
 mod checks;
 mod context;
 pub(crate) mod convert;

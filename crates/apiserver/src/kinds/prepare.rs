@@ -117,21 +117,6 @@ pub(super) fn node(_: &RuleContext<'_>, node: &mut Value) {
     }
 }
 
-/// Who asks for a certificate is not for them to say.
-pub(super) fn signing_request(context: &RuleContext<'_>, request: &mut Value) {
-    let spec = child(request, "spec");
-    spec.remove("extra");
-    spec.remove("uid");
-    if !context.identity.uid.is_empty() {
-        spec.insert("uid".to_owned(), json!(context.identity.uid));
-    }
-    if !context.identity.extra.is_empty() {
-        spec.insert("extra".to_owned(), json!(context.identity.extra));
-    }
-    spec.insert("username".to_owned(), json!(context.identity.user));
-    spec.insert("groups".to_owned(), json!(context.identity.groups));
-}
-
 pub(super) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 pub(super) fn daemon_set(_: &RuleContext<'_>, set: &mut Value) {

@@ -1,7 +1,10 @@
 //! The rules of the built-in kinds, a row each; what has none is plain.
 
 use super::rules::{Dependents, Fixed, Kept, Raised, Rules};
-use super::{checks, events, go_format, pods, prepare, services, tls_secrets, validate, warnings, workloads};
+use super::{
+    certificates, checks, events, go_format, pods, prepare, services, tls_secrets, validate, warnings,
+    workloads,
+};
 use crate::crd;
 use windlass_schema::meta::NameRule;
 
@@ -21,6 +24,7 @@ pub(super) const PLAIN: Rules = Rules {
     generation: false,
     raised: Raised::ByContent,
     status_keeps: Kept::Fields(&[]),
+    resets: &[],
     unsettled: |_| None,
     warn: |_, _| Vec::new(),
     uncached: false,
@@ -387,8 +391,13 @@ pub(super) static RULES: &[Rules] = &[
     Rules {
         group: "certificates.k8s.io",
         plural: "certificatesigningrequests",
-        prepare_create: prepare::signing_request,
+        name: NameRule::PathSegment,
+        resets: certificates::RESETS,
+        prepare_create: certificates::prepare_create,
         prepare_update: prepare::keep_spec,
+        prepare_status: certificates::prepare_status,
+        validate: certificates::validate,
+        validate_update: certificates::validate_update,
         ..PLAIN
     },
     Rules {

@@ -68,6 +68,9 @@ pub(crate) struct Rules {
     pub(crate) raised: Raised,
     /// What of the metadata does not change through the status?
     pub(crate) status_keeps: Kept,
+    /// What a write may not own where that is not what its path leaves as it was: subresources (empty for the object
+    /// itself), each with fields.
+    pub(crate) resets: &'static [(&'static str, &'static [&'static [&'static str]])],
     /// A new object as it is written where that is not how it is read: with what is filled in only when it is read again,
     /// the first update writes more than it changes.
     pub(crate) unsettled: fn(&Value) -> Option<Value>,
@@ -87,7 +90,7 @@ pub(crate) struct Rules {
     pub(crate) prepare_create: fn(&RuleContext<'_>, &mut Value),
     /// What an update sets whatever the client sent; given the object as it was.
     pub(crate) prepare_update: fn(&mut Value, &Value),
-    /// What an update of the status sets; given the object as it was.
+    /// What an update of the status, or of the approval, sets; given the object as it was.
     pub(crate) prepare_status: fn(&RuleContext<'_>, &mut Value, &Value),
     pub(crate) validate: fn(&Value) -> Vec<FieldError>,
     /// Given the object as it was, and the subresource.

@@ -59,6 +59,7 @@ impl Operation<'_> {
             store: &self.api.store,
             allocations: &self.api.service_allocations,
             namespace: &self.namespace,
+            subresource: &self.subresource,
         }
     }
 

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 mod capture_plan_why;
+mod certificates;
 mod cleanup;
 mod cluster_up;
 mod connections;

@@ -11,6 +11,8 @@ use std::path::Path;
 /// PEM texts.
 pub(crate) struct Certificates {
     ca: String,
+    /// Signs what CertificateSigningRequests ask for.
+    ca_key: String,
     server: Pair,
     admin: Pair,
     /// What the API server shows to kubelets.
@@ -62,6 +64,7 @@ impl Certificates {
             kubelet_client: issue("kube-apiserver-kubelet-client", Some("system:masters"), &[])?,
             accounts: KeyPair::generate()?,
             ca: certificate.pem(),
+            ca_key: key.serialize_pem(),
         })
     }
 
@@ -69,6 +72,7 @@ impl Certificates {
         std::fs::create_dir(folder).map_err(StartError::io(format!("make {}", folder.display())))?;
         for (name, text) in [
             ("ca.crt", &self.ca),
+            ("ca.key", &self.ca_key),
             ("server.crt", &self.server.certificate),
             ("server.key", &self.server.key),
             ("kubelet-client.crt", &self.kubelet_client.certificate),

@@ -100,6 +100,8 @@ pub(crate) fn kube_controller_manager(paths: &Paths, port: u16) -> Vec<String> {
         ("use-service-account-credentials", "true".into()),
         ("service-account-private-key-file", paths.of("pki/accounts.key")),
         ("root-ca-file", paths.of("pki/ca.crt")),
+        ("cluster-signing-cert-file", paths.of("pki/ca.crt")),
+        ("cluster-signing-key-file", paths.of("pki/ca.key")),
     ]));
     arguments
 }

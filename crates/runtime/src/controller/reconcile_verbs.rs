@@ -83,6 +83,18 @@ impl<K: Cached> Reconcile<K> {
         self.put(object, "status").await
     }
 
+    /// Replaces what a subresource such as `approval` holds of an object, if it is still at the version in it.
+    ///
+    /// # Errors
+    /// [`ReconcileError`] when it was not written; a conflict if it is at another version.
+    pub async fn replace_subresource<C: Object>(
+        &self,
+        object: &C,
+        subresource: &str,
+    ) -> Result<Done, ReconcileError> {
+        self.put(object, subresource).await
+    }
+
     /// Merges a patch into an object, or with a subresource such as `status` into that part, if the UID is still the same.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! Who may do what: RBAC, its reviews, escalation and impersonation.
 
 mod access_reviews;
+mod certificates;
 mod grants;
 mod impersonation;
 mod rights;
@@ -16,8 +17,14 @@ const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1";
 
 pub(super) fn behaviours() -> Vec<Behaviour> {
-    [rights::behaviours(), grants::behaviours(), impersonation::behaviours(), access_reviews::behaviours()]
-        .concat()
+    [
+        rights::behaviours(),
+        grants::behaviours(),
+        impersonation::behaviours(),
+        access_reviews::behaviours(),
+        certificates::behaviours(),
+    ]
+    .concat()
 }
 
 /// A Role.

@@ -2,38 +2,9 @@
 
 use super::check::{Check, in_go, is_empty};
 use super::{Object, has, invalid, list, number, part, word};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use windlass_schema::field::{FieldError, Path};
 use windlass_schema::names;
-
-/// What a certificate can be for.
-pub(super) const USAGES: &[&str] = &[
-    "any",
-    "cert sign",
-    "client auth",
-    "code signing",
-    "content commitment",
-    "crl sign",
-    "data encipherment",
-    "decipher only",
-    "digital signature",
-    "email protection",
-    "encipher only",
-    "ipsec end system",
-    "ipsec tunnel",
-    "ipsec user",
-    "key agreement",
-    "key encipherment",
-    "microsoft sgc",
-    "netscape sgc",
-    "ocsp signing",
-    "s/mime",
-    "server auth",
-    "signing",
-    "timestamping",
-];
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
@@ -128,24 +99,6 @@ pub(super) fn priority(class: &Object, path: &Path, errors: &mut Vec<FieldError>
     } else if value > 1_000_000_000 {
         let why = "maximum allowed value of a user defined priority is 1000000000";
         errors.push(FieldError::forbidden(&path.child("value"), why));
-    }
-}
-
-pub(super) fn signing_request(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
-    let at = path.child("request");
-    let request = word(spec, "request");
-    let decoded = STANDARD.decode(request).unwrap_or_default();
-    if !String::from_utf8_lossy(&decoded).contains("-----BEGIN CERTIFICATE REQUEST-----") {
-        errors.push(FieldError::invalid(&at, request, "PEM block type must be CERTIFICATE REQUEST"));
-    }
-    let signer = word(spec, "signerName");
-    if !signer.is_empty() && !signer.contains('/') {
-        let why = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
-        errors.push(FieldError::invalid(&path.child("signerName"), signer, why));
-    }
-    if let Some(seconds) = number(spec, "expirationSeconds").filter(|seconds| *seconds < 600) {
-        let why = "may not specify a duration less than 600 seconds (10 minutes)";
-        errors.push(FieldError::invalid(&path.child("expirationSeconds"), seconds, why));
     }
 }
 

@@ -206,9 +206,6 @@ pub(super) const FIELDS: &[(&str, &str, Check)] = &[
     ),
     ("rbac.v1.RoleRef", "apiGroup", OneOf(&["rbac.authorization.k8s.io"])),
     ("rbac.v1.RoleRef", "name", Required("")),
-    ("certificates.v1.CertificateSigningRequestSpec", "signerName", Required("")),
-    ("certificates.v1.CertificateSigningRequestSpec", "usages", Required("")),
-    ("certificates.v1.CertificateSigningRequestSpec", "usages", EachOneOf(policy::USAGES)),
     ("admissionregistration.v1.RuleWithOperations", "operations", Required("")),
     (
         "admissionregistration.v1.RuleWithOperations",
@@ -318,7 +315,6 @@ pub(super) const STRUCTS: &[(&str, Whole)] = &[
     ("rbac.v1.RoleBinding", policy::binding),
     ("rbac.v1.ClusterRoleBinding", policy::cluster_binding),
     ("rbac.v1.Subject", policy::subject),
-    ("certificates.v1.CertificateSigningRequestSpec", policy::signing_request),
     ("admissionregistration.v1.ValidatingWebhook", policy::webhook),
     ("admissionregistration.v1.MutatingWebhook", policy::webhook),
     ("admissionregistration.v1.Rule", policy::hook_rule),
