@@ -202,6 +202,21 @@ impl Api {
         self.0.credentials()
     }
 
+    /// A token of a ServiceAccount for a Secret: it never expires, and holds as long as both are there and it is in the Secret.
+    ///
+    /// # Errors
+    /// When the key that signs cannot be used, or the machine gives no random numbers.
+    pub fn issue_secret_token(
+        &self,
+        namespace: &str,
+        account: &str,
+        account_uid: &str,
+        secret: &str,
+    ) -> io::Result<String> {
+        let token = self.0.accounts()?.issue_for_secret(namespace, account, account_uid, secret);
+        token.ok_or_else(|| io::Error::other("this machine gives no random numbers"))
+    }
+
     /// Connects to addresses of another network with this dialer from now on: those of pods, for requests that are proxied to
     /// them.
     pub fn dial_with(&self, dialer: Arc<dyn Dial>) {

@@ -39,7 +39,8 @@ impl Cluster {
     ///
     /// # Panics
     /// Outside of a tokio runtime.
-    pub fn start(api: &Api, settings: Settings) -> Self {
+    pub fn start(api: &Api, mut settings: Settings) -> Self {
+        settings.issuer.get_or_insert_with(|| api.clone());
         api.serve_metrics();
         let stop = Arc::new(Notify::new());
         let clock = api.clock();

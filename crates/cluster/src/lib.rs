@@ -57,15 +57,16 @@ pub use time::Time;
 pub use windlass_component_helpers::node_status::is_ready as is_node_ready;
 
 use windlass::Manager;
-use windlass_apiserver::Credentials;
+use windlass_apiserver::Api;
 
 /// What the controllers cannot find out from the API.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// The certificate of the authority that signed the API's, in PEM: every namespace has it in `kube-root-ca.crt`.
     pub root_ca: Option<String>,
-    /// The CA that signs what CertificateSigningRequests ask for; without it they are approved, and not signed.
-    pub signer: Option<Credentials>,
+    /// The API server that issues, with its own keys, the certificates that CertificateSigningRequests ask for and the tokens of
+    /// Secrets; without it neither is done. [`Cluster::start`] sets it to its own.
+    pub issuer: Option<Api>,
     /// The number of simulated nodes.
     pub simulated_nodes: usize,
     /// Leaves the controllers out: whoever tests them runs them otherwise.

@@ -9,19 +9,16 @@ use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Duration;
 use windlass::Manager;
 use windlass_apiserver::faults::Faults;
-use windlass_apiserver::{Config, Credentials, Identity};
+use windlass_apiserver::{Config, Identity};
 use windlass_clock::{Clock, Timestamp};
 use windlass_cluster::{Cluster, Settings, Time};
 
 /// The default timeout: long enough for a busy machine, since only failures take it.
 pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(20);
-
-/// The CA of the clusters of all tests of a process: it takes longer to make than the rest of a cluster.
-static CA: LazyLock<Option<Credentials>> = LazyLock::new(|| Credentials::generate().ok());
 
 /// The user name of the operators that [`TestCluster::run`] starts; rules of [`faults`](crate::faults) can match it.
 pub(crate) const OPERATOR: &str = "operator";
@@ -146,7 +143,7 @@ impl TestCluster {
     }
 
     fn with_controllers(self) -> Self {
-        self.running(Settings { simulated_nodes: 1, signer: CA.clone(), ..Settings::default() })
+        self.running(Settings { simulated_nodes: 1, ..Settings::default() })
     }
 
     fn running(mut self, settings: Settings) -> Self {

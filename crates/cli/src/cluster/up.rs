@@ -199,7 +199,6 @@ fn start_of_time(text: &str) -> anyhow::Result<Timestamp> {
 fn start_cluster(options: &Options, api: &Api, credentials: &Credentials) -> Cluster {
     let settings = Settings {
         root_ca: Some(credentials.ca_certificate().to_owned()),
-        signer: Some(credentials.clone()),
         simulated_nodes: options.nodes.simulated,
         ..Settings::default()
     };

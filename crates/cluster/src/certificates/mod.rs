@@ -14,8 +14,8 @@ use windlass::Manager;
 
 pub(crate) fn add(manager: Manager, settings: &Settings) -> Manager {
     let manager = cleaner::add(approver::add(manager));
-    match &settings.signer {
-        Some(credentials) => signer::add(manager, credentials.clone()),
+    match &settings.issuer {
+        Some(api) => signer::add(manager, api.clone()),
         None => manager,
     }
 }

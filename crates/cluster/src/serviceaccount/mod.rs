@@ -1,10 +1,11 @@
 //! The ServiceAccount `default` and the ConfigMap `kube-root-ca.crt` of every namespace, as the serviceaccount and
-//! root-ca-cert-publisher controllers create them.
+//! root-ca-cert-publisher controllers create them; and `tokens`, Secrets with tokens of ServiceAccounts.
 //!
 //! A new pod whose namespace has no `default` ServiceAccount yet waits for it in admission, as in Kubernetes. Admission waits
 //! on the store's changes and on the machine's clock: under a driven clock this controller needs no time to act.
 
 mod decide;
+mod tokens;
 
 use crate::Settings;
 use decide::{Missing, missing};
@@ -25,7 +26,7 @@ pub(crate) fn add(manager: Manager, settings: &Settings) -> Manager {
             .watches::<ServiceAccount>(|namespace: &Namespace| within(namespace, ACCOUNT))
             .watches::<ConfigMap>(|namespace: &Namespace| within(namespace, ROOT_CA.0))
             .concurrency(4);
-    manager.controller(controller)
+    tokens::add(manager.controller(controller), settings)
 }
 
 fn within(namespace: &Namespace, name: &str) -> Relation {
