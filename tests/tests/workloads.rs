@@ -11,6 +11,7 @@ fn main() -> ExitCode {
     let areas = [
         w::service_accounts::behaviours,
         w::certificates::behaviours,
+        w::flow_schemas::behaviours,
         w::garbage_collection::behaviours,
         w::namespaces::behaviours,
         w::replica_sets::behaviours,

@@ -11,7 +11,9 @@
 //! | `crd`, `kinds` | what is special about CustomResourceDefinitions and the other built-in kinds: defaults, validation, rules |
 //! | `protobuf`, `read`, `table` | what get, list and watch answer, in which form |
 //! | `resource`, `registry` | which resources are served |
+//! | `following` | indexes that follow the store |
 //! | `authorization` | who may do what: RBAC |
+//! | `flow_control` | whose requests wait when there are too many |
 //! | `faults` | what goes wrong on purpose |
 //! | `admission_plugins` | the names of admission plug-ins |
 //! | `authentication`, `credentials`, `accounts`, `dial` | tokens, certificates, service accounts' tokens, connections to kubelets |
@@ -46,6 +48,8 @@ mod discovery;
 mod facts;
 pub mod faults;
 mod flow;
+mod flow_control;
+mod following;
 mod http;
 mod kinds;
 mod metrics;

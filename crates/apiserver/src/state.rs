@@ -9,6 +9,7 @@ use crate::crd;
 use crate::credentials::{Credentials, CredentialsError};
 use crate::dial::Dialer;
 use crate::faults::Faults;
+use crate::flow_control::FlowControl;
 use crate::kinds::service_range::ServiceClusterIpRange;
 use crate::kinds::services::ServiceAllocations;
 use crate::registry::Registry;
@@ -44,6 +45,7 @@ pub(crate) struct ApiState {
     pub(crate) settling: Mutex<()>,
     pub(crate) own_identity: Identity,
     pub(crate) authorizer: Authorizer,
+    pub(crate) flow_control: FlowControl,
     pub(crate) authentication: Authentication,
     pub(crate) disabled_admission_plugins: DisabledPlugins,
     /// None if nothing is audited.
@@ -110,6 +112,7 @@ impl ApiState {
         Self {
             faults: Faults::new(store.clone()),
             authorizer: Authorizer::new(settings.authorization_modes, store.clone()),
+            flow_control: FlowControl::new(store.clone()),
             authentication: settings.authentication,
             auditor: settings.audit.map(|audit| Arc::new(Auditor::new(audit, clock.clone()))),
             disabled_admission_plugins: settings.disabled_admission_plugins.into_iter().collect(),

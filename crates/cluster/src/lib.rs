@@ -30,6 +30,7 @@ mod discovery;
 mod disruption;
 mod endpoint;
 mod event_ttl;
+mod flow_control;
 mod garbage_collection;
 mod garbagecollector;
 mod history;
@@ -83,6 +84,7 @@ pub fn controllers(manager: Manager, settings: &Settings) -> Manager {
         |manager, _| resourcequota::add(manager),
         |manager, _| event_ttl::add(manager),
         |manager, _| clusterrole_aggregation::add(manager),
+        |manager, _| flow_control::add(manager),
         |manager, settings| certificates::add(manager, settings),
         |manager, _| node_lifecycle::add(manager),
         |manager, _| replicaset::add(manager),

@@ -8,6 +8,7 @@ pub mod deployments;
 pub mod disruption;
 pub mod endpoints;
 pub mod failures;
+pub mod flow_schemas;
 pub mod garbage_collection;
 pub mod jobs;
 pub mod manual_pods;

@@ -23,10 +23,18 @@ use std::sync::Arc;
 /// The version of Kubernetes whose behaviour this is.
 pub const VERSION: &str = "v1.36.4";
 
+/// Where the paths begin that are read, and nothing else.
+const READ: [&str; 10] =
+    [".well-known", "api", "apis", "healthz", "livez", "metrics", "openapi", "openid", "readyz", "version"];
+
 /// Answers what is not about a resource.
 pub(crate) fn answer(api: &ApiState, parts: &Parts, query: &Query, segments: &[String]) -> Response<ApiBody> {
     if parts.method != Method::GET && parts.method != Method::HEAD {
-        return failure(&Status::method_not_allowed());
+        let first = segments.first().map_or("", String::as_str);
+        return match first.is_empty() || READ.contains(&first) {
+            true => failure(&Status::method_not_allowed()),
+            false => plain(StatusCode::NOT_FOUND, "404 page not found\n"),
+        };
     }
     let served = api.registry.served();
     let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -53,6 +61,7 @@ pub(crate) fn answer(api: &ApiState, parts: &Parts, query: &Query, segments: &[S
         [endpoint @ ("healthz" | "livez" | "readyz"), check @ ..] => {
             return health::answer(endpoint, &check.join("/"), query);
         }
+        ["metrics"] => return metrics(api.flow_control.metrics()),
         [] => return document(&paths(&served)),
         ["api"] => Some(json!({
             "kind": "APIVersions", "versions": ["v1"],
@@ -114,6 +123,11 @@ fn negotiated(value: &Value, accept: &str, routed: bool) -> Response<ApiBody> {
 fn document(value: &Value) -> Response<ApiBody> {
     let body = windlass_schema::json::write(value);
     respond(StatusCode::OK, accept::JSON, ApiBody::full(body.into()))
+}
+
+/// Metrics, as Prometheus reads them.
+fn metrics(text: String) -> Response<ApiBody> {
+    respond(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", ApiBody::full(text.into()))
 }
 
 /// A document that anyone may keep for a while.

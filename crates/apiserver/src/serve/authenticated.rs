@@ -93,7 +93,7 @@ impl hyper::service::Service<Request<Incoming>> for Front {
                 Box::pin(std::future::ready(Ok(response)))
             }
             Ok(identity) => {
-                let mut service = ApiService::shared(self.api.clone(), identity, self.ended.clone());
+                let mut service = ApiService::remote(self.api.clone(), identity, self.ended.clone());
                 let answering = service.call(request);
                 Box::pin(async move {
                     let response = answering.await?;

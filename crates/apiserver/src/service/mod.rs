@@ -25,9 +25,9 @@ use crate::state::ApiState;
 use crate::status::Status;
 use bytes::Bytes;
 use dispatch::{dispatch, reshaped};
-use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
+use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use http::request::Parts;
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body;
 use std::io;
 use std::pin::Pin;
@@ -52,16 +52,18 @@ pub struct ApiService {
     ended: CancellationToken,
     /// The request, if it is audited.
     audited: Option<Arc<AuditedRequest>>,
+    /// Whether flow control applies: to clients in the same process it does not.
+    limited: bool,
 }
 
 impl ApiService {
     pub(crate) fn new(api: Arc<ApiState>, identity: Identity, ended: CancellationToken) -> Self {
-        Self::shared(api, Arc::new(identity), ended)
+        Self { api, identity: Arc::new(identity), ended, audited: None, limited: false }
     }
 
-    /// For an identity that others have too.
-    pub(crate) fn shared(api: Arc<ApiState>, identity: Arc<Identity>, ended: CancellationToken) -> Self {
-        Self { api, identity, ended, audited: None }
+    /// For a client of another process, whose identity others may have too. It is subject to flow control.
+    pub(crate) fn remote(api: Arc<ApiState>, identity: Arc<Identity>, ended: CancellationToken) -> Self {
+        Self { api, identity, ended, audited: None, limited: true }
     }
 }
 
@@ -140,37 +142,57 @@ impl ApiService {
             (Some(auditor), Some(action)) => auditor.begin(&action.by(&self.identity), &parts).map(Arc::new),
             _ => None,
         };
-        let identified =
-            action.as_ref().map(|action| self.identify(&mut parts.headers, action, audited.as_deref()));
-        let other = match identified {
-            Some(Err(status)) => return Ok(respond_audited(audited, failure(&status))),
-            Some(Ok(other)) => other,
+        let Some(action) = &action else {
+            return self.answer_authorized(parts, route, query, body).await;
+        };
+        let other = match self.impersonate(&mut parts.headers, action, audited.as_deref()) {
+            Ok(other) => other.map(Arc::new),
+            Err(status) => return Ok(respond_audited(audited, failure(&status))),
+        };
+        let identity = other.as_ref().unwrap_or(&self.identity);
+        let flow = match self.limited && !is_long_running(&route) {
+            true => self.api.flow_control.classify(&action.by(identity)),
+            false => None,
+        };
+        let seat = match &flow {
+            Some(flow) => Some(flow.seat().await),
             None => None,
         };
-        if other.is_none() && audited.is_none() {
-            return self.answer_authorized(parts, route, query, body).await;
+        let response = match &seat {
+            Some(Err(_)) => too_many_requests(),
+            _ => {
+                match permitted_and_audited(&self.api.authorizer, &action.by(identity), audited.as_deref()) {
+                    Err(status) => failure(&status),
+                    Ok(()) if other.is_none() && audited.is_none() => {
+                        self.answer_authorized(parts, route, query, body).await?
+                    }
+                    Ok(()) => {
+                        let (identity, audited) = (identity.clone(), audited.clone());
+                        let acting = Self { identity, audited, ..self.clone() };
+                        acting.answer_authorized(parts, route, query, body).await?
+                    }
+                }
+            }
+        };
+        let mut response = respond_audited(audited, response);
+        if let Some(flow) = &flow {
+            flow.mark(response.headers_mut());
         }
-        let identity = other.map_or_else(|| self.identity.clone(), Arc::new);
-        let acting = Self { identity, audited: audited.clone(), ..self.clone() };
-        let response = acting.answer_authorized(parts, route, query, body).await?;
-        Ok(respond_audited(audited, response))
+        Ok(response)
     }
 
-    /// Who sends the request, if it is not who proved to; refuses what that one may not do.
-    fn identify(
+    /// Who sends the request, if it is not who proved to.
+    fn impersonate(
         &self,
         headers: &mut HeaderMap,
         action: &Action<'_>,
         audited: Option<&AuditedRequest>,
     ) -> Result<Option<Identity>, Status> {
-        let authorizer = &self.api.authorizer;
-        let other = impersonate(authorizer, &self.identity, headers, action)?;
+        let other = impersonate(&self.api.authorizer, &self.identity, headers, action)?;
         if let (Some(audited), Some(other)) = (audited, &other) {
             audited.impersonates(&other.identity, other.constraint.as_deref());
         }
-        let other = other.map(|other| other.identity);
-        permitted_and_audited(authorizer, &action.by(other.as_ref().unwrap_or(&self.identity)), audited)?;
-        Ok(other)
+        Ok(other.map(|other| other.identity))
     }
 
     async fn answer_authorized(
@@ -322,6 +344,21 @@ impl ApiService {
             Delivery::Cut => Ok(response.map(ApiBody::broken)),
         }
     }
+}
+
+/// Whether a request may go on for as long as its client likes, without being a watch.
+fn is_long_running(route: &Route) -> bool {
+    let Route::Resource(target) = route else { return false };
+    let subresource = target.subresource.as_deref().unwrap_or_default();
+    ["attach", "exec", "log", "portforward", "proxy"].contains(&subresource)
+}
+
+/// What flow control answers to those who are too many.
+fn too_many_requests() -> Response<ApiBody> {
+    let text = "Too many requests, please try again later.\n";
+    let mut response = plain(StatusCode::TOO_MANY_REQUESTS, text);
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    response
 }
 
 fn respond_audited(audited: Option<Arc<AuditedRequest>>, response: Response<ApiBody>) -> Response<ApiBody> {

@@ -1,7 +1,7 @@
 //! Role-based access control: the stored roles and bindings decide.
 //!
-//! The decision is a pure function over an index (`policy.rs`). The index follows the store: before each decision it takes in
-//! what has changed, so that a grant or its withdrawal counts from the next request on.
+//! The decision is a pure function over an index (`policy.rs`) that follows the store, so that a grant or its withdrawal
+//! counts from the next request on.
 
 mod escalation;
 mod policy;
@@ -12,44 +12,26 @@ pub(crate) use policy::{RoleRef, Source, Unresolved, joined};
 pub(crate) use rule::PolicyRule;
 
 use super::Attributes;
+use crate::following::{Following, Index};
 use crate::request::Identity;
-use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use policy::{Binding, Policy};
 use serde::Deserialize;
 use std::sync::Arc;
-use windlass_store::{Entry, Kind, ListQuery, Store, Watcher};
+use windlass_store::{Entry, Store};
 
 pub(crate) const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// The resources that are followed, by their keys in the store.
-const FOLLOWED: [&str; 4] = [
-    "rbac.authorization.k8s.io/clusterroles",
-    "rbac.authorization.k8s.io/roles",
-    "rbac.authorization.k8s.io/clusterrolebindings",
-    "rbac.authorization.k8s.io/rolebindings",
-];
-
 /// The roles and bindings of a store.
-pub(crate) struct Rbac {
-    store: Arc<Store>,
-    followed: RwLock<Followed>,
-}
-
-#[derive(Default)]
-struct Followed {
-    policy: Policy,
-    /// Empty before the first decision.
-    watchers: Vec<Watcher>,
-}
+pub(crate) struct Rbac(Following<Policy>);
 
 impl Rbac {
     pub(crate) fn new(store: Arc<Store>) -> Self {
-        Self { store, followed: RwLock::default() }
+        Self(Following::new(store))
     }
 
     /// Which binding allows an action; if none does, which roles that could are missing.
     pub(crate) fn allows(&self, asked: &Attributes<'_>) -> Result<Source, Vec<Unresolved>> {
-        self.current().policy.allows(asked)
+        self.0.current().allows(asked)
     }
 
     /// All rules that count for `identity` in `namespace`, and what could not be found.
@@ -58,62 +40,22 @@ impl Rbac {
         identity: &Identity,
         namespace: &str,
     ) -> (Vec<PolicyRule>, Vec<Unresolved>) {
-        self.current().policy.rules_for(identity, namespace)
+        self.0.current().rules_for(identity, namespace)
     }
 
     /// The rules of the role that a binding in `namespace` names.
     pub(crate) fn rules_of(&self, role: &RoleRef, namespace: &str) -> Result<Vec<PolicyRule>, Unresolved> {
-        self.current().policy.rules_of(role, namespace).map(<[_]>::to_vec)
-    }
-
-    /// The policy as it is stored now.
-    fn current(&self) -> RwLockReadGuard<'_, Followed> {
-        let followed = self.followed.read();
-        if followed.is_current() {
-            return followed;
-        }
-        drop(followed);
-        let mut followed = self.followed.write();
-        followed.catch_up(&self.store);
-        RwLockWriteGuard::downgrade(followed)
+        self.0.current().rules_of(role, namespace).map(<[_]>::to_vec)
     }
 }
 
-impl Followed {
-    fn is_current(&self) -> bool {
-        !self.watchers.is_empty() && self.watchers.iter().all(|watcher| !watcher.is_behind())
-    }
-
-    fn catch_up(&mut self, store: &Store) {
-        let mut watchers = std::mem::take(&mut self.watchers);
-        let behind = watchers.is_empty() || watchers.iter_mut().any(|watcher| self.follow(watcher).is_none());
-        self.watchers = if behind { self.read_all(store) } else { watchers };
-    }
-
-    /// Takes in what has changed; none if that is forgotten.
-    fn follow(&mut self, watcher: &mut Watcher) -> Option<()> {
-        while let Some(event) = watcher.try_next().ok()? {
-            self.take(&event.entry, event.kind == Kind::Deleted);
-        }
-        Some(())
-    }
-
-    /// Begins anew with what is there.
-    fn read_all(&mut self, store: &Store) -> Vec<Watcher> {
-        self.policy = Policy::default();
-        let mut watchers = Vec::new();
-        for resource in FOLLOWED {
-            // Between the two history may be forgotten, so that there is nothing to go on from; then it is read again.
-            loop {
-                let Ok(page) = store.list(&ListQuery::all(resource)) else { continue };
-                let Ok(watcher) = store.watch(resource, None, page.revision) else { continue };
-                page.items.iter().for_each(|entry| self.take(entry, false));
-                watchers.push(watcher);
-                break;
-            }
-        }
-        watchers
-    }
+impl Index for Policy {
+    const RESOURCES: &'static [&'static str] = &[
+        "rbac.authorization.k8s.io/clusterroles",
+        "rbac.authorization.k8s.io/roles",
+        "rbac.authorization.k8s.io/clusterrolebindings",
+        "rbac.authorization.k8s.io/rolebindings",
+    ];
 
     fn take(&mut self, entry: &Entry, gone: bool) {
         #[derive(Deserialize)]
@@ -125,15 +67,15 @@ impl Followed {
         let (namespace, name) = (&*key.namespace, &*key.name);
         let is_role = key.resource.ends_with("roles");
         match (is_role, gone) {
-            (true, true) => self.policy.remove_role(namespace, name),
-            (false, true) => self.policy.remove_binding(namespace, name),
+            (true, true) => self.remove_role(namespace, name),
+            (false, true) => self.remove_binding(namespace, name),
             (true, false) => match serde_json::from_slice::<Role>(&entry.json()) {
-                Ok(role) => self.policy.put_role(namespace, name, role.rules.unwrap_or_default()),
-                Err(_) => self.policy.remove_role(namespace, name),
+                Ok(role) => self.put_role(namespace, name, role.rules.unwrap_or_default()),
+                Err(_) => self.remove_role(namespace, name),
             },
             (false, false) => match Binding::read(namespace, name, &entry.json()) {
-                Some(binding) => self.policy.put_binding(binding),
-                None => self.policy.remove_binding(namespace, name),
+                Some(binding) => self.put_binding(binding),
+                None => self.remove_binding(namespace, name),
             },
         }
     }

@@ -46,6 +46,7 @@ pub(super) fn reference() -> Option<Programs> {
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) code: u16,
+    pub(super) headers: http::HeaderMap,
     pub(super) body: Value,
 }
 
@@ -111,7 +112,6 @@ impl Environment {
             "--bind-address=127.0.0.1".to_owned(),
             format!("--cert-dir={}", place("certificates")),
             format!("--client-ca-file={}", place("ca.crt")),
-            "--disable-admission-plugins=ServiceAccount".to_owned(),
             format!("--etcd-servers={client}"),
             format!("--secure-port={port}"),
             // A value of its own, as some pass it.
@@ -122,6 +122,10 @@ impl Environment {
             "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
             format!("--token-auth-file={}", place("tokens.csv")),
         ];
+        let plugin = "admission-plugins=ServiceAccount";
+        if !flags.iter().any(|flag| flag.contains(plugin)) {
+            all.push(format!("--disable-{plugin}"));
+        }
         all.extend(flags.iter().map(|flag| flag.replace("DIR", &folder.path().display().to_string())));
         let variables: Vec<(String, String)> =
             variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
@@ -226,10 +230,10 @@ impl Environment {
         }
         let body = body.map(|body| Bytes::from(body.to_string())).unwrap_or_default();
         let (parts, body) = sender.send_request(request.body(Full::new(body))?).await?.into_parts();
-        let body = Limited::new(body, 1 << 20).collect().await.map_err(anyhow::Error::from_boxed)?.to_bytes();
+        let body = Limited::new(body, 8 << 20).collect().await.map_err(anyhow::Error::from_boxed)?.to_bytes();
         let text = || Value::String(String::from_utf8_lossy(&body).into_owned());
         let body = serde_json::from_slice(&body).unwrap_or_else(|_| text());
-        Ok(Answer { code: parts.status.as_u16(), body })
+        Ok(Answer { code: parts.status.as_u16(), headers: parts.headers, body })
     }
 }
 

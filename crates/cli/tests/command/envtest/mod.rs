@@ -4,6 +4,7 @@
 mod audits;
 mod credentials;
 mod environment;
+mod flows;
 mod requests;
 mod service_account_tokens;
 
@@ -247,4 +248,36 @@ async fn everybody_is_who_they_are_on_the_reference() {
     assert_eq!(ours.len(), theirs.len());
     assert!(different.is_empty(), "{} of {} differ:\n{}", different.len(), ours.len(), different.join("\n"));
     println!("{} answers are the same", ours.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_belong_to_flow_schemas_as_on_the_reference() {
+    let home = tempfile::tempdir().unwrap();
+    let ours = flows::classified(&stand_ins(home.path())).await;
+    let of = |start: &str| ours.iter().rfind(|line| line.starts_with(start)).unwrap().as_str();
+    assert!(of("jane GET /version:").ends_with("developers one-by-one"), "{}", of("jane GET /version:"));
+    assert!(of("root GET /version:").ends_with("exempt exempt"));
+    let Some(reference) = environment::reference() else { return };
+    let theirs = flows::classified(&reference).await;
+    let different: Vec<String> = ours
+        .iter()
+        .zip(&theirs)
+        .filter(|(ours, theirs)| ours != theirs)
+        .map(|(ours, theirs)| format!("  ours:   {ours}\n  theirs: {theirs}"))
+        .collect();
+    assert!(different.is_empty(), "{} of {} differ:\n{}", different.len(), ours.len(), different.join("\n"));
+    println!("{} requests belong to the same", ours.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_client_does_not_starve_the_others() {
+    let home = tempfile::tempdir().unwrap();
+    let judge = |(codes, other): (Vec<u16>, u16)| {
+        assert!(codes.contains(&429) && codes.contains(&403), "{codes:?}");
+        assert_eq!(other, 200);
+    };
+    judge(flows::crowded(&stand_ins(home.path())).await);
+    if let Some(reference) = environment::reference() {
+        judge(flows::crowded(&reference).await);
+    }
 }
