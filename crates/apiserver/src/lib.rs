@@ -74,7 +74,9 @@ pub use admission::QuotaUsage;
 pub use admission_plugins::{AdmissionPlugin, InvalidPlugin};
 pub use api::{Api, Config, ResourceAccess};
 pub use audit::{AuditConfig, AuditLog, AuditPolicy, InvalidAuditPolicy};
-pub use authentication::{Authentication, InvalidTokenFile, ServiceAccountIssuer, StaticTokens};
+pub use authentication::{
+    Authentication, InvalidTokenFile, RequestHeader, ServiceAccountIssuer, StaticTokens,
+};
 pub use authorization::AuthorizationMode;
 pub use credentials::Credentials;
 pub use dial::{Dial, insecure_tls};

@@ -1,8 +1,11 @@
-//! Who may prove to be whom, beside client certificates and service accounts: tokens from a file, and bootstrap tokens.
+//! Who may prove to be whom, beside client certificates and service accounts: tokens from a file, bootstrap tokens,
+//! and whom a front proxy names.
 
 mod bootstrap_tokens;
+mod front_proxy;
 mod token_file;
 
+pub use front_proxy::RequestHeader;
 pub use token_file::InvalidTokenFile;
 
 pub(crate) use bootstrap_tokens::bearer as bootstrap_token_bearer;

@@ -1,6 +1,7 @@
 //! The service of one connection: authenticates each request, and counts those in flight.
 
 use crate::audit::SourceAddress;
+use crate::authentication::RequestHeader;
 use crate::flow::authenticate::{Authenticator, Certificate};
 use crate::flow::authorize::Action;
 use crate::http::ApiBody;
@@ -30,15 +31,24 @@ use windlass_clock::{Clock, Moment};
 pub(super) enum Authentication {
     /// All of them are made by this identity.
     AsIdentity(Arc<Identity>),
-    /// By the client certificate of the connection, or by the token of each request.
-    PerRequest { authenticator: Arc<Authenticator>, certificate: Certificate },
+    /// By the client certificate of the connection, or by the token of each request; a front proxy says for whom it asks.
+    PerRequest {
+        authenticator: Arc<Authenticator>,
+        certificate: Certificate,
+        proxy: Option<Arc<RequestHeader>>,
+    },
 }
 
 impl Authentication {
     fn authenticate(&self, headers: &mut http::HeaderMap) -> Result<Arc<Identity>, Status> {
         match self {
             Self::AsIdentity(identity) => Ok(identity.clone()),
-            Self::PerRequest { authenticator, certificate } => authenticator.identify(certificate, headers),
+            Self::PerRequest { authenticator, certificate, proxy } => {
+                match proxy.as_ref().and_then(|proxy| proxy.identify(headers)) {
+                    Some(identity) => Ok(Arc::new(identity)),
+                    None => authenticator.identify(certificate, headers),
+                }
+            }
         }
     }
 }

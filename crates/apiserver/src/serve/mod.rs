@@ -4,6 +4,7 @@ mod authenticated;
 mod connection;
 mod subject;
 mod tls;
+mod trust;
 
 use crate::api::Api;
 use crate::flow::authenticate::Authenticator;
@@ -71,6 +72,7 @@ impl Api {
             certificates: credentials.server_certificate().to_owned(),
             key: credentials.server_key().to_owned(),
             client_ca: Some(credentials.ca_certificate().to_owned()),
+            request_header: None,
         };
         self.serve_tls_as(listener, &identity)
     }
@@ -83,7 +85,9 @@ impl Api {
         // A key that cannot be used is told now, and not by refusing every token later.
         self.0.accounts()?;
         let authenticator = Arc::new(Authenticator::new(self.0.clone()));
-        self.serve(listener, Transport::Tls { tls: Tls::new(identity)?, authenticator })
+        let serving = self.serve(listener, Transport::Tls { tls: Tls::new(identity)?, authenticator })?;
+        tokio::spawn(trust::publish(self.clone(), identity.clone()));
+        Ok(serving)
     }
 
     fn serve(&self, listener: TcpListener, transport: Transport) -> io::Result<Serving> {
@@ -164,7 +168,8 @@ async fn serve(api: Api, transport: Transport, stream: TcpStream, stop: Cancella
             let session = stream.get_ref().1;
             let http2 = session.alpn_protocol() == Some(tls::H2);
             let certificate = tls.judge(session.peer_certificates());
-            let authentication = Authentication::PerRequest { authenticator, certificate };
+            let proxy = tls.proxy(session.peer_certificates());
+            let authentication = Authentication::PerRequest { authenticator, certificate, proxy };
             match http2 {
                 true => Box::pin(connection.http2(stream, authentication)).await,
                 false => Box::pin(connection.http1(stream, authentication)).await,

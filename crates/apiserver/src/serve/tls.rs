@@ -1,6 +1,7 @@
 //! TLS: the server's certificate, and which client certificates are believed.
 
 use super::subject;
+use crate::authentication::RequestHeader;
 use crate::flow::authenticate::Certificate;
 use crate::request::identity::{CREDENTIAL_ID, Identity};
 use ring::digest::{SHA256, digest};
@@ -27,8 +28,10 @@ pub struct TlsIdentity {
     pub certificates: String,
     /// The key of the server's own.
     pub key: String,
-    /// Who signs the certificates of clients; without it none is asked for.
+    /// Who signs the certificates of clients.
     pub client_ca: Option<String>,
+    /// Which front proxies are believed. Without them and without who signs for clients, no certificate is asked for.
+    pub request_header: Option<RequestHeader>,
 }
 
 impl fmt::Debug for TlsIdentity {
@@ -44,28 +47,41 @@ pub(super) struct Tls {
     pub(super) acceptor: TlsAcceptor,
     /// None if no client certificate is believed.
     verifier: Option<Arc<dyn ClientCertVerifier>>,
+    /// The same for the certificates of front proxies.
+    proxies: Option<(Arc<dyn ClientCertVerifier>, Arc<RequestHeader>)>,
 }
 
 impl Tls {
     pub(super) fn new(identity: &TlsIdentity) -> io::Result<Self> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let verifier = match &identity.client_ca {
-            None => None,
-            Some(pem) => {
-                let mut roots = RootCertStore::empty();
+        let verifier = |pems: &[&String]| -> io::Result<Arc<dyn ClientCertVerifier>> {
+            let mut roots = RootCertStore::empty();
+            for pem in pems {
                 for certificate in certificates(pem)? {
                     roots.add(certificate).map_err(unusable)?;
                 }
-                let built = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone());
-                Some(built.build().map_err(unusable)?)
             }
+            let built = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone());
+            built.build().map_err(unusable)
+        };
+        let proxy_ca = identity.request_header.as_ref().map(|proxy| &proxy.client_ca);
+        // Clients are told of all of them.
+        let any: Vec<&String> = identity.client_ca.iter().chain(proxy_ca).collect();
+        let asks = if any.is_empty() { None } else { Some(verifier(&any)?) };
+        let proxies = match &identity.request_header {
+            Some(proxy) => Some((verifier(&[&proxy.client_ca])?, Arc::new(proxy.clone()))),
+            None => None,
+        };
+        let verifier = match &identity.client_ca {
+            Some(pem) => Some(verifier(&[pem])?),
+            None => None,
         };
         let key = PrivateKeyDer::from_pem_slice(identity.key.as_bytes()).map_err(unusable)?;
-        let config = ServerConfig::builder_with_provider(provider)
+        let config = ServerConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
             .map_err(unusable)?;
-        let config = match &verifier {
-            Some(verifier) => config.with_client_cert_verifier(Arc::new(JudgedLater(verifier.clone()))),
+        let config = match asks {
+            Some(verifier) => config.with_client_cert_verifier(Arc::new(JudgedLater(verifier))),
             None => config.with_no_client_auth(),
         };
         let mut config =
@@ -74,7 +90,16 @@ impl Tls {
         // Connections live long and a handshake is cheap: remembering sessions would cost more than it saves.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
-        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), verifier })
+        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), verifier, proxies })
+    }
+
+    /// What the headers of a client say, if the certificates that it showed are those of a front proxy.
+    pub(super) fn proxy(&self, shown: Option<&[CertificateDer<'_>]>) -> Option<Arc<RequestHeader>> {
+        let (verifier, proxy) = self.proxies.as_ref()?;
+        let (own, others) = shown?.split_first()?;
+        verifier.verify_client_cert(own, others, now()).ok()?;
+        let subject = subject::of(own)?;
+        proxy.allows(&subject.common_name).then(|| proxy.clone())
     }
 
     /// Whom the certificates that a client showed stand for.
@@ -84,10 +109,7 @@ impl Tls {
         else {
             return Certificate::None;
         };
-        // Certificates are of the world outside, whatever time the API itself lives by.
-        let seconds = u64::try_from(Clock::real().now().as_second()).unwrap_or_default();
-        let now = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
-        if verifier.verify_client_cert(own, others, now).is_err() {
+        if verifier.verify_client_cert(own, others, now()).is_err() {
             return Certificate::Refused;
         }
         match subject::of(own) {
@@ -101,6 +123,12 @@ impl Tls {
             _ => Certificate::None,
         }
     }
+}
+
+/// Certificates are of the world outside, whatever time the API itself lives by.
+fn now() -> UnixTime {
+    let seconds = u64::try_from(Clock::real().now().as_second()).unwrap_or_default();
+    UnixTime::since_unix_epoch(Duration::from_secs(seconds))
 }
 
 /// All certificates of a PEM text, of which there must be one.

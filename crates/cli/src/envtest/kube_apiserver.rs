@@ -15,7 +15,8 @@ use tokio::net::TcpListener;
 use windlass_apiserver::store::Options as StoreOptions;
 use windlass_apiserver::{
     AdmissionPlugin, Api, AuditConfig, Authentication, AuthorizationMode, Config, InvalidPlugin,
-    KUBERNETES_VERSION, ServiceAccountIssuer, ServiceClusterIpRange, StaticTokens, TlsIdentity,
+    KUBERNETES_VERSION, RequestHeader, ServiceAccountIssuer, ServiceClusterIpRange, StaticTokens,
+    TlsIdentity,
 };
 use windlass_cluster::GarbageCollection;
 
@@ -49,6 +50,12 @@ const FLAGS: &[Flag] = &[
     value("enable-admission-plugins", "Admission plug-ins that are not left out."),
     switch("enable-bootstrap-token-auth", "Whether bootstrap tokens authenticate."),
     value("etcd-servers", "The etcd of the same folder."),
+    value("requestheader-allowed-names", "The common names of front proxies; any, without."),
+    value("requestheader-client-ca-file", "Who signs the certificates of front proxies."),
+    value("requestheader-extra-headers-prefix", "How headers begin that tell more of a user."),
+    value("requestheader-group-headers", "The headers of groups."),
+    value("requestheader-uid-headers", "The headers of a user's UID."),
+    value("requestheader-username-headers", "The headers of a user's name."),
     value("secure-port", "The port to listen on [default: 6443]."),
     value("service-account-issuer", "Who issues the tokens of service accounts."),
     value("service-account-key-file", "Keys that their tokens are verified with."),
@@ -218,7 +225,21 @@ fn identity(flags: &Flags, bind: IpAddr) -> anyhow::Result<TlsIdentity> {
         (None, None) => serving_certificate::find_or_make(flags.get("cert-dir").map(Path::new), bind)?,
         _ => bail!("--tls-cert-file and --tls-private-key-file go together"),
     };
-    Ok(TlsIdentity { certificates, key, client_ca })
+    Ok(TlsIdentity { certificates, key, client_ca, request_header: request_header(flags)? })
+}
+
+/// Which front proxies are believed, and in which headers they name users.
+fn request_header(flags: &Flags) -> anyhow::Result<Option<RequestHeader>> {
+    let Some(file) = flags.get("requestheader-client-ca-file") else { return Ok(None) };
+    let list = |flag: &str| flags.list(flag).into_iter().map(str::to_owned).collect::<Vec<String>>();
+    Ok(Some(RequestHeader {
+        client_ca: read(file)?,
+        allowed_names: list("requestheader-allowed-names"),
+        username_headers: list("requestheader-username-headers"),
+        uid_headers: list("requestheader-uid-headers"),
+        group_headers: list("requestheader-group-headers"),
+        extra_headers_prefixes: list("requestheader-extra-headers-prefix"),
+    }))
 }
 
 fn read(file: &str) -> anyhow::Result<String> {

@@ -17,6 +17,9 @@ pub(crate) struct Certificates {
     admin: Pair,
     /// What the API server shows to kubelets.
     kubelet_client: Pair,
+    /// Who signs the certificates of front proxies, and the one that the API server shows to others as such.
+    proxy_ca: String,
+    proxy_client: Pair,
     /// Signs service account tokens.
     accounts: KeyPair,
 }
@@ -35,36 +38,51 @@ fn name(common: &str, organization: Option<&str>) -> DistinguishedName {
     name
 }
 
-impl Certificates {
-    pub(crate) fn make() -> Result<Self, rcgen::Error> {
+/// A CA of a test's own.
+struct Authority {
+    params: CertificateParams,
+    certificate: String,
+    key: KeyPair,
+}
+
+impl Authority {
+    fn make(common_name: &str) -> Result<Self, rcgen::Error> {
         let mut params = CertificateParams::default();
-        params.distinguished_name = name("windlass-reference", None);
+        params.distinguished_name = name(common_name, None);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
         let key = KeyPair::generate()?;
-        let certificate = params.self_signed(&key)?;
-        let issuer = Issuer::from_params(&params, &key);
+        let certificate = params.self_signed(&key)?.pem();
+        Ok(Self { params, certificate, key })
+    }
 
-        let issue =
-            |common: &str, organization: Option<&str>, hosts: &[&str]| -> Result<Pair, rcgen::Error> {
-                let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
-                let mut params = CertificateParams::new(hosts)?;
-                params.distinguished_name = name(common, organization);
-                params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
-                // etcd shows its server certificate when it calls itself, so each may serve as both.
-                params.extended_key_usages =
-                    vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-                let key = KeyPair::generate()?;
-                let certificate = params.signed_by(&key, &issuer)?;
-                Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
-            };
+    fn issue(&self, common: &str, organization: Option<&str>, hosts: &[&str]) -> Result<Pair, rcgen::Error> {
+        let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
+        let mut params = CertificateParams::new(hosts)?;
+        params.distinguished_name = name(common, organization);
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
+        // etcd shows its server certificate when it calls itself, so each may serve as both.
+        params.extended_key_usages =
+            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        let key = KeyPair::generate()?;
+        let certificate = params.signed_by(&key, &Issuer::from_params(&self.params, &self.key))?;
+        Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
+    }
+}
+
+impl Certificates {
+    pub(crate) fn make() -> Result<Self, rcgen::Error> {
+        let (ca, proxies) =
+            (Authority::make("windlass-reference")?, Authority::make("windlass-front-proxy")?);
         Ok(Self {
-            server: issue("kube-apiserver", None, &["127.0.0.1", "localhost"])?,
-            admin: issue("windlass-admin", Some("system:masters"), &[])?,
-            kubelet_client: issue("kube-apiserver-kubelet-client", Some("system:masters"), &[])?,
+            server: ca.issue("kube-apiserver", None, &["127.0.0.1", "localhost"])?,
+            admin: ca.issue("windlass-admin", Some("system:masters"), &[])?,
+            kubelet_client: ca.issue("kube-apiserver-kubelet-client", Some("system:masters"), &[])?,
             accounts: KeyPair::generate()?,
-            ca: certificate.pem(),
-            ca_key: key.serialize_pem(),
+            proxy_client: proxies.issue("front-proxy-client", None, &[])?,
+            proxy_ca: proxies.certificate,
+            ca: ca.certificate,
+            ca_key: ca.key.serialize_pem(),
         })
     }
 
@@ -77,6 +95,9 @@ impl Certificates {
             ("server.key", &self.server.key),
             ("kubelet-client.crt", &self.kubelet_client.certificate),
             ("kubelet-client.key", &self.kubelet_client.key),
+            ("proxy-ca.crt", &self.proxy_ca),
+            ("proxy-client.crt", &self.proxy_client.certificate),
+            ("proxy-client.key", &self.proxy_client.key),
             ("accounts.key", &self.accounts.serialize_pem()),
             ("accounts.pub", &self.accounts.public_key_pem()),
         ] {

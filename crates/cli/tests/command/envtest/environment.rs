@@ -58,6 +58,8 @@ pub(super) struct Environment {
     variables: Vec<(String, String)>,
     port: u16,
     pub(super) authority: Authority,
+    /// Who signs the certificates of front proxies, where a flag says so.
+    pub(super) proxy_authority: Authority,
     etcd: Child,
     server: Child,
 }
@@ -83,9 +85,10 @@ impl Environment {
         let folder = Arc::new(tempfile::tempdir().unwrap());
         let place = |name: &str| folder.path().join(name).display().to_string();
         let (etcd_port, peer_port, port) = (free_port(), free_port(), free_port());
-        let authority = Authority::new();
+        let (authority, proxy_authority) = (Authority::new(), Authority::new());
         let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
         write("ca.crt", &authority.certificate);
+        write("proxy-ca.crt", &proxy_authority.certificate);
         write("policy.yaml", super::audits::POLICY);
         write("sa.key", include_str!("rsa.key"));
         write("sa.pub", include_str!("rsa.pub"));
@@ -131,7 +134,7 @@ impl Environment {
             variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let server = spawn(&programs.0.join("kube-apiserver"), &all, &variables);
         let programs = programs.0.clone();
-        Self { folder, programs, flags: all, variables, port, authority, etcd, server }
+        Self { folder, programs, flags: all, variables, port, authority, proxy_authority, etcd, server }
     }
 
     /// Waits until it answers; false if one of the programs has ended.

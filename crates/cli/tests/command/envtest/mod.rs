@@ -5,6 +5,7 @@ mod audits;
 mod credentials;
 mod environment;
 mod flows;
+mod proxies;
 mod requests;
 mod service_account_tokens;
 
@@ -267,6 +268,28 @@ async fn requests_belong_to_flow_schemas_as_on_the_reference() {
         .collect();
     assert!(different.is_empty(), "{} of {} differ:\n{}", different.len(), ours.len(), different.join("\n"));
     println!("{} requests belong to the same", ours.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn front_proxies_are_believed_as_on_the_reference() {
+    let home = tempfile::tempdir().unwrap();
+    let ours = proxies::answers(&stand_ins(home.path())).await;
+    let of = |start: &str| ours.iter().find(|line| line.starts_with(start)).unwrap().as_str();
+    let jane = of("a proxy's, a user:");
+    assert!(jane.contains("201 {") && jane.contains("\"username\":\"jane\""), "{jane}");
+    for refused in ["no certificate, a master:", "of an unknown name, a master:", "a server's, a master:"] {
+        assert!(!of(refused).contains("root"), "{}", of(refused));
+    }
+    let Some(reference) = environment::reference() else { return };
+    let theirs = proxies::answers(&reference).await;
+    let different: Vec<String> = ours
+        .iter()
+        .zip(&theirs)
+        .filter(|(ours, theirs)| ours != theirs)
+        .map(|(ours, theirs)| format!("  ours:   {ours}\n  theirs: {theirs}"))
+        .collect();
+    assert!(different.is_empty(), "{} of {} differ:\n{}", different.len(), ours.len(), different.join("\n"));
+    println!("{} answers are the same", ours.len());
 }
 
 #[tokio::test(flavor = "multi_thread")]
