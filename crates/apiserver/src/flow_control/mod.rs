@@ -85,11 +85,11 @@ impl Index for Levels {
         let json = (!gone).then(|| entry.json());
         if *key.resource == *SCHEMAS {
             let counts = self.schemas.remove(name).map(|schema| schema.counts.clone()).unwrap_or_default();
-            let schema = json.and_then(|json| FlowSchema::read(name, &entry.uid(), &json, counts));
+            let schema = json.and_then(|json| FlowSchema::read(name, entry.uid(), &json, counts));
             self.schemas.extend(schema.map(|schema| (name.to_owned(), Arc::new(schema))));
         } else {
             self.levels.remove(name);
-            let level = json.and_then(|json| PriorityLevel::read(name, &entry.uid(), &json));
+            let level = json.and_then(|json| PriorityLevel::read(name, entry.uid(), &json));
             self.levels.extend(level.map(|level| (name.to_owned(), Arc::new(level))));
             self.share_seats();
         }

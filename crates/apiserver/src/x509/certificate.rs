@@ -1,7 +1,7 @@
 //! A certificate that a CA signs.
 
-use super::der::{BIT_STRING, BOOLEAN, INTEGER, OCTET_STRING, SEQUENCE, constructed, element, time};
-use super::subject::{AlternativeNames, Subject, authority_key_identifier, extensions};
+use super::der::{BIT_STRING, BOOLEAN, INTEGER, OCTET_STRING, SEQUENCE, constructed, context, element, time};
+use super::subject::{AlternativeNames, Subject};
 use super::usages::KeyUsages;
 use ring::rand::{SecureRandom, SystemRandom};
 use rustls::SignatureScheme;
@@ -63,7 +63,7 @@ impl Certificate<'_> {
                 &element(SEQUENCE, &[&time(self.not_before), &time(self.not_after.min(expires))]),
                 &self.subject.to_der(),
                 self.public_key,
-                &extensions(&self.extensions(&ca)),
+                &constructed(3, &[&element(SEQUENCE, &[&self.extensions(&ca)])]),
             ],
         );
         let signature = signer.sign(&signed).map_err(|error| error.to_string())?;
@@ -72,7 +72,9 @@ impl Certificate<'_> {
 
     fn extensions(&self, ca: &X509Certificate<'_>) -> Vec<u8> {
         let authority = ca.extensions().iter().find_map(|extension| match extension.parsed_extension() {
-            ParsedExtension::SubjectKeyIdentifier(identifier) => Some(authority_key_identifier(identifier.0)),
+            ParsedExtension::SubjectKeyIdentifier(identifier) => {
+                Some(element(SEQUENCE, &[&context(0, &[identifier.0])]))
+            }
             _ => None,
         });
         let all = [

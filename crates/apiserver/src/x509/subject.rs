@@ -1,6 +1,6 @@
 //! Whom a certificate is for: the attributes of a subject, and the names beside it.
 
-use super::der::{SEQUENCE, SET, UTF8_STRING, constructed, context, element};
+use super::der::{SEQUENCE, SET, UTF8_STRING, context, element};
 
 /// An attribute of a subject, by the last number of its object identifier, 2.5.4.N.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,14 +89,4 @@ impl AlternativeNames {
         let names = names.concat();
         (!names.is_empty()).then(|| element(SEQUENCE, &[&names]))
     }
-}
-
-/// The extension that says which key of its CA signed a certificate.
-pub(super) fn authority_key_identifier(identifier: &[u8]) -> Vec<u8> {
-    element(SEQUENCE, &[&context(0, &[identifier])])
-}
-
-/// The extensions of a certificate, as it holds them.
-pub(super) fn extensions(extensions: &[u8]) -> Vec<u8> {
-    constructed(3, &[&element(SEQUENCE, &[extensions])])
 }

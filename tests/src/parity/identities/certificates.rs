@@ -164,14 +164,14 @@ fn request(name: &str, pem: &str, signer: &str) -> Value {
 }
 
 async fn asked(mut script: Script, patch: &str) -> anyhow::Result<Script> {
-    let mut wanted = request(&script.namespace().to_owned(), JANE, "example.com/s");
+    let mut wanted = request(script.namespace(), JANE, "example.com/s");
     merge(&mut wanted["spec"], &serde_json::from_str(patch)?);
     create(&mut script, wanted).await?;
     Ok(script)
 }
 
 async fn asked_by(mut script: Script, pem: &str, signer: &str) -> anyhow::Result<Script> {
-    let wanted = request(&script.namespace().to_owned(), pem, signer);
+    let wanted = request(script.namespace(), pem, signer);
     create(&mut script, wanted).await?;
     Ok(script)
 }
@@ -222,7 +222,7 @@ async fn write(script: &mut Script, subresource: &str, status: Value) -> anyhow:
 }
 
 async fn written(mut script: Script, before: &str, subresource: &str, after: &str) -> anyhow::Result<Script> {
-    let wanted = request(&script.namespace().to_owned(), JANE, "example.com/s");
+    let wanted = request(script.namespace(), JANE, "example.com/s");
     create(&mut script, wanted).await?;
     if matches!(before, "A" | "S") {
         write(&mut script, "approval", status(r#"{"conditions":[APPROVED]}"#)?).await?;
@@ -250,7 +250,7 @@ async fn permitted(
             "resourceNames": signers}));
     }
     allow_user(&mut script, &jane, rules, true).await?;
-    let wanted = request(&script.namespace().to_owned(), JANE, "example.com/s");
+    let wanted = request(script.namespace(), JANE, "example.com/s");
     create(&mut script, wanted).await?;
     let path = format!("{PATH}/{}/{subresource}", script.namespace());
     // Nothing that a signer answers for, and then something.
@@ -263,7 +263,7 @@ async fn permitted(
 
 /// Neither the request nor its status changes by its own path.
 async fn changed(mut script: Script) -> anyhow::Result<Script> {
-    let wanted = request(&script.namespace().to_owned(), JANE, "example.com/s");
+    let wanted = request(script.namespace(), JANE, "example.com/s");
     create(&mut script, wanted).await?;
     let path = format!("{PATH}/{}", script.namespace());
     for patch in [
