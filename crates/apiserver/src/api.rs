@@ -60,7 +60,7 @@ impl Default for Config {
             credentials: None,
             data_dir: None,
             authentication: Authentication::default(),
-            authorization_modes: vec![AuthorizationMode::Rbac],
+            authorization_modes: vec![AuthorizationMode::Node, AuthorizationMode::Rbac],
             disabled_admission_plugins: Vec::new(),
             audit: None,
             service_cluster_ip_range: ServiceClusterIpRange::default(),
@@ -174,6 +174,7 @@ impl Api {
                 subresource: access.subresource,
                 namespace: access.namespace,
                 name: access.name,
+                field_selector: "",
             }),
         };
         matches!(self.0.authorizer.authorize(&asked), Decision::Allow(_))

@@ -3,6 +3,7 @@
 //!
 //! They are templates whose UIDs and timestamps are filled in: nothing is parsed or encoded for a new cluster.
 
+use crate::facts::BOOTSTRAP;
 use crate::kinds;
 use crate::kinds::field_selectors::Field;
 use crate::kinds::service_range::ServiceClusterIpRange;
@@ -13,13 +14,10 @@ use serde_json::Value;
 use std::sync::{Arc, LazyLock};
 use windlass_store::{Change, CommitError, Entry, Key, ObjectTemplate};
 
-/// Written down by `cargo xtask facts`, an object to a line.
-const LINES: &str = include_str!("../facts/bootstrap.txt");
-
 type Labels = Vec<(Box<str>, Box<str>)>;
 
 static TEMPLATES: LazyLock<Vec<(Key, ObjectTemplate)>> = LazyLock::new(|| {
-    LINES.lines().map(|line| template(line).expect("the facts are part of the crate")).collect()
+    BOOTSTRAP.lines().map(|line| template(line).expect("the facts are part of the crate")).collect()
 });
 
 fn template(line: &'static str) -> Option<(Key, ObjectTemplate)> {
@@ -57,7 +55,7 @@ fn of_range(range: ServiceClusterIpRange) -> Vec<(Key, Key, ObjectTemplate)> {
         (format!("\"{}\"", usual.api_server()), format!("\"{}\"", range.api_server())),
         (format!("\t{}\t", usual.api_server()), format!("\t{}\t", range.api_server())),
     ];
-    let changed = LINES.lines().filter_map(|line| {
+    let changed = BOOTSTRAP.lines().filter_map(|line| {
         let text = names.iter().fold(line.to_owned(), |text, (old, new)| text.replace(old, new));
         if text == line {
             return None;
@@ -106,7 +104,7 @@ mod tests {
     #[test]
     fn every_line_is_written_as_the_store_would_write_it() {
         const TIME: &str = "2026-01-02T03:04:05Z";
-        for ((key, template), line) in TEMPLATES.iter().zip(LINES.lines()) {
+        for ((key, template), line) in TEMPLATES.iter().zip(BOOTSTRAP.lines()) {
             let uid = uid();
             let cast = template.instantiate(&uid, TIME).expect("a uid and a time");
             let text = line.rsplit('\t').next().unwrap_or_default();

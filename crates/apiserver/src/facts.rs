@@ -59,6 +59,9 @@ pub(crate) struct SubresourceRow {
     pub(crate) verbs: Vec<String>,
 }
 
+/// The objects that every cluster has from the start, written down by `cargo xtask facts`, an object to a line.
+pub(crate) static BOOTSTRAP: &str = include_str!("../facts/bootstrap.txt");
+
 /// The facts.
 pub(crate) static FACTS: LazyLock<Facts> = LazyLock::new(|| {
     Facts::over(include_str!("../facts/openapi.json"), include_str!("../facts/go.json"))

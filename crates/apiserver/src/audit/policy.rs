@@ -253,7 +253,16 @@ rules:
     fn on(text: &'static str) -> On<'static> {
         let parts: Vec<&str> = text.split(' ').collect();
         let [group, resource, subresource, namespace, name] = parts[..] else { panic!("{text}") };
-        On::Resource(ResourceAttributes { group, version: "v1", resource, subresource, namespace, name })
+        let field_selector = "";
+        On::Resource(ResourceAttributes {
+            group,
+            version: "v1",
+            resource,
+            subresource,
+            namespace,
+            name,
+            field_selector,
+        })
     }
 
     #[test]

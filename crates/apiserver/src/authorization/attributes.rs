@@ -27,6 +27,8 @@ pub(crate) struct ResourceAttributes<'a> {
     pub(crate) subresource: &'a str,
     pub(crate) namespace: &'a str,
     pub(crate) name: &'a str,
+    /// Which objects of a collection it is about, by their fields.
+    pub(crate) field_selector: &'a str,
 }
 
 impl Attributes<'_> {

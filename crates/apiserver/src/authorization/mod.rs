@@ -1,13 +1,16 @@
 //! Authorization: may somebody do something? Authorizers are asked in turn until one allows or denies it.
 
 mod attributes;
+mod node;
 mod rbac;
 
 pub(crate) use attributes::{Attributes, On, ResourceAttributes};
+pub(crate) use node::node_of;
 pub(crate) use rbac::{GROUP, Grant, PolicyRule, Rbac, RoleRef, Unresolved};
 
 use crate::request::Identity;
 use crate::request::identity::MASTERS;
+use node::NodeAuthorizer;
 use rbac::Source;
 use std::fmt;
 use std::str::FromStr;
@@ -21,6 +24,8 @@ pub enum AuthorizationMode {
     AlwaysAllow,
     /// Nobody may do anything.
     AlwaysDeny,
+    /// Kubelets may do what they need for their own node and its pods.
+    Node,
     /// The stored roles and bindings decide.
     Rbac,
 }
@@ -39,6 +44,7 @@ pub(crate) enum AllowedBy {
     /// Members of `system:masters` may do everything.
     Masters,
     Always,
+    Node,
     Rbac(Source),
 }
 
@@ -56,11 +62,12 @@ pub(crate) struct Rules {
 pub(crate) struct Authorizer {
     modes: Vec<AuthorizationMode>,
     pub(crate) rbac: Rbac,
+    nodes: NodeAuthorizer,
 }
 
 impl Authorizer {
     pub(crate) fn new(modes: Vec<AuthorizationMode>, store: Arc<Store>) -> Self {
-        Self { modes, rbac: Rbac::new(store) }
+        Self { modes, nodes: NodeAuthorizer::new(store.clone()), rbac: Rbac::new(store) }
     }
 
     pub(crate) fn authorize(&self, asked: &Attributes<'_>) -> Decision {
@@ -72,6 +79,11 @@ impl Authorizer {
             match mode {
                 AuthorizationMode::AlwaysAllow => return Decision::Allow(AllowedBy::Always),
                 AuthorizationMode::AlwaysDeny => reasons.push("Everything is forbidden.".to_owned()),
+                AuthorizationMode::Node => match self.nodes.authorize(asked) {
+                    Some(Ok(())) => return Decision::Allow(AllowedBy::Node),
+                    Some(Err(why)) if !why.is_empty() => reasons.push(why),
+                    _ => {}
+                },
                 AuthorizationMode::Rbac => match self.rbac.allows(asked) {
                     Ok(source) => return Decision::Allow(AllowedBy::Rbac(source)),
                     Err(missing) if missing.is_empty() => {}
@@ -89,11 +101,17 @@ impl Authorizer {
             match mode {
                 AuthorizationMode::AlwaysAllow => found.rules.extend(PolicyRule::full_authority()),
                 AuthorizationMode::AlwaysDeny => {}
+                AuthorizationMode::Node if node_of(identity).is_some() => {
+                    found.incomplete = true;
+                    found.error = "node authorizer does not support user rule resolution".to_owned();
+                }
+                AuthorizationMode::Node => {}
                 AuthorizationMode::Rbac => {
                     let (rules, missing) = self.rbac.rules_for(identity, namespace);
                     found.rules.extend(rules);
                     if !missing.is_empty() {
-                        found.error = rbac::joined(&missing);
+                        let before = if found.error.is_empty() { "" } else { ", " };
+                        found.error = format!("{}{before}{}", found.error, rbac::joined(&missing));
                     }
                 }
             }
@@ -115,7 +133,7 @@ impl fmt::Display for AllowedBy {
     /// The reason that a review gives.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Masters | Self::Always => Ok(()),
+            Self::Masters | Self::Always | Self::Node => Ok(()),
             Self::Rbac(source) => write!(f, "RBAC: allowed by {source}"),
         }
     }
@@ -128,9 +146,10 @@ impl FromStr for AuthorizationMode {
         match text {
             "AlwaysAllow" => Ok(Self::AlwaysAllow),
             "AlwaysDeny" => Ok(Self::AlwaysDeny),
+            "Node" => Ok(Self::Node),
             "RBAC" => Ok(Self::Rbac),
             _ => Err(format!(
-                "there is no authorization mode {text:?}; there are AlwaysAllow, AlwaysDeny and RBAC"
+                "there is no authorization mode {text:?}; there are AlwaysAllow, AlwaysDeny, Node and RBAC"
             )),
         }
     }

@@ -18,23 +18,24 @@ pub(crate) struct Action<'a> {
 }
 
 enum ActionOn<'a> {
-    /// And the one name that it selects.
-    Resource(&'a Target, Option<String>),
+    /// And the one name that it selects, and the whole selector.
+    Resource(&'a Target, Option<String>, &'a str),
     Path(String),
 }
 
 impl<'a> Action<'a> {
     /// None if its path cannot be read.
-    pub(crate) fn of(parts: &Parts, route: &'a Route, query: &Query) -> Option<Self> {
+    pub(crate) fn of(parts: &Parts, route: &'a Route, query: &'a Query) -> Option<Self> {
         match route {
             Route::Malformed => None,
             Route::Resource(target) => {
                 let verb = verb(&parts.method, target, query);
-                let selected = match verb {
-                    "list" | "watch" | "deletecollection" => selected_name(query),
-                    _ => None,
+                let selector = match verb {
+                    "list" | "watch" | "deletecollection" => query.get("fieldSelector").unwrap_or_default(),
+                    _ => "",
                 };
-                Some(Self { verb: verb.into(), on: ActionOn::Resource(target, selected) })
+                let selected = selected_name(selector);
+                Some(Self { verb: verb.into(), on: ActionOn::Resource(target, selected, selector) })
             }
             Route::Other(_) => {
                 let path = unescape(parts.uri.path(), false).unwrap_or_default();
@@ -54,13 +55,14 @@ impl<'a> Action<'a> {
     pub(crate) fn by<'b>(&'b self, identity: &'b Identity) -> Attributes<'b> {
         let on = match &self.on {
             ActionOn::Path(path) => On::Path(path),
-            ActionOn::Resource(target, selected) => On::Resource(ResourceAttributes {
+            ActionOn::Resource(target, selected, field_selector) => On::Resource(ResourceAttributes {
                 group: &target.group,
                 version: &target.version,
                 resource: &target.plural,
                 subresource: target.subresource.as_deref().unwrap_or_default(),
                 namespace: namespace(target),
                 name: target.name.as_deref().or(selected.as_deref()).unwrap_or_default(),
+                field_selector,
             }),
         };
         Attributes { identity, verb: &self.verb, on }
@@ -142,8 +144,7 @@ fn namespace(target: &Target) -> &str {
 }
 
 /// The one name that a field selector allows, so that rights to single objects count for lists and watches of them.
-fn selected_name(query: &Query) -> Option<String> {
-    let selector = query.get("fieldSelector")?;
+fn selected_name(selector: &str) -> Option<String> {
     let exact = selector.split(',').find_map(|term| {
         let name = term.strip_prefix("metadata.name")?;
         name.strip_prefix("==").or_else(|| name.strip_prefix('='))

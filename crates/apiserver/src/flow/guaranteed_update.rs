@@ -122,6 +122,7 @@ fn may_create(operation: &Operation<'_>) -> Result<(), Status> {
         subresource: &operation.subresource,
         namespace: &operation.namespace,
         name: &operation.name,
+        field_selector: "",
     };
     let asked = Attributes { identity: operation.identity, verb: "create", on: On::Resource(on) };
     authorize::permitted(&operation.api.authorizer, &asked)

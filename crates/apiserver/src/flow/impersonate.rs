@@ -261,7 +261,15 @@ impl Attempt<'_> {
         namespace: &str,
         name: &str,
     ) -> Result<(), Status> {
-        let on = ResourceAttributes { group, version: "v1", resource, subresource, namespace, name };
+        let on = ResourceAttributes {
+            group,
+            version: "v1",
+            resource,
+            subresource,
+            namespace,
+            name,
+            field_selector: "",
+        };
         let (verb, requestor) = (self.mode.verb(), self.shown());
         permitted(self.authorizer, &Attributes { identity: &requestor, verb: &verb, on: On::Resource(on) })
     }

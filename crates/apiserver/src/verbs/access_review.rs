@@ -13,6 +13,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use windlass_schema::field::{FieldError, Path};
+use windlass_schema::names;
+use windlass_schema::selector::{Fields, Labels};
 
 pub(crate) fn answer(call: &Call<'_>) -> Result<Answer, Status> {
     let resource = &call.resource;
@@ -26,8 +28,12 @@ pub(crate) fn answer(call: &Call<'_>) -> Result<Answer, Status> {
     if resource.kind == "SelfSubjectRulesReview" {
         return rules(call, &review);
     }
-    let spec: Spec = serde_json::from_value(review.get("spec").cloned().unwrap_or_default())
+    let mut spec: Spec = serde_json::from_value(review.get("spec").cloned().unwrap_or_default())
         .map_err(|error| Status::bad_request(error.to_string()))?;
+    if let Some(selector) = spec.resource_attributes.as_mut().and_then(|asked| asked.field_selector.as_mut())
+    {
+        selector.write_down();
+    }
     let wrong = validate(&resource.kind, &spec, &review);
     if !wrong.is_empty() {
         // The kind of an object in the server's own form is not kept.
@@ -42,15 +48,58 @@ pub(crate) fn answer(call: &Call<'_>) -> Result<Answer, Status> {
             &other
         }
     };
-    let status = match spec.asked(identity).map(|asked| call.api.authorizer.authorize(&asked)) {
+    let mut status = match spec.asked(identity).map(|asked| call.api.authorizer.authorize(&asked)) {
         None => json!({"allowed": false}),
         Some(Decision::Allow(by)) => with_reason(json!({"allowed": true}), &by.to_string()),
         Some(Decision::NoOpinion(reason)) => with_reason(json!({"allowed": false}), &reason),
     };
+    let error = spec.resource_attributes.as_ref().map(evaluation_error).unwrap_or_default();
+    if !error.is_empty() {
+        status["evaluationError"] = json!(error);
+    }
     if let Some(review) = review.as_object_mut() {
         review.insert("status".to_owned(), status);
     }
     Ok(Answer::json(201, &review))
+}
+
+/// A requirement as a term of a field selector.
+fn field_term(requirement: &Value) -> Option<String> {
+    let values = requirement.get("values").and_then(Value::as_array)?;
+    let [value] = values.as_slice() else { return None };
+    let sign = match text(requirement, &["operator"]) {
+        "In" => "=",
+        "NotIn" => "!=",
+        _ => return None,
+    };
+    let value = value.as_str()?.replace('\\', "\\\\").replace(',', "\\,").replace('=', "\\=");
+    Some(format!("{}{sign}{value}", text(requirement, &["key"])))
+}
+
+/// A requirement as a term of a label selector.
+fn label_term(requirement: &Value) -> Option<String> {
+    let key = text(requirement, &["key"]);
+    let values = requirement.get("values").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let values: Vec<&str> = values.iter().filter_map(Value::as_str).collect();
+    match (text(requirement, &["operator"]), values.is_empty()) {
+        ("In", false) => Some(format!("{key} in ({})", values.join(","))),
+        ("NotIn", false) => Some(format!("{key} notin ({})", values.join(","))),
+        ("Exists", true) => Some(key.to_owned()),
+        ("DoesNotExist", true) => Some(format!("!{key}")),
+        _ => None,
+    }
+}
+
+/// What could not be read of the selectors.
+fn evaluation_error(asked: &AskedResource) -> String {
+    let fields = asked.field_selector.as_ref().and_then(|selector| {
+        selector.ignored(|text| Fields::parse(text).is_ok(), field_term).map(|how| ("fieldSelector", how))
+    });
+    let labels = asked.label_selector.as_ref().and_then(|selector| {
+        selector.ignored(|text| Labels::parse(text).is_ok(), label_term).map(|how| ("labelSelector", how))
+    });
+    let told = |(name, how)| format!("spec.resourceAttributes.{name} {how} due to parse error");
+    fields.into_iter().chain(labels).map(told).collect::<Vec<_>>().join("; ")
 }
 
 fn with_reason(mut status: Value, reason: &str) -> Value {
@@ -126,6 +175,9 @@ struct AskedResource {
 struct Selector {
     raw_selector: String,
     requirements: Option<Vec<Value>>,
+    /// The requirements as a selector, as far as they name one value each.
+    #[serde(skip)]
+    written: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -155,6 +207,7 @@ impl Spec {
                     subresource: &asked.subresource,
                     namespace: &asked.namespace,
                     name: &asked.name,
+                    field_selector: asked.field_selector.as_ref().map_or("", Selector::as_text),
                 };
                 Some(Attributes { identity, verb: &asked.verb, on: On::Resource(on) })
             }
@@ -196,10 +249,11 @@ fn validate(kind: &str, spec: &Spec, review: &Value) -> Vec<FieldError> {
     }
     if let Some(asked) = &spec.resource_attributes {
         let path = path.child("resourceAttributes");
-        for (name, selector) in
-            [("fieldSelector", &asked.field_selector), ("labelSelector", &asked.label_selector)]
-        {
-            wrong.extend(selector.iter().flat_map(|selector| selector.validate(&path.child(name))));
+        if let Some(selector) = &asked.field_selector {
+            wrong.extend(selector.validate(&path.child("fieldSelector"), validate_field_requirement));
+        }
+        if let Some(selector) = &asked.label_selector {
+            wrong.extend(selector.validate(&path.child("labelSelector"), validate_label_requirement));
         }
     }
     if kind == "LocalSubjectAccessReview" {
@@ -218,19 +272,85 @@ fn validate(kind: &str, spec: &Spec, review: &Value) -> Vec<FieldError> {
 }
 
 impl Selector {
-    fn validate(&self, path: &Path) -> Option<FieldError> {
-        let some = self.requirements.as_ref().is_some_and(|all| !all.is_empty());
-        match (self.raw_selector.is_empty(), some) {
-            (false, true) => Some(FieldError::invalid(
+    fn as_text(&self) -> &str {
+        if self.raw_selector.is_empty() { &self.written } else { &self.raw_selector }
+    }
+
+    /// Writes the requirements down; others than for one value cannot be said in a field selector.
+    fn write_down(&mut self) {
+        let terms: Vec<String> = self.requirements.iter().flatten().filter_map(field_term).collect();
+        self.written = terms.join(",");
+    }
+
+    /// How much of it could not be read, if anything.
+    fn ignored(&self, parses: fn(&str) -> bool, term: fn(&Value) -> Option<String>) -> Option<&'static str> {
+        if !self.raw_selector.is_empty() {
+            return (!parses(&self.raw_selector)).then_some("ignored");
+        }
+        let all = self.requirements.as_deref().unwrap_or_default();
+        let read = all.iter().filter(|one| term(one).is_some_and(|term| parses(&term))).count();
+        match read {
+            read if read == all.len() => None,
+            0 => Some("ignored"),
+            _ => Some("partially ignored"),
+        }
+    }
+
+    fn validate(&self, path: &Path, requirement: fn(&Value, &Path) -> Vec<FieldError>) -> Vec<FieldError> {
+        let all = self.requirements.as_deref().unwrap_or_default();
+        let mut wrong = Vec::new();
+        match (self.raw_selector.is_empty(), all.is_empty()) {
+            (false, false) => wrong.push(FieldError::invalid(
                 &path.child("rawSelector"),
                 self.raw_selector.as_str(),
                 "may not specified at the same time as requirements",
             )),
-            (true, false) => {
+            (true, true) => {
                 let why = format!("when {path} is specified, requirements or rawSelector is required");
-                Some(FieldError::required(&path.child("requirements"), &why))
+                wrong.push(FieldError::required(&path.child("requirements"), &why));
             }
-            _ => None,
+            _ => {}
         }
+        let path = path.child("requirements");
+        wrong.extend(all.iter().enumerate().flat_map(|(index, one)| requirement(one, &path.index(index))));
+        wrong
+    }
+}
+
+fn validate_field_requirement(requirement: &Value, path: &Path) -> Vec<FieldError> {
+    let mut wrong = Vec::new();
+    if text(requirement, &["key"]).is_empty() {
+        wrong.push(FieldError::required(&path.child("key"), "must be specified"));
+    }
+    wrong.extend(validate_values(requirement, path));
+    wrong
+}
+
+fn validate_label_requirement(requirement: &Value, path: &Path) -> Vec<FieldError> {
+    let mut wrong: Vec<FieldError> = validate_values(requirement, path).into_iter().collect();
+    let key = text(requirement, &["key"]);
+    let invalid = |why: String| FieldError::invalid(&path.child("key"), key, why);
+    wrong.extend(names::qualified(key).into_iter().map(invalid));
+    let values = requirement.get("values").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    for (index, value) in values.iter().filter_map(Value::as_str).enumerate() {
+        let path = path.child("values").index(index);
+        wrong.extend(names::label_value(value).into_iter().map(|why| FieldError::invalid(&path, value, why)));
+    }
+    wrong
+}
+
+/// Some operators need values, and others have none. Those that nobody knows yet are let through.
+fn validate_values(requirement: &Value, path: &Path) -> Option<FieldError> {
+    let none = requirement.get("values").and_then(Value::as_array).is_none_or(Vec::is_empty);
+    let path = path.child("values");
+    match (text(requirement, &["operator"]), none) {
+        ("In" | "NotIn", true) => {
+            Some(FieldError::required(&path, "must be specified when `operator` is 'In' or 'NotIn'"))
+        }
+        ("Exists" | "DoesNotExist", false) => {
+            let why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
+            Some(FieldError::forbidden(&path, why))
+        }
+        _ => None,
     }
 }

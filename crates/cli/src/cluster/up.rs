@@ -66,9 +66,9 @@ pub(crate) struct Options {
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
 
-    /// Which authorizers are asked, in this order: RBAC, AlwaysAllow or AlwaysDeny, separated by commas. Members of the group
-    /// system:masters, such as the user of the kubeconfig, may do everything
-    #[arg(long, value_name = "MODES", value_delimiter = ',', default_value = "RBAC")]
+    /// Which authorizers are asked, in this order: Node, RBAC, AlwaysAllow or AlwaysDeny, separated by commas. Members of the
+    /// group system:masters, such as the user of the kubeconfig, may do everything
+    #[arg(long, value_name = "MODES", value_delimiter = ',', default_value = "Node,RBAC")]
     authorization_mode: Vec<AuthorizationMode>,
 
     #[command(flatten)]

@@ -4,6 +4,7 @@ mod access_reviews;
 mod certificates;
 mod grants;
 mod impersonation;
+mod nodes;
 mod rights;
 
 use super::{Behaviour, Script};
@@ -23,6 +24,7 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
         impersonation::behaviours(),
         access_reviews::behaviours(),
         certificates::behaviours(),
+        nodes::behaviours(),
     ]
     .concat()
 }
