@@ -135,7 +135,7 @@ const REVIEWED: &[(&str, &str, &str)] = &[
     (
         "oneself and a path",
         "selfsubjectaccessreviews",
-        r#"{"nonResourceAttributes":{"path":"/healthz","verb":"get"}}"#,
+        r#"{"nonResourceAttributes":{"path":"/api","verb":"get"}}"#,
     ),
     ("one's rules of no namespace", "selfsubjectrulesreviews", "{}"),
 ];
