@@ -12,6 +12,9 @@ const STEP: Duration = Duration::from_millis(2);
 /// The longest pause for woken tasks at each stop, by the machine's clock.
 const LONGEST_STOP: Duration = Duration::from_millis(200);
 
+/// But so many times they are let run, however long that takes on a machine that has other things to do as well.
+const FEWEST_ROUNDS: usize = 500;
+
 /// How many times in a row a runtime with several threads must be idle: a task that one thread hands to another is for a moment
 /// with neither.
 const QUIET: usize = 6;
@@ -109,15 +112,21 @@ async fn settle() {
     let deadline = before + LONGEST_STOP;
     let on_one = Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread;
     let (mut quiet, wanted) = (0, if on_one { QUIET_ON_ONE } else { QUIET });
-    while quiet < wanted && before < deadline {
+    let mut rounds = 0;
+    while quiet < wanted && (before < deadline || rounds < FEWEST_ROUNDS) {
         // Each lets every waiting task of this thread run once.
         for _ in 0..16 {
             tokio::task::yield_now().await;
         }
         let now = wall.moment();
         let is_quiet = if on_one { now - before < NOTHING } else { is_idle() };
+        if !is_quiet && !on_one {
+            // The machine may have no processor for the other threads: it has this one.
+            std::thread::yield_now();
+        }
         quiet = if is_quiet { quiet + 1 } else { 0 };
         before = now;
+        rounds += 1;
     }
 }
 
