@@ -10,6 +10,7 @@ pub enum AdmissionPlugin {
     NamespaceLifecycle,
     LimitRanger,
     ServiceAccount,
+    NodeRestriction,
     PodSecurity,
     Priority,
     DefaultTolerationSeconds,
@@ -25,10 +26,11 @@ pub enum AdmissionPlugin {
 
 impl AdmissionPlugin {
     /// All of them, in the order in which they are asked: that of the reference, whatever order they are named in.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::NamespaceLifecycle,
         Self::LimitRanger,
         Self::ServiceAccount,
+        Self::NodeRestriction,
         Self::PodSecurity,
         Self::Priority,
         Self::DefaultTolerationSeconds,
@@ -44,7 +46,7 @@ impl AdmissionPlugin {
 }
 
 /// Those of a stock API server that this one does not have, or has always.
-const OTHERS: [&str; 27] = [
+const OTHERS: [&str; 26] = [
     "AlwaysAdmit",
     "AlwaysDeny",
     "AlwaysPullImages",
@@ -60,7 +62,6 @@ const OTHERS: [&str; 27] = [
     "NamespaceAutoProvision",
     "NamespaceExists",
     "NodeDeclaredFeatureValidator",
-    "NodeRestriction",
     "OwnerReferencesPermissionEnforcement",
     "PodGroupProtection",
     "PodGroupWorkloadExists",

@@ -174,7 +174,7 @@ impl Api {
                 subresource: access.subresource,
                 namespace: access.namespace,
                 name: access.name,
-                field_selector: "",
+                ..ResourceAttributes::default()
             }),
         };
         matches!(self.0.authorizer.authorize(&asked), Decision::Allow(_))

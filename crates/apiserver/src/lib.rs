@@ -12,7 +12,7 @@
 //! | `protobuf`, `read`, `table` | what get, list and watch answer, in which form |
 //! | `resource`, `registry` | which resources are served |
 //! | `following` | indexes that follow the store |
-//! | `authorization` | who may do what: RBAC |
+//! | `authorization` | who may do what: Node and RBAC |
 //! | `flow_control` | whose requests wait when there are too many |
 //! | `faults` | what goes wrong on purpose |
 //! | `admission_plugins` | the names of admission plug-ins |

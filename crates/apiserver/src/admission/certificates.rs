@@ -8,8 +8,6 @@ use crate::operation::Operation;
 use crate::request::identity;
 use crate::status::Status;
 use crate::x509::CertificateRequest;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 const API_SERVER_CLIENT: &str = "kubernetes.io/kube-apiserver-client";
@@ -45,8 +43,7 @@ pub(super) fn subject_restriction(
     if old.is_some() || text(request, &["spec", "signerName"]) != API_SERVER_CLIENT {
         return Ok(());
     }
-    let pem = STANDARD.decode(text(request, &["spec", "request"])).unwrap_or_default();
-    let wanted = CertificateRequest::from_pem(&pem)
+    let wanted = CertificateRequest::from_base64(text(request, &["spec", "request"]))
         .map_err(|why| forbidden(operation, request, &format!("failed to parse CSR: {why}")))?;
     match wanted.organizations().contains(&identity::MASTERS) {
         true => {

@@ -10,6 +10,7 @@ mod default_class;
 mod default_tolerations;
 mod limit_ranger;
 pub(crate) mod namespace_lifecycle;
+mod node_restriction;
 mod pod_security;
 mod priority;
 mod quota_usage;
@@ -32,17 +33,28 @@ fn plugins(group: &str, plural: &str) -> &'static [AdmissionPlugin] {
     use AdmissionPlugin::*;
     match (group, plural) {
         ("", "pods") => {
-            &[LimitRanger, ServiceAccount, PodSecurity, Priority, DefaultTolerationSeconds, RuntimeClass]
+            const ALL: &[AdmissionPlugin] = &[
+                LimitRanger,
+                ServiceAccount,
+                NodeRestriction,
+                PodSecurity,
+                Priority,
+                DefaultTolerationSeconds,
+                RuntimeClass,
+            ];
+            ALL
         }
-        ("", "persistentvolumeclaims") => &[LimitRanger, DefaultStorageClass, PersistentVolumeClaimResize],
+        ("", "persistentvolumeclaims") => {
+            &[LimitRanger, NodeRestriction, DefaultStorageClass, PersistentVolumeClaimResize]
+        }
         ("certificates.k8s.io", "certificatesigningrequests") => {
-            &[CertificateApproval, CertificateSigning, CertificateSubjectRestriction]
+            &[NodeRestriction, CertificateApproval, CertificateSigning, CertificateSubjectRestriction]
         }
-        ("networking.k8s.io", "ingresses") => &[DefaultIngressClass],
+        ("networking.k8s.io", "ingresses") => &[NodeRestriction, DefaultIngressClass],
         ("", "podtemplates" | "replicationcontrollers")
         | ("apps", "deployments" | "statefulsets" | "replicasets" | "daemonsets")
-        | ("batch", "jobs" | "cronjobs") => &[PodSecurity],
-        _ => &[],
+        | ("batch", "jobs" | "cronjobs") => &[NodeRestriction, PodSecurity],
+        _ => &[NodeRestriction],
     }
 }
 
@@ -59,11 +71,13 @@ pub(crate) async fn mutate(
     object: &mut Value,
     old: Option<&Value>,
 ) -> Result<(), Status> {
-    let creates = old.is_none();
+    // What is asked of a subresource is no object of the resource.
+    let creates = old.is_none() && operation.subresource.is_empty();
     for plugin in enabled(operation) {
         match plugin {
             AdmissionPlugin::LimitRanger if creates => limit_ranger::mutate(operation, object),
             AdmissionPlugin::ServiceAccount if creates => service_account::mutate(operation, object).await?,
+            AdmissionPlugin::NodeRestriction => node_restriction::write(operation, object, old)?,
             AdmissionPlugin::Priority if creates => priority::mutate(operation, object)?,
             AdmissionPlugin::DefaultTolerationSeconds if operation.subresource.is_empty() => {
                 default_tolerations::mutate(object);
@@ -104,12 +118,22 @@ pub(crate) async fn validate(
     Ok(())
 }
 
-/// A refusal in the words of admission.
+/// Says why an object is not to be deleted, if it is not.
+pub(crate) async fn delete(operation: &Operation<'_>, old: &Value) -> Result<(), Status> {
+    match enabled(operation).any(|plugin| plugin == AdmissionPlugin::NodeRestriction) {
+        true => node_restriction::delete(operation, old),
+        false => Ok(()),
+    }
+}
+
+/// A refusal in the words of admission. What is created has the name that it says, if any.
 pub(crate) fn forbidden(operation: &Operation<'_>, object: &Value, why: &str) -> Status {
-    let name = match text(object, &["metadata", "name"]) {
-        "" => text(object, &["metadata", "generateName"]),
-        name => name,
-    };
+    let names = [
+        operation.name.as_str(),
+        text(object, &["metadata", "name"]),
+        text(object, &["metadata", "generateName"]),
+    ];
+    let name = names.into_iter().find(|name| !name.is_empty()).unwrap_or_default();
     Status::forbidden(operation.resource.named(), name, why)
 }
 
@@ -131,7 +155,7 @@ mod tests {
         for row in &FACTS.resources {
             assert!(plugins(&row.group, &row.plural).is_sorted_by_key(place), "{}", row.plural);
         }
-        assert_eq!(plugins("", "pods").len(), 6);
-        assert_eq!(plugins("example.com", "pods"), []);
+        assert_eq!(plugins("", "pods").len(), 7);
+        assert_eq!(plugins("example.com", "pods"), [AdmissionPlugin::NodeRestriction]);
     }
 }

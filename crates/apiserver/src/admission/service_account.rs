@@ -4,6 +4,7 @@
 //! than by polling.
 
 use super::forbidden;
+use crate::authorization::{is_mirror, pod_names};
 use crate::object::{child, generate_name, list_mut, text};
 use crate::operation::Operation;
 use crate::status::Status;
@@ -25,10 +26,31 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Gives a new pod its account, and mounts the account's token.
 pub(super) async fn mutate(operation: &Operation<'_>, pod: &mut Value) -> Result<(), Status> {
+    if is_mirror(pod) {
+        return validate_mirror(operation, pod);
+    }
     if let Some(default) = awaited_default(operation, pod) {
         default.await;
     }
     assign(operation, pod)
+}
+
+/// A mirror pod shows a static pod of a kubelet, which would delete one that is not as it wrote it.
+fn validate_mirror(operation: &Operation<'_>, pod: &Value) -> Result<(), Status> {
+    let volumes = pod.pointer("/spec/volumes").and_then(Value::as_array);
+    let sources =
+        volumes.into_iter().flatten().filter_map(|volume| volume.pointer("/projected/sources")?.as_array());
+    let mut sources = sources.flatten();
+    let why = if !text(pod, &["spec", "serviceAccountName"]).is_empty() {
+        "a mirror pod may not reference service accounts"
+    } else if pod_names(pod).secrets {
+        "a mirror pod may not reference secrets"
+    } else if sources.any(|source| source.get("serviceAccountToken").is_some_and(|token| !token.is_null())) {
+        "a mirror pod may not use ServiceAccountToken volume projections"
+    } else {
+        return Ok(());
+    };
+    Err(forbidden(operation, pod, why))
 }
 
 /// Waits for the default account of a new pod, which may be in a namespace that is newer than its controller's last look. None

@@ -253,7 +253,7 @@ rules:
     fn on(text: &'static str) -> On<'static> {
         let parts: Vec<&str> = text.split(' ').collect();
         let [group, resource, subresource, namespace, name] = parts[..] else { panic!("{text}") };
-        let field_selector = "";
+        let rest = ResourceAttributes::default();
         On::Resource(ResourceAttributes {
             group,
             version: "v1",
@@ -261,7 +261,7 @@ rules:
             subresource,
             namespace,
             name,
-            field_selector,
+            ..rest
         })
     }
 

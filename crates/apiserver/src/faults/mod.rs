@@ -69,8 +69,15 @@ impl RequestInfo<'_> {
     /// Is it a part of the cluster itself that asks? Rules mean it only if they name it, and the record leaves it out: faults
     /// and records are about those who use the cluster.
     pub(crate) fn is_of_the_cluster(&self) -> bool {
-        matches!(self.user, "system:kube-controller-manager" | "system:kube-scheduler")
+        let parts = [
+            "system:apiserver",
+            "system:kube-controller-manager",
+            "system:kube-scheduler",
+            "system:kube-proxy",
+        ];
+        parts.contains(&self.user)
             || self.user.starts_with("system:node:")
+            || self.user.starts_with("system:serviceaccount:kube-system:")
     }
 
     /// Does it change something?

@@ -122,7 +122,7 @@ fn may_create(operation: &Operation<'_>) -> Result<(), Status> {
         subresource: &operation.subresource,
         namespace: &operation.namespace,
         name: &operation.name,
-        field_selector: "",
+        ..ResourceAttributes::default()
     };
     let asked = Attributes { identity: operation.identity, verb: "create", on: On::Resource(on) };
     authorize::permitted(&operation.api.authorizer, &asked)

@@ -268,7 +268,7 @@ impl Attempt<'_> {
             subresource,
             namespace,
             name,
-            field_selector: "",
+            ..ResourceAttributes::default()
         };
         let (verb, requestor) = (self.mode.verb(), self.shown());
         permitted(self.authorizer, &Attributes { identity: &requestor, verb: &verb, on: On::Resource(on) })

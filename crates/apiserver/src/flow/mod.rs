@@ -1,6 +1,6 @@
 //! The request path of a write, one file per step, in the order in which they run:
 //!
-//! [`authenticate`] -> [`impersonate`] -> [`authorize`] -> [`decode`] + default -> [`managed`] fields -> [`mutating_admission`]
+//! [`authenticate`] -> [`impersonate`] -> [flow control](crate::flow_control) -> [`authorize`] -> [`decode`] + default -> [`managed`] fields -> [`mutating_admission`]
 //! -> [`escalation`] -> [`prepare`] -> [`validate`] -> [`validating_admission`] (with [`quota`]) -> [`encode`] -> [`commit`].
 //!
 //! [`create`](mod@create) and [`guaranteed_update`](mod@guaranteed_update) run the steps from mutating admission on, and

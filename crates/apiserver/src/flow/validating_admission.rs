@@ -23,10 +23,10 @@ pub(crate) async fn validate(
     }
 }
 
-/// Asks whether the object may be deleted. No plug-in of a stock server minds.
-pub(crate) async fn delete(operation: &Operation<'_>, _old: &Value) -> Result<(), Status> {
+/// Asks whether the object may be deleted.
+pub(crate) async fn delete(operation: &Operation<'_>, old: &Value) -> Result<(), Status> {
     trace(operation, true);
-    Ok(())
+    admission::delete(operation, old).await
 }
 
 fn trace(operation: &Operation<'_>, deletes: bool) {

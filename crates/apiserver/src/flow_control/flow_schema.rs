@@ -38,9 +38,8 @@ struct Reference {
     name: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-#[derive(Default)]
 struct Rule {
     subjects: Vec<Subject>,
     resource_rules: Vec<ResourceRule>,

@@ -112,8 +112,7 @@ fn of_type<'a>(request: &'a Value, kind: &str) -> impl Iterator<Item = &'a Value
 pub(super) fn validate(request: &Value) -> Vec<FieldError> {
     let path = Path::new("spec");
     let mut errors = Vec::new();
-    let encoded = text(request, &["spec", "request"]);
-    if let Err(why) = CertificateRequest::from_pem(&STANDARD.decode(encoded).unwrap_or_default()) {
+    if let Err(why) = CertificateRequest::from_base64(text(request, &["spec", "request"])) {
         let given = request.pointer("/spec/request").cloned().unwrap_or_default();
         errors.push(FieldError::invalid(&path.child("request"), given, why.to_string()));
     }

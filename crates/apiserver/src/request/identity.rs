@@ -12,6 +12,12 @@ pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// The group of those who may do everything.
 pub(crate) const MASTERS: &str = "system:masters";
 
+/// How the names of kubelets begin, before that of their node.
+pub(crate) const NODE_PREFIX: &str = "system:node:";
+
+/// The group of kubelets.
+pub(crate) const NODES: &str = "system:nodes";
+
 /// Where a user's extra says which token or certificate was shown.
 pub(crate) const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
@@ -51,6 +57,11 @@ impl Identity {
     pub fn service_account(namespace: &str, name: &str) -> Self {
         Self::user(format!("system:serviceaccount:{namespace}:{name}"))
             .in_groups(service_account_groups(namespace))
+    }
+
+    /// A node's kubelet.
+    pub fn node(name: &str) -> Self {
+        Self::user(format!("{NODE_PREFIX}{name}")).in_groups([NODES.to_owned()])
     }
 
     /// The API server itself, for what it writes unasked.

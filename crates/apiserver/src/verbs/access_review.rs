@@ -28,12 +28,8 @@ pub(crate) fn answer(call: &Call<'_>) -> Result<Answer, Status> {
     if resource.kind == "SelfSubjectRulesReview" {
         return rules(call, &review);
     }
-    let mut spec: Spec = serde_json::from_value(review.get("spec").cloned().unwrap_or_default())
+    let spec: Spec = serde_json::from_value(review.get("spec").cloned().unwrap_or_default())
         .map_err(|error| Status::bad_request(error.to_string()))?;
-    if let Some(selector) = spec.resource_attributes.as_mut().and_then(|asked| asked.field_selector.as_mut())
-    {
-        selector.write_down();
-    }
     let wrong = validate(&resource.kind, &spec, &review);
     if !wrong.is_empty() {
         // The kind of an object in the server's own form is not kept.
@@ -48,7 +44,8 @@ pub(crate) fn answer(call: &Call<'_>) -> Result<Answer, Status> {
             &other
         }
     };
-    let mut status = match spec.asked(identity).map(|asked| call.api.authorizer.authorize(&asked)) {
+    let fields = spec.field_selector();
+    let mut status = match spec.asked(identity, &fields).map(|asked| call.api.authorizer.authorize(&asked)) {
         None => json!({"allowed": false}),
         Some(Decision::Allow(by)) => with_reason(json!({"allowed": true}), &by.to_string()),
         Some(Decision::NoOpinion(reason)) => with_reason(json!({"allowed": false}), &reason),
@@ -175,9 +172,6 @@ struct AskedResource {
 struct Selector {
     raw_selector: String,
     requirements: Option<Vec<Value>>,
-    /// The requirements as a selector, as far as they name one value each.
-    #[serde(skip)]
-    written: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -197,7 +191,13 @@ impl Spec {
         }
     }
 
-    fn asked<'a>(&'a self, identity: &'a Identity) -> Option<Attributes<'a>> {
+    /// Which objects it is about, by their fields, as a request would say it.
+    fn field_selector(&self) -> String {
+        let selector = self.resource_attributes.as_ref().and_then(|asked| asked.field_selector.as_ref());
+        selector.map(Selector::by_fields).unwrap_or_default()
+    }
+
+    fn asked<'a>(&'a self, identity: &'a Identity, field_selector: &'a str) -> Option<Attributes<'a>> {
         match (&self.resource_attributes, &self.non_resource_attributes) {
             (Some(asked), _) => {
                 let on = ResourceAttributes {
@@ -207,7 +207,7 @@ impl Spec {
                     subresource: &asked.subresource,
                     namespace: &asked.namespace,
                     name: &asked.name,
-                    field_selector: asked.field_selector.as_ref().map_or("", Selector::as_text),
+                    field_selector,
                 };
                 Some(Attributes { identity, verb: &asked.verb, on: On::Resource(on) })
             }
@@ -272,14 +272,13 @@ fn validate(kind: &str, spec: &Spec, review: &Value) -> Vec<FieldError> {
 }
 
 impl Selector {
-    fn as_text(&self) -> &str {
-        if self.raw_selector.is_empty() { &self.written } else { &self.raw_selector }
-    }
-
-    /// Writes the requirements down; others than for one value cannot be said in a field selector.
-    fn write_down(&mut self) {
+    /// As a field selector; requirements that cannot be said in one are left out.
+    fn by_fields(&self) -> String {
+        if !self.raw_selector.is_empty() {
+            return self.raw_selector.clone();
+        }
         let terms: Vec<String> = self.requirements.iter().flatten().filter_map(field_term).collect();
-        self.written = terms.join(",");
+        terms.join(",")
     }
 
     /// How much of it could not be read, if anything.

@@ -36,11 +36,12 @@ const TOPOLOGY: [&str; 2] = ["topology.kubernetes.io/zone", "topology.kubernetes
 pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
     let options = WriteOptions::read(&call.query, Write::Create, &call.user_agent)?;
     let media = content_type::body(&call.content_type)?;
+    let asked = call.operation(options.clone());
     let on_binding = Operation { resource: BINDING.clone(), ..call.operation(options) };
     let decoded = decode::body(&BINDING, &call.body, media)?;
     let mut binding = decode::judge(&on_binding, decoded, &call.warnings)?;
     prepare::namespace(&on_binding, &mut binding)?;
-    mutating_admission::mutate(&on_binding, &mut binding, None).await?;
+    mutating_admission::mutate(&asked, &mut binding, None).await?;
     let name = text(&binding, &["metadata", "name"]).to_owned();
     if call.target.name.as_deref().is_some_and(|target| target != name) {
         return Err(Status::bad_request("name in URL does not match name in Binding object"));

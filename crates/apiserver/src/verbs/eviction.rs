@@ -3,7 +3,7 @@
 use crate::flow::delete::delete_one;
 use crate::flow::delete_options::DeleteOptions;
 use crate::flow::guaranteed_update::{ATTEMPTS, Preconditions, contended, guaranteed_update};
-use crate::flow::{decode, managed, prepare};
+use crate::flow::{decode, managed, mutating_admission, prepare};
 use crate::http::Answer;
 use crate::kinds;
 use crate::object::timestamp;
@@ -44,10 +44,12 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
     let options = WriteOptions::read(&call.query, Write::Create, &call.user_agent)?;
     let dry_run = options.dry_run;
     let media = content_type::body(&call.content_type)?;
+    let on_pod = call.operation(options.clone());
     let operation = Operation { resource: EVICTION.clone(), ..call.operation(options) };
     let mut eviction =
         decode::judge(&operation, decode::body(&EVICTION, &call.body, media)?, &call.warnings)?;
     prepare::namespace(&operation, &mut eviction)?;
+    mutating_admission::mutate(&on_pod, &mut eviction, None).await?;
     let name = call.target.name.as_deref().unwrap_or_default();
     if text(&eviction, &["metadata", "name"]) != name {
         return Err(Status::bad_request("name in URL does not match name in Eviction object"));

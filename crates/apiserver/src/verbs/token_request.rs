@@ -1,7 +1,7 @@
 //! POST to `serviceaccounts/NAME/token`: a token for a service account, perhaps bound to a pod, a node or a secret.
 
 use crate::accounts::{Bound, Grant};
-use crate::flow::{decode, managed, prepare};
+use crate::flow::{decode, managed, mutating_admission, prepare};
 use crate::http::Answer;
 use crate::kinds;
 use crate::object::{child, text};
@@ -49,6 +49,7 @@ static REQUEST: LazyLock<Arc<Resource>> = LazyLock::new(|| {
 pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
     let options = WriteOptions::read(&call.query, Write::Create, &call.user_agent)?;
     let media = content_type::body(&call.content_type)?;
+    let on_account = call.operation(options.clone());
     let operation = Operation { resource: REQUEST.clone(), ..call.operation(options) };
     let decoded = decode::body(&REQUEST, &call.body, media)?;
     let mut request = decode::judge(&operation, decoded, &call.warnings)?;
@@ -58,6 +59,7 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
     }
     prepare::namespace(&operation, &mut request)?;
     managed::update(&operation, None, &mut request);
+    mutating_admission::mutate(&on_account, &mut request, None).await?;
     grant(call, &mut request)?;
     Ok(Answer::json(201, &request))
 }

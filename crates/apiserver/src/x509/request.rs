@@ -1,6 +1,8 @@
 //! A PKCS#10 request for a certificate, as a CertificateSigningRequest carries it.
 
 use super::subject::{AlternativeNames, Attribute, Subject};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use std::net::IpAddr;
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::error::X509Error;
@@ -74,6 +76,11 @@ impl CertificateRequest {
             return Err(malformed(&"cannot parse IP address"));
         }
         Ok(Self { subject, names, public_key: info.subject_pki.raw.to_vec() })
+    }
+
+    /// Reads what a CertificateSigningRequest holds: the same in base64.
+    pub(crate) fn from_base64(text: &str) -> Result<Self, InvalidCertificateRequest> {
+        Self::from_pem(&STANDARD.decode(text).unwrap_or_default())
     }
 
     /// The common name of the subject: the user, for a certificate of a client.

@@ -208,9 +208,13 @@ fn disabled_admission_plugins(flags: &Flags) -> anyhow::Result<Vec<AdmissionPlug
         Ok(plugins)
     };
     let enabled = named("enable-admission-plugins")?;
-    let disabled = named("disable-admission-plugins")?;
+    let mut disabled = named("disable-admission-plugins")?;
     if let Some(both) = disabled.iter().find(|plugin| enabled.contains(plugin)) {
         bail!("{both} is in both --enable-admission-plugins and --disable-admission-plugins");
+    }
+    // As in a stock server, which has all the others on.
+    if !enabled.contains(&AdmissionPlugin::NodeRestriction) {
+        disabled.push(AdmissionPlugin::NodeRestriction);
     }
     Ok(disabled)
 }

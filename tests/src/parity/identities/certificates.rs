@@ -89,6 +89,7 @@ const STATUSES: &[(&str, &str, &str, &str)] = &[
     ("loses its approval through its status", "A", "status", r#"{"conditions":[]}"#),
     ("is signed", "A", "status", r#"{"conditions":[APPROVED],"certificate":"CERTIFICATE"}"#),
     ("is signed before it is approved", "{}", "status", r#"{"certificate":"CERTIFICATE"}"#),
+    ("is signed with nothing", "A", "status", r#"{"conditions":[APPROVED],"certificate":""}"#),
     ("is signed with what is no PEM", "A", "status", r#"{"conditions":[APPROVED],"certificate":"eA=="}"#),
     ("is signed with a request", "A", "status", r#"{"conditions":[APPROVED],"certificate":"REQUEST"}"#),
     ("is signed again", "S", "status", r#"{"conditions":[APPROVED],"certificate":"TWICE"}"#),

@@ -4,6 +4,7 @@ mod access_reviews;
 mod certificates;
 mod grants;
 mod impersonation;
+mod node_restriction;
 mod nodes;
 mod rights;
 
@@ -25,6 +26,7 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
         access_reviews::behaviours(),
         certificates::behaviours(),
         nodes::behaviours(),
+        node_restriction::behaviours(),
     ]
     .concat()
 }

@@ -56,12 +56,12 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
     all
 }
 
-fn node(script: &Script) -> String {
+pub(super) fn node(script: &Script) -> String {
     format!("node-{}", script.namespace())
 }
 
 /// A pod on the node, and one on another, each with names of its own for all that it uses.
-async fn with_pods(script: &mut Script) -> anyhow::Result<()> {
+pub(super) async fn with_pods(script: &mut Script) -> anyhow::Result<()> {
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
     script
         .quiet(Request::new("POST", script.path("/api/v1", "serviceaccounts")).body(media::JSON, account))

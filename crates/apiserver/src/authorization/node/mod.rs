@@ -10,14 +10,14 @@ use super::{Attributes, On, PolicyRule, ResourceAttributes};
 use crate::facts::BOOTSTRAP;
 use crate::following::Following;
 use crate::request::Identity;
+use crate::request::identity::{NODE_PREFIX, NODES};
 use graph::{Graph, Vertex};
+pub(crate) use references::{MIRROR, is_mirror};
 use serde::Deserialize;
+use serde_json::Value;
 use std::sync::{Arc, LazyLock};
 use windlass_schema::selector::Fields;
 use windlass_store::Store;
-
-const USER_PREFIX: &str = "system:node:";
-const GROUP: &str = "system:nodes";
 
 /// Where nodes keep their leases.
 const LEASES: &str = "kube-node-lease";
@@ -44,8 +44,20 @@ pub(crate) struct NodeAuthorizer(Following<Graph>);
 
 /// Whose kubelet somebody is: none for those who are none, and an empty name for one that does not say.
 pub(crate) fn node_of(identity: &Identity) -> Option<&str> {
-    let name = identity.user.strip_prefix(USER_PREFIX)?;
-    identity.groups.iter().any(|group| group == GROUP).then_some(name)
+    let name = identity.user.strip_prefix(NODE_PREFIX)?;
+    identity.groups.iter().any(|group| group == NODES).then_some(name)
+}
+
+/// Whether a pod names objects of these kinds, wherever in it.
+pub(crate) struct PodNames {
+    pub(crate) secrets: bool,
+    pub(crate) config_maps: bool,
+}
+
+pub(crate) fn pod_names(pod: &Value) -> PodNames {
+    let used = references::used_by(pod);
+    let any = |vertex: Vertex| used.iter().any(|(kind, _)| *kind == vertex);
+    PodNames { secrets: any(Vertex::Secret), config_maps: any(Vertex::ConfigMap) }
 }
 
 impl NodeAuthorizer {
@@ -240,7 +252,7 @@ impl NodeRequest<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
     use windlass_clock::Clock;
     use windlass_store::{Body, Change, Key, Options};
 
@@ -266,8 +278,7 @@ mod tests {
         }
 
         fn asks(&self, verb: &str, on: ResourceAttributes<'_>) -> Verdict {
-            let identity =
-                Identity { user: "system:node:n1".into(), groups: vec![GROUP.into()], ..Identity::default() };
+            let identity = Identity::node("n1");
             let asked = Attributes { identity: &identity, verb, on: On::Resource(on) };
             self.authorizer.authorize(&asked).unwrap()
         }
@@ -375,7 +386,7 @@ mod tests {
     fn only_members_of_the_group_are_nodes() {
         let mut identity = Identity { user: "system:node:n".into(), ..Identity::default() };
         assert_eq!(node_of(&identity), None);
-        identity.groups = vec![GROUP.into()];
+        identity.groups = vec![NODES.into()];
         assert_eq!(node_of(&identity), Some("n"));
         identity.user = "jane".into();
         assert_eq!(node_of(&identity), None);

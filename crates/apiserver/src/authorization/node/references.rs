@@ -4,8 +4,8 @@ use super::graph::{Name, Vertex};
 use crate::object::{at, text};
 use serde_json::Value;
 
-/// A mirror pod is written by the node itself: it must give it no rights.
-const MIRROR: &str = "kubernetes.io/config.mirror";
+/// What marks a mirror pod. It is written by the node itself: it must give it no rights.
+pub(crate) const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// The Secrets that volumes name, by the field of the volume: where the name is.
 const VOLUME_SECRETS: [(&str, &[&str]); 9] = [
@@ -24,11 +24,18 @@ fn list<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
     at(object, path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// What a pod uses in its namespace.
+/// Whether a pod only shows one that a kubelet runs by itself.
+pub(crate) fn is_mirror(pod: &Value) -> bool {
+    at(pod, &["metadata", "annotations", MIRROR]).is_some()
+}
+
+/// What a pod gives its node rights to, in its namespace.
 pub(super) fn pod_references(pod: &Value) -> Vec<(Vertex, String)> {
-    if at(pod, &["metadata", "annotations", MIRROR]).is_some() {
-        return Vec::new();
-    }
+    if is_mirror(pod) { Vec::new() } else { used_by(pod) }
+}
+
+/// What a pod uses in its namespace.
+pub(super) fn used_by(pod: &Value) -> Vec<(Vertex, String)> {
     let mut found = Vec::new();
     let mut add = |vertex: Vertex, name: &str| {
         if !name.is_empty() {

@@ -14,6 +14,7 @@ use credentials::Credential;
 use environment::{Environment, Programs};
 use http::Method;
 use serde_json::{Value, json};
+use std::fmt::Display;
 use std::path::Path;
 
 /// The stand-ins, in a folder of the test's own.
@@ -21,6 +22,19 @@ fn stand_ins(home: &Path) -> Programs {
     let said = windlass(&["envtest", "path"]).env("XDG_DATA_HOME", home).output().unwrap();
     assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
     Programs(String::from_utf8(said.stdout).unwrap().trim().into())
+}
+
+/// What came of the same requests, one by one.
+fn assert_same<T: PartialEq + Display>(ours: &[T], theirs: &[T]) {
+    let different: Vec<String> = ours
+        .iter()
+        .zip(theirs)
+        .enumerate()
+        .filter(|(_, (ours, theirs))| ours != theirs)
+        .map(|(place, (ours, theirs))| format!("{place}:\n  ours:   {ours}\n  theirs: {theirs}"))
+        .collect();
+    assert!(different.is_empty(), "{} of {} differ:\n{}", different.len(), ours.len(), different.join("\n"));
+    assert_eq!(ours.len(), theirs.len());
 }
 
 #[test]
@@ -200,14 +214,7 @@ async fn requests_are_audited_as_on_the_reference() {
     let home = tempfile::tempdir().unwrap();
     let ours = audits::events(&stand_ins(home.path())).await;
     let theirs = audits::events(&reference).await;
-    let mut different = Vec::new();
-    for (place, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
-        if ours != theirs {
-            different.push(format!("{place}:\n  ours:   {ours}\n  theirs: {theirs}"));
-        }
-    }
-    assert!(different.is_empty(), "{} differ:\n{}", different.len(), different.join("\n"));
-    assert_eq!(ours.len(), theirs.len());
+    assert_same(&ours, &theirs);
     println!("{} events are the same", ours.len());
 }
 
@@ -240,14 +247,9 @@ async fn everybody_is_who_they_are_on_the_reference() {
     let home = tempfile::tempdir().unwrap();
     let ours = requests::answers(&stand_ins(home.path())).await;
     let theirs = requests::answers(&reference).await;
-    let different: Vec<String> = ours
-        .iter()
-        .zip(&theirs)
-        .filter(|(ours, theirs)| ours != theirs)
-        .map(|(ours, theirs)| format!("{}\n  ours:   {}\n  theirs: {}", ours.0, ours.1, theirs.1))
-        .collect();
-    assert_eq!(ours.len(), theirs.len());
-    assert!(different.is_empty(), "{} of {} differ:\n{}", different.len(), ours.len(), different.join("\n"));
+    let line = |(name, answer): &(String, String)| format!("{name}\n{answer}");
+    let lines = |all: &[(String, String)]| all.iter().map(line).collect::<Vec<_>>();
+    assert_same(&lines(&ours), &lines(&theirs));
     println!("{} answers are the same", ours.len());
 }
 
@@ -260,13 +262,7 @@ async fn requests_belong_to_flow_schemas_as_on_the_reference() {
     assert!(of("root GET /version:").ends_with("exempt exempt"));
     let Some(reference) = environment::reference() else { return };
     let theirs = flows::classified(&reference).await;
-    let different: Vec<String> = ours
-        .iter()
-        .zip(&theirs)
-        .filter(|(ours, theirs)| ours != theirs)
-        .map(|(ours, theirs)| format!("  ours:   {ours}\n  theirs: {theirs}"))
-        .collect();
-    assert!(different.is_empty(), "{} of {} differ:\n{}", different.len(), ours.len(), different.join("\n"));
+    assert_same(&ours, &theirs);
     println!("{} requests belong to the same", ours.len());
 }
 
@@ -282,13 +278,7 @@ async fn front_proxies_are_believed_as_on_the_reference() {
     }
     let Some(reference) = environment::reference() else { return };
     let theirs = proxies::answers(&reference).await;
-    let different: Vec<String> = ours
-        .iter()
-        .zip(&theirs)
-        .filter(|(ours, theirs)| ours != theirs)
-        .map(|(ours, theirs)| format!("  ours:   {ours}\n  theirs: {theirs}"))
-        .collect();
-    assert!(different.is_empty(), "{} of {} differ:\n{}", different.len(), ours.len(), different.join("\n"));
+    assert_same(&ours, &theirs);
     println!("{} answers are the same", ours.len());
 }
 
