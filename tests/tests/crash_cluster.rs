@@ -58,6 +58,7 @@ where
     let report = Campaign::new(controllers, life)
         .faults(faults)
         .on(|| async { Ok(TestCluster::without_controllers()) })
+        .cluster_admin()
         .within(PATIENCE)
         .run()
         .await?;
@@ -206,11 +207,7 @@ fn faults() -> Vec<Fault> {
             Fault::ALL.into_iter().filter(named).collect()
         }
         None => {
-            vec![
-                Fault::Client(ClientFault::KillAfter),
-                Fault::Client(ClientFault::LoseResponse),
-                Fault::KindLags,
-            ]
+            vec![Fault::Client(ClientFault::KillAfter), Fault::KindLags]
         }
     }
 }

@@ -1,7 +1,8 @@
 //! A running cluster: the controllers, the scheduler and the simulated nodes on an embedded API.
 
 use crate::simulated_kubelet::{Options, SharedInformers, SimulatedKubelet};
-use crate::{Settings, controllers, scheduler};
+use crate::{Settings, controllers, identities, scheduler};
+use futures::FutureExt;
 use k8s_openapi::api::core::v1::{Node, ServiceAccount};
 use kube::{Api as KubeApi, Client};
 use parking_lot::Mutex;
@@ -11,14 +12,10 @@ use tokio::sync::Notify;
 use tokio::task::{JoinHandle, JoinSet};
 use windlass::Manager;
 use windlass::cache::{Cache, Namespaces};
-use windlass_apiserver::{Api, Identity};
+use windlass_apiserver::Api;
 use windlass_clock::Clock;
 use windlass_component_helpers::node_status::is_ready;
 
-/// The user of the controllers.
-pub(crate) const CONTROLLERS: &str = "system:kube-controller-manager";
-/// The user of the scheduler.
-const SCHEDULER: &str = "system:kube-scheduler";
 /// The wait before a node that could not join tries again.
 const JOIN_AGAIN: Duration = Duration::from_secs(1);
 
@@ -46,24 +43,31 @@ impl Cluster {
         let clock = api.clock();
         // One cache for all of them: a pod is watched, decoded and stored once.
         let cache = Cache::new("local".into(), Namespaces::All);
+        let granted = granted(api.clone()).boxed().shared();
         let mut others = JoinSet::new();
         // Also without simulated nodes: others may join.
-        others.spawn(scheduler::on(&cache, client(api, SCHEDULER), clock.clone()));
+        others.spawn(scheduler::on(&cache, identities::scheduler(api), clock.clone()));
         let informers = SharedInformers::new(&cache);
         for number in 1..=settings.simulated_nodes {
             let name = format!("node-{number}");
-            let client = client(api, &format!("system:node:{name}"));
-            others.spawn(run_kubelet(informers.clone(), client, clock.clone(), Options::named(name)));
+            let (client, granted) = (identities::kubelet(api, &name), granted.clone());
+            let kubelet = run_kubelet(informers.clone(), client, clock.clone(), Options::named(name));
+            others.spawn(async move {
+                granted.await;
+                kubelet.await;
+            });
         }
-        let user = client(api, CONTROLLERS);
+        let client = identities::controller_manager(api);
         let task = if settings.without_controllers {
             cache.transform(crate::pods::strip_unused_fields);
-            cache.start(&user, clock, &mut others);
+            cache.start(&client, clock, &mut others);
             None
         } else {
-            let manager = controllers(Manager::new(user, clock.clone()).sharing(cache), &settings);
+            let manager = Manager::new(client, clock.clone()).clients(identities::controllers(api));
+            let manager = controllers(manager.sharing(cache), &settings);
             let stopped = stop.clone();
             Some(tokio::spawn(async move {
+                granted.await;
                 let ended = manager.run_until(async move { stopped.notified().await }).await;
                 if let Err(error) = &ended {
                     tracing::error!("the controllers of the cluster ended: {error}");
@@ -79,7 +83,7 @@ impl Cluster {
     /// # Errors
     /// [`SettleError`] when the API refuses or it took too long.
     pub async fn settled(&self, api: &Api) -> Result<(), SettleError> {
-        let client = client(api, CONTROLLERS);
+        let client = identities::controller_manager(api);
         let wall = Clock::real();
         let deadline = wall.moment() + SETTLED_WITHIN;
         let accounts: KubeApi<ServiceAccount> = KubeApi::default_namespaced(client.clone());
@@ -157,9 +161,11 @@ async fn run_kubelet(informers: SharedInformers, client: Client, clock: Clock, o
     }
 }
 
-/// An in-process client for a part of the cluster, with every permission.
-pub(crate) fn client(api: &Api, user: &str) -> Client {
-    Client::new(api.service(Identity::privileged(user)), "default")
+/// Lets the parts do what they have to; without it, some of them are refused what they do, and say so.
+async fn granted(api: Api) {
+    if let Err(error) = identities::grant_extra(&api).await {
+        tracing::warn!("the roles of the cluster's own parts cannot be stored: {error}");
+    }
 }
 
 #[cfg(test)]
@@ -171,7 +177,7 @@ mod tests {
     use kube::api::PostParams;
     use serde_json::json;
     use std::collections::HashSet;
-    use windlass_apiserver::Config;
+    use windlass_apiserver::{Config, Identity};
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn nodes_that_share_a_cache_have_each_their_own_pods_and_addresses() -> anyhow::Result<()> {
@@ -179,7 +185,7 @@ mod tests {
         let api = Api::new(Config::default());
         let cluster = Cluster::start(&api, Settings { simulated_nodes: 4, ..Settings::default() });
         cluster.settled(&api).await?;
-        let client = client(&api, CONTROLLERS);
+        let client = Client::new(api.service(Identity::admin()), "default");
         let labels = json!({ "app": "web" });
         let wanted: Deployment = serde_json::from_value(json!({
             "metadata": { "name": "web" },

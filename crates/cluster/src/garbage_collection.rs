@@ -1,7 +1,6 @@
 //! The garbage collector and the namespace controller alone, beside an API that has no other controllers.
 
-use crate::cluster::{CONTROLLERS, client};
-use crate::{garbagecollector, namespace};
+use crate::{garbagecollector, identities, namespace};
 use std::sync::Arc;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -21,7 +20,8 @@ impl GarbageCollection {
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn start(api: &Api) -> Self {
-        let manager = Manager::new(client(api, CONTROLLERS), api.clock().clone());
+        let manager = Manager::new(identities::controller_manager(api), api.clock().clone())
+            .clients(identities::controllers(api));
         let manager = namespace::add(garbagecollector::add(manager));
         let stop = Arc::new(Notify::new());
         let stopped = stop.clone();

@@ -34,6 +34,7 @@ mod flow_control;
 mod garbage_collection;
 mod garbagecollector;
 mod history;
+pub mod identities;
 mod int_or_percent;
 mod job;
 mod metadata_client;

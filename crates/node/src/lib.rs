@@ -40,7 +40,7 @@ mod stderr_log;
 mod volumes;
 
 pub use eviction::{EvictionConfig, InvalidThreshold, Pressure, Signal, Threshold};
-pub use kubelet::{JoinError, Kubelet, Options, kill_processes};
+pub use kubelet::{Clients, JoinError, Kubelet, Options, kill_processes};
 pub use program::Program;
 
 use std::ffi::OsString;

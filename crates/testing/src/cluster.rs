@@ -6,6 +6,7 @@
 use crate::operator::{Operator, Operators, Running};
 use anyhow::Context;
 use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
@@ -196,7 +197,8 @@ impl TestCluster {
         self.client.clone()
     }
 
-    /// A client with this user name and every permission. On an existing cluster, the client that it was connected with.
+    /// A client with this user name, who may do what roles allow; see [`TestCluster::allow`]. On an existing cluster, the client
+    /// that it was connected with.
     ///
     /// ```
     /// # use windlass_testing::*;
@@ -205,15 +207,44 @@ impl TestCluster {
     /// # async fn main() -> anyhow::Result<()> {
     /// # let cluster = TestCluster::start();
     /// let maps: kube::Api<ConfigMap> = kube::Api::namespaced(cluster.client_as("ann"), "default");
-    /// maps.create(&Default::default(), &config_map("a")).await?;
-    /// assert_eq!(cluster.faults().audit().count(|record| record.user == "ann"), 1);
+    /// let refused = maps.create(&Default::default(), &config_map("a")).await.unwrap_err();
+    /// assert!(refused.to_string().contains("User \"ann\" cannot create resource \"configmaps\""));
     /// # Ok(())
     /// # }
     /// ```
     pub fn client_as(&self, user: &str) -> Client {
         match &self.api {
-            Some(api) => Client::new(api.service(Identity::privileged(user)), &*self.namespace),
+            Some(api) => Client::new(api.service(Identity::user(user)), &*self.namespace),
             None => self.client.clone(),
+        }
+    }
+
+    /// Lets a user do what these rules say, in all namespaces, by a ClusterRole and a binding. On an existing cluster it does
+    /// nothing: there the test's own client is used.
+    ///
+    /// ```
+    /// # use windlass_testing::*;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use k8s_openapi::api::rbac::v1::PolicyRule;
+    /// # #[tokio::main]
+    /// # async fn main() -> anyhow::Result<()> {
+    /// # let cluster = TestCluster::start();
+    /// let all = || vec!["*".to_owned()];
+    /// let rule = PolicyRule { api_groups: Some(all()), resources: Some(all()), verbs: all(), ..Default::default() };
+    /// cluster.allow("ann", [rule]).await?;
+    /// let maps: kube::Api<ConfigMap> = kube::Api::namespaced(cluster.client_as("ann"), "default");
+    /// maps.create(&Default::default(), &config_map("a")).await?;
+    /// assert_eq!(cluster.faults().audit().count(|record| record.user == "ann"), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// When the roles cannot be stored.
+    pub async fn allow(&self, user: &str, rules: impl IntoIterator<Item = PolicyRule>) -> anyhow::Result<()> {
+        match &self.api {
+            Some(api) => allow(api, user, rules.into_iter().collect()).await,
+            None => Ok(()),
         }
     }
 
@@ -367,8 +398,8 @@ impl TestCluster {
 
     // === operators ===
 
-    /// A manager on this cluster and its clock, as the user `operator`. On an existing cluster it watches the test's namespace
-    /// only.
+    /// A manager on this cluster and its clock, as the user `operator`, who may do nothing until it is run. On an existing
+    /// cluster it watches the test's namespace only.
     pub fn manager(&self) -> Manager {
         let manager = Manager::new(self.client_as(OPERATOR), self.clock().clone());
         match &self.api {
@@ -378,6 +409,9 @@ impl TestCluster {
     }
 
     /// Runs a controller, or whatever a function adds to the manager, until the handle stops or kills it, or is dropped.
+    ///
+    /// It may do exactly what the role allows that `windlass generate` writes for it ([`Manager::rules`]): an operator that does
+    /// more than it declares is refused, as on a real cluster.
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -398,10 +432,12 @@ impl TestCluster {
         self.run_manager(operator.on(self.manager()))
     }
 
-    /// Runs a manager that you made yourself.
+    /// Runs a manager that you made yourself. Its rules are those of the user `operator`, from now on.
     pub fn run_manager(&self, manager: Manager) -> Running {
         self.operators.add(manager.inspector());
-        Running::start(manager, self.time.clone())
+        let (cluster, rules) = (self.clone(), manager.rules());
+        let allowed = async move { cluster.allow(OPERATOR, rules).await };
+        Running::start(manager, allowed, self.time.clone())
     }
 
     /// What its operators wait for, refuse and fail at, one line each: what a wait that failed says besides.
@@ -445,6 +481,27 @@ impl TestCluster {
         }
         Ok(())
     }
+}
+
+/// Stores a role and its binding, as a part of the cluster does: faults and records do not mean it.
+async fn allow(api: &windlass_apiserver::Api, user: &str, rules: Vec<PolicyRule>) -> anyhow::Result<()> {
+    const GROUP: &str = "rbac.authorization.k8s.io";
+    let client = Client::new(api.service(Identity::privileged("system:apiserver")), "default");
+    let metadata =
+        ObjectMeta { generate_name: Some(format!("{}-", user.replace(' ', "-"))), ..ObjectMeta::default() };
+    let role = ClusterRole { metadata: metadata.clone(), rules: Some(rules), ..ClusterRole::default() };
+    let role = Api::all(client.clone()).create(&PostParams::default(), &role).await?;
+    let subject = Subject {
+        api_group: Some(GROUP.to_owned()),
+        kind: "User".to_owned(),
+        name: user.to_owned(),
+        namespace: None,
+    };
+    let role_ref =
+        RoleRef { api_group: Some(GROUP.to_owned()), kind: "ClusterRole".to_owned(), name: role.name_any() };
+    let binding = ClusterRoleBinding { metadata, role_ref, subjects: Some(vec![subject]) };
+    Api::all(client).create(&PostParams::default(), &binding).await?;
+    Ok(())
 }
 
 impl std::fmt::Debug for TestCluster {

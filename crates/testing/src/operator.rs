@@ -101,16 +101,25 @@ fn trouble_of(controller: &Value) -> Vec<String> {
 #[derive(Debug)]
 pub struct Running {
     stop: Option<oneshot::Sender<()>>,
-    task: JoinHandle<windlass::Result<()>>,
+    task: JoinHandle<anyhow::Result<()>>,
     time: Time,
 }
 
 impl Running {
-    pub(crate) fn start(manager: Manager, time: Time) -> Self {
+    /// Runs it as soon as it may do what it has to.
+    pub(crate) fn start(
+        manager: Manager,
+        allowed: impl Future<Output = anyhow::Result<()>> + Send + 'static,
+        time: Time,
+    ) -> Self {
         let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(manager.run_until(async {
-            let _ = stopped.await;
-        }));
+        let task = tokio::spawn(async move {
+            allowed.await?;
+            let stopped = async {
+                let _ = stopped.await;
+            };
+            Ok(manager.run_until(stopped).await?)
+        });
         Self { stop: Some(stop), task, time }
     }
 

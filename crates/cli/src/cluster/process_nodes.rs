@@ -3,17 +3,17 @@
 use anyhow::Context;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use kube::Client;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::net::TcpStream;
-use windlass_apiserver::{Api, Credentials, Dial, Identity};
+use windlass_apiserver::{Api, Credentials, Dial};
 use windlass_clock::Clock;
+use windlass_cluster::identities;
 use windlass_node::Program;
 use windlass_node::net::Network;
-use windlass_node::{Kubelet, Options};
+use windlass_node::{Clients, Kubelet, Options};
 
 /// How the names of nodes begin, and of their folders.
 const PREFIX: &str = "process-";
@@ -29,7 +29,11 @@ pub(super) async fn join(
     let mut nodes = Vec::new();
     for number in 1..=count {
         let name = format!("{PREFIX}{number}");
-        let identity = Identity::privileged(format!("system:node:{name}"));
+        let clients = Clients {
+            kubelet: identities::kubelet(api, &name),
+            proxy: identities::kube_proxy(api),
+            provisioner: identities::volume_provisioner(api),
+        };
         let root = std::path::absolute(home.join(&name)).context("cannot use the cluster's folder")?;
         let options = Options {
             name,
@@ -43,7 +47,7 @@ pub(super) async fn join(
             eviction: Default::default(),
         };
         // Programs know no time but the machine's.
-        match Kubelet::join(Client::new(api.service(identity), "default"), Clock::real(), options).await {
+        match Kubelet::join(clients, Clock::real(), options).await {
             Ok(node) => {
                 let network = node.network().cloned();
                 network.into_iter().for_each(|network| api.dial_with(Arc::new(Pods(network))));

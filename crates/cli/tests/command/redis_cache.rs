@@ -8,6 +8,7 @@ use kube::api::{Api, DeleteParams, LogParams, Patch, PatchParams, PostParams};
 use kube::{Client, CustomResourceExt, ResourceExt};
 use redis_cache_operator::api::v1alpha1::RedisCache;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use windlass::Manager;
 use windlass_clock::Clock;
@@ -88,8 +89,12 @@ async fn real_servers_keep_their_data_restart_and_are_backed_up() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
+    let (policy, log) = (folder.path().join("policy.yaml"), folder.path().join("audit.log"));
+    std::fs::write(&policy, "{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: Metadata}]}")
+        .unwrap();
     let mut command = windlass(&["cluster", "up", "--nodes", "process=1"]);
     command.env("XDG_RUNTIME_DIR", folder.path());
+    command.arg("--audit-policy-file").arg(policy).arg("--audit-log-path").arg(&log);
     let cluster = Cluster::of(command);
     let world = World { client: client_of(&cluster).await, clock: Clock::real() };
     let definitions: Api<_> = Api::all(world.client.clone());
@@ -163,4 +168,32 @@ async fn real_servers_keep_their_data_restart_and_are_backed_up() {
     assert_eq!(world.prints(json!({"containers": [container], "volumes": [volume]})).await, "REDIS1");
     operator.abort();
     assert!(cluster.end(nix::sys::signal::Signal::SIGTERM).success());
+    has_rights_to_all_that_it_does(&std::fs::read_to_string(log).unwrap());
+}
+
+/// No part of the cluster is an administrator, and none was refused anything, as the audit log tells.
+fn has_rights_to_all_that_it_does(log: &str) {
+    let mut parts = BTreeSet::new();
+    for line in log.lines() {
+        let event: Value = serde_json::from_str(line).unwrap();
+        let user = event["user"]["username"].as_str().unwrap();
+        if !user.starts_with("system:") || user == "system:apiserver" {
+            continue;
+        }
+        assert!(!event["user"]["groups"].as_array().unwrap().contains(&json!("system:masters")), "{event:#}");
+        assert_ne!(event["responseStatus"]["code"], 403, "{event:#}");
+        parts.insert(user.to_owned());
+    }
+    for part in [
+        "system:kube-controller-manager",
+        "system:kube-proxy",
+        "system:kube-scheduler",
+        "system:node:process-1",
+        "system:serviceaccount:kube-system:generic-garbage-collector",
+        "system:serviceaccount:kube-system:local-volume-provisioner",
+        "system:serviceaccount:kube-system:persistent-volume-binder",
+        "system:serviceaccount:kube-system:statefulset-controller",
+    ] {
+        assert!(parts.contains(part), "{part} did nothing: {parts:?}");
+    }
 }

@@ -89,10 +89,33 @@ pub enum JoinError {
     Directory(String, #[source] std::io::Error),
 }
 
+/// The clients of a node's parts. Each may have an identity of its own; one client is good for all of them, too.
+#[derive(Clone)]
+pub struct Clients {
+    /// Of the kubelet: what belongs to the node, and to the pods that are bound to it.
+    pub kubelet: Client,
+    /// Of the Service proxy, and of the DNS server beside it: Services and EndpointSlices.
+    pub proxy: Client,
+    /// Of the provisioner of local volumes: PersistentVolumes, their claims and StorageClasses.
+    pub provisioner: Client,
+}
+
+impl From<Client> for Clients {
+    fn from(client: Client) -> Self {
+        Self { kubelet: client.clone(), proxy: client.clone(), provisioner: client }
+    }
+}
+
+impl std::fmt::Debug for Clients {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Clients").finish_non_exhaustive()
+    }
+}
+
 /// A running kubelet. When it is dropped its pods keep running, and are adopted by the next kubelet with its name and directory.
 pub struct Kubelet {
     name: String,
-    client: Client,
+    clients: Clients,
     context: Arc<NodeContext>,
     tasks: JoinSet<()>,
     pods: Option<PodWorkers>,
@@ -119,7 +142,13 @@ impl Kubelet {
     ///
     /// # Panics
     /// Outside of a tokio runtime.
-    pub async fn join(client: Client, clock: Clock, options: Options) -> Result<Self, JoinError> {
+    pub async fn join(
+        clients: impl Into<Clients>,
+        clock: Clock,
+        options: Options,
+    ) -> Result<Self, JoinError> {
+        let clients = clients.into();
+        let client = clients.kubelet.clone();
         let name = options.name.clone();
         create_root(&options.root).map_err(|error| JoinError::Directory(name.clone(), error))?;
         let failed = |error| JoinError::Api(options.name.clone(), error);
@@ -151,8 +180,9 @@ impl Kubelet {
         let scope = |field: &str| Scope::default().with_fields(&format!("{field}={name}"));
         let own = cache.open::<Node>(scope("metadata.name").expect("a node's name can be selected by"));
         let pods = cache.open::<Pod>(scope("spec.nodeName").expect("a node's name can be selected by"));
-        let services = cache.open::<Service>(Scope::default());
-        let slices = cache.open::<EndpointSlice>(Scope::default());
+        let of_services = Cache::new("".into(), Namespaces::All);
+        let services = of_services.open::<Service>(Scope::default());
+        let slices = of_services.open::<EndpointSlice>(Scope::default());
         let (recorder, sending) = Recorder::standalone(client.clone(), clock.clone(), "kubelet");
         tasks.spawn(sending);
         let context = Arc::new(NodeContext {
@@ -183,19 +213,22 @@ impl Kubelet {
         let serving = serving.map_err(|error| JoinError::Serve(name.clone(), error))?;
         let (running, stopped) = oneshot::channel();
         let pods = PodWorkers { running, task: tokio::spawn(crate::pods::run(context.clone(), stopped)) };
+        let of_volumes = Cache::new("".into(), Namespaces::All);
         let provisioner = Provisioner::new(
-            client.clone(),
+            clients.provisioner.clone(),
             clock.clone(),
             context.recorder.clone(),
             &name,
             context.volumes_dir(),
-            &cache,
+            &of_volumes,
         );
         tasks.spawn(provisioner.run());
         cache.start(&client, &clock, &mut tasks);
+        of_services.start(&clients.proxy, &clock, &mut tasks);
+        of_volumes.start(&clients.provisioner, &clock, &mut tasks);
         tasks.spawn(eviction.run(context.clone(), own.clone()));
-        tasks.spawn(heartbeat(context.clone(), own, lease, cache));
-        Ok(Self { name, client, context, tasks, pods: Some(pods), serving: Some(serving) })
+        tasks.spawn(heartbeat(context.clone(), own, lease, [cache, of_services, of_volumes]));
+        Ok(Self { name, clients, context, tasks, pods: Some(pods), serving: Some(serving) })
     }
 
     /// The network of the node.
@@ -215,8 +248,12 @@ impl Kubelet {
     pub async fn leave(mut self) -> Result<(), kube::Error> {
         self.stop().await;
         crate::pods::kill_all(&self.context).await;
-        crate::volumes::provisioner::remove_finalizers(&self.client, &self.context.volumes_dir()).await?;
-        let nodes = Api::<Node>::all(self.client.clone());
+        crate::volumes::provisioner::remove_finalizers(
+            &self.clients.provisioner,
+            &self.context.volumes_dir(),
+        )
+        .await?;
+        let nodes = Api::<Node>::all(self.clients.kubelet.clone());
         match nodes.delete(&self.name, &DeleteParams::default()).await {
             Ok(_) => Ok(()),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
@@ -288,9 +325,9 @@ fn create_root(root: &std::path::Path) -> std::io::Result<()> {
 
 /// Renews the Lease, and reports the node's status at long intervals, when a pressure condition changes, or when the API has another
 /// one. Once its Node was deleted it reports nothing, as a kubelet.
-async fn heartbeat(context: Arc<NodeContext>, node: Opened<Node>, mut lease: NodeLease, cache: Cache) {
-    // The watches end with the cache.
-    let _cache = cache;
+async fn heartbeat(context: Arc<NodeContext>, node: Opened<Node>, mut lease: NodeLease, caches: [Cache; 3]) {
+    // The watches end with the caches.
+    let _caches = caches;
     let (client, clock) = (&context.client, &context.clock);
     let mut pressure = context.pressure.subscribe();
     let mut renewals = 0_u32;

@@ -36,6 +36,7 @@ use tracing::Instrument;
 use windlass_clock::Clock;
 
 /// What a manager gives its controllers.
+#[derive(Clone)]
 pub(crate) struct ControllerContext {
     pub(crate) client: Client,
     /// The client's service, by itself.

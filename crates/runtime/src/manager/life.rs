@@ -1,13 +1,14 @@
 //! A manager from start to end: servers, caches, election, work, and the way back in order.
 
 use super::Manager;
+use super::connect::Link;
 use super::error::{Error, Result};
 use super::registration::Registration;
 use super::tasks::{self, Given, Task};
 use crate::cache::Cache;
 use crate::controller::{ConfigError, ControllerContext, Parts, Running};
 use crate::election::{Candidate, Lost};
-use crate::events::{EventSender, Recorder};
+use crate::events::EventSender;
 use crate::inspect::{Elected, Inside, Inspector};
 use crate::serve::Server;
 use crate::write::Schemas;
@@ -62,15 +63,21 @@ impl Manager {
         let schemas = Arc::new(Schemas::new(client.clone(), clock.clone()));
         let watched_whole = self.controllers.iter().flat_map(Parts::watches_all_of).cloned().collect();
         let context = ControllerContext { client, direct, cache, clock, schemas, watched_whole, leadership };
+        let context_of = |name: &str| -> Result<ControllerContext> {
+            let Some(client) = self.clients.as_ref().and_then(|clients| clients(name)) else {
+                return Ok(context.clone());
+            };
+            let link = Link::Given(client);
+            let (client, direct) = link.client(requests, context.leadership.as_ref(), &context.clock)?;
+            Ok(ControllerContext { client, direct, ..context.clone() })
+        };
         let sender = EventSender::new();
-        let started: Vec<Arc<Running>> = self
-            .controllers
-            .into_iter()
-            .map(|controller| {
-                let recorder = sender.recorder(controller.name().into());
-                controller.prepare(&context, recorder)
-            })
-            .collect();
+        let mut started: Vec<Arc<Running>> = Vec::new();
+        for controller in self.controllers {
+            let recorder = sender.recorder(controller.name().into());
+            let context = context_of(controller.name())?;
+            started.push(controller.prepare(&context, recorder));
+        }
         let election = candidate.as_ref().map(|candidate| Elected {
             lease: candidate.lease().to_owned(),
             identity: candidate.identity().to_owned(),
@@ -82,11 +89,18 @@ impl Manager {
             election,
             tasks: self.tasks.iter().map(|task| task.state.clone()).collect(),
         });
-        let tasks = self.tasks.into_iter().map(|task| {
-            let recorder = sender.recorder(task.name.as_str().into());
-            (task, recorder)
-        });
-        let tasks = tasks.collect();
+        let stopped = CancellationToken::new();
+        let mut tasks = Vec::new();
+        for given in self.tasks {
+            let task = Task {
+                client: context_of(&given.name)?.client,
+                clock: context.clock.clone(),
+                cache: context.cache.clone(),
+                recorder: sender.recorder(given.name.as_str().into()),
+                stopped: stopped.clone(),
+            };
+            tasks.push((given, task));
+        }
         context.cache.start(&context.client, &context.clock, &mut watches);
         events.spawn(sender.send(context.client.clone(), context.clock.clone()));
         Ok(Life {
@@ -98,7 +112,7 @@ impl Manager {
             rejoin_election: self.rejoin_election,
             started,
             tasks,
-            stopped: CancellationToken::new(),
+            stopped,
             cache_sync_timeout: self.cache_sync_timeout,
             graceful_shutdown_timeout: self.graceful_shutdown_timeout,
             workers: JoinSet::new(),
@@ -148,8 +162,8 @@ struct Life {
     leading: bool,
     rejoin_election: bool,
     started: Vec<Arc<Running>>,
-    /// With who records events for them.
-    tasks: Vec<(Given, Recorder)>,
+    /// With what they get to work with.
+    tasks: Vec<(Given, Task)>,
     /// Tells tasks to end.
     stopped: CancellationToken,
     cache_sync_timeout: Duration,
@@ -220,15 +234,8 @@ impl Life {
     }
 
     fn start_tasks(&self, leading: bool, into: &mut JoinSet<()>) {
-        for (given, recorder) in self.tasks.iter().filter(|(given, _)| given.leading == leading) {
-            let task = Task {
-                client: self.context.client.clone(),
-                clock: self.context.clock.clone(),
-                cache: self.context.cache.clone(),
-                recorder: recorder.clone(),
-                stopped: self.stopped.clone(),
-            };
-            into.spawn(tasks::keep(given.work.clone(), given.state.clone(), task));
+        for (given, task) in self.tasks.iter().filter(|(given, _)| given.leading == leading) {
+            into.spawn(tasks::keep(given.work.clone(), given.state.clone(), task.clone()));
         }
     }
 

@@ -24,7 +24,7 @@ pub use tasks::Task;
 use crate::cache::{Cache, Namespaces, Store};
 use crate::command::CommandError;
 use crate::config::{self, Args, Command, CommandLine, InvalidOption, Settings};
-use crate::controller::{Controller, Parts};
+use crate::controller::{Controller, Description, Parts, permissions};
 use crate::election::Election;
 use crate::inspect::Inspector;
 use crate::kind::{Cached, Object};
@@ -33,6 +33,7 @@ use crate::metrics::Page;
 use crate::metrics::TaskState;
 use crate::serve::Bind;
 use connect::Connection;
+use k8s_openapi::api::rbac::v1::PolicyRule;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use signals::Signals;
@@ -44,11 +45,14 @@ use tower::BoxError;
 use windlass_clock::Clock;
 
 type Caching = Box<dyn FnOnce(&Cache) + Send>;
+type Clients = Box<dyn Fn(&str) -> Option<Client> + Send>;
 
 /// Runs controllers on one cluster.
 #[must_use = "a manager does nothing until it is run"]
 pub struct Manager {
     connection: Connection,
+    /// Clients of single controllers and tasks, by their names.
+    clients: Option<Clients>,
     command: Command,
     /// To be printed, and nothing else done.
     help: Option<String>,
@@ -164,6 +168,7 @@ impl Manager {
     fn on(connection: Connection, clock: Clock) -> Self {
         Self {
             connection,
+            clients: None,
             command: Command::Run,
             help: None,
             json: false,
@@ -189,6 +194,19 @@ impl Manager {
     /// The cluster's id, which is in every key.
     pub fn cluster(mut self, id: impl Into<Arc<str>>) -> Self {
         self.cluster = id.into();
+        self
+    }
+
+    /// The clients of controllers and tasks, by their names, so that each can have an identity and rights of its own. Who has
+    /// none here has the manager's, as have the caches, the events and the election.
+    ///
+    /// ```
+    /// # fn operator(manager: windlass::Manager, auditor: kube::Client) -> windlass::Manager {
+    /// manager.clients(move |name| (name == "auditor").then(|| auditor.clone()))
+    /// # }
+    /// ```
+    pub fn clients(mut self, clients: impl Fn(&str) -> Option<Client> + Send + 'static) -> Self {
+        self.clients = Some(Box::new(clients));
         self
     }
 
@@ -307,6 +325,18 @@ impl Manager {
     pub fn controller<K: Cached>(mut self, controller: Controller<K>) -> Self {
         self.controllers.push(controller.parts);
         self
+    }
+
+    /// The RBAC rules that it needs: for what its controllers declare that they watch, own and write, and for its lease where a
+    /// leader is elected. The same as `windlass generate` writes into the operator's roles.
+    pub fn rules(&self) -> Vec<PolicyRule> {
+        let controllers: Vec<Description> = self.controllers.iter().map(Parts::describe).collect();
+        let mut rules = permissions::rules(&controllers);
+        if self.election.is_some() {
+            rules.extend(permissions::election_rules());
+        }
+        let rule = |rule| serde_json::from_value(rule).expect("rules are written as Kubernetes' are");
+        rules.into_iter().map(rule).collect()
     }
 
     /// Serves `/metrics` and `/debug` there while it runs. It has no lock: whoever reaches it may read it.

@@ -7,6 +7,7 @@ use crate::TestCluster;
 use crate::difference;
 use crate::faulty_client::FaultyClient;
 use anyhow::{Context, bail, ensure};
+use k8s_openapi::api::rbac::v1::PolicyRule;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use windlass::Manager;
@@ -108,7 +109,10 @@ where
             Some(_) => manager,
             None => manager.namespace(cluster.namespace()),
         };
-        Ok((self.operator)(manager).run_until(std::future::pending()).await?)
+        let manager = (self.operator)(manager);
+        let rules = if self.cluster_admin { every_rule() } else { manager.rules() };
+        cluster.allow(name, rules).await?;
+        Ok(manager.run_until(std::future::pending()).await?)
     }
 
     /// Waits until the operator is done, and reads the state.
@@ -167,4 +171,15 @@ async fn silence(cluster: &TestCluster, writers: &[&FaultyClient], duration: Dur
             return;
         }
     }
+}
+
+/// Whoever has it may do everything.
+fn every_rule() -> Vec<PolicyRule> {
+    let all = || vec!["*".to_owned()];
+    vec![PolicyRule {
+        api_groups: Some(all()),
+        resources: Some(all()),
+        verbs: all(),
+        ..PolicyRule::default()
+    }]
 }

@@ -114,6 +114,7 @@ pub struct Campaign<O, L> {
     at_once: usize,
     timeout: Duration,
     extra_changes: Option<usize>,
+    cluster_admin: bool,
 }
 
 /// What a campaign found.
@@ -158,6 +159,7 @@ where
             at_once: 6,
             timeout: DEFAULT_TIMEOUT,
             extra_changes: None,
+            cluster_admin: false,
         }
     }
 
@@ -188,6 +190,12 @@ where
         Fut: Future<Output = anyhow::Result<TestCluster>> + Send + 'static,
     {
         self.open_cluster = Arc::new(move || Box::pin(open_cluster()));
+        self
+    }
+
+    /// Lets the operator do everything, instead of what its own role allows ([`Manager::rules`]).
+    pub fn cluster_admin(mut self) -> Self {
+        self.cluster_admin = true;
         self
     }
 
