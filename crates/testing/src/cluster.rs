@@ -483,24 +483,34 @@ impl TestCluster {
     }
 }
 
-/// Stores a role and its binding, as a part of the cluster does: faults and records do not mean it.
+/// Stores a role and its binding, or adds to those of the user, as a part of the cluster does: faults and records do not mean it.
 async fn allow(api: &windlass_apiserver::Api, user: &str, rules: Vec<PolicyRule>) -> anyhow::Result<()> {
     const GROUP: &str = "rbac.authorization.k8s.io";
     let client = Client::new(api.service(Identity::privileged("system:apiserver")), "default");
-    let metadata =
-        ObjectMeta { generate_name: Some(format!("{}-", user.replace(' ', "-"))), ..ObjectMeta::default() };
+    let name = user.replace(' ', "-");
+    let roles: Api<ClusterRole> = Api::all(client.clone());
+    let params = PostParams::default();
+    if let Some(mut role) = roles.get_opt(&name).await? {
+        let known = role.rules.get_or_insert_default();
+        let new: Vec<PolicyRule> = rules.into_iter().filter(|rule| !known.contains(rule)).collect();
+        if !new.is_empty() {
+            known.extend(new);
+            roles.replace(&name, &params, &role).await?;
+        }
+        return Ok(());
+    }
+    let metadata = ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() };
     let role = ClusterRole { metadata: metadata.clone(), rules: Some(rules), ..ClusterRole::default() };
-    let role = Api::all(client.clone()).create(&PostParams::default(), &role).await?;
+    roles.create(&params, &role).await?;
     let subject = Subject {
         api_group: Some(GROUP.to_owned()),
         kind: "User".to_owned(),
         name: user.to_owned(),
         namespace: None,
     };
-    let role_ref =
-        RoleRef { api_group: Some(GROUP.to_owned()), kind: "ClusterRole".to_owned(), name: role.name_any() };
+    let role_ref = RoleRef { api_group: Some(GROUP.to_owned()), kind: "ClusterRole".to_owned(), name };
     let binding = ClusterRoleBinding { metadata, role_ref, subjects: Some(vec![subject]) };
-    Api::all(client).create(&PostParams::default(), &binding).await?;
+    Api::all(client).create(&params, &binding).await?;
     Ok(())
 }
 

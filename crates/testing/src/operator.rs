@@ -146,7 +146,7 @@ impl Running {
     /// What it ended with.
     pub async fn ended(&mut self) -> anyhow::Result<()> {
         let time = self.time.clone();
-        Ok(time.run_clock_while(&mut self.task).await??)
+        time.run_clock_while(&mut self.task).await?
     }
 
     /// Whether it ended by itself.

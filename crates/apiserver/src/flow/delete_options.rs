@@ -124,9 +124,10 @@ fn from_query(query: &Query) -> Result<Value, Status> {
         options["orphanDependents"] = json!(query.flag("orphanDependents"));
     }
     if let Some(seconds) = query.get("gracePeriodSeconds") {
-        seconds.parse::<i64>().map_err(|_| {
+        let parsed = seconds.parse::<i64>().map_err(|_| {
             Status::bad_request(format!("strconv.ParseInt: parsing {seconds:?}: invalid syntax"))
         })?;
+        options["gracePeriodSeconds"] = json!(parsed);
     }
     Ok(options)
 }
