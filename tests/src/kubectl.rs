@@ -76,7 +76,8 @@ const CHANCE: &[(&str, &str)] = &[
     (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UID"),
     (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?( \+0000)?( UTC|Z)?", "TIME"),
     (r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+A-Z]\w+", "TIME"),
-    (r"\b(\d+[smhd])+\b", "AGE"),
+    // Not the end of a name that happens to look like one.
+    (r"(?m)(^|[^-\w])(\d+[smhd])+\b", "${1}AGE"),
     (r"<invalid>", "AGE"),
     (r"(?m)^[WIE]\d{4} [\d:.]+ +\d+ ", ""),
     (r"/tmp/\S*?(LIVE|MERGED)-\d+", "FOLDER"),
