@@ -4,7 +4,7 @@ use crate::admission_plugins::AdmissionPlugin;
 use crate::audit::AuditConfig;
 use crate::authentication::Authentication;
 use crate::authorization::{Attributes, AuthorizationMode, Decision, On, ResourceAttributes};
-use crate::bootstrap;
+use crate::bootstrap::{self, BootstrapObject};
 use crate::credentials::{Credentials, CredentialsError};
 use crate::dial::Dial;
 use crate::faults::Faults;
@@ -113,6 +113,15 @@ impl Api {
             "an empty store in memory takes its first objects at once"
         );
         Self(Arc::new(inner))
+    }
+
+    /// Stores objects that the cluster around it has from the start; those that are there stay as they are. In memory it is done
+    /// at once.
+    ///
+    /// # Errors
+    /// When they cannot be written to the disk.
+    pub async fn bootstrap(&self, objects: &[BootstrapObject]) -> io::Result<()> {
+        bootstrap::make_others(&self.0, objects).await.map_err(io::Error::other)
     }
 
     /// Removes what is stored in a `data_dir`, so that [`Api::open`] begins anew there; its credentials stay. No API may be

@@ -7,7 +7,7 @@ use crate::facts::BOOTSTRAP;
 use crate::kinds;
 use crate::kinds::field_selectors::Field;
 use crate::kinds::service_range::ServiceClusterIpRange;
-use crate::object::{timestamp, uid};
+use crate::object::{text, timestamp, uid};
 use crate::resource::Selectable;
 use crate::state::ApiState;
 use serde_json::Value;
@@ -67,13 +67,49 @@ fn of_range(range: ServiceClusterIpRange) -> Vec<(Key, Key, ObjectTemplate)> {
     changed.collect()
 }
 
+/// An object that a cluster has from the start, beside those of the API server itself. Once it is prepared, it costs next to
+/// nothing to store.
+#[derive(Debug)]
+pub struct BootstrapObject {
+    key: Key,
+    template: ObjectTemplate,
+}
+
+impl BootstrapObject {
+    /// One of the whole cluster, whole but for its uid and its time, of a resource such as `rbac.authorization.k8s.io/clusterroles`.
+    /// None if it is not an object.
+    pub fn new(resource: &str, mut object: Value) -> Option<Self> {
+        let name = text(&object, &["metadata", "name"]).to_owned();
+        let metadata = object.get_mut("metadata")?.as_object_mut()?;
+        metadata.insert("creationTimestamp".to_owned(), "0000-00-00T00:00:00Z".into());
+        metadata.insert("uid".to_owned(), "00000000-0000-0000-0000-000000000000".into());
+        let text = object.to_string();
+        let fields = fields(resource, &text)?;
+        Some(Self {
+            key: Key::new(resource, "", name),
+            template: ObjectTemplate::new(text, Vec::new(), fields)?,
+        })
+    }
+}
+
 /// Makes those that are missing. In memory there is nothing to wait for.
 pub(crate) async fn make(api: &ApiState) -> Result<(), CommitError> {
-    let time = timestamp(api.clock.now());
     let moved = of_range(api.service_allocations.range());
     let is_moved = |key: &Key| moved.iter().any(|(replaced, ..)| replaced == key);
     let stock = TEMPLATES.iter().filter(|(key, _)| !is_moved(key)).map(|(key, template)| (key, template));
-    let all = stock.chain(moved.iter().map(|(_, key, template)| (key, template)));
+    make_missing(api, stock.chain(moved.iter().map(|(_, key, template)| (key, template)))).await
+}
+
+/// The same for others.
+pub(crate) async fn make_others(api: &ApiState, objects: &[BootstrapObject]) -> Result<(), CommitError> {
+    make_missing(api, objects.iter().map(|object| (&object.key, &object.template))).await
+}
+
+async fn make_missing<'a>(
+    api: &ApiState,
+    all: impl Iterator<Item = (&'a Key, &'a ObjectTemplate)>,
+) -> Result<(), CommitError> {
+    let time = timestamp(api.clock.now());
     let missing = all.filter(|(key, _)| api.store.get(key).is_none());
     let changes = missing.filter_map(|(key, template)| {
         let body = template.instantiate(&uid(), &time)?;
@@ -99,7 +135,22 @@ fn made(outcome: Result<Arc<Entry>, CommitError>) -> Result<(), CommitError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
     use windlass_store::Body;
+
+    #[test]
+    fn others_are_written_as_the_store_would_write_them() {
+        const TIME: &str = "2026-01-02T03:04:05Z";
+        let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {"name": "a"}, "rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]});
+        let made = BootstrapObject::new("rbac.authorization.k8s.io/clusterroles", role.clone()).unwrap();
+        let uid = uid();
+        let mut whole = role;
+        whole["metadata"] = json!({"name": "a", "uid": uid, "creationTimestamp": TIME});
+        assert_eq!(made.template.instantiate(&uid, TIME).unwrap(), Body::encode(&whole, Vec::new()));
+        assert_eq!(made.key, Key::new("rbac.authorization.k8s.io/clusterroles", "", "a"));
+        assert!(BootstrapObject::new("pods", json!([])).is_none());
+    }
 
     #[test]
     fn every_line_is_written_as_the_store_would_write_it() {

@@ -78,6 +78,7 @@ pub use authentication::{
     Authentication, InvalidTokenFile, RequestHeader, ServiceAccountIssuer, StaticTokens,
 };
 pub use authorization::AuthorizationMode;
+pub use bootstrap::BootstrapObject;
 pub use credentials::Credentials;
 pub use dial::{Dial, insecure_tls};
 pub use discovery::VERSION as KUBERNETES_VERSION;

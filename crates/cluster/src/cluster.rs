@@ -163,7 +163,7 @@ async fn run_kubelet(informers: SharedInformers, client: Client, clock: Clock, o
 
 /// Lets the parts do what they have to; without it, some of them are refused what they do, and say so.
 async fn granted(api: Api) {
-    if let Err(error) = identities::grant_extra(&api).await {
+    if let Err(error) = api.bootstrap(&identities::GRANTS).await {
         tracing::warn!("the roles of the cluster's own parts cannot be stored: {error}");
     }
 }

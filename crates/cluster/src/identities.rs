@@ -4,14 +4,10 @@
 //! Kubernetes runs it as, with the stock role of that name; the scheduler and the nodes have their stock users. [`EXTRA`] is
 //! all that ours may do beyond that: stored as ClusterRoles and bindings, so that `kubectl get clusterroles` shows it.
 
-use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::PostParams;
-use kube::{Api as KubeApi, Client, Resource};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use std::fmt::Debug;
-use windlass_apiserver::{Api, Identity};
+use kube::Client;
+use serde_json::{Value, json};
+use std::sync::LazyLock;
+use windlass_apiserver::{Api, BootstrapObject, Identity};
 
 /// The user of the controllers' manager: what it caches, it lists and watches as this one.
 const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
@@ -182,21 +178,18 @@ fn client(api: &Api, identity: Identity) -> Client {
     Client::new(api.service(identity), "default")
 }
 
-/// Stores what the parts may do beyond the stock roles, as the API server stores those. A role that is there stays as it is.
-pub(crate) async fn grant_extra(api: &Api) -> Result<(), kube::Error> {
-    let client = client(api, Identity::privileged("system:apiserver"));
-    let mut granted: Vec<Who> = Vec::new();
-    for Extra { who, .. } in EXTRA {
-        if granted.contains(who) {
+/// What the parts may do beyond the stock roles: roles and bindings that a cluster has from the start.
+pub(crate) static GRANTS: LazyLock<Vec<BootstrapObject>> = LazyLock::new(|| {
+    let mut objects = Vec::new();
+    for (place, Extra { who, .. }) in EXTRA.iter().enumerate() {
+        if EXTRA[..place].iter().any(|earlier| earlier.who == *who) {
             continue;
         }
-        granted.push(*who);
-        let rows = EXTRA.iter().filter(|row| row.who == *who);
-        create(&client, &role(*who, rows)).await?;
-        create(&client, &binding(*who)).await?;
+        objects.push(BootstrapObject::new("rbac.authorization.k8s.io/clusterroles", role(*who)));
+        objects.push(BootstrapObject::new("rbac.authorization.k8s.io/clusterrolebindings", binding(*who)));
     }
-    Ok(())
-}
+    objects.into_iter().map(|object| object.expect("they are written as roles and bindings are")).collect()
+});
 
 impl Who {
     fn role(self) -> String {
@@ -206,48 +199,25 @@ impl Who {
         }
     }
 
-    fn subject(self) -> Subject {
-        let (api_group, kind, name, namespace) = match self {
-            Self::Account(account) => (None, "ServiceAccount", account, Some(NAMESPACE.to_owned())),
-            Self::Nodes => (Some(GROUP.to_owned()), "Group", "system:nodes", None),
-        };
-        Subject { api_group, kind: kind.to_owned(), name: name.to_owned(), namespace }
+    fn subject(self) -> Value {
+        match self {
+            Self::Account(name) => json!({"kind": "ServiceAccount", "name": name, "namespace": NAMESPACE}),
+            Self::Nodes => json!({"kind": "Group", "name": "system:nodes", "apiGroup": GROUP}),
+        }
     }
 }
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-fn role<'a>(who: Who, rows: impl Iterator<Item = &'a Extra>) -> ClusterRole {
-    let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
-    let rules = rows.map(|row| PolicyRule {
-        api_groups: Some(vec![row.group.to_owned()]),
-        resources: Some(owned(row.resources)),
-        verbs: owned(row.verbs),
-        ..PolicyRule::default()
-    });
-    ClusterRole { metadata: named(who), rules: Some(rules.collect()), ..ClusterRole::default() }
+fn role(who: Who) -> Value {
+    let rows = EXTRA.iter().filter(|row| row.who == who);
+    let rules: Vec<Value> = rows
+        .map(|row| json!({"apiGroups": [row.group], "resources": row.resources, "verbs": row.verbs}))
+        .collect();
+    json!({"apiVersion": format!("{GROUP}/v1"), "kind": "ClusterRole", "metadata": {"name": who.role()}, "rules": rules})
 }
 
-fn binding(who: Who) -> ClusterRoleBinding {
-    let role_ref =
-        RoleRef { api_group: Some(GROUP.to_owned()), kind: "ClusterRole".to_owned(), name: who.role() };
-    ClusterRoleBinding { metadata: named(who), role_ref, subjects: Some(vec![who.subject()]) }
-}
-
-fn named(who: Who) -> ObjectMeta {
-    ObjectMeta { name: Some(who.role()), ..ObjectMeta::default() }
-}
-
-async fn create<K>(client: &Client, object: &K) -> Result<(), kube::Error>
-where
-    K: Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope>
-        + Clone
-        + Debug
-        + Serialize
-        + DeserializeOwned,
-{
-    match KubeApi::<K>::all(client.clone()).create(&PostParams::default(), object).await {
-        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
-        made => made.map(drop),
-    }
+fn binding(who: Who) -> Value {
+    json!({"apiVersion": format!("{GROUP}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": who.role()},
+        "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": who.role()}, "subjects": [who.subject()]})
 }
