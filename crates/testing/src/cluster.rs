@@ -490,18 +490,28 @@ async fn allow(api: &windlass_apiserver::Api, user: &str, rules: Vec<PolicyRule>
     let name = user.replace(' ', "-");
     let roles: Api<ClusterRole> = Api::all(client.clone());
     let params = PostParams::default();
-    if let Some(mut role) = roles.get_opt(&name).await? {
-        let known = role.rules.get_or_insert_default();
-        let new: Vec<PolicyRule> = rules.into_iter().filter(|rule| !known.contains(rule)).collect();
-        if !new.is_empty() {
-            known.extend(new);
-            roles.replace(&name, &params, &role).await?;
-        }
-        return Ok(());
-    }
     let metadata = ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() };
-    let role = ClusterRole { metadata: metadata.clone(), rules: Some(rules), ..ClusterRole::default() };
-    roles.create(&params, &role).await?;
+    loop {
+        let written = match roles.get_opt(&name).await? {
+            None => {
+                let rules = Some(rules.clone());
+                let role = ClusterRole { metadata: metadata.clone(), rules, ..ClusterRole::default() };
+                roles.create(&params, &role).await
+            }
+            Some(mut role) => {
+                let known = role.rules.get_or_insert_default();
+                let new: Vec<PolicyRule> =
+                    rules.iter().filter(|rule| !known.contains(rule)).cloned().collect();
+                known.extend(new);
+                roles.replace(&name, &params, &role).await
+            }
+        };
+        match written {
+            // Another operator that was started at the same time came first.
+            Err(kube::Error::Api(status)) if status.code == 409 => {}
+            written => break drop(written?),
+        }
+    }
     let subject = Subject {
         api_group: Some(GROUP.to_owned()),
         kind: "User".to_owned(),
@@ -510,8 +520,10 @@ async fn allow(api: &windlass_apiserver::Api, user: &str, rules: Vec<PolicyRule>
     };
     let role_ref = RoleRef { api_group: Some(GROUP.to_owned()), kind: "ClusterRole".to_owned(), name };
     let binding = ClusterRoleBinding { metadata, role_ref, subjects: Some(vec![subject]) };
-    Api::all(client).create(&params, &binding).await?;
-    Ok(())
+    match Api::all(client).create(&params, &binding).await {
+        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+        made => Ok(made.map(drop)?),
+    }
 }
 
 impl std::fmt::Debug for TestCluster {

@@ -181,7 +181,10 @@ fn has_rights_to_all_that_it_does(log: &str) {
             continue;
         }
         assert!(!event["user"]["groups"].as_array().unwrap().contains(&json!("system:masters")), "{event:#}");
-        assert_ne!(event["responseStatus"]["code"], 403, "{event:#}");
+        // A kubelet may ask for what a pod uses that is gone since.
+        let reason = event["annotations"]["authorization.k8s.io/reason"].as_str().unwrap_or_default();
+        let is_late = reason.starts_with("no relationship found between node");
+        assert!(event["responseStatus"]["code"] != 403 || is_late, "{event:#}");
         parts.insert(user.to_owned());
     }
     for part in [
