@@ -18,6 +18,7 @@ mod invalid_objects;
 mod known_differences;
 mod lists;
 mod malformed_input;
+mod merge;
 mod metadata;
 mod report;
 mod schema_keywords;

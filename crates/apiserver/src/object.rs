@@ -19,6 +19,11 @@ pub(crate) fn at<'a>(object: &'a Value, path: &[&str]) -> Option<&'a Value> {
     path.iter().try_fold(object, |value, name| value.get(name))
 }
 
+/// The list at a path; an empty one if there is none.
+pub(crate) fn list<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
+    at(object, path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
 /// The object at a field, made if it is not there.
 pub(crate) fn child<'a>(object: &'a mut Value, name: &str) -> &'a mut Map<String, Value> {
     if !object.is_object() {

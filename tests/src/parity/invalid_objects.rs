@@ -1,5 +1,6 @@
 //! Invalid objects and their errors: tables in `invalid_objects/*.yaml`.
 
+use super::merge::merge;
 use super::{Behaviour, Script};
 use crate::compare::Request;
 use crate::compare::exchange::media;
@@ -30,23 +31,6 @@ struct Row {
 
 fn pod() -> String {
     "v1 Pod".to_owned()
-}
-
-fn merge(into: &mut Value, patch: &Value) {
-    let Some(patch) = patch.as_object() else {
-        *into = patch.clone();
-        return;
-    };
-    if !into.is_object() {
-        *into = json!({});
-    }
-    for (name, value) in patch {
-        if value.is_null() {
-            into.as_object_mut().map(|into| into.remove(name));
-        } else {
-            merge(&mut into[name], value);
-        }
-    }
 }
 
 async fn refused(mut script: Script, row: Row) -> anyhow::Result<Script> {

@@ -5,7 +5,7 @@ mod node;
 mod rbac;
 
 pub(crate) use attributes::{Attributes, On, ResourceAttributes};
-pub(crate) use node::{MIRROR, is_mirror, node_of, pod_names};
+pub(crate) use node::{MIRROR, NODE_LEASES, is_mirror, node_of, pod_names};
 pub(crate) use rbac::{GROUP, Grant, PolicyRule, Rbac, RoleRef, Unresolved};
 
 use crate::request::Identity;

@@ -3,6 +3,7 @@
 use super::nodes::{node, with_pods};
 use crate::compare::Request;
 use crate::compare::exchange::media;
+use crate::parity::merge::merge;
 use crate::parity::{Behaviour, Script};
 use anyhow::ensure;
 use serde_json::{Value, json};
@@ -164,19 +165,6 @@ async fn mirrors(mut script: Script, change: &str) -> anyhow::Result<Script> {
     Ok(script)
 }
 
-fn merge(into: &mut Value, change: &Value) {
-    let Value::Object(change) = change else {
-        *into = change.clone();
-        return;
-    };
-    for (key, value) in change {
-        match value {
-            Value::Null => drop(into.as_object_mut().map(|object| object.remove(key))),
-            _ => merge(&mut into[key], value),
-        }
-    }
-}
-
 async fn registers(mut script: Script) -> anyhow::Result<Script> {
     let name = node(&script);
     let taints = json!([{"key": "k", "effect": "NoSchedule"}]);
@@ -293,9 +281,6 @@ async fn asks_for_tokens(mut script: Script) -> anyhow::Result<Script> {
         let request = own(&script, "POST", path.clone()).body(media::JSON, token(bound, audiences));
         let mut answer = script.quiet(request).await?;
         // Nobody gets the same token twice.
-        if let Some(status) = answer.body.get_mut("status").filter(|status| status.is_object()) {
-            *status = json!("granted");
-        }
         if answer.is_success() {
             answer.body = json!("granted");
         } else {

@@ -3,21 +3,20 @@
 //! The Node authorizer says which objects it may write; this is about what it writes into them. Nobody else is restricted.
 
 mod claims;
+mod equality;
 mod nodes;
 mod pods;
 mod tokens;
 
 use super::forbidden;
-use crate::authorization::node_of;
+use crate::authorization::{NODE_LEASES, node_of};
 use crate::object::text;
 use crate::operation::Operation;
+use crate::request::identity::NODE_PREFIX;
 use crate::status::{Named, Status};
 use crate::x509::CertificateRequest;
 use serde_json::Value;
 use windlass_store::Key;
-
-/// Where nodes keep their leases.
-const LEASES: &str = "kube-node-lease";
 
 /// Whose requests for a certificate have to be in the kubelet's own name.
 const SIGNERS: [&str; 2] = ["kubernetes.io/kubelet-serving", "kubernetes.io/kube-apiserver-client-kubelet"];
@@ -97,8 +96,8 @@ impl NodeWrite<'_> {
     }
 
     fn lease(&self) -> Result<(), Status> {
-        if self.operation.namespace != LEASES {
-            return self.refuse(format!("can only access leases in the {LEASES:?} system namespace"));
+        if self.operation.namespace != NODE_LEASES {
+            return self.refuse(format!("can only access leases in the {NODE_LEASES:?} system namespace"));
         }
         match self.name() == self.node {
             true => Ok(()),
@@ -137,7 +136,7 @@ impl NodeWrite<'_> {
             Ok(wanted) => wanted,
             Err(why) => return self.refuse(format!("unable to parse csr: {why}")),
         };
-        let own = format!("system:node:{}", self.node);
+        let own = format!("{NODE_PREFIX}{}", self.node);
         match wanted.common_name() == own {
             true => Ok(()),
             false => self.refuse(format!("can only create a node CSR with CN={own}")),

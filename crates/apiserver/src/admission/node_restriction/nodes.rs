@@ -1,10 +1,10 @@
 //! Nodes: a kubelet registers its own, and does not steer pods to itself by labels or taints.
 
-use super::claims::same;
+use super::equality::same;
 use super::{Action, NodeWrite};
 use crate::object::at;
 use crate::status::Status;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Labels of Kubernetes that kubelets may set.
@@ -77,13 +77,8 @@ const CONFIG_SOURCE: &[&str] = &["spec", "configSource"];
 
 /// The labels that differ and are not the kubelet's to set, in order.
 fn forbidden_labels(new: &Value, old: Option<&Value>) -> String {
-    let none = Map::new();
-    let labels = |object: Option<&Value>| {
-        object
-            .and_then(|object| at(object, &["metadata", "labels"])?.as_object().cloned())
-            .unwrap_or_default()
-    };
-    let (new, old) = (labels(Some(new)), old.map_or(none, |old| labels(Some(old))));
+    let labels = |object: &Value| at(object, &["metadata", "labels"])?.as_object().cloned();
+    let (new, old) = (labels(new).unwrap_or_default(), old.and_then(labels).unwrap_or_default());
     let changed = new.keys().chain(old.keys()).filter(|key| new.get(*key) != old.get(*key));
     let forbidden: BTreeSet<&str> = changed.map(String::as_str).filter(|key| !is_free(key)).collect();
     forbidden.into_iter().collect::<Vec<_>>().join(", ")

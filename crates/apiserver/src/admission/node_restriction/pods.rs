@@ -1,8 +1,9 @@
 //! Pods: a kubelet mirrors its static pods, reports on all of its pods, deletes and evicts them.
 
+use super::equality::same;
 use super::{Action, NodeWrite};
 use crate::authorization::{MIRROR, is_mirror, pod_names};
-use crate::object::{at, text};
+use crate::object::{at, list, text};
 use crate::status::Status;
 use serde_json::Value;
 
@@ -72,8 +73,7 @@ impl NodeWrite<'_> {
     /// Its one owner is the node as it is now.
     fn owned_by_node(&self, pod: &Value) -> Result<(), Status> {
         let node = self.node;
-        let owners = at(pod, &["metadata", "ownerReferences"]).and_then(Value::as_array);
-        let owner = match owners.map_or(&[][..], Vec::as_slice) {
+        let owner = match list(pod, &["metadata", "ownerReferences"]) {
             [owner] => owner,
             [] => {
                 return self.refuse(format!(
@@ -116,7 +116,7 @@ impl NodeWrite<'_> {
                 format!("node {node:?} can only update pod status for pods with spec.nodeName set to itself");
             return self.refuse(why);
         }
-        let same = |path: &[&str]| super::claims::same(at(new, path), at(old, path));
+        let same = |path: &[&str]| same(at(new, path), at(old, path));
         if !same(&["metadata", "labels"]) {
             return self.refuse(format!("node {node:?} cannot update labels through pod status"));
         }
@@ -151,9 +151,6 @@ fn reference(pod: &Value) -> Option<&'static str> {
     if names.config_maps {
         return Some("configmaps");
     }
-    let list = |object: &Value, path: &[&str]| {
-        at(object, path).and_then(Value::as_array).cloned().unwrap_or_default()
-    };
     if !list(pod, &["spec", "resourceClaims"]).is_empty() {
         return Some("resourceclaims");
     }

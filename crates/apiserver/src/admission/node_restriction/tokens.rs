@@ -2,7 +2,7 @@
 
 use super::{Action, NodeWrite};
 use crate::authorization::{Attributes, Decision, On, ResourceAttributes};
-use crate::object::{at, text};
+use crate::object::{at, list, text};
 use crate::status::Status;
 use serde_json::Value;
 
@@ -32,8 +32,7 @@ impl NodeWrite<'_> {
 
     /// The audience is one that the pod asks for, or that this kubelet may ask for by a rule.
     fn audience(&self, request: &Value, pod: &Value) -> Result<(), Status> {
-        let audiences = at(request, &["spec", "audiences"]).and_then(Value::as_array);
-        let audience = match audiences.map_or(&[][..], Vec::as_slice) {
+        let audience = match list(request, &["spec", "audiences"]) {
             [] => "",
             [one] => one.as_str().unwrap_or_default(),
             _ => return self.refuse("node may only request 0 or 1 audiences"),
@@ -66,17 +65,14 @@ impl NodeWrite<'_> {
 
     /// Whether a volume of the pod gives it a token for this audience, by itself or by its driver.
     fn pod_asks(&self, pod: &Value, audience: &str) -> Result<bool, String> {
-        let list = |object: &Value, path: &[&str]| {
-            at(object, path).and_then(Value::as_array).cloned().unwrap_or_default()
-        };
         let mut wrong = Vec::new();
         for volume in list(pod, &["spec", "volumes"]) {
-            let tokens = list(&volume, &["projected", "sources"]);
+            let tokens = list(volume, &["projected", "sources"]);
             let mut tokens = tokens.iter().filter_map(|source| source.get("serviceAccountToken"));
             if tokens.any(|token| !token.is_null() && text(token, &["audience"]) == audience) {
                 return Ok(true);
             }
-            match self.driver_asks(pod, &volume, audience) {
+            match self.driver_asks(pod, volume, audience) {
                 Ok(true) => return Ok(true),
                 Ok(false) => {}
                 Err(missing) => wrong.push(missing.message),
@@ -111,7 +107,7 @@ impl NodeWrite<'_> {
             return Ok(false);
         }
         let driver = self.other("storage.k8s.io/csidrivers", "csidriver.storage.k8s.io", "", &driver)?;
-        let requests = at(&driver, &["spec", "tokenRequests"]).and_then(Value::as_array);
-        Ok(requests.into_iter().flatten().any(|request| text(request, &["audience"]) == audience))
+        let mut requests = list(&driver, &["spec", "tokenRequests"]).iter();
+        Ok(requests.any(|request| text(request, &["audience"]) == audience))
     }
 }

@@ -20,7 +20,7 @@ use windlass_schema::selector::Fields;
 use windlass_store::Store;
 
 /// Where nodes keep their leases.
-const LEASES: &str = "kube-node-lease";
+pub(crate) const NODE_LEASES: &str = "kube-node-lease";
 
 /// What every node may do, as the first role of that name says.
 static RULES: LazyLock<Vec<PolicyRule>> = LazyLock::new(|| {
@@ -178,8 +178,8 @@ impl NodeRequest<'_> {
         if !matches!(self.verb, "get" | "create" | "update" | "patch" | "delete") {
             return refused("can only get, create, update, patch, or delete a node lease");
         }
-        if self.on.namespace != LEASES {
-            return Err(format!("can only access leases in the {LEASES:?} system namespace"));
+        if self.on.namespace != NODE_LEASES {
+            return Err(format!("can only access leases in the {NODE_LEASES:?} system namespace"));
         }
         match self.is_own() {
             true => Ok(()),
@@ -367,7 +367,7 @@ mod tests {
         let lease = |name: &'static str| ResourceAttributes {
             group: "coordination.k8s.io",
             resource: "leases",
-            namespace: LEASES,
+            namespace: NODE_LEASES,
             name,
             ..ResourceAttributes::default()
         };

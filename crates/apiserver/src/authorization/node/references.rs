@@ -1,7 +1,7 @@
 //! What pods and volumes name that their node has to read.
 
 use super::graph::{Name, Vertex};
-use crate::object::{at, text};
+use crate::object::{at, list, text};
 use serde_json::Value;
 
 /// What marks a mirror pod. It is written by the node itself: it must give it no rights.
@@ -19,10 +19,6 @@ const VOLUME_SECRETS: [(&str, &[&str]); 9] = [
     ("scaleIO", &["secretRef", "name"]),
     ("storageos", &["secretRef", "name"]),
 ];
-
-fn list<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
-    at(object, path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
-}
 
 /// Whether a pod only shows one that a kubelet runs by itself.
 pub(crate) fn is_mirror(pod: &Value) -> bool {
