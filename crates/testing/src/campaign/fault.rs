@@ -42,6 +42,14 @@ pub enum Fault {
     OthersLag,
 }
 
+impl Fault {
+    /// Whether the operator sees what is no more, and may act on it for as long as it does: it may, for instance, make
+    /// the child of an object that was deleted meanwhile, which the garbage collector then takes away.
+    pub(super) fn shows_the_past(&self) -> bool {
+        matches!(self, Self::EventsLate | Self::PastAfterCrash | Self::KindLags | Self::OthersLag)
+    }
+}
+
 /// A fault, and at which point of a life it is injected.
 #[derive(Debug, Clone)]
 pub(super) struct Disturbance {

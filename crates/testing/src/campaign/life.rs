@@ -73,7 +73,8 @@ where
                 silence(&cluster, &all, SILENCE).await;
                 disturbance.until_over(&cluster, &faulty_client).await;
             }
-            self.end(&cluster, &all, expected, past.is_some()).await
+            let may_return = disturbance.is_some_and(|one| one.fault.shows_the_past());
+            self.end(&cluster, &all, expected, may_return).await
         };
         let state = tokio::select! {
             // First, so that the fault is in place before any request.
