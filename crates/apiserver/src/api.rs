@@ -3,7 +3,7 @@
 use crate::admission_plugins::AdmissionPlugin;
 use crate::audit::AuditConfig;
 use crate::authentication::Authentication;
-use crate::authorization::{Attributes, AuthorizationMode, Decision, On, ResourceAttributes};
+use crate::authorization::{Attributes, AuthorizationMode, On, ResourceAttributes};
 use crate::bootstrap::{self, BootstrapObject};
 use crate::credentials::{Credentials, CredentialsError};
 use crate::dial::Dial;
@@ -72,7 +72,8 @@ impl Config {
     fn into_settings(self) -> Settings {
         let mut authentication = self.authentication;
         // Or whoever reaches the port could do everything. The stock server does the same.
-        authentication.anonymous &= !self.authorization_modes.contains(&AuthorizationMode::AlwaysAllow);
+        let allows_all = |mode: &AuthorizationMode| matches!(mode, AuthorizationMode::AlwaysAllow);
+        authentication.anonymous &= !self.authorization_modes.iter().any(allows_all);
         Settings {
             credentials: self.credentials,
             authentication,
@@ -172,7 +173,7 @@ impl Api {
     }
 
     /// Whether the authorizers allow something to somebody, as a SubjectAccessReview would say.
-    pub fn allows(&self, identity: &Identity, access: &ResourceAccess<'_>) -> bool {
+    pub async fn allows(&self, identity: &Identity, access: &ResourceAccess<'_>) -> bool {
         let asked = Attributes {
             identity,
             verb: access.verb,
@@ -186,7 +187,7 @@ impl Api {
                 ..ResourceAttributes::default()
             }),
         };
-        matches!(self.0.authorizer.authorize(&asked), Decision::Allow(_))
+        self.0.authorizer.allows(&asked).await
     }
 
     /// What it stores everything in.

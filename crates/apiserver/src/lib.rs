@@ -12,11 +12,13 @@
 //! | `protobuf`, `read`, `table` | what get, list and watch answer, in which form |
 //! | `resource`, `registry` | which resources are served |
 //! | `following` | indexes that follow the store |
-//! | `authorization` | who may do what: Node and RBAC |
+//! | `credentials`, `dial` | the certificates and keys of a server; connections to kubelets and pods |
+//! | `config_file`, `jwt`, `client` | configuration files, signed tokens, requests to others over HTTPS |
+//! | `authorization` | who may do what: Node, RBAC and webhooks |
 //! | `flow_control` | whose requests wait when there are too many |
 //! | `faults` | what goes wrong on purpose |
 //! | `admission_plugins` | the names of admission plug-ins |
-//! | `authentication`, `credentials`, `accounts`, `dial` | tokens, certificates, service accounts' tokens, connections to kubelets |
+//! | `authentication`, `accounts` | tokens, and those of service accounts |
 //! | `http` | bodies and responses |
 //! | `audit` | who asked for what, as a policy says |
 //! | `state`, `operation` | what all requests share; one request, and one write, on its way |
@@ -40,6 +42,8 @@ mod audit;
 mod authentication;
 mod authorization;
 mod bootstrap;
+mod client;
+mod config_file;
 mod connect;
 mod crd;
 pub mod credentials;
@@ -51,6 +55,7 @@ mod flow;
 mod flow_control;
 mod following;
 mod http;
+mod jwt;
 mod kinds;
 mod metrics;
 mod object;
@@ -75,10 +80,12 @@ pub use admission_plugins::{AdmissionPlugin, InvalidPlugin};
 pub use api::{Api, Config, ResourceAccess};
 pub use audit::{AuditConfig, AuditLog, AuditPolicy, InvalidAuditPolicy};
 pub use authentication::{
-    Authentication, InvalidTokenFile, RequestHeader, ServiceAccountIssuer, StaticTokens,
+    AnonymousCondition, AnonymousConfiguration, Authentication, AuthenticationConfiguration,
+    InvalidTokenFile, JwtAuthenticator, OidcFlags, RequestHeader, ServiceAccountIssuer, StaticTokens,
 };
-pub use authorization::AuthorizationMode;
+pub use authorization::{AuthorizationConfiguration, AuthorizationMode, WebhookAuthorizer};
 pub use bootstrap::BootstrapObject;
+pub use config_file::InvalidConfigFile;
 pub use credentials::Credentials;
 pub use dial::{Dial, insecure_tls};
 pub use discovery::VERSION as KUBERNETES_VERSION;

@@ -23,6 +23,7 @@ mod project;
 mod rbac;
 mod samples;
 mod scaffold;
+mod server_config;
 mod signals;
 mod version;
 

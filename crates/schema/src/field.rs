@@ -204,7 +204,7 @@ impl fmt::Display for FieldError {
 impl std::error::Error for FieldError {}
 
 /// All errors as one text, as in a Status message: one as it is, several in brackets, repeated ones once.
-pub fn aggregate(errors: &[FieldError]) -> String {
+pub fn aggregate<T: ToString>(errors: &[T]) -> String {
     let mut seen = BTreeSet::new();
     let texts: Vec<String> =
         errors.iter().map(ToString::to_string).filter(|text| seen.insert(text.clone())).collect();

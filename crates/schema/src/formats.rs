@@ -3,6 +3,8 @@
 pub(crate) mod duration;
 pub(crate) mod net;
 
+pub use duration::go as go_duration;
+
 use crate::names;
 use crate::pattern::{self, Pattern};
 use crate::schema::{Schema, Type};

@@ -2,7 +2,8 @@
 //! no clock.
 //!
 //! - Schemas: [`schema`] (the types), [`structural`] (is a CRD's schema structural?), [`validate`], [`default`], [`prune`], [`lists`]
-//!   (list types), [`formats`], [`embedded`] (embedded resources), [`rules`] (`x-kubernetes-validations`, in CEL).
+//!   (list types), [`formats`], [`embedded`] (embedded resources), [`rules`] (`x-kubernetes-validations`, in CEL), [`Expression`]
+//!   (CEL elsewhere).
 //! - Writes: [`patch`] (JSON patch and merge patch), [`strategic`] (strategic merge patch), [`apply`] (server-side apply and managed fields).
 //! - Objects: [`meta`] (ObjectMeta), [`names`], [`selector`], [`quantity`], [`schedule`], [`field`] (field errors).
 //! - Encodings: [`json`], [`yaml`], [`proto`].
@@ -35,6 +36,7 @@ pub mod structural;
 pub mod validate;
 pub mod yaml;
 
+pub use cel::{Expression, VariableType};
 pub use field::{ErrorKind, FieldError, Path};
 pub use go::quote;
 pub use quantity::{ParseQuantityError, Quantity};

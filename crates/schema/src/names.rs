@@ -1,5 +1,6 @@
 //! Validation of names, labels and qualified keys, with Kubernetes' error texts.
 
+use crate::field::{FieldError, Path};
 use std::net::{IpAddr, Ipv4Addr};
 
 /// What a kind's names must look like.
@@ -121,6 +122,27 @@ pub fn label(text: &str) -> Vec<String> {
         } else {
             mismatch(LABEL_RULE, LABEL, &["my-name", "123-abc"])
         });
+    }
+    wrong
+}
+
+/// A path below a domain, such as `acme.io/foo`.
+pub fn domain_prefixed_path(path: &Path, text: &str) -> Vec<FieldError> {
+    if text.is_empty() {
+        return vec![FieldError::required(path, "")];
+    }
+    let Some((domain, below)) =
+        text.split_once('/').filter(|(domain, below)| !domain.is_empty() && !below.is_empty())
+    else {
+        let why = "must be a domain-prefixed path (such as \"acme.io/foo\")";
+        return vec![FieldError::invalid(path, text, why)];
+    };
+    let mut wrong: Vec<FieldError> =
+        subdomain(domain).into_iter().map(|why| FieldError::invalid(path, domain, why)).collect();
+    let is_path = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&byte);
+    if !below.bytes().all(is_path) {
+        let why = r"Invalid path (regex used for validation is '[A-Za-z0-9/\-._~%!$&'()*+,;=:]+')";
+        wrong.push(FieldError::invalid(path, below, why));
     }
     wrong
 }

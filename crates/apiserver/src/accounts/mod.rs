@@ -1,15 +1,13 @@
 //! Service accounts' tokens: what they say, whether it still holds, and how others can check them.
 
-mod jwt;
-mod keys;
 mod secret_tokens;
 
 use crate::authentication::ServiceAccountIssuer;
 use crate::credentials::{Credentials, CredentialsError};
+use crate::jwt::Signer;
 use crate::object::text;
 use crate::object::uid;
 use crate::request::identity::{CREDENTIAL_ID, Identity};
-use jwt::Signer;
 use serde_json::{Map, Value, json};
 use std::io;
 use std::sync::Arc;

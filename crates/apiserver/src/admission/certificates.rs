@@ -12,25 +12,29 @@ use serde_json::Value;
 
 const API_SERVER_CLIENT: &str = "kubernetes.io/kube-apiserver-client";
 
-pub(super) fn approval(
+pub(super) async fn approval(
     operation: &Operation<'_>,
     request: &Value,
     old: Option<&Value>,
 ) -> Result<(), Status> {
     match old.filter(|_| operation.subresource == "approval") {
-        Some(old) => permitted(operation, request, old, "approve"),
+        Some(old) => permitted(operation, request, old, "approve").await,
         None => Ok(()),
     }
 }
 
-pub(super) fn signing(operation: &Operation<'_>, request: &Value, old: Option<&Value>) -> Result<(), Status> {
+pub(super) async fn signing(
+    operation: &Operation<'_>,
+    request: &Value,
+    old: Option<&Value>,
+) -> Result<(), Status> {
     let changes = |old: &&Value| {
         ["certificate", "conditions"]
             .iter()
             .any(|field| at(request, &["status", field]) != at(old, &["status", field]))
     };
     match old.filter(|_| operation.subresource == "status").filter(changes) {
-        Some(old) => permitted(operation, request, old, "sign"),
+        Some(old) => permitted(operation, request, old, "sign").await,
         None => Ok(()),
     }
 }
@@ -55,10 +59,15 @@ pub(super) fn subject_restriction(
 }
 
 /// Whether the writer may do that for the signer of the request as it was, or for all signers of its domain.
-fn permitted(operation: &Operation<'_>, request: &Value, old: &Value, verb: &str) -> Result<(), Status> {
+async fn permitted(
+    operation: &Operation<'_>,
+    request: &Value,
+    old: &Value,
+    verb: &str,
+) -> Result<(), Status> {
     let signer = text(old, &["spec", "signerName"]);
     let domain = signer.split('/').next().unwrap_or_default();
-    let may = |name: &str| {
+    for name in [signer, &format!("{domain}/*")] {
         let on = ResourceAttributes {
             group: "certificates.k8s.io",
             version: "*",
@@ -67,10 +76,9 @@ fn permitted(operation: &Operation<'_>, request: &Value, old: &Value, verb: &str
             ..ResourceAttributes::default()
         };
         let asked = Attributes { identity: operation.identity, verb, on: On::Resource(on) };
-        operation.api.authorizer.allows(&asked)
-    };
-    if may(signer) || may(&format!("{domain}/*")) {
-        return Ok(());
+        if operation.api.authorizer.allows(&asked).await {
+            return Ok(());
+        }
     }
     let why = format!("user not permitted to {verb} requests with signerName {signer:?}");
     Err(forbidden(operation, request, &why))

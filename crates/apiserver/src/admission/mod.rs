@@ -77,7 +77,7 @@ pub(crate) async fn mutate(
         match plugin {
             AdmissionPlugin::LimitRanger if creates => limit_ranger::mutate(operation, object),
             AdmissionPlugin::ServiceAccount if creates => service_account::mutate(operation, object).await?,
-            AdmissionPlugin::NodeRestriction => node_restriction::write(operation, object, old)?,
+            AdmissionPlugin::NodeRestriction => node_restriction::write(operation, object, old).await?,
             AdmissionPlugin::Priority if creates => priority::mutate(operation, object)?,
             AdmissionPlugin::DefaultTolerationSeconds if operation.subresource.is_empty() => {
                 default_tolerations::mutate(object);
@@ -107,8 +107,8 @@ pub(crate) async fn validate(
                 volume_claim_resize::validate(operation, object, old)?
             }
             AdmissionPlugin::RuntimeClass if old.is_none() => runtime_class::validate(operation, object)?,
-            AdmissionPlugin::CertificateApproval => certificates::approval(operation, object, old)?,
-            AdmissionPlugin::CertificateSigning => certificates::signing(operation, object, old)?,
+            AdmissionPlugin::CertificateApproval => certificates::approval(operation, object, old).await?,
+            AdmissionPlugin::CertificateSigning => certificates::signing(operation, object, old).await?,
             AdmissionPlugin::CertificateSubjectRestriction => {
                 certificates::subject_restriction(operation, object, old)?;
             }
@@ -121,7 +121,7 @@ pub(crate) async fn validate(
 /// Says why an object is not to be deleted, if it is not.
 pub(crate) async fn delete(operation: &Operation<'_>, old: &Value) -> Result<(), Status> {
     match enabled(operation).any(|plugin| plugin == AdmissionPlugin::NodeRestriction) {
-        true => node_restriction::delete(operation, old),
+        true => node_restriction::delete(operation, old).await,
         false => Ok(()),
     }
 }

@@ -132,6 +132,11 @@ impl AuditedRequest {
         );
     }
 
+    /// The authorizers could say nothing.
+    pub(crate) fn failed_to_decide(&self) {
+        self.set("annotations", json!({"authorization.k8s.io/reason": "internal error"}));
+    }
+
     /// Whether the object that is sent is written down.
     pub(crate) fn wants_request(&self) -> bool {
         self.rule.level >= Level::Request

@@ -1,11 +1,15 @@
-//! Who may prove to be whom, beside client certificates and service accounts: tokens from a file, bootstrap tokens,
-//! and whom a front proxy names.
+//! Who may prove to be whom, beside client certificates and service accounts: tokens from a file, bootstrap tokens, tokens
+//! of other issuers, and whom a front proxy names.
 
 mod bootstrap_tokens;
+mod config;
 mod front_proxy;
+mod jwt_authenticator;
 mod token_file;
 
+pub use config::{AnonymousCondition, AnonymousConfiguration, AuthenticationConfiguration, OidcFlags};
 pub use front_proxy::RequestHeader;
+pub use jwt_authenticator::JwtAuthenticator;
 pub use token_file::InvalidTokenFile;
 
 pub(crate) use bootstrap_tokens::bearer as bootstrap_token_bearer;
@@ -15,15 +19,27 @@ use ring::digest::{SHA256, digest};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+impl Authentication {
+    /// Whether who shows nothing may be anonymous at a path.
+    pub(crate) fn is_anonymous_at(&self, path: &str) -> bool {
+        let paths = &self.anonymous_paths;
+        self.anonymous && (paths.is_empty() || paths.iter().any(|known| known == path))
+    }
+}
+
 /// How a server authenticates, beside client certificates and the administrator's token.
 #[derive(Debug, Clone)]
 pub struct Authentication {
     /// Whether who shows nothing is `system:anonymous`, and not refused.
     pub anonymous: bool,
+    /// The paths at which it is; all, without.
+    pub anonymous_paths: Vec<String>,
     /// Whether Secrets of the type `bootstrap.kubernetes.io/token` are tokens.
     pub bootstrap_tokens: bool,
     /// Tokens that never change.
     pub tokens: StaticTokens,
+    /// The issuers whose tokens are believed.
+    pub jwt: Vec<JwtAuthenticator>,
     /// The keys and names of service accounts' tokens; those of the credentials, and the usual names, without.
     pub service_accounts: ServiceAccountIssuer,
 }
@@ -33,8 +49,10 @@ impl Default for Authentication {
     fn default() -> Self {
         Self {
             anonymous: true,
+            anonymous_paths: Vec::new(),
             bootstrap_tokens: true,
             tokens: StaticTokens::default(),
+            jwt: Vec::new(),
             service_accounts: ServiceAccountIssuer::default(),
         }
     }

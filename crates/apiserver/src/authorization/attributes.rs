@@ -29,6 +29,8 @@ pub(crate) struct ResourceAttributes<'a> {
     pub(crate) name: &'a str,
     /// Which objects of a collection it is about, by their fields.
     pub(crate) field_selector: &'a str,
+    /// And by their labels.
+    pub(crate) label_selector: &'a str,
 }
 
 impl Attributes<'_> {

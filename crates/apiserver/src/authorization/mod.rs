@@ -1,8 +1,13 @@
 //! Authorization: may somebody do something? Authorizers are asked in turn until one allows or denies it.
 
 mod attributes;
+mod config;
 mod node;
 mod rbac;
+mod webhook;
+
+pub use config::AuthorizationConfiguration;
+pub use webhook::WebhookAuthorizer;
 
 pub(crate) use attributes::{Attributes, On, ResourceAttributes};
 pub(crate) use node::{MIRROR, NODE_LEASES, is_mirror, node_of, pod_names};
@@ -15,10 +20,11 @@ use rbac::Source;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
+use windlass_schema::field::aggregate;
 use windlass_store::Store;
 
 /// An authorizer that a server asks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum AuthorizationMode {
     /// Everybody may do everything.
     AlwaysAllow,
@@ -28,14 +34,25 @@ pub enum AuthorizationMode {
     Node,
     /// The stored roles and bindings decide.
     Rbac,
+    /// Another server is asked.
+    Webhook(WebhookAuthorizer),
 }
 
 /// What the authorizers of a server say.
 #[derive(Debug, Clone)]
 pub(crate) enum Decision {
     Allow(AllowedBy),
-    /// Nobody allows it; why not, if there is more to say.
-    NoOpinion(String),
+    Refuse(Refusal),
+}
+
+/// Why something is not allowed. What there is nothing to say about is empty.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Refusal {
+    /// Whether somebody forbids it, so that nobody else was asked. Otherwise nobody allows it.
+    pub(crate) denied: bool,
+    pub(crate) reason: String,
+    /// What failed on the way.
+    pub(crate) error: String,
 }
 
 /// Who or what allows an action.
@@ -46,6 +63,8 @@ pub(crate) enum AllowedBy {
     Always,
     Node,
     Rbac(Source),
+    /// For the reason that it gives.
+    Webhook(String),
 }
 
 /// What somebody may do in a namespace, as far as it can be listed.
@@ -54,8 +73,8 @@ pub(crate) struct Rules {
     pub(crate) rules: Vec<PolicyRule>,
     /// Whether some authorizers cannot say.
     pub(crate) incomplete: bool,
-    /// What went wrong; empty if nothing did.
-    pub(crate) error: String,
+    /// What went wrong.
+    pub(crate) errors: Vec<String>,
 }
 
 /// The authorizers of a server.
@@ -70,11 +89,11 @@ impl Authorizer {
         Self { modes, nodes: NodeAuthorizer::new(store.clone()), rbac: Rbac::new(store) }
     }
 
-    pub(crate) fn authorize(&self, asked: &Attributes<'_>) -> Decision {
+    pub(crate) async fn authorize(&self, asked: &Attributes<'_>) -> Decision {
         if is_privileged(asked.identity) {
             return Decision::Allow(AllowedBy::Masters);
         }
-        let mut reasons = Vec::new();
+        let (mut reasons, mut errors) = (Vec::new(), Vec::new());
         for mode in &self.modes {
             match mode {
                 AuthorizationMode::AlwaysAllow => return Decision::Allow(AllowedBy::Always),
@@ -87,11 +106,19 @@ impl Authorizer {
                 AuthorizationMode::Rbac => match self.rbac.allows(asked) {
                     Ok(source) => return Decision::Allow(AllowedBy::Rbac(source)),
                     Err(missing) if missing.is_empty() => {}
-                    Err(missing) => reasons.push(format!("RBAC: {}", rbac::joined(&missing))),
+                    Err(missing) => reasons.push(format!("RBAC: {}", aggregate(&missing))),
+                },
+                AuthorizationMode::Webhook(webhook) => match webhook.authorize(asked).await {
+                    Ok(reason) => return Decision::Allow(AllowedBy::Webhook(reason)),
+                    Err(refusal) if refusal.denied => return Decision::Refuse(refusal),
+                    Err(Refusal { reason, error, .. }) => {
+                        reasons.extend((!reason.is_empty()).then_some(reason));
+                        errors.extend((!error.is_empty()).then_some(error));
+                    }
                 },
             }
         }
-        Decision::NoOpinion(reasons.join("\n"))
+        Decision::Refuse(Refusal { denied: false, reason: reasons.join("\n"), error: aggregate(&errors) })
     }
 
     /// What `identity` may do in `namespace`.
@@ -103,24 +130,25 @@ impl Authorizer {
                 AuthorizationMode::AlwaysDeny => {}
                 AuthorizationMode::Node if node_of(identity).is_some() => {
                     found.incomplete = true;
-                    found.error = "node authorizer does not support user rule resolution".to_owned();
+                    found.errors.push("node authorizer does not support user rule resolution".to_owned());
                 }
                 AuthorizationMode::Node => {}
+                AuthorizationMode::Webhook(_) => {
+                    found.incomplete = true;
+                    found.errors.push("webhook authorizer does not support user rule resolution".to_owned());
+                }
                 AuthorizationMode::Rbac => {
                     let (rules, missing) = self.rbac.rules_for(identity, namespace);
                     found.rules.extend(rules);
-                    if !missing.is_empty() {
-                        let before = if found.error.is_empty() { "" } else { ", " };
-                        found.error = format!("{}{before}{}", found.error, rbac::joined(&missing));
-                    }
+                    found.errors.extend(missing.iter().map(ToString::to_string));
                 }
             }
         }
         found
     }
 
-    pub(crate) fn allows(&self, asked: &Attributes<'_>) -> bool {
-        matches!(self.authorize(asked), Decision::Allow(_))
+    pub(crate) async fn allows(&self, asked: &Attributes<'_>) -> bool {
+        matches!(self.authorize(asked).await, Decision::Allow(_))
     }
 }
 
@@ -135,6 +163,7 @@ impl fmt::Display for AllowedBy {
         match self {
             Self::Masters | Self::Always | Self::Node => Ok(()),
             Self::Rbac(source) => write!(f, "RBAC: allowed by {source}"),
+            Self::Webhook(reason) => f.write_str(reason),
         }
     }
 }
@@ -148,6 +177,10 @@ impl FromStr for AuthorizationMode {
             "AlwaysDeny" => Ok(Self::AlwaysDeny),
             "Node" => Ok(Self::Node),
             "RBAC" => Ok(Self::Rbac),
+            "Webhook" => Err("the mode Webhook needs to be told where the webhook is".to_owned()),
+            "ABAC" => {
+                Err("the mode ABAC is not served; RBAC says the same with objects of the API".to_owned())
+            }
             _ => Err(format!(
                 "there is no authorization mode {text:?}; there are AlwaysAllow, AlwaysDeny, Node and RBAC"
             )),

@@ -5,6 +5,7 @@ use super::condition;
 use crate::object::text;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
+use windlass_schema::field::aggregate;
 
 /// The status that a definition should have, given the other definitions of its group; none if it has it already.
 pub(crate) fn status(crd: &Value, others: &[Value], now: &str) -> Option<Value> {
@@ -82,10 +83,8 @@ fn accept(wanted: &Value, had: &Value, others: &[Value]) -> (Value, Option<(&'st
         [] => wanted.get("shortNames").cloned(),
         _ => had.get("shortNames").cloned(),
     };
-    match clashes.as_slice() {
-        [] => {}
-        [only] => conflict = Some(("ShortNamesConflict", only.clone())),
-        several => conflict = Some(("ShortNamesConflict", format!("[{}]", several.join(", ")))),
+    if !clashes.is_empty() {
+        conflict = Some(("ShortNamesConflict", aggregate(&clashes)));
     }
     take("kind", "KindConflict", &kinds, &mut conflict);
     take("listKind", "ListKindConflict", &kinds, &mut conflict);

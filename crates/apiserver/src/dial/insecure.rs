@@ -16,11 +16,11 @@ use tokio_rustls::TlsConnector;
 /// When what it shows is not PEM, or does not fit together.
 pub fn insecure_tls(own: Option<(&str, &str)>) -> io::Result<TlsConnector> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider.clone())
+    let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(io::Error::other)?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Anyone(provider)));
+        .with_custom_certificate_verifier(any_certificate());
     let config = match own {
         None => builder.with_no_client_auth(),
         Some((certificate, key)) => {
@@ -31,6 +31,11 @@ pub fn insecure_tls(own: Option<(&str, &str)>) -> io::Result<TlsConnector> {
         }
     };
     Ok(TlsConnector::from(Arc::new(config)))
+}
+
+/// What takes any certificate of a server.
+pub(crate) fn any_certificate() -> Arc<dyn ServerCertVerifier> {
+    Arc::new(Anyone(Arc::new(rustls::crypto::ring::default_provider())))
 }
 
 /// Takes any certificate, as an API server does that was not told who signs those of kubelets.

@@ -5,6 +5,7 @@ mod insecure;
 mod networks;
 
 pub(crate) use address::{Address, Scheme};
+pub(crate) use insecure::any_certificate;
 pub use insecure::insecure_tls;
 pub use networks::Dial;
 

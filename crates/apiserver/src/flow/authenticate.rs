@@ -37,32 +37,35 @@ impl Authenticator {
 
     /// A certificate counts before a token; with neither one is anonymous; with a wrong one, nobody. A token that is among
     /// protocols is taken out of them: the others are what can be spoken.
-    pub(crate) fn identify(
+    pub(crate) async fn identify(
         &self,
         certificate: &Certificate,
         headers: &mut HeaderMap,
+        path: &str,
     ) -> Result<Arc<Identity>, Status> {
         if let Certificate::Of(identity) = certificate {
             return Ok(identity.clone());
         }
         let token = bearer(headers);
-        if let Some(identity) = token.and_then(|token| self.bearer_of(token)) {
+        if let Some(token) = token
+            && let Some(identity) = self.bearer_of(token).await
+        {
             return Ok(identity);
         }
         let wrong = token.is_some() || matches!(certificate, Certificate::Refused);
         let shown = websocket_token::shown(headers).map_err(|()| Status::unauthorized())?;
         let Some(shown) = shown else {
-            let refused = wrong || !self.api.authentication.anonymous;
+            let refused = wrong || !self.api.authentication.is_anonymous_at(path);
             return if refused { Err(Status::unauthorized()) } else { Ok(self.anonymous.clone()) };
         };
-        let identity = self.bearer_of(&shown.token).ok_or_else(Status::unauthorized)?;
+        let identity = self.bearer_of(&shown.token).await.ok_or_else(Status::unauthorized)?;
         let protocols =
             HeaderValue::try_from(shown.protocols).map_err(|error| Status::bad_request(error.to_string()))?;
         headers.insert(SEC_WEBSOCKET_PROTOCOL, protocols);
         Ok(identity)
     }
 
-    fn bearer_of(&self, token: &str) -> Option<Arc<Identity>> {
+    async fn bearer_of(&self, token: &str) -> Option<Arc<Identity>> {
         let api = &self.api;
         if let Some(identity) = bearer_of_static_token(api, token) {
             return Some(identity);
@@ -71,8 +74,21 @@ impl Authenticator {
         if let Ok((identity, _)) = accounts.bearer(token, accounts.audiences(), &api.store, api.clock.now()) {
             return Some(Arc::new(identity));
         }
-        bearer_of_bootstrap_token(api, token).map(Arc::new)
+        if let Some(identity) = bearer_of_bootstrap_token(api, token) {
+            return Some(Arc::new(identity));
+        }
+        bearer_of_issued_token(api, token).await?.ok().map(Arc::new)
     }
+}
+
+/// Who bears a token of another issuer, or why it is not believed; none if no issuer is known.
+async fn bearer_of_issued_token(api: &ApiState, token: &str) -> Option<Result<Identity, String>> {
+    for issuer in &api.authentication.jwt {
+        if let Some(judged) = issuer.bearer(token).await {
+            return Some(judged);
+        }
+    }
+    None
 }
 
 fn bearer_of_static_token(api: &ApiState, token: &str) -> Option<Arc<Identity>> {
@@ -85,26 +101,31 @@ fn bearer_of_bootstrap_token(api: &ApiState, token: &str) -> Option<Identity> {
 }
 
 /// Who bears `token`, and for which of the `wanted` audiences it is; otherwise why it is not believed.
-pub(crate) fn review(
+pub(crate) async fn review(
     api: &ApiState,
     token: &str,
     wanted: &[String],
 ) -> Result<(Identity, Vec<String>), String> {
     let accounts = api.accounts().map_err(|error| error.to_string())?;
+    let refused = |why: String| match why.as_str() {
+        "" => INVALID_TOKEN.to_owned(),
+        why => format!("[{INVALID_TOKEN}, {why}]"),
+    };
     let plain = bearer_of_static_token(api, token).map(|identity| Identity::clone(&identity));
-    if let Some(identity) = plain.or_else(|| bearer_of_bootstrap_token(api, token)) {
+    let plain = match plain.or_else(|| bearer_of_bootstrap_token(api, token)) {
+        Some(identity) => Some(Ok(identity)),
+        None => bearer_of_issued_token(api, token).await,
+    };
+    if let Some(judged) = plain {
         // It is for this server, and for nothing else.
         let own = |audience: &&String| accounts.audiences().contains(audience);
         let audiences: Vec<String> = wanted.iter().filter(own).cloned().collect();
         return match audiences.is_empty() {
             true => Err(INVALID_TOKEN.to_owned()),
-            false => Ok((identity, audiences)),
+            false => judged.map(|identity| (identity, audiences)).map_err(refused),
         };
     }
-    accounts.bearer(token, wanted, &api.store, api.clock.now()).map_err(|why| match why.as_str() {
-        "" => INVALID_TOKEN.to_owned(),
-        why => format!("[{INVALID_TOKEN}, {why}]"),
-    })
+    accounts.bearer(token, wanted, &api.store, api.clock.now()).map_err(refused)
 }
 
 /// The bearer token of a request. Other ways to authenticate are passed over, as the reference does.
@@ -128,34 +149,34 @@ mod tests {
         (Authenticator::new(api.0), credentials)
     }
 
-    fn asked_with(header: Option<&str>) -> Result<String, u16> {
+    async fn asked_with(header: Option<&str>) -> Result<String, u16> {
         let (authenticator, credentials) = authenticator();
         let mut headers = HeaderMap::new();
         if let Some(header) = header {
             let header = header.replace("TOKEN", credentials.admin_token());
             headers.insert(AUTHORIZATION, header.parse().unwrap());
         }
-        let asked = authenticator.identify(&Certificate::None, &mut headers);
+        let asked = authenticator.identify(&Certificate::None, &mut headers, "/").await;
         asked.map(|identity| identity.user.clone()).map_err(|status| status.code)
     }
 
-    #[test]
-    fn a_token_is_right_wrong_or_missing() {
-        assert_eq!(asked_with(Some("Bearer TOKEN")).as_deref(), Ok("kubernetes-admin"));
-        assert_eq!(asked_with(Some("bearer TOKEN more")).as_deref(), Ok("kubernetes-admin"));
-        assert_eq!(asked_with(Some("Bearer wrong")), Err(401));
+    #[tokio::test]
+    async fn a_token_is_right_wrong_or_missing() {
+        assert_eq!(asked_with(Some("Bearer TOKEN")).await.as_deref(), Ok("kubernetes-admin"));
+        assert_eq!(asked_with(Some("bearer TOKEN more")).await.as_deref(), Ok("kubernetes-admin"));
+        assert_eq!(asked_with(Some("Bearer wrong")).await, Err(401));
         for missing in [None, Some(""), Some("Bearer"), Some("Bearer  TOKEN"), Some("Basic Zm9vOmJhcg==")] {
-            assert_eq!(asked_with(missing).as_deref(), Ok(ANONYMOUS), "{missing:?}");
+            assert_eq!(asked_with(missing).await.as_deref(), Ok(ANONYMOUS), "{missing:?}");
         }
     }
 
-    #[test]
-    fn a_certificate_counts_before_a_token_and_a_refused_one_as_a_wrong_token() {
+    #[tokio::test]
+    async fn a_certificate_counts_before_a_token_and_a_refused_one_as_a_wrong_token() {
         let (authenticator, _) = authenticator();
         let known = Certificate::Of(Arc::new(Identity::user("jane")));
         let mut headers = HeaderMap::new();
-        assert!(authenticator.identify(&Certificate::Refused, &mut headers).is_err());
+        assert!(authenticator.identify(&Certificate::Refused, &mut headers, "/").await.is_err());
         headers.insert(AUTHORIZATION, "Bearer wrong".parse().unwrap());
-        assert_eq!(authenticator.identify(&known, &mut headers).unwrap().user, "jane");
+        assert_eq!(authenticator.identify(&known, &mut headers, "/").await.unwrap().user, "jane");
     }
 }

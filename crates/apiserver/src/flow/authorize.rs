@@ -1,7 +1,7 @@
 //! Authorization: what a request wants to do, and whether its sender may.
 
 use crate::audit::AuditedRequest;
-use crate::authorization::{Attributes, Authorizer, Decision, On, ResourceAttributes};
+use crate::authorization::{Attributes, Authorizer, Decision, On, Refusal, ResourceAttributes};
 use crate::request::identity::Identity;
 use crate::request::path::{Route, Target, unescape};
 use crate::request::query::Query;
@@ -18,8 +18,13 @@ pub(crate) struct Action<'a> {
 }
 
 enum ActionOn<'a> {
-    /// And the one name that it selects, and the whole selector.
-    Resource(&'a Target, Option<String>, &'a str),
+    /// And the one name that it selects.
+    Resource {
+        target: &'a Target,
+        selected: Option<String>,
+        fields: &'a str,
+        labels: &'a str,
+    },
     Path(String),
 }
 
@@ -30,12 +35,15 @@ impl<'a> Action<'a> {
             Route::Malformed => None,
             Route::Resource(target) => {
                 let verb = verb(&parts.method, target, query);
-                let selector = match verb {
-                    "list" | "watch" | "deletecollection" => query.get("fieldSelector").unwrap_or_default(),
-                    _ => "",
+                // Watches by their own path take selectors in some places only, and deletions select no name.
+                let selects = ["list", "watch", "deletecollection"].contains(&verb) && !target.watch;
+                let selector = |name: &str| match selects {
+                    true => query.get(name).unwrap_or_default(),
+                    false => "",
                 };
-                let selected = selected_name(selector);
-                Some(Self { verb: verb.into(), on: ActionOn::Resource(target, selected, selector) })
+                let (fields, labels) = (selector("fieldSelector"), selector("labelSelector"));
+                let selected = selected_name(fields).filter(|_| verb != "deletecollection");
+                Some(Self { verb: verb.into(), on: ActionOn::Resource { target, selected, fields, labels } })
             }
             Route::Other(_) => {
                 let path = unescape(parts.uri.path(), false).unwrap_or_default();
@@ -55,43 +63,60 @@ impl<'a> Action<'a> {
     pub(crate) fn by<'b>(&'b self, identity: &'b Identity) -> Attributes<'b> {
         let on = match &self.on {
             ActionOn::Path(path) => On::Path(path),
-            ActionOn::Resource(target, selected, field_selector) => On::Resource(ResourceAttributes {
+            ActionOn::Resource { target, selected, fields, labels } => On::Resource(ResourceAttributes {
                 group: &target.group,
                 version: &target.version,
                 resource: &target.plural,
                 subresource: target.subresource.as_deref().unwrap_or_default(),
                 namespace: namespace(target),
                 name: target.name.as_deref().or(selected.as_deref()).unwrap_or_default(),
-                field_selector,
+                field_selector: fields,
+                label_selector: labels,
             }),
         };
         Attributes { identity, verb: &self.verb, on }
     }
 }
 
-/// Refuses an action that the authorizers do not allow.
-pub(crate) fn permitted(authorizer: &Authorizer, asked: &Attributes<'_>) -> Result<(), Status> {
-    permitted_and_audited(authorizer, asked, None)
+/// Why a request goes no further.
+pub(crate) enum NotPermitted {
+    Forbidden(Status),
+    /// An authorizer failed, and no other allows it.
+    Failed(String),
 }
 
-/// The same, and tells the audit what was decided.
-pub(crate) fn permitted_and_audited(
+/// Refuses an action that the authorizers do not allow.
+pub(crate) async fn permitted(authorizer: &Authorizer, asked: &Attributes<'_>) -> Result<(), Status> {
+    match authorizer.authorize(asked).await {
+        Decision::Allow(_) => Ok(()),
+        Decision::Refuse(refusal) => Err(forbidden(asked, &refusal.reason)),
+    }
+}
+
+/// The same for a request as a whole, and tells the audit what was decided.
+pub(crate) async fn permitted_and_audited(
     authorizer: &Authorizer,
     asked: &Attributes<'_>,
     audited: Option<&AuditedRequest>,
-) -> Result<(), Status> {
-    match authorizer.authorize(asked) {
+) -> Result<(), NotPermitted> {
+    match authorizer.authorize(asked).await {
         Decision::Allow(by) => {
             if let Some(audited) = audited {
                 audited.decided(true, &by.to_string());
             }
             Ok(())
         }
-        Decision::NoOpinion(reason) => {
+        Decision::Refuse(Refusal { error, .. }) if !error.is_empty() => {
+            if let Some(audited) = audited {
+                audited.failed_to_decide();
+            }
+            Err(NotPermitted::Failed(error))
+        }
+        Decision::Refuse(Refusal { reason, .. }) => {
             if let Some(audited) = audited {
                 audited.decided(false, &reason);
             }
-            Err(forbidden(asked, &reason))
+            Err(NotPermitted::Forbidden(forbidden(asked, &reason)))
         }
     }
 }
@@ -159,36 +184,36 @@ mod tests {
     use crate::request::path;
     use http::Request;
 
-    fn refused(identity: &Identity, method: &str, uri: &str) -> Option<String> {
+    async fn refused(identity: &Identity, method: &str, uri: &str) -> Option<String> {
         let api = Api::new(Config::default());
         let (parts, ()) = Request::builder().method(method).uri(uri).body(()).unwrap().into_parts();
         let route = path::route(parts.uri.path());
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let action = Action::of(&parts, &route, &query).unwrap();
-        permitted(&api.0.authorizer, &action.by(identity)).err().map(|status| status.message)
+        permitted(&api.0.authorizer, &action.by(identity)).await.err().map(|status| status.message)
     }
 
-    #[test]
-    fn members_of_system_masters_may_do_everything_and_others_what_the_first_roles_allow() {
+    #[tokio::test]
+    async fn members_of_system_masters_may_do_everything_and_others_what_the_first_roles_allow() {
         let (admin, jane, nobody) = (Identity::admin(), Identity::user("jane"), Identity::anonymous());
         for path in ["/healthz", "/livez", "/readyz", "/version", "/version/?x=1"] {
             for identity in [&admin, &jane, &nobody] {
-                assert_eq!(refused(identity, "GET", path), None, "{path}");
+                assert_eq!(refused(identity, "GET", path).await, None, "{path}");
             }
         }
         for path in ["/", "/metrics", "/apis/apps/v1/", "/api/v1/secrets"] {
-            assert_eq!(refused(&admin, "GET", path), None);
-            assert!(refused(&nobody, "GET", path).is_some());
+            assert_eq!(refused(&admin, "GET", path).await, None);
+            assert!(refused(&nobody, "GET", path).await.is_some());
         }
-        assert_eq!(refused(&jane, "GET", "/apis/apps/v1"), None, "everybody who is known may discover");
+        assert_eq!(refused(&jane, "GET", "/apis/apps/v1").await, None, "everybody who is known may discover");
         assert_eq!(
-            refused(&jane, "POST", "/version").as_deref(),
+            refused(&jane, "POST", "/version").await.as_deref(),
             Some(r#"forbidden: User "jane" cannot post path "/version""#)
         );
     }
 
-    #[test]
-    fn a_refusal_names_the_verb_the_resource_and_the_place() {
+    #[tokio::test]
+    async fn a_refusal_names_the_verb_the_resource_and_the_place() {
         for (method, path, why) in [
             (
                 "GET",
@@ -211,7 +236,7 @@ mod tests {
                 r#"secrets "a" is forbidden: User "system:anonymous" cannot list resource "secrets" in API group "" in the namespace "n""#,
             ),
         ] {
-            assert_eq!(refused(&Identity::anonymous(), method, path).as_deref(), Some(why));
+            assert_eq!(refused(&Identity::anonymous(), method, path).await.as_deref(), Some(why));
         }
     }
 }

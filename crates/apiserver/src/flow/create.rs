@@ -13,7 +13,7 @@ use windlass_store::{CommitError, Entry};
 pub(crate) async fn store_new(operation: &Operation<'_>, mut object: Value) -> Result<Outcome, Status> {
     let resource = &operation.resource;
     mutating_admission::mutate(operation, &mut object, None).await?;
-    escalation::check(operation, &object, None)?;
+    escalation::check(operation, &object, None).await?;
     prepare::create(operation, &mut object);
     validate::create(operation, &object)?;
     operation.warn(validate::warnings(operation, &object, None));

@@ -9,7 +9,11 @@ use crate::status::Status;
 use serde_json::Value;
 
 /// Refuses a role or a binding, as it is to be written, that would give more than its writer has.
-pub(super) fn check(operation: &Operation<'_>, object: &Value, old: Option<&Value>) -> Result<(), Status> {
+pub(super) async fn check(
+    operation: &Operation<'_>,
+    object: &Value,
+    old: Option<&Value>,
+) -> Result<(), Status> {
     let resource = &operation.resource;
     if resource.group != authorization::GROUP || is_privileged(operation.identity) {
         return Ok(());
@@ -17,7 +21,7 @@ pub(super) fn check(operation: &Operation<'_>, object: &Value, old: Option<&Valu
     let only_collected = || old.is_some_and(|old| is_only_garbage_collection(object, old));
     match resource.plural.as_str() {
         "roles" | "clusterroles" => {
-            if may(operation, "escalate", &resource.plural, &operation.name) || only_collected() {
+            if may(operation, "escalate", &resource.plural, &operation.name).await || only_collected() {
                 return Ok(());
             }
             role(operation, object, old)
@@ -26,7 +30,7 @@ pub(super) fn check(operation: &Operation<'_>, object: &Value, old: Option<&Valu
             if only_collected() {
                 return Ok(());
             }
-            binding(operation, object)
+            binding(operation, object).await
         }
         _ => Ok(()),
     }
@@ -48,7 +52,7 @@ fn role(operation: &Operation<'_>, role: &Value, old: Option<&Value>) -> Result<
     Ok(())
 }
 
-fn binding(operation: &Operation<'_>, binding: &Value) -> Result<(), Status> {
+async fn binding(operation: &Operation<'_>, binding: &Value) -> Result<(), Status> {
     let role = binding.get("roleRef").cloned().unwrap_or_default();
     let role: RoleRef =
         serde_json::from_value(role).map_err(|error| Status::bad_request(error.to_string()))?;
@@ -58,7 +62,10 @@ fn binding(operation: &Operation<'_>, binding: &Value) -> Result<(), Status> {
         _ => "",
     };
     let group = text(binding, &["roleRef", "apiGroup"]);
-    if !resource.is_empty() && group == authorization::GROUP && may(operation, "bind", resource, &role.name) {
+    if !resource.is_empty()
+        && group == authorization::GROUP
+        && may(operation, "bind", resource, &role.name).await
+    {
         return Ok(());
     }
     let rules =
@@ -79,7 +86,7 @@ fn grant(operation: &Operation<'_>, rules: &[PolicyRule]) -> Result<(), String> 
     grant.check(&operation.api.authorizer.rbac, rules)
 }
 
-fn may(operation: &Operation<'_>, verb: &str, resource: &str, name: &str) -> bool {
+async fn may(operation: &Operation<'_>, verb: &str, resource: &str, name: &str) -> bool {
     let on = ResourceAttributes {
         group: authorization::GROUP,
         version: "*",
@@ -88,7 +95,8 @@ fn may(operation: &Operation<'_>, verb: &str, resource: &str, name: &str) -> boo
         name,
         ..ResourceAttributes::default()
     };
-    operation.api.authorizer.allows(&Attributes { identity: operation.identity, verb, on: On::Resource(on) })
+    let asked = Attributes { identity: operation.identity, verb, on: On::Resource(on) };
+    operation.api.authorizer.allows(&asked).await
 }
 
 fn gathers(role: &Value) -> bool {

@@ -55,7 +55,7 @@ pub(crate) async fn guaranteed_update(
                 // There is nothing yet that it could be a version of.
                 child(&mut object, "metadata").remove("resourceVersion");
             }
-            may_create(operation)?;
+            may_create(operation).await?;
             match store_new(operation, object).await {
                 // Someone else created it first: then it is an update after all.
                 Err(status)
@@ -72,7 +72,7 @@ pub(crate) async fn guaranteed_update(
         let live = convert::from_storage(resource, entry.value()).await?;
         let mut new = make(Some(&live))?;
         mutating_admission::mutate(operation, &mut new, Some(&live)).await?;
-        escalation::check(operation, &new, Some(&live))?;
+        escalation::check(operation, &new, Some(&live)).await?;
         check_version(operation, &mut new, &entry)?;
         prepare::update(operation, &mut new, &live);
         validate::update(operation, &new, &live)?;
@@ -114,7 +114,7 @@ pub(crate) async fn guaranteed_update(
 }
 
 /// Who updates or applies what is not there creates it, and needs the right to.
-fn may_create(operation: &Operation<'_>) -> Result<(), Status> {
+async fn may_create(operation: &Operation<'_>) -> Result<(), Status> {
     let on = ResourceAttributes {
         group: &operation.resource.group,
         version: &operation.resource.version,
@@ -125,7 +125,7 @@ fn may_create(operation: &Operation<'_>) -> Result<(), Status> {
         ..ResourceAttributes::default()
     };
     let asked = Attributes { identity: operation.identity, verb: "create", on: On::Resource(on) };
-    authorize::permitted(&operation.api.authorizer, &asked)
+    authorize::permitted(&operation.api.authorizer, &asked).await
 }
 
 /// The version that the writer saw must be the one that is there; some kinds need none.

@@ -12,7 +12,7 @@ use crate::request::path::unescape;
 use crate::status::Status;
 use http::{HeaderMap, HeaderName};
 use std::borrow::Cow;
-use windlass_schema::field::{FieldError, Path};
+use windlass_schema::field::{Path, aggregate};
 use windlass_schema::names;
 
 const USER: &str = "impersonate-user";
@@ -52,7 +52,7 @@ pub(crate) struct Impersonated {
 
 /// Whom a request with these headers is from, if that is not `requestor` but somebody whom `requestor` may act as. Takes the
 /// headers out.
-pub(crate) fn impersonate(
+pub(crate) async fn impersonate(
     authorizer: &Authorizer,
     requestor: &Identity,
     headers: &mut HeaderMap,
@@ -62,7 +62,7 @@ pub(crate) fn impersonate(
     let mut first = None;
     for mode in MODES.into_iter().filter(|mode| mode.is_for(&wanted, requestor)) {
         let attempt = Attempt { authorizer, requestor, mode };
-        match attempt.check(&wanted, action) {
+        match attempt.check(&wanted, action).await {
             Ok(identity) => {
                 let constraint = (mode != Mode::Legacy).then(|| format!("impersonate:{}", mode.name()));
                 return Ok(Some(Impersonated { identity, constraint }));
@@ -174,12 +174,12 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    fn check(&self, wanted: &Identity, action: &Action<'_>) -> Result<Identity, Status> {
+    async fn check(&self, wanted: &Identity, action: &Action<'_>) -> Result<Identity, Status> {
         let is_constrained = self.mode != Mode::Legacy;
         if is_constrained {
             let verb = format!("impersonate-on:{}:{}", self.mode.name(), action.verb());
             let requestor = self.shown();
-            permitted(self.authorizer, &Attributes { verb: &verb, ..action.by(&requestor) })?;
+            permitted(self.authorizer, &Attributes { verb: &verb, ..action.by(&requestor) }).await?;
         }
         let mut actual = wanted.clone();
         let core = if is_constrained { AUTHENTICATION } else { "" };
@@ -188,21 +188,21 @@ impl Attempt<'_> {
                 actual.groups = vec!["system:nodes".to_owned()];
                 // Whichever node it is: the right is that of all service accounts on their own nodes.
                 let name = if self.mode == Mode::AssociatedNode { "*" } else { node };
-                self.may_be(core, "nodes", "", "", name)?;
+                self.may_be(core, "nodes", "", "", name).await?;
             }
             (None, Some((namespace, name))) => {
                 if wanted.groups.is_empty() {
                     actual.groups = service_account_groups(namespace).into();
                 }
-                self.may_be(core, "serviceaccounts", "", namespace, name)?;
+                self.may_be(core, "serviceaccounts", "", namespace, name).await?;
             }
-            (None, None) => self.may_be(core, "users", "", "", &wanted.user)?,
+            (None, None) => self.may_be(core, "users", "", "", &wanted.user).await?,
         }
         if !wanted.uid.is_empty() {
-            self.may_be(AUTHENTICATION, "uids", "", "", &wanted.uid)?;
+            self.may_be(AUTHENTICATION, "uids", "", "", &wanted.uid).await?;
         }
-        self.may_be_in(core, &wanted.groups, is_constrained)?;
-        self.may_have(wanted, is_constrained)?;
+        self.may_be_in(core, &wanted.groups, is_constrained).await?;
+        self.may_have(wanted, is_constrained).await?;
         let has = |group: &str| actual.groups.iter().any(|known| known == group);
         let everybody = match actual.user.as_str() {
             ANONYMOUS => Some(UNAUTHENTICATED),
@@ -215,7 +215,7 @@ impl Attempt<'_> {
         Ok(actual)
     }
 
-    fn may_be_in(&self, core: &str, groups: &[String], is_constrained: bool) -> Result<(), Status> {
+    async fn may_be_in(&self, core: &str, groups: &[String], is_constrained: bool) -> Result<(), Status> {
         if is_constrained {
             if groups.iter().any(String::is_empty) {
                 return Err(self.refused(
@@ -229,14 +229,17 @@ impl Attempt<'_> {
                 let why = "impersonating the system:masters group is not allowed";
                 return Err(self.refused(core, "groups", MASTERS, why));
             }
-            if groups.len() >= MANY && self.may_be(core, "groups", "", "", "*").is_ok() {
+            if groups.len() >= MANY && self.may_be(core, "groups", "", "", "*").await.is_ok() {
                 return Ok(());
             }
         }
-        groups.iter().try_for_each(|group| self.may_be(core, "groups", "", "", group))
+        for group in groups {
+            self.may_be(core, "groups", "", "", group).await?;
+        }
+        Ok(())
     }
 
-    fn may_have(&self, wanted: &Identity, is_constrained: bool) -> Result<(), Status> {
+    async fn may_have(&self, wanted: &Identity, is_constrained: bool) -> Result<(), Status> {
         let extra = &wanted.extra;
         if is_constrained {
             for (key, values) in extra {
@@ -245,15 +248,19 @@ impl Attempt<'_> {
                 }
             }
             let many = extra.len() >= MANY || extra.values().map(Vec::len).sum::<usize>() >= MANY;
-            if many && self.may_be(AUTHENTICATION, "userextras", "*", "", "*").is_ok() {
+            if many && self.may_be(AUTHENTICATION, "userextras", "*", "", "*").await.is_ok() {
                 return Ok(());
             }
         }
-        let mut pairs = extra.iter().flat_map(|(key, values)| values.iter().map(move |value| (key, value)));
-        pairs.try_for_each(|(key, value)| self.may_be(AUTHENTICATION, "userextras", key, "", value))
+        for (key, values) in extra {
+            for value in values {
+                self.may_be(AUTHENTICATION, "userextras", key, "", value).await?;
+            }
+        }
+        Ok(())
     }
 
-    fn may_be(
+    async fn may_be(
         &self,
         group: &str,
         resource: &str,
@@ -271,7 +278,8 @@ impl Attempt<'_> {
             ..ResourceAttributes::default()
         };
         let (verb, requestor) = (self.mode.verb(), self.shown());
-        permitted(self.authorizer, &Attributes { identity: &requestor, verb: &verb, on: On::Resource(on) })
+        let asked = Attributes { identity: &requestor, verb: &verb, on: On::Resource(on) };
+        permitted(self.authorizer, &asked).await
     }
 
     fn refused(&self, group: &str, resource: &str, name: &str, why: &str) -> Status {
@@ -296,32 +304,12 @@ fn wrong_extra(key: &str, values: &[String]) -> Option<String> {
     if key.is_empty() {
         return Some("impersonating the empty string key in extra is not allowed".to_owned());
     }
-    let path = Path::new("extra").child("key");
-    let wrong: Vec<FieldError> = match key.split_once('/') {
-        Some((host, below)) if !host.is_empty() && !below.is_empty() => {
-            let mut wrong: Vec<FieldError> =
-                names::subdomain(host).into_iter().map(|why| FieldError::invalid(&path, host, why)).collect();
-            let is_path = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&byte);
-            if !below.bytes().all(is_path) {
-                let why = r"Invalid path (regex used for validation is '[A-Za-z0-9/\-._~%!$&'()*+,;=:]+')";
-                wrong.push(FieldError::invalid(&path, below, why));
-            }
-            wrong
-        }
-        _ => {
-            let why = "must be a domain-prefixed path (such as \"acme.io/foo\")";
-            vec![FieldError::invalid(&path, key, why)]
-        }
-    };
-    let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
-    match wrong.as_slice() {
-        [] if values.iter().any(String::is_empty) => {
-            Some("impersonating the empty string value in extra is not allowed".to_owned())
-        }
-        [] => None,
-        [one] => Some(format!("impersonating an invalid key in extra is not allowed: {one}")),
-        all => Some(format!("impersonating an invalid key in extra is not allowed: [{}]", all.join(", "))),
+    let wrong = names::domain_prefixed_path(&Path::new("extra").child("key"), key);
+    if !wrong.is_empty() {
+        return Some(format!("impersonating an invalid key in extra is not allowed: {}", aggregate(&wrong)));
     }
+    let empty = values.iter().any(String::is_empty);
+    empty.then(|| "impersonating the empty string value in extra is not allowed".to_owned())
 }
 
 fn node_name(user: &str) -> Option<&str> {

@@ -61,8 +61,8 @@ pub(crate) fn failure(status: &Status) -> Response<ApiBody> {
 }
 
 /// A text.
-pub(crate) fn plain(code: StatusCode, text: &'static str) -> Response<ApiBody> {
-    respond(code, "text/plain; charset=utf-8", ApiBody::full(Bytes::from_static(text.as_bytes())))
+pub(crate) fn plain(code: StatusCode, text: impl Into<Bytes>) -> Response<ApiBody> {
+    respond(code, "text/plain; charset=utf-8", ApiBody::full(text.into()))
 }
 
 /// Is the body JSON?

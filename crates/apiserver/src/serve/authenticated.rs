@@ -40,20 +40,24 @@ pub(super) enum Authentication {
 }
 
 impl Authentication {
-    fn authenticate(&self, headers: &mut http::HeaderMap) -> Result<Arc<Identity>, Status> {
+    async fn authenticate(&self, request: &mut Request<Incoming>) -> Result<Arc<Identity>, Status> {
         match self {
             Self::AsIdentity(identity) => Ok(identity.clone()),
             Self::PerRequest { authenticator, certificate, proxy } => {
+                let uri = request.uri().clone();
+                let headers = request.headers_mut();
                 match proxy.as_ref().and_then(|proxy| proxy.identify(headers)) {
                     Some(identity) => Ok(Arc::new(identity)),
-                    None => authenticator.identify(certificate, headers),
+                    None => authenticator.identify(certificate, headers, uri.path()).await,
                 }
             }
         }
     }
 }
 
-pub(super) struct Front {
+pub(super) struct Front(Arc<Connection>);
+
+struct Connection {
     api: Arc<ApiState>,
     authentication: Authentication,
     ended: CancellationToken,
@@ -70,9 +74,11 @@ impl Front {
         pulse: Arc<Pulse>,
         peer: Option<IpAddr>,
     ) -> Self {
-        Self { api, authentication, ended, pulse, peer }
+        Self(Arc::new(Connection { api, authentication, ended, pulse, peer }))
     }
+}
 
+impl Connection {
     /// Tells the audit of a request whose sender proved nothing right.
     fn audit_refused(&self, request: Request<Incoming>, status: &Status) {
         let Some(auditor) = &self.api.auditor else { return };
@@ -91,26 +97,24 @@ impl hyper::service::Service<Request<Incoming>> for Front {
     type Future = Pin<Box<dyn Future<Output = io::Result<Response<Counted>>> + Send>>;
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
-        let busy = Pulse::begin(&self.pulse);
-        if let (Some(_), Some(peer)) = (&self.api.auditor, self.peer) {
+        let connection = self.0.clone();
+        let busy = Pulse::begin(&connection.pulse);
+        if let (Some(_), Some(peer)) = (&connection.api.auditor, connection.peer) {
             request.extensions_mut().insert(SourceAddress(peer));
         }
-        let identity = self.authentication.authenticate(request.headers_mut());
-        match identity {
-            Err(status) => {
-                self.audit_refused(request, &status);
-                let response = failure(&status).map(|body| Counted { body, _busy: busy });
-                Box::pin(std::future::ready(Ok(response)))
-            }
-            Ok(identity) => {
-                let mut service = ApiService::remote(self.api.clone(), identity, self.ended.clone());
-                let answering = service.call(request);
-                Box::pin(async move {
-                    let response = answering.await?;
-                    Ok(response.map(|body| Counted { body, _busy: busy }))
-                })
-            }
-        }
+        Box::pin(async move {
+            let response = match connection.authentication.authenticate(&mut request).await {
+                Err(status) => {
+                    connection.audit_refused(request, &status);
+                    failure(&status)
+                }
+                Ok(identity) => {
+                    let (api, ended) = (connection.api.clone(), connection.ended.clone());
+                    ApiService::remote(api, identity, ended).call(request).await?
+                }
+            };
+            Ok(response.map(|body| Counted { body, _busy: busy }))
+        })
     }
 }
 

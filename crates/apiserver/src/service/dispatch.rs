@@ -28,7 +28,7 @@ pub(super) async fn dispatch(verb: &str, call: &Call<'_>) -> Result<Answer, Stat
             Some(Virtual::TokenRequest) => verbs::token_request::create(call).await,
             Some(Virtual::TokenReview) => verbs::token_review::create(call).await,
             Some(Virtual::SelfSubjectReview) => verbs::self_subject_review::create(call).await,
-            Some(Virtual::AccessReview) => verbs::access_review::answer(call),
+            Some(Virtual::AccessReview) => verbs::access_review::answer(call).await,
             None => verbs::create::create(call).await,
         },
         "update" => verbs::update::update(call).await,

@@ -9,7 +9,7 @@ use crate::connect::{ConnectRequest, Connects, connects};
 use crate::discovery;
 use crate::faults::{Delivery, RequestInfo, Verdict};
 use crate::flow::audit;
-use crate::flow::authorize::{Action, permitted_and_audited};
+use crate::flow::authorize::{Action, NotPermitted, permitted_and_audited};
 use crate::flow::impersonate::impersonate;
 use crate::http::ApiBody;
 use crate::http::response::{self, failure, plain, success, warned};
@@ -145,7 +145,7 @@ impl ApiService {
         let Some(action) = &action else {
             return self.answer_authorized(parts, route, query, body).await;
         };
-        let other = match self.impersonate(&mut parts.headers, action, audited.as_deref()) {
+        let other = match self.impersonate(&mut parts.headers, action, audited.as_deref()).await {
             Ok(other) => other.map(Arc::new),
             Err(status) => return Ok(respond_audited(audited, failure(&status))),
         };
@@ -161,8 +161,10 @@ impl ApiService {
         let response = match &seat {
             Some(Err(_)) => too_many_requests(),
             _ => {
-                match permitted_and_audited(&self.api.authorizer, &action.by(identity), audited.as_deref()) {
-                    Err(status) => failure(&status),
+                let asked = action.by(identity);
+                match permitted_and_audited(&self.api.authorizer, &asked, audited.as_deref()).await {
+                    Err(NotPermitted::Forbidden(status)) => failure(&status),
+                    Err(NotPermitted::Failed(why)) => internal_server_error(&parts, &why),
                     Ok(()) if other.is_none() && audited.is_none() => {
                         self.answer_authorized(parts, route, query, body).await?
                     }
@@ -182,13 +184,13 @@ impl ApiService {
     }
 
     /// Who sends the request, if it is not who proved to.
-    fn impersonate(
+    async fn impersonate(
         &self,
         headers: &mut HeaderMap,
         action: &Action<'_>,
         audited: Option<&AuditedRequest>,
     ) -> Result<Option<Identity>, Status> {
-        let other = impersonate(&self.api.authorizer, &self.identity, headers, action)?;
+        let other = impersonate(&self.api.authorizer, &self.identity, headers, action).await?;
         if let (Some(audited), Some(other)) = (audited, &other) {
             audited.impersonates(&other.identity, other.constraint.as_deref());
         }
@@ -359,6 +361,14 @@ fn too_many_requests() -> Response<ApiBody> {
     let mut response = plain(StatusCode::TOO_MANY_REQUESTS, text);
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     response
+}
+
+/// What is answered when an authorizer fails.
+fn internal_server_error(parts: &Parts, why: &str) -> Response<ApiBody> {
+    let uri = parts.uri.path_and_query().map_or("", |uri| uri.as_str());
+    let text = format!("Internal Server Error: {uri:?}: {why}\n");
+    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    plain(StatusCode::INTERNAL_SERVER_ERROR, text)
 }
 
 fn respond_audited(audited: Option<Arc<AuditedRequest>>, response: Response<ApiBody>) -> Response<ApiBody> {

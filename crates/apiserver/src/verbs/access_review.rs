@@ -1,6 +1,6 @@
 //! SubjectAccessReview and its like: posted, answered by the authorizers, and stored nowhere.
 
-use crate::authorization::{Attributes, Decision, On, PolicyRule, ResourceAttributes};
+use crate::authorization::{Attributes, Decision, On, PolicyRule, Refusal, ResourceAttributes};
 use crate::flow::{decode, managed, prepare};
 use crate::http::Answer;
 use crate::object::text;
@@ -12,11 +12,11 @@ use crate::status::{Named, Status, causes};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use windlass_schema::field::{FieldError, Path};
+use windlass_schema::field::{FieldError, Path, aggregate};
 use windlass_schema::names;
 use windlass_schema::selector::{Fields, Labels};
 
-pub(crate) fn answer(call: &Call<'_>) -> Result<Answer, Status> {
+pub(crate) async fn answer(call: &Call<'_>) -> Result<Answer, Status> {
     let resource = &call.resource;
     let options = WriteOptions::read(&call.query, Write::Create, &call.user_agent)?;
     let media = content_type::body(&call.content_type)?;
@@ -44,15 +44,25 @@ pub(crate) fn answer(call: &Call<'_>) -> Result<Answer, Status> {
             &other
         }
     };
-    let fields = spec.field_selector();
-    let mut status = match spec.asked(identity, &fields).map(|asked| call.api.authorizer.authorize(&asked)) {
-        None => json!({"allowed": false}),
-        Some(Decision::Allow(by)) => with_reason(json!({"allowed": true}), &by.to_string()),
-        Some(Decision::NoOpinion(reason)) => with_reason(json!({"allowed": false}), &reason),
-    };
-    let error = spec.resource_attributes.as_ref().map(evaluation_error).unwrap_or_default();
-    if !error.is_empty() {
-        status["evaluationError"] = json!(error);
+    let (fields, labels) = (spec.field_selector(), spec.label_selector());
+    let mut errors: Vec<String> =
+        spec.resource_attributes.as_ref().map(evaluation_error).into_iter().collect();
+    let mut status = json!({"allowed": false});
+    if let Some(asked) = spec.asked(identity, &fields, &labels) {
+        match call.api.authorizer.authorize(&asked).await {
+            Decision::Allow(by) => status = with_reason(json!({"allowed": true}), &by.to_string()),
+            Decision::Refuse(Refusal { denied, reason, error }) => {
+                if denied {
+                    status["denied"] = json!(true);
+                }
+                status = with_reason(status, &reason);
+                errors.insert(0, error);
+            }
+        }
+    }
+    errors.retain(|error| !error.is_empty());
+    if !errors.is_empty() {
+        status["evaluationError"] = json!(errors.join("; "));
     }
     if let Some(review) = review.as_object_mut() {
         review.insert("status".to_owned(), status);
@@ -121,8 +131,8 @@ fn rules(call: &Call<'_>, review: &Value) -> Result<Answer, Status> {
         "nonResourceRules": paths.collect::<Vec<_>>(),
         "incomplete": found.incomplete,
     });
-    if !found.error.is_empty() {
-        status["evaluationError"] = json!(found.error);
+    if !found.errors.is_empty() {
+        status["evaluationError"] = json!(aggregate(&found.errors));
     }
     let review = json!({
         "kind": "SelfSubjectRulesReview",
@@ -194,10 +204,21 @@ impl Spec {
     /// Which objects it is about, by their fields, as a request would say it.
     fn field_selector(&self) -> String {
         let selector = self.resource_attributes.as_ref().and_then(|asked| asked.field_selector.as_ref());
-        selector.map(Selector::by_fields).unwrap_or_default()
+        selector.map(|selector| selector.as_text(field_term)).unwrap_or_default()
     }
 
-    fn asked<'a>(&'a self, identity: &'a Identity, field_selector: &'a str) -> Option<Attributes<'a>> {
+    /// And by their labels.
+    fn label_selector(&self) -> String {
+        let selector = self.resource_attributes.as_ref().and_then(|asked| asked.label_selector.as_ref());
+        selector.map(|selector| selector.as_text(label_term)).unwrap_or_default()
+    }
+
+    fn asked<'a>(
+        &'a self,
+        identity: &'a Identity,
+        field_selector: &'a str,
+        label_selector: &'a str,
+    ) -> Option<Attributes<'a>> {
         match (&self.resource_attributes, &self.non_resource_attributes) {
             (Some(asked), _) => {
                 let on = ResourceAttributes {
@@ -208,6 +229,7 @@ impl Spec {
                     namespace: &asked.namespace,
                     name: &asked.name,
                     field_selector,
+                    label_selector,
                 };
                 Some(Attributes { identity, verb: &asked.verb, on: On::Resource(on) })
             }
@@ -272,12 +294,12 @@ fn validate(kind: &str, spec: &Spec, review: &Value) -> Vec<FieldError> {
 }
 
 impl Selector {
-    /// As a field selector; requirements that cannot be said in one are left out.
-    fn by_fields(&self) -> String {
+    /// As a request would say it; requirements that cannot be said so are left out.
+    fn as_text(&self, term: fn(&Value) -> Option<String>) -> String {
         if !self.raw_selector.is_empty() {
             return self.raw_selector.clone();
         }
-        let terms: Vec<String> = self.requirements.iter().flatten().filter_map(field_term).collect();
+        let terms: Vec<String> = self.requirements.iter().flatten().filter_map(term).collect();
         terms.join(",")
     }
 

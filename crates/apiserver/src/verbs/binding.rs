@@ -12,6 +12,7 @@ use crate::resource::Resource;
 use crate::status::{Named, Status};
 use serde_json::{Value, json};
 use std::sync::{Arc, LazyLock};
+use windlass_schema::field::aggregate;
 use windlass_schema::{FieldError, Path};
 use windlass_store::{CommitError, Key};
 
@@ -47,13 +48,8 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
         return Err(Status::bad_request("name in URL does not match name in Binding object"));
     }
     let errors = validate(&binding);
-    match errors.as_slice() {
-        [] => {}
-        [error] => return Err(Status::plain(error.to_string())),
-        several => {
-            let all: Vec<String> = several.iter().map(ToString::to_string).collect();
-            return Err(Status::plain(format!("[{}]", all.join(", "))));
-        }
+    if !errors.is_empty() {
+        return Err(Status::plain(aggregate(&errors)));
     }
     let Some(pods) = call.api.registry.served().get("", "v1", "pods") else {
         return Err(Status::no_such_resource());

@@ -26,7 +26,7 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
     if wanted.is_empty() {
         wanted = call.api.accounts().map_err(Status::internal)?.audiences().to_vec();
     }
-    let status = match authenticate::review(call.api, token, &wanted) {
+    let status = match authenticate::review(call.api, token, &wanted).await {
         Ok((identity, audiences)) => {
             json!({"authenticated": true, "user": identity.to_value(), "audiences": audiences})
         }

@@ -9,6 +9,7 @@ use super::process_nodes;
 use super::record::Record;
 use crate::audit_options::AuditOptions;
 use crate::limits;
+use crate::server_config;
 use crate::signals::{INTERRUPTED, Signals, end_with_parent};
 use anyhow::{Context, bail};
 use std::io::{ErrorKind, Write};
@@ -16,7 +17,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tokio::net::TcpListener;
-use windlass_apiserver::{Api, AuthorizationMode, Config, Credentials, Serving};
+use windlass_apiserver::{Api, Authentication, AuthorizationMode, Config, Credentials, Serving};
 use windlass_clock::{Clock, Moment, Timestamp};
 use windlass_cluster::{Cluster, Settings, Time};
 
@@ -71,6 +72,15 @@ pub(crate) struct Options {
     #[arg(long, value_name = "MODES", value_delimiter = ',', default_value = "Node,RBAC")]
     authorization_mode: Vec<AuthorizationMode>,
 
+    /// An AuthorizationConfiguration that says which authorizers are asked, webhooks among them, instead of
+    /// --authorization-mode
+    #[arg(long, value_name = "FILE")]
+    authorization_config: Option<PathBuf>,
+
+    /// An AuthenticationConfiguration that says which issuers of tokens are believed, and where one may be anonymous
+    #[arg(long, value_name = "FILE")]
+    authentication_config: Option<PathBuf>,
+
     #[command(flatten)]
     audit: AuditOptions,
 
@@ -114,12 +124,21 @@ async fn up(options: &Options, arguments: Vec<String>, begun: Moment) -> anyhow:
     let path = options.kubeconfig.clone().unwrap_or_else(|| home.folder().join("kubeconfig"));
     let mut kubeconfig = Kubeconfig::open(&path)?;
 
+    let authorization_modes = match &options.authorization_config {
+        Some(file) => server_config::authorization(file)?,
+        None => options.authorization_mode.clone(),
+    };
+    let mut authentication = Authentication::default();
+    if let Some(file) = &options.authentication_config {
+        server_config::authentication(file, &mut authentication)?;
+    }
     let data_dir = options.data_dir.is_some().then(|| home.folder().to_owned());
     let time = options.clock.map_or_else(Time::real, Time::driven);
     let api = Api::open(Config {
         data_dir,
         clock: time.clock().clone(),
-        authorization_modes: options.authorization_mode.clone(),
+        authentication,
+        authorization_modes,
         audit: options.audit.config()?,
         ..Config::default()
     })

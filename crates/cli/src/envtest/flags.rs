@@ -3,6 +3,8 @@
 use anyhow::{Context, bail};
 use std::collections::HashMap;
 use std::str::FromStr;
+use std::time::Duration;
+use windlass_schema::formats::go_duration;
 
 /// A flag that has a meaning here.
 pub(super) struct Flag {
@@ -89,6 +91,16 @@ impl Flags {
         match value.parse() {
             Ok(value) => Ok(Some(value)),
             Err(error) => bail!("--{name}={value}: {error}"),
+        }
+    }
+
+    /// The value of a flag, as a duration.
+    pub(super) fn duration(&self, name: &str, default: Duration) -> anyhow::Result<Duration> {
+        let Some(value) = self.get(name) else { return Ok(default) };
+        let parsed = go_duration(value).and_then(|nanoseconds| u64::try_from(nanoseconds).ok());
+        match parsed {
+            Some(nanoseconds) => Ok(Duration::from_nanos(nanoseconds)),
+            None => bail!("--{name}={value}: time: invalid duration {value:?}"),
         }
     }
 

@@ -5,23 +5,29 @@ use super::flags::{self, Flag, Flags, Takes};
 use super::serving_certificate;
 use crate::audit_options::{AuditOptions, MAX_SIZE};
 use crate::limits;
+use crate::server_config;
 use crate::signals::{INTERRUPTED, Signals};
 use anyhow::{Context, bail};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 use tokio::net::TcpListener;
 use windlass_apiserver::store::Options as StoreOptions;
 use windlass_apiserver::{
     AdmissionPlugin, Api, AuditConfig, Authentication, AuthorizationMode, Config, InvalidPlugin,
-    KUBERNETES_VERSION, RequestHeader, ServiceAccountIssuer, ServiceClusterIpRange, StaticTokens,
-    TlsIdentity,
+    JwtAuthenticator, KUBERNETES_VERSION, OidcFlags, RequestHeader, ServiceAccountIssuer,
+    ServiceClusterIpRange, StaticTokens, TlsIdentity, WebhookAuthorizer,
 };
 use windlass_cluster::GarbageCollection;
 
 /// What runs beside the API: nothing, or with `gc` the garbage collector and the namespace controller.
 const CONTROLLERS: &str = "WINDLASS_ENVTEST";
+
+/// How long the answers of an authorization webhook are remembered.
+const AUTHORIZED_TTL: Duration = Duration::from_secs(300);
+const UNAUTHORIZED_TTL: Duration = Duration::from_secs(30);
 
 const FLAGS: &[Flag] = &[
     value("advertise-address", "Accepted; the server is reached where it listens."),
@@ -39,9 +45,24 @@ const FLAGS: &[Flag] = &[
     ),
     value("audit-log-path", "The file of the audit log, or - for standard output."),
     value("audit-policy-file", "What is audited."),
+    value("authentication-config", "An AuthenticationConfiguration: which issuers of tokens are believed."),
+    value("authorization-config", "An AuthorizationConfiguration: which authorizers are asked."),
     value(
         "authorization-mode",
-        "Which authorizers are asked: Node, RBAC, AlwaysAllow, AlwaysDeny [default: AlwaysAllow].",
+        "Which authorizers are asked: Node, RBAC, Webhook, AlwaysAllow, AlwaysDeny [default: AlwaysAllow].",
+    ),
+    value(
+        "authorization-webhook-cache-authorized-ttl",
+        "How long a webhook's yes is remembered [default: 5m0s].",
+    ),
+    value(
+        "authorization-webhook-cache-unauthorized-ttl",
+        "How long a webhook's no is remembered [default: 30s].",
+    ),
+    value("authorization-webhook-config-file", "A kubeconfig that says where the authorization webhook is."),
+    value(
+        "authorization-webhook-version",
+        "The version of the SubjectAccessReviews that it is sent [default: v1beta1].",
     ),
     value("bind-address", "The address to listen on [default: 127.0.0.1]."),
     value("cert-dir", "A folder with apiserver.crt and apiserver.key, made if they are missing."),
@@ -50,6 +71,18 @@ const FLAGS: &[Flag] = &[
     value("enable-admission-plugins", "Admission plug-ins that are not left out."),
     switch("enable-bootstrap-token-auth", "Whether bootstrap tokens authenticate."),
     value("etcd-servers", "The etcd of the same folder."),
+    value(
+        "oidc-ca-file",
+        "Who signs the certificate of the issuer of tokens; those of this machine, without.",
+    ),
+    value("oidc-client-id", "For whom its tokens are."),
+    value("oidc-groups-claim", "The claim that names groups."),
+    value("oidc-groups-prefix", "What is put before their names."),
+    value("oidc-issuer-url", "An issuer whose tokens are believed."),
+    value("oidc-required-claim", "A claim that its tokens have to have, as name=value."),
+    value("oidc-signing-algs", "What they may be signed with [default: RS256]."),
+    value("oidc-username-claim", "The claim that names the user [default: sub]."),
+    value("oidc-username-prefix", "What is put before the name [default: the issuer's URL and #]."),
     value("requestheader-allowed-names", "The common names of front proxies; any, without."),
     value("requestheader-client-ca-file", "Who signs the certificates of front proxies."),
     value("requestheader-extra-headers-prefix", "How headers begin that tell more of a user."),
@@ -130,15 +163,6 @@ async fn serve(flags: &Flags) -> anyhow::Result<ExitCode> {
 }
 
 fn config(flags: &Flags) -> anyhow::Result<Config> {
-    let modes = flags.list("authorization-mode");
-    let modes = if modes.is_empty() { vec!["AlwaysAllow"] } else { modes };
-    let mut authorization_modes = Vec::new();
-    for mode in modes {
-        match mode.parse::<AuthorizationMode>() {
-            Ok(mode) => authorization_modes.push(mode),
-            Err(error) => bail!("--authorization-mode={mode}: {error}"),
-        }
-    }
     let range = flags.list("service-cluster-ip-range");
     let service_cluster_ip_range = match range.as_slice() {
         [] => ServiceClusterIpRange::default(),
@@ -153,12 +177,68 @@ fn config(flags: &Flags) -> anyhow::Result<Config> {
     };
     Ok(Config {
         authentication: authentication(flags)?,
-        authorization_modes,
+        authorization_modes: authorization_modes(flags)?,
         disabled_admission_plugins: disabled_admission_plugins(flags)?,
         audit: audit(flags)?,
         service_cluster_ip_range,
         ..Config::default()
     })
+}
+
+fn authorization_modes(flags: &Flags) -> anyhow::Result<Vec<AuthorizationMode>> {
+    let modes = flags.list("authorization-mode");
+    let webhook = flags.get("authorization-webhook-config-file");
+    if let Some(file) = flags.get("authorization-config") {
+        if !modes.is_empty() || webhook.is_some() {
+            bail!(
+                "--authorization-config can not be specified when --authorization-mode or \
+                 --authorization-webhook-* flags are defined"
+            );
+        }
+        return server_config::authorization(Path::new(file));
+    }
+    if webhook.is_some() && !modes.contains(&"Webhook") {
+        bail!("cannot specify --authorization-webhook-config-file without mode Webhook");
+    }
+    let modes = if modes.is_empty() { vec!["AlwaysAllow"] } else { modes };
+    let parse = |mode: &str| -> anyhow::Result<AuthorizationMode> {
+        if mode == "Webhook" {
+            let file =
+                webhook.context("authorization-mode Webhook's authorization config file not passed")?;
+            let version = flags.get("authorization-webhook-version").unwrap_or("v1beta1");
+            let authorized = flags.duration("authorization-webhook-cache-authorized-ttl", AUTHORIZED_TTL)?;
+            let unauthorized =
+                flags.duration("authorization-webhook-cache-unauthorized-ttl", UNAUTHORIZED_TTL)?;
+            let webhook = WebhookAuthorizer::from_flags(Path::new(file), version, authorized, unauthorized)?;
+            return Ok(AuthorizationMode::Webhook(webhook));
+        }
+        mode.parse().map_err(|error| anyhow::anyhow!("--authorization-mode={mode}: {error}"))
+    };
+    modes.into_iter().map(parse).collect()
+}
+
+/// The issuer that the flags `--oidc-…` describe.
+fn oidc(flags: &Flags) -> anyhow::Result<Option<JwtAuthenticator>> {
+    let text = |name: &str| flags.get(name).unwrap_or_default().to_owned();
+    let mut required_claims = Vec::new();
+    for claim in flags.list("oidc-required-claim") {
+        let (name, value) = claim
+            .split_once('=')
+            .with_context(|| format!("--oidc-required-claim={claim}: it has no value"))?;
+        required_claims.push((name.to_owned(), value.to_owned()));
+    }
+    let oidc = OidcFlags {
+        issuer_url: text("oidc-issuer-url"),
+        client_id: text("oidc-client-id"),
+        ca: flags.get("oidc-ca-file").map(read).transpose()?,
+        username_claim: text("oidc-username-claim"),
+        username_prefix: text("oidc-username-prefix"),
+        groups_claim: text("oidc-groups-claim"),
+        groups_prefix: text("oidc-groups-prefix"),
+        signing_algs: flags.list("oidc-signing-algs").into_iter().map(str::to_owned).collect(),
+        required_claims,
+    };
+    Ok(oidc.authenticator()?)
 }
 
 fn authentication(flags: &Flags) -> anyhow::Result<Authentication> {
@@ -169,17 +249,32 @@ fn authentication(flags: &Flags) -> anyhow::Result<Authentication> {
     let owned = |name: &str| flags.list(name).into_iter().map(str::to_owned).collect();
     let keys: anyhow::Result<Vec<String>> =
         flags.list("service-account-key-file").into_iter().map(read).collect();
-    Ok(Authentication {
-        anonymous: flags.parsed("anonymous-auth")?.unwrap_or(true),
+    let issuers: Vec<String> = owned("service-account-issuer");
+    let anonymous = flags.parsed("anonymous-auth")?;
+    let mut authentication = Authentication {
+        anonymous: anonymous.unwrap_or(true),
+        jwt: oidc(flags)?.into_iter().collect(),
         bootstrap_tokens: flags.parsed("enable-bootstrap-token-auth")?.unwrap_or(false),
         tokens,
         service_accounts: ServiceAccountIssuer {
-            issuers: owned("service-account-issuer"),
+            issuers,
             audiences: owned("api-audiences"),
             signing_key: flags.get("service-account-signing-key-file").map(read).transpose()?,
             keys: keys?,
         },
-    })
+        ..Authentication::default()
+    };
+    if let Some(file) = flags.get("authentication-config") {
+        if !authentication.jwt.is_empty() {
+            bail!("authentication-config file and oidc-* flags are mutually exclusive");
+        }
+        if server_config::authentication(Path::new(file), &mut authentication)? && anonymous.is_some() {
+            bail!(
+                "--anonymous-auth flag cannot be set when anonymous field is configured in authentication configuration file"
+            );
+        }
+    }
+    Ok(authentication)
 }
 
 /// Without a file to write to, the stock server audits nothing.

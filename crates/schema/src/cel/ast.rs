@@ -142,24 +142,38 @@ impl Expr {
         }
     }
 
+    /// The nodes right below.
+    fn parts(&self) -> Vec<&Expr> {
+        match &self.kind {
+            Kind::Literal(_) | Kind::Message(_) | Kind::Ident(_) => Vec::new(),
+            Kind::Select(select) => vec![&select.operand],
+            Kind::Logic(_, terms) => terms.iter().collect(),
+            Kind::Choice(parts) => parts.iter().collect(),
+            Kind::Call(call) => call.target.iter().chain(&call.args).collect(),
+            Kind::List(items) => items.iter().map(|(item, _)| item).collect(),
+            Kind::Map(entries) => entries.iter().flat_map(|(key, value, _)| [key, value]).collect(),
+            Kind::Fold(fold) => [&fold.range, &fold.body].into_iter().chain(&fold.filter).collect(),
+        }
+    }
+
+    /// Shows the node and all below it.
+    pub(super) fn visit<'a>(&'a self, see: &mut impl FnMut(&'a Expr)) {
+        see(self);
+        for part in self.parts() {
+            part.visit(see);
+        }
+    }
+
     /// Is the variable named anywhere, where no macro hides it?
     pub(super) fn names(&self, variable: &str) -> bool {
         match &self.kind {
-            Kind::Literal(_) | Kind::Message(_) => false,
             Kind::Ident(name) => name == variable,
-            Kind::Select(select) => select.operand.names(variable),
-            Kind::Logic(_, terms) => terms.iter().any(|term| term.names(variable)),
-            Kind::Choice(parts) => parts.iter().any(|part| part.names(variable)),
-            Kind::Call(call) => call.target.iter().chain(&call.args).any(|part| part.names(variable)),
-            Kind::List(items) => items.iter().any(|(item, _)| item.names(variable)),
-            Kind::Map(entries) => {
-                entries.iter().any(|(key, value, _)| key.names(variable) || value.names(variable))
-            }
             Kind::Fold(fold) => {
                 let hidden = fold.first == variable || fold.second.as_deref() == Some(variable);
                 fold.range.names(variable)
                     || !hidden && fold.filter.iter().chain([&fold.body]).any(|part| part.names(variable))
             }
+            _ => self.parts().into_iter().any(|part| part.names(variable)),
         }
     }
 }

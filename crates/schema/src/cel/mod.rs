@@ -22,6 +22,7 @@ mod escape;
 mod estimate;
 mod estimate_calls;
 mod evaluate;
+mod expression;
 mod lex;
 mod library;
 mod parse;
@@ -29,6 +30,8 @@ mod signature;
 mod size;
 mod types;
 mod value;
+
+pub use expression::{Expression, VariableType};
 
 pub(crate) use declared::as_seen;
 pub(crate) use value::{Class, Failure};

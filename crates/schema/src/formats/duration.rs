@@ -32,7 +32,7 @@ pub(crate) fn any(text: &str) -> Option<i64> {
 }
 
 /// How many nanoseconds Go's `1h2.5s` means.
-pub(crate) fn go(text: &str) -> Option<i64> {
+pub fn go(text: &str) -> Option<i64> {
     let (negative, mut rest) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),

@@ -30,19 +30,19 @@ enum Action<'a> {
 }
 
 /// Asks whether a kubelet may create or update an object.
-pub(super) fn write(operation: &Operation<'_>, new: &Value, old: Option<&Value>) -> Result<(), Status> {
+pub(super) async fn write(operation: &Operation<'_>, new: &Value, old: Option<&Value>) -> Result<(), Status> {
     match old {
-        None => admit(operation, Action::Create(new)),
-        Some(old) => admit(operation, Action::Update { new, old }),
+        None => admit(operation, Action::Create(new)).await,
+        Some(old) => admit(operation, Action::Update { new, old }).await,
     }
 }
 
 /// Asks whether a kubelet may delete an object.
-pub(super) fn delete(operation: &Operation<'_>, old: &Value) -> Result<(), Status> {
-    admit(operation, Action::Delete(old))
+pub(super) async fn delete(operation: &Operation<'_>, old: &Value) -> Result<(), Status> {
+    admit(operation, Action::Delete(old)).await
 }
 
-fn admit(operation: &Operation<'_>, action: Action<'_>) -> Result<(), Status> {
+async fn admit(operation: &Operation<'_>, action: Action<'_>) -> Result<(), Status> {
     let Some(node) = node_of(operation.identity) else { return Ok(()) };
     let request = NodeWrite { operation, node, action };
     if node.is_empty() {
@@ -53,7 +53,7 @@ fn admit(operation: &Operation<'_>, action: Action<'_>) -> Result<(), Status> {
         ("", "pods") => request.pod(subresource),
         ("", "nodes") => request.node(),
         ("", "persistentvolumeclaims") => request.claim(subresource),
-        ("", "serviceaccounts") if subresource == "token" => request.token(),
+        ("", "serviceaccounts") if subresource == "token" => request.token().await,
         ("coordination.k8s.io", "leases") => request.lease(),
         ("storage.k8s.io", "csinodes") => request.csi_node(),
         ("resource.k8s.io", "resourceslices") => request.resource_slice(),

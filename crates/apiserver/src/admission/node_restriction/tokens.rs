@@ -1,13 +1,13 @@
 //! Tokens of ServiceAccounts: a kubelet asks for those that its pods mount.
 
 use super::{Action, NodeWrite};
-use crate::authorization::{Attributes, Decision, On, ResourceAttributes};
+use crate::authorization::{Attributes, On, ResourceAttributes};
 use crate::object::{at, list, text};
 use crate::status::Status;
 use serde_json::Value;
 
 impl NodeWrite<'_> {
-    pub(super) fn token(&self) -> Result<(), Status> {
+    pub(super) async fn token(&self) -> Result<(), Status> {
         let Action::Create(request) = self.action else { return Ok(()) };
         let bound = |field: &str| text(request, &["spec", "boundObjectRef", field]);
         if bound("apiVersion") != "v1" || bound("kind") != "Pod" || bound("name").is_empty() {
@@ -27,11 +27,11 @@ impl NodeWrite<'_> {
         if text(&pod, &["spec", "nodeName"]) != self.node {
             return self.refuse("node requested token bound to a pod scheduled on a different node");
         }
-        self.audience(request, &pod)
+        self.audience(request, &pod).await
     }
 
     /// The audience is one that the pod asks for, or that this kubelet may ask for by a rule.
-    fn audience(&self, request: &Value, pod: &Value) -> Result<(), Status> {
+    async fn audience(&self, request: &Value, pod: &Value) -> Result<(), Status> {
         let audience = match list(request, &["spec", "audiences"]) {
             [] => "",
             [one] => one.as_str().unwrap_or_default(),
@@ -54,9 +54,9 @@ impl NodeWrite<'_> {
                 ..ResourceAttributes::default()
             }),
         };
-        match operation.api.authorizer.authorize(&asked) {
-            Decision::Allow(_) => Ok(()),
-            _ => self.refuse(format!(
+        match operation.api.authorizer.allows(&asked).await {
+            true => Ok(()),
+            false => self.refuse(format!(
                 "audience {audience:?} not found in pod spec volume, {} is not authorized to request tokens for this audience",
                 operation.identity.user
             )),

@@ -1,10 +1,11 @@
 //! Nobody grants what they do not have themselves.
 
 use super::rule::PolicyRule;
-use super::{Rbac, Unresolved, joined};
+use super::{Rbac, Unresolved};
 use crate::request::Identity;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use windlass_schema::field::aggregate;
 
 /// A role or a binding that somebody writes, and what it would give.
 pub(crate) struct Grant<'a> {
@@ -34,7 +35,7 @@ impl Grant<'_> {
             described.join("\n"),
         );
         if !unresolved.is_empty() {
-            let all = joined(unresolved);
+            let all = aggregate(unresolved);
             let _ = write!(text, "; resolution errors: [{all}]");
         }
         text

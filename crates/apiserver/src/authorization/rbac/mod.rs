@@ -8,7 +8,7 @@ mod policy;
 mod rule;
 
 pub(crate) use escalation::Grant;
-pub(crate) use policy::{RoleRef, Source, Unresolved, joined};
+pub(crate) use policy::{RoleRef, Source, Unresolved};
 pub(crate) use rule::PolicyRule;
 
 use super::Attributes;

@@ -70,14 +70,6 @@ pub(crate) enum Unresolved {
     Unsupported(String),
 }
 
-/// As Go joins several errors.
-pub(crate) fn joined(errors: &[Unresolved]) -> String {
-    match errors {
-        [one] => one.to_string(),
-        all => format!("[{}]", all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
-    }
-}
-
 /// Which binding allows an action, and through which of its subjects.
 #[derive(Debug, Clone)]
 pub(crate) struct Source {

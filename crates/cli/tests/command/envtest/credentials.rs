@@ -68,6 +68,19 @@ impl Authority {
         self.issue(user, None, Validity::Now, ExtendedKeyUsagePurpose::ServerAuth)
     }
 
+    /// The certificate of a server that is reached at an address.
+    pub(super) fn server_at(&self, address: &str) -> (String, String) {
+        let mut params = CertificateParams::new(vec![address.to_owned()]).unwrap();
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        self.sign(&params)
+    }
+
+    fn sign(&self, params: &CertificateParams) -> (String, String) {
+        let key = KeyPair::generate().unwrap();
+        let issuer = Issuer::from_params(&self.params, &self.key);
+        (params.signed_by(&key, &issuer).unwrap().pem(), key.serialize_pem())
+    }
+
     fn issue(
         &self,
         user: &str,
@@ -87,8 +100,6 @@ impl Authority {
             params.not_before = rcgen::date_time_ymd(2019, 1, 1);
             params.not_after = rcgen::date_time_ymd(2020, 1, 1);
         }
-        let key = KeyPair::generate().unwrap();
-        let issuer = Issuer::from_params(&self.params, &self.key);
-        (params.signed_by(&key, &issuer).unwrap().pem(), key.serialize_pem())
+        self.sign(&params)
     }
 }

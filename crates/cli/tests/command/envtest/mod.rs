@@ -5,9 +5,13 @@ mod audits;
 mod credentials;
 mod environment;
 mod flows;
+mod https_server;
+mod issuers;
 mod proxies;
+mod refusals;
 mod requests;
 mod service_account_tokens;
+mod webhooks;
 
 use crate::process::windlass;
 use credentials::Credential;
@@ -280,6 +284,53 @@ async fn front_proxies_are_believed_as_on_the_reference() {
     let theirs = proxies::answers(&reference).await;
     assert_same(&ours, &theirs);
     println!("{} answers are the same", ours.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_of_other_issuers_are_believed_as_on_the_reference() {
+    let home = tempfile::tempdir().unwrap();
+    let ours = issuers::answers(&stand_ins(home.path())).await;
+    let of = |start: &str| ours.iter().find(|line| line.starts_with(start)).unwrap().as_str();
+    let jane = of("/claims, a token good:");
+    assert!(jane.contains("\"username\":\"claims:jane@example.com\"") && jane.contains("role:dev"), "{jane}");
+    for refused in
+        ["expired", "for others", "without a signature", "signed with the public key", "of another key"]
+    {
+        for issuer in ["/claims", "/expressions"] {
+            let told = of(&format!("{issuer}, a token {refused}:"));
+            assert!(told.contains(": 401 "), "{told}");
+        }
+    }
+    let Some(reference) = environment::reference() else { return };
+    let theirs = issuers::answers(&reference).await;
+    assert_same(&ours, &theirs);
+    println!("{} answers are the same", ours.len());
+}
+
+#[test]
+fn configuration_files_are_refused_as_by_the_reference() {
+    let home = tempfile::tempdir().unwrap();
+    let line = |(file, said): &(String, String)| format!("{file}\n    {said}");
+    let ours: Vec<String> = refusals::told(&stand_ins(home.path())).iter().map(line).collect();
+    assert!(ours.iter().any(|line| line.ends_with("URL scheme must be https")));
+    let Some(reference) = environment::reference() else { return };
+    let theirs: Vec<String> = refusals::told(&reference).iter().map(line).collect();
+    assert_same(&ours, &theirs);
+    println!("{} files are refused alike", ours.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn webhooks_are_asked_as_on_the_reference() {
+    let home = tempfile::tempdir().unwrap();
+    let ours = webhooks::answers(&stand_ins(home.path())).await;
+    let of = |start: &str| ours.iter().find(|line| line.starts_with(start)).unwrap().as_str();
+    assert!(of("allowed-1 GET /metrics:").ends_with(": 200 "), "{}", of("allowed-1 GET /metrics/slis:"));
+    assert!(of("denied-1 GET /version:").contains("403 "), "{}", of("denied-1 GET /version:"));
+    assert!(of("other-1 GET /version:").contains("200 "), "{}", of("other-1 GET /version:"));
+    let Some(reference) = environment::reference() else { return };
+    let theirs = webhooks::answers(&reference).await;
+    assert_same(&ours, &theirs);
+    println!("{} answers and questions are the same", ours.len());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,8 +1,13 @@
-//! Signed tokens: JSON Web Tokens, and the public keys that others verify them with.
+//! JSON Web Tokens: signed by this server, or by issuers whose keys are known.
 
-use super::keys::{SigningKeyPair, VerifyingKey};
+mod key_set;
+mod keys;
+
+pub(crate) use key_set::KeySet;
+
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use keys::{SigningKeyPair, VerifyingKey};
 use serde_json::{Value, json};
 use std::io;
 
@@ -10,14 +15,14 @@ use std::io;
 const LONGEST: usize = 16 * 1024;
 
 /// A key that signs, and all that verify.
-pub(super) struct Signer {
+pub(crate) struct Signer {
     signing: SigningKeyPair,
     verifying: Vec<VerifyingKey>,
 }
 
 impl Signer {
     /// From the PEM of the key that signs, and of those that verify; without these, the first one's public part does.
-    pub(super) fn from_pem(signing: &str, verifying: &[String]) -> io::Result<Self> {
+    pub(crate) fn from_pem(signing: &str, verifying: &[String]) -> io::Result<Self> {
         let signing = SigningKeyPair::from_pem(signing).map_err(|error| {
             io::Error::new(error.kind(), format!("the key that signs service accounts' tokens: {error}"))
         })?;
@@ -38,7 +43,7 @@ impl Signer {
     }
 
     /// A token that says `claims`; none if the machine gives no random numbers.
-    pub(super) fn sign(&self, claims: &Value) -> Option<String> {
+    pub(crate) fn sign(&self, claims: &Value) -> Option<String> {
         let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
         let key = &self.signing.verifying;
         let header = json!({"alg": key.algorithm(), "kid": key.name});
@@ -49,8 +54,8 @@ impl Signer {
 
     /// What a token of a known issuer says, if one of the keys signed it; otherwise why not, which is nothing for what is no
     /// such token.
-    pub(super) fn open(&self, token: &str, knows: impl Fn(&str) -> bool) -> Result<Value, &'static str> {
-        let (signed, header, claims, signature) = split(token).ok_or("")?;
+    pub(crate) fn open(&self, token: &str, knows: impl Fn(&str) -> bool) -> Result<Value, &'static str> {
+        let Parts { signed, header, claims, signature } = Parts::of(token).ok_or("")?;
         if !claims["iss"].as_str().is_some_and(knows) {
             return Err("");
         }
@@ -68,12 +73,12 @@ impl Signer {
     }
 
     /// The public keys as OpenID's documents show them.
-    pub(super) fn public_keys(&self) -> Vec<Value> {
+    pub(crate) fn public_keys(&self) -> Vec<Value> {
         self.verifying.iter().map(VerifyingKey::to_jwk).collect()
     }
 
     /// The algorithms that tokens may be signed with.
-    pub(super) fn algorithms(&self) -> Vec<&'static str> {
+    pub(crate) fn algorithms(&self) -> Vec<&'static str> {
         let mut names: Vec<_> = self.verifying.iter().map(VerifyingKey::algorithm).collect();
         names.sort_unstable();
         names.dedup();
@@ -81,16 +86,31 @@ impl Signer {
     }
 }
 
-/// What is signed, the header, the claims and the signature; none if it is no token.
-fn split(token: &str) -> Option<(&str, Value, Value, Vec<u8>)> {
-    if token.len() > LONGEST {
-        return None;
+/// A token, taken apart. Nothing of it is verified.
+pub(crate) struct Parts<'a> {
+    pub(crate) signed: &'a str,
+    pub(crate) header: Value,
+    pub(crate) claims: Value,
+    pub(crate) signature: Vec<u8>,
+}
+
+impl<'a> Parts<'a> {
+    /// None if it is no token.
+    pub(crate) fn of(token: &'a str) -> Option<Self> {
+        if token.len() > LONGEST {
+            return None;
+        }
+        let (signed, signature) = token.rsplit_once('.')?;
+        let (header, claims) = signed.split_once('.')?;
+        let part = |text: &str| URL_SAFE_NO_PAD.decode(text).ok();
+        let object = |text: &str| serde_json::from_slice::<Value>(&part(text)?).ok().filter(Value::is_object);
+        Some(Self { signed, header: object(header)?, claims: object(claims)?, signature: part(signature)? })
     }
-    let (signed, signature) = token.rsplit_once('.')?;
-    let (header, claims) = signed.split_once('.')?;
-    let part = |text: &str| URL_SAFE_NO_PAD.decode(text).ok();
-    let object = |text: &str| serde_json::from_slice::<Value>(&part(text)?).ok().filter(Value::is_object);
-    Some((signed, object(header)?, object(claims)?, part(signature)?))
+
+    /// The text of a field of its header.
+    pub(crate) fn header(&self, field: &str) -> &str {
+        self.header.get(field).and_then(Value::as_str).unwrap_or_default()
+    }
 }
 
 /// Whether the claims that every token has are of their types, if they are there.
