@@ -8,11 +8,12 @@ use crate::kind::{Cached, Kind, Object};
 use crate::reason::{Reason, Refusal};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::DynamicObject;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 use windlass_clock::Timestamp;
 
 /// What was observed for one object: its children, what it is related to, and when.
@@ -37,6 +38,8 @@ pub struct Observed {
     actions: BTreeMap<(String, String), Outcome>,
     action_names: BTreeSet<String>,
     facts: BTreeMap<String, Fact<Value>>,
+    /// By kind, namespace and name, for how long objects have not changed; of kinds whose last changes are tracked.
+    unchanged: BTreeMap<Kind, BTreeMap<(String, String), Duration>>,
     /// Whether a kind that is not in `kinds` was looked for and not found, as in tests, or never looked for.
     undeclared_is_empty: bool,
 }
@@ -67,6 +70,9 @@ pub enum ObserveError {
         /// The name.
         name: String,
     },
+    /// The controller does not track when it changes.
+    #[error("changes of {0} are not tracked: add .tracks_last_change for it to the controller")]
+    NotTracked(String),
     /// The controller has no action of that name.
     #[error("there is no action {0}: add .action for it to the controller")]
     NoAction(String),
@@ -109,6 +115,7 @@ impl Observed {
             actions: BTreeMap::new(),
             action_names: BTreeSet::new(),
             facts: BTreeMap::new(),
+            unchanged: BTreeMap::new(),
             undeclared_is_empty: false,
         }
     }
@@ -137,6 +144,15 @@ impl Observed {
             Err(error) => Fact::Unknown { why: format!("it cannot be serialized: {error}") },
         };
         self.facts.insert(name.into(), fact);
+        self
+    }
+
+    /// The same, with an object of this name that has not changed for so long.
+    #[must_use]
+    pub fn with_unchanged_for<K: Object>(mut self, name: &str, age: Duration) -> Self {
+        let namespace =
+            self.find::<K>(name).and_then(|object| object.meta().namespace.clone()).unwrap_or_default();
+        self.unchanged.entry(Kind::of::<K>()).or_default().insert((namespace, name.to_owned()), age);
         self
     }
 
@@ -174,6 +190,12 @@ impl Observed {
                 self.missing.push((kind.clone(), name.to_owned()));
             }
         }
+    }
+
+    /// For how long these objects have not changed.
+    pub(crate) fn track(&mut self, kind: &Kind, objects: &[Arc<dyn AnyObject>], ages: &[Duration]) {
+        let known = self.unchanged.entry(kind.clone()).or_default();
+        known.extend(objects.iter().zip(ages).map(|(object, age)| (place_of(object.meta()), *age)));
     }
 
     pub(crate) fn declare(&mut self, kind: &Kind, objects: Vec<Arc<dyn AnyObject>>) {
@@ -338,6 +360,29 @@ impl Observed {
         }
     }
 
+    /// For how long an object has not changed, as this process saw it by its own clock, which counts the time that the machine
+    /// is suspended; `None` if it is not there. It is never longer than the process has watched it: after a restart it
+    /// begins anew.
+    ///
+    /// # Errors
+    /// [`ObserveError`] when the controller does not watch the kind, or does not
+    /// [track](crate::Controller::tracks_last_change) its changes.
+    pub fn unchanged_for<K: Object>(&self, name: &str) -> Result<Option<Duration>, ObserveError> {
+        self.of::<K>()?;
+        let tracked = self.unchanged.get(&Kind::of::<K>());
+        if tracked.is_none() && !self.undeclared_is_empty {
+            return Err(ObserveError::NotTracked(K::kind(&()).into_owned()));
+        }
+        let age =
+            |object: &Arc<dyn AnyObject>| tracked.and_then(|all| all.get(&place_of(object.meta()))).copied();
+        Ok(self.find::<K>(name).map(|object| age(object).unwrap_or_default()))
+    }
+
+    fn find<K: Object>(&self, name: &str) -> Option<&Arc<dyn AnyObject>> {
+        let all = self.kinds.get(&Kind::of::<K>()).into_iter().flatten();
+        all.into_iter().find(|object| object.meta().name.as_deref() == Some(name))
+    }
+
     fn of<K: Object>(&self) -> Result<&[Arc<dyn AnyObject>], ObserveError> {
         match self.kinds.get(&Kind::of::<K>()) {
             Some(objects) => Ok(objects),
@@ -368,7 +413,21 @@ impl Observed {
             .iter()
             .map(|((name, key), outcome)| json!({ "name": name, "key": key, "outcome": outcome }))
             .collect();
+        let unchanged: Vec<Value> = self
+            .unchanged
+            .iter()
+            .map(|(kind, objects)| {
+                let objects: Vec<Value> = objects
+                    .iter()
+                    .map(|((namespace, name), age)| {
+                        json!({ "namespace": namespace, "name": name, "seconds": age.as_secs_f64() })
+                    })
+                    .collect();
+                json!({ "kind": kind, "objects": objects })
+            })
+            .collect();
         json!({
+            "unchangedFor": unchanged,
             "now": self.now.to_string(),
             "kinds": kinds,
             "actionNames": self.action_names,
@@ -444,6 +503,15 @@ impl Observed {
         }
         let field = |name: &str| captured.get(name).cloned().filter(|value| !value.is_null());
         let unreadable = |error: serde_json::Error| format!("actions or facts are not readable: {error}");
+        for entry in field("unchangedFor").and_then(|all| all.as_array().cloned()).unwrap_or_default() {
+            let unreadable =
+                |error| format!("for how long objects have not changed is not readable: {error}");
+            let Tracked { kind, objects } = serde_json::from_value(entry).map_err(unreadable)?;
+            let known = observed.unchanged.entry(kind).or_default();
+            known.extend(objects.into_iter().map(|TrackedObject { namespace, name, seconds }| {
+                ((namespace, name), Duration::try_from_secs_f64(seconds).unwrap_or_default())
+            }));
+        }
         if let Some(names) = field("actionNames") {
             observed.action_names = serde_json::from_value(names).map_err(unreadable)?;
         }
@@ -458,6 +526,11 @@ impl Observed {
         }
         Ok(observed)
     }
+}
+
+/// The namespace and the name of an object.
+fn place_of(meta: &ObjectMeta) -> (String, String) {
+    (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
 }
 
 fn typed<K: Object>(object: &Arc<dyn AnyObject>) -> Result<Arc<K>, ObserveError> {
@@ -476,6 +549,20 @@ fn as_type<K: Cached>(
             .map(Arc::new)
             .map_err(|error| ObserveError::Misfit { kind: kind(), why: error.to_string() }),
     }
+}
+
+/// For how long objects of a kind have not changed, in a capture.
+#[derive(Deserialize)]
+struct Tracked {
+    kind: Kind,
+    objects: Vec<TrackedObject>,
+}
+
+#[derive(Deserialize)]
+struct TrackedObject {
+    namespace: String,
+    name: String,
+    seconds: f64,
 }
 
 /// An object from a capture: typed when somebody asks.
@@ -577,6 +664,28 @@ mod tests {
         assert_eq!(Refusal::from(missing).to_string(), "ReferenceMissing: ConfigMap b is not there");
         assert!(matches!(observed.referenced::<ConfigMap>("c"), Err(ObserveError::NotReferred { .. })));
         assert_eq!(observed.missing(), [(Kind::of::<ConfigMap>(), "b".to_owned())]);
+    }
+
+    #[test]
+    fn how_long_an_object_has_not_changed_is_known_of_tracked_kinds() {
+        let minute = Duration::from_secs(60);
+        let mut observed = Observed::at(Timestamp::UNIX_EPOCH);
+        let there: Vec<Arc<dyn AnyObject>> = vec![Arc::new(config_map("a"))];
+        observed.declare(&Kind::of::<ConfigMap>(), there.clone());
+        let refused = observed.unchanged_for::<ConfigMap>("a").unwrap_err();
+        assert_eq!(refused, ObserveError::NotTracked("ConfigMap".into()));
+        assert!(matches!(observed.unchanged_for::<Secret>("a"), Err(ObserveError::Undeclared(_))));
+        observed.track(&Kind::of::<ConfigMap>(), &there, &[minute]);
+        for observed in [observed.clone(), Observed::from_json(&observed.to_json()).unwrap()] {
+            assert_eq!(observed.unchanged_for::<ConfigMap>("a"), Ok(Some(minute)));
+            assert_eq!(observed.unchanged_for::<ConfigMap>("b"), Ok(None));
+        }
+        let test = Observed::empty().with(config_map("a"));
+        assert_eq!(test.unchanged_for::<ConfigMap>("a"), Ok(Some(Duration::ZERO)));
+        assert_eq!(
+            test.with_unchanged_for::<ConfigMap>("a", minute).unchanged_for::<ConfigMap>("a"),
+            Ok(Some(minute))
+        );
     }
 
     #[test]

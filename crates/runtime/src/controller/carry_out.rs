@@ -71,7 +71,7 @@ impl Running {
         if kind.namespaced && key.namespace().is_none() {
             return Err(WriteError::NoNamespace { kind: kind.kind.to_string(), key });
         }
-        if !parent.can_own(&key) && !self.anywhere.contains(kind) {
+        if !parent.is_beside(&key) && !self.anywhere.contains(kind) {
             return Err(WriteError::OtherNamespace { kind: kind.kind.to_string(), key });
         }
         let mut live = store.get(&key);
@@ -105,11 +105,11 @@ impl Running {
                 }
             }
             (Effect::Claim { object, .. }, live) => {
-                let whole = parent.mark_whole(&key, object);
+                let whole = parent.mark_whole(kind, &key, object);
                 self.writer.claim(kind, &key, &whole, live.as_ref(), reconciled).await
             }
             (Effect::CreateOnce { object, generate, .. }, None) => {
-                self.writer.create(kind, &key, &parent.mark(&key, object), generate, reconciled).await
+                self.writer.create(kind, &key, &parent.mark(kind, &key, object), generate, reconciled).await
             }
             (Effect::Delete { propagation, .. }, Some(live)) => match version_of(live.meta()) {
                 Some(object_version) => {
@@ -124,7 +124,7 @@ impl Running {
             }
         }?;
         let made = done == Done::Changed && live.is_none();
-        if made && !parent.can_own(&key) && store.get(&key).is_none() {
+        if made && !parent.is_beside(&key) && store.get(&key).is_none() {
             // The next reconcile would not see it either, and make it again.
             return Err(WriteError::NotWatched { kind: kind.kind.to_string(), key });
         }
@@ -170,10 +170,10 @@ impl Running {
     ) -> Result<Done, WriteError> {
         if initially.is_empty() {
             // The marks follow from whose it is.
-            let made = ((object, &parent.uid), || Cow::Owned(parent.mark(key, object)));
+            let made = ((object, &parent.uid), || Cow::Owned(parent.mark(kind, key, object)));
             return self.writer.apply_made(kind, key, Subresource::None, made, live, &parent.key).await;
         }
-        let mut intent = parent.mark(key, object);
+        let mut intent = parent.mark(kind, key, object);
         if let Some(live) = live {
             intent = keep_initial(&intent, initially, &live.to_json(), self.writer.manager());
         }
@@ -192,7 +192,7 @@ impl Running {
         dependents: Propagation,
     ) -> Result<Option<Done>, WriteError> {
         let Some(last) = version_of(live.meta()) else { return Ok(None) };
-        if !self.writer.would_create(kind, key, &parent.mark(key, wanted)).await? {
+        if !self.writer.would_create(kind, key, &parent.mark(kind, key, wanted)).await? {
             return Ok(None);
         }
         // What was observed is deleted, and nothing that came since.
@@ -216,7 +216,8 @@ impl Running {
         key: &Key,
         live: &Arc<dyn AnyObject>,
     ) -> Result<(), WriteError> {
-        if parent.may_write(live.meta(), self.adoption) {
+        let adoption = self.adoption.get(kind).copied().unwrap_or_default();
+        if parent.may_write(live.meta(), adoption) {
             return Ok(());
         }
         let owner = live.meta().owner_references.iter().flatten().next();

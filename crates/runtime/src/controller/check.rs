@@ -1,6 +1,7 @@
 //! Whether a controller can be run as it was described.
 
 use super::parts::Parts;
+use crate::kind::Kind;
 
 /// A controller that cannot be run as it was described.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -22,6 +23,16 @@ pub enum ConfigError {
     /// It says that its plans do something to a kind that it does not own.
     #[error("controller {controller} {says} {kind} and does not own it: add .owns for it")]
     SaysOfUnowned {
+        /// Which controller.
+        controller: String,
+        /// Which kind.
+        kind: String,
+        /// What it says.
+        says: &'static str,
+    },
+    /// It says something of a kind that it does not watch.
+    #[error("controller {controller} {says} {kind} and does not watch it: add .owns or .watches for it")]
+    SaysOfUnwatched {
         /// Which controller.
         controller: String,
         /// Which kind.
@@ -59,6 +70,18 @@ impl Parts {
             if kind.is_precious() && !self.prunes_precious.contains(kind) {
                 return Err(ConfigError::PrunesPrecious { controller, kind: name });
             }
+        }
+        let unwatched = |kind: &&Kind| {
+            let owns = self.owns.iter().any(|owned| owned.kind == **kind);
+            let watches = self.watches.iter().any(|(watched, _, _)| watched.kind == **kind);
+            **kind != self.kind && !owns && !watches
+        };
+        let tracked = self.tracked.iter().find(|kind| unwatched(kind)).map(|kind| (kind, "tracks"));
+        let judged =
+            self.predicates.keys().find(|kind| unwatched(kind)).map(|kind| (kind, "has a predicate for"));
+        if let Some((kind, says)) = tracked.or(judged) {
+            let (controller, kind) = (self.name.clone(), kind.kind.to_string());
+            return Err(ConfigError::SaysOfUnwatched { controller, kind, says });
         }
         for (kinds, says) in [(&self.deletes, "deletes"), (&self.claims, "claims")] {
             let unowned = kinds.iter().find(|kind| self.owns.iter().all(|owned| owned.kind != **kind));
@@ -106,6 +129,15 @@ mod tests {
         }
         assert_eq!(controller().owns::<ConfigMap>().deletes::<ConfigMap>().parts.check(), Ok(()));
         assert_eq!(controller().owns::<ConfigMap>().prunes::<ConfigMap>().parts.check(), Ok(()));
+        for says in
+            [controller().tracks_last_change::<ConfigMap>(), controller().predicate::<ConfigMap>(|_, _| true)]
+        {
+            assert!(matches!(says.parts.check(), Err(ConfigError::SaysOfUnwatched { .. })));
+        }
+        assert_eq!(
+            controller().retains::<ConfigMap>().tracks_last_change::<ConfigMap>().parts.check(),
+            Ok(())
+        );
         let careless = controller().owns::<Secret>().prunes::<Secret>();
         assert!(matches!(careless.parts.check(), Err(ConfigError::PrunesPrecious { .. })));
         assert_eq!(controller().owns::<Secret>().prunes_precious::<Secret>().parts.check(), Ok(()));

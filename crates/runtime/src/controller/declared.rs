@@ -19,7 +19,8 @@ pub(super) struct Declared {
 impl Parts {
     pub(super) fn declared(&self) -> Declared {
         // What may be pruned, or is deleted with the object, may be deleted by a plan too.
-        let deletes = [&self.deletes, &self.prunes, &self.anywhere];
+        let collected = self.collected();
+        let deletes = [&self.deletes, &self.prunes, &collected];
         Declared {
             owns: self.owns.iter().map(|watched| watched.kind.clone()).collect(),
             deletes: deletes.into_iter().flatten().cloned().collect(),

@@ -19,6 +19,8 @@ pub(crate) struct Description {
     pub(crate) claims: Vec<Kind>,
     /// Of what it owns, what may be in another namespace or in none, where no owner reference is possible.
     pub(crate) anywhere: Vec<Kind>,
+    /// Of what it owns, what outlives its object.
+    pub(crate) retains: Vec<Kind>,
     /// What its own code does with a client.
     #[serde(skip)]
     pub(crate) uses: Verbs,
@@ -49,6 +51,7 @@ impl Parts {
             claims: self.claims.iter().cloned().collect(),
             uses: self.uses.clone(),
             anywhere: self.anywhere.iter().cloned().collect(),
+            retains: self.retains.iter().cloned().collect(),
             actions: self.actions.keys().cloned().collect(),
             facts: self.facts.keys().cloned().collect(),
             decides: matches!(self.mode, Mode::Deciding(_)),

@@ -2,7 +2,7 @@
 //!
 //! - `parts`: what was declared of a controller, its type forgotten
 //! - `owning`: whose child is it (pure)
-//! - `triggers`: from a change to the keys it concerns
+//! - `triggers`: from a change to the keys it concerns; `predicates`: which changes matter; `last_changes`: for how long there was none
 //! - `running`: the workers and their queue
 //! - `reconcile`: one reconcile for one object; `prepare`, `carry_out`, `prune` and `report` are its steps
 //! - `reconcile_verbs`: what a reconciler writes itself
@@ -26,9 +26,11 @@ mod confirm;
 mod declared;
 mod description;
 mod facts;
+mod last_changes;
 mod owning;
 mod parts;
 pub(crate) mod permissions;
+mod predicates;
 mod prepare;
 mod preview;
 mod prune;
@@ -209,6 +211,23 @@ impl<K: Cached> Controller<K> {
         self.owns::<C>()
     }
 
+    /// As [`Controller::owns`], for children that outlive their object: volumes, snapshots, a last backup. They carry its UID as
+    /// a label and have no owner reference, so that neither the garbage collector nor a foreground deletion of the object
+    /// takes them. They are pruned or deleted only by what says so: [`Controller::prunes_precious`], [`Plan::delete`].
+    ///
+    /// ```
+    /// # use k8s_openapi::api::apps::v1::StatefulSet;
+    /// # use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim};
+    /// # use windlass::{Controller, Plan};
+    /// let controller = Controller::deciding(|_: &ConfigMap, _| Ok(Plan::new()))
+    ///     .owns::<StatefulSet>()
+    ///     .retains::<PersistentVolumeClaim>();
+    /// ```
+    pub fn retains<C: Object>(mut self) -> Self {
+        self.parts.retains.insert(Kind::of::<C>());
+        self.owns::<C>()
+    }
+
     /// Its decisions look at objects of this kind, which others own. Watch and index follow from the relation. Of
     /// `PartialObjectMeta<C>`, which decisions then read as such, only the metadata is watched and held.
     pub fn watches<C: Object>(mut self, relation: impl Fn(&K) -> Relation + Send + Sync + 'static) -> Self {
@@ -297,9 +316,9 @@ impl<K: Cached> Controller<K> {
         self
     }
 
-    /// What happens to objects that are there already under a name that a plan wants.
-    pub fn adopts(mut self, adoption: Adoption) -> Self {
-        self.parts.adoption = adoption;
+    /// What happens to an object of this kind that is there already, under a name that a plan wants.
+    pub fn adopts<C: Object>(mut self, adoption: Adoption) -> Self {
+        self.parts.adoption.insert(Kind::of::<C>(), adoption);
         self
     }
 

@@ -1,8 +1,9 @@
 //! Whose child is it: the marks that children carry, and the pure questions about them.
 //!
-//! A child that cannot have an owner reference to its parent (it is in another namespace, or in none) carries the parent's
-//! UID as a label and its address as an annotation. The owner index of the cache finds both sorts. The garbage collector
-//! does not know the label, so a finalizer holds the parent until such children are gone (`prepare.rs`).
+//! A child that cannot have an owner reference to its parent (it is in another namespace, or in none), or must not (it outlives
+//! the parent), carries the parent's UID as a label and its address as an annotation. The owner index of the cache finds both
+//! sorts. The garbage collector does not know the label, so a finalizer holds the parent until children elsewhere are gone
+//! (`prepare.rs`).
 
 use crate::cache::{AnyObject, owner_uids};
 use crate::key::Key;
@@ -27,7 +28,7 @@ const KINDS_ANNOTATION: &str = "kinds.windlass.dev/";
 /// # use windlass::{Adoption, Controller, Plan};
 /// let controller = Controller::deciding(|_: &ConfigMap, _| Ok(Plan::new()))
 ///     .owns::<Secret>()
-///     .adopts(Adoption::IfUnowned); // Secrets from before there was an operator
+///     .adopts::<Secret>(Adoption::IfUnowned); // from before there was an operator
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Adoption {
@@ -45,6 +46,8 @@ pub(crate) struct Parent {
     pub(crate) key: Key,
     pub(crate) uid: String,
     pub(crate) controller: Arc<str>,
+    /// The kinds of children that outlive it.
+    pub(crate) retains: Arc<BTreeSet<Kind>>,
 }
 
 impl Parent {
@@ -55,29 +58,35 @@ impl Parent {
         self.key.beside(namespace, effect.name())
     }
 
-    /// Whether a child there can name this parent: owners are in the same namespace, or in none.
-    pub(crate) fn can_own(&self, key: &Key) -> bool {
+    /// Whether a child there could name this parent: owners are in the same namespace, or in none.
+    pub(crate) fn is_beside(&self, key: &Key) -> bool {
         self.key.namespace().is_none() || self.key.namespace() == key.namespace()
     }
 
+    /// Whether a child names this parent as its owner, and goes with it.
+    pub(crate) fn is_named_by(&self, kind: &Kind, key: &Key) -> bool {
+        self.is_beside(key) && !self.retains.contains(kind)
+    }
+
     /// As [`Parent::mark`], for an object that is written whole: what others marked stays.
-    pub(crate) fn mark_whole(&self, key: &Key, object: &Value) -> Value {
-        let mut marked = self.mark(key, object);
+    pub(crate) fn mark_whole(&self, kind: &Kind, key: &Key, object: &Value) -> Value {
+        let mut marked = self.mark(kind, key, object);
         let others = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
         let others: Vec<Value> =
             others.into_iter().flatten().filter(|owner| owner["uid"] != *self.uid).cloned().collect();
-        if !self.can_own(key) && others.is_empty() {
+        let named = self.is_named_by(kind, key);
+        if !named && others.is_empty() {
             return marked;
         }
         match marked["metadata"]["ownerReferences"].as_array_mut() {
-            Some(owners) if self.can_own(key) => owners.extend(others),
+            Some(owners) if named => owners.extend(others),
             _ => marked["metadata"]["ownerReferences"] = others.into(),
         }
         marked
     }
 
     /// The object with the marks of this parent.
-    pub(crate) fn mark(&self, key: &Key, object: &Value) -> Value {
+    pub(crate) fn mark(&self, kind: &Kind, key: &Key, object: &Value) -> Value {
         let mut object = object.clone();
         if !object.get("metadata").is_some_and(Value::is_object) {
             object["metadata"] = json!({});
@@ -90,7 +99,7 @@ impl Parent {
             meta["labels"] = json!({});
         }
         meta["labels"][CONTROLLER_LABEL] = (*self.controller).into();
-        if !self.can_own(key) {
+        if !self.is_named_by(kind, key) {
             if !meta.get("annotations").is_some_and(Value::is_object) {
                 meta["annotations"] = json!({});
             }
@@ -204,7 +213,7 @@ pub(crate) fn owner_elsewhere(meta: &ObjectMeta, kind: &Kind, cluster: &Arc<str>
 mod tests {
     use super::*;
     use crate::Reason;
-    use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 
     fn parent() -> Parent {
         Parent {
@@ -212,13 +221,14 @@ mod tests {
             key: Key::new("c".into(), Some("ns"), "boss"),
             uid: "boss-uid".into(),
             controller: "ours".into(),
+            retains: Arc::new([Kind::of::<Pod>()].into()),
         }
     }
 
     fn child(name: &str) -> ConfigMap {
         let plain = serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
         let key = Key::new("c".into(), Some("ns"), name);
-        serde_json::from_value(parent().mark(&key, &plain)).unwrap()
+        serde_json::from_value(parent().mark(&Kind::of::<ConfigMap>(), &key, &plain)).unwrap()
     }
 
     fn unwanted(children: Vec<ConfigMap>, plan: &Plan) -> Vec<String> {
@@ -277,10 +287,26 @@ mod tests {
     }
 
     #[test]
+    fn a_child_that_is_retained_is_known_by_a_label_and_names_no_owner() {
+        let plain = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "kept", "ownerReferences": [
+            {"apiVersion": "v1", "kind": "Secret", "name": "boss", "uid": "boss-uid"}]}});
+        let key = Key::new("c".into(), Some("ns"), "kept");
+        let whole = parent().mark_whole(&Kind::of::<Pod>(), &key, &plain);
+        let kept: Pod = serde_json::from_value(whole).unwrap();
+        assert_eq!(kept.metadata.owner_references.unwrap_or_default().len(), 0);
+        let labels = kept.metadata.labels.clone().unwrap();
+        assert_eq!(labels[OWNER_UID_LABEL], "boss-uid");
+        let meta = ObjectMeta { owner_references: None, ..kept.metadata };
+        assert!(parent().made(&meta) && parent().may_write(&meta, Adoption::Never));
+        assert_eq!(owner_elsewhere(&meta, &Kind::of::<Secret>(), &"c".into()), Some(parent().key));
+    }
+
+    #[test]
     fn a_child_elsewhere_finds_its_parent_without_naming_it_as_owner() {
         let plain = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "far"}});
         let key = Key::new("c".into(), Some("other"), "far");
-        let far: ConfigMap = serde_json::from_value(parent().mark(&key, &plain)).unwrap();
+        let far = parent().mark(&Kind::of::<ConfigMap>(), &key, &plain);
+        let far: ConfigMap = serde_json::from_value(far).unwrap();
         assert_eq!(far.metadata.owner_references, None);
         assert!(parent().owns(&far.metadata) && parent().made_elsewhere(&far.metadata));
         assert!(!parent().made_elsewhere(&child("near").metadata));

@@ -7,6 +7,7 @@ use super::Adoption;
 use super::actions::Do;
 use super::facts::Poller;
 use super::permissions::Verbs;
+use super::predicates::Predicate;
 use super::reconcile::{Reconcile, Requeue};
 use super::reconcile_error::ReconcileError;
 use super::report::{HasRoom, has_conditions};
@@ -84,6 +85,11 @@ pub(crate) struct Parts {
     /// And whether objects refer to those that they watch, by name.
     pub(super) watches: Vec<(Watched, Relate, bool)>,
     pub(super) anywhere: BTreeSet<Kind>,
+    /// The kinds of children that outlive their parent.
+    pub(super) retains: BTreeSet<Kind>,
+    pub(super) predicates: BTreeMap<Kind, Predicate>,
+    /// The kinds whose last changes are tracked.
+    pub(super) tracked: BTreeSet<Kind>,
     pub(super) prunes: BTreeSet<Kind>,
     pub(super) prunes_precious: BTreeSet<Kind>,
     pub(super) deletes: BTreeSet<Kind>,
@@ -91,7 +97,7 @@ pub(crate) struct Parts {
     /// What is done with a client besides: verbs, by group and resource.
     pub(super) uses: Verbs,
     pub(super) concurrency: usize,
-    pub(super) adoption: Adoption,
+    pub(super) adoption: BTreeMap<Kind, Adoption>,
     pub(super) backoff: Backoff,
     pub(super) reconcile_timeout: Duration,
     pub(super) resync_period: Option<Duration>,
@@ -126,13 +132,16 @@ impl Parts {
             owns: Vec::new(),
             watches: Vec::new(),
             anywhere: BTreeSet::new(),
+            retains: BTreeSet::new(),
+            predicates: BTreeMap::new(),
+            tracked: BTreeSet::new(),
             prunes: BTreeSet::new(),
             prunes_precious: BTreeSet::new(),
             deletes: BTreeSet::new(),
             claims: BTreeSet::new(),
             uses: Verbs::new(),
             concurrency: 1,
-            adoption: Adoption::default(),
+            adoption: BTreeMap::new(),
             backoff: Backoff::default(),
             reconcile_timeout: RECONCILE_TIMEOUT,
             resync_period: None,
@@ -159,6 +168,12 @@ impl Parts {
         let by_hand = self.owns.iter().filter(|_| matches!(self.mode, Mode::Reconciling(_)));
         let watched = self.watches.iter().map(|(watched, _, _)| watched).chain(by_hand);
         std::iter::once(&self.kind).chain(watched.map(|watched| &watched.kind))
+    }
+
+    /// The kinds of children that are deleted with their object, and not by the garbage collector: they may be where no owner
+    /// reference is possible, and do not outlive it.
+    pub(super) fn collected(&self) -> BTreeSet<Kind> {
+        &self.anywhere - &self.retains
     }
 
     /// The finalizer by which it holds objects.

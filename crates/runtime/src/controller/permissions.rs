@@ -77,12 +77,17 @@ fn rule(group: &str, resource: &str, verbs: &BTreeSet<String>) -> Value {
 impl Description {
     /// Whether it puts a finalizer, or the kinds to remember, on its objects.
     fn patches_its_objects(&self) -> bool {
-        self.cleans_up || !self.anywhere.is_empty() || !self.prunes.is_empty()
+        self.cleans_up || self.collected().next().is_some() || !self.prunes.is_empty()
+    }
+
+    /// The kinds of children that it deletes with their object.
+    fn collected(&self) -> impl Iterator<Item = &Kind> {
+        self.anywhere.iter().filter(|kind| !self.retains.contains(kind))
     }
 
     /// Whether it deletes children of a kind itself.
     fn deletes_children(&self, kind: &Kind) -> bool {
-        [&self.deletes, &self.prunes, &self.anywhere].iter().any(|kinds| kinds.contains(kind))
+        self.deletes.iter().chain(&self.prunes).chain(self.collected()).any(|deleted| deleted == kind)
     }
 }
 

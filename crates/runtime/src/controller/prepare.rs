@@ -55,14 +55,14 @@ impl Running {
 
     /// Whether objects are to be held by a finalizer until all is cleaned up: the API server does not collect children elsewhere.
     pub(super) fn holds(&self) -> bool {
-        self.cleanup.is_some() || !self.anywhere.is_empty()
+        self.cleanup.is_some() || !self.collected.is_empty()
     }
 
     /// Deletes the children elsewhere, and says what the object waits for if any is left. They are looked for live, since one
     /// that a stale cache does not show would be left behind for ever.
     pub(super) async fn collect(&self, parent: &Parent) -> Result<(Done, Option<Reason>), WriteError> {
         let (mut all, mut left) = (Done::Unchanged, Vec::new());
-        for kind in &self.anywhere {
+        for kind in &self.collected {
             for child in self.writer.list_made_for(kind, &parent.uid, &parent.key).await? {
                 let meta = child.get("metadata").cloned().unwrap_or_default();
                 let Ok(meta) = serde_json::from_value::<ObjectMeta>(meta) else { continue };

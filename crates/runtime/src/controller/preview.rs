@@ -24,7 +24,7 @@ pub(crate) struct Previewer {
     cleanup: Option<Decide>,
     filter: Option<Filter>,
     prunes: BTreeSet<Kind>,
-    anywhere: BTreeSet<Kind>,
+    collected: BTreeSet<Kind>,
     finalizer: String,
     pause: String,
     read: Read,
@@ -82,7 +82,7 @@ impl Parts {
             cleanup: self.cleanup.clone(),
             filter: self.filter.clone(),
             prunes: self.prunes.clone(),
-            anywhere: self.anywhere.clone(),
+            collected: self.collected(),
             finalizer: self.finalizer(),
             pause: self.pause.clone(),
             read: self.read,
@@ -110,6 +110,8 @@ impl Previewer {
             key: Key::of("".into(), meta),
             uid: meta.uid.clone().unwrap_or_default(),
             controller: self.name.as_str().into(),
+            // Nothing is marked here.
+            retains: Arc::default(),
         };
         if meta.deletion_timestamp.is_some() {
             return Ok(self.cleanup(&parent, &object, observed));
@@ -149,7 +151,7 @@ impl Previewer {
         };
         let prunes: Vec<(Kind, Key)> = match plan.is_complete() {
             false => Vec::new(),
-            true => self.anywhere.iter().flat_map(|kind| elsewhere(parent, kind, observed)).collect(),
+            true => self.collected.iter().flat_map(|kind| elsewhere(parent, kind, observed)).collect(),
         };
         let change = if plan.is_complete() { FinalizerChange::Removed } else { FinalizerChange::Stays };
         let finalizer = Some((self.finalizer.clone(), change));
@@ -157,7 +159,7 @@ impl Previewer {
     }
 
     fn holds(&self) -> bool {
-        self.cleanup.is_some() || !self.anywhere.is_empty()
+        self.cleanup.is_some() || !self.collected.is_empty()
     }
 
     fn is_held(&self, meta: &ObjectMeta) -> bool {

@@ -10,7 +10,7 @@ use crate::cache::AnyObject;
 use crate::conditions::{Standing, reasons};
 use crate::events::{About, Events};
 use crate::key::Key;
-use crate::kind::Cached;
+use crate::kind::{Cached, Kind};
 use crate::observed::Observed;
 use crate::plan::Plan;
 use crate::reason::{Reason, Refusal};
@@ -166,6 +166,7 @@ impl Running {
             key: key.clone(),
             uid: object.meta().uid.clone().unwrap_or_default(),
             controller: self.name.clone(),
+            retains: self.retains.clone(),
         };
         if is_paused(object.meta(), &self.pause) {
             let says = format!("annotation {} pauses it: nothing will be done", self.pause);
@@ -271,8 +272,15 @@ impl Running {
     pub(super) fn observe(&self, object: &dyn AnyObject) -> Observed {
         let mut observed = Observed::at(self.clock.now());
         let uid = object.meta().uid.as_deref().unwrap_or_default();
+        let cluster = self.primary.cluster();
+        let declare = |observed: &mut Observed, kind: &Kind, found: Vec<Arc<dyn AnyObject>>| {
+            if let Some(ages) = self.last_changes.ages(kind, &found, cluster) {
+                observed.track(kind, &found, &ages);
+            }
+            observed.declare(kind, found);
+        };
         for (kind, store) in &self.owned {
-            observed.declare(kind, store.owned_by(uid));
+            declare(&mut observed, kind, store.owned_by(uid));
         }
         for related in self.related.iter() {
             let relation = related.of(object);
@@ -280,7 +288,7 @@ impl Running {
             if related.by_name {
                 observed.refer(&related.kind, relation.names(), &found);
             }
-            observed.declare(&related.kind, found);
+            declare(&mut observed, &related.kind, found);
         }
         let key = Key::of(self.primary.cluster().clone(), object.meta());
         if !self.actions.is_empty() {

@@ -3,11 +3,12 @@
 use super::actions::Actions;
 use super::declared::Declared;
 use super::facts::Facts;
+use super::last_changes::LastChanges;
 use super::parts::{Decide, Filter, Mode, Parts, Read};
 use super::reconcile_error::ReconcileError;
 use super::report::HasRoom;
 use super::retry::Retry;
-use super::triggers::{self, Enqueuer, Related};
+use super::triggers::{self, Enqueuer, Related, Triggers};
 use super::waiting::WaitingObjects;
 use super::{Adoption, Requeue};
 use crate::cache::{AnyStore, Cache, Scope};
@@ -54,7 +55,7 @@ impl Parts {
     /// Declares its watches and connects its queue; nothing runs yet.
     pub(crate) fn prepare(self, context: &ControllerContext, recorder: Recorder) -> Arc<Running> {
         let (name, finalizer): (Arc<str>, String) = (self.name.as_str().into(), self.finalizer());
-        let declared = self.declared();
+        let (declared, collected) = (self.declared(), self.collected());
         let queue = Queue::new(context.clock.clone(), self.backoff);
         let primary = (self.open)(&context.cache, Scope::default());
         let labelled: BTreeSet<Kind> = self.owns.iter().map(|watched| watched.kind.clone()).collect();
@@ -91,7 +92,12 @@ impl Parts {
         .conflicts(self.conflicts);
         let enqueuer =
             Enqueuer { controller: name.clone(), queue: queue.clone(), ledgers: writer.ledgers().clone() };
-        triggers::connect(&enqueuer, &primary, self.filter.as_ref(), &stores, &related);
+        let last_changes = LastChanges::new(&self.tracked, context.clock.clone());
+        // Before the reconciles that a change starts.
+        let others = related.iter().map(|related| &related.store);
+        stores.iter().chain(others).for_each(|store| last_changes.listen(store));
+        let triggers = Triggers { enqueuer: &enqueuer, predicates: &self.predicates };
+        triggers.connect(&primary, self.filter.as_ref(), &stores, &related);
         triggers::forget_what_is_gone(&writer, &primary, &stores);
         let clock = &context.clock;
         let actions = Actions::new(self.actions, self.action_concurrency, clock.clone(), self.backoff);
@@ -109,7 +115,10 @@ impl Parts {
             declared,
             labelled,
             adoption: self.adoption,
+            collected,
             anywhere: self.anywhere,
+            retains: Arc::new(self.retains),
+            last_changes,
             concurrency: self.concurrency,
             reconcile_timeout: self.reconcile_timeout,
             resync_period: self.resync_period,
@@ -155,9 +164,14 @@ pub(crate) struct Running {
     pub(super) declared: Declared,
     /// The kinds of children of which the cache holds only those with the library's label.
     pub(super) labelled: BTreeSet<Kind>,
-    pub(super) adoption: Adoption,
+    pub(super) adoption: BTreeMap<Kind, Adoption>,
+    /// The kinds of children that outlive their parent.
+    pub(super) retains: Arc<BTreeSet<Kind>>,
+    pub(super) last_changes: LastChanges,
     /// The kinds of children that may be where they cannot name their owner.
     pub(super) anywhere: BTreeSet<Kind>,
+    /// Those of them that go with their parent.
+    pub(super) collected: BTreeSet<Kind>,
     concurrency: usize,
     reconcile_timeout: Duration,
     resync_period: Option<Duration>,

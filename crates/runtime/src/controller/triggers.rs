@@ -4,6 +4,7 @@ use super::actions::Actions;
 use super::facts::Facts;
 use super::owning::owner_elsewhere;
 use super::parts::{Filter, Relate};
+use super::predicates::{Predicate, matters};
 use crate::cache::{AnyObject, AnyStore, Changed, Selection};
 use crate::key::Key;
 use crate::kind::Kind;
@@ -12,7 +13,7 @@ use crate::relation::{Relation, ReverseIndex};
 use crate::write::{Ledgers, Writer};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use parking_lot::Mutex;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -53,34 +54,85 @@ impl Related {
     }
 }
 
-/// Listens to everything that concerns a controller.
-pub(super) fn connect(
-    enqueuer: &Enqueuer,
-    primary: &Arc<AnyStore>,
-    filter: Option<&Filter>,
-    owned: &[Arc<AnyStore>],
-    related: &Arc<Vec<Related>>,
-) {
-    connect_primary(enqueuer, primary, filter, related);
-    for store in owned {
-        let (enqueuer, cluster, kind) = (enqueuer.clone(), primary.cluster().clone(), primary.kind().clone());
-        store.listen(Arc::new(move |changed| {
-            for key in owners(&kind, &cluster, changed) {
-                enqueuer.enqueue(key, changed);
-            }
-        }));
+/// How changes start reconciles.
+pub(super) struct Triggers<'a> {
+    pub(super) enqueuer: &'a Enqueuer,
+    pub(super) predicates: &'a BTreeMap<Kind, Predicate>,
+}
+
+impl Triggers<'_> {
+    /// Listens to everything that concerns a controller.
+    pub(super) fn connect(
+        &self,
+        primary: &Arc<AnyStore>,
+        filter: Option<&Filter>,
+        owned: &[Arc<AnyStore>],
+        related: &Arc<Vec<Related>>,
+    ) {
+        self.connect_primary(primary, filter, related);
+        for store in owned {
+            let (enqueuer, cluster, kind) =
+                (self.enqueuer.clone(), primary.cluster().clone(), primary.kind().clone());
+            let predicate = self.predicates.get(store.kind()).cloned();
+            store.listen(Arc::new(move |changed| {
+                if !matters(predicate.as_ref(), changed) {
+                    return;
+                }
+                for key in owners(&kind, &cluster, changed) {
+                    enqueuer.enqueue(key, changed);
+                }
+            }));
+        }
+        for relation in related.iter() {
+            let (enqueuer, index) = (self.enqueuer.clone(), relation.index.clone());
+            let predicate = self.predicates.get(&relation.kind).cloned();
+            relation.store.index_labels();
+            relation.store.listen(Arc::new(move |changed| {
+                if !matters(predicate.as_ref(), changed) {
+                    return;
+                }
+                let states = [&changed.old, &changed.new].into_iter().flatten();
+                let concerned: BTreeSet<Key> = {
+                    let index = index.lock();
+                    states.flat_map(|object| index.related_to((&**object).into())).collect()
+                };
+                for key in concerned {
+                    enqueuer.enqueue(key, changed);
+                }
+            }));
+        }
     }
-    for relation in related.iter() {
-        let (enqueuer, index) = (enqueuer.clone(), relation.index.clone());
-        relation.store.index_labels();
-        relation.store.listen(Arc::new(move |changed| {
-            let states = [&changed.old, &changed.new].into_iter().flatten();
-            let concerned: BTreeSet<Key> = {
-                let index = index.lock();
-                states.flat_map(|object| index.related_to((&**object).into())).collect()
+
+    fn connect_primary(&self, primary: &Arc<AnyStore>, filter: Option<&Filter>, related: &Arc<Vec<Related>>) {
+        let (enqueuer, filter, related) = (self.enqueuer.clone(), filter.cloned(), related.clone());
+        let predicate = self.predicates.get(primary.kind()).cloned();
+        // Weak: the store holds its listeners.
+        let store = Arc::downgrade(primary);
+        primary.listen(Arc::new(move |changed| {
+            if let Some(store) = store.upgrade() {
+                for relation in related.iter() {
+                    // Read under the index's lock: of two changes at once, the one that comes last reads the newest.
+                    let mut index = relation.index.lock();
+                    let now = store.get(&changed.key).map(|object| {
+                        // The relation is the operator's code, and this is the watch's task: a panic must not end it. The
+                        // reconcile runs into the same panic, and tells.
+                        let related = catch_unwind(AssertUnwindSafe(|| relation.of(&*object)));
+                        related.unwrap_or_else(|_| Relation::nothing().resolve(None, false))
+                    });
+                    index.set(&changed.key, now);
+                }
+            }
+            if !matters(predicate.as_ref(), changed) {
+                return;
+            }
+            // One that concerned the controller until now has a last reconcile, in which it is forgotten.
+            let concerns = |object: &Arc<dyn AnyObject>| match &filter {
+                // A panic of the operator's code must not end the watch's task, and shows in the reconcile.
+                Some(filter) => catch_unwind(AssertUnwindSafe(|| filter(&**object))).unwrap_or(true),
+                None => true,
             };
-            for key in concerned {
-                enqueuer.enqueue(key, changed);
+            if [&changed.old, &changed.new].into_iter().flatten().any(concerns) {
+                enqueuer.enqueue(changed.key.clone(), changed);
             }
         }));
     }
@@ -107,41 +159,6 @@ pub(super) fn connect_outside(primary: &Arc<AnyStore>, actions: &Arc<Actions>, f
             }
             Some(new) if changed.old.as_ref().map(declared) != Some(declared(new)) => facts.ask(&changed.key),
             Some(_) => {}
-        }
-    }));
-}
-
-fn connect_primary(
-    enqueuer: &Enqueuer,
-    primary: &Arc<AnyStore>,
-    filter: Option<&Filter>,
-    related: &Arc<Vec<Related>>,
-) {
-    let (enqueuer, filter, related) = (enqueuer.clone(), filter.cloned(), related.clone());
-    // Weak: the store holds its listeners.
-    let store = Arc::downgrade(primary);
-    primary.listen(Arc::new(move |changed| {
-        if let Some(store) = store.upgrade() {
-            for relation in related.iter() {
-                // Read under the index's lock: of two changes at once, the one that comes last reads the newest.
-                let mut index = relation.index.lock();
-                let now = store.get(&changed.key).map(|object| {
-                    // The relation is the operator's code, and this is the watch's task: a panic must not end it. The
-                    // reconcile runs into the same panic, and tells.
-                    let related = catch_unwind(AssertUnwindSafe(|| relation.of(&*object)));
-                    related.unwrap_or_else(|_| Relation::nothing().resolve(None, false))
-                });
-                index.set(&changed.key, now);
-            }
-        }
-        // One that concerned the controller until now has a last reconcile, in which it is forgotten.
-        let concerns = |object: &Arc<dyn AnyObject>| match &filter {
-            // A panic of the operator's code must not end the watch's task, and shows in the reconcile.
-            Some(filter) => catch_unwind(AssertUnwindSafe(|| filter(&**object))).unwrap_or(true),
-            None => true,
-        };
-        if [&changed.old, &changed.new].into_iter().flatten().any(concerns) {
-            enqueuer.enqueue(changed.key.clone(), changed);
         }
     }));
 }

@@ -1,7 +1,7 @@
 //! The code of `docs/cookbook.md` that is not in `operators/redis-cache`.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::api::{Api, Patch, PatchParams};
+use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use kube::{Client, CustomResource, CustomResourceExt, ResourceExt};
 use parking_lot::Mutex;
 use schemars::JsonSchema;
@@ -171,4 +171,35 @@ fn a_secret_that_is_missing_is_named() {
         .owns::<Secret>()
         .references::<Secret>(|_: &ConfigMap| Relation::named("login"));
     assert!(format!("{controller:?}").contains("Secret"));
+}
+
+/// A book whose pages are not lost with it.
+#[derive(CustomResource, Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[kube(group = "example.dev", version = "v1", kind = "Ledger", namespaced)]
+pub struct LedgerSpec {}
+
+fn ledgers() -> Controller<Ledger> {
+    Controller::deciding(|ledger: &Ledger, _| {
+        let page = config_map(format!("{}-page", ledger.name_any()));
+        Ok(Plan::new().apply(page, Reason::new("Keeps", "what is written outlives the ledger")))
+    })
+    .retains::<ConfigMap>()
+}
+
+#[tokio::test]
+async fn a_page_outlives_its_ledger() -> anyhow::Result<()> {
+    let cluster = TestCluster::start();
+    cluster.install([Ledger::crd()]).await?;
+    let operator = cluster.run(ledgers());
+    cluster.create(Ledger::new("l", LedgerSpec {})).await?;
+    cluster.eventually::<ConfigMap>("l-page").has(json!({})).await?;
+    let ledgers: Api<Ledger> = Api::namespaced(cluster.client(), cluster.namespace());
+    ledgers.delete("l", &DeleteParams::foreground()).await?;
+    let look = || async { Ok(ledgers.get_opt("l").await?.is_some()) };
+    cluster.until("the ledger is gone", look, |there: &bool| !there).await?;
+    // As long as the garbage collector likes.
+    cluster.advance(Duration::from_secs(60)).await;
+    let pages: Api<ConfigMap> = Api::namespaced(cluster.client(), cluster.namespace());
+    anyhow::ensure!(pages.get_opt("l-page").await?.is_some(), "the page went with the ledger");
+    operator.stop().await
 }
