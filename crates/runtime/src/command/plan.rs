@@ -197,6 +197,12 @@ fn summary(effect: &Effect, kind: &Kind, live: Option<&Value>) -> String {
             };
             lines.iter().fold(verdict.to_owned(), |text, line| format!("{text}\n    {line}"))
         }
+        (Effect::Patch { .. }, None) => "is not there".to_owned(),
+        (Effect::Patch { patch, .. }, Some(live)) => {
+            let lines = changes(kind, patch, Some(live));
+            let verdict = if lines.is_empty() { "stays as it is" } else { "changes" };
+            lines.iter().fold(verdict.to_owned(), |text, line| format!("{text}\n    {line}"))
+        }
         (Effect::Act(_), _) => "is done".to_owned(),
     }
 }

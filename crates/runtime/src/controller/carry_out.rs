@@ -64,8 +64,19 @@ impl Running {
             Effect::Apply { kind, .. }
             | Effect::CreateOnce { kind, .. }
             | Effect::Claim { kind, .. }
+            | Effect::Patch { kind, .. }
             | Effect::Delete { kind, .. } => kind,
         };
+        match effect {
+            Effect::Patch { patch, .. } => {
+                return self.patch_dependent(parent, &**object, kind, &parent.key_of(effect), patch).await;
+            }
+            Effect::Delete { propagation, .. } if self.deletes_dependents(kind) => {
+                let (key, how) = (parent.key_of(effect), *propagation);
+                return self.delete_dependent(parent, &**object, kind, &key, how, confirmed).await;
+            }
+            _ => {}
+        }
         let store = self.owned.get(kind).ok_or_else(|| WriteError::Undeclared(kind.kind.to_string()))?;
         let key = parent.key_of(effect);
         if kind.namespaced && key.namespace().is_none() {
@@ -119,9 +130,9 @@ impl Running {
                 }
                 None => Ok(Done::Unchanged),
             },
-            (Effect::CreateOnce { .. }, Some(_)) | (Effect::Delete { .. }, None) | (Effect::Act(_), _) => {
-                Ok(Done::Unchanged)
-            }
+            (Effect::CreateOnce { .. }, Some(_))
+            | (Effect::Delete { .. }, None)
+            | (Effect::Act(_) | Effect::Patch { .. }, _) => Ok(Done::Unchanged),
         }?;
         let made = done == Done::Changed && live.is_none();
         if made && !parent.is_beside(&key) && store.get(&key).is_none() {

@@ -71,11 +71,9 @@ impl Parts {
                 return Err(ConfigError::PrunesPrecious { controller, kind: name });
             }
         }
-        let unwatched = |kind: &&Kind| {
-            let owns = self.owns.iter().any(|owned| owned.kind == **kind);
-            let watches = self.watches.iter().any(|(watched, _, _)| watched.kind == **kind);
-            **kind != self.kind && !owns && !watches
-        };
+        let owned = |kind: &Kind| self.owns.iter().any(|owned| owned.kind == *kind);
+        let watched = |kind: &Kind| self.watches.iter().any(|(watched, _, _)| watched.kind == *kind);
+        let unwatched = |kind: &&Kind| **kind != self.kind && !owned(kind) && !watched(kind);
         let tracked = self.tracked.iter().find(|kind| unwatched(kind)).map(|kind| (kind, "tracks"));
         let judged =
             self.predicates.keys().find(|kind| unwatched(kind)).map(|kind| (kind, "has a predicate for"));
@@ -83,8 +81,13 @@ impl Parts {
             let (controller, kind) = (self.name.clone(), kind.kind.to_string());
             return Err(ConfigError::SaysOfUnwatched { controller, kind, says });
         }
-        for (kinds, says) in [(&self.deletes, "deletes"), (&self.claims, "claims")] {
-            let unowned = kinds.iter().find(|kind| self.owns.iter().all(|owned| owned.kind != **kind));
+        if let Some(kind) = self.patches.iter().find(|kind| !watched(kind)) {
+            let (controller, kind) = (self.name.clone(), kind.kind.to_string());
+            return Err(ConfigError::SaysOfUnwatched { controller, kind, says: "patches" });
+        }
+        let undeletable = self.deletes.iter().find(|kind| !owned(kind) && !watched(kind));
+        let unclaimable = self.claims.iter().find(|kind| !owned(kind));
+        for (unowned, says) in [(undeletable, "deletes"), (unclaimable, "claims")] {
             if let Some(kind) = unowned {
                 let (controller, kind) = (self.name.clone(), kind.kind.to_string());
                 return Err(ConfigError::SaysOfUnowned { controller, kind, says });

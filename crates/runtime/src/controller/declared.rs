@@ -11,6 +11,8 @@ pub(super) struct Declared {
     owns: BTreeSet<Kind>,
     deletes: BTreeSet<Kind>,
     claims: BTreeSet<Kind>,
+    watches: BTreeSet<Kind>,
+    patches: BTreeSet<Kind>,
     actions: BTreeSet<String>,
     /// A reconciler owns what it declares, and may do everything with it.
     reconciles: bool,
@@ -25,6 +27,8 @@ impl Parts {
             owns: self.owns.iter().map(|watched| watched.kind.clone()).collect(),
             deletes: deletes.into_iter().flatten().cloned().collect(),
             claims: self.claims.clone(),
+            watches: self.watches.iter().map(|(watched, _, _)| watched.kind.clone()).collect(),
+            patches: self.patches.clone(),
             actions: self.actions.keys().cloned().collect(),
             reconciles: matches!(self.mode, Mode::Reconciling(_)),
         }
@@ -45,9 +49,15 @@ impl Declared {
             Effect::Apply { kind, .. }
             | Effect::CreateOnce { kind, .. }
             | Effect::Claim { kind, .. }
+            | Effect::Patch { kind, .. }
             | Effect::Delete { kind, .. } => kind,
         };
-        if !self.owns.contains(kind) {
+        let of_others = match effect {
+            Effect::Patch { .. } => self.watches.contains(kind),
+            Effect::Delete { .. } => self.watches.contains(kind) && self.deletes.contains(kind),
+            _ => false,
+        };
+        if !self.owns.contains(kind) && !of_others {
             return Err(WriteError::Undeclared(kind.kind.to_string()));
         }
         if effect.name().is_empty() {
@@ -61,6 +71,7 @@ impl Declared {
             {
                 undeclared("deletes")
             }
+            Effect::Patch { .. } if !self.patches.contains(kind) => undeclared("patches"),
             Effect::Claim { .. } if !self.reconciles && !self.claims.contains(kind) => undeclared("claims"),
             _ => Ok(()),
         }
@@ -102,6 +113,14 @@ mod tests {
         for allowed in [controller().deletes::<ConfigMap>(), controller().prunes::<ConfigMap>()] {
             assert!(allowed.owns::<ConfigMap>().check(&deletes).is_ok());
         }
+        let watching = || controller().watches::<ConfigMap>(|_| crate::Relation::all());
+        assert!(watching().check(&deletes).is_err());
+        assert!(watching().deletes::<ConfigMap>().check(&deletes).is_ok());
+        let patches = Plan::new().patch::<ConfigMap>("a", serde_json::json!({"data": {"a": "b"}}), why());
+        let refused = watching().check(&patches).unwrap_err();
+        assert!(refused.to_string().contains("add .patches::<ConfigMap>()"), "{refused}");
+        assert!(watching().patches::<ConfigMap>().check(&patches).is_ok());
+        assert!(watching().patches::<ConfigMap>().check(&makes).is_err(), "what others own is not applied");
         let acts = Plan::new().action(Action::new("dump", "1"), why());
         assert!(matches!(controller().check(&acts), Err(WriteError::UnknownAction(_))));
         let second = Plan::new().apply(map("a"), why()).delete::<Secret>("s", why());

@@ -17,6 +17,7 @@ pub(crate) struct Description {
     pub(crate) prunes: Vec<Kind>,
     pub(crate) deletes: Vec<Kind>,
     pub(crate) claims: Vec<Kind>,
+    pub(crate) patches: Vec<Kind>,
     /// Of what it owns, what may be in another namespace or in none, where no owner reference is possible.
     pub(crate) anywhere: Vec<Kind>,
     /// Of what it owns, what outlives its object.
@@ -49,6 +50,7 @@ impl Parts {
             prunes: self.prunes.iter().cloned().collect(),
             deletes: self.deletes.iter().cloned().collect(),
             claims: self.claims.iter().cloned().collect(),
+            patches: self.patches.iter().cloned().collect(),
             uses: self.uses.clone(),
             anywhere: self.anywhere.iter().cloned().collect(),
             retains: self.retains.iter().cloned().collect(),

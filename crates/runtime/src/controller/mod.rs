@@ -1,7 +1,7 @@
 //! Controllers: what is watched, how it is decided, and the loop observe -> decide -> write -> report around it.
 //!
 //! - `parts`: what was declared of a controller, its type forgotten
-//! - `owning`: whose child is it (pure)
+//! - `owning`: whose child is it (pure); `dependents`: objects of one's children
 //! - `triggers`: from a change to the keys it concerns; `predicates`: which changes matter; `last_changes`: for how long there was none
 //! - `running`: the workers and their queue
 //! - `reconcile`: one reconcile for one object; `prepare`, `carry_out`, `prune` and `report` are its steps
@@ -24,6 +24,7 @@ mod carry_out;
 mod check;
 mod confirm;
 mod declared;
+mod dependents;
 mod description;
 mod facts;
 mod last_changes;

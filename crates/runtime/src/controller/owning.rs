@@ -159,7 +159,7 @@ impl Parent {
         let wanted: BTreeSet<Key> = plan
             .steps()
             .iter()
-            .filter(|step| step.effect.kind() == Some(kind) && !matches!(step.effect, Effect::Delete { .. }))
+            .filter(|step| step.effect.kind() == Some(kind) && step.effect.makes())
             .map(|step| self.key_of(&step.effect))
             .collect();
         let unwanted = children.into_iter().filter(|child| {

@@ -94,6 +94,8 @@ pub(crate) struct Parts {
     pub(super) prunes_precious: BTreeSet<Kind>,
     pub(super) deletes: BTreeSet<Kind>,
     pub(super) claims: BTreeSet<Kind>,
+    /// What is watched, and patched too.
+    pub(super) patches: BTreeSet<Kind>,
     /// What is done with a client besides: verbs, by group and resource.
     pub(super) uses: Verbs,
     pub(super) concurrency: usize,
@@ -139,6 +141,7 @@ impl Parts {
             prunes_precious: BTreeSet::new(),
             deletes: BTreeSet::new(),
             claims: BTreeSet::new(),
+            patches: BTreeSet::new(),
             uses: Verbs::new(),
             concurrency: 1,
             adoption: BTreeMap::new(),

@@ -55,7 +55,14 @@ pub(crate) fn rules(controllers: &[Description]) -> Vec<Value> {
             }
         }
         for kind in controller.watches.iter().chain(&controller.references) {
-            allow(&kind.group, kind.plural.to_string(), if reconciles { READ } else { WATCH });
+            let mut allow_too = |verbs: &[&str]| allow(&kind.group, kind.plural.to_string(), verbs);
+            allow_too(if reconciles { READ } else { WATCH });
+            if controller.patches.contains(kind) {
+                allow_too(&["get", "patch"]);
+            }
+            if controller.deletes.contains(kind) && !controller.owns.contains(kind) {
+                allow_too(&["get", "delete"]);
+            }
         }
         for ((group, resource), verbs) in &controller.uses {
             allow(group, resource.clone(), &verbs.iter().map(String::as_str).collect::<Vec<_>>());
@@ -92,7 +99,8 @@ impl Description {
 }
 
 impl<K: Cached> Controller<K> {
-    /// Its plans also delete objects of this kind, which it owns, one by one ([`Plan::delete`](crate::Plan::delete)). What is
+    /// Its plans also delete objects of this kind, which it owns, one by one ([`Plan::delete`](crate::Plan::delete)); or which it
+    /// watches, such as the pods of a StatefulSet: then those to which the object is related, and no others. What is
     /// pruned, or collected with its owner, need not be declared.
     ///
     /// ```

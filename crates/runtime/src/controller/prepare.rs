@@ -6,7 +6,7 @@ use super::running::Running;
 use crate::cache::AnyObject;
 use crate::conditions::reasons;
 use crate::kind::Kind;
-use crate::plan::{Effect, Plan};
+use crate::plan::Plan;
 use crate::reason::Reason;
 use crate::write::{Done, Subresource, WriteError};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -113,5 +113,5 @@ fn waits_for(left: &[(&Kind, ObjectMeta)]) -> Option<Reason> {
 }
 
 fn makes_something(plan: &Plan) -> bool {
-    plan.steps().iter().any(|step| !matches!(step.effect, Effect::Delete { .. } | Effect::Act(_)))
+    plan.steps().iter().any(|step| step.effect.makes())
 }

@@ -67,6 +67,7 @@ impl Retry {
             }
             WriteError::Refused(_)
             | WriteError::NotOurs { .. }
+            | WriteError::NotRelated { .. }
             | WriteError::NotWatched { .. }
             | WriteError::TooManyActions(_)
             | WriteError::Generate(_) => Self::Backoff { at_least: Duration::ZERO },

@@ -1,6 +1,6 @@
 //! Plans that wait until what they apply is healthy.
 
-use super::{Effect, Plan, Until};
+use super::{Plan, Until};
 use crate::conditions::{DEGRADED, Stated};
 use crate::health::{Health, State, roll_up};
 use crate::observed::Observed;
@@ -47,7 +47,7 @@ impl Plan {
 
     /// How the objects that it applies, creates or claims fare together, as far as they were seen.
     pub fn health(&self, observed: &Observed) -> Health {
-        let wanted = self.steps.iter().filter(|step| !matches!(step.effect, Effect::Delete { .. }));
+        let wanted = self.steps.iter().filter(|step| step.effect.makes());
         let each: Vec<(String, Health)> = wanted
             .filter_map(|step| {
                 let (kind, name) = (step.effect.kind()?, step.effect.name());

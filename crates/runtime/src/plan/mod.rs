@@ -208,7 +208,23 @@ impl Plan {
         self
     }
 
-    /// Deletes an object that is ours, if it is there: by its name, or with more to say by [`Delete`].
+    /// Changes fields of an object that others own, such as a pod of a StatefulSet, by a JSON merge patch: those that it mentions
+    /// are made so, and null removes one. Nothing is sent when it is so already, or if the object is not there. The
+    /// controller [watches](crate::Controller::watches) the kind and [patches](crate::Controller::patches) it.
+    pub fn patch<K: Object>(
+        mut self,
+        name: impl Into<String>,
+        patch: impl Serialize,
+        reason: impl Into<Reason>,
+    ) -> Self {
+        let patch = self.note(to_json(&patch, || format!("a patch of {}", K::kind(&()))));
+        let effect = Effect::Patch { kind: Kind::of::<K>(), name: name.into(), patch };
+        self.steps.push(Step { effect, reason: reason.into() });
+        self
+    }
+
+    /// Deletes an object that is ours, if it is there: by its name, or with more to say by [`Delete`]. Or one that others own and
+    /// to which the object is related, if the controller [says so](crate::Controller::deletes).
     pub fn delete<K: Object>(mut self, object: impl Into<Delete>, reason: impl Into<Reason>) -> Self {
         let Delete { namespace, name, propagation } = object.into();
         let effect = Effect::Delete { kind: Kind::of::<K>(), namespace, name, propagation };

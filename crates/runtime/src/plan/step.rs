@@ -55,6 +55,15 @@ pub enum Effect {
         /// The whole of it, with the resourceVersion that was seen, or without one if there was none.
         object: Value,
     },
+    /// Change fields of an object that others own and that the controller is related to; nothing is sent when they are so.
+    Patch {
+        /// Its kind.
+        kind: Kind,
+        /// Its name, in the namespace of the object whose plan this is.
+        name: String,
+        /// What to change, as a JSON merge patch.
+        patch: Value,
+    },
     /// Have an action done, beside the reconcile.
     Act(Action),
     /// Delete it if it is there and ours.
@@ -76,8 +85,13 @@ impl Effect {
         match self {
             Self::Claim { .. } => true,
             Self::Apply { initially, .. } => !initially.is_empty(),
-            Self::CreateOnce { .. } | Self::Act(_) | Self::Delete { .. } => false,
+            Self::CreateOnce { .. } | Self::Patch { .. } | Self::Act(_) | Self::Delete { .. } => false,
         }
+    }
+
+    /// Whether it wants a child to be there.
+    pub(crate) fn makes(&self) -> bool {
+        matches!(self, Self::Apply { .. } | Self::CreateOnce { .. } | Self::Claim { .. })
     }
 
     /// Whether the object may be deleted to be created anew.
@@ -91,6 +105,7 @@ impl Effect {
             Self::Apply { kind, .. }
             | Self::CreateOnce { kind, .. }
             | Self::Claim { kind, .. }
+            | Self::Patch { kind, .. }
             | Self::Delete { kind, .. } => Some(kind),
             Self::Act(_) => None,
         }
@@ -102,7 +117,7 @@ impl Effect {
             Self::Apply { object, .. } | Self::CreateOnce { object, .. } | Self::Claim { object, .. } => {
                 written(object, "name").unwrap_or_default()
             }
-            Self::Delete { name, .. } => name,
+            Self::Patch { name, .. } | Self::Delete { name, .. } => name,
             Self::Act(action) => action.name(),
         }
     }
@@ -114,7 +129,7 @@ impl Effect {
                 written(object, "namespace")
             }
             Self::Delete { namespace, .. } => namespace.as_deref(),
-            Self::Act(_) => None,
+            Self::Patch { .. } | Self::Act(_) => None,
         }
     }
 
@@ -124,6 +139,7 @@ impl Effect {
             Self::Apply { .. } => "apply",
             Self::CreateOnce { .. } => "create once",
             Self::Claim { .. } => "claim",
+            Self::Patch { .. } => "patch",
             Self::Act(_) => "act",
             Self::Delete { .. } => "delete",
         }
@@ -148,6 +164,9 @@ impl std::fmt::Debug for Effect {
             }
             Self::CreateOnce { kind, object, generate } => {
                 out.field("object", &redacted(kind, object)).field("generate", generate)
+            }
+            Self::Patch { kind, name, patch } => {
+                out.field("name", name).field("patch", &redacted(kind, patch))
             }
             Self::Act(action) => out.field("action", action),
             Self::Delete { namespace, name, propagation, .. } => {
@@ -176,6 +195,9 @@ impl Serialize for Effect {
                 json!({"createOnce": redacted(kind, object), "generate": generate})
             }
             Self::Claim { kind, object } => json!({"claim": redacted(kind, object)}),
+            Self::Patch { kind, name, patch } => {
+                json!({"patch": {"kind": kind, "name": name, "patch": redacted(kind, patch)}})
+            }
             Self::Act(action) => json!({"act": action}),
             Self::Delete { kind, namespace, name, propagation } => json!({"delete": {
                 "kind": kind, "namespace": namespace, "name": name, "propagationPolicy": propagation,

@@ -46,6 +46,14 @@ pub enum WriteError {
         /// Whose it is, if it says so.
         owner: Option<String>,
     },
+    /// A plan writes to an object that others own and that its object is not related to.
+    #[error("{kind} {key} is not among those that the object is related to")]
+    NotRelated {
+        /// Its kind.
+        kind: String,
+        /// Which.
+        key: Key,
+    },
     /// Somebody else holds a field that is to be otherwise, and takes it back each time, or must not be overruled.
     #[error("{kind} {key} is contested{}", contested(contests))]
     Contested {
@@ -125,6 +133,7 @@ impl WriteError {
             self,
             Self::Refused(_)
                 | Self::NotOurs { .. }
+                | Self::NotRelated { .. }
                 | Self::Contested { .. }
                 | Self::NoNamespace { .. }
                 | Self::NotWatched { .. }
@@ -174,6 +183,7 @@ impl WriteError {
             Self::Busy(_) => "ServerBusy",
             Self::Refused(_) => "RefusedByServer",
             Self::NotOurs { .. } => "NotOurs",
+            Self::NotRelated { .. } => "NotRelated",
             Self::Contested { .. } => "Contested",
             Self::OtherNamespace { .. } => "OtherNamespace",
             Self::NoNamespace { .. } => "NoNamespace",

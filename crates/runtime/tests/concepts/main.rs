@@ -7,6 +7,7 @@ mod action;
 mod claim;
 mod concern;
 mod deletion;
+mod dependents;
 mod dynamic;
 mod elsewhere;
 mod event_once;
