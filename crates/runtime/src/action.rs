@@ -1,5 +1,6 @@
 //! Work that is more than a write: what a plan asks for, under which guard, and what became of it.
 
+use crate::kind::{Kind, Object};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -43,8 +44,8 @@ pub struct Action {
     unserializable: Option<String>,
 }
 
-/// What must hold of the object, read live, at the moment when an action starts. That it is the same object, and that this
-/// process leads, is always asked.
+/// What must hold of the object, or by [`Guard::of`] of another one, read live, at the moment when an action starts. That it is
+/// the same object, and that this process leads, is always asked.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Guard {
@@ -60,6 +61,15 @@ pub enum Guard {
         pointer: String,
         /// What.
         is: Value,
+    },
+    /// Something holds of another object, in the namespace of the object if its kind has any; it has to be there.
+    Of {
+        /// Its kind.
+        kind: Kind,
+        /// Its name.
+        name: String,
+        /// What holds of it.
+        holds: Box<Guard>,
     },
 }
 
@@ -79,7 +89,28 @@ impl Guard {
         Self::Field { pointer: pointer.into(), is: is.into() }
     }
 
-    /// Why it does not hold, if it does not.
+    /// This holds of another object, which has to be there: a Lease, the pod that is to be promoted. The controller says of which
+    /// kinds with [`Controller::guards`](crate::Controller::guards).
+    ///
+    /// ```
+    /// # use k8s_openapi::api::coordination::v1::Lease;
+    /// # use windlass::{Action, Guard};
+    /// let promote = Action::new("promote", "db-1, epoch 7")
+    ///     .only_if(Guard::of::<Lease>("primary", Guard::field("/spec/holderIdentity", "db-1")));
+    /// ```
+    pub fn of<K: Object>(name: impl Into<String>, holds: Self) -> Self {
+        Self::Of { kind: Kind::of::<K>(), name: name.into(), holds: Box::new(holds) }
+    }
+
+    /// The other object that it is about, if it is about one.
+    pub(crate) fn other(&self) -> Option<(&Kind, &str, &Self)> {
+        match self {
+            Self::Of { kind, name, holds } => Some((kind, name, holds)),
+            _ => None,
+        }
+    }
+
+    /// Why it does not hold of an object, if it does not. What is to hold of another is looked at by whoever reads that.
     pub(crate) fn broken(&self, meta: &ObjectMeta, object: &Value) -> Option<String> {
         match self {
             Self::Version(observed) if *observed != meta.resource_version => {

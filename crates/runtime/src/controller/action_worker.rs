@@ -3,12 +3,14 @@
 use super::actions::{End, Id};
 use super::actions_and_facts::Context;
 use super::running::{Running, panic_text};
-use crate::action::Action;
+use crate::action::{Action, Guard};
 use crate::cache::AnyObject;
 use crate::error_chain::chain;
 use crate::key::Key;
+use crate::kind::Kind;
 use crate::queue::Priority;
 use futures::FutureExt;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -69,10 +71,29 @@ impl Running {
         if let Some(why) = action.guards().iter().find_map(|guard| guard.broken(meta, &live)) {
             return Err(End::Overtaken(why));
         }
+        for (kind, name, holds) in action.guards().iter().filter_map(Guard::other) {
+            self.holds_of(key, kind, name, holds).await?;
+        }
         // Last, since it holds for so short a time.
         if self.leadership.as_ref().is_some_and(|leadership| !leadership.leads()) {
             return Err(End::Overtaken("another replica may be leading by now".to_owned()));
         }
         Ok(object)
+    }
+
+    /// Looks at another object that a guard is about.
+    async fn holds_of(&self, key: &Key, kind: &Kind, name: &str, guard: &Guard) -> Result<(), End> {
+        let place = key.beside(key.namespace().filter(|_| kind.namespaced), name);
+        let live = self.writer.read(kind, &place).await.map_err(|error| End::Failed(chain(&error)))?;
+        let overtaken = |why: &str| Err(End::Overtaken(format!("{} {name}: {why}", kind.kind)));
+        let Some(live) = live else { return overtaken("it is not there") };
+        let meta = live.get("metadata").cloned().unwrap_or_default();
+        let meta: ObjectMeta = serde_json::from_value(meta).unwrap_or_default();
+        match guard.broken(&meta, &live) {
+            Some(why) => overtaken(&why),
+            // A guard of a guard's object is about the same namespace, and no more.
+            None if guard.other().is_some() => overtaken("a guard is about one other object"),
+            None => Ok(()),
+        }
     }
 }

@@ -6,7 +6,7 @@ use super::actions::Do;
 use super::facts::Poller;
 use crate::cache::typed;
 use crate::key::Key;
-use crate::kind::Cached;
+use crate::kind::{Cached, Kind, Object};
 use futures::future::BoxFuture;
 use kube::Client;
 use serde::Serialize;
@@ -119,6 +119,13 @@ impl<K: Cached> Controller<K> {
             Box::pin(async move { Ok(serde_json::to_value(done.await?)?) })
         });
         self.parts.actions.insert(name.into(), action);
+        self
+    }
+
+    /// The guards of its actions look at objects of this kind, besides its own ([`Guard::of`](crate::Guard::of)): they are read
+    /// live when an action starts.
+    pub fn guards<C: Object>(mut self) -> Self {
+        self.parts.guards.insert(Kind::of::<C>());
         self
     }
 

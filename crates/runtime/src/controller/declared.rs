@@ -1,6 +1,7 @@
 //! What a controller declared that its plans do, and whether a plan keeps to it.
 
 use super::parts::{Mode, Parts};
+use crate::action::{Action, Guard};
 use crate::kind::Kind;
 use crate::plan::{Effect, Plan};
 use crate::write::WriteError;
@@ -13,6 +14,7 @@ pub(super) struct Declared {
     claims: BTreeSet<Kind>,
     watches: BTreeSet<Kind>,
     patches: BTreeSet<Kind>,
+    guards: BTreeSet<Kind>,
     actions: BTreeSet<String>,
     /// A reconciler owns what it declares, and may do everything with it.
     reconciles: bool,
@@ -29,6 +31,7 @@ impl Parts {
             claims: self.claims.clone(),
             watches: self.watches.iter().map(|(watched, _, _)| watched.kind.clone()).collect(),
             patches: self.patches.clone(),
+            guards: self.guards.clone(),
             actions: self.actions.keys().cloned().collect(),
             reconciles: matches!(self.mode, Mode::Reconciling(_)),
         }
@@ -42,9 +45,19 @@ impl Declared {
         plan.steps().iter().try_for_each(|step| self.check_effect(&step.effect))
     }
 
+    /// The kinds that guards look at are declared: they are read live.
+    fn check_guards(&self, action: &Action) -> Result<(), WriteError> {
+        let others = action.guards().iter().filter_map(Guard::other);
+        let undeclared = others.map(|(kind, _, _)| kind).find(|kind| !self.guards.contains(kind));
+        match undeclared {
+            Some(kind) => Err(WriteError::UndeclaredWrite { kind: kind.kind.to_string(), declare: "guards" }),
+            None => Ok(()),
+        }
+    }
+
     fn check_effect(&self, effect: &Effect) -> Result<(), WriteError> {
         let kind = match effect {
-            Effect::Act(action) if self.actions.contains(action.name()) => return Ok(()),
+            Effect::Act(action) if self.actions.contains(action.name()) => return self.check_guards(action),
             Effect::Act(action) => return Err(WriteError::UnknownAction(action.name().to_owned())),
             Effect::Apply { kind, .. }
             | Effect::CreateOnce { kind, .. }
@@ -81,7 +94,7 @@ impl Declared {
 #[cfg(test)]
 mod tests {
     use crate::write::WriteError;
-    use crate::{Action, Controller, Plan, Reason};
+    use crate::{Action, Controller, Guard, Plan, Reason};
     use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
     use kube::core::ObjectMeta;
 
@@ -123,6 +136,12 @@ mod tests {
         assert!(watching().patches::<ConfigMap>().check(&makes).is_err(), "what others own is not applied");
         let acts = Plan::new().action(Action::new("dump", "1"), why());
         assert!(matches!(controller().check(&acts), Err(WriteError::UnknownAction(_))));
+        let guarded = || Action::new("dump", "1").only_if(Guard::of::<Secret>("s", Guard::NotDeleted));
+        let acting = || controller().action("dump", |_, _, _| async { Ok(()) });
+        let acts = Plan::new().action(guarded(), why());
+        let refused = acting().check(&acts).unwrap_err();
+        assert!(refused.to_string().contains("add .guards::<Secret>()"), "{refused}");
+        assert!(acting().guards::<Secret>().check(&acts).is_ok());
         let second = Plan::new().apply(map("a"), why()).delete::<Secret>("s", why());
         assert!(controller().owns::<ConfigMap>().check(&second).is_err(), "every step is looked at");
     }

@@ -18,6 +18,7 @@ pub(crate) struct Description {
     pub(crate) deletes: Vec<Kind>,
     pub(crate) claims: Vec<Kind>,
     pub(crate) patches: Vec<Kind>,
+    pub(crate) guards: Vec<Kind>,
     /// Of what it owns, what may be in another namespace or in none, where no owner reference is possible.
     pub(crate) anywhere: Vec<Kind>,
     /// Of what it owns, what outlives its object.
@@ -51,6 +52,7 @@ impl Parts {
             deletes: self.deletes.iter().cloned().collect(),
             claims: self.claims.iter().cloned().collect(),
             patches: self.patches.iter().cloned().collect(),
+            guards: self.guards.iter().cloned().collect(),
             uses: self.uses.clone(),
             anywhere: self.anywhere.iter().cloned().collect(),
             retains: self.retains.iter().cloned().collect(),

@@ -96,6 +96,8 @@ pub(crate) struct Parts {
     pub(super) claims: BTreeSet<Kind>,
     /// What is watched, and patched too.
     pub(super) patches: BTreeSet<Kind>,
+    /// What the guards of actions look at.
+    pub(super) guards: BTreeSet<Kind>,
     /// What is done with a client besides: verbs, by group and resource.
     pub(super) uses: Verbs,
     pub(super) concurrency: usize,
@@ -142,6 +144,7 @@ impl Parts {
             deletes: BTreeSet::new(),
             claims: BTreeSet::new(),
             patches: BTreeSet::new(),
+            guards: BTreeSet::new(),
             uses: Verbs::new(),
             concurrency: 1,
             adoption: BTreeMap::new(),

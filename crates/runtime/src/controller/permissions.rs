@@ -64,6 +64,9 @@ pub(crate) fn rules(controllers: &[Description]) -> Vec<Value> {
                 allow_too(&["get", "delete"]);
             }
         }
+        for kind in &controller.guards {
+            allow(&kind.group, kind.plural.to_string(), &["get"]);
+        }
         for ((group, resource), verbs) in &controller.uses {
             allow(group, resource.clone(), &verbs.iter().map(String::as_str).collect::<Vec<_>>());
         }

@@ -1,11 +1,14 @@
 //! Named actions: run beside the reconciles, once per key, guarded, bounded in time, and over when the operator is.
 
-use crate::support::{Fixture, Thing, ThingStatus, Why};
+use crate::support::{Fixture, Thing, ThingStatus, Why, map};
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
+use kube::api::PostParams;
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use windlass::{Action, Controller, Failure, Guard, Observed, Outcome, Plan, Refusal};
+use windlass::{Action, Controller, Failure, Guard, Observed, Outcome, Plan, Reason, Refusal};
 
 const QUICK: Duration = Duration::from_secs(10);
 
@@ -206,4 +209,43 @@ async fn stopping_cuts_an_action_off() {
     fixture.until("it runs", || async { log.lines() == ["begins"] }).await;
     operator.stop().await;
     assert_eq!(log.lines(), ["begins", "cut"]);
+}
+
+/// Opens what a gate lets it open.
+fn open(_: &Thing, observed: &Observed) -> Result<Plan, Refusal> {
+    let action = Action::new("open", "once")
+        .only_if(Guard::of::<ConfigMap>("gate", Guard::field("/data/open", "yes")));
+    Ok(match observed.action("open", "once")? {
+        Outcome::Done { .. } => Plan::new(),
+        Outcome::Overtaken { why, .. } => {
+            Plan::waiting(Reason::new("GateClosed", why)).action(action, Why::Needed)
+        }
+        _ => Plan::waiting(Reason::new("Opens", "it is being opened")).action(action, Why::Needed),
+    })
+}
+
+#[tokio::test]
+async fn a_guard_looks_at_another_object_at_the_moment_of_execution() {
+    let fixture = Fixture::new().await;
+    fixture.thing("a", 1).await;
+    let opened = Arc::new(AtomicUsize::new(0));
+    let counted = opened.clone();
+    let controller = Controller::deciding(open).guards::<ConfigMap>().action("open", move |_, _, _| {
+        let counted = counted.clone();
+        async move { Ok(counted.fetch_add(1, Ordering::SeqCst)) }
+    });
+    let _operator = fixture.run(controller);
+    let says = |wanted: &'static str| {
+        let fixture = &fixture;
+        move || async move {
+            let ready = fixture.condition("a", "Ready").await;
+            ready.is_some_and(|ready| ready.message.contains(wanted))
+        }
+    };
+    fixture.until("nothing is opened without a gate", says("ConfigMap gate: it is not there")).await;
+    fixture.here::<ConfigMap>().create(&PostParams::default(), &map("gate", "open", "no")).await.unwrap();
+    fixture.until("a closed gate is seen", says("/data/open is no longer \"yes\"")).await;
+    assert_eq!(opened.load(Ordering::SeqCst), 0);
+    fixture.merge::<ConfigMap>("gate", serde_json::json!({"data": {"open": "yes"}})).await;
+    fixture.until("it is opened", || async { opened.load(Ordering::SeqCst) == 1 }).await;
 }
