@@ -8,6 +8,7 @@ use crate::kind::{Cached, Kind, Object};
 use crate::reason::{Reason, Refusal};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::DynamicObject;
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -38,6 +39,8 @@ pub struct Observed {
     actions: BTreeMap<(String, String), Outcome>,
     action_names: BTreeSet<String>,
     facts: BTreeMap<String, Fact<Value>>,
+    /// Those that were read.
+    facts_read: Arc<Mutex<BTreeSet<String>>>,
     /// By kind, namespace and name, for how long objects have not changed; of kinds whose last changes are tracked.
     unchanged: BTreeMap<Kind, BTreeMap<(String, String), Duration>>,
     /// Whether a kind that is not in `kinds` was looked for and not found, as in tests, or never looked for.
@@ -115,6 +118,7 @@ impl Observed {
             actions: BTreeMap::new(),
             action_names: BTreeSet::new(),
             facts: BTreeMap::new(),
+            facts_read: Arc::default(),
             unchanged: BTreeMap::new(),
             undeclared_is_empty: false,
         }
@@ -170,6 +174,11 @@ impl Observed {
     ) {
         self.action_names.extend(names);
         self.actions = outcomes;
+    }
+
+    /// The facts that were read until now.
+    pub(crate) fn facts_read(&self) -> BTreeSet<String> {
+        self.facts_read.lock().clone()
     }
 
     pub(crate) fn facts_are(&mut self, facts: BTreeMap<String, Fact<Value>>) {
@@ -346,6 +355,7 @@ impl Observed {
     /// # Errors
     /// [`ObserveError`] when the controller has no such fact, or it is of another type.
     pub fn fact<T: DeserializeOwned>(&self, name: &str) -> Result<Fact<T>, ObserveError> {
+        self.facts_read.lock().insert(name.to_owned());
         match self.facts.get(name) {
             Some(Fact::Known { value, at }) => {
                 let misfit = |error: serde_json::Error| ObserveError::Misfit {

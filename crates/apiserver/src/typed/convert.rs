@@ -1,6 +1,6 @@
 //! The conversion itself: one walk over the value and its type.
 
-use super::{Field, Omit, Struct, Structs, Type, time};
+use super::{Field, Omit, Struct, Structs, Type, shape, time};
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
@@ -378,16 +378,5 @@ fn fits(number: &Number, bits: u8, signed: bool) -> Option<Number> {
     } else {
         let value = number.as_u64()?;
         (value <= u64::MAX >> (64 - bits)).then(|| value.into())
-    }
-}
-
-pub(crate) fn shape(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
     }
 }

@@ -10,9 +10,10 @@ mod protobuf_types;
 mod time;
 pub(crate) mod unstructured;
 
-pub(crate) use convert::{convert, settled, shape};
+pub(crate) use convert::{convert, settled};
 pub(crate) use name_hash::Quick;
 pub(crate) use patch_types::Place;
+pub(crate) use windlass_schema::json::kind as shape;
 
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};

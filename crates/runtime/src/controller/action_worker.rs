@@ -1,6 +1,6 @@
 //! Runs actions: beside the reconciles by workers of their own, under their guards and in their time.
 
-use super::actions::{End, Id};
+use super::actions::{Do, End, Id, Lane};
 use super::actions_and_facts::Context;
 use super::running::{Running, panic_text};
 use crate::action::{Action, Guard};
@@ -15,15 +15,16 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 impl Running {
-    /// Runs what was asked for until stopped; then whatever runs is dropped where it is.
-    pub(super) async fn work_on_actions(self: Arc<Self>) {
-        while let Some(taken) = self.actions.queue.next().await {
+    /// Runs one action whenever it was asked for, until stopped; then whatever runs is dropped where it is.
+    pub(super) async fn work_on_action(self: Arc<Self>, name: String) {
+        let Some(Lane { what, queue }) = self.actions.lane(&name) else { return };
+        while let Some(taken) = queue.next().await {
             let id: Id = Id::clone(&taken);
             let Some(open) = self.actions.begin(&id, self.clock.now()) else { continue };
             let ended = tokio::select! {
                 biased;
                 () = self.actions.stopped.cancelled() => return,
-                ended = Box::pin(self.run_action(&id.0, &open.uid, &open.action)) => ended,
+                ended = Box::pin(self.run_action(what, &id.0, &open.uid, &open.action)) => ended,
             };
             if let End::Failed(why) = &ended {
                 tracing::warn!(controller = %self.name, object = %id.0, action = open.action.name(), key = open.action.key(), "an action failed: {why}");
@@ -38,10 +39,7 @@ impl Running {
         }
     }
 
-    async fn run_action(&self, key: &Key, uid: &str, action: &Action) -> End {
-        let Some(what) = self.actions.known.get(action.name()) else {
-            return End::Failed("there is no such action".to_owned());
-        };
+    async fn run_action(&self, what: &Do, key: &Key, uid: &str, action: &Action) -> End {
         let object = match self.live_for(key, uid, action).await {
             Ok(object) => object,
             Err(ended) => return ended,

@@ -1,7 +1,8 @@
 //! Actions that plans asked for: what is under way, what came of the others, and never two of one key at once.
 //!
 //! A reconcile writes nothing outside the cluster: an action runs on workers of its own, with a queue like that of the
-//! reconciles, so that one key runs once at a time. Its outcome is observed by the next reconcile and is safe to lose.
+//! reconciles, so that one key runs once at a time. Each action has its own queue and workers: however long those of one name
+//! wait, the others go on. Its outcome is observed by the next reconcile and is safe to lose.
 
 use super::actions_and_facts::{Context, Failure};
 use crate::action::{Action, Outcome};
@@ -29,11 +30,17 @@ const UNDER_WAY: usize = 32;
 
 /// The actions of one controller.
 pub(super) struct Actions {
-    pub(super) known: BTreeMap<String, Do>,
+    lanes: BTreeMap<String, Lane>,
+    /// Of each action.
     pub(super) concurrency: usize,
-    pub(super) queue: Queue<Id>,
     asked: Mutex<HashMap<Key, BTreeMap<Run, Asked>>>,
     pub(super) stopped: CancellationToken,
+}
+
+/// One action: what it does, and who waits for it.
+pub(super) struct Lane {
+    pub(super) what: Do,
+    pub(super) queue: Queue<Id>,
 }
 
 /// One run of an action for one object.
@@ -67,23 +74,36 @@ impl Actions {
         clock: Clock,
         backoff: Backoff,
     ) -> Self {
-        let queue = Queue::new(clock, backoff);
-        Self { known, concurrency, queue, asked: Mutex::default(), stopped: CancellationToken::new() }
+        let lane = |what| Lane { what, queue: Queue::new(clock.clone(), backoff) };
+        let lanes = known.into_iter().map(|(name, what)| (name, lane(what))).collect();
+        Self { lanes, concurrency, asked: Mutex::default(), stopped: CancellationToken::new() }
     }
 
     /// Stops: what runs is cut off.
     pub(super) fn stop(&self) {
-        self.queue.shutdown();
+        self.lanes.values().for_each(|lane| lane.queue.shutdown());
         self.stopped.cancel();
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.known.is_empty()
+        self.lanes.is_empty()
     }
 
     /// The names that plans can ask for.
     pub(super) fn names(&self) -> impl Iterator<Item = &String> {
-        self.known.keys()
+        self.lanes.keys()
+    }
+
+    /// The action of that name.
+    pub(super) fn lane(&self, name: &str) -> Option<&Lane> {
+        self.lanes.get(name)
+    }
+
+    /// Has a run no longer counted as one that failed.
+    fn forget_failures(&self, id: &Id) {
+        if let Some(lane) = self.lanes.get(&id.1.0) {
+            lane.queue.forget(id);
+        }
     }
 
     /// What became of the actions of one object.
@@ -111,9 +131,9 @@ impl Actions {
 
     /// Asks for an action, once however often it is asked.
     pub(super) fn ask(&self, key: &Key, uid: &str, action: &Action) -> Result<Answer, WriteError> {
-        if !self.known.contains_key(action.name()) {
+        let Some(Lane { queue, .. }) = self.lanes.get(action.name()) else {
             return Err(WriteError::UnknownAction(action.name().to_owned()));
-        }
+        };
         let run = (action.name().to_owned(), action.key().to_owned());
         let mut asked = self.asked.lock();
         let of_object = asked.entry(key.clone()).or_default();
@@ -125,19 +145,19 @@ impl Actions {
             Some(one) => {
                 one.queued = true;
                 one.action = action.clone();
-                self.queue.retry((key.clone(), run));
+                queue.retry((key.clone(), run));
             }
             None => {
                 if of_object.values().filter(|one| one.queued).count() >= UNDER_WAY {
                     return Err(WriteError::TooManyActions(UNDER_WAY));
                 }
                 if let Some(oldest) = forget_oldest(of_object) {
-                    self.queue.forget(&(key.clone(), oldest));
+                    self.forget_failures(&(key.clone(), oldest));
                 }
                 let (uid, action) = (uid.to_owned(), action.clone());
                 let one = Asked { uid, action, queued: true, failures: 0, outcome: Outcome::Waiting };
                 of_object.insert(run.clone(), one);
-                self.queue.add((key.clone(), run), Priority::NORMAL);
+                queue.add((key.clone(), run), Priority::NORMAL);
             }
         }
         Ok(Answer::Queued)
@@ -150,7 +170,7 @@ impl Actions {
             // What is queued is found gone when it would start.
             of_object.retain(|run, one| {
                 if !one.queued {
-                    self.queue.forget(&(key.clone(), run.clone()));
+                    self.forget_failures(&(key.clone(), run.clone()));
                 }
                 one.queued
             });
@@ -189,7 +209,7 @@ impl Actions {
         one.queued = false;
         one.failures = if ended.is_failure() { one.failures + 1 } else { 0 };
         if !ended.is_failure() && !matches!(ended, End::Overtaken(_)) {
-            self.queue.forget(id);
+            self.forget_failures(id);
         }
         one.outcome = ended.outcome(now, one.failures);
     }

@@ -129,14 +129,15 @@ impl<K: Cached> Controller<K> {
         self
     }
 
-    /// How many actions run at once, over all objects; by default four.
+    /// How many runs of each action there are at once, over all objects; by default four. Actions do not wait for each other.
     pub fn action_concurrency(mut self, workers: usize) -> Self {
         self.parts.action_concurrency = workers.max(1);
         self
     }
 
-    /// A fact about the world outside the cluster, polled for each object at this interval, by a function with this
-    /// timeout. Decisions read it by [`Observed::fact`](crate::Observed::fact); when it changes, there is a reconcile.
+    /// A fact about the world outside the cluster, found out by a function with this timeout. Decisions read it by
+    /// [`Observed::fact`](crate::Observed::fact): for an object whose last decision did, it is polled at this interval, and when
+    /// it changes there is a reconcile. Nobody is asked about what no decision reads.
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::ConfigMap;
@@ -177,7 +178,7 @@ impl<K: Cached> Controller<K> {
         self
     }
 
-    /// How many polls run at once, over all objects and facts; by default eight.
+    /// How many polls of each fact run at once, over all objects; by default eight. Facts do not wait for each other.
     pub fn fact_concurrency(mut self, workers: usize) -> Self {
         self.parts.fact_concurrency = workers.max(1);
         self

@@ -1,8 +1,11 @@
-//! Facts at work: polled beside the reconciles, for every object that is there, one poll of one fact at a time.
+//! Facts at work: polled beside the reconciles, for every object whose decisions read them, one poll of one fact at a time.
 //!
-//! Polls have a queue of their own, like reconciles. What they find is observed by the next reconcile and is safe to lose.
+//! Each fact has a queue and workers of its own, so that one that is slow to find out keeps no other from being known. What polls
+//! find is observed by the next reconcile and is safe to lose. A fact that a decision no longer reads is no longer polled, and
+//! forgotten: read again, it is not known until it was polled again.
 
 use super::actions_and_facts::{Context, Failure};
+use super::owning::Parent;
 use super::running::{Running, panic_text};
 use crate::cache::AnyObject;
 use crate::fact::Fact;
@@ -12,7 +15,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use serde_json::Value;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,40 +34,75 @@ pub(super) struct Poller {
 
 /// The facts of one controller.
 pub(super) struct Facts {
-    pollers: BTreeMap<String, Poller>,
+    lanes: BTreeMap<String, Lane>,
+    /// Of each fact.
     pub(super) concurrency: usize,
-    queue: Queue<(Key, String)>,
     known: Mutex<HashMap<Key, OfObject>>,
     stopped: CancellationToken,
+}
+
+struct Lane {
+    poller: Poller,
+    queue: Queue<Key>,
 }
 
 #[derive(Default)]
 struct OfObject {
     uid: String,
     facts: BTreeMap<String, Fact<Value>>,
+    /// Those that its last decision read.
+    wanted: BTreeSet<String>,
 }
 
 impl Facts {
     pub(super) fn new(pollers: BTreeMap<String, Poller>, concurrency: usize, clock: Clock) -> Self {
-        let queue = Queue::new(clock, Backoff::default());
-        Self { pollers, concurrency, queue, known: Mutex::default(), stopped: CancellationToken::new() }
+        let lane = |poller| Lane { poller, queue: Queue::new(clock.clone(), Backoff::default()) };
+        let lanes = pollers.into_iter().map(|(name, poller)| (name, lane(poller))).collect();
+        Self { lanes, concurrency, known: Mutex::default(), stopped: CancellationToken::new() }
     }
 
     /// Stops: what is being polled is dropped.
     pub(super) fn stop(&self) {
-        self.queue.shutdown();
+        self.lanes.values().for_each(|lane| lane.queue.shutdown());
         self.stopped.cancel();
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.pollers.is_empty()
+        self.lanes.is_empty()
     }
 
-    /// An object is new, or declares something else: all about it is asked for at once.
+    pub(super) fn names(&self) -> impl Iterator<Item = &String> {
+        self.lanes.keys()
+    }
+
+    /// An object declares something else: what its decisions read about it is asked for at once.
     pub(super) fn ask(&self, key: &Key) {
-        for name in self.pollers.keys() {
-            self.queue.add((key.clone(), name.clone()), Priority::NORMAL);
+        let wanted = self.known.lock().get(key).map(|of_object| of_object.wanted.clone()).unwrap_or_default();
+        self.poll_now(key, wanted.iter());
+    }
+
+    fn poll_now<'a>(&self, key: &Key, names: impl Iterator<Item = &'a String>) {
+        for lane in names.filter_map(|name| self.lanes.get(name)) {
+            lane.queue.add(key.clone(), Priority::NORMAL);
         }
+    }
+
+    /// A decision about an object read these: those that none read before are asked for at once, and others no longer.
+    pub(super) fn want(&self, key: &Key, uid: &str, names: BTreeSet<String>) {
+        let news: Vec<String> = {
+            let mut known = self.known.lock();
+            let of_object = OfObject::of(&mut known, key, uid);
+            let news = names.difference(&of_object.wanted).cloned().collect();
+            of_object.facts.retain(|name, _| names.contains(name));
+            of_object.wanted = names;
+            news
+        };
+        self.poll_now(key, news.iter());
+    }
+
+    fn is_wanted(&self, key: &Key, uid: &str, name: &str) -> bool {
+        let known = self.known.lock();
+        known.get(key).is_some_and(|of_object| of_object.uid == uid && of_object.wanted.contains(name))
     }
 
     pub(super) fn forget(&self, key: &Key) {
@@ -76,25 +114,37 @@ impl Facts {
         let known = self.known.lock();
         let of_object = known.get(key).filter(|of_object| of_object.uid == uid);
         let fact = |name: &String| of_object.and_then(|of_object| of_object.facts.get(name)).cloned();
-        self.pollers.keys().map(|name| (name.clone(), fact(name).unwrap_or_else(Fact::not_yet))).collect()
+        self.lanes.keys().map(|name| (name.clone(), fact(name).unwrap_or_else(Fact::not_yet))).collect()
     }
 
     /// Takes a fact in; whether it is news.
     fn learn(&self, key: &Key, uid: &str, name: &str, fact: Fact<Value>) -> bool {
         let mut known = self.known.lock();
-        let of_object = known.entry(key.clone()).or_default();
-        if of_object.uid != uid {
-            *of_object = OfObject { uid: uid.to_owned(), ..OfObject::default() };
+        let of_object = OfObject::of(&mut known, key, uid);
+        if !of_object.wanted.contains(name) {
+            // Nobody reads it any more.
+            return false;
         }
         let before = of_object.facts.insert(name.to_owned(), fact.clone());
         !before.unwrap_or_else(Fact::not_yet).says_the_same(&fact)
     }
 }
 
+impl OfObject {
+    /// What is known of this object, and not of an earlier one of its name.
+    fn of<'a>(known: &'a mut HashMap<Key, Self>, key: &Key, uid: &str) -> &'a mut Self {
+        let of_object = known.entry(key.clone()).or_default();
+        if of_object.uid != uid {
+            *of_object = Self { uid: uid.to_owned(), ..Self::default() };
+        }
+        of_object
+    }
+}
+
 /// A poll that has begun. Dropped before its end, because leadership was lost, it is asked for again.
 struct Open<'a> {
-    queue: &'a Queue<(Key, String)>,
-    asked: Option<(Key, String)>,
+    queue: &'a Queue<Key>,
+    asked: Option<Key>,
 }
 
 impl Open<'_> {
@@ -112,18 +162,33 @@ impl Drop for Open<'_> {
 }
 
 impl Running {
-    /// Polls until stopped.
-    pub(super) async fn work_on_facts(self: Arc<Self>) {
-        while let Some(taken) = self.facts.queue.next().await {
-            let (key, name) = <(Key, String)>::clone(&taken);
+    /// A decision about an object read these facts.
+    pub(super) fn want_facts(&self, parent: &Parent, names: BTreeSet<String>) {
+        if self.facts.is_empty() {
+            return;
+        }
+        self.facts.want(&parent.key, &parent.uid, names);
+        if self.primary.get(&parent.key).is_none() {
+            // Gone meanwhile: nobody else tells.
+            self.facts.forget(&parent.key);
+        }
+    }
+
+    /// Polls one fact until stopped.
+    pub(super) async fn work_on_fact(self: Arc<Self>, name: String) {
+        let Some(Lane { poller, queue }) = self.facts.lanes.get(&name) else { return };
+        while let Some(taken) = queue.next().await {
+            let key = Key::clone(&taken);
             let Some(object) = self.primary.get(&key) else {
                 // Gone, and with it the reason to ask.
                 self.facts.forget(&key);
                 continue;
             };
-            let Some(poller) = self.facts.pollers.get(&name) else { continue };
-            let open = Open { queue: &self.facts.queue, asked: Some((key.clone(), name.clone())) };
             let uid = object.meta().uid.clone().unwrap_or_default();
+            if !self.facts.is_wanted(&key, &uid, &name) {
+                continue;
+            }
+            let open = Open { queue, asked: Some(key.clone()) };
             let fact = tokio::select! {
                 biased;
                 () = self.facts.stopped.cancelled() => return,
@@ -140,7 +205,7 @@ impl Running {
                 self.facts.forget(&key);
                 continue;
             }
-            self.facts.queue.add_at((key, name), self.clock.moment() + poller.every, Priority::NORMAL);
+            queue.add_at(key, self.clock.moment() + poller.every, Priority::NORMAL);
         }
     }
 
@@ -184,11 +249,20 @@ mod tests {
             facts.about(&key(), "u")["lag"].known().is_none(),
             "not asked for is unknown, and not absent"
         );
+        assert!(!facts.learn(&key(), "u", "lag", known(1)), "nobody reads it");
+        let wanted = || BTreeSet::from(["lag".to_owned()]);
+        facts.want(&key(), "u", wanted());
+        assert_eq!(facts.lanes["lag"].queue.len(), 1, "what is read is asked for");
         assert!(facts.learn(&key(), "u", "lag", known(1)));
         assert!(!facts.learn(&key(), "u", "lag", known(1)), "the same is no news");
         assert_eq!(facts.about(&key(), "u")["lag"], known(1));
         assert!(facts.about(&key(), "v")["lag"].known().is_none());
+        facts.want(&key(), "v", wanted());
         assert!(facts.learn(&key(), "v", "lag", known(1)), "of another object it is news");
+        facts.want(&key(), "v", BTreeSet::new());
+        assert!(facts.about(&key(), "v")["lag"].known().is_none(), "what is read no longer is forgotten");
+        facts.want(&key(), "v", wanted());
+        assert!(facts.learn(&key(), "v", "lag", known(1)));
         facts.forget(&key());
         assert!(facts.about(&key(), "v")["lag"].known().is_none());
     }
@@ -196,10 +270,11 @@ mod tests {
     #[test]
     fn a_poll_that_was_cut_off_is_asked_for_again() {
         let facts = facts();
-        let open = || Open { queue: &facts.queue, asked: Some((key(), "lag".to_owned())) };
+        let queue = &facts.lanes["lag"].queue;
+        let open = || Open { queue, asked: Some(key()) };
         open().end();
-        assert!(facts.queue.is_empty());
+        assert!(queue.is_empty());
         drop(open());
-        assert_eq!(facts.queue.len(), 1);
+        assert_eq!(queue.len(), 1);
     }
 }

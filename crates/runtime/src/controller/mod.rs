@@ -305,7 +305,7 @@ impl<K: Cached> Controller<K> {
     ///
     /// For a paused object nothing is written but its `Paused` condition: nothing is applied, pruned or begun, and if it is
     /// being deleted nothing is undone, so that its finalizer holds it until it is no longer paused. Whoever pauses an object
-    /// wants its world left alone, most of all when it is about to go. Actions that run go on, and facts are polled.
+    /// wants its world left alone, most of all when it is about to go. Actions that run go on, and facts that were read are polled.
     pub fn paused_by(mut self, annotation: impl Into<String>) -> Self {
         self.parts.pause = annotation.into();
         self

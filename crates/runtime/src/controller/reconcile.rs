@@ -178,6 +178,8 @@ impl Running {
         let decide = match &self.mode {
             Mode::Reconciling(reconcile) if !deleting || !self.holds() => {
                 let wrote = Arc::new(AtomicBool::new(false));
+                // It reads what it likes, when it likes.
+                self.want_facts(&parent, self.facts.names().cloned().collect());
                 let reconciled = Reconcile {
                     running: self.clone(),
                     object: object.clone(),
@@ -195,6 +197,7 @@ impl Running {
         };
         let observed = self.observe(&*object);
         let decision = decide(&*object, &observed);
+        self.want_facts(&parent, observed.facts_read());
         if let Ok(plan) = &decision {
             tracing::debug!("{plan}");
         }
@@ -238,6 +241,7 @@ impl Running {
         };
         let observed = self.observe(&**object);
         let decision = cleanup(&**object, &observed);
+        self.want_facts(parent, observed.facts_read());
         let done = self.act_and_report(parent, object, decision.as_ref(), true, confirmed).await?.done();
         let undone = decision.as_ref().is_ok_and(Plan::is_complete) && done == Done::Unchanged;
         if undone {

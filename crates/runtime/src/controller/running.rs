@@ -254,14 +254,14 @@ impl Running {
         for _ in 0..self.concurrency {
             tasks.spawn(self.clone().work_until_stopped());
         }
-        if !self.actions.is_empty() {
+        for name in self.actions.names() {
             for _ in 0..self.actions.concurrency {
-                tasks.spawn(self.clone().work_on_actions());
+                tasks.spawn(self.clone().work_on_action(name.clone()));
             }
         }
-        if !self.facts.is_empty() {
+        for name in self.facts.names() {
             for _ in 0..self.facts.concurrency {
-                tasks.spawn(self.clone().work_on_facts());
+                tasks.spawn(self.clone().work_on_fact(name.clone()));
             }
         }
     }

@@ -249,3 +249,27 @@ async fn a_guard_looks_at_another_object_at_the_moment_of_execution() {
     fixture.merge::<ConfigMap>("gate", serde_json::json!({"data": {"open": "yes"}})).await;
     fixture.until("it is opened", || async { opened.load(Ordering::SeqCst) == 1 }).await;
 }
+
+#[tokio::test]
+async fn an_action_that_waits_keeps_no_other_waiting() {
+    let fixture = Fixture::new().await;
+    fixture.thing("a", 1).await;
+    let decide = |_: &Thing, observed: &Observed| -> Result<Plan, Refusal> {
+        let phase = format!("{}", observed.action("quick", "1")?.is_done());
+        let status = ThingStatus { phase: Some(phase), ..Default::default() };
+        let plan = (0..3).fold(Plan::waiting(Why::Awaited), |plan, number| {
+            plan.action(Action::new("slow", number.to_string()), Why::Needed)
+        });
+        Ok(plan.action(Action::new("quick", "1"), Why::Needed).status(status))
+    };
+    let controller = Controller::deciding(decide)
+        .action("slow", |_, _, _| std::future::pending::<Result<(), Failure>>())
+        .action("quick", |_, _, _| async { Ok(()) })
+        .action_concurrency(1);
+    let _operator = fixture.run(controller);
+    let done = || async {
+        let thing = fixture.here::<Thing>().get("a").await.unwrap();
+        thing.status.and_then(|status| status.phase).as_deref() == Some("true")
+    };
+    fixture.until("the quick one is done", done).await;
+}

@@ -7,6 +7,9 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 use windlass::{Controller, Fact, Failure, Observed, Plan, Refusal};
 
+const QUICK: Duration = Duration::from_millis(5);
+const FOR_EVER: Duration = Duration::from_secs(3600);
+
 /// Shows the lag, and waits while it is not known.
 fn decide(_: &Thing, observed: &Observed) -> Result<Plan, Refusal> {
     Ok(match observed.fact::<i64>("lag")? {
@@ -89,4 +92,46 @@ async fn reading_a_fact_that_nobody_polls_is_an_error_and_not_unknown() {
     fixture.thing("a", 1).await;
     let _operator = fixture.run(Controller::deciding(decide));
     fixture.until_condition("a", "Degraded", "True", "ObserveError").await;
+}
+
+/// Reads the size of a large thing, and nothing of a small one.
+fn decide_by_size(thing: &Thing, observed: &Observed) -> Result<Plan, Refusal> {
+    if thing.spec.size < 2 {
+        return Ok(Plan::new());
+    }
+    decide(thing, observed)
+}
+
+#[tokio::test]
+async fn only_what_decisions_read_is_asked_for_and_a_slow_answer_keeps_no_other_waiting() {
+    let fixture = Fixture::new().await;
+    let polls = Arc::new(AtomicUsize::new(0));
+    let counted = polls.clone();
+    let controller = Controller::deciding(decide_by_size)
+        .fact(
+            "lag",
+            move |_: Arc<Thing>, _| {
+                counted.fetch_add(1, Ordering::SeqCst);
+                async { Ok(7_i64) }
+            },
+            QUICK,
+            Duration::from_secs(5),
+        )
+        // Nobody reads it, and it would never be known.
+        .fact("silence", |_: Arc<Thing>, _| std::future::pending::<Result<i64, Failure>>(), QUICK, FOR_EVER)
+        .fact_concurrency(1);
+    fixture.thing("a", 1).await;
+    let _operator = fixture.run(controller);
+    fixture.until_condition("a", "Ready", "True", "AsDeclared").await;
+    fixture.until_silent().await;
+    assert_eq!(polls.load(Ordering::SeqCst), 0, "nothing was read");
+    fixture.resize("a", 2).await;
+    until_phase(&fixture, "7").await;
+    let asked = polls.load(Ordering::SeqCst);
+    fixture.until("it is asked again", || async { polls.load(Ordering::SeqCst) > asked + 3 }).await;
+    fixture.resize("a", 1).await;
+    fixture.until_silent().await;
+    let asked = polls.load(Ordering::SeqCst);
+    windlass_clock::Clock::real().sleep(Duration::from_millis(100)).await;
+    assert!(polls.load(Ordering::SeqCst) <= asked + 1, "nobody reads it any more");
 }

@@ -1,7 +1,7 @@
 //! Decodes metadata as Go's typed decoding does: unknown fields are dropped, wrong types are errors, empty values are omitted.
 
 use super::time;
-use crate::go;
+use crate::{go, json};
 use serde_json::{Map, Value};
 
 /// What a field is in Go.
@@ -97,7 +97,7 @@ pub(crate) fn decode_at(metadata: &mut Value, path: &str) -> Result<Vec<String>,
         other => {
             return Err(format!(
                 "json: cannot unmarshal {} into Go value of type v1.ObjectMeta",
-                shown(other)
+                json::kind(other)
             ));
         }
     };
@@ -105,18 +105,6 @@ pub(crate) fn decode_at(metadata: &mut Value, path: &str) -> Result<Vec<String>,
     match decoder.error {
         Some(error) => Err(error),
         None => Ok(decoder.unknown),
-    }
-}
-
-/// A value as Go's errors name it.
-fn shown(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
     }
 }
 
@@ -215,7 +203,7 @@ impl Decoder {
                     }
                     Value::Null => self.fields(shape, Map::new(), path, place.field),
                     other => {
-                        self.mismatch(shown(&other), place, &format!("v1.{}", shape.name));
+                        self.mismatch(json::kind(&other), place, &format!("v1.{}", shape.name));
                         Map::new()
                     }
                 });
@@ -226,7 +214,7 @@ impl Decoder {
     }
 
     fn refuse(&mut self, value: &Value, place: &Place<'_>, wanted: &str) -> Option<Value> {
-        self.mismatch(shown(value), place, wanted);
+        self.mismatch(json::kind(value), place, wanted);
         None
     }
 

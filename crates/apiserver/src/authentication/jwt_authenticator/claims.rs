@@ -235,17 +235,5 @@ fn text(claims: &Value, name: &str) -> Result<String, String> {
 
 /// As Go says that a value is of another type.
 fn mismatch(value: &Value, wanted: &str) -> String {
-    format!("json: cannot unmarshal {} into Go value of type {wanted}", kind(value))
-}
-
-/// What Go calls a value of JSON.
-pub(super) fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
+    format!("json: cannot unmarshal {} into Go value of type {wanted}", windlass_schema::json::kind(value))
 }

@@ -147,7 +147,7 @@ fn validate_types(claims: &Value) -> Result<(), String> {
         Some(Value::String(_)) if wanted == "string" => None,
         Some(Value::Number(_)) if wanted == "number" => None,
         Some(other) => {
-            let found = claims::kind(other);
+            let found = windlass_schema::json::kind(other);
             Some(format!(
                 "json: cannot unmarshal {found} into Go struct field idToken.{name} of type {wanted}"
             ))
