@@ -1,4 +1,4 @@
-//! Configuration files of the API server: which authorizers are asked, and which issuers of tokens are believed.
+//! Configuration files of the API server: which authorizers are asked, and which token issuers are trusted.
 
 use anyhow::Context as _;
 use std::fs;
@@ -16,8 +16,8 @@ pub(crate) fn authorization(file: &Path) -> anyhow::Result<Vec<AuthorizationMode
 
 /// Adds what `--authentication-config` says, and tells whether it says who is anonymous.
 pub(crate) fn authentication(file: &Path, authentication: &mut Authentication) -> anyhow::Result<bool> {
-    let issuers = &authentication.service_accounts.issuers;
-    let configuration = AuthenticationConfiguration::parse(&read(file)?, issuers)
+    let issuers = authentication.service_accounts.names();
+    let configuration = AuthenticationConfiguration::parse(&read(file)?, &issuers)
         .with_context(|| format!("cannot use {}", file.display()))?;
     authentication.jwt = configuration.jwt;
     let Some(anonymous) = configuration.anonymous else { return Ok(false) };

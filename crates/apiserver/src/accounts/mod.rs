@@ -2,7 +2,7 @@
 
 mod secret_tokens;
 
-use crate::authentication::ServiceAccountIssuer;
+use crate::authentication::{DEFAULT_ISSUER, ServiceAccountIssuer};
 use crate::credentials::{Credentials, CredentialsError};
 use crate::jwt::Signer;
 use crate::object::text;
@@ -13,9 +13,6 @@ use std::io;
 use std::sync::Arc;
 use windlass_clock::Timestamp;
 use windlass_store::{Entry, Key, Store};
-
-/// Who signs, and for whom tokens are, unless a server is told otherwise.
-const ISSUER: &str = "https://kubernetes.default.svc";
 
 /// Where the public keys are.
 const KEYS_PATH: &str = "/openid/v1/jwks";
@@ -71,10 +68,7 @@ impl Accounts {
             Some(key) => Signer::from_pem(key, &issuer.keys)?,
             None => Signer::from_pem(credentials().map_err(io::Error::other)?.accounts_key(), &issuer.keys)?,
         };
-        let issuers = match issuer.issuers.as_slice() {
-            [] => vec![ISSUER.to_owned()],
-            issuers => issuers.to_vec(),
-        };
+        let issuers = issuer.names();
         let audiences = match issuer.audiences.as_slice() {
             [] => issuers.clone(),
             audiences => audiences.to_vec(),
@@ -88,7 +82,7 @@ impl Accounts {
     }
 
     fn issuer(&self) -> &str {
-        self.issuers.first().map_or(ISSUER, String::as_str)
+        self.issuers.first().map_or(DEFAULT_ISSUER, String::as_str)
     }
 
     /// A token; none if the machine gives no random numbers.

@@ -1,7 +1,7 @@
 //! The file of `--authentication-config`, and the flags `--oidc-…` that say the same of one issuer.
 
 use super::jwt_authenticator::{
-    ALGORITHMS, Believed, ClaimMappings, ExtraMapping, JwtAuthenticator, Mapping, RequiredClaim,
+    ALGORITHMS, TrustedIssuer, ClaimMappings, ExtraMapping, JwtAuthenticator, Mapping, RequiredClaim,
     UserValidationRule, ValidationRule, claims_variable, user_variable,
 };
 use crate::client::authorities;
@@ -17,7 +17,7 @@ const MOST_ISSUERS: usize = 64;
 /// An AuthenticationConfiguration of `apiserver.config.k8s.io`, read and checked.
 #[derive(Debug, Clone, Default)]
 pub struct AuthenticationConfiguration {
-    /// The issuers whose tokens are believed.
+    /// The trusted issuers of tokens.
     pub jwt: Vec<JwtAuthenticator>,
     /// Who shows nothing, if the file says anything about it.
     pub anonymous: Option<AnonymousConfiguration>,
@@ -137,7 +137,7 @@ struct Extra {
 }
 
 impl AuthenticationConfiguration {
-    /// Reads a file. Tokens of the issuers of service accounts' tokens cannot be believed twice.
+    /// Reads a file. The issuers of service account tokens cannot be among them.
     ///
     /// # Errors
     /// What is wrong with it, and where.
@@ -178,7 +178,7 @@ impl AuthenticationConfiguration {
         let authenticators = jwt.into_iter().map(|(fields, mappings)| {
             let issuer = &fields.issuer;
             let given = |text: &'_ str| !text.is_empty();
-            JwtAuthenticator::new(Believed {
+            JwtAuthenticator::new(TrustedIssuer {
                 url: &issuer.url,
                 discovery_url: Some(issuer.discovery_url.as_str()).filter(|url| given(url)),
                 certificate_authority: Some(issuer.certificate_authority.as_str()).filter(|pem| given(pem)),
@@ -237,7 +237,7 @@ impl OidcFlags {
             rules: Vec::new(),
             user_rules: Vec::new(),
         };
-        JwtAuthenticator::new(Believed {
+        JwtAuthenticator::new(TrustedIssuer {
             url: &self.issuer_url,
             discovery_url: None,
             certificate_authority: self.ca.as_deref(),

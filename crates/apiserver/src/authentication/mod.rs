@@ -38,7 +38,7 @@ pub struct Authentication {
     pub bootstrap_tokens: bool,
     /// Tokens that never change.
     pub tokens: StaticTokens,
-    /// The issuers whose tokens are believed.
+    /// The trusted issuers of tokens.
     pub jwt: Vec<JwtAuthenticator>,
     /// The keys and names of service accounts' tokens; those of the credentials, and the usual names, without.
     pub service_accounts: ServiceAccountIssuer,
@@ -70,6 +70,19 @@ pub struct ServiceAccountIssuer {
     /// The keys that tokens are verified with, as PEM: public keys, private keys or certificates. That of the signing key if
     /// there is none.
     pub keys: Vec<String>,
+}
+
+/// Who issues service accounts' tokens, unless a server is told otherwise.
+pub(crate) const DEFAULT_ISSUER: &str = "https://kubernetes.default.svc";
+
+impl ServiceAccountIssuer {
+    /// The issuers of service accounts' tokens.
+    pub fn names(&self) -> Vec<String> {
+        match self.issuers.as_slice() {
+            [] => vec![DEFAULT_ISSUER.to_owned()],
+            issuers => issuers.to_vec(),
+        }
+    }
 }
 
 /// Tokens that never change, each with who bears it, as `--token-auth-file` has them.

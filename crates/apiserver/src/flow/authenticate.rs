@@ -81,7 +81,7 @@ impl Authenticator {
     }
 }
 
-/// Who bears a token of another issuer, or why it is not believed; none if no issuer is known.
+/// Who bears a token of another issuer, or why it is rejected; none if no issuer is known.
 async fn bearer_of_issued_token(api: &ApiState, token: &str) -> Option<Result<Identity, String>> {
     for issuer in &api.authentication.jwt {
         if let Some(judged) = issuer.bearer(token).await {

@@ -77,7 +77,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE")]
     authorization_config: Option<PathBuf>,
 
-    /// An AuthenticationConfiguration that says which issuers of tokens are believed, and where one may be anonymous
+    /// An AuthenticationConfiguration that says which token issuers are trusted, and where one may be anonymous
     #[arg(long, value_name = "FILE")]
     authentication_config: Option<PathBuf>,
 

@@ -45,7 +45,7 @@ const FLAGS: &[Flag] = &[
     ),
     value("audit-log-path", "The file of the audit log, or - for standard output."),
     value("audit-policy-file", "What is audited."),
-    value("authentication-config", "An AuthenticationConfiguration: which issuers of tokens are believed."),
+    value("authentication-config", "An AuthenticationConfiguration: which token issuers are trusted."),
     value("authorization-config", "An AuthorizationConfiguration: which authorizers are asked."),
     value(
         "authorization-mode",
@@ -78,7 +78,7 @@ const FLAGS: &[Flag] = &[
     value("oidc-client-id", "For whom its tokens are."),
     value("oidc-groups-claim", "The claim that names groups."),
     value("oidc-groups-prefix", "What is put before their names."),
-    value("oidc-issuer-url", "An issuer whose tokens are believed."),
+    value("oidc-issuer-url", "A trusted token issuer."),
     value("oidc-required-claim", "A claim that its tokens have to have, as name=value."),
     value("oidc-signing-algs", "What they may be signed with [default: RS256]."),
     value("oidc-username-claim", "The claim that names the user [default: sub]."),

@@ -30,7 +30,7 @@ const LEEWAY: i64 = 60;
 pub(super) const ALGORITHMS: [&str; 9] =
     ["ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512"];
 
-/// Believes the tokens of one issuer. Clones share its keys.
+/// Authenticates the tokens of one issuer. Clones share its keys.
 #[derive(Clone)]
 pub struct JwtAuthenticator(Arc<Inner>);
 
@@ -42,8 +42,8 @@ struct Inner {
     mappings: ClaimMappings,
 }
 
-/// What tokens an authenticator believes.
-pub(super) struct Believed<'a> {
+/// An issuer whose tokens are accepted, and how they name users.
+pub(super) struct TrustedIssuer<'a> {
     /// The `iss` of its tokens, below which it shows its keys.
     pub(super) url: &'a str,
     /// Where it shows them, if somewhere else.
@@ -57,9 +57,9 @@ pub(super) struct Believed<'a> {
 }
 
 impl JwtAuthenticator {
-    pub(super) fn new(believed: Believed<'_>) -> io::Result<Self> {
-        let Believed { url, discovery_url, certificate_authority, audiences, algorithms, mappings } =
-            believed;
+    pub(super) fn new(issuer: TrustedIssuer<'_>) -> io::Result<Self> {
+        let TrustedIssuer { url, discovery_url, certificate_authority, audiences, algorithms, mappings } =
+            issuer;
         let trust = certificate_authority.map_or(Trust::System, Trust::Authorities);
         let client = HttpsClient::new(trust, None, None, TIMEOUT)?;
         let document = match discovery_url {
@@ -72,7 +72,7 @@ impl JwtAuthenticator {
         Ok(Self(Arc::new(Inner { url: url.to_owned(), audiences, algorithms, issuer, mappings })))
     }
 
-    /// Who bears a token of this issuer, or why it is not believed; none if it is of another.
+    /// Who bears a token of this issuer, or why it is rejected; none if it is of another.
     pub(crate) async fn bearer(&self, token: &str) -> Option<Result<Identity, String>> {
         let parts = Parts::of(token)?;
         if parts.claims["iss"] != self.0.url.as_str() {

@@ -1,4 +1,4 @@
-//! Tokens of other issuers: who is whom by which claims, and which tokens are not believed.
+//! Tokens of other issuers: who is whom by which claims, and which tokens are rejected.
 
 use super::credentials::Credential;
 use super::environment::{Environment, Programs};

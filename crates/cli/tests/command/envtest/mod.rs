@@ -287,7 +287,7 @@ async fn front_proxies_are_believed_as_on_the_reference() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tokens_of_other_issuers_are_believed_as_on_the_reference() {
+async fn tokens_of_other_issuers_are_accepted_as_on_the_reference() {
     let home = tempfile::tempdir().unwrap();
     let ours = issuers::answers(&stand_ins(home.path())).await;
     let of = |start: &str| ours.iter().find(|line| line.starts_with(start)).unwrap().as_str();
