@@ -1,7 +1,7 @@
 //! The file of `--authentication-config`, and the flags `--oidc-…` that say the same of one issuer.
 
 use super::jwt_authenticator::{
-    ALGORITHMS, TrustedIssuer, ClaimMappings, ExtraMapping, JwtAuthenticator, Mapping, RequiredClaim,
+    ALGORITHMS, ClaimMappings, ExtraMapping, JwtAuthenticator, Mapping, RequiredClaim, TrustedIssuer,
     UserValidationRule, ValidationRule, claims_variable, user_variable,
 };
 use crate::client::authorities;

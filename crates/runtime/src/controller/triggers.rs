@@ -75,10 +75,10 @@ impl Triggers<'_> {
                 (self.enqueuer.clone(), primary.cluster().clone(), primary.kind().clone());
             let predicate = self.predicates.get(store.kind()).cloned();
             store.listen(Arc::new(move |changed| {
-                if !matters(predicate.as_ref(), changed) {
-                    return;
-                }
-                for key in owners(&kind, &cluster, changed) {
+                let owners = |object: &Option<Arc<dyn AnyObject>>| {
+                    object.as_deref().map(|object| owners(&kind, &cluster, object.meta())).unwrap_or_default()
+                };
+                for key in concerned(owners, predicate.as_ref(), changed) {
                     enqueuer.enqueue(key, changed);
                 }
             }));
@@ -88,15 +88,10 @@ impl Triggers<'_> {
             let predicate = self.predicates.get(&relation.kind).cloned();
             relation.store.index_labels();
             relation.store.listen(Arc::new(move |changed| {
-                if !matters(predicate.as_ref(), changed) {
-                    return;
-                }
-                let states = [&changed.old, &changed.new].into_iter().flatten();
-                let concerned: BTreeSet<Key> = {
-                    let index = index.lock();
-                    states.flat_map(|object| index.related_to((&**object).into())).collect()
+                let related = |object: &Option<Arc<dyn AnyObject>>| {
+                    object.as_deref().map(|object| index.lock().related_to(object.into())).unwrap_or_default()
                 };
-                for key in concerned {
+                for key in concerned(related, predicate.as_ref(), changed) {
                     enqueuer.enqueue(key, changed);
                 }
             }));
@@ -163,19 +158,31 @@ pub(super) fn connect_outside(primary: &Arc<AnyStore>, actions: &Arc<Actions>, f
     }));
 }
 
-/// The objects of a kind that own, or owned, what changed.
-fn owners(kind: &Kind, cluster: &Arc<str>, changed: &Changed) -> BTreeSet<Key> {
-    let objects: [Option<&ObjectMeta>; 2] =
-        [&changed.old, &changed.new].map(|object| object.as_deref().map(AnyObject::meta));
-    let mut keys = BTreeSet::new();
-    for meta in objects.into_iter().flatten() {
-        keys.extend(owner_elsewhere(meta, kind, cluster));
-        for owner in meta.owner_references.iter().flatten() {
-            let group = owner.api_version.rsplit_once('/').map_or("", |(group, _)| group);
-            if owner.kind == kind.kind && group == kind.group {
-                let namespace = meta.namespace.as_deref().filter(|_| kind.namespaced);
-                keys.insert(Key::new(cluster.clone(), namespace, &owner.name));
-            }
+/// Whom a change concerns: before it, after it, or both. One that does not matter concerns only those for whom the object came or
+/// went by it.
+fn concerned(
+    by: impl Fn(&Option<Arc<dyn AnyObject>>) -> BTreeSet<Key>,
+    predicate: Option<&Predicate>,
+    changed: &Changed,
+) -> BTreeSet<Key> {
+    let (mut before, after) = (by(&changed.old), by(&changed.new));
+    match matters(predicate, changed) {
+        true => {
+            before.extend(after);
+            before
+        }
+        false => &before ^ &after,
+    }
+}
+
+/// The objects of a kind that own an object.
+fn owners(kind: &Kind, cluster: &Arc<str>, meta: &ObjectMeta) -> BTreeSet<Key> {
+    let mut keys: BTreeSet<Key> = owner_elsewhere(meta, kind, cluster).into_iter().collect();
+    for owner in meta.owner_references.iter().flatten() {
+        let group = owner.api_version.rsplit_once('/').map_or("", |(group, _)| group);
+        if owner.kind == kind.kind && group == kind.group {
+            let namespace = meta.namespace.as_deref().filter(|_| kind.namespaced);
+            keys.insert(Key::new(cluster.clone(), namespace, &owner.name));
         }
     }
     keys
