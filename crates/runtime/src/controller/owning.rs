@@ -74,13 +74,12 @@ impl Parent {
         let others = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
         let others: Vec<Value> =
             others.into_iter().flatten().filter(|owner| owner["uid"] != *self.uid).cloned().collect();
-        let named = self.is_named_by(kind, key);
-        if !named && others.is_empty() {
-            return marked;
-        }
-        match marked["metadata"]["ownerReferences"].as_array_mut() {
-            Some(owners) if named => owners.extend(others),
-            _ => marked["metadata"]["ownerReferences"] = others.into(),
+        let Some(meta) = marked["metadata"].as_object_mut() else { return marked };
+        match meta.get_mut("ownerReferences").and_then(Value::as_array_mut) {
+            Some(owners) if self.is_named_by(kind, key) => owners.extend(others),
+            // One that is retained from now on may have named its parent before.
+            _ if others.is_empty() => drop(meta.remove("ownerReferences")),
+            _ => drop(meta.insert("ownerReferences".to_owned(), others.into())),
         }
         marked
     }
