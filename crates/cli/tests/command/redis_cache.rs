@@ -1,44 +1,18 @@
 //! The RedisCache operator with real Redis servers: pods are processes, and what they hold is in volumes.
 
 use crate::process::{Cluster, windlass};
-use crate::project::client_of;
+use crate::process_pods::{World, cannot_run};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Secret};
-use kube::api::{Api, DeleteParams, LogParams, Patch, PatchParams, PostParams};
-use kube::{Client, CustomResourceExt, ResourceExt};
+use kube::ResourceExt;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use redis_cache_operator::api::v1alpha1::RedisCache;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::time::Duration;
 use windlass::Manager;
 use windlass_clock::Clock;
 
-/// Longer than anything takes, on a busy machine too.
-const PATIENCE: Duration = Duration::from_secs(120);
-
-struct World {
-    client: Client,
-    clock: Clock,
-}
-
 impl World {
-    fn api<K>(&self) -> Api<K>
-    where
-        K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
-    {
-        Api::default_namespaced(self.client.clone())
-    }
-
-    /// Looks until it holds.
-    async fn until<F: Future<Output = bool>>(&self, what: &str, holds: impl Fn() -> F) {
-        let looks = async {
-            while !holds().await {
-                self.clock.sleep(Duration::from_millis(50)).await;
-            }
-        };
-        assert!(self.clock.timeout(PATIENCE, looks).await.is_ok(), "{what}");
-    }
-
     async fn is_ready(&self, generation: i64) -> bool {
         let cache = self.api::<RedisCache>().get("orders").await.unwrap();
         let status = cache.status.unwrap_or_default();
@@ -57,21 +31,6 @@ impl World {
         self.prints(json!({"containers": [container]})).await
     }
 
-    /// What a pod prints that runs to its end.
-    async fn prints(&self, mut spec: Value) -> String {
-        spec["restartPolicy"] = "Never".into();
-        let pod =
-            serde_json::from_value(json!({"metadata": {"generateName": "asks-"}, "spec": spec})).unwrap();
-        let pods = self.api::<Pod>();
-        let name = pods.create(&PostParams::default(), &pod).await.unwrap().name_any();
-        self.until("the pod has ended", || async {
-            let phase = pods.get(&name).await.unwrap().status.and_then(|status| status.phase);
-            matches!(phase.as_deref(), Some("Succeeded" | "Failed"))
-        })
-        .await;
-        pods.logs(&name, &LogParams::default()).await.unwrap().trim().to_owned()
-    }
-
     async fn change(&self, spec: serde_json::Value) -> i64 {
         let patch = Patch::Merge(json!({ "spec": spec }));
         let changed =
@@ -82,10 +41,8 @@ impl World {
 
 #[tokio::test]
 async fn real_servers_keep_their_data_restart_and_are_backed_up() {
-    let able = windlass(&["doctor"]).output().unwrap().stdout;
-    let redis = std::process::Command::new("redis-server").arg("--version").output().is_ok();
-    if !String::from_utf8_lossy(&able).contains("can run pods as processes") || !redis {
-        println!("skipped: pods of redis cannot be processes here (`windlass doctor` says why)");
+    if let Some(why) = cannot_run("redis-server") {
+        println!("{why}");
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -96,11 +53,8 @@ async fn real_servers_keep_their_data_restart_and_are_backed_up() {
     command.env("XDG_RUNTIME_DIR", folder.path());
     command.arg("--audit-policy-file").arg(policy).arg("--audit-log-path").arg(&log);
     let cluster = Cluster::of(command);
-    let world = World { client: client_of(&cluster).await, clock: Clock::real() };
-    let definitions: Api<_> = Api::all(world.client.clone());
-    definitions.create(&PostParams::default(), &RedisCache::crd()).await.unwrap();
-    let served = || async { world.api::<RedisCache>().list(&Default::default()).await.is_ok() };
-    world.until("the kind is served", served).await;
+    let world = World::of(&cluster).await;
+    world.install::<RedisCache>().await;
     let manager = redis_cache_operator::operator(Manager::new(world.client.clone(), Clock::real()));
     let operator = tokio::spawn(manager.run_until(std::future::pending()));
 

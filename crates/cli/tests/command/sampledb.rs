@@ -1,0 +1,185 @@
+//! The SampleDB operator with real PostgreSQL servers: pods are processes, and what they hold is in volumes.
+
+use crate::process::{Cluster, windlass};
+use crate::process_pods::{World, cannot_run};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube::ResourceExt;
+use kube::api::{ListParams, LogParams, PostParams};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use sampledb_operator::api::v1alpha1::{SampleDB, SampleDBInstance};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use windlass::Manager;
+use windlass_clock::Clock;
+
+/// The image that brings the agent.
+const AGENT: &str = "sampledb-operator:test";
+
+/// A cluster with the operator.
+struct Place {
+    world: World,
+    cluster: Cluster,
+    operator: tokio::task::JoinHandle<windlass::Result<()>>,
+    _folder: tempfile::TempDir,
+}
+
+/// The directory with the agent's program alone, which the recipe of its image shows.
+fn agent_image(folder: &Path) -> PathBuf {
+    let programs = folder.join("programs");
+    fs::create_dir_all(&programs).unwrap();
+    let agent = Path::new(env!("CARGO_BIN_EXE_windlass")).with_file_name("sampledb-agent");
+    fs::copy(&agent, programs.join("sampledb-agent"))
+        .unwrap_or_else(|error| panic!("{} (cargo build --workspace): {error}", agent.display()));
+    programs
+}
+
+impl Place {
+    async fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let programs = agent_image(folder.path());
+        let config = folder.path().join("config");
+        fs::create_dir_all(config.join("windlass")).unwrap();
+        let recipe =
+            json!({"images": {"sampledb-operator": {"programs": [programs], "command": ["sampledb-agent"]}}});
+        fs::write(config.join("windlass/recipes.yaml"), recipe.to_string()).unwrap();
+        let mut command = windlass(&["cluster", "up", "--nodes", "process=1"]);
+        command.env("XDG_RUNTIME_DIR", folder.path()).env("XDG_CONFIG_HOME", &config);
+        let cluster = Cluster::of(command);
+        let world = World::of(&cluster).await;
+        world.install::<SampleDB>().await;
+        world.install::<SampleDBInstance>().await;
+        let manager = Manager::new(world.client.clone(), Clock::real());
+        let manager = sampledb_operator::operator(manager, AGENT);
+        let operator = tokio::spawn(manager.run_until(std::future::pending()));
+        Self { world, cluster, operator, _folder: folder }
+    }
+
+    async fn create(&self, name: &str, spec: Value) {
+        let mut whole = json!({"version": "15", "storage": {"size": "1Gi"}, "leaseDurationSeconds": 5});
+        for (field, value) in spec.as_object().unwrap() {
+            whole[field] = value.clone();
+        }
+        let database: SampleDB = serde_json::from_value(json!({
+            "apiVersion": "db.windlass.dev/v1alpha1", "kind": "SampleDB", "metadata": {"name": name}, "spec": whole,
+        }))
+        .unwrap();
+        self.world.api().create(&PostParams::default(), &database).await.unwrap();
+    }
+
+    /// Waits until every instance of it is ready.
+    async fn is_ready(&self, name: &str) {
+        let ready = || async {
+            let database = self.world.api::<SampleDB>().get(name).await.unwrap();
+            let status = database.status.unwrap_or_default();
+            let conditions = status.conditions.iter();
+            conditions.into_iter().any(|one| {
+                one.type_ == "Ready"
+                    && one.status == "True"
+                    && one.observed_generation == database.metadata.generation
+            })
+        };
+        let looks = async {
+            while !ready().await {
+                self.world.clock.sleep(Duration::from_millis(50)).await;
+            }
+        };
+        if self.world.clock.timeout(Duration::from_secs(120), looks).await.is_err() {
+            panic!("{name} is not ready: {}", self.told(name).await);
+        }
+    }
+
+    /// How everything is, for a failure.
+    async fn told(&self, name: &str) -> String {
+        let database = self.world.api::<SampleDB>().get(name).await.unwrap();
+        let mut lines = vec![json!(database.status).to_string()];
+        let lease = self.world.api::<Lease>().get_opt(name).await.unwrap();
+        lines.push(json!(lease.map(|lease| (lease.metadata.annotations, lease.spec))).to_string());
+        for instance in self.world.api::<SampleDBInstance>().list(&ListParams::default()).await.unwrap() {
+            lines.push(format!("{}: {}", instance.name_any(), json!(instance.status)));
+        }
+        for pod in self.world.api::<Pod>().list(&ListParams::default()).await.unwrap() {
+            lines.push(format!("{}: {}", pod.name_any(), json!(pod.status)));
+            let last = LogParams { tail_lines: Some(40), ..Default::default() };
+            let said = self.world.api::<Pod>().logs(&pod.name_any(), &last).await;
+            lines.push(said.unwrap_or_else(|error| error.to_string()));
+        }
+        lines.join("\n")
+    }
+
+    /// What `psql` prints, asked in a pod.
+    async fn psql(&self, name: &str, sql: &str) -> String {
+        let from = |variable: &str, key: &str| json!({"name": variable, "valueFrom": {"secretKeyRef": {"name": format!("{name}-credentials"), "key": key}}});
+        let container = json!({
+            "name": "psql", "image": "postgres:15",
+            "command": ["psql", "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--command", sql],
+            "env": [from("PGHOST", "host"), from("PGUSER", "username"), from("PGDATABASE", "database"), from("PGPASSWORD", "password")],
+        });
+        self.world.prints(json!({"containers": [container]})).await
+    }
+
+    async fn primary(&self, name: &str) -> Option<String> {
+        let database = self.world.api::<SampleDB>().get(name).await.unwrap();
+        database.status.and_then(|status| status.primary)
+    }
+
+    fn end(self) {
+        self.operator.abort();
+        assert!(self.cluster.end(Signal::SIGTERM).success());
+    }
+}
+
+/// The first process of an instance's container, as the machine numbers it.
+fn first_process(instance: &str) -> Option<Pid> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let Some(id) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
+        let read = |file: &str| fs::read(entry.path().join(file)).unwrap_or_default();
+        let arguments = read("cmdline");
+        let environment = read("environ");
+        let mut variables = environment.split(|byte| *byte == 0);
+        let wanted = format!("SAMPLEDB_INSTANCE={instance}");
+        if arguments.ends_with(b"sampledb-agent\0run\0") && variables.any(|one| one == wanted.as_bytes()) {
+            found.push(Pid::from_raw(id));
+        }
+    }
+    found.first().copied()
+}
+
+#[tokio::test]
+async fn a_database_from_its_creation_through_a_failover() {
+    if let Some(why) = cannot_run("/usr/lib/postgresql/15/bin/postgres") {
+        println!("{why}");
+        return;
+    }
+    let place = Place::start().await;
+    let schema: ConfigMap = serde_json::from_value(json!({
+        "metadata": {"name": "schema"}, "data": {"schema.sql": "CREATE TABLE fruits (name text PRIMARY KEY);"},
+    }))
+    .unwrap();
+    place.world.api().create(&PostParams::default(), &schema).await.unwrap();
+    place
+        .create("example", json!({"instances": 3, "initialSchema": {"name": "schema", "key": "schema.sql"}}))
+        .await;
+    place.is_ready("example").await;
+    assert_eq!(place.primary("example").await.as_deref(), Some("example-0"));
+    assert_eq!(place.psql("example", "INSERT INTO fruits VALUES ('apple') RETURNING name").await, "apple");
+
+    let began = place.world.clock.moment();
+    kill(first_process("example-0").unwrap(), Signal::SIGKILL).unwrap();
+    place
+        .world
+        .until("another is primary", || async {
+            place.primary("example").await.is_some_and(|primary| primary != "example-0")
+        })
+        .await;
+    println!("failover: {:?}", place.world.clock.moment() - began);
+    place.is_ready("example").await;
+    println!("all ready again: {:?}", place.world.clock.moment() - began);
+    assert_eq!(place.psql("example", "SELECT name FROM fruits").await, "apple");
+    place.end();
+}

@@ -1,0 +1,713 @@
+//! The loop: look, decide, do one step, report, and again.
+
+use super::config;
+use super::data::{Number, Volume, random_id};
+use super::kubernetes::{ApiError, Changed, Kubernetes};
+use super::next::{self, Data, Step, View};
+use super::primary::Primary;
+use super::probe::Health;
+use super::programs::{self, ProgramError, control_field};
+use super::renewal::Renewal;
+use super::server::{Server, adopt_orphans};
+use super::settings::{OWNER_PASSWORD, REPLICATION_PASSWORD, Settings};
+use super::sql::{Sql, SqlError, State};
+use super::watchdog::Leash;
+use crate::api::v1alpha1::{Role, SampleDBInstance, SampleDBInstanceStatus};
+use crate::leadership::{self, Leadership, Synchronous};
+use k8s_openapi::api::coordination::v1::Lease;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+use windlass::clock::{Clock, Moment};
+
+/// How often it looks, whatever happens.
+const TICK: Duration = Duration::from_millis(250);
+/// How long it waits after a step that failed.
+const AFTER_FAILURE: Duration = Duration::from_secs(1);
+/// How long a server may take to stop.
+const STOP: Duration = Duration::from_secs(60);
+/// How long making or copying data may take.
+const COPY: Duration = Duration::from_secs(24 * 3600);
+/// How long other programs may take.
+const SHORT: Duration = Duration::from_secs(300);
+/// A server that ran this long did start.
+const STARTED: Duration = Duration::from_secs(10);
+/// How long a replica may be without a connection to a primary that is there, before its data is copied anew.
+const CUT_OFF: Duration = Duration::from_secs(60);
+
+/// The agent cannot go on; the kubelet starts it again.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// Its settings are not there.
+    #[error(transparent)]
+    Settings(#[from] super::settings::Missing),
+    /// There is no way to the API server.
+    #[error("no client for the API server: {0}")]
+    Client(#[from] Box<kube::Error>),
+    /// Something about files.
+    #[error("{what}: {why}")]
+    Files {
+        /// What.
+        what: &'static str,
+        /// Why.
+        why: io::Error,
+    },
+}
+
+/// A step failed; it is tried again.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum StepError {
+    #[error(transparent)]
+    Api(#[from] ApiError),
+    #[error(transparent)]
+    Sql(#[from] SqlError),
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    #[error("the volume: {0}")]
+    Volume(#[from] io::Error),
+    #[error("{0}")]
+    Other(String),
+}
+
+/// Runs the agent until it is told to end.
+///
+/// # Errors
+/// [`AgentError`]
+pub async fn run() -> Result<(), AgentError> {
+    let settings = Settings::from_env()?;
+    let clock = Clock::real();
+    adopt_orphans();
+    let client = kube::Client::try_default().await.map_err(Box::new)?;
+    let kubernetes = Kubernetes::new(client, &settings, clock.clone());
+    let files = |what| move |why| AgentError::Files { what, why };
+    let volume = Volume::at(&settings.volume);
+    let clone = volume.clone_id().map_err(files("the volume"))?;
+    let run = random_id().map_err(files("an identity for this run"))?;
+    let health = Health::new(clock.clone());
+    health.serve(&settings.sockets).map_err(files("the socket for probes"))?;
+    let terminate = signal(SignalKind::terminate()).map_err(files("signals"))?;
+    let interrupt = signal(SignalKind::interrupt()).map_err(files("signals"))?;
+    let (lease, instance) = (kubernetes.watch_lease(), kubernetes.watch_instance());
+    let renewal = Renewal {
+        kubernetes: kubernetes.clone(),
+        settings: settings.clone(),
+        clock: clock.clone(),
+        run: run.clone(),
+        leash: Arc::new(Leash::from_stdin()),
+        lease: lease.clone(),
+        instance: instance.clone(),
+    };
+    tokio::spawn(renewal.keep());
+    let span = tracing::info_span!("agent", database = %settings.database, instance = %settings.instance);
+    let agent = Agent {
+        settings,
+        clock,
+        kubernetes,
+        volume,
+        clone,
+        run,
+        health,
+        lease,
+        instance,
+        server: Server::default(),
+        started: None,
+        crashes: 0,
+        sql: None,
+        configured: None,
+        ended_at: None,
+        settled: false,
+        streamed: None,
+        restarted: None,
+        primary: Primary::default(),
+        reported: None,
+        said: String::new(),
+    };
+    tracing::Instrument::instrument(agent.work(terminate, interrupt), span).await;
+    Ok(())
+}
+
+pub(super) struct Agent {
+    pub(super) settings: Settings,
+    pub(super) clock: Clock,
+    pub(super) kubernetes: Kubernetes,
+    volume: Volume,
+    clone: String,
+    pub(super) run: String,
+    health: Health,
+    lease: watch::Receiver<Option<Arc<Lease>>>,
+    instance: watch::Receiver<Option<Arc<SampleDBInstance>>>,
+    server: Server,
+    started: Option<Moment>,
+    crashes: u32,
+    pub(super) sql: Option<Sql>,
+    /// The configuration that the server was given last.
+    configured: Option<String>,
+    /// Where the data ended when the server was last asked, for a standby that has applied everything.
+    ended_at: Option<crate::lsn::Lsn>,
+    settled: bool,
+    /// When the standby was last connected to a primary, or told to follow another.
+    streamed: Option<Moment>,
+    restarted: Option<String>,
+    pub(super) primary: Primary,
+    reported: Option<SampleDBInstanceStatus>,
+    said: String,
+}
+
+/// What was seen in one turn of the loop.
+pub(super) struct Seen {
+    pub(super) leadership: Option<Leadership>,
+    pub(super) instance: Option<Arc<SampleDBInstance>>,
+    data: Option<Data>,
+    server: next::Server,
+    epoch: i32,
+    followed: i32,
+}
+
+impl Agent {
+    async fn work(mut self, mut terminate: Signal, mut interrupt: Signal) {
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => break,
+                _ = interrupt.recv() => break,
+                () = self.turn() => {}
+            }
+            tokio::select! {
+                _ = terminate.recv() => break,
+                _ = interrupt.recv() => break,
+                changed = self.lease.changed() => if changed.is_err() { break },
+                changed = self.instance.changed() => if changed.is_err() { break },
+                () = self.clock.sleep(TICK) => {}
+            }
+        }
+        self.end().await;
+    }
+
+    /// The pod ends: whoever is primary hands over.
+    async fn end(&mut self) {
+        tracing::info!("the agent was asked to end");
+        self.health.is_busy();
+        self.server.stop(&self.clock, STOP).await;
+        if let Err(error) = self.release().await {
+            tracing::warn!("the Lease could not be given back: {error}");
+        }
+    }
+
+    async fn turn(&mut self) {
+        let (message, failed) = match self.look_and_act().await {
+            Ok(message) => (message, false),
+            Err(error) => {
+                tracing::warn!("{error}");
+                (error.to_string(), true)
+            }
+        };
+        if self.said != message {
+            tracing::info!("{message}");
+            self.said.clone_from(&message);
+        }
+        if let Err(error) = self.report(&message).await {
+            tracing::warn!("the status could not be reported: {error}");
+        }
+        self.server.reap();
+        if failed {
+            self.clock.sleep(AFTER_FAILURE).await;
+        }
+    }
+
+    async fn look_and_act(&mut self) -> Result<String, StepError> {
+        let seen = self.look().await?;
+        let step = next::decide(&self.view(&seen));
+        match &step {
+            Step::Nothing(_) => {}
+            step => tracing::info!("{step:?}"),
+        }
+        self.carry_out(step, &seen).await
+    }
+
+    async fn look(&mut self) -> Result<Seen, StepError> {
+        let lease = self.lease.borrow_and_update().clone();
+        let instance = self.instance.borrow_and_update().clone();
+        let leadership = match &lease {
+            Some(lease) => Some(Leadership::of(lease).map_err(ApiError::from)?),
+            None => None,
+        };
+        let data = self.look_at_data().await?;
+        let server = self.look_at_server().await;
+        self.note(&server);
+        let (epoch, followed) = (self.volume.number(Number::Epoch)?, self.volume.number(Number::Followed)?);
+        Ok(Seen { leadership, instance, data, server, epoch, followed })
+    }
+
+    async fn look_at_data(&self) -> Result<Option<Data>, StepError> {
+        if !self.volume.has_data() {
+            return Ok(None);
+        }
+        let path = self.volume.data();
+        let path =
+            path.to_str().ok_or_else(|| StepError::Other("the volume's path is no text".to_owned()))?;
+        let printed = programs::run(&self.clock, "pg_controldata", &["-D", path], None, SHORT).await?;
+        let field = |name: &str| {
+            control_field(&printed, name)
+                .map(str::to_owned)
+                .ok_or_else(|| StepError::Other(format!("pg_controldata prints no {name}")))
+        };
+        let timeline = field("Latest checkpoint's TimeLineID")?.parse().unwrap_or(0);
+        Ok(Some(Data {
+            system_identifier: field("Database system identifier")?,
+            standby: self.volume.is_standby(),
+            timeline: self.volume.highest_history()?.max(timeline),
+        }))
+    }
+
+    async fn look_at_server(&mut self) -> next::Server {
+        let (runs, ended) = self.server.poll();
+        if let Some(status) = ended {
+            let lasted = self.started.map(|at| self.clock.moment().since(at)).unwrap_or_default();
+            tracing::warn!("the server ended after {} s: {status}", lasted.as_secs());
+            self.crashes = if lasted < STARTED { self.crashes + 1 } else { 1 };
+        }
+        if !runs {
+            self.sql = None;
+            return next::Server::Stopped;
+        }
+        match self.state().await {
+            Ok(state) => next::Server::Running(state),
+            Err(_) => {
+                self.sql = None;
+                next::Server::Starting
+            }
+        }
+    }
+
+    async fn state(&mut self) -> Result<State, SqlError> {
+        let sql = match self.sql.take().filter(Sql::is_open) {
+            Some(sql) => sql,
+            None => Sql::connect(&self.clock, &self.settings, "postgres").await?,
+        };
+        let state = sql.state().await?;
+        self.sql = Some(sql);
+        Ok(state)
+    }
+
+    /// Remembers what only several looks together tell.
+    fn note(&mut self, server: &next::Server) {
+        let now = self.clock.moment();
+        match server {
+            next::Server::Running(state) => {
+                let ended_at =
+                    (state.in_recovery && !state.receives && state.replayed).then_some(state.flushed);
+                self.settled = ended_at.is_some() && ended_at == self.ended_at;
+                self.ended_at = ended_at;
+                if state.streams || !state.in_recovery {
+                    self.streamed = Some(now);
+                }
+                if self.started.is_some_and(|at| now.since(at) > STARTED) {
+                    self.crashes = 0;
+                }
+            }
+            _ => {
+                (self.settled, self.ended_at) = (false, None);
+                self.streamed = Some(now);
+            }
+        }
+    }
+
+    fn view<'a>(&'a self, seen: &'a Seen) -> View<'a> {
+        View {
+            instance: &self.settings.instance,
+            run: &self.run,
+            clone: &self.clone,
+            leadership: seen.leadership.as_ref(),
+            spec: seen.instance.as_ref().map(|instance| &instance.spec),
+            data: seen.data.clone(),
+            server: seen.server.clone(),
+            epoch: seen.epoch,
+            followed: seen.followed,
+            settled: self.settled,
+            crashes: self.crashes,
+            cut_off: self.streamed.is_some_and(|at| self.clock.moment().since(at) > CUT_OFF),
+            restarted: self.restarted.as_deref(),
+        }
+    }
+
+    /// Does one step. Answers what it did, or what is waited for.
+    async fn carry_out(&mut self, step: Step, seen: &Seen) -> Result<String, StepError> {
+        match step {
+            Step::Nothing(message) => return self.keep_up(message, seen).await,
+            Step::Take => self.take().await?,
+            Step::Initialize => self.initialize().await?,
+            Step::RecordIdentifier => self.record_identifier(seen).await?,
+            Step::Clone(from) => return self.copy(&from, seen).await,
+            Step::Rewind(from) => return self.rewind(&from, seen).await,
+            Step::RecordEpoch => {
+                let epoch = seen.leadership.as_ref().map_or(0, |leadership| leadership.epoch);
+                self.volume.keep(Number::Epoch, epoch)?;
+            }
+            Step::RecordFollowed => {
+                let epoch = seen.leadership.as_ref().map_or(0, |leadership| leadership.epoch);
+                self.volume.keep(Number::Followed, epoch)?;
+                self.streamed = Some(self.clock.moment());
+            }
+            Step::BecomeStandby => self.volume.make_standby()?,
+            Step::Start { follow } => self.start(follow.as_deref(), seen).await?,
+            Step::Follow(instance) => {
+                self.configure(instance.as_deref(), seen)?;
+                return Ok(match instance {
+                    Some(instance) => format!("it connects to {instance}"),
+                    None => "it disconnects from the primary before".to_owned(),
+                });
+            }
+            Step::Stop(why) => {
+                self.stop().await;
+                return Ok(why);
+            }
+            Step::Kill => {
+                self.sql = None;
+                self.server.kill(&self.clock).await;
+            }
+            Step::Promote => self.promote(seen).await?,
+            Step::Release(why) => {
+                self.release().await?;
+                return Ok(why);
+            }
+            Step::HandOver(target) => return self.hand_over(&target).await,
+            Step::Restart(token) => {
+                self.stop().await;
+                self.restarted = Some(token);
+                return Ok("the server restarts".to_owned());
+            }
+        }
+        Ok("it starts".to_owned())
+    }
+
+    /// Nothing changes: a primary sees to its replicas, and everyone to the configuration.
+    async fn keep_up(&mut self, message: String, seen: &Seen) -> Result<String, StepError> {
+        let next::Server::Running(state) = &seen.server else { return Ok(message) };
+        let (Some(leadership), true) = (&seen.leadership, message.is_empty()) else { return Ok(message) };
+        if state.in_recovery {
+            let primary = leadership.holder.as_ref().map(|holder| holder.instance.clone());
+            self.configure(primary.as_deref(), seen)?;
+            return Ok(message);
+        }
+        self.keep_up_primary(leadership, seen).await
+    }
+
+    async fn take(&mut self) -> Result<(), StepError> {
+        let now = leadership::micro_time(self.clock.now());
+        let (settings, clone, run) = (&self.settings, &self.clone, &self.run);
+        let changed = self
+            .kubernetes
+            .change_lease(|leadership, lease| {
+                let first = leadership.system_identifier.is_none();
+                let Some(holder) = &mut leadership.holder else { return false };
+                let mine =
+                    holder.instance == settings.instance && (first || holder.clone.as_ref() == Some(clone));
+                if !mine {
+                    return false;
+                }
+                holder.clone = Some(clone.clone());
+                holder.pod_uid = Some(settings.pod_uid.clone());
+                holder.run = Some(run.clone());
+                let spec = lease.spec.get_or_insert_default();
+                (spec.acquire_time, spec.renew_time) = (Some(now.clone()), Some(now.clone()));
+                true
+            })
+            .await?;
+        match changed {
+            Changed::Yes(_) => Ok(()),
+            Changed::No(_) => Err(StepError::Other("the Lease was given to somebody else".to_owned())),
+        }
+    }
+
+    /// Gives the Lease back, if this run of the agent holds it, or its own lost data does. Its server does not run.
+    async fn release(&mut self) -> Result<(), StepError> {
+        let (instance, run) = (&self.settings.instance, &self.run);
+        let data = self.volume.has_data();
+        self.kubernetes
+            .change_lease(|leadership, _| {
+                let Some(holder) = &leadership.holder else { return false };
+                let mine = holder.instance == *instance && (holder.run.as_ref() == Some(run) || !data);
+                // The database is not made yet: nobody else can take over.
+                if !mine || leadership.system_identifier.is_none() {
+                    return false;
+                }
+                *leadership = leadership.vacated(true);
+                true
+            })
+            .await?;
+        Ok(())
+    }
+
+    async fn initialize(&mut self) -> Result<(), StepError> {
+        self.health.is_busy();
+        let place = self.volume.begin()?;
+        let place = text(&place)?;
+        let arguments = [
+            "--pgdata",
+            place,
+            "--username=postgres",
+            "--auth=scram-sha-256",
+            "--auth-local=peer",
+            "--encoding=UTF8",
+            "--locale=C.UTF-8",
+            "--data-checksums",
+        ];
+        programs::run(&self.clock, "initdb", &arguments, None, SHORT).await?;
+        self.volume.finish()?;
+        Ok(())
+    }
+
+    async fn record_identifier(&mut self, seen: &Seen) -> Result<(), StepError> {
+        let Some(data) = &seen.data else { return Ok(()) };
+        let run = &self.run;
+        self.kubernetes
+            .change_lease(|leadership, _| {
+                let holder = leadership.holder.as_ref().and_then(|holder| holder.run.as_ref());
+                let free = leadership.system_identifier.is_none() && holder == Some(run);
+                if free {
+                    leadership.system_identifier = Some(data.system_identifier.clone());
+                }
+                free
+            })
+            .await?;
+        Ok(())
+    }
+
+    fn credential(&self, key: &str) -> Result<String, StepError> {
+        let read = std::fs::read_to_string(self.settings.credentials.join(key));
+        read.map_err(|error| StepError::Other(format!("the credentials have no {key}: {error}")))
+    }
+
+    /// The passwords of the owner and of the replicas.
+    pub(super) fn passwords(&self) -> Result<(String, String), StepError> {
+        Ok((self.credential(OWNER_PASSWORD)?, self.credential(REPLICATION_PASSWORD)?))
+    }
+
+    fn write_passfile(&self) -> Result<(), StepError> {
+        let content = config::passfile(&self.credential(REPLICATION_PASSWORD)?);
+        let path = self.volume.passfile();
+        if std::fs::read_to_string(&path).is_ok_and(|there| there == content) {
+            return Ok(());
+        }
+        Ok(super::data::write_durably(&path, content.as_bytes(), 0o600)?)
+    }
+
+    fn wanted(&self, follow: Option<&str>, seen: &Seen, synchronous: &Synchronous) -> String {
+        let parameters = seen.instance.as_ref().map(|instance| instance.spec.parameters.clone());
+        let wanted = config::Wanted {
+            parameters: &parameters.unwrap_or_default(),
+            follow: follow.map(|instance| self.settings.host(instance)),
+            synchronous,
+            clone: &self.clone,
+            passfile: &self.volume.passfile(),
+        };
+        config::server(&self.settings, &wanted)
+    }
+
+    /// Has the server go by a configuration, if it does not yet.
+    fn configure(&mut self, follow: Option<&str>, seen: &Seen) -> Result<(), StepError> {
+        let recorded = seen.leadership.as_ref().map(|leadership| leadership.synchronous.clone());
+        let text = self.wanted(follow, seen, &recorded.unwrap_or_default());
+        self.write_passfile()?;
+        self.apply_configuration(text)
+    }
+
+    /// As [`Agent::configure`], for a primary whose replicas acknowledge by this set.
+    pub(super) fn configure_primary(
+        &mut self,
+        seen: &Seen,
+        synchronous: &Synchronous,
+    ) -> Result<(), StepError> {
+        let text = self.wanted(None, seen, synchronous);
+        self.apply_configuration(text)
+    }
+
+    fn apply_configuration(&mut self, text: String) -> Result<(), StepError> {
+        if self.configured.as_ref() != Some(&text) {
+            self.write_configuration(&text)?;
+            self.server.reload();
+            self.configured = Some(text);
+        }
+        Ok(())
+    }
+
+    fn write_configuration(&self, text: &str) -> Result<(), StepError> {
+        let data = self.volume.data();
+        let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
+        let user = user.map_or_else(|| "postgres".to_owned(), |user| user.name);
+        for (name, content) in [
+            ("postgresql.conf", text),
+            ("postgresql.auto.conf", ""),
+            ("pg_hba.conf", &config::hba()),
+            ("pg_ident.conf", &config::ident(&user)),
+        ] {
+            super::data::write_durably(&data.join(name), content.as_bytes(), 0o600)?;
+        }
+        Ok(())
+    }
+
+    async fn start(&mut self, follow: Option<&str>, seen: &Seen) -> Result<(), StepError> {
+        self.write_passfile()?;
+        let synchronous = seen.leadership.as_ref().map(|one| one.synchronous.clone()).unwrap_or_default();
+        let text = self.wanted(follow, seen, &synchronous);
+        self.write_configuration(&text)?;
+        self.configured = Some(text);
+        self.primary = Primary::starting_with(synchronous);
+        self.server.start(&self.volume)?;
+        self.started = Some(self.clock.moment());
+        self.restarted = seen.instance.as_ref().and_then(|instance| instance.spec.restart.clone());
+        Ok(())
+    }
+
+    async fn stop(&mut self) {
+        self.health.is_busy();
+        self.sql = None;
+        self.server.stop(&self.clock, STOP).await;
+    }
+
+    async fn promote(&mut self, seen: &Seen) -> Result<(), StepError> {
+        let (Some(leadership), Some(sql)) = (&seen.leadership, &self.sql) else { return Ok(()) };
+        // From its first moment as a primary it acknowledges by the set that was recorded.
+        let synchronous = leadership.synchronous.clone();
+        let names = self.wanted(None, seen, &synchronous);
+        if self.configured.as_ref() != Some(&names) {
+            return self.apply_configuration(names);
+        }
+        // Read live: what was watched may be old.
+        let run = self.run.clone();
+        let held = self
+            .kubernetes
+            .change_lease(|leadership, lease| {
+                let holder = leadership.holder.as_ref().and_then(|holder| holder.run.as_ref());
+                lease.spec.get_or_insert_default().renew_time =
+                    Some(leadership::micro_time(self.clock.now()));
+                holder == Some(&run) && leadership.synchronous == synchronous
+            })
+            .await?;
+        if let Changed::No(_) = held {
+            return Err(StepError::Other("the Lease changed before the promotion".to_owned()));
+        }
+        self.primary = Primary::starting_with(synchronous);
+        sql.promote().await?;
+        Ok(())
+    }
+
+    async fn copy(&mut self, from: &str, seen: &Seen) -> Result<String, StepError> {
+        self.stop().await;
+        self.write_passfile()?;
+        self.volume.discard()?;
+        self.clone = self.volume.renew_clone_id()?;
+        self.report(&format!("it copies the data of {from}")).await?;
+        self.health.is_busy();
+        let place = self.volume.begin()?;
+        let passfile = self.volume.passfile();
+        let conninfo = config::conninfo(&self.settings.host(from), &self.clone, &passfile);
+        let arguments = [
+            "--pgdata",
+            text(&place)?,
+            "--dbname",
+            &conninfo,
+            "--checkpoint=fast",
+            "--wal-method=stream",
+            "--no-password",
+        ];
+        let epoch = seen.leadership.as_ref().map_or(0, |leadership| leadership.epoch);
+        let mut lease = self.lease.clone();
+        let copied = programs::run(&self.clock, "pg_basebackup", &arguments, Some(&passfile), COPY);
+        tokio::select! {
+            copied = copied => copied?,
+            () = until_another_epoch(&mut lease, epoch) => {
+                return Err(StepError::Other("there is another primary: the copy begins anew".to_owned()));
+            }
+        };
+        super::data::write_durably(&place.join("standby.signal"), b"", 0o600)?;
+        self.volume.keep(Number::Epoch, epoch.max(seen.epoch))?;
+        self.volume.keep(Number::Followed, epoch)?;
+        self.volume.finish()?;
+        self.streamed = Some(self.clock.moment());
+        Ok(format!("it has the data of {from}"))
+    }
+
+    async fn rewind(&mut self, from: &str, seen: &Seen) -> Result<String, StepError> {
+        self.stop().await;
+        self.write_passfile()?;
+        let epoch = seen.leadership.as_ref().map_or(0, |leadership| leadership.epoch);
+        // Some of the data is taken away: it is another copy from now on.
+        self.clone = self.volume.renew_clone_id()?;
+        self.report(&format!("it gives up what {from} has not")).await?;
+        self.health.is_busy();
+        let (data, passfile) = (self.volume.data(), self.volume.passfile());
+        let conninfo = config::conninfo(&self.settings.host(from), &self.clone, &passfile);
+        let arguments = ["--target-pgdata", text(&data)?, "--source-server", &conninfo];
+        let rewound = programs::run(&self.clock, "pg_rewind", &arguments, Some(&passfile), COPY).await;
+        if let Err(ProgramError::Failed { said, .. }) = &rewound {
+            // A primary that cannot be reached yet is asked again; anything else will not get better.
+            if said.contains("could not connect") || said.contains("connection to server") {
+                return Err(StepError::Other(format!("pg_rewind: {said}")));
+            }
+            tracing::warn!("pg_rewind failed, and the data is copied anew: {said}");
+            return self.copy(from, seen).await;
+        }
+        rewound?;
+        self.volume.make_standby()?;
+        self.volume.keep(Number::Followed, epoch)?;
+        self.streamed = Some(self.clock.moment());
+        Ok(format!("it follows {from}"))
+    }
+
+    /// Gives the Lease to another, which has everything.
+    async fn hand_over(&mut self, target: &str) -> Result<String, StepError> {
+        tracing::info!("the primary stops, for {target} to take over");
+        self.stop().await;
+        self.release().await?;
+        Ok("it handed over".to_owned())
+    }
+
+    async fn report(&mut self, message: &str) -> Result<(), StepError> {
+        let data = self.look_at_data().await.ok().flatten();
+        let server = self.look_at_server().await;
+        let leadership = self.lease.borrow().as_ref().and_then(|lease| Leadership::of(lease).ok());
+        let vacant = leadership.is_some_and(|leadership| leadership.holder.is_none());
+        let (role, ready, state) = match &server {
+            next::Server::Running(state) if state.in_recovery => (Role::Replica, state.streams, Some(state)),
+            next::Server::Running(state) => (Role::Primary, self.primary.is_open(), Some(state)),
+            next::Server::Starting => (Role::Replica, false, None),
+            next::Server::Stopped => (Role::Stopped, false, None),
+        };
+        let status = SampleDBInstanceStatus {
+            role,
+            ready,
+            pod_uid: Some(self.settings.pod_uid.clone()),
+            clone: data.as_ref().map(|_| self.clone.clone()),
+            system_identifier: data.as_ref().map(|data| data.system_identifier.clone()),
+            epoch: self.volume.number(Number::Epoch)?,
+            timeline: data.as_ref().map_or(0, |data| data.timeline),
+            flushed: self.ended_at.filter(|_| vacant && self.settled),
+            version: state.map(|state| state.version.clone()),
+            observed_generation: self.instance.borrow().as_ref().and_then(|one| one.metadata.generation),
+            pending_restart: self.primary.pending_restart().to_vec(),
+            restarted: self.restarted.clone(),
+            message: message.to_owned(),
+        };
+        self.health.works(ready);
+        if self.reported.as_ref() != Some(&status) {
+            self.kubernetes.report(&status).await?;
+            self.reported = Some(status);
+        }
+        Ok(())
+    }
+}
+
+fn text(path: &std::path::Path) -> Result<&str, StepError> {
+    path.to_str().ok_or_else(|| StepError::Other("the volume's path is no text".to_owned()))
+}
+
+async fn until_another_epoch(lease: &mut watch::Receiver<Option<Arc<Lease>>>, epoch: i32) {
+    loop {
+        let now = lease.borrow_and_update().as_ref().and_then(|lease| Leadership::of(lease).ok());
+        if now.is_some_and(|now| now.epoch != epoch) || lease.changed().await.is_err() {
+            return;
+        }
+    }
+}

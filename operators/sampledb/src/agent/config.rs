@@ -1,0 +1,174 @@
+//! The server's configuration files, as text.
+
+use super::settings::{PORT, REPLICATOR, Settings};
+use crate::leadership::Synchronous;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+
+/// What a configuration follows from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted<'a> {
+    /// What the user asks for.
+    pub parameters: &'a BTreeMap<String, String>,
+    /// The host of the primary to follow, if any.
+    pub follow: Option<String>,
+    /// Which copies acknowledge commits, should this server be a primary.
+    pub synchronous: &'a Synchronous,
+    /// The identity of this server's data.
+    pub clone: &'a str,
+    /// The password file.
+    pub passfile: &'a Path,
+}
+
+/// `postgresql.conf`.
+pub fn server(settings: &Settings, wanted: &Wanted<'_>) -> String {
+    let mut lines = BTreeMap::from([
+        ("cluster_name", settings.instance.clone()),
+        ("hot_standby", "on".to_owned()),
+        ("listen_addresses", "*".to_owned()),
+        ("log_destination", "stderr".to_owned()),
+        ("logging_collector", "off".to_owned()),
+        ("password_encryption", "scram-sha-256".to_owned()),
+        ("port", PORT.to_string()),
+        ("synchronous_standby_names", names(wanted.synchronous)),
+        ("unix_socket_directories", settings.sockets.display().to_string()),
+        // What pg_rewind needs, beside checksums.
+        ("wal_log_hints", "on".to_owned()),
+        ("wal_level", "replica".to_owned()),
+    ]);
+    // What a user may set otherwise.
+    for (name, value) in [
+        ("max_wal_senders", "20"),
+        ("max_replication_slots", "20"),
+        // So that a replica that was away for a while need not be cloned again.
+        ("wal_keep_size", "512MB"),
+        ("wal_receiver_timeout", "5s"),
+        ("wal_receiver_status_interval", "1s"),
+        ("wal_retrieve_retry_interval", "500ms"),
+        ("wal_sender_timeout", "10s"),
+        // A client whose host is gone does not hold its locks for hours.
+        ("tcp_keepalives_idle", "30"),
+        ("tcp_keepalives_interval", "10"),
+        ("tcp_keepalives_count", "3"),
+    ] {
+        if !wanted.parameters.contains_key(name) {
+            lines.insert(name, value.to_owned());
+        }
+    }
+    let follow = wanted.follow.as_ref().map(|host| conninfo(host, wanted.clone, wanted.passfile));
+    lines.insert("primary_conninfo", follow.unwrap_or_default());
+    lines.insert("recovery_target_timeline", "latest".to_owned());
+    let mut text = String::from("# Written by the agent; changes are overwritten.\n");
+    let given = wanted.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    // The operator's own come last: the last one of a name counts.
+    for (name, value) in given.chain(lines.iter().map(|(name, value)| (*name, value.as_str()))) {
+        let _ = writeln!(text, "{name} = {}", quoted(value));
+    }
+    text
+}
+
+/// `synchronous_standby_names`. Where none of the clones may acknowledge, nothing is acknowledged.
+fn names(synchronous: &Synchronous) -> String {
+    if synchronous.quorum == 0 {
+        return String::new();
+    }
+    let clones: Vec<&str> = synchronous.clones.iter().map(String::as_str).collect();
+    let clones = if clones.is_empty() { "nobody".to_owned() } else { clones.join(", ") };
+    format!("ANY {} ({clones})", synchronous.quorum)
+}
+
+/// How a replica, and the programs that copy data, reach a primary.
+pub fn conninfo(host: &str, clone: &str, passfile: &Path) -> String {
+    format!(
+        "host={host} port={PORT} user={REPLICATOR} dbname=postgres application_name={clone} passfile={} \
+         sslmode=prefer connect_timeout=5 keepalives_idle=5 keepalives_interval=2 keepalives_count=3",
+        passfile.display()
+    )
+}
+
+/// `pg_hba.conf`: the agent is the superuser by the socket, and nobody is over the network.
+pub fn hba() -> String {
+    format!(
+        "# Written by the agent; changes are overwritten.\n\
+         local   all          postgres                     peer map=agent\n\
+         local   all          all                          scram-sha-256\n\
+         host    all          postgres      all            reject\n\
+         host    replication  {REPLICATOR}    all            scram-sha-256\n\
+         host    all          all           all            scram-sha-256\n"
+    )
+}
+
+/// `pg_ident.conf`: the user that the agent runs as is the superuser.
+pub fn ident(user: &str) -> String {
+    format!("# Written by the agent; changes are overwritten.\nagent {} postgres\n", quoted_word(user))
+}
+
+/// The password file of libpq.
+pub fn passfile(password: &str) -> String {
+    let escaped = password.replace('\\', "\\\\").replace(':', "\\:");
+    format!("*:*:*:{REPLICATOR}:{escaped}\n")
+}
+
+fn quoted(value: &str) -> String {
+    format!("'{}'", value.replace('\\', "\\\\").replace('\'', "''"))
+}
+
+fn quoted_word(word: &str) -> String {
+    format!("\"{}\"", word.replace('"', "\"\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings() -> Settings {
+        Settings {
+            database: "db".into(),
+            namespace: "shop".into(),
+            instance: "db-1".into(),
+            pod_uid: "u".into(),
+            service: "db-instances".into(),
+            create: "app".into(),
+            owner: "app".into(),
+            volume: "/v".into(),
+            sockets: "/s".into(),
+            credentials: "/c".into(),
+        }
+    }
+
+    #[test]
+    fn the_operators_parameters_come_last_and_values_are_quoted() {
+        let parameters = BTreeMap::from([
+            ("work_mem".to_owned(), "8MB".to_owned()),
+            ("wal_keep_size".to_owned(), "1GB".to_owned()),
+            ("search_path".to_owned(), "'a' \\".to_owned()),
+        ]);
+        let synchronous = Synchronous { quorum: 1, clones: ["b".to_owned(), "a".to_owned()].into() };
+        let host = settings().host("db-0");
+        let wanted = Wanted {
+            parameters: &parameters,
+            follow: Some(host),
+            synchronous: &synchronous,
+            clone: "c1",
+            passfile: Path::new("/v/passfile"),
+        };
+        let text = server(&settings(), &wanted);
+        assert!(text.contains("wal_keep_size = '1GB'\n") && !text.contains("512MB"), "{text}");
+        assert!(text.contains("search_path = '''a'' \\\\'\n"), "{text}");
+        assert!(text.contains("synchronous_standby_names = 'ANY 1 (a, b)'\n"), "{text}");
+        assert!(text.contains("host=db-0.db-instances.shop.svc port=5432 user=replicator"), "{text}");
+        assert!(text.find("work_mem") < text.find("wal_level"), "{text}");
+    }
+
+    #[test]
+    fn without_clones_nobody_acknowledges() {
+        assert_eq!(names(&Synchronous { quorum: 1, clones: Default::default() }), "ANY 1 (nobody)");
+        assert_eq!(names(&Synchronous::default()), "");
+    }
+
+    #[test]
+    fn a_password_file_escapes_what_separates() {
+        assert_eq!(passfile("a:b\\c"), "*:*:*:replicator:a\\:b\\\\c\n");
+    }
+}

@@ -1,0 +1,255 @@
+//! The data directory, and what an agent keeps beside it.
+//!
+//! What is made takes another name first and is renamed when it is whole: a directory `pgdata` is always a complete one.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// The places on a volume.
+#[derive(Debug, Clone)]
+pub struct Volume {
+    root: PathBuf,
+}
+
+impl Volume {
+    /// The volume at a path.
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// The data directory.
+    pub fn data(&self) -> PathBuf {
+        self.root.join("pgdata")
+    }
+
+    /// Where one is made.
+    pub fn unfinished(&self) -> PathBuf {
+        self.root.join("pgdata.unfinished")
+    }
+
+    fn clone_file(&self) -> PathBuf {
+        self.root.join("clone")
+    }
+
+    /// The data directory's password file for libpq.
+    pub fn passfile(&self) -> PathBuf {
+        self.root.join("passfile")
+    }
+
+    /// Whether there is a data directory.
+    pub fn has_data(&self) -> bool {
+        self.data().join("PG_VERSION").is_file()
+    }
+
+    /// Whether its server would start as a standby.
+    pub fn is_standby(&self) -> bool {
+        self.data().join("standby.signal").is_file()
+    }
+
+    /// Makes its server start as a standby.
+    ///
+    /// # Errors
+    /// Of the file system.
+    pub fn make_standby(&self) -> io::Result<()> {
+        write_durably(&self.data().join("standby.signal"), b"", 0o600)
+    }
+
+    /// Identifies this copy of the data; made up when there is none.
+    ///
+    /// # Errors
+    /// Of the file system, or of its randomness.
+    pub fn clone_id(&self) -> io::Result<String> {
+        match fs::read_to_string(self.clone_file()) {
+            Ok(text) if is_clone_id(text.trim()) => Ok(text.trim().to_owned()),
+            Ok(_) => self.renew_clone_id(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.renew_clone_id(),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Another identity: the data was replaced, or some of it taken away.
+    ///
+    /// # Errors
+    /// Of the file system, or of its randomness.
+    pub fn renew_clone_id(&self) -> io::Result<String> {
+        let id = random_id()?;
+        write_durably(&self.clone_file(), id.as_bytes(), 0o600)?;
+        Ok(id)
+    }
+
+    /// A number that is kept beside the data; 0 if there is none.
+    ///
+    /// # Errors
+    /// Of the file system, or when somebody wrote something else there.
+    pub fn number(&self, name: Number) -> io::Result<i32> {
+        match fs::read_to_string(self.root.join(name.file())) {
+            Ok(text) => text.trim().parse().map_err(io::Error::other),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Keeps a number, durably.
+    ///
+    /// # Errors
+    /// Of the file system.
+    pub fn keep(&self, name: Number, value: i32) -> io::Result<()> {
+        write_durably(&self.root.join(name.file()), value.to_string().as_bytes(), 0o600)
+    }
+
+    /// An empty place for a new data directory.
+    ///
+    /// # Errors
+    /// Of the file system.
+    pub fn begin(&self) -> io::Result<PathBuf> {
+        let unfinished = self.unfinished();
+        remove(&unfinished)?;
+        fs::DirBuilder::new().mode(0o700).create(&unfinished)?;
+        Ok(unfinished)
+    }
+
+    /// The new data directory is whole.
+    ///
+    /// # Errors
+    /// Of the file system.
+    pub fn finish(&self) -> io::Result<()> {
+        sync_directory(&self.unfinished())?;
+        fs::rename(self.unfinished(), self.data())?;
+        sync_directory(&self.root)
+    }
+
+    /// Takes the data away: first its name, so that half of it is never taken for data.
+    ///
+    /// # Errors
+    /// Of the file system.
+    pub fn discard(&self) -> io::Result<()> {
+        let unfinished = self.unfinished();
+        remove(&unfinished)?;
+        if self.data().exists() {
+            fs::rename(self.data(), &unfinished)?;
+            sync_directory(&self.root)?;
+            remove(&unfinished)?;
+        }
+        Ok(())
+    }
+
+    /// The highest timeline that the data knows of.
+    ///
+    /// # Errors
+    /// Of the file system.
+    pub fn highest_history(&self) -> io::Result<u32> {
+        let mut highest = 0;
+        for entry in fs::read_dir(self.data().join("pg_wal"))? {
+            let name = entry?.file_name();
+            let history = name.to_str().and_then(|name| name.strip_suffix(".history"));
+            let timeline = history.and_then(|hex| u32::from_str_radix(hex, 16).ok());
+            highest = highest.max(timeline.unwrap_or(0));
+        }
+        Ok(highest)
+    }
+}
+
+/// Numbers that are kept beside the data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Number {
+    /// The highest epoch of the Lease that was seen: no data is taken of an earlier one.
+    Epoch,
+    /// The epoch whose primary the data follows.
+    Followed,
+}
+
+impl Number {
+    fn file(self) -> &'static str {
+        match self {
+            Self::Epoch => "epoch",
+            Self::Followed => "followed",
+        }
+    }
+}
+
+fn is_clone_id(text: &str) -> bool {
+    text.len() == 17 && text.starts_with('c') && text[1..].bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// An identity that nothing else has. It is a word in SQL.
+///
+/// # Errors
+/// When the system gives no randomness.
+pub fn random_id() -> io::Result<String> {
+    let mut bytes = [0_u8; 8];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    Ok(format!("c{:016x}", u64::from_be_bytes(bytes)))
+}
+
+/// Writes a file that is there whole or not at all, and outlives a crash.
+///
+/// # Errors
+/// Of the file system.
+pub fn write_durably(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
+    let parent = path.parent().ok_or_else(|| io::Error::other("a file is in a directory"))?;
+    let beside = path.with_extension("new");
+    let mut options = File::options();
+    let mut file = options.write(true).create(true).truncate(true).mode(mode).open(&beside)?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    fs::rename(&beside, path)?;
+    sync_directory(parent)
+}
+
+fn sync_directory(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_of_the_data_keeps_its_identity_until_it_is_renewed() {
+        let folder = tempfile::tempdir().unwrap();
+        let volume = Volume::at(folder.path());
+        let id = volume.clone_id().unwrap();
+        assert!(is_clone_id(&id), "{id}");
+        assert_eq!(Volume::at(folder.path()).clone_id().unwrap(), id);
+        assert_ne!(volume.renew_clone_id().unwrap(), id);
+        fs::write(folder.path().join("clone"), "half").unwrap();
+        assert!(is_clone_id(&volume.clone_id().unwrap()));
+    }
+
+    #[test]
+    fn numbers_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let volume = Volume::at(folder.path());
+        assert_eq!(volume.number(Number::Epoch).unwrap(), 0);
+        volume.keep(Number::Epoch, 7).unwrap();
+        assert_eq!(volume.number(Number::Epoch).unwrap(), 7);
+        assert_eq!(volume.number(Number::Followed).unwrap(), 0);
+    }
+
+    #[test]
+    fn data_is_there_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let volume = Volume::at(folder.path());
+        fs::write(volume.begin().unwrap().join("PG_VERSION"), "15").unwrap();
+        assert!(!volume.has_data());
+        volume.finish().unwrap();
+        assert!(volume.has_data() && !volume.is_standby());
+        volume.make_standby().unwrap();
+        assert!(volume.is_standby());
+        fs::create_dir(volume.data().join("pg_wal")).unwrap();
+        assert_eq!(volume.highest_history().unwrap(), 0);
+        fs::write(volume.data().join("pg_wal/0000000A.history"), "").unwrap();
+        assert_eq!(volume.highest_history().unwrap(), 10);
+        volume.discard().unwrap();
+        assert!(!volume.has_data());
+    }
+}

@@ -1,0 +1,31 @@
+//! The agent: the first process of each instance's container, in place of the image's own entrypoint.
+//!
+//! It makes or copies the data, runs the server, and holds the right to be primary. Nobody commands it: it follows the
+//! database's Lease and its own SampleDBInstance, and answers in the latter's status.
+//!
+//! - `watchdog`: ends everything when the agent does not say in time that its server may run on
+//! - `next`: what to do next (pure); `synchronous`: who acknowledges commits (pure); `config`: configuration files (pure)
+//! - `agent`: the loop around them; `primary`: what a primary does all the time; `renewal`: renews the Lease
+//! - `server`, `sql`, `programs`, `data`: the server, its processes and its data
+//! - `kubernetes`: the Lease and the instance; `probe`: answers to the kubelet
+//! - `settings`: what the pod tells it
+
+#[expect(clippy::module_inception, reason = "it is the agent")]
+mod agent;
+mod config;
+mod data;
+mod kubernetes;
+mod next;
+mod primary;
+mod probe;
+mod programs;
+mod renewal;
+mod server;
+pub mod settings;
+mod sql;
+mod synchronous;
+mod watchdog;
+
+pub use agent::{AgentError, run};
+pub use probe::{Question, ask};
+pub use watchdog::watch;

@@ -1,0 +1,457 @@
+//! What an agent does next, decided purely from what it sees. One step at a time: after each it looks again.
+
+use super::sql::State;
+use crate::api::v1alpha1::SampleDBInstanceSpec;
+use crate::leadership::Leadership;
+
+/// What an agent sees.
+#[derive(Debug, Clone)]
+pub struct View<'a> {
+    /// Its instance.
+    pub instance: &'a str,
+    /// Its run.
+    pub run: &'a str,
+    /// The identity of its copy of the data.
+    pub clone: &'a str,
+    /// What the Lease says, as last seen.
+    pub leadership: Option<&'a Leadership>,
+    /// What the operator wants of the instance.
+    pub spec: Option<&'a SampleDBInstanceSpec>,
+    /// The data that is there.
+    pub data: Option<Data>,
+    /// The server.
+    pub server: Server,
+    /// The highest epoch that was recorded beside the data.
+    pub epoch: i32,
+    /// The epoch whose primary the data follows.
+    pub followed: i32,
+    /// Whether the last answers about where the data ends were the same.
+    pub settled: bool,
+    /// How many times in a row the server ended by itself soon after its start.
+    pub crashes: u32,
+    /// Whether following the primary has not worked for a while.
+    pub cut_off: bool,
+    /// The restart that was asked for and done last.
+    pub restarted: Option<&'a str>,
+}
+
+/// A data directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Data {
+    /// Which database's.
+    pub system_identifier: String,
+    /// Whether its server starts as a standby.
+    pub standby: bool,
+    /// The highest timeline that it knows of.
+    pub timeline: u32,
+}
+
+/// A server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Server {
+    /// There is none.
+    Stopped,
+    /// It does not answer yet.
+    Starting,
+    /// It answers.
+    Running(State),
+}
+
+/// A step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing, but for what a primary does all the time: what is waited for, or how it is.
+    Nothing(String),
+    /// Take the Lease for this run.
+    Take,
+    /// Make a new database.
+    Initialize,
+    /// Write the database's identifier into the Lease.
+    RecordIdentifier,
+    /// Copy an instance's data.
+    Clone(String),
+    /// Take away what an instance's data has not, and follow it.
+    Rewind(String),
+    /// Record the Lease's epoch beside the data.
+    RecordEpoch,
+    /// Start as a standby from now on.
+    BecomeStandby,
+    /// Start the server.
+    Start {
+        /// The instance to follow.
+        follow: Option<String>,
+    },
+    /// Have the server follow an instance, or none.
+    Follow(Option<String>),
+    /// Record that the data follows the primary of the Lease's epoch.
+    RecordFollowed,
+    /// Stop the server.
+    Stop(String),
+    /// Kill the server: it must not write any more.
+    Kill,
+    /// Make the standby a primary.
+    Promote,
+    /// Give the Lease back, and let others decide.
+    Release(String),
+    /// Stop the server and give the Lease back, for another to take it.
+    HandOver(String),
+    /// Restart the server.
+    Restart(String),
+}
+
+/// Starts that fail before a primary gives up.
+const CRASHES: u32 = 3;
+
+/// Decides the next step.
+pub fn decide(view: &View<'_>) -> Step {
+    let Some(leadership) = view.leadership else { return nothing("the Lease is not there") };
+    let Some(spec) = view.spec else { return nothing("the SampleDBInstance is not there") };
+    if leadership.epoch < view.epoch {
+        return nothing("an old version of the Lease was read");
+    }
+    if spec.fenced {
+        return fence(view, leadership);
+    }
+    match &view.data {
+        None => begin(view, leadership),
+        Some(data) => go_on(view, leadership, spec, data),
+    }
+}
+
+fn nothing(why: &str) -> Step {
+    Step::Nothing(why.to_owned())
+}
+
+fn fence(view: &View<'_>, leadership: &Leadership) -> Step {
+    if view.server != Server::Stopped {
+        return Step::Stop("it is fenced".to_owned());
+    }
+    if leadership.is_held_by(view.instance, view.clone) {
+        return Step::Release("it is fenced".to_owned());
+    }
+    nothing("it is fenced")
+}
+
+/// There is no data yet.
+fn begin(view: &View<'_>, leadership: &Leadership) -> Step {
+    if view.server != Server::Stopped {
+        return Step::Kill;
+    }
+    let holder = leadership.holder.as_ref();
+    let mine = holder.is_some_and(|holder| holder.instance == view.instance);
+    match (&leadership.system_identifier, holder) {
+        (None, Some(holder)) if mine => {
+            let taken =
+                holder.clone.as_deref() == Some(view.clone) && holder.run.as_deref() == Some(view.run);
+            if taken { Step::Initialize } else { Step::Take }
+        }
+        (None, _) => nothing("another instance makes the database"),
+        (Some(_), Some(_)) if mine => Step::Release("its data is lost".to_owned()),
+        (Some(_), Some(holder)) if holder.run.is_some() => Step::Clone(holder.instance.clone()),
+        (Some(_), _) => nothing("there is no primary to clone"),
+    }
+}
+
+/// There is data.
+fn go_on(view: &View<'_>, leadership: &Leadership, spec: &SampleDBInstanceSpec, data: &Data) -> Step {
+    let held = leadership.is_held_by(view.instance, view.clone);
+    match &leadership.system_identifier {
+        Some(recorded) if *recorded != data.system_identifier => {
+            let why =
+                format!("the data is of another database: {} instead of {recorded}", data.system_identifier);
+            return if view.server == Server::Stopped { Step::Nothing(why) } else { Step::Stop(why) };
+        }
+        Some(_) => {}
+        None if held && runs_here(view, leadership) => return Step::RecordIdentifier,
+        None if leadership.holder.as_ref().is_some_and(|holder| holder.instance == view.instance) => {
+            return Step::Take;
+        }
+        None => return nothing("another instance makes the database"),
+    }
+    if held { lead(view, leadership, spec, data) } else { follow(view, leadership, spec, data) }
+}
+
+fn runs_here(view: &View<'_>, leadership: &Leadership) -> bool {
+    leadership.holder.as_ref().is_some_and(|holder| holder.run.as_deref() == Some(view.run))
+}
+
+/// It is, or is to be, the primary.
+fn lead(view: &View<'_>, leadership: &Leadership, spec: &SampleDBInstanceSpec, data: &Data) -> Step {
+    if !runs_here(view, leadership) {
+        return Step::Take;
+    }
+    if view.epoch < leadership.epoch {
+        return Step::RecordEpoch;
+    }
+    match &view.server {
+        Server::Stopped if view.crashes >= CRASHES && spec.instances > 1 => {
+            Step::Release(format!("the server ended {} times in a row", view.crashes))
+        }
+        Server::Stopped => Step::Start { follow: None },
+        Server::Starting => nothing("the server starts"),
+        Server::Running(state) if state.in_recovery => Step::Promote,
+        Server::Running(_) => {
+            let target = leadership.switchover_to.as_deref().filter(|target| *target != view.instance);
+            match (target, restart(view, spec)) {
+                (Some(target), _) => Step::HandOver(target.to_owned()),
+                (None, Some(restart)) => restart,
+                (None, None) if data.standby => nothing("the server becomes a primary"),
+                (None, None) => nothing(""),
+            }
+        }
+    }
+}
+
+fn restart(view: &View<'_>, spec: &SampleDBInstanceSpec) -> Option<Step> {
+    let wanted = spec.restart.as_deref()?;
+    (view.restarted != Some(wanted)).then(|| Step::Restart(wanted.to_owned()))
+}
+
+/// Somebody else is the primary, or nobody.
+fn follow(view: &View<'_>, leadership: &Leadership, spec: &SampleDBInstanceSpec, data: &Data) -> Step {
+    match &view.server {
+        // One that is no standby takes writes, or is about to.
+        Server::Starting if !data.standby => return Step::Kill,
+        Server::Running(state) if !state.in_recovery => return Step::Kill,
+        _ => {}
+    }
+    if view.epoch < leadership.epoch {
+        return Step::RecordEpoch;
+    }
+    // Somebody who took the Lease, and so is or becomes a primary.
+    let primary = leadership.holder.as_ref().filter(|holder| holder.run.is_some());
+    let Some(primary) = primary else { return answer(view, data) };
+    let primary = primary.instance.clone();
+    if view.followed < leadership.epoch {
+        return join(view, leadership, data, primary);
+    }
+    match &view.server {
+        _ if view.cut_off => Step::Clone(primary),
+        Server::Stopped => Step::Start { follow: Some(primary) },
+        Server::Starting => nothing("the server starts"),
+        Server::Running(state) if state.streams => restart(view, spec).unwrap_or_else(|| nothing("")),
+        Server::Running(_) => Step::Follow(Some(primary)),
+    }
+}
+
+/// Nobody is primary: find out where the data ends.
+fn answer(view: &View<'_>, data: &Data) -> Step {
+    match &view.server {
+        Server::Stopped if !data.standby => Step::BecomeStandby,
+        Server::Stopped => Step::Start { follow: None },
+        Server::Starting => nothing("the server starts"),
+        Server::Running(state) if state.receives => Step::Follow(None),
+        Server::Running(_) if view.settled => nothing("it has answered, and waits for a primary"),
+        Server::Running(_) => nothing("it applies what it received"),
+    }
+}
+
+/// There is another primary than the one that was followed: does the data fit?
+fn join(view: &View<'_>, leadership: &Leadership, data: &Data, primary: String) -> Step {
+    if !data.standby {
+        return match view.server {
+            Server::Stopped => Step::Rewind(primary),
+            _ => Step::Kill,
+        };
+    }
+    match &view.server {
+        Server::Stopped => Step::Start { follow: None },
+        Server::Starting => nothing("the server starts"),
+        Server::Running(state) if state.receives => Step::Follow(None),
+        Server::Running(_) if !view.settled => nothing("it applies what it received"),
+        Server::Running(state) => {
+            let fits = leadership
+                .fork
+                .is_none_or(|fork| data.timeline == fork.timeline && state.flushed <= fork.flushed);
+            if fits { Step::RecordFollowed } else { Step::Rewind(primary) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::leadership::{Holder, Position};
+    use crate::lsn::Lsn;
+
+    fn leadership(epoch: i32, holder: Option<(&str, &str, Option<&str>)>) -> Leadership {
+        let holder = holder.map(|(instance, clone, run)| Holder {
+            instance: instance.to_owned(),
+            clone: Some(clone.to_owned()),
+            pod_uid: None,
+            run: run.map(str::to_owned),
+        });
+        Leadership {
+            epoch,
+            holder,
+            system_identifier: Some("7".to_owned()),
+            fork: Some(Position { timeline: 2, flushed: Lsn(100) }),
+            ..Leadership::default()
+        }
+    }
+
+    fn spec() -> SampleDBInstanceSpec {
+        SampleDBInstanceSpec { database: "db".into(), instances: 3, ..Default::default() }
+    }
+
+    fn data(standby: bool) -> Data {
+        Data { system_identifier: "7".to_owned(), standby, timeline: 2 }
+    }
+
+    fn running(in_recovery: bool) -> State {
+        State {
+            in_recovery,
+            receives: false,
+            streams: false,
+            replayed: true,
+            flushed: Lsn(100),
+            timeline: 2,
+            version: "15".into(),
+        }
+    }
+
+    fn view<'a>(leadership: &'a Leadership, spec: &'a SampleDBInstanceSpec) -> View<'a> {
+        View {
+            instance: "db-1",
+            run: "r1",
+            clone: "b",
+            leadership: Some(leadership),
+            spec: Some(spec),
+            data: Some(data(true)),
+            server: Server::Stopped,
+            epoch: leadership.epoch,
+            followed: leadership.epoch,
+            settled: true,
+            crashes: 0,
+            cut_off: false,
+            restarted: None,
+        }
+    }
+
+    fn name(instance: &str) -> String {
+        instance.to_owned()
+    }
+
+    #[test]
+    fn the_first_instance_takes_the_lease_and_makes_the_database() {
+        let spec = spec();
+        let mut first = Leadership::first("db-1", 1);
+        let see =
+            |leadership: &Leadership, data: Option<Data>| decide(&View { data, ..view(leadership, &spec) });
+        assert_eq!(see(&first, None), Step::Take);
+        first.holder = leadership(1, Some(("db-1", "b", Some("r1")))).holder;
+        assert_eq!(see(&first, None), Step::Initialize);
+        assert_eq!(see(&first, Some(data(false))), Step::RecordIdentifier);
+        first.holder = leadership(1, Some(("db-0", "a", Some("r")))).holder;
+        assert!(matches!(see(&first, None), Step::Nothing(_)));
+    }
+
+    #[test]
+    fn an_empty_volume_is_never_made_a_database_again() {
+        let spec = spec();
+        let mine = leadership(3, Some(("db-1", "lost", Some("r0"))));
+        assert!(matches!(decide(&View { data: None, ..view(&mine, &spec) }), Step::Release(_)));
+        let theirs = leadership(3, Some(("db-0", "a", Some("r"))));
+        assert_eq!(decide(&View { data: None, ..view(&theirs, &spec) }), Step::Clone(name("db-0")));
+        let nobodys = leadership(3, None);
+        assert!(matches!(decide(&View { data: None, ..view(&nobodys, &spec) }), Step::Nothing(_)));
+    }
+
+    #[test]
+    fn data_of_another_database_is_never_served() {
+        let spec = spec();
+        let mine = leadership(3, Some(("db-1", "b", Some("r1"))));
+        let foreign = Data { system_identifier: "8".to_owned(), ..data(false) };
+        let seen =
+            View { data: Some(foreign), server: Server::Running(running(false)), ..view(&mine, &spec) };
+        assert!(matches!(decide(&seen), Step::Stop(_)));
+    }
+
+    #[test]
+    fn one_that_is_elected_takes_the_lease_before_it_is_promoted() {
+        let spec = spec();
+        let elected = leadership(3, Some(("db-1", "b", None)));
+        let seen = View { epoch: 3, server: Server::Running(running(true)), ..view(&elected, &spec) };
+        assert_eq!(decide(&seen), Step::Take);
+        let taken = leadership(3, Some(("db-1", "b", Some("r1"))));
+        assert_eq!(decide(&View { leadership: Some(&taken), ..seen.clone() }), Step::Promote);
+        // Another copy of the data was elected.
+        let other = leadership(3, Some(("db-1", "lost", None)));
+        assert!(!matches!(decide(&View { leadership: Some(&other), ..seen }), Step::Take | Step::Promote));
+    }
+
+    #[test]
+    fn a_server_that_may_not_be_primary_is_killed() {
+        let spec = spec();
+        for held_by in [None, Some(("db-0", "a", Some("r"))), Some(("db-1", "lost", Some("r1")))] {
+            let leadership = leadership(3, held_by);
+            let seen = View { server: Server::Running(running(false)), ..view(&leadership, &spec) };
+            assert_eq!(decide(&seen), Step::Kill, "{held_by:?}");
+            let starts =
+                View { data: Some(data(false)), server: Server::Starting, ..view(&leadership, &spec) };
+            assert_eq!(decide(&starts), Step::Kill, "{held_by:?}");
+        }
+    }
+
+    #[test]
+    fn an_answer_is_given_after_the_epoch_is_recorded_and_nothing_is_received() {
+        let spec = spec();
+        let vacant = leadership(4, None);
+        let mut state = running(true);
+        state.receives = true;
+        let seen = View { epoch: 3, server: Server::Running(state.clone()), ..view(&vacant, &spec) };
+        assert_eq!(decide(&seen), Step::RecordEpoch);
+        assert_eq!(decide(&View { epoch: 4, ..seen.clone() }), Step::Follow(None));
+        state.receives = false;
+        let seen = View { epoch: 4, server: Server::Running(state), settled: false, ..seen };
+        assert!(matches!(decide(&seen), Step::Nothing(why) if why.contains("applies")));
+        // A primary that ended answers as a standby.
+        let ended = View { data: Some(data(false)), ..view(&vacant, &spec) };
+        assert_eq!(decide(&ended), Step::BecomeStandby);
+    }
+
+    #[test]
+    fn whoever_has_more_than_the_new_primary_gives_it_up() {
+        let spec = spec();
+        let taken = leadership(4, Some(("db-0", "a", Some("r"))));
+        let seen = View { followed: 3, server: Server::Running(running(true)), ..view(&taken, &spec) };
+        assert_eq!(decide(&seen), Step::RecordFollowed);
+        let more = State { flushed: Lsn(101), ..running(true) };
+        let ahead = View { server: Server::Running(more), ..seen.clone() };
+        assert_eq!(decide(&ahead), Step::Rewind(name("db-0")));
+        let older = View { data: Some(Data { timeline: 1, ..data(true) }), ..seen.clone() };
+        assert_eq!(decide(&older), Step::Rewind(name("db-0")));
+        let was_primary = View { data: Some(data(false)), server: Server::Stopped, ..seen };
+        assert_eq!(decide(&was_primary), Step::Rewind(name("db-0")));
+    }
+
+    #[test]
+    fn a_replica_follows_the_primary() {
+        let spec = spec();
+        let taken = leadership(4, Some(("db-0", "a", Some("r"))));
+        assert_eq!(decide(&view(&taken, &spec)), Step::Start { follow: Some(name("db-0")) });
+        let seen = View { server: Server::Running(running(true)), ..view(&taken, &spec) };
+        assert_eq!(decide(&seen), Step::Follow(Some(name("db-0"))));
+        let mut state = running(true);
+        state.streams = true;
+        state.receives = true;
+        assert_eq!(decide(&View { server: Server::Running(state), ..seen.clone() }), nothing(""));
+        assert_eq!(decide(&View { cut_off: true, ..seen }), Step::Clone(name("db-0")));
+    }
+
+    #[test]
+    fn an_old_version_of_the_lease_means_nothing() {
+        let spec = spec();
+        let old = leadership(3, Some(("db-1", "b", Some("r1"))));
+        assert!(matches!(decide(&View { epoch: 4, ..view(&old, &spec) }), Step::Nothing(_)));
+    }
+
+    #[test]
+    fn a_fenced_instance_stops_and_gives_the_lease_back() {
+        let fenced = SampleDBInstanceSpec { fenced: true, ..spec() };
+        let mine = leadership(3, Some(("db-1", "b", Some("r1"))));
+        let seen = View { server: Server::Running(running(false)), ..view(&mine, &fenced) };
+        assert!(matches!(decide(&seen), Step::Stop(_)));
+        assert!(matches!(decide(&View { server: Server::Stopped, ..seen }), Step::Release(_)));
+    }
+}

@@ -1,0 +1,163 @@
+//! What a primary does all the time: roles and passwords, and who acknowledges its commits.
+
+use super::agent::{Agent, Seen, StepError};
+use super::kubernetes::Changed;
+use super::sql::{Connected, Sql};
+use super::synchronous::{self, Change, Situation};
+use crate::leadership::{self, Leadership, Synchronous};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use windlass::clock::Moment;
+
+/// How long a replica that is not connected still counts as one that may be.
+const AWAY: Duration = Duration::from_secs(5);
+
+/// What a primary remembers.
+#[derive(Debug, Default)]
+pub(super) struct Primary {
+    /// The passwords that were set last.
+    passwords: Option<(String, String)>,
+    /// Which set the server may go by.
+    effective: Synchronous,
+    /// When each copy of the data was last connected.
+    connected: BTreeMap<String, Moment>,
+    pending_restart: Vec<String>,
+}
+
+impl Primary {
+    /// Of a server that starts with this set.
+    pub(super) fn starting_with(effective: Synchronous) -> Self {
+        Self { effective, ..Self::default() }
+    }
+
+    /// Whether its roles and its database are there.
+    pub(super) fn is_open(&self) -> bool {
+        self.passwords.is_some()
+    }
+
+    pub(super) fn pending_restart(&self) -> &[String] {
+        &self.pending_restart
+    }
+
+    /// The copies that are connected, or were until a moment ago.
+    fn present(&mut self, replicas: &[Connected], recorded: &Synchronous, now: Moment) -> BTreeSet<String> {
+        for one in replicas.iter().filter(|one| one.streams) {
+            self.connected.insert(one.clone.clone(), now);
+        }
+        for clone in &recorded.clones {
+            // One that was recorded by an election has its time to connect.
+            self.connected.entry(clone.clone()).or_insert(now);
+        }
+        self.connected.retain(|_, at| now.since(*at) < AWAY);
+        self.connected.keys().cloned().collect()
+    }
+}
+
+impl Agent {
+    /// Sees to roles, configuration and replicas. Answers what is to be told.
+    pub(super) async fn keep_up_primary(
+        &mut self,
+        leadership: &Leadership,
+        seen: &Seen,
+    ) -> Result<String, StepError> {
+        let Some(sql) = self.sql.take() else { return Ok(String::new()) };
+        let kept = self.keep_up_with(&sql, leadership, seen).await;
+        self.sql = Some(sql);
+        kept
+    }
+
+    async fn keep_up_with(
+        &mut self,
+        sql: &Sql,
+        leadership: &Leadership,
+        seen: &Seen,
+    ) -> Result<String, StepError> {
+        let passwords = self.passwords()?;
+        if self.primary.passwords.as_ref() != Some(&passwords) {
+            sql.provision(&self.settings, &passwords.0, &passwords.1).await?;
+            self.primary.passwords = Some(passwords);
+        }
+        let effective = self.primary.effective.clone();
+        self.configure_primary(seen, &effective)?;
+        self.primary.pending_restart = sql.pending_restart().await?;
+        let replicas = sql.replicas().await?;
+        let now = self.clock.moment();
+        let present = self.primary.present(&replicas, &leadership.synchronous, now);
+        let Some(instance) = &seen.instance else { return Ok(String::new()) };
+        let situation = Situation {
+            durability: instance.spec.durability,
+            instances: instance.spec.instances,
+            recorded: &leadership.synchronous,
+            effective: &self.primary.effective,
+            present: &present,
+        };
+        match synchronous::decide(&situation) {
+            Change::None => {}
+            Change::Record(set) => self.record(leadership, set).await?,
+            Change::Apply(set) => self.apply(seen, set).await?,
+        }
+        let streaming = replicas.iter().filter(|one| one.streams && one.counts).count();
+        let waits = leadership.synchronous.quorum > streaming;
+        Ok(if waits { "commits wait for a replica".to_owned() } else { String::new() })
+    }
+
+    /// Writes into the Lease who acknowledges.
+    async fn record(&mut self, leadership: &Leadership, set: Synchronous) -> Result<(), StepError> {
+        let (run, before) = (self.run.clone(), leadership.synchronous.clone());
+        let now = leadership::micro_time(self.clock.now());
+        let changed = self
+            .kubernetes
+            .change_lease(|leadership, lease| {
+                let holder = leadership.holder.as_ref().and_then(|holder| holder.run.as_ref());
+                let still = holder == Some(&run) && leadership.synchronous == before;
+                if still {
+                    leadership.synchronous = set.clone();
+                    lease.spec.get_or_insert_default().renew_time = Some(now.clone());
+                }
+                still
+            })
+            .await?;
+        match changed {
+            Changed::Yes(_) => {
+                tracing::info!("commits are acknowledged by {} of {:?}", set.quorum, set.clones)
+            }
+            Changed::No(_) => tracing::info!("the Lease changed before who acknowledges was recorded"),
+        }
+        Ok(())
+    }
+
+    /// Configures who acknowledges, and makes sure that the server goes by it.
+    async fn apply(&mut self, seen: &Seen, set: Synchronous) -> Result<(), StepError> {
+        // Until it is known which, it may go by either.
+        self.primary.effective = self.primary.effective.during(&set);
+        self.configure_primary(seen, &set)?;
+        let names = |text: &str| text.replace(' ', "");
+        let confirmed = async {
+            loop {
+                // A new connection has the configuration that every later one has.
+                let sql = Sql::connect(&self.clock, &self.settings, "postgres").await?;
+                let setting = sql.setting("synchronous_standby_names").await?;
+                let replicas = sql.replicas().await?;
+                let counted = replicas.iter().filter(|one| one.counts);
+                let others = counted.filter(|one| !set.clones.contains(&one.clone)).count();
+                let clones: Vec<&str> = set.clones.iter().map(String::as_str).collect();
+                let is_set = match set.quorum {
+                    0 => setting.is_empty(),
+                    _ => clones.is_empty() || names(&setting).ends_with(&format!("({})", clones.join(","))),
+                };
+                if is_set && others == 0 {
+                    return Ok::<(), StepError>(());
+                }
+                self.clock.sleep(Duration::from_millis(20)).await;
+            }
+        };
+        match self.clock.timeout(AWAY, confirmed).await {
+            Ok(confirmed) => confirmed?,
+            Err(_) => {
+                return Err(StepError::Other("the server does not take its configuration over".to_owned()));
+            }
+        }
+        self.primary.effective = set;
+        Ok(())
+    }
+}

@@ -1,0 +1,99 @@
+//! PostgreSQL's own programs, run to their ends.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::process::Command;
+use windlass::clock::Clock;
+
+/// A program could not be run, or failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ProgramError {
+    /// It could not be started.
+    #[error("{program} cannot be started: {why}")]
+    NotStarted {
+        /// Its name.
+        program: String,
+        /// Why not.
+        why: std::io::Error,
+    },
+    /// It ended badly.
+    #[error("{program} failed: {said}")]
+    Failed {
+        /// Its name.
+        program: String,
+        /// The end of what it printed.
+        said: String,
+    },
+    /// It took too long.
+    #[error("{program} took longer than {} s", limit.as_secs())]
+    TooSlow {
+        /// Its name.
+        program: String,
+        /// How long it might have taken.
+        limit: Duration,
+    },
+}
+
+/// The end of what a program printed, of which this much is told.
+const TOLD: usize = 600;
+
+/// Runs a program to its end; one that is dropped before is killed. Answers what it printed.
+///
+/// # Errors
+/// [`ProgramError`]
+pub async fn run(
+    clock: &Clock,
+    program: &str,
+    arguments: &[&str],
+    passfile: Option<&Path>,
+    limit: Duration,
+) -> Result<String, ProgramError> {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).kill_on_drop(true).env("LC_ALL", "C");
+    if let Some(passfile) = passfile {
+        command.env("PGPASSFILE", passfile);
+    }
+    let name = || program.to_owned();
+    let ended = clock.timeout(limit, command.output()).await;
+    let ended = ended.map_err(|_| ProgramError::TooSlow { program: name(), limit })?;
+    let output = ended.map_err(|why| ProgramError::NotStarted { program: name(), why })?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let from = said.char_indices().rev().nth(TOLD).map_or(0, |(at, _)| at);
+    Err(ProgramError::Failed { program: name(), said: said[from..].trim().to_owned() })
+}
+
+/// A field of what `pg_controldata` prints.
+pub fn control_field<'a>(printed: &'a str, name: &str) -> Option<&'a str> {
+    let line = printed.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.map(str::trim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_of_the_control_file_are_found() {
+        let printed = "Database system identifier:           7300\nLatest checkpoint's TimeLineID:       3\n";
+        assert_eq!(control_field(printed, "Database system identifier"), Some("7300"));
+        assert_eq!(control_field(printed, "Latest checkpoint's TimeLineID"), Some("3"));
+        assert_eq!(control_field(printed, "Latest"), None);
+    }
+
+    #[tokio::test]
+    async fn a_failure_says_what_the_program_said() {
+        let clock = Clock::real();
+        let limit = Duration::from_secs(20);
+        assert_eq!(run(&clock, "echo", &["hello"], None, limit).await.unwrap(), "hello\n");
+        let failed = run(&clock, "sh", &["-c", "echo why >&2; exit 3"], None, limit).await.unwrap_err();
+        assert_eq!(failed.to_string(), "sh failed: why");
+        let missing = run(&clock, "no-such-program", &[], None, limit).await.unwrap_err();
+        assert!(missing.to_string().starts_with("no-such-program cannot be started"));
+        let slow = run(&clock, "sleep", &["20"], None, Duration::from_millis(20)).await.unwrap_err();
+        assert!(matches!(slow, ProgramError::TooSlow { .. }));
+    }
+}

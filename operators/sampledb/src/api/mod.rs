@@ -1,0 +1,3 @@
+//! What users declare, by version.
+
+pub mod v1alpha1;

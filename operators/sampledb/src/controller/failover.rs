@@ -1,0 +1,233 @@
+//! Who is primary: the Lease, and where writes go.
+
+use crate::api::v1alpha1::{Durability, Role, SampleDB, SampleDBInstance, SampleDBInstanceStatus};
+use crate::children::{self, CONTAINER, ROLE_LABEL};
+use crate::election::{self, Decision, Lost, Situation};
+use crate::leadership::{self, Holder, Leadership};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::ResourceExt;
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use windlass::clock::Timestamp;
+use windlass::{Observed, Plan, Reason, Reasoned, Refusal};
+
+#[derive(Debug)]
+enum Why {
+    MakesTheDatabase { instance: String },
+    PrimaryEnded { instance: String },
+    PrimaryExpired { instance: String },
+    Elected { instance: String },
+    MayHaveLostCommits { instance: String },
+    ElectionWaits { why: String },
+    HandsOver { instance: String },
+    DirectsWrites,
+    TellsReplicasApart,
+    LastsAnotherTime,
+}
+
+impl Reasoned for Why {
+    fn message(&self) -> String {
+        match self {
+            Self::MakesTheDatabase { instance } => format!("{instance} makes the database"),
+            Self::PrimaryEnded { instance } => format!("the container of the primary {instance} has ended"),
+            Self::PrimaryExpired { instance } => format!("the primary {instance} has not renewed its Lease"),
+            Self::Elected { instance } => {
+                format!("{instance} has every acknowledged commit, and becomes primary")
+            }
+            Self::MayHaveLostCommits { instance } => {
+                format!("{instance} becomes primary; commits that only the last primary had are lost")
+            }
+            Self::ElectionWaits { why } => why.clone(),
+            Self::HandsOver { instance } => format!("{instance} is to become primary"),
+            Self::DirectsWrites => "writes go to the primary".to_owned(),
+            Self::TellsReplicasApart => "reads go to replicas".to_owned(),
+            Self::LastsAnotherTime => "the Lease lasts as long as the database says".to_owned(),
+        }
+    }
+}
+
+/// Who may be primary, given what is there.
+///
+/// # Errors
+/// When the Lease was changed by somebody else, or it asks for what its controller does not watch.
+pub fn decide(database: &SampleDB, observed: &Observed) -> Result<Plan, Refusal> {
+    let name = database.name_any();
+    let Some(lease) = observed.get::<Lease>(&name)? else {
+        let instance = children::instance_name(database, 0);
+        let quorum =
+            usize::from(database.spec.instances > 1 && database.spec.durability == Durability::Required);
+        let lease = written(database, Lease::default(), &Leadership::first(&instance, quorum));
+        return Ok(Plan::new().claim(lease, Why::MakesTheDatabase { instance }));
+    };
+    let leadership = Leadership::of(&lease)
+        .map_err(|error| Refusal::new(Reason::new("InvalidLease", error.to_string())))?;
+    let pods = observed.list::<Pod>()?;
+    let instances = observed.list::<SampleDBInstance>()?;
+    let reports: Vec<(&str, &SampleDBInstanceStatus)> = instances
+        .iter()
+        .filter_map(|one| Some((one.metadata.name.as_deref()?, one.status.as_ref()?)))
+        .collect();
+    let barred: BTreeSet<&str> = instances
+        .iter()
+        .filter(|one| one.spec.fenced || is_surplus(database, &one.name_any()))
+        .filter_map(|one| one.metadata.name.as_deref())
+        .collect();
+    let concerned = leadership.holder.as_ref().or(leadership.previous.as_ref());
+    let situation = Situation {
+        leadership: &leadership,
+        unchanged_for: observed.unchanged_for::<Lease>(&name)?.unwrap_or_default(),
+        lease_duration: leadership::duration(&lease),
+        end_is_reported: concerned.is_some_and(|holder| has_ended(holder, &lease, &pods)),
+        durability: database.spec.durability,
+        reports: reports.clone(),
+        barred: barred.clone(),
+    };
+    let plan = direct(database, &leadership, &reports, &pods);
+    let claim = |leadership: &Leadership| written(database, (*lease).clone(), leadership);
+    Ok(match election::decide(&situation) {
+        Decision::Keep(again) => {
+            if let Some(target) = successor(database, &leadership, &reports, &barred) {
+                let mut next = leadership.clone();
+                next.switchover_to = Some(target.to_owned());
+                return Ok(plan.claim(claim(&next), Why::HandsOver { instance: target.to_owned() }));
+            }
+            if leadership::duration(&lease) != lease_duration(database) {
+                return Ok(plan.claim(claim(&leadership), Why::LastsAnotherTime));
+            }
+            plan.requeue_after(again.max(Duration::from_millis(100)))
+        }
+        Decision::Vacate { leadership: next, why } => {
+            let instance = leadership.holder.map(|holder| holder.instance).unwrap_or_default();
+            let why = match why {
+                Lost::Ended => Why::PrimaryEnded { instance },
+                Lost::Expired => Why::PrimaryExpired { instance },
+            };
+            plan.claim(claim(&next), why)
+        }
+        Decision::Wait { why, again } => {
+            let plan = plan.wait(Why::ElectionWaits { why }, windlass::Until::Change);
+            match again {
+                Some(again) => plan.requeue_after(again.max(Duration::from_millis(100))),
+                None => plan,
+            }
+        }
+        Decision::Elect { leadership: next, instance, may_lose } => {
+            let why = match may_lose {
+                true => Why::MayHaveLostCommits { instance },
+                false => Why::Elected { instance },
+            };
+            plan.claim(claim(&next), why)
+        }
+    })
+}
+
+fn lease_duration(database: &SampleDB) -> Duration {
+    Duration::from_secs(u64::try_from(database.spec.lease_duration_seconds).unwrap_or(10))
+}
+
+/// A Lease that says this.
+fn written(database: &SampleDB, mut lease: Lease, leadership: &Leadership) -> Lease {
+    if lease.metadata.name.is_none() {
+        lease.metadata = ObjectMeta { name: Some(database.name_any()), ..ObjectMeta::default() };
+    }
+    leadership.write(&mut lease);
+    lease.spec.get_or_insert_default().lease_duration_seconds = Some(database.spec.lease_duration_seconds);
+    lease
+}
+
+fn is_surplus(database: &SampleDB, instance: &str) -> bool {
+    children::ordinal(&database.name_any(), instance).is_none_or(|ordinal| ordinal >= database.spec.instances)
+}
+
+/// To whom a primary that may not stay hands over: a replica that is connected.
+fn successor<'a>(
+    database: &SampleDB,
+    leadership: &Leadership,
+    reports: &[(&'a str, &SampleDBInstanceStatus)],
+    barred: &BTreeSet<&str>,
+) -> Option<&'a str> {
+    let holder = leadership.holder.as_ref()?;
+    let must_go = is_surplus(database, &holder.instance) && leadership.switchover_to.is_none();
+    let fit = |(name, report): &&(&str, &SampleDBInstanceStatus)| {
+        *name != holder.instance && report.ready && report.role == Role::Replica && !barred.contains(name)
+    };
+    reports.iter().find(fit).filter(|_| must_go).map(|(name, _)| *name)
+}
+
+/// Whether the end of the container in which a holder took the Lease is reported.
+///
+/// That its pod is not there means nothing: it may have been deleted without the kubelet's word.
+fn has_ended(holder: &Holder, lease: &Lease, pods: &[Arc<Pod>]) -> bool {
+    let Some(acquired) = leadership::acquired(lease) else { return false };
+    let pod = pods.iter().find(|pod| pod.metadata.uid.is_some() && pod.metadata.uid == holder.pod_uid);
+    let status = pod.and_then(|pod| container(pod));
+    status.is_some_and(|status| ends(status).any(|end| is_end_of(end, acquired)))
+}
+
+fn container(pod: &Pod) -> Option<&ContainerStatus> {
+    let statuses = pod.status.as_ref()?.container_statuses.as_ref()?;
+    statuses.iter().find(|status| status.name == CONTAINER)
+}
+
+fn ends(status: &ContainerStatus) -> impl Iterator<Item = &ContainerStateTerminated> {
+    [&status.state, &status.last_state].into_iter().flatten().filter_map(|state| state.terminated.as_ref())
+}
+
+/// Whether this is the end of the run that took the Lease at that time: it ran then, by the clock of its own node.
+fn is_end_of(end: &ContainerStateTerminated, acquired: Timestamp) -> bool {
+    let started = end.started_at.as_ref().is_some_and(|at| at.0 <= acquired);
+    started && end.finished_at.as_ref().is_some_and(|at| at.0 >= acquired)
+}
+
+/// Where writes and reads go.
+fn direct(
+    database: &SampleDB,
+    leadership: &Leadership,
+    reports: &[(&str, &SampleDBInstanceStatus)],
+    pods: &[Arc<Pod>],
+) -> Plan {
+    let report = |name: &str| reports.iter().find(|(one, _)| *one == name).map(|(_, report)| *report);
+    let role_of = |pod: &Pod| {
+        let report = report(&pod.name_any()).filter(|report| report.pod_uid == pod.metadata.uid);
+        report.map_or(Role::Stopped, |report| report.role)
+    };
+    let holder = leadership.holder.as_ref();
+    let primary = pods.iter().find(|pod| {
+        let name = pod.name_any();
+        let is_open = report(&name).is_some_and(|report| report.ready && report.epoch == leadership.epoch);
+        holder.is_some_and(|holder| {
+            holder.instance == name && holder.run.is_some() && holder.pod_uid == pod.metadata.uid
+        }) && role_of(pod) == Role::Primary
+            && is_open
+    });
+    let endpoints = children::read_write_endpoints(database, primary.map(|pod| &**pod));
+    let mut plan = Plan::new().apply(endpoints, Why::DirectsWrites);
+    for pod in pods {
+        let wanted = match role_of(pod) {
+            Role::Primary => "primary",
+            Role::Replica => "replica",
+            Role::Stopped => "none",
+        };
+        if pod.labels().get(ROLE_LABEL).map(String::as_str) != Some(wanted) {
+            let patch = json!({ "metadata": { "labels": { ROLE_LABEL: wanted } } });
+            plan = plan.patch::<Pod>(pod.name_any(), patch, Why::TellsReplicasApart);
+        }
+    }
+    plan
+}
+
+/// Whether two versions of a pod differ in what is decided by.
+pub fn pod_differs(one: &Pod, other: &Pod) -> bool {
+    let matters = |pod: &Pod| {
+        let status = pod.status.clone().unwrap_or_default();
+        let ends: Vec<ContainerStateTerminated> =
+            container(pod).map(|status| ends(status).cloned().collect()).unwrap_or_default();
+        let role = pod.labels().get(ROLE_LABEL).cloned();
+        (pod.metadata.uid.clone(), status.pod_ip, role, ends)
+    };
+    matters(one) != matters(other)
+}

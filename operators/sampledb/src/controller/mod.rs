@@ -1,0 +1,4 @@
+//! The operator's decisions, one controller per concern.
+
+pub mod failover;
+pub mod provisioning;

@@ -1,0 +1,167 @@
+//! What a database consists of, and how it is.
+
+use crate::api::v1alpha1::{
+    Role, SampleDB, SampleDBInstance, SampleDBInstanceSpec, SampleDBInstanceStatus, SampleDBStatus,
+};
+use crate::children;
+use crate::leadership::Leadership;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::ResourceExt;
+use std::collections::BTreeSet;
+use windlass::health::{Finished, finished};
+use windlass::{Apply, Observed, Plan, Propagation, Reasoned, Refusal, Until};
+
+/// Instances whose servers are kept stopped, separated by commas.
+pub const FENCED: &str = "db.windlass.dev/fenced-instances";
+
+#[derive(Debug)]
+enum Why {
+    KeepsOthersOut,
+    LetsAgentsReport,
+    LetsClientsFindIt,
+    BoundsDisruptions,
+    RunsInstances,
+    TellsItsAgent,
+    SetsUp,
+    CredentialsNotReady,
+    PrimaryNotReady { message: String },
+    SettingUp,
+    SetupFailed { message: String },
+    ReplicasNotReady { names: Vec<String> },
+    NoSuchKey { name: String, key: String },
+}
+
+impl Reasoned for Why {
+    fn message(&self) -> String {
+        match self {
+            Self::KeepsOthersOut => "passwords that nobody chose".to_owned(),
+            Self::LetsAgentsReport => "agents read the Lease, and report how their servers are".to_owned(),
+            Self::LetsClientsFindIt => "clients find the primary and its replicas by name".to_owned(),
+            Self::BoundsDisruptions => "one instance at a time may be evicted".to_owned(),
+            Self::RunsInstances => "instances run in a StatefulSet, with a volume each".to_owned(),
+            Self::TellsItsAgent => "an agent is told how its server is to be".to_owned(),
+            Self::SetsUp => "the initial schema is run once".to_owned(),
+            Self::CredentialsNotReady => "the credentials are not there yet".to_owned(),
+            Self::PrimaryNotReady { message } => format!("there is no primary yet: {message}"),
+            Self::SettingUp => "the initial schema is being run".to_owned(),
+            Self::SetupFailed { message } => {
+                format!("the initial schema could not be run; delete the Job to try again: {message}")
+            }
+            Self::ReplicasNotReady { names } => format!("not ready: {}", names.join(", ")),
+            Self::NoSuchKey { name, key } => format!("ConfigMap {name} has no key {key}"),
+        }
+    }
+}
+
+/// What a database needs, given what is there. `agent_image` brings the agent.
+///
+/// # Errors
+/// When the ConfigMap with its schema is not there, or it asks for what its controller does not watch.
+pub fn decide(database: &SampleDB, observed: &Observed, agent_image: &str) -> Result<Plan, Refusal> {
+    let name = database.name_any();
+    let leadership = observed.get::<Lease>(&name)?.and_then(|lease| Leadership::of(&lease).ok());
+    let holder = leadership.as_ref().and_then(|leadership| leadership.holder.as_ref());
+    let holder = holder.map(|holder| holder.instance.as_str());
+    // A primary beyond the number that is wanted stays until it has handed over.
+    let last = holder.and_then(|holder| children::ordinal(&name, holder)).unwrap_or(0);
+    let running = database.spec.instances.max(last + 1);
+    let instances: Vec<String> =
+        (0..running).map(|ordinal| children::instance_name(database, ordinal)).collect();
+
+    let (secret, generate) = children::secret(database);
+    let mut plan = Plan::new()
+        .create_once(secret, generate, Why::KeepsOthersOut)
+        .apply(children::account(database), Why::LetsAgentsReport)
+        .apply(children::role(database, &instances), Why::LetsAgentsReport)
+        .apply(children::role_binding(database), Why::LetsAgentsReport)
+        .apply(children::disruption_budget(database), Why::BoundsDisruptions);
+    for service in children::services(database) {
+        plan = plan.apply(service, Why::LetsClientsFindIt);
+    }
+    let fenced = fenced(database);
+    for instance in &instances {
+        let spec = SampleDBInstanceSpec {
+            database: name.clone(),
+            instances: database.spec.instances,
+            durability: database.spec.durability,
+            parameters: database.spec.parameters.clone(),
+            fenced: fenced.contains(instance.as_str()),
+            restart: None,
+        };
+        plan = plan.apply(children::instance(database, instance, spec), Why::TellsItsAgent);
+    }
+    if observed.get::<Secret>(&children::secret_name(database))?.is_none() {
+        // Without it, no pod can start.
+        return Ok(plan.wait(Why::CredentialsNotReady, Until::Change));
+    }
+    let servers = children::servers(database, running, agent_image);
+    plan = plan.apply(Apply::new(servers).recreate(Propagation::Orphan), Why::RunsInstances);
+    report(database, observed, plan, holder, &instances)
+}
+
+fn fenced(database: &SampleDB) -> BTreeSet<&str> {
+    let annotation = database.metadata.annotations.as_ref().and_then(|all| all.get(FENCED));
+    annotation.into_iter().flat_map(|names| names.split(',')).map(str::trim).collect()
+}
+
+/// The rest of a plan: the setup, and what is awaited.
+fn report(
+    database: &SampleDB,
+    observed: &Observed,
+    mut plan: Plan,
+    holder: Option<&str>,
+    instances: &[String],
+) -> Result<Plan, Refusal> {
+    let mut ready = Vec::new();
+    let mut primary: Option<SampleDBInstanceStatus> = None;
+    let mut message = "the first instance starts".to_owned();
+    for name in instances {
+        let Some(status) = observed.get::<SampleDBInstance>(name)?.and_then(|one| one.status.clone()) else {
+            continue;
+        };
+        if status.ready {
+            ready.push(name.clone());
+        }
+        if holder == Some(name.as_str()) {
+            if !status.message.is_empty() {
+                message = format!("{name}: {}", status.message);
+            }
+            primary = Some(status).filter(|status| status.role == Role::Primary && status.ready);
+        }
+    }
+    let mut set_up = database.status.as_ref().is_some_and(|status| status.set_up);
+    if let (Some(schema), Some(_), false) = (&database.spec.initial_schema, &primary, set_up) {
+        let there = observed.referenced::<ConfigMap>(&schema.name)?;
+        if !there.data.as_ref().is_some_and(|data| data.contains_key(&schema.key)) {
+            let (name, key) = (schema.name.clone(), schema.key.clone());
+            return Err(Refusal::new(Why::NoSuchKey { name, key }));
+        }
+        let job = children::setup(database, schema);
+        let run = observed.get::<Job>(&job.name_any())?.and_then(|job| finished(&job));
+        plan = plan.apply(children::setup_script(database), Why::SetsUp).apply(job, Why::SetsUp);
+        match run {
+            Some(Finished::Complete) => set_up = true,
+            Some(Finished::Failed { message, .. }) => {
+                plan = plan.wait(Why::SetupFailed { message }, Until::Change);
+            }
+            None => plan = plan.wait(Why::SettingUp, Until::Change),
+        }
+    }
+    let missing: Vec<String> = instances.iter().filter(|name| !ready.contains(name)).cloned().collect();
+    if primary.is_none() {
+        plan = plan.wait(Why::PrimaryNotReady { message }, Until::Change);
+    } else if !missing.is_empty() {
+        plan = plan.wait(Why::ReplicasNotReady { names: missing }, Until::Change);
+    }
+    let status = SampleDBStatus {
+        ready: Some(format!("{}/{}", ready.len(), database.spec.instances)),
+        primary: holder.filter(|_| primary.is_some()).map(str::to_owned),
+        version: primary.and_then(|primary| primary.version),
+        secret: Some(children::secret_name(database)),
+        set_up,
+        conditions: Vec::new(),
+    };
+    Ok(plan.status(status))
+}

@@ -1,0 +1,249 @@
+//! Who may take writes: what a database's Lease says.
+//!
+//! The Lease is the one object that decides it, and all of it changes by compare-and-swap. Its usual fields are for people and
+//! for tools that know Leases; everything that the protocol needs is in one annotation.
+
+use crate::lsn::Lsn;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use windlass::clock::Timestamp;
+
+/// The annotation of the Lease.
+pub const ANNOTATION: &str = "db.windlass.dev/leadership";
+
+/// What a Lease says.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Leadership {
+    /// Rises whenever the right to be primary is taken from an instance. It is the Lease's `leaseTransitions`.
+    #[serde(skip)]
+    pub epoch: i32,
+    /// Who may be primary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<Holder>,
+    /// Who could be, before this epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<Holder>,
+    /// Whether the previous holder's server has certainly stopped.
+    #[serde(default)]
+    pub previous_stopped: bool,
+    /// Which copies of the data have what was acknowledged.
+    #[serde(default)]
+    pub synchronous: Synchronous,
+    /// Of the data: any other is of another database.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_identifier: Option<String>,
+    /// Where the holder's data ended when it was elected: whoever has more has to give it up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fork: Option<Position>,
+    /// The instance that the holder should hand over to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switchover_to: Option<String>,
+}
+
+/// An instance that may be primary, and which run of its agent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Holder {
+    /// The instance.
+    pub instance: String,
+    /// Its copy of the data; none before there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clone: Option<String>,
+    /// The pod of the agent that took the Lease.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod_uid: Option<String>,
+    /// The agent's run that took the Lease; none until it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+}
+
+/// The copies of the data of which `quorum` have every acknowledged commit, beside the primary's own.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Synchronous {
+    /// How many have it; with 0, commits are acknowledged by the primary alone.
+    pub quorum: usize,
+    /// Of these.
+    pub clones: BTreeSet<String>,
+}
+
+/// Where data ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Position {
+    /// The timeline.
+    pub timeline: u32,
+    /// How far it is written.
+    pub flushed: Lsn,
+}
+
+impl Synchronous {
+    /// What is safe to promise while one set becomes the other: whoever could have acknowledged counts.
+    pub fn during(&self, next: &Self) -> Self {
+        let clones = self.clones.union(&next.clones).cloned().collect();
+        Self { quorum: self.quorum.min(next.quorum), clones }
+    }
+
+    /// How many answers of these clones make sure that one has everything acknowledged; none do if the primary alone
+    /// acknowledges.
+    pub fn needed(&self) -> Option<usize> {
+        (self.quorum > 0).then(|| (self.clones.len() + 1).saturating_sub(self.quorum).max(1))
+    }
+}
+
+/// The Lease is not as the operator or an agent writes it.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("the annotation {ANNOTATION} of Lease {lease} cannot be read: {why}")]
+pub struct InvalidLease {
+    lease: String,
+    why: String,
+}
+
+impl Leadership {
+    /// What it says.
+    ///
+    /// # Errors
+    /// When its annotation is missing, or was changed by somebody else.
+    pub fn of(lease: &Lease) -> Result<Self, InvalidLease> {
+        let annotations = lease.metadata.annotations.as_ref();
+        let text = annotations.and_then(|all| all.get(ANNOTATION)).map_or("", String::as_str);
+        let read: Result<Self, _> = serde_json::from_str(text);
+        let mut leadership = read.map_err(|error| InvalidLease {
+            lease: lease.metadata.name.clone().unwrap_or_default(),
+            why: error.to_string(),
+        })?;
+        leadership.epoch = lease.spec.as_ref().and_then(|spec| spec.lease_transitions).unwrap_or(0);
+        Ok(leadership)
+    }
+
+    /// Writes it into a Lease.
+    pub fn write(&self, lease: &mut Lease) {
+        let spec = lease.spec.get_or_insert_default();
+        spec.lease_transitions = Some(self.epoch);
+        spec.holder_identity = self.holder.as_ref().map(|holder| holder.instance.clone());
+        let text = serde_json::to_string(self).expect("strings, numbers and sets of them are JSON");
+        lease.metadata.annotations.get_or_insert_default().insert(ANNOTATION.to_owned(), text);
+    }
+
+    /// The first: this instance is to make the database.
+    pub fn first(instance: &str, quorum: usize) -> Self {
+        Self {
+            epoch: 1,
+            holder: Some(Holder { instance: instance.to_owned(), ..Holder::default() }),
+            synchronous: Synchronous { quorum, clones: BTreeSet::new() },
+            ..Self::default()
+        }
+    }
+
+    /// The next epoch, in which nobody may be primary yet.
+    #[must_use]
+    pub fn vacated(&self, stopped: bool) -> Self {
+        let mut next = self.clone();
+        next.epoch = self.epoch.saturating_add(1);
+        if let Some(holder) = next.holder.take() {
+            // One that was elected and never took the Lease wrote nothing: what it was elected from still stands.
+            if holder.run.is_some() {
+                next.previous = Some(holder);
+            }
+        }
+        next.previous_stopped = stopped;
+        next
+    }
+
+    /// Whether this copy of an instance's data is the primary's.
+    pub fn is_held_by(&self, instance: &str, clone: &str) -> bool {
+        self.holder
+            .as_ref()
+            .is_some_and(|holder| holder.instance == instance && holder.clone.as_deref() == Some(clone))
+    }
+}
+
+/// When the holder last took the Lease.
+pub fn acquired(lease: &Lease) -> Option<Timestamp> {
+    lease.spec.as_ref()?.acquire_time.as_ref().map(|time| time.0)
+}
+
+/// A moment as Leases have it.
+pub fn micro_time(at: Timestamp) -> MicroTime {
+    MicroTime(at)
+}
+
+/// How long a holder that does not renew it keeps it.
+pub fn duration(lease: &Lease) -> Duration {
+    let seconds = lease.spec.as_ref().and_then(|spec| spec.lease_duration_seconds).unwrap_or(10);
+    Duration::from_secs(u64::try_from(seconds).unwrap_or(10).max(1))
+}
+
+/// Whether two versions of a Lease differ in more than their renewal.
+pub fn differs(one: &Lease, other: &Lease) -> bool {
+    let without_renewal = |lease: &Lease| {
+        let spec = lease.spec.clone().map(|spec| LeaseSpec { renew_time: None, ..spec });
+        (spec, lease.metadata.annotations.clone(), lease.metadata.deletion_timestamp.clone())
+    };
+    without_renewal(one) != without_renewal(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(quorum: usize, clones: &[&str]) -> Synchronous {
+        Synchronous { quorum, clones: clones.iter().map(|&clone| clone.to_owned()).collect() }
+    }
+
+    #[test]
+    fn a_lease_says_what_was_written() {
+        let mut leadership = Leadership::first("db-0", 1).vacated(true);
+        leadership.synchronous = set(1, &["a", "b"]);
+        leadership.fork = Some(Position { timeline: 3, flushed: Lsn(77) });
+        let mut lease = Lease::default();
+        leadership.write(&mut lease);
+        assert_eq!(Leadership::of(&lease).unwrap(), leadership);
+        assert_eq!(lease.spec.as_ref().unwrap().lease_transitions, Some(2));
+        assert!(Leadership::of(&Lease::default()).is_err());
+    }
+
+    #[test]
+    fn a_renewal_makes_no_difference() {
+        let mut lease = Lease::default();
+        Leadership::first("db-0", 1).write(&mut lease);
+        let mut renewed = lease.clone();
+        renewed.spec.as_mut().unwrap().renew_time = Some(micro_time(Timestamp::UNIX_EPOCH));
+        assert!(!differs(&lease, &renewed));
+        Leadership::first("db-1", 1).write(&mut renewed);
+        assert!(differs(&lease, &renewed));
+    }
+
+    #[test]
+    fn enough_answers_always_meet_an_acknowledgement() {
+        assert_eq!(set(1, &["a"]).needed(), Some(1));
+        assert_eq!(set(1, &["a", "b"]).needed(), Some(2));
+        assert_eq!(set(2, &["a", "b", "c"]).needed(), Some(2));
+        assert_eq!(set(1, &[]).needed(), Some(1));
+        assert_eq!(set(0, &["a"]).needed(), None);
+    }
+
+    #[test]
+    fn while_a_set_changes_both_count() {
+        assert_eq!(set(1, &["a", "b"]).during(&set(1, &["b", "c"])), set(1, &["a", "b", "c"]));
+        assert_eq!(set(1, &["a"]).during(&set(0, &[])), set(0, &["a"]));
+    }
+
+    #[test]
+    fn one_who_never_took_the_lease_is_no_previous_holder() {
+        let mut leadership = Leadership::first("db-0", 1);
+        let holder = |instance: &str, run: Option<&str>| Holder {
+            instance: instance.to_owned(),
+            clone: Some("c".to_owned()),
+            run: run.map(str::to_owned),
+            pod_uid: None,
+        };
+        leadership.holder = Some(holder("db-0", Some("r")));
+        let mut vacant = leadership.vacated(true);
+        assert_eq!(vacant.previous.as_ref().unwrap().instance, "db-0");
+        vacant.holder = Some(holder("db-1", None));
+        assert_eq!(vacant.vacated(true).previous.unwrap().instance, "db-0");
+    }
+}
