@@ -34,8 +34,8 @@ const COPY: Duration = Duration::from_secs(24 * 3600);
 const SHORT: Duration = Duration::from_secs(300);
 /// A server that ran this long did start.
 const STARTED: Duration = Duration::from_secs(10);
-/// How long a replica may be without a connection to a primary that is there, before its data is copied anew.
-const CUT_OFF: Duration = Duration::from_secs(60);
+/// How long a replica may be without a connection to a primary that is there, before its data is rewound, and then copied anew.
+const CUT_OFF: Duration = Duration::from_secs(15);
 
 /// The agent cannot go on; the kubelet starts it again.
 #[derive(Debug, thiserror::Error)]
@@ -119,6 +119,7 @@ pub async fn run() -> Result<(), AgentError> {
         ended_at: None,
         settled: false,
         streamed: None,
+        rewound: false,
         restarted: None,
         primary: Primary::default(),
         reported: None,
@@ -149,6 +150,7 @@ pub(super) struct Agent {
     settled: bool,
     /// When the standby was last connected to a primary, or told to follow another.
     streamed: Option<Moment>,
+    rewound: bool,
     restarted: Option<String>,
     pub(super) primary: Primary,
     reported: Option<SampleDBInstanceStatus>,
@@ -301,6 +303,7 @@ impl Agent {
                 self.ended_at = ended_at;
                 if state.streams || !state.in_recovery {
                     self.streamed = Some(now);
+                    self.rewound = false;
                 }
                 if self.started.is_some_and(|at| now.since(at) > STARTED) {
                     self.crashes = 0;
@@ -308,7 +311,10 @@ impl Agent {
             }
             _ => {
                 (self.settled, self.ended_at) = (false, None);
-                self.streamed = Some(now);
+                // One that lacks data to become consistent answers nothing, and would wait for ever.
+                if *server == next::Server::Stopped || !self.server.waits_for_data() {
+                    self.streamed = Some(now);
+                }
             }
         }
     }
@@ -327,6 +333,7 @@ impl Agent {
             settled: self.settled,
             crashes: self.crashes,
             cut_off: self.streamed.is_some_and(|at| self.clock.moment().since(at) > CUT_OFF),
+            rewound: self.rewound,
             restarted: self.restarted.as_deref(),
         }
     }
@@ -602,7 +609,8 @@ impl Agent {
         self.health.is_busy();
         let place = self.volume.begin()?;
         let passfile = self.volume.passfile();
-        let conninfo = config::conninfo(&self.settings.host(from), &self.clone, &passfile);
+        // By another name than the copy's own: what a program receives that may still fail acknowledges nothing.
+        let conninfo = config::conninfo(&self.settings.host(from), "pg_basebackup", &passfile);
         let arguments = [
             "--pgdata",
             text(&place)?,
@@ -653,6 +661,7 @@ impl Agent {
         self.volume.make_standby()?;
         self.volume.keep(Number::Followed, epoch)?;
         self.streamed = Some(self.clock.moment());
+        self.rewound = true;
         Ok(format!("it follows {from}"))
     }
 

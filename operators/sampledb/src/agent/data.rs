@@ -169,7 +169,8 @@ impl Number {
     }
 }
 
-fn is_clone_id(text: &str) -> bool {
+/// Whether a text is such an identity.
+pub fn is_clone_id(text: &str) -> bool {
     text.len() == 17 && text.starts_with('c') && text[1..].bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 

@@ -31,6 +31,8 @@ pub struct View<'a> {
     pub crashes: u32,
     /// Whether following the primary has not worked for a while.
     pub cut_off: bool,
+    /// Whether that was so before, and rewinding the data did not help.
+    pub rewound: bool,
     /// The restart that was asked for and done last.
     pub restarted: Option<&'a str>,
 }
@@ -226,7 +228,8 @@ fn follow(view: &View<'_>, leadership: &Leadership, spec: &SampleDBInstanceSpec,
         return join(view, leadership, data, primary);
     }
     match &view.server {
-        _ if view.cut_off => Step::Clone(primary),
+        _ if view.cut_off && view.rewound => Step::Clone(primary),
+        _ if view.cut_off => Step::Rewind(primary),
         Server::Stopped => Step::Start { follow: Some(primary) },
         Server::Starting => nothing("the server starts"),
         Server::Running(state) if state.streams => restart(view, spec).unwrap_or_else(|| nothing("")),
@@ -324,6 +327,7 @@ mod tests {
             settled: true,
             crashes: 0,
             cut_off: false,
+            rewound: false,
             restarted: None,
         }
     }
@@ -436,7 +440,9 @@ mod tests {
         state.streams = true;
         state.receives = true;
         assert_eq!(decide(&View { server: Server::Running(state), ..seen.clone() }), nothing(""));
-        assert_eq!(decide(&View { cut_off: true, ..seen }), Step::Clone(name("db-0")));
+        let cut_off = View { cut_off: true, ..seen };
+        assert_eq!(decide(&cut_off), Step::Rewind(name("db-0")));
+        assert_eq!(decide(&View { rewound: true, ..cut_off }), Step::Clone(name("db-0")));
     }
 
     #[test]

@@ -48,8 +48,9 @@ impl Primary {
             // One that was recorded by an election has its time to connect.
             self.connected.entry(clone.clone()).or_insert(now);
         }
-        self.connected.retain(|_, at| now.since(*at) < AWAY);
-        self.connected.keys().cloned().collect()
+        self.connected.retain(|clone, at| now.since(*at) < AWAY || recorded.clones.contains(clone));
+        let present = self.connected.iter().filter(|(_, at)| now.since(**at) < AWAY);
+        present.map(|(clone, _)| clone.clone()).collect()
     }
 }
 
@@ -159,5 +160,26 @@ impl Agent {
         }
         self.primary.effective = set;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass::clock::Clock;
+
+    #[tokio::test]
+    async fn a_replica_that_left_is_not_taken_for_present_because_it_is_recorded() {
+        let (clock, driver) = Clock::driven("2026-01-01T00:00:00Z".parse().unwrap());
+        let recorded = Synchronous { quorum: 1, clones: ["a".to_owned(), "b".to_owned()].into() };
+        let mut primary = Primary::default();
+        let streams = [Connected { clone: "a".to_owned(), streams: true, counts: true }];
+        // One that was recorded by an election has its time to connect.
+        assert_eq!(primary.present(&streams, &recorded, clock.moment()).len(), 2);
+        driver.run_for(AWAY).await;
+        for _ in 0..3 {
+            let present = primary.present(&streams, &recorded, clock.moment());
+            assert_eq!(present, BTreeSet::from(["a".to_owned()]));
+        }
     }
 }

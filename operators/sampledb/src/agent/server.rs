@@ -104,6 +104,20 @@ impl Server {
         }
     }
 
+    /// Whether a standby waits for data that it does not get: its processes say so in their titles.
+    pub fn waits_for_data(&self) -> bool {
+        let Some(own) = self.child.as_ref().and_then(Child::id).and_then(|id| i32::try_from(id).ok()) else {
+            return false;
+        };
+        let titles: Vec<String> = processes()
+            .filter(|id| parent(*id) == Some(own))
+            .filter_map(|id| fs::read(format!("/proc/{id}/cmdline")).ok())
+            .map(|title| String::from_utf8_lossy(&title).into_owned())
+            .collect();
+        let some = |words: &str| titles.iter().any(|title| title.contains(words));
+        some("startup waiting") && !some("walreceiver streaming")
+    }
+
     fn signal(&self, signal: Signal) {
         let id = self.child.as_ref().and_then(Child::id).and_then(|id| i32::try_from(id).ok());
         if let Some(id) = id {
@@ -122,9 +136,13 @@ pub fn adopt_orphans() {
 /// The children of this process.
 fn orphans() -> Vec<Pid> {
     let own = getpid().as_raw();
+    processes().filter(|id| parent(*id) == Some(own)).map(Pid::from_raw).collect()
+}
+
+/// Every process that can be seen.
+fn processes() -> impl Iterator<Item = i32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    processes.filter(|id| parent(*id) == Some(own)).map(Pid::from_raw).collect()
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
 }
 
 /// The parent of a process: the second field after its name, which is in brackets and may hold anything.

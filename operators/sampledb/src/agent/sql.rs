@@ -1,5 +1,6 @@
 //! What an agent asks its server, over the socket, as its superuser.
 
+use super::data::is_clone_id;
 use super::settings::{REPLICATOR, Settings};
 use crate::lsn::Lsn;
 use std::collections::BTreeSet;
@@ -37,7 +38,7 @@ fn text(error: &tokio_postgres::Error) -> String {
 pub struct State {
     /// Whether it is a standby.
     pub in_recovery: bool,
-    /// Whether it has a process that receives data.
+    /// Whether it has a process that receives data, or is told to start one.
     pub receives: bool,
     /// Whether that process is connected to a primary.
     pub streams: bool,
@@ -133,7 +134,7 @@ impl Sql {
         })
     }
 
-    /// The replicas that are connected to a primary.
+    /// The replicas that are connected to a primary; programs that copy its data are none.
     ///
     /// # Errors
     /// [`SqlError`]
@@ -142,7 +143,8 @@ impl Sql {
         let read = |row: &tokio_postgres::Row| -> Result<Connected, SqlError> {
             Ok(Connected { clone: row.try_get(0)?, streams: row.try_get(1)?, counts: row.try_get(2)? })
         };
-        rows.iter().map(read).collect()
+        let all = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        Ok(all.into_iter().filter(|one| is_clone_id(&one.clone)).collect())
     }
 
     /// A setting's value.
@@ -214,7 +216,7 @@ const STATE: &str = "
 SELECT pg_is_in_recovery(),
        CASE WHEN pg_is_in_recovery() THEN NULL ELSE pg_current_wal_flush_lsn()::text END,
        pg_last_wal_replay_lsn()::text,
-       EXISTS (SELECT FROM pg_stat_wal_receiver WHERE pid IS NOT NULL),
+       EXISTS (SELECT FROM pg_stat_wal_receiver WHERE pid IS NOT NULL) OR current_setting('primary_conninfo') <> '',
        EXISTS (SELECT FROM pg_stat_wal_receiver WHERE status = 'streaming'),
        (SELECT wait_event FROM pg_stat_activity WHERE backend_type = 'startup'),
        (SELECT timeline_id FROM pg_control_checkpoint()),

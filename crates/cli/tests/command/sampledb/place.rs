@@ -1,12 +1,12 @@
-//! The SampleDB operator with real PostgreSQL servers: pods are processes, and what they hold is in volumes.
+//! A cluster with the SampleDB operator, on real PostgreSQL servers: pods are processes, and what they hold is in volumes.
 
 use crate::process::{Cluster, windlass};
 use crate::process_pods::{World, cannot_run};
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::{ListParams, LogParams, PostParams};
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use sampledb_operator::api::v1alpha1::{SampleDB, SampleDBInstance};
 use serde_json::{Value, json};
@@ -20,9 +20,9 @@ use windlass_clock::Clock;
 const AGENT: &str = "sampledb-operator:test";
 
 /// A cluster with the operator.
-struct Place {
-    world: World,
-    cluster: Cluster,
+pub(super) struct Place {
+    pub(super) world: World,
+    cluster: Option<Cluster>,
     operator: tokio::task::JoinHandle<windlass::Result<()>>,
     _folder: tempfile::TempDir,
 }
@@ -34,18 +34,23 @@ fn agent_image(folder: &Path) -> PathBuf {
     let agent = Path::new(env!("CARGO_BIN_EXE_windlass")).with_file_name("sampledb-agent");
     fs::copy(&agent, programs.join("sampledb-agent"))
         .unwrap_or_else(|error| panic!("{} (cargo build --workspace): {error}", agent.display()));
+    let writer = agent.with_file_name("examples").join("writer");
+    fs::copy(&writer, programs.join("writer"))
+        .unwrap_or_else(|error| panic!("{} (cargo test --workspace): {error}", writer.display()));
     programs
 }
 
 impl Place {
-    async fn start() -> Self {
+    pub(super) async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let programs = agent_image(folder.path());
         let config = folder.path().join("config");
         fs::create_dir_all(config.join("windlass")).unwrap();
-        let recipe =
-            json!({"images": {"sampledb-operator": {"programs": [programs], "command": ["sampledb-agent"]}}});
+        let recipe = json!({"images": {
+            "sampledb-operator": {"programs": [&programs]},
+            "sampledb-writer": {"programs": [&programs]},
+        }});
         fs::write(config.join("windlass/recipes.yaml"), recipe.to_string()).unwrap();
         let mut command = windlass(&["cluster", "up", "--nodes", "process=1"]);
         command.env("XDG_RUNTIME_DIR", folder.path()).env("XDG_CONFIG_HOME", &config);
@@ -56,10 +61,10 @@ impl Place {
         let manager = Manager::new(world.client.clone(), Clock::real());
         let manager = sampledb_operator::operator(manager, AGENT);
         let operator = tokio::spawn(manager.run_until(std::future::pending()));
-        Self { world, cluster, operator, _folder: folder }
+        Self { world, cluster: Some(cluster), operator, _folder: folder }
     }
 
-    async fn create(&self, name: &str, spec: Value) {
+    pub(super) async fn create(&self, name: &str, spec: Value) {
         let mut whole = json!({"version": "15", "storage": {"size": "1Gi"}, "leaseDurationSeconds": 5});
         for (field, value) in spec.as_object().unwrap() {
             whole[field] = value.clone();
@@ -72,7 +77,7 @@ impl Place {
     }
 
     /// Waits until every instance of it is ready.
-    async fn is_ready(&self, name: &str) {
+    pub(super) async fn is_ready(&self, name: &str) {
         let ready = || async {
             let database = self.world.api::<SampleDB>().get(name).await.unwrap();
             let status = database.status.unwrap_or_default();
@@ -94,7 +99,7 @@ impl Place {
     }
 
     /// How everything is, for a failure.
-    async fn told(&self, name: &str) -> String {
+    pub(super) async fn told(&self, name: &str) -> String {
         let database = self.world.api::<SampleDB>().get(name).await.unwrap();
         let mut lines = vec![json!(database.status).to_string()];
         let lease = self.world.api::<Lease>().get_opt(name).await.unwrap();
@@ -112,7 +117,7 @@ impl Place {
     }
 
     /// What `psql` prints, asked in a pod.
-    async fn psql(&self, name: &str, sql: &str) -> String {
+    pub(super) async fn psql(&self, name: &str, sql: &str) -> String {
         let from = |variable: &str, key: &str| json!({"name": variable, "valueFrom": {"secretKeyRef": {"name": format!("{name}-credentials"), "key": key}}});
         let container = json!({
             "name": "psql", "image": "postgres:15",
@@ -122,19 +127,23 @@ impl Place {
         self.world.prints(json!({"containers": [container]})).await
     }
 
-    async fn primary(&self, name: &str) -> Option<String> {
+    pub(super) async fn primary(&self, name: &str) -> Option<String> {
         let database = self.world.api::<SampleDB>().get(name).await.unwrap();
         database.status.and_then(|status| status.primary)
     }
+}
 
-    fn end(self) {
+/// Pods outlive a cluster that is killed: it is asked to end, whatever became of the test.
+impl Drop for Place {
+    fn drop(&mut self) {
         self.operator.abort();
-        assert!(self.cluster.end(Signal::SIGTERM).success());
+        let ended = self.cluster.take().map(|cluster| cluster.end(Signal::SIGTERM));
+        assert!(std::thread::panicking() || ended.is_some_and(|ended| ended.success()));
     }
 }
 
 /// The first process of an instance's container, as the machine numbers it.
-fn first_process(instance: &str) -> Option<Pid> {
+pub(super) fn first_process(instance: &str) -> Option<Pid> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {
         let Some(id) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
@@ -150,36 +159,7 @@ fn first_process(instance: &str) -> Option<Pid> {
     found.first().copied()
 }
 
-#[tokio::test]
-async fn a_database_from_its_creation_through_a_failover() {
-    if let Some(why) = cannot_run("/usr/lib/postgresql/15/bin/postgres") {
-        println!("{why}");
-        return;
-    }
-    let place = Place::start().await;
-    let schema: ConfigMap = serde_json::from_value(json!({
-        "metadata": {"name": "schema"}, "data": {"schema.sql": "CREATE TABLE fruits (name text PRIMARY KEY);"},
-    }))
-    .unwrap();
-    place.world.api().create(&PostParams::default(), &schema).await.unwrap();
-    place
-        .create("example", json!({"instances": 3, "initialSchema": {"name": "schema", "key": "schema.sql"}}))
-        .await;
-    place.is_ready("example").await;
-    assert_eq!(place.primary("example").await.as_deref(), Some("example-0"));
-    assert_eq!(place.psql("example", "INSERT INTO fruits VALUES ('apple') RETURNING name").await, "apple");
-
-    let began = place.world.clock.moment();
-    kill(first_process("example-0").unwrap(), Signal::SIGKILL).unwrap();
-    place
-        .world
-        .until("another is primary", || async {
-            place.primary("example").await.is_some_and(|primary| primary != "example-0")
-        })
-        .await;
-    println!("failover: {:?}", place.world.clock.moment() - began);
-    place.is_ready("example").await;
-    println!("all ready again: {:?}", place.world.clock.moment() - began);
-    assert_eq!(place.psql("example", "SELECT name FROM fruits").await, "apple");
-    place.end();
+/// Why there is no server here to run.
+pub(super) fn cannot_run_postgres() -> Option<String> {
+    cannot_run("/usr/lib/postgresql/15/bin/postgres")
 }
