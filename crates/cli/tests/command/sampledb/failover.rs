@@ -89,9 +89,16 @@ fn has_one_primary_at_a_time(told: &Told) {
 impl Place {
     /// The acknowledged rows that are not there.
     async fn missing(&self, name: &str, told: &Told) -> Vec<i64> {
-        let there = self.psql(name, "SELECT id FROM acknowledged").await;
-        let there: BTreeSet<i64> = there.lines().map(|line| line.parse().unwrap()).collect();
-        told.acknowledged.iter().map(|(id, ..)| *id).filter(|id| !there.contains(id)).collect()
+        // Right after a failover a connection may be refused.
+        for _ in 0..60 {
+            let there = self.psql(name, "SELECT id FROM acknowledged").await;
+            let there: Result<BTreeSet<i64>, _> = there.lines().map(str::parse).collect();
+            if let Ok(there) = there {
+                let ids = told.acknowledged.iter().map(|(id, ..)| *id);
+                return ids.filter(|id| !there.contains(id)).collect();
+            }
+        }
+        panic!("{name} cannot be read: {}", self.told(name).await);
     }
 
     async fn prepare(&self, spec: serde_json::Value) {

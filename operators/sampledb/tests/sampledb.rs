@@ -1,0 +1,263 @@
+//! What the operator decides, without servers: plans as values, and what the API rejects.
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::rbac::v1::Role;
+use kube::CustomResourceExt;
+use sampledb_operator::api::v1alpha1::{
+    Role as ServerRole, SampleDB, SampleDBInstance, SampleDBInstanceStatus,
+};
+use sampledb_operator::controller::{failover, provisioning};
+use sampledb_operator::leadership::{Leadership, micro_time};
+use sampledb_operator::lsn::Lsn;
+use sampledb_operator::{databases, failovers};
+use serde_json::{Value, json};
+use std::time::Duration;
+use windlass::{Observed, Plan};
+use windlass_testing::{TestCluster, named, object};
+
+const IMAGE: &str = "sampledb-operator:test";
+
+fn spec(changes: Value) -> Value {
+    let mut spec = json!({"version": "15", "instances": 3, "storage": {"size": "1Gi"}});
+    for (field, value) in changes.as_object().into_iter().flatten() {
+        spec[field] = value.clone();
+    }
+    spec
+}
+
+fn database(changes: Value) -> SampleDB {
+    SampleDB::new("db", serde_json::from_value(spec(changes)).expect("a spec as it is written"))
+}
+
+fn provision(database: &SampleDB, observed: &Observed) -> Plan {
+    let plan = provisioning::decide(database, observed, IMAGE).expect("it can be carried out");
+    databases(IMAGE).check(&plan).expect("it does what the controller declares");
+    plan
+}
+
+fn elect(database: &SampleDB, observed: &Observed) -> Plan {
+    let plan = failover::decide(database, observed).expect("it can be carried out");
+    failovers().check(&plan).expect("it does what the controller declares");
+    plan
+}
+
+fn lease(leadership: &Leadership) -> Lease {
+    let mut lease: Lease = named("db");
+    leadership.write(&mut lease);
+    let spec = lease.spec.as_mut().unwrap();
+    spec.lease_duration_seconds = Some(10);
+    spec.acquire_time = Some(micro_time("2026-01-01T00:00:10Z".parse().unwrap()));
+    lease
+}
+
+fn held() -> Leadership {
+    let mut held = Leadership::first("db-0", 1);
+    let holder = held.holder.as_mut().unwrap();
+    holder.clone = Some("a".to_owned());
+    holder.pod_uid = Some("pod-0".to_owned());
+    holder.run = Some("run".to_owned());
+    held.system_identifier = Some("7".to_owned());
+    held.synchronous.clones = ["b".to_owned()].into();
+    held
+}
+
+fn instance(name: &str, clone: &str, status: SampleDBInstanceStatus) -> SampleDBInstance {
+    let mut instance: SampleDBInstance = object(
+        name,
+        json!({"metadata": {"labels": {"db.windlass.dev/database": "db"}}, "spec": {"database": "db", "instances": 3}}),
+    );
+    instance.status = Some(SampleDBInstanceStatus {
+        clone: Some(clone.to_owned()),
+        system_identifier: Some("7".to_owned()),
+        ..status
+    });
+    instance
+}
+
+fn pod(name: &str, uid: &str, container: Value) -> Pod {
+    let mut container = container;
+    container["name"] = "postgres".into();
+    for (field, value) in
+        [("image", json!("i")), ("imageID", json!("i")), ("ready", json!(true)), ("restartCount", json!(0))]
+    {
+        container[field] = value;
+    }
+    object(
+        name,
+        json!({"metadata": {"uid": uid}, "status": {"podIP": "10.0.0.1", "containerStatuses": [container]}}),
+    )
+}
+
+#[test]
+fn a_new_database_waits_for_its_credentials_and_is_then_run() {
+    let database = database(json!({}));
+    let first = provision(&database, &Observed::empty());
+    assert!(!first.is_complete() && first.applied::<StatefulSet>("db").is_none());
+    assert!(first.applied::<Secret>("db-credentials").is_some());
+    let secret: Secret = named("db-credentials");
+    let plan = provision(&database, &Observed::empty().with(secret));
+    let servers = plan.applied::<StatefulSet>("db").unwrap().spec.unwrap();
+    assert_eq!(servers.replicas, Some(3));
+    let pod = servers.template.spec.unwrap();
+    assert_eq!(pod.containers[0].image.as_deref(), Some("postgres:15"));
+    assert_eq!(pod.init_containers.unwrap()[0].image.as_deref(), Some(IMAGE));
+    assert!(plan.applied::<Service>("db-rw").unwrap().spec.unwrap().selector.is_none());
+    assert!(plan.waits()[0].reason.to_string().contains("no primary yet"), "{plan}");
+}
+
+#[test]
+fn agents_may_touch_their_own_objects_only() {
+    let role: Role = provision(&database(json!({})), &Observed::empty()).applied("db").unwrap();
+    for rule in role.rules.unwrap() {
+        assert!(!rule.resource_names.clone().unwrap_or_default().is_empty(), "{rule:?}");
+        assert!(
+            !rule.verbs.iter().any(|verb| verb == "*" || verb == "create" || verb == "delete"),
+            "{rule:?}"
+        );
+    }
+}
+
+#[test]
+fn the_schema_is_run_once_a_primary_is_there_and_never_again() {
+    let schema = json!({"initialSchema": {"name": "schema", "key": "a.sql"}});
+    let mut database = database(schema);
+    let ready = SampleDBInstanceStatus { role: ServerRole::Primary, ready: true, ..Default::default() };
+    let map: ConfigMap = object("schema", json!({"data": {"a.sql": "SELECT 1"}}));
+    let observed = Observed::empty()
+        .with::<Secret>(named("db-credentials"))
+        .with(map)
+        .with(lease(&held()))
+        .with(instance("db-0", "a", ready));
+    assert!(provision(&database, &observed).applied::<Job>("db-setup").is_some());
+    database.status = Some(serde_json::from_value(json!({"setUp": true})).unwrap());
+    assert!(provision(&database, &observed).applied::<Job>("db-setup").is_none());
+    let other: ConfigMap = object("schema", json!({"data": {"b.sql": ""}}));
+    database.status = None;
+    let observed =
+        Observed::empty().with::<Secret>(named("db-credentials")).with(other).with(lease(&held())).with(
+            instance(
+                "db-0",
+                "a",
+                SampleDBInstanceStatus { role: ServerRole::Primary, ready: true, ..Default::default() },
+            ),
+        );
+    let refusal = provisioning::decide(&database, &observed, IMAGE).unwrap_err();
+    assert!(refusal.to_string().contains("no key a.sql"), "{refusal}");
+}
+
+#[test]
+fn the_first_instance_is_told_to_make_the_database() {
+    let plan = elect(&database(json!({})), &Observed::empty());
+    let leadership = Leadership::of(&plan.applied::<Lease>("db").unwrap()).unwrap();
+    assert_eq!((leadership.epoch, leadership.synchronous.quorum), (1, 1));
+    assert_eq!(leadership.holder.unwrap().instance, "db-0");
+}
+
+#[test]
+fn a_primary_whose_container_ended_is_followed_by_a_replica_that_has_everything() {
+    let database = database(json!({}));
+    let ended = json!({"state": {"terminated": {"exitCode": 137, "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:01:00Z"}}});
+    let earlier = json!({"lastState": {"terminated": {"exitCode": 1, "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:05Z"}}});
+    let world = |leadership: &Leadership, container: &Value, status: SampleDBInstanceStatus| {
+        Observed::empty()
+            .with(lease(leadership))
+            .with_unchanged_for::<Lease>("db", Duration::from_secs(1))
+            .with(pod("db-0", "pod-0", container.clone()))
+            .with(instance("db-1", "b", status))
+    };
+    let claimed = |plan: &Plan| plan.applied::<Lease>("db").map(|lease| Leadership::of(&lease).unwrap());
+    // An end before the Lease was taken is none of this run.
+    let quiet = elect(&database, &world(&held(), &earlier, SampleDBInstanceStatus::default()));
+    assert!(claimed(&quiet).is_none(), "{quiet}");
+    let vacant =
+        claimed(&elect(&database, &world(&held(), &ended, SampleDBInstanceStatus::default()))).unwrap();
+    assert_eq!((vacant.epoch, &vacant.holder), (2, &None));
+    let answer =
+        SampleDBInstanceStatus { epoch: 2, timeline: 1, flushed: Some(Lsn(9)), ..Default::default() };
+    let elected = claimed(&elect(&database, &world(&vacant, &ended, answer))).unwrap();
+    assert_eq!(elected.holder.unwrap().instance, "db-1");
+}
+
+#[test]
+fn writes_go_to_a_primary_that_is_open_and_nowhere_else() {
+    let database = database(json!({}));
+    let running = json!({"state": {"running": {}}});
+    let endpoints = |ready: bool, role: ServerRole| {
+        let status = SampleDBInstanceStatus {
+            ready,
+            role,
+            epoch: 1,
+            pod_uid: Some("pod-0".to_owned()),
+            ..Default::default()
+        };
+        let observed = Observed::empty()
+            .with(lease(&held()))
+            .with_unchanged_for::<Lease>("db", Duration::from_secs(1))
+            .with(pod("db-0", "pod-0", running.clone()))
+            .with(instance("db-0", "a", status));
+        elect(&database, &observed)
+            .applied::<EndpointSlice>("db-rw")
+            .unwrap()
+            .endpoints
+            .unwrap_or_default()
+            .len()
+    };
+    assert_eq!(endpoints(true, ServerRole::Primary), 1);
+    assert_eq!(endpoints(false, ServerRole::Primary), 0);
+    assert_eq!(endpoints(true, ServerRole::Replica), 0);
+}
+
+#[tokio::test]
+async fn what_cannot_be_is_rejected_with_its_path() -> anyhow::Result<()> {
+    let cluster = TestCluster::start();
+    cluster.install([SampleDB::crd(), SampleDBInstance::crd()]).await?;
+    for (changes, path) in [
+        (json!({"version": "latest"}), "spec.version"),
+        (json!({"version": ""}), "spec.version"),
+        (json!({"image": ""}), "spec.image"),
+        (json!({"instances": 0}), "spec.instances"),
+        (json!({"instances": 10}), "spec.instances"),
+        (json!({"storage": {}}), "spec.storage.size"),
+        (json!({"storage": {"size": "much"}}), "spec.storage.size"),
+        (json!({"storage": {"size": "1Gi", "class": ""}}), "spec.storage.class"),
+        (json!({"parameters": {"fsync": "off"}}), "spec.parameters"),
+        (json!({"parameters": {"synchronous_commit": "off"}}), "spec.parameters"),
+        (json!({"parameters": {"archive_command": "true"}}), "spec.parameters"),
+        (json!({"parameters": {"ssl": "off"}}), "spec.parameters"),
+        (json!({"parameters": {"Work_Mem": "1MB"}}), "spec.parameters"),
+        (json!({"parameters": {"work_mem": "1\nfsync = off"}}), "spec.parameters.work_mem"),
+        (json!({"database": "postgres"}), "spec.database"),
+        (json!({"database": "a; drop"}), "spec.database"),
+        (json!({"owner": "pg_admin"}), "spec.owner"),
+        (json!({"owner": "replicator"}), "spec.owner"),
+        (json!({"durability": "never"}), "spec.durability"),
+        (json!({"initialSchema": {"name": "a"}}), "spec.initialSchema.key"),
+        (json!({"leaseDurationSeconds": 1}), "spec.leaseDurationSeconds"),
+    ] {
+        let odd: Value = json!({
+            "apiVersion": "db.windlass.dev/v1alpha1", "kind": "SampleDB", "metadata": {"name": "odd"}, "spec": spec(changes.clone()),
+        });
+        let kind = kube::core::ApiResource::erase::<SampleDB>(&());
+        let api: kube::Api<kube::core::DynamicObject> =
+            kube::Api::default_namespaced_with(cluster.client(), &kind);
+        let refused = api.create(&Default::default(), &serde_json::from_value(odd)?).await;
+        let refused = refused.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(refused.contains(path), "{changes}: {refused:?}");
+    }
+    cluster
+        .create(database(json!({"parameters": {"work_mem": "8MB", "auto_explain.log_min_duration": "1s"}})))
+        .await?;
+    for (change, message) in [
+        (json!({"database": "other"}), "cannot be changed"),
+        (json!({"owner": "other"}), "cannot be changed"),
+        (json!({"storage": {"size": "512Mi"}}), "cannot be decreased"),
+    ] {
+        let refused = cluster.patch::<SampleDB>("db", json!({ "spec": change })).await.unwrap_err();
+        assert!(format!("{refused:#}").contains(message), "{change}: {refused:#}");
+    }
+    Ok(())
+}
