@@ -5,7 +5,7 @@ CARGO ?= cargo
 BUILD_NEEDS = cc:gcc
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-transcript test test-scaffolds packages test-packages test-tutorial test-reference parity conformance lint fuzz bench reference facts docs clean
+.PHONY: help torture-sampledb demo demo-transcript test test-scaffolds packages test-packages test-tutorial test-reference parity conformance lint fuzz bench reference facts docs clean
 # Targets share one build folder and two cores: one at a time.
 .NOTPARALLEL:
 
@@ -72,6 +72,12 @@ lint: ## Check format, lints, structure and dependencies; warnings are errors
 	else \
 	    echo "skipped: dependency checks (cargo install --locked cargo-deny)"; \
 	fi
+
+ROUNDS ?= 50
+torture-sampledb: ## Kill ROUNDS primaries of a SampleDB under load, and look for every acknowledged commit
+	@scripts/need $(BUILD_NEEDS) pg_lsclusters:postgresql
+	$(CARGO) build --workspace --bins --examples
+	WINDLASS_ROUNDS=$(ROUNDS) $(CARGO) test --package windlass-cli --test command -- --nocapture no_acknowledged_commit
 
 FUZZ_SECONDS ?= 60
 fuzz: ## Fuzz every parser and the API, for FUZZ_SECONDS per target

@@ -1,19 +1,18 @@
 //! The loop: look, decide, do one step, report, and again.
 
-use super::config;
 use super::data::{Number, Volume, random_id};
-use super::kubernetes::{ApiError, Changed, Kubernetes};
+use super::kubernetes::{ApiError, Kubernetes};
 use super::next::{self, Data, Step, View};
 use super::primary::Primary;
 use super::probe::Health;
 use super::programs::{self, ProgramError, control_field};
 use super::renewal::Renewal;
 use super::server::{Server, adopt_orphans};
-use super::settings::{OWNER_PASSWORD, REPLICATION_PASSWORD, Settings};
+use super::settings::Settings;
 use super::sql::{Sql, SqlError, State};
 use super::watchdog::Leash;
 use crate::api::v1alpha1::{Role, SampleDBInstance, SampleDBInstanceStatus};
-use crate::leadership::{self, Leadership, Synchronous};
+use crate::leadership::Leadership;
 use k8s_openapi::api::coordination::v1::Lease;
 use std::io;
 use std::sync::Arc;
@@ -28,10 +27,8 @@ const TICK: Duration = Duration::from_millis(250);
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
 /// How long a server may take to stop.
 const STOP: Duration = Duration::from_secs(60);
-/// How long making or copying data may take.
-const COPY: Duration = Duration::from_secs(24 * 3600);
 /// How long other programs may take.
-const SHORT: Duration = Duration::from_secs(300);
+pub(super) const SHORT: Duration = Duration::from_secs(300);
 /// A server that ran this long did start.
 const STARTED: Duration = Duration::from_secs(10);
 /// How long a replica may be without a connection to a primary that is there, before its data is rewound, and then copied anew.
@@ -133,24 +130,24 @@ pub(super) struct Agent {
     pub(super) settings: Settings,
     pub(super) clock: Clock,
     pub(super) kubernetes: Kubernetes,
-    volume: Volume,
-    clone: String,
+    pub(super) volume: Volume,
+    pub(super) clone: String,
     pub(super) run: String,
-    health: Health,
-    lease: watch::Receiver<Option<Arc<Lease>>>,
+    pub(super) health: Health,
+    pub(super) lease: watch::Receiver<Option<Arc<Lease>>>,
     instance: watch::Receiver<Option<Arc<SampleDBInstance>>>,
-    server: Server,
+    pub(super) server: Server,
     started: Option<Moment>,
     crashes: u32,
     pub(super) sql: Option<Sql>,
     /// The configuration that the server was given last.
-    configured: Option<String>,
+    pub(super) configured: Option<String>,
     /// Where the data ended when the server was last asked, for a standby that has applied everything.
     ended_at: Option<crate::lsn::Lsn>,
     settled: bool,
     /// When the standby was last connected to a primary, or told to follow another.
-    streamed: Option<Moment>,
-    rewound: bool,
+    pub(super) streamed: Option<Moment>,
+    pub(super) rewound: bool,
     restarted: Option<String>,
     pub(super) primary: Primary,
     reported: Option<SampleDBInstanceStatus>,
@@ -161,9 +158,9 @@ pub(super) struct Agent {
 pub(super) struct Seen {
     pub(super) leadership: Option<Leadership>,
     pub(super) instance: Option<Arc<SampleDBInstance>>,
-    data: Option<Data>,
+    pub(super) data: Option<Data>,
     server: next::Server,
-    epoch: i32,
+    pub(super) epoch: i32,
     followed: i32,
 }
 
@@ -400,160 +397,6 @@ impl Agent {
         self.keep_up_primary(leadership, seen).await
     }
 
-    async fn take(&mut self) -> Result<(), StepError> {
-        let now = leadership::micro_time(self.clock.now());
-        let (settings, clone, run) = (&self.settings, &self.clone, &self.run);
-        let changed = self
-            .kubernetes
-            .change_lease(|leadership, lease| {
-                let first = leadership.system_identifier.is_none();
-                let Some(holder) = &mut leadership.holder else { return false };
-                let mine =
-                    holder.instance == settings.instance && (first || holder.clone.as_ref() == Some(clone));
-                if !mine {
-                    return false;
-                }
-                holder.clone = Some(clone.clone());
-                holder.pod_uid = Some(settings.pod_uid.clone());
-                holder.run = Some(run.clone());
-                let spec = lease.spec.get_or_insert_default();
-                (spec.acquire_time, spec.renew_time) = (Some(now.clone()), Some(now.clone()));
-                true
-            })
-            .await?;
-        match changed {
-            Changed::Yes(_) => Ok(()),
-            Changed::No(_) => Err(StepError::Other("the Lease was given to somebody else".to_owned())),
-        }
-    }
-
-    /// Gives the Lease back, if this run of the agent holds it, or its own lost data does. Its server does not run.
-    async fn release(&mut self) -> Result<(), StepError> {
-        let (instance, run) = (&self.settings.instance, &self.run);
-        let data = self.volume.has_data();
-        self.kubernetes
-            .change_lease(|leadership, _| {
-                let Some(holder) = &leadership.holder else { return false };
-                let mine = holder.instance == *instance && (holder.run.as_ref() == Some(run) || !data);
-                // The database is not made yet: nobody else can take over.
-                if !mine || leadership.system_identifier.is_none() {
-                    return false;
-                }
-                *leadership = leadership.vacated(true);
-                true
-            })
-            .await?;
-        Ok(())
-    }
-
-    async fn initialize(&mut self) -> Result<(), StepError> {
-        self.health.is_busy();
-        let place = self.volume.begin()?;
-        let place = text(&place)?;
-        let arguments = [
-            "--pgdata",
-            place,
-            "--username=postgres",
-            "--auth=scram-sha-256",
-            "--auth-local=peer",
-            "--encoding=UTF8",
-            "--locale=C.UTF-8",
-            "--data-checksums",
-        ];
-        programs::run(&self.clock, "initdb", &arguments, None, SHORT).await?;
-        self.volume.finish()?;
-        Ok(())
-    }
-
-    async fn record_identifier(&mut self, seen: &Seen) -> Result<(), StepError> {
-        let Some(data) = &seen.data else { return Ok(()) };
-        let run = &self.run;
-        self.kubernetes
-            .change_lease(|leadership, _| {
-                let holder = leadership.holder.as_ref().and_then(|holder| holder.run.as_ref());
-                let free = leadership.system_identifier.is_none() && holder == Some(run);
-                if free {
-                    leadership.system_identifier = Some(data.system_identifier.clone());
-                }
-                free
-            })
-            .await?;
-        Ok(())
-    }
-
-    fn credential(&self, key: &str) -> Result<String, StepError> {
-        let read = std::fs::read_to_string(self.settings.credentials.join(key));
-        read.map_err(|error| StepError::Other(format!("the credentials have no {key}: {error}")))
-    }
-
-    /// The passwords of the owner and of the replicas.
-    pub(super) fn passwords(&self) -> Result<(String, String), StepError> {
-        Ok((self.credential(OWNER_PASSWORD)?, self.credential(REPLICATION_PASSWORD)?))
-    }
-
-    fn write_passfile(&self) -> Result<(), StepError> {
-        let content = config::passfile(&self.credential(REPLICATION_PASSWORD)?);
-        let path = self.volume.passfile();
-        if std::fs::read_to_string(&path).is_ok_and(|there| there == content) {
-            return Ok(());
-        }
-        Ok(super::data::write_durably(&path, content.as_bytes(), 0o600)?)
-    }
-
-    fn wanted(&self, follow: Option<&str>, seen: &Seen, synchronous: &Synchronous) -> String {
-        let parameters = seen.instance.as_ref().map(|instance| instance.spec.parameters.clone());
-        let wanted = config::Wanted {
-            parameters: &parameters.unwrap_or_default(),
-            follow: follow.map(|instance| self.settings.host(instance)),
-            synchronous,
-            clone: &self.clone,
-            passfile: &self.volume.passfile(),
-        };
-        config::server(&self.settings, &wanted)
-    }
-
-    /// Has the server go by a configuration, if it does not yet.
-    fn configure(&mut self, follow: Option<&str>, seen: &Seen) -> Result<(), StepError> {
-        let recorded = seen.leadership.as_ref().map(|leadership| leadership.synchronous.clone());
-        let text = self.wanted(follow, seen, &recorded.unwrap_or_default());
-        self.write_passfile()?;
-        self.apply_configuration(text)
-    }
-
-    /// As [`Agent::configure`], for a primary whose replicas acknowledge by this set.
-    pub(super) fn configure_primary(
-        &mut self,
-        seen: &Seen,
-        synchronous: &Synchronous,
-    ) -> Result<(), StepError> {
-        let text = self.wanted(None, seen, synchronous);
-        self.apply_configuration(text)
-    }
-
-    fn apply_configuration(&mut self, text: String) -> Result<(), StepError> {
-        if self.configured.as_ref() != Some(&text) {
-            self.write_configuration(&text)?;
-            self.server.reload();
-            self.configured = Some(text);
-        }
-        Ok(())
-    }
-
-    fn write_configuration(&self, text: &str) -> Result<(), StepError> {
-        let data = self.volume.data();
-        let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
-        let user = user.map_or_else(|| "postgres".to_owned(), |user| user.name);
-        for (name, content) in [
-            ("postgresql.conf", text),
-            ("postgresql.auto.conf", ""),
-            ("pg_hba.conf", &config::hba()),
-            ("pg_ident.conf", &config::ident(&user)),
-        ] {
-            super::data::write_durably(&data.join(name), content.as_bytes(), 0o600)?;
-        }
-        Ok(())
-    }
-
     async fn start(&mut self, follow: Option<&str>, seen: &Seen) -> Result<(), StepError> {
         self.write_passfile()?;
         let synchronous = seen.leadership.as_ref().map(|one| one.synchronous.clone()).unwrap_or_default();
@@ -567,113 +410,13 @@ impl Agent {
         Ok(())
     }
 
-    async fn stop(&mut self) {
+    pub(super) async fn stop(&mut self) {
         self.health.is_busy();
         self.sql = None;
         self.server.stop(&self.clock, STOP).await;
     }
 
-    async fn promote(&mut self, seen: &Seen) -> Result<(), StepError> {
-        let (Some(leadership), Some(sql)) = (&seen.leadership, &self.sql) else { return Ok(()) };
-        // From its first moment as a primary it acknowledges by the set that was recorded.
-        let synchronous = leadership.synchronous.clone();
-        let names = self.wanted(None, seen, &synchronous);
-        if self.configured.as_ref() != Some(&names) {
-            return self.apply_configuration(names);
-        }
-        // Read live: what was watched may be old.
-        let run = self.run.clone();
-        let held = self
-            .kubernetes
-            .change_lease(|leadership, lease| {
-                let holder = leadership.holder.as_ref().and_then(|holder| holder.run.as_ref());
-                lease.spec.get_or_insert_default().renew_time =
-                    Some(leadership::micro_time(self.clock.now()));
-                holder == Some(&run) && leadership.synchronous == synchronous
-            })
-            .await?;
-        if let Changed::No(_) = held {
-            return Err(StepError::Other("the Lease changed before the promotion".to_owned()));
-        }
-        self.primary = Primary::starting_with(synchronous);
-        sql.promote().await?;
-        Ok(())
-    }
-
-    async fn copy(&mut self, from: &str, seen: &Seen) -> Result<String, StepError> {
-        self.stop().await;
-        self.write_passfile()?;
-        self.volume.discard()?;
-        self.clone = self.volume.renew_clone_id()?;
-        self.report(&format!("it copies the data of {from}")).await?;
-        self.health.is_busy();
-        let place = self.volume.begin()?;
-        let passfile = self.volume.passfile();
-        // By another name than the copy's own: what a program receives that may still fail acknowledges nothing.
-        let conninfo = config::conninfo(&self.settings.host(from), "pg_basebackup", &passfile);
-        let arguments = [
-            "--pgdata",
-            text(&place)?,
-            "--dbname",
-            &conninfo,
-            "--checkpoint=fast",
-            "--wal-method=stream",
-            "--no-password",
-        ];
-        let epoch = seen.leadership.as_ref().map_or(0, |leadership| leadership.epoch);
-        let mut lease = self.lease.clone();
-        let copied = programs::run(&self.clock, "pg_basebackup", &arguments, Some(&passfile), COPY);
-        tokio::select! {
-            copied = copied => copied?,
-            () = until_another_epoch(&mut lease, epoch) => {
-                return Err(StepError::Other("there is another primary: the copy begins anew".to_owned()));
-            }
-        };
-        super::data::write_durably(&place.join("standby.signal"), b"", 0o600)?;
-        self.volume.keep(Number::Epoch, epoch.max(seen.epoch))?;
-        self.volume.keep(Number::Followed, epoch)?;
-        self.volume.finish()?;
-        self.streamed = Some(self.clock.moment());
-        Ok(format!("it has the data of {from}"))
-    }
-
-    async fn rewind(&mut self, from: &str, seen: &Seen) -> Result<String, StepError> {
-        self.stop().await;
-        self.write_passfile()?;
-        let epoch = seen.leadership.as_ref().map_or(0, |leadership| leadership.epoch);
-        // Some of the data is taken away: it is another copy from now on.
-        self.clone = self.volume.renew_clone_id()?;
-        self.report(&format!("it gives up what {from} has not")).await?;
-        self.health.is_busy();
-        let (data, passfile) = (self.volume.data(), self.volume.passfile());
-        let conninfo = config::conninfo(&self.settings.host(from), &self.clone, &passfile);
-        let arguments = ["--target-pgdata", text(&data)?, "--source-server", &conninfo];
-        let rewound = programs::run(&self.clock, "pg_rewind", &arguments, Some(&passfile), COPY).await;
-        if let Err(ProgramError::Failed { said, .. }) = &rewound {
-            // A primary that cannot be reached yet is asked again; anything else will not get better.
-            if said.contains("could not connect") || said.contains("connection to server") {
-                return Err(StepError::Other(format!("pg_rewind: {said}")));
-            }
-            tracing::warn!("pg_rewind failed, and the data is copied anew: {said}");
-            return self.copy(from, seen).await;
-        }
-        rewound?;
-        self.volume.make_standby()?;
-        self.volume.keep(Number::Followed, epoch)?;
-        self.streamed = Some(self.clock.moment());
-        self.rewound = true;
-        Ok(format!("it follows {from}"))
-    }
-
-    /// Gives the Lease to another, which has everything.
-    async fn hand_over(&mut self, target: &str) -> Result<String, StepError> {
-        tracing::info!("the primary stops, for {target} to take over");
-        self.stop().await;
-        self.release().await?;
-        Ok("it handed over".to_owned())
-    }
-
-    async fn report(&mut self, message: &str) -> Result<(), StepError> {
+    pub(super) async fn report(&mut self, message: &str) -> Result<(), StepError> {
         let data = self.look_at_data().await.ok().flatten();
         let server = self.look_at_server().await;
         let leadership = self.lease.borrow().as_ref().and_then(|lease| Leadership::of(lease).ok());
@@ -708,15 +451,7 @@ impl Agent {
     }
 }
 
-fn text(path: &std::path::Path) -> Result<&str, StepError> {
+/// A path as a program's argument.
+pub(super) fn text(path: &std::path::Path) -> Result<&str, StepError> {
     path.to_str().ok_or_else(|| StepError::Other("the volume's path is no text".to_owned()))
-}
-
-async fn until_another_epoch(lease: &mut watch::Receiver<Option<Arc<Lease>>>, epoch: i32) {
-    loop {
-        let now = lease.borrow_and_update().as_ref().and_then(|lease| Leadership::of(lease).ok());
-        if now.is_some_and(|now| now.epoch != epoch) || lease.changed().await.is_err() {
-            return;
-        }
-    }
 }

@@ -5,7 +5,8 @@
 //!
 //! - `watchdog`: ends everything when the agent does not say in time that its server may run on
 //! - `next`: what to do next (pure); `synchronous`: who acknowledges commits (pure); `config`: configuration files (pure)
-//! - `agent`: the loop around them; `primary`: what a primary does all the time; `renewal`: renews the Lease
+//! - `agent`: the loop around them; `lease_steps`, `data_steps`, `configuration`: what it does; `primary`: what a primary does all
+//!   the time; `renewal`: renews the Lease
 //! - `server`, `sql`, `programs`, `data`: the server, its processes and its data
 //! - `kubernetes`: the Lease and the instance; `probe`: answers to the kubelet
 //! - `settings`: what the pod tells it
@@ -13,8 +14,11 @@
 #[expect(clippy::module_inception, reason = "it is the agent")]
 mod agent;
 mod config;
+mod configuration;
 mod data;
+mod data_steps;
 mod kubernetes;
+mod lease_steps;
 mod next;
 mod primary;
 mod probe;

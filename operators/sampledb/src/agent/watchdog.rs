@@ -55,9 +55,8 @@ pub fn watch(mut command: Command) -> io::Result<ExitCode> {
         }
         while let Ok(Some(signal)) = arrived.read_signal() {
             let number = i32::try_from(signal.ssi_signo).unwrap_or(0);
-            match Signal::try_from(number) {
-                Ok(signal @ (Signal::SIGTERM | Signal::SIGINT)) => drop(kill(agent, signal)),
-                _ => {}
+            if let Ok(signal @ (Signal::SIGTERM | Signal::SIGINT)) = Signal::try_from(number) {
+                let _ = kill(agent, signal);
             }
         }
         if let Some(code) = reap(agent) {

@@ -1,0 +1,82 @@
+//! Gives the server its configuration and its password file.
+
+use super::agent::{Agent, Seen, StepError};
+use super::config;
+use super::data::write_durably;
+use super::settings::{OWNER_PASSWORD, REPLICATION_PASSWORD};
+use crate::leadership::Synchronous;
+
+impl Agent {
+    pub(super) fn credential(&self, key: &str) -> Result<String, StepError> {
+        let read = std::fs::read_to_string(self.settings.credentials.join(key));
+        read.map_err(|error| StepError::Other(format!("the credentials have no {key}: {error}")))
+    }
+
+    /// The passwords of the owner and of the replicas.
+    pub(super) fn passwords(&self) -> Result<(String, String), StepError> {
+        Ok((self.credential(OWNER_PASSWORD)?, self.credential(REPLICATION_PASSWORD)?))
+    }
+
+    pub(super) fn write_passfile(&self) -> Result<(), StepError> {
+        let content = config::passfile(&self.credential(REPLICATION_PASSWORD)?);
+        let path = self.volume.passfile();
+        if std::fs::read_to_string(&path).is_ok_and(|there| there == content) {
+            return Ok(());
+        }
+        Ok(write_durably(&path, content.as_bytes(), 0o600)?)
+    }
+
+    pub(super) fn wanted(&self, follow: Option<&str>, seen: &Seen, synchronous: &Synchronous) -> String {
+        let parameters = seen.instance.as_ref().map(|instance| instance.spec.parameters.clone());
+        let wanted = config::Wanted {
+            parameters: &parameters.unwrap_or_default(),
+            follow: follow.map(|instance| self.settings.host(instance)),
+            synchronous,
+            clone: &self.clone,
+            passfile: &self.volume.passfile(),
+        };
+        config::server(&self.settings, &wanted)
+    }
+
+    /// Has the server go by a configuration, if it does not yet.
+    pub(super) fn configure(&mut self, follow: Option<&str>, seen: &Seen) -> Result<(), StepError> {
+        let recorded = seen.leadership.as_ref().map(|leadership| leadership.synchronous.clone());
+        let text = self.wanted(follow, seen, &recorded.unwrap_or_default());
+        self.write_passfile()?;
+        self.apply_configuration(text)
+    }
+
+    /// As [`Agent::configure`], for a primary whose replicas acknowledge by this set.
+    pub(super) fn configure_primary(
+        &mut self,
+        seen: &Seen,
+        synchronous: &Synchronous,
+    ) -> Result<(), StepError> {
+        let text = self.wanted(None, seen, synchronous);
+        self.apply_configuration(text)
+    }
+
+    pub(super) fn apply_configuration(&mut self, text: String) -> Result<(), StepError> {
+        if self.configured.as_ref() != Some(&text) {
+            self.write_configuration(&text)?;
+            self.server.reload();
+            self.configured = Some(text);
+        }
+        Ok(())
+    }
+
+    pub(super) fn write_configuration(&self, text: &str) -> Result<(), StepError> {
+        let data = self.volume.data();
+        let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
+        let user = user.map_or_else(|| "postgres".to_owned(), |user| user.name);
+        for (name, content) in [
+            ("postgresql.conf", text),
+            ("postgresql.auto.conf", ""),
+            ("pg_hba.conf", &config::hba()),
+            ("pg_ident.conf", &config::ident(&user)),
+        ] {
+            write_durably(&data.join(name), content.as_bytes(), 0o600)?;
+        }
+        Ok(())
+    }
+}
