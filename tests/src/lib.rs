@@ -18,6 +18,7 @@ pub mod peers;
 pub mod proxy;
 pub mod sample;
 pub mod targets;
+pub mod updates;
 pub mod waiting;
 pub mod well_known;
 pub mod workloads;

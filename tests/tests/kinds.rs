@@ -1,7 +1,8 @@
 //! For every built-in kind: the minimal object that kube-apiserver accepts and a full one, written to the embedded API and to the
 //! reference, as JSON and as protobuf, and what comes back compared field by field.
 //!
-//! `WINDLASS_KIND` runs those whose title contains it, and shows both objects whole.
+//! `WINDLASS_KIND` runs those whose title contains it, and shows both objects whole. `WINDLASS_UPDATES` says how many percent of the
+//! updates of one field are compared.
 
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::Endpoints;
@@ -10,6 +11,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::time::Duration;
+use tokio::sync::Mutex;
 use windlass_clock::Clock;
 use windlass_harness::{Environment, Suite, Target};
 use windlass_schema::patch;
@@ -20,6 +22,7 @@ use windlass_tests::compare::{Answer, Normaliser, Request, Server, first_differe
 use windlass_tests::full_objects::{self as full, Step};
 use windlass_tests::minimal_objects::{self as minimal, Minimal};
 use windlass_tests::targets::Embedded;
+use windlass_tests::updates;
 use windlass_tests::waiting::until;
 
 /// Kinds that do not come back equal yet; each is explained in docs/parity.md.
@@ -37,6 +40,13 @@ const UNEQUAL_STEPS: &str = include_str!("../src/full_objects/unequal.txt");
 /// What limits and quotas of one test would do to another is kept apart.
 const NAMESPACE: &str = "minimal-objects";
 const FULL: &str = "full-objects";
+const UPDATED: &str = "updated-objects";
+
+/// How many updates of one field are compared, in a hundred.
+const UPDATES: u64 = 100;
+
+/// What one test makes the default of the cluster would be seen in another.
+static ALONE: Mutex<()> = Mutex::const_new(());
 
 fn main() -> ExitCode {
     Suite::on([Environment::reference()])
@@ -44,6 +54,7 @@ fn main() -> ExitCode {
         .test("a new cluster has the same objects", from_the_start)
         .test("minimal objects of all kinds come back equal", minimal_objects)
         .test("full objects of all kinds have the same lifecycle", full_objects)
+        .test("updates of every field of all kinds get equal responses", updates_of_all_fields)
         .run()
 }
 
@@ -188,6 +199,7 @@ struct Lives {
 }
 
 async fn full_objects(target: Target) -> anyhow::Result<()> {
+    let _alone = ALONE.lock().await;
     let embedded = Embedded::in_process();
     let servers = [Server::new("embedded", embedded.client()), Server::new("reference", target.client())];
     for server in &servers {
@@ -207,6 +219,36 @@ async fn full_objects(target: Target) -> anyhow::Result<()> {
     println!("{} steps with full objects as protobuf, {} equal", protobuf.steps, protobuf.equal);
     let surprises = [json.surprises, protobuf.surprises].concat();
     ensure!(surprises.is_empty(), "not as listed: {}", surprises.join("\n  "));
+    Ok(())
+}
+
+async fn updates_of_all_fields(target: Target) -> anyhow::Result<()> {
+    let _alone = ALONE.lock().await;
+    let embedded = Embedded::in_process();
+    let servers = [Server::new("embedded", embedded.client()), Server::new("reference", target.client())];
+    for server in &servers {
+        prepare(server, UPDATED).await?;
+    }
+    let percent = std::env::var("WINDLASS_UPDATES").ok().and_then(|text| text.parse().ok());
+    let only = std::env::var("WINDLASS_KIND").unwrap_or_default();
+    let (mut objects, mut all) = (0, updates::Comparison::default());
+    for subject in updates::subjects(UPDATED)?.iter().filter(|subject| subject.title.contains(&only)) {
+        let compared = updates::compare(&servers, subject, percent.unwrap_or(UPDATES)).await?;
+        for (title, how) in &compared.unequal {
+            println!("{title}: {how}");
+        }
+        objects += 1;
+        all.add(compared);
+    }
+    println!(
+        "{} updates of {objects} objects, {} accepted, {} not answered by the reference, {} equal but for shown values, {} unequal",
+        all.updates,
+        all.accepted,
+        all.unanswered,
+        all.equal_but_shown,
+        all.unequal.len()
+    );
+    ensure!(all.unequal.is_empty(), "{} updates are not equal", all.unequal.len());
     Ok(())
 }
 

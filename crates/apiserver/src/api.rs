@@ -49,10 +49,13 @@ pub struct Config {
     pub audit: Option<AuditConfig>,
     /// The range that cluster IPs of Services are from. That of a `data_dir` must stay the same.
     pub service_cluster_ip_range: ServiceClusterIpRange,
+    /// Whether containers may be privileged, as `--allow-privileged` says; a stock server without the flag rejects them.
+    pub allow_privileged: bool,
 }
 
 impl Default for Config {
-    /// The machine's own time, as much history as Kubernetes keeps, all of it in memory, and RBAC.
+    /// The machine's own time, as much history as Kubernetes keeps, all of it in memory, RBAC, and containers as privileged as
+    /// clusters of kubeadm allow.
     fn default() -> Self {
         Self {
             clock: Clock::real(),
@@ -64,6 +67,7 @@ impl Default for Config {
             disabled_admission_plugins: Vec::new(),
             audit: None,
             service_cluster_ip_range: ServiceClusterIpRange::default(),
+            allow_privileged: true,
         }
     }
 }
@@ -81,6 +85,7 @@ impl Config {
             disabled_admission_plugins: self.disabled_admission_plugins,
             audit: self.audit,
             service_cluster_ip_range: self.service_cluster_ip_range,
+            allow_privileged: self.allow_privileged,
         }
     }
 }

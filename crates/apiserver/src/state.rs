@@ -31,6 +31,7 @@ pub(crate) struct Settings {
     pub(crate) disabled_admission_plugins: Vec<AdmissionPlugin>,
     pub(crate) audit: Option<AuditConfig>,
     pub(crate) service_cluster_ip_range: ServiceClusterIpRange,
+    pub(crate) allow_privileged: bool,
 }
 
 /// The state that an [`Api`](crate::Api) and its clones share.
@@ -48,6 +49,8 @@ pub(crate) struct ApiState {
     pub(crate) flow_control: FlowControl,
     pub(crate) authentication: Authentication,
     pub(crate) disabled_admission_plugins: DisabledPlugins,
+    /// Whether containers may be privileged.
+    pub(crate) allow_privileged: bool,
     /// None if nothing is audited.
     pub(crate) auditor: Option<Arc<Auditor>>,
     credentials: OnceLock<Credentials>,
@@ -115,6 +118,7 @@ impl ApiState {
             flow_control: FlowControl::new(store.clone()),
             authentication: settings.authentication,
             auditor: settings.audit.map(|audit| Arc::new(Auditor::new(audit, clock.clone()))),
+            allow_privileged: settings.allow_privileged,
             disabled_admission_plugins: settings.disabled_admission_plugins.into_iter().collect(),
             store,
             clock,

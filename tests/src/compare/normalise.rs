@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// What is known about one server's versions and identities.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Normaliser {
     /// The versions that our own writes got, in order; a version is known by how many of these are not after it.
     writes: Vec<u64>,

@@ -2,6 +2,8 @@
 
 mod secret_tokens;
 
+pub(crate) use secret_tokens::{LAST_USED, SecretUse};
+
 use crate::authentication::{DEFAULT_ISSUER, ServiceAccountIssuer};
 use crate::credentials::{Credentials, CredentialsError};
 use crate::jwt::Signer;
@@ -120,13 +122,14 @@ impl Accounts {
     }
 
     /// Who bears `token`, if it is ours, in its time, and all that it speaks of is still there; and for which of the
-    /// `wanted` audiences it is. Otherwise why not, if there is anything to say.
+    /// `wanted` audiences it is. Otherwise why not, if there is anything to say. Where it is kept in a Secret, that is `used`.
     pub(crate) fn bearer(
         &self,
         token: &str,
         wanted: &[String],
         store: &Store,
         now: Timestamp,
+        used: &mut Option<SecretUse>,
     ) -> Result<(Identity, Vec<String>), String> {
         let claims = self.signer.open(token, |issuer| {
             issuer == secret_tokens::ISSUER || self.issuers.iter().any(|known| known == issuer)
@@ -150,7 +153,7 @@ impl Accounts {
             ));
         }
         if claims["iss"] == secret_tokens::ISSUER {
-            return Ok((secret_tokens::identify(token, &claims, store)?, matched));
+            return Ok((secret_tokens::identify(token, &claims, store, used)?, matched));
         }
         validate_times(&claims, now)?;
         Ok((identify(&claims, store, now)?, matched))

@@ -79,6 +79,7 @@ pub(crate) async fn mutate(
             AdmissionPlugin::ServiceAccount if creates => service_account::mutate(operation, object).await?,
             AdmissionPlugin::NodeRestriction => node_restriction::write(operation, object, old).await?,
             AdmissionPlugin::Priority if creates => priority::mutate(operation, object)?,
+            AdmissionPlugin::Priority if operation.subresource.is_empty() => priority::keep(object, old),
             AdmissionPlugin::DefaultTolerationSeconds if operation.subresource.is_empty() => {
                 default_tolerations::mutate(object);
             }

@@ -48,6 +48,17 @@ pub(super) fn mutate(operation: &Operation<'_>, pod: &mut Value) -> Result<(), S
     Ok(())
 }
 
+/// An update that leaves out what was computed keeps it.
+pub(super) fn keep(pod: &mut Value, old: Option<&Value>) {
+    for field in ["priority", "preemptionPolicy"] {
+        if let Some(before) = old.and_then(|old| at(old, &["spec", field]))
+            && at(pod, &["spec", field]).is_none_or(Value::is_null)
+        {
+            child(pod, "spec").insert(field.to_owned(), before.clone());
+        }
+    }
+}
+
 /// The class of pods that name none: of several, the least.
 fn default_class(operation: &Operation<'_>) -> Option<Value> {
     let page = operation.api.store.list(&ListQuery::all("scheduling.k8s.io/priorityclasses")).ok()?;

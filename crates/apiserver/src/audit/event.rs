@@ -2,6 +2,7 @@
 
 use super::policy::{Level, RequestRule, Stage};
 use super::{Auditor, SourceAddress};
+use crate::accounts::SecretUse;
 use crate::authorization::{Attributes, On};
 use crate::http::ApiBody;
 use crate::object::uid;
@@ -29,6 +30,8 @@ pub(super) struct Origin {
     id: String,
     user_agent: Option<String>,
     addresses: Vec<String>,
+    /// The Secret of the token that it was made with, if it is kept in one.
+    secret: Option<SecretUse>,
 }
 
 impl Origin {
@@ -47,6 +50,7 @@ impl Origin {
             id: header(AUDIT_ID).filter(|id| !id.is_empty()).map_or_else(uid, str::to_owned),
             user_agent: header(USER_AGENT.as_str()).map(str::to_owned),
             addresses,
+            secret: parts.extensions.get().cloned(),
         }
     }
 }
@@ -96,6 +100,10 @@ impl AuditedRequest {
                 .collect();
             set("objectRef", json!(object));
         }
+        if let Some(secret) = &origin.secret {
+            let [kind, of] = secret.annotations();
+            set("annotations", json!({kind.0: kind.1, of.0: of.1}));
+        }
         set("requestReceivedTimestamp", json!(auditor.clock.now().strftime(TIME).to_string()));
         Self { auditor, rule, event: Mutex::new(event) }
     }
@@ -115,6 +123,15 @@ impl AuditedRequest {
         self.event.lock().insert(name.to_owned(), value);
     }
 
+    /// Adds an annotation.
+    pub(crate) fn annotate(&self, name: &str, value: &str) {
+        let mut event = self.event.lock();
+        let annotations = event.entry("annotations").or_insert_with(|| json!({}));
+        if let Some(annotations) = annotations.as_object_mut() {
+            annotations.insert(name.to_owned(), json!(value));
+        }
+    }
+
     /// The request is made as somebody else.
     pub(crate) fn impersonates(&self, identity: &Identity, constraint: Option<&str>) {
         self.set("impersonatedUser", identity.to_value());
@@ -126,15 +143,13 @@ impl AuditedRequest {
     /// What the authorizers said.
     pub(crate) fn decided(&self, allowed: bool, reason: &str) {
         let decision = if allowed { "allow" } else { "forbid" };
-        self.set(
-            "annotations",
-            json!({"authorization.k8s.io/decision": decision, "authorization.k8s.io/reason": reason}),
-        );
+        self.annotate("authorization.k8s.io/decision", decision);
+        self.annotate("authorization.k8s.io/reason", reason);
     }
 
     /// The authorizers could say nothing.
     pub(crate) fn failed_to_decide(&self) {
-        self.set("annotations", json!({"authorization.k8s.io/reason": "internal error"}));
+        self.annotate("authorization.k8s.io/reason", "internal error");
     }
 
     /// Whether the object that is sent is written down.

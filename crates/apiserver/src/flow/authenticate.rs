@@ -1,7 +1,8 @@
 //! Authentication. In-process clients carry their identity; over TLS a client certificate or a bearer token proves it; without
 //! TLS everyone is the administrator.
 
-use super::websocket_token;
+use super::{token_use, websocket_token};
+use crate::accounts::SecretUse;
 use crate::authentication::bootstrap_token_bearer;
 use crate::request::identity::Identity;
 use crate::state::ApiState;
@@ -36,19 +37,21 @@ impl Authenticator {
     }
 
     /// A certificate counts before a token; with neither one is anonymous; with a wrong one, nobody. A token that is among
-    /// protocols is taken out of them: the others are what can be spoken.
+    /// protocols is taken out of them: the others are what can be spoken. Of a token that is kept in a Secret it is told that
+    /// it was `used`.
     pub(crate) async fn identify(
         &self,
         certificate: &Certificate,
         headers: &mut HeaderMap,
         path: &str,
+        used: &mut Option<SecretUse>,
     ) -> Result<Arc<Identity>, Status> {
         if let Certificate::Of(identity) = certificate {
             return Ok(identity.clone());
         }
         let token = bearer(headers);
         if let Some(token) = token
-            && let Some(identity) = self.bearer_of(token).await
+            && let Some(identity) = self.bearer_of(token, used).await
         {
             return Ok(identity);
         }
@@ -58,20 +61,26 @@ impl Authenticator {
             let refused = wrong || !self.api.authentication.is_anonymous_at(path);
             return if refused { Err(Status::unauthorized()) } else { Ok(self.anonymous.clone()) };
         };
-        let identity = self.bearer_of(&shown.token).await.ok_or_else(Status::unauthorized)?;
+        let identity = self.bearer_of(&shown.token, used).await.ok_or_else(Status::unauthorized)?;
         let protocols =
             HeaderValue::try_from(shown.protocols).map_err(|error| Status::bad_request(error.to_string()))?;
         headers.insert(SEC_WEBSOCKET_PROTOCOL, protocols);
         Ok(identity)
     }
 
-    async fn bearer_of(&self, token: &str) -> Option<Arc<Identity>> {
+    async fn bearer_of(&self, token: &str, used: &mut Option<SecretUse>) -> Option<Arc<Identity>> {
         let api = &self.api;
         if let Some(identity) = bearer_of_static_token(api, token) {
             return Some(identity);
         }
         let accounts = api.accounts().ok()?;
-        if let Ok((identity, _)) = accounts.bearer(token, accounts.audiences(), &api.store, api.clock.now()) {
+        let mut kept = None;
+        let judged = accounts.bearer(token, accounts.audiences(), &api.store, api.clock.now(), &mut kept);
+        if let Some(kept) = &kept {
+            token_use::note(api, kept).await;
+        }
+        if let Ok((identity, _)) = judged {
+            *used = kept;
             return Some(Arc::new(identity));
         }
         if let Some(identity) = bearer_of_bootstrap_token(api, token) {
@@ -125,7 +134,12 @@ pub(crate) async fn review(
             false => judged.map(|identity| (identity, audiences)).map_err(refused),
         };
     }
-    accounts.bearer(token, wanted, &api.store, api.clock.now()).map_err(refused)
+    let mut used = None;
+    let judged = accounts.bearer(token, wanted, &api.store, api.clock.now(), &mut used);
+    if let Some(used) = &used {
+        token_use::note(api, used).await;
+    }
+    judged.map_err(refused)
 }
 
 /// The bearer token of a request. Other ways to authenticate are passed over, as the reference does.
@@ -156,7 +170,7 @@ mod tests {
             let header = header.replace("TOKEN", credentials.admin_token());
             headers.insert(AUTHORIZATION, header.parse().unwrap());
         }
-        let asked = authenticator.identify(&Certificate::None, &mut headers, "/").await;
+        let asked = authenticator.identify(&Certificate::None, &mut headers, "/", &mut None).await;
         asked.map(|identity| identity.user.clone()).map_err(|status| status.code)
     }
 
@@ -175,8 +189,9 @@ mod tests {
         let (authenticator, _) = authenticator();
         let known = Certificate::Of(Arc::new(Identity::user("jane")));
         let mut headers = HeaderMap::new();
-        assert!(authenticator.identify(&Certificate::Refused, &mut headers, "/").await.is_err());
+        assert!(authenticator.identify(&Certificate::Refused, &mut headers, "/", &mut None).await.is_err());
         headers.insert(AUTHORIZATION, "Bearer wrong".parse().unwrap());
-        assert_eq!(authenticator.identify(&known, &mut headers, "/").await.unwrap().user, "jane");
+        let known = authenticator.identify(&known, &mut headers, "/", &mut None).await;
+        assert_eq!(known.unwrap().user, "jane");
     }
 }

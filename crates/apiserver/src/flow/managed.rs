@@ -127,7 +127,7 @@ fn reset_fields(resource: &Resource, subresource: &str) -> ResetFields {
     let usual: &[&[&str]] = match (resource.rules, subresource) {
         (Some(_), "") if resource.has_subresource("status") => &[&["status"]],
         (Some(rules), "status") => match rules.status_keeps {
-            Kept::All => &[&["spec"], &["metadata"]],
+            Kept::All | Kept::Everything => &[&["spec"], &["metadata"]],
             Kept::Fields([]) => &[&["spec"]],
             Kept::Fields(["labels"]) => &[&["spec"], &["metadata", "labels"]],
             Kept::Fields(_) => {

@@ -26,6 +26,7 @@ pub(crate) mod managed;
 pub(crate) mod mutating_admission;
 pub(crate) mod prepare;
 mod quota;
+mod token_use;
 pub(crate) mod validate;
 mod validating_admission;
 mod websocket_token;

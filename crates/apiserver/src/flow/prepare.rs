@@ -121,7 +121,7 @@ pub(crate) fn create(operation: &Operation<'_>, object: &mut Value) {
 /// A changed object, given what it was.
 pub(crate) fn update(operation: &Operation<'_>, new: &mut Value, old: &Value) {
     let resource = &operation.resource;
-    let none = Map::new();
+    let (none, mut undropped) = (Map::new(), false);
     let old_metadata = old.get("metadata").and_then(Value::as_object).unwrap_or(&none);
     put(child(new, "metadata"), "generation", old_metadata.get("generation"));
     match resource.rules {
@@ -148,13 +148,14 @@ pub(crate) fn update(operation: &Operation<'_>, new: &mut Value, old: &Value) {
                 (rules.prepare_status)(&operation.rule_context(), new, old);
             }
             kinds::pods::keep_to(&operation.subresource, new, old);
+            undropped = rules.raised_by_dropped && raises(rules, &operation.subresource, new, old);
             kinds::disabled_features::drop(&resource.definition, new);
             (rules.prepare_update)(new, old);
         }
         None => custom_update(operation, resource, new, old),
     }
     let raised = match resource.rules {
-        Some(rules) => rules.generation && raises(rules, &operation.subresource, new, old),
+        Some(rules) => rules.generation && (undropped || raises(rules, &operation.subresource, new, old)),
         None => operation.subresource != "status" && custom_content_differs(new, old),
     };
     let metadata = child(new, "metadata");
@@ -172,7 +173,10 @@ pub(crate) fn update(operation: &Operation<'_>, new: &mut Value, old: &Value) {
     if !metadata.contains_key("deletionGracePeriodSeconds") {
         put(metadata, "deletionGracePeriodSeconds", old_metadata.get("deletionGracePeriodSeconds"));
     }
-    metadata.remove("selfLink");
+    if !operation.options.dry_run {
+        // What is stored has none.
+        metadata.remove("selfLink");
+    }
 }
 
 /// Changes an object as it is stored: another shape may keep parts of its status elsewhere.
@@ -206,10 +210,19 @@ fn keep_to_subresource(operation: &Operation<'_>, new: &mut Value, old: &Value) 
 
 /// What of the metadata is not for the status' path to change.
 fn keep_metadata(rules: &Rules, new: &mut Value, old: &Map<String, Value>) {
-    const ALL: &[&str] = &["labels", "annotations", "finalizers", "ownerReferences"];
+    const ALL: &[&str] =
+        &["labels", "annotations", "finalizers", "ownerReferences", "deletionTimestamp", "selfLink"];
     let fields = match rules.status_keeps {
         Kept::All => ALL,
         Kept::Fields(fields) => fields,
+        Kept::Everything => {
+            let metadata = child(new, "metadata");
+            metadata.retain(|name, _| ["managedFields", "resourceVersion"].contains(&name.as_str()));
+            let rest = old.iter().filter(|(name, _)| !metadata.contains_key(*name));
+            let rest: Map<String, Value> = rest.map(|(name, value)| (name.clone(), value.clone())).collect();
+            metadata.extend(rest);
+            return;
+        }
     };
     for field in fields {
         put(child(new, "metadata"), field, old.get(*field));

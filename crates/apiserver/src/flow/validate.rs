@@ -20,9 +20,9 @@ pub(crate) fn create(operation: &Operation<'_>, object: &Value) -> Result<(), St
     let errors = match resource.rules {
         Some(rules) => {
             let mut errors = metadata(resource, object, rules.name);
-            errors.extend(core_finalizers(resource, rules, object));
+            errors.extend(unqualified_finalizers(rules, object));
             errors.extend((rules.validate)(object));
-            errors.extend(kinds::validate::object(&resource.definition, object));
+            errors.extend(structs(operation, object));
             errors
         }
         None => match types(resource, object) {
@@ -52,19 +52,29 @@ pub(crate) fn update(operation: &Operation<'_>, new: &Value, old: &Value) -> Res
     errors.extend(changes());
     match resource.rules {
         Some(rules) => {
-            if rules.repeats_metadata {
+            let own = operation.subresource.is_empty();
+            let again = if own { rules.rechecks } else { rules.status_rechecks };
+            for _ in 0..again.changes {
                 errors.extend(changes());
-                errors.extend(core_finalizers(resource, rules, new));
+                errors.extend(unqualified_finalizers(rules, new));
+            }
+            for _ in 0..again.whole {
+                errors.extend(metadata(resource, new, rules.name));
+                errors.extend(unqualified_finalizers(rules, new));
             }
             errors.extend((rules.validate_update)(new, old, &operation.subresource));
             errors.extend(changed_fixed(rules, new, old));
-            if rules.revalidates && operation.subresource.is_empty() {
-                errors.extend(metadata(resource, new, rules.name));
-                errors.extend(core_finalizers(resource, rules, new));
-                errors.extend((rules.validate)(new));
+            for _ in 0..if own { 1 + usize::from(rules.validates_twice) } else { 0 } {
+                if rules.revalidates {
+                    errors.extend((rules.validate)(new));
+                }
+                let checked = |error: &FieldError| {
+                    !rules.unchecked.iter().any(|path| error.path.starts_with(path))
+                };
+                errors.extend(structs(operation, new).into_iter().filter(checked));
             }
-            if operation.subresource.is_empty() {
-                errors.extend(kinds::validate::object(&resource.definition, new));
+            if operation.subresource == "ephemeralcontainers" {
+                errors.extend(privileged(operation, new));
             }
         }
         None => {
@@ -86,6 +96,21 @@ pub(crate) fn update(operation: &Operation<'_>, new: &Value, old: &Value) -> Res
         }
     }
     refuse(resource, new, &errors)
+}
+
+/// What is wrong with the structs that an object of a built-in kind is made of.
+fn structs(operation: &Operation<'_>, object: &Value) -> Vec<FieldError> {
+    let mut errors = kinds::validate::object(&operation.resource.definition, object);
+    errors.extend(privileged(operation, object));
+    errors
+}
+
+/// The containers that may not be as privileged as they are, if any may not.
+fn privileged(operation: &Operation<'_>, object: &Value) -> Vec<FieldError> {
+    match operation.api.allow_privileged {
+        true => Vec::new(),
+        false => kinds::validate::privileged(&operation.resource.definition, object),
+    }
 }
 
 /// What the rules of its definition say of an object; only if nothing is wrong that could confuse them.
@@ -125,6 +150,9 @@ fn changed_fixed(rules: &Rules, new: &Value, old: &Value) -> Vec<FieldError> {
         let path = names.fold(first, |path, name| path.child(name));
         match fixed {
             Fixed::Invalid(why) => errors.push(FieldError::invalid(&path, value, *why)),
+            Fixed::InvalidText(why) => {
+                errors.push(FieldError::invalid(&path, value.as_str().unwrap_or_default(), *why));
+            }
             Fixed::Forbidden(why) => errors.push(FieldError::forbidden(&path, *why)),
             Fixed::Shown(why, shown) => {
                 let shown = shown(&value);
@@ -146,9 +174,9 @@ fn is_unqualified(finalizer: &str) -> bool {
     !finalizer.contains('/') && !matches!(finalizer, "kubernetes" | "orphan" | "foregroundDeletion")
 }
 
-/// The core group's kinds ask more of finalizers than others do.
-fn core_finalizers(resource: &Resource, rules: &Rules, object: &Value) -> Vec<FieldError> {
-    if !resource.group.is_empty() || !rules.repeats_metadata {
+/// Most built-in kinds ask more of finalizers than custom resources do.
+fn unqualified_finalizers(rules: &Rules, object: &Value) -> Vec<FieldError> {
+    if !rules.qualified_finalizers {
         return Vec::new();
     }
     let path = Path::new("metadata").child("finalizers");

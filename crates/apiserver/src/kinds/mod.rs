@@ -11,6 +11,7 @@
 
 mod certificates;
 mod checks;
+mod conditions;
 mod context;
 pub(crate) mod convert;
 pub(crate) mod defaults;
@@ -18,6 +19,7 @@ pub(crate) mod disabled_features;
 mod events;
 pub(crate) mod field_selectors;
 mod go_format;
+mod pod_update;
 pub(crate) mod pods;
 mod prepare;
 pub(crate) mod resources;
@@ -29,6 +31,7 @@ mod tls_secrets;
 pub(crate) mod validate;
 pub(crate) mod walk;
 pub(crate) mod warnings;
+mod workload_status;
 mod workloads;
 
 pub(crate) use context::RuleContext;

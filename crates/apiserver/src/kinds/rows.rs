@@ -1,8 +1,8 @@
 //! The rules of the built-in kinds, a row each; what has none is plain.
 
-use super::rules::{Dependents, Fixed, Kept, Raised, Rules};
+use super::rules::{Dependents, Fixed, Kept, Raised, Rechecks, Rules};
 use super::{
-    certificates, checks, events, go_format, pods, prepare, services, tls_secrets, validate, warnings,
+    certificates, checks, conditions, events, go_format, pod_update, pods, prepare, services, tls_secrets, validate, warnings,
     workloads,
 };
 use crate::crd;
@@ -11,7 +11,14 @@ use windlass_schema::meta::NameRule;
 const IMMUTABLE: &str = "field is immutable";
 const SELECTOR: Fixed = Fixed::Shown(IMMUTABLE, go_format::selector);
 const ROLE: Fixed = Fixed::Shown("cannot change roleRef", go_format::role);
-const FIXED: Fixed = Fixed::Invalid("field is immutable");
+const FIXED: Fixed = Fixed::Invalid(IMMUTABLE);
+const FIXED_TEXT: Fixed = Fixed::InvalidText(IMMUTABLE);
+
+const NOTHING: Rechecks = Rechecks { whole: 0, changes: 0 };
+const CHANGES: Rechecks = Rechecks { whole: 0, changes: 1 };
+const WHOLE: Rechecks = Rechecks { whole: 1, changes: 0 };
+const WHOLE_TWICE: Rechecks = Rechecks { whole: 2, changes: 0 };
+const BOTH: Rechecks = Rechecks { whole: 1, changes: 1 };
 
 /// Most kinds.
 pub(super) const PLAIN: Rules = Rules {
@@ -23,6 +30,7 @@ pub(super) const PLAIN: Rules = Rules {
     create_on_update: false,
     generation: false,
     raised: Raised::ByContent,
+    raised_by_dropped: false,
     status_keeps: Kept::Fields(&[]),
     resets: &[],
     unsettled: |_| None,
@@ -39,8 +47,12 @@ pub(super) const PLAIN: Rules = Rules {
     validate_update: |_, _, _| Vec::new(),
     fixed: &[],
     revalidates: true,
+    unchecked: &[],
+    validates_twice: false,
     first_deletion: None,
-    repeats_metadata: true,
+    rechecks: BOTH,
+    status_rechecks: CHANGES,
+    qualified_finalizers: true,
     deletion_warning: "",
     shows_deleted: false,
     grace: None,
@@ -76,10 +88,11 @@ pub(super) static RULES: &[Rules] = &[
     },
     Rules {
         plural: "events",
+        rechecks: NOTHING,
+        qualified_finalizers: false,
         name: NameRule::PathSegment,
         create_on_update: true,
         uncached: true,
-        repeats_metadata: false,
         dependents: Dependents::Ignored,
         validate: events::core,
         validate_update: |new, _, _| events::core(new),
@@ -89,6 +102,8 @@ pub(super) static RULES: &[Rules] = &[
     Rules {
         group: "coordination.k8s.io",
         plural: "leases",
+        qualified_finalizers: false,
+        rechecks: CHANGES,
         create_on_update: true,
         unconditional_update: false,
         prepare_create: |_, lease| checks::prepare_lease(lease),
@@ -101,6 +116,8 @@ pub(super) static RULES: &[Rules] = &[
     Rules {
         group: "apiextensions.k8s.io",
         plural: "customresourcedefinitions",
+        qualified_finalizers: false,
+        rechecks: CHANGES,
         unconditional_update: false,
         generation: true,
         owned: &[("", "spec"), ("status", "status")],
@@ -115,10 +132,10 @@ pub(super) static RULES: &[Rules] = &[
     },
     Rules {
         plural: "pods",
-        status_keeps: Kept::Fields(&["ownerReferences"]),
+        status_keeps: Kept::Fields(&["ownerReferences", "deletionTimestamp"]),
         warn: warnings::pod,
         validate: workloads::pod,
-        validate_update: workloads::pod_update,
+        validate_update: pod_update::update,
         revalidates: false,
         shows_deleted: true,
         generation: true,
@@ -128,9 +145,10 @@ pub(super) static RULES: &[Rules] = &[
         prepare_update: pods::prepare_update,
         ..PLAIN
     },
-    Rules { plural: "podtemplates", shows_deleted: true, generation: true, ..PLAIN },
+    Rules { plural: "podtemplates", warn: warnings::pod_template, rechecks: CHANGES, shows_deleted: true, generation: true, ..PLAIN },
     Rules {
         plural: "services",
+        rechecks: CHANGES,
         warn: |new, _| warnings::service(new),
         validate_update: workloads::service_update,
         revalidates: false,
@@ -148,7 +166,7 @@ pub(super) static RULES: &[Rules] = &[
         ..PLAIN
     },
     Rules { plural: "componentstatuses", deprecated: "v1 ComponentStatus is deprecated in v1.19+", ..PLAIN },
-    Rules { plural: "limitranges", create_on_update: true, ..PLAIN },
+    Rules { plural: "limitranges", rechecks: WHOLE, create_on_update: true, ..PLAIN },
     Rules {
         plural: "nodes",
         validate_update: |new, old, _| validate::node_update(new, old),
@@ -171,6 +189,8 @@ pub(super) static RULES: &[Rules] = &[
     },
     Rules {
         plural: "persistentvolumes",
+        rechecks: WHOLE_TWICE,
+        validates_twice: true,
         prepare_status: prepare::volume_status,
         shows_deleted: true,
         prepare_create: prepare::volume,
@@ -182,20 +202,23 @@ pub(super) static RULES: &[Rules] = &[
     },
     Rules {
         plural: "replicationcontrollers",
+        rechecks: CHANGES,
         dependents: Dependents::Orphaned,
         validate: workloads::replication_controller,
-        warn: warnings::template,
+        validate_update: workloads::replication_controller_update,
+        warn: warnings::controller,
         generation: true,
         ..PLAIN
     },
     Rules {
         group: "apps",
         plural: "deployments",
+        rechecks: CHANGES,
         raised: Raised::ByContentOr("annotations"),
         status_keeps: Kept::Fields(&["labels"]),
         warn: warnings::template,
         validate: workloads::deployment,
-        validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::deployment(new) },
+        validate_update: workloads::deployment_update,
         revalidates: false,
         fixed: &[("spec.selector", SELECTOR)],
         generation: true,
@@ -204,8 +227,10 @@ pub(super) static RULES: &[Rules] = &[
     Rules {
         group: "apps",
         plural: "statefulsets",
+        rechecks: CHANGES,
         warn: warnings::template,
         validate: workloads::stateful_set,
+        unchecked: &["spec.volumeClaimTemplates", "spec.serviceName"],
         validate_update: workloads::stateful_set_update,
         revalidates: false,
         generation: true,
@@ -214,9 +239,10 @@ pub(super) static RULES: &[Rules] = &[
     Rules {
         group: "apps",
         plural: "replicasets",
+        rechecks: CHANGES,
         warn: warnings::template,
         validate: workloads::replica_set,
-        validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::replica_set(new) },
+        validate_update: workloads::replica_set_update,
         revalidates: false,
         fixed: &[("spec.selector", SELECTOR)],
         generation: true,
@@ -225,9 +251,10 @@ pub(super) static RULES: &[Rules] = &[
     Rules {
         group: "apps",
         plural: "daemonsets",
+        rechecks: CHANGES,
         warn: warnings::template,
         validate: workloads::daemon_set,
-        validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::daemon_set(new) },
+        validate_update: workloads::daemon_set_update,
         revalidates: false,
         fixed: &[("spec.selector", SELECTOR)],
         generation: true,
@@ -246,6 +273,7 @@ pub(super) static RULES: &[Rules] = &[
         validate: workloads::job,
         validate_update: workloads::job_update,
         revalidates: false,
+        validates_twice: true,
         fixed: &[
             ("spec.selector", SELECTOR),
             ("spec.template", Fixed::Mostly(workloads::job_template)),
@@ -262,6 +290,8 @@ pub(super) static RULES: &[Rules] = &[
     Rules {
         group: "batch",
         plural: "cronjobs",
+        status_rechecks: NOTHING,
+        rechecks: CHANGES,
         warn: warnings::cron_job,
         validate: workloads::cron_job,
         validate_update: |new, _, sub| if sub == "status" { Vec::new() } else { workloads::cron_job(new) },
@@ -272,6 +302,10 @@ pub(super) static RULES: &[Rules] = &[
     Rules {
         group: "policy",
         plural: "poddisruptionbudgets",
+        validate_update: |new, _, sub| if sub == "status" { conditions::common(new) } else { Vec::new() },
+        qualified_finalizers: false,
+        status_rechecks: NOTHING,
+        rechecks: NOTHING,
         generation: true,
         unconditional_update: false,
         ..PLAIN
@@ -280,17 +314,19 @@ pub(super) static RULES: &[Rules] = &[
     Rules {
         group: "networking.k8s.io",
         plural: "ingressclasses",
-        fixed: &[("spec.controller", FIXED)],
+        fixed: &[("spec.controller", FIXED_TEXT)],
         generation: true,
         ..PLAIN
     },
-    Rules { group: "networking.k8s.io", plural: "networkpolicies", generation: true, ..PLAIN },
+    Rules { group: "networking.k8s.io", plural: "networkpolicies", rechecks: CHANGES, generation: true, ..PLAIN },
     Rules {
         group: "discovery.k8s.io",
         plural: "endpointslices",
+        rechecks: WHOLE,
         raised: Raised::ByContentOr("labels"),
+        raised_by_dropped: true,
         warn: warnings::endpoint_slice,
-        fixed: &[("addressType", FIXED)],
+        fixed: &[("addressType", FIXED_TEXT)],
         generation: true,
         ..PLAIN
     },
@@ -327,7 +363,8 @@ pub(super) static RULES: &[Rules] = &[
     Rules {
         group: "node.k8s.io",
         plural: "runtimeclasses",
-        fixed: &[("handler", FIXED)],
+        qualified_finalizers: false,
+        fixed: &[("handler", FIXED_TEXT)],
         create_on_update: true,
         unconditional_update: false,
         ..PLAIN
@@ -335,6 +372,7 @@ pub(super) static RULES: &[Rules] = &[
     Rules {
         group: "storage.k8s.io",
         plural: "csidrivers",
+        rechecks: CHANGES,
         validate_update: |new, old, _| validate::driver_update(new, old),
         generation: true,
         raised: Raised::Later,
@@ -345,6 +383,7 @@ pub(super) static RULES: &[Rules] = &[
     Rules {
         group: "storage.k8s.io",
         plural: "csinodes",
+        rechecks: WHOLE,
         validate_update: |new, old, _| validate::csi_node_update(new, old),
         shows_deleted: true,
         unconditional_update: false,
@@ -353,13 +392,15 @@ pub(super) static RULES: &[Rules] = &[
     Rules {
         group: "storage.k8s.io",
         plural: "csistoragecapacities",
-        fixed: &[("nodeTopology", FIXED), ("storageClassName", FIXED)],
+        fixed: &[("nodeTopology", FIXED), ("storageClassName", FIXED_TEXT)],
         unconditional_update: false,
         ..PLAIN
     },
     Rules {
         group: "storage.k8s.io",
         plural: "volumeattachments",
+        status_rechecks: NOTHING,
+        rechecks: WHOLE,
         status_keeps: Kept::All,
         fixed: &[("spec", Fixed::Shown(IMMUTABLE, go_format::attachment))],
         shows_deleted: true,
@@ -380,6 +421,7 @@ pub(super) static RULES: &[Rules] = &[
     Rules {
         group: "scheduling.k8s.io",
         plural: "priorityclasses",
+        rechecks: CHANGES,
         raised: Raised::Never,
         fixed: &[
             ("value", Fixed::Forbidden("may not be changed in an update.")),
@@ -391,6 +433,7 @@ pub(super) static RULES: &[Rules] = &[
     Rules {
         group: "certificates.k8s.io",
         plural: "certificatesigningrequests",
+        status_rechecks: BOTH,
         name: NameRule::PathSegment,
         resets: certificates::RESETS,
         prepare_create: certificates::prepare_create,
@@ -403,6 +446,8 @@ pub(super) static RULES: &[Rules] = &[
     Rules {
         group: "admissionregistration.k8s.io",
         plural: "mutatingadmissionpolicies",
+        qualified_finalizers: false,
+        rechecks: WHOLE,
         generation: true,
         unconditional_update: false,
         ..PLAIN
@@ -410,6 +455,8 @@ pub(super) static RULES: &[Rules] = &[
     Rules {
         group: "admissionregistration.k8s.io",
         plural: "mutatingadmissionpolicybindings",
+        qualified_finalizers: false,
+        rechecks: WHOLE,
         generation: true,
         unconditional_update: false,
         ..PLAIN
@@ -417,6 +464,8 @@ pub(super) static RULES: &[Rules] = &[
     Rules {
         group: "admissionregistration.k8s.io",
         plural: "mutatingwebhookconfigurations",
+        qualified_finalizers: false,
+        rechecks: WHOLE,
         generation: true,
         unconditional_update: false,
         ..PLAIN
@@ -424,6 +473,10 @@ pub(super) static RULES: &[Rules] = &[
     Rules {
         group: "admissionregistration.k8s.io",
         plural: "validatingadmissionpolicies",
+        validate_update: |new, _, sub| if sub == "status" { conditions::common(new) } else { Vec::new() },
+        qualified_finalizers: false,
+        status_rechecks: NOTHING,
+        rechecks: WHOLE,
         status_keeps: Kept::All,
         generation: true,
         unconditional_update: false,
@@ -432,6 +485,8 @@ pub(super) static RULES: &[Rules] = &[
     Rules {
         group: "admissionregistration.k8s.io",
         plural: "validatingadmissionpolicybindings",
+        qualified_finalizers: false,
+        rechecks: WHOLE,
         generation: true,
         unconditional_update: false,
         ..PLAIN
@@ -439,6 +494,8 @@ pub(super) static RULES: &[Rules] = &[
     Rules {
         group: "admissionregistration.k8s.io",
         plural: "validatingwebhookconfigurations",
+        qualified_finalizers: false,
+        rechecks: WHOLE,
         generation: true,
         unconditional_update: false,
         ..PLAIN
@@ -446,14 +503,26 @@ pub(super) static RULES: &[Rules] = &[
     Rules {
         group: "flowcontrol.apiserver.k8s.io",
         plural: "flowschemas",
-        status_keeps: Kept::All,
+        validate_update: |new, _, sub| match sub {
+            "status" => conditions::of_unique_types(new),
+            _ => Vec::new(),
+        },
+        status_rechecks: NOTHING,
+        rechecks: WHOLE,
+        status_keeps: Kept::Everything,
         generation: true,
         ..PLAIN
     },
     Rules {
         group: "flowcontrol.apiserver.k8s.io",
         plural: "prioritylevelconfigurations",
-        status_keeps: Kept::All,
+        validate_update: |new, _, sub| match sub {
+            "status" => conditions::of_unique_types(new),
+            _ => Vec::new(),
+        },
+        status_rechecks: NOTHING,
+        rechecks: WHOLE,
+        status_keeps: Kept::Everything,
         generation: true,
         ..PLAIN
     },
@@ -467,13 +536,16 @@ pub(super) static RULES: &[Rules] = &[
     Rules {
         group: "resource.k8s.io",
         plural: "resourceslices",
-        fixed: &[("spec.driver", FIXED), ("spec.nodeName", FIXED), ("spec.pool.name", FIXED)],
+        rechecks: CHANGES,
+        raised_by_dropped: true,
+        fixed: &[("spec.driver", FIXED_TEXT), ("spec.nodeName", FIXED), ("spec.pool.name", FIXED_TEXT)],
         shows_deleted: true,
         generation: true,
         ..PLAIN
     },
     Rules {
         plural: "resourcequotas",
+        rechecks: CHANGES,
         shows_deleted: true,
         warn: warnings::quota,
         validate_update: validate::quota_update,
@@ -489,8 +561,10 @@ pub(super) static RULES: &[Rules] = &[
     Rules {
         group: "networking.k8s.io",
         plural: "servicecidrs",
+        rechecks: CHANGES,
         status_keeps: Kept::All,
         validate_update: |new, old, _| validate::networks_update(new, old),
+        unchecked: &["spec.cidrs"],
         ..PLAIN
     },
     Rules {
@@ -505,7 +579,7 @@ pub(super) static RULES: &[Rules] = &[
         plural: "storageclasses",
         fixed: &[
             ("parameters", FIXED),
-            ("provisioner", FIXED),
+            ("provisioner", FIXED_TEXT),
             ("reclaimPolicy", FIXED),
             ("volumeBindingMode", FIXED),
         ],
@@ -530,9 +604,9 @@ pub(super) static RULES: &[Rules] = &[
     Rules {
         group: "events.k8s.io",
         plural: "events",
+        rechecks: CHANGES,
         name: NameRule::PathSegment,
         create_on_update: true,
-        repeats_metadata: false,
         dependents: Dependents::Ignored,
         validate: events::create,
         validate_update: |new, old, _| events::update(new, old),
@@ -540,5 +614,19 @@ pub(super) static RULES: &[Rules] = &[
         revalidates: false,
         ..PLAIN
     },
-    Rules { group: "apps", plural: "controllerrevisions", fixed: &[("data", FIXED)], ..PLAIN },
+    Rules { group: "autoscaling", plural: "horizontalpodautoscalers", rechecks: CHANGES, ..PLAIN },
+    Rules {
+        group: "apiregistration.k8s.io",
+        plural: "apiservices",
+        qualified_finalizers: false,
+        status_keeps: Kept::Fields(&["labels", "annotations", "finalizers", "ownerReferences"]),
+        resets: &[("status", &[&["spec"], &["metadata"]])],
+        unconditional_update: false,
+        validate_update: |new, _, sub| match sub {
+            "status" => conditions::of_known_status(new, ["True", "False", "Unknown"]),
+            _ => Vec::new(),
+        },
+        ..PLAIN
+    },
+    Rules { group: "apps", plural: "controllerrevisions", unchecked: &["data"], fixed: &[("data", FIXED)], ..PLAIN },
 ];

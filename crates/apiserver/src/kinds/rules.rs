@@ -22,6 +22,8 @@ pub(crate) enum Dependents {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Fixed {
     Invalid(&'static str),
+    /// The same of a text that is empty where it is absent.
+    InvalidText(&'static str),
     Forbidden(&'static str),
     /// The value is shown by a function, as Go shows it.
     Shown(&'static str, fn(&Value) -> String),
@@ -47,8 +49,19 @@ pub(crate) enum Raised {
 pub(crate) enum Kept {
     /// These fields.
     Fields(&'static [&'static str]),
-    /// All that a client may set.
+    /// All that a client may set, but for the prefix of generated names and the grace period.
     All,
+    /// All.
+    Everything,
+}
+
+/// How often an update checks metadata beside the checks of every update; what is checked twice is told twice.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rechecks {
+    /// The new metadata as a whole.
+    pub(crate) whole: usize,
+    /// What changed in it.
+    pub(crate) changes: usize,
 }
 
 /// What is special about a kind.
@@ -66,6 +79,8 @@ pub(crate) struct Rules {
     pub(crate) generation: bool,
     /// If so, what raises it?
     pub(crate) raised: Raised,
+    /// Also a change of fields that are dropped?
+    pub(crate) raised_by_dropped: bool,
     /// What of the metadata does not change through the status?
     pub(crate) status_keeps: Kept,
     /// What a write may not own where that is not what its path leaves as it was: subresources (empty for the object
@@ -99,10 +114,18 @@ pub(crate) struct Rules {
     pub(crate) fixed: &'static [(&'static str, Fixed)],
     /// Does an update, other than of a subresource, check the whole object again, or only what changed?
     pub(crate) revalidates: bool,
+    /// What of it an update does not check again: paths.
+    pub(crate) unchecked: &'static [&'static str],
+    /// Does such an update do so twice? What is wrong is told twice.
+    pub(crate) validates_twice: bool,
     /// For kinds that go in phases: what the first deletion does beside setting the time.
     pub(crate) first_deletion: Option<fn(&mut Value, &str)>,
-    /// Does an update check the metadata's changes a second time?
-    pub(crate) repeats_metadata: bool,
+    /// How often an update checks the metadata again.
+    pub(crate) rechecks: Rechecks,
+    /// How often an update of a subresource does.
+    pub(crate) status_rechecks: Rechecks,
+    /// Must finalizers be qualified, or Kubernetes' own?
+    pub(crate) qualified_finalizers: bool,
     /// What who deletes is told when nothing is said about dependents.
     pub(crate) deletion_warning: &'static str,
     /// Does a deletion answer with what was deleted?

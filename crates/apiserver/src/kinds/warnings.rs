@@ -56,7 +56,7 @@ fn old_label(label: &str) -> Option<&'static str> {
 
 /// About a pod, if it is new or changed in more than its metadata.
 pub(super) fn pod(pod: &Value, old: Option<&Value>) -> Vec<String> {
-    if old.is_some_and(|old| old.get("spec") == pod.get("spec")) {
+    if old.is_some() {
         return Vec::new();
     }
     pod_spec(pod.get("spec").unwrap_or(&Value::Null), &Path::root())
@@ -65,6 +65,21 @@ pub(super) fn pod(pod: &Value, old: Option<&Value>) -> Vec<String> {
 /// Of what makes pods: about its template, if that changed.
 pub(super) fn template(new: &Value, old: Option<&Value>) -> Vec<String> {
     template_at(new, old, "/spec/template", Path::new("spec").child("template"))
+}
+
+/// Of the old kind: about the template as it was, whatever it becomes.
+pub(super) fn controller(new: &Value, old: Option<&Value>) -> Vec<String> {
+    let Some(old) = old else { return template(new, None) };
+    let generation = |object: &Value| object.pointer("/metadata/generation").cloned();
+    if generation(old) == generation(new) {
+        return Vec::new();
+    }
+    template(old, None)
+}
+
+/// A template that stands alone.
+pub(super) fn pod_template(new: &Value, old: Option<&Value>) -> Vec<String> {
+    template_at(new, old, "/template", Path::new("template"))
 }
 
 /// A template in a template.

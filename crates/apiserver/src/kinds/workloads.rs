@@ -2,6 +2,7 @@
 
 use super::text;
 use super::validate::{self, matches};
+use super::workload_status;
 use serde_json::{Map, Value, json};
 use windlass_schema::field::{FieldError, Path};
 
@@ -19,120 +20,15 @@ pub(super) fn pod(pod: &Value) -> Vec<FieldError> {
     given.then(|| FieldError::forbidden(&path, "cannot be set on create")).into_iter().collect()
 }
 
-/// Containers that were added to a pod stay as they were.
-fn added(new: &Value, old: &Value) -> Vec<FieldError> {
-    let path = Path::new("spec").child("ephemeralContainers");
-    let of = |pod: &Value| -> Vec<Value> {
-        items(pod.get("spec").unwrap_or(&Value::Null), "ephemeralContainers").cloned().collect()
+/// Does an expression say nothing that can be asked of labels?
+fn is_no_requirement(expression: &Value) -> bool {
+    let values = items(expression, "values").count();
+    let fits = match text(expression, &["operator"]) {
+        "In" | "NotIn" => values > 0,
+        "Exists" | "DoesNotExist" => values == 0,
+        _ => false,
     };
-    let wanted = of(new);
-    let mut errors = Vec::new();
-    for had in of(old) {
-        let name = text(&had, &["name"]);
-        let why = match wanted.iter().find(|one| text(one, &["name"]) == name) {
-            None => format!("existing ephemeral containers {name:?} may not be removed\n"),
-            Some(still) if *still != had => {
-                format!("existing ephemeral containers {name:?} may not be changed\n")
-            }
-            Some(_) => continue,
-        };
-        errors.push(FieldError::forbidden(&path, why));
-    }
-    errors
-}
-
-/// What of a pod may change after it was made.
-pub(super) fn pod_update(new: &Value, old: &Value, subresource: &str) -> Vec<FieldError> {
-    const WHY: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
-                       `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to \
-                       existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was \
-                       previously negative)";
-    match subresource {
-        "" => {}
-        "ephemeralcontainers" => return added(new, old),
-        _ => return Vec::new(),
-    }
-    let path = Path::new("spec");
-    let mut errors = Vec::new();
-    let deadline = |pod: &Value| pod.pointer("/spec/activeDeadlineSeconds").and_then(Value::as_i64);
-    let at = path.child("activeDeadlineSeconds");
-    match (deadline(new), deadline(old)) {
-        (Some(new), Some(old)) if new > old => {
-            errors.push(FieldError::invalid(&at, new, "must be less than or equal to previous value"));
-            return errors;
-        }
-        (None, Some(_)) => {
-            let why = "must not update from a positive integer to nil value";
-            errors.push(FieldError::invalid(&at, Value::Null, why));
-        }
-        _ => {}
-    }
-    let list = |pod: &'_ Value, field: &str| -> Vec<Value> {
-        pod.get("spec")
-            .and_then(|spec| spec.get(field))
-            .and_then(Value::as_array)
-            .cloned()
-            .unwrap_or_default()
-    };
-    let but_seconds = |toleration: &Value| {
-        let mut toleration = toleration.as_object().cloned().unwrap_or_default();
-        toleration.remove("tolerationSeconds");
-        toleration
-    };
-    let now: Vec<_> = list(new, "tolerations").iter().map(but_seconds).collect();
-    // The reference looks for the first only, whatever its words say.
-    if list(old, "tolerations").first().is_some_and(|toleration| !now.contains(&but_seconds(toleration))) {
-        let why = "existing toleration can not be modified except its tolerationSeconds";
-        errors.push(FieldError::forbidden(&path.child("tolerations"), why));
-    }
-    let gates = list(old, "schedulingGates");
-    for (index, gate) in
-        list(new, "schedulingGates").iter().enumerate().filter(|(_, gate)| !gates.contains(gate))
-    {
-        let why =
-            format!("only deletion is allowed, but found new scheduling gate '{}'", text(gate, &["name"]));
-        errors.push(FieldError::forbidden(&path.child("schedulingGates").index(index).child("name"), why));
-    }
-    let gated = !gates.is_empty();
-    if fixed_part(new, gated) != fixed_part(old, gated) {
-        errors.push(FieldError::forbidden(&path, WHY));
-    }
-    if gated {
-        errors.extend(chosen_nodes(new, old));
-    }
-    errors
-}
-
-/// A pod that waits at a gate may still be told more about its node, and not less.
-fn chosen_nodes(new: &Value, old: &Value) -> Vec<FieldError> {
-    let selector = |pod: &Value| {
-        pod.pointer("/spec/nodeSelector").and_then(Value::as_object).cloned().unwrap_or_default()
-    };
-    let (now, before) = (selector(new), selector(old));
-    let lost = before.iter().any(|(key, value)| now.get(key) != Some(value));
-    let path = Path::new("spec").child("nodeSelector");
-    let why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
-    let shown = Value::Object(now);
-    lost.then(|| FieldError::invalid(&path, shown, why)).into_iter().collect()
-}
-
-fn fixed_part(pod: &Value, gated: bool) -> Value {
-    let mut spec = pod.get("spec").cloned().unwrap_or_default();
-    if let Some(spec) = spec.as_object_mut() {
-        for field in ["activeDeadlineSeconds", "tolerations", "schedulingGates"] {
-            spec.remove(field);
-        }
-        if gated {
-            spec.remove("nodeSelector");
-        }
-        for field in ["containers", "initContainers"] {
-            let containers = spec.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten();
-            containers.filter_map(Value::as_object_mut).for_each(|container| {
-                container.remove("image");
-            });
-        }
-    }
-    spec
+    !fits || !windlass_schema::names::qualified(text(expression, &["key"])).is_empty()
 }
 
 /// What makes pods must find them again.
@@ -148,22 +44,26 @@ fn workload(object: &Value, kind: &str, owner: &str) -> Vec<FieldError> {
     }
     let labels = spec.pointer("/template/metadata/labels").and_then(Value::as_object).unwrap_or(&empty);
     let selector = spec.get("selector").filter(|selector| !selector.is_null());
-    let is_odd = selector.is_some_and(|selector| {
-        let known = ["In", "NotIn", "Exists", "DoesNotExist"];
-        items(selector, "matchExpressions")
-            .any(|expression| !known.contains(&text(expression, &["operator"])))
-    });
+    let is_odd = selector.is_some_and(|selector| items(selector, "matchExpressions").any(is_no_requirement));
     let selects = match selector {
         Some(selector) if is_odd => {
             let part = |field: &str| selector.get(field).map(|value| format!("\"{field}\":{value}"));
             let shown: Vec<String> =
                 ["matchLabels", "matchExpressions"].into_iter().filter_map(part).collect();
-            let error = FieldError::invalid(&path.child("selector"), "", "invalid label selector");
-            errors.push(error.showing(format!("{{{}}}", shown.join(","))));
+            let why = match kind {
+                "statefulset" => "",
+                _ => "invalid label selector",
+            };
+            if kind != "daemonset" {
+                let error = FieldError::invalid(&path.child("selector"), "", why);
+                errors.push(error.showing(format!("{{{}}}", shown.join(","))));
+            }
             true
         }
         None => {
-            errors.push(FieldError::required(&path.child("selector"), ""));
+            if kind != "daemonset" {
+                errors.push(FieldError::required(&path.child("selector"), ""));
+            }
             false
         }
         Some(selector) if selector.as_object().is_some_and(Map::is_empty) => {
@@ -203,6 +103,23 @@ pub(super) fn daemon_set(object: &Value) -> Vec<FieldError> {
     workload(object, "daemonset", "DaemonSet")
 }
 
+/// What an update asks again, or what it asks of the status.
+pub(super) fn deployment_update(new: &Value, old: &Value, subresource: &str) -> Vec<FieldError> {
+    if subresource == "status" { workload_status::DEPLOYMENT.check(new, old) } else { deployment(new) }
+}
+
+pub(super) fn replica_set_update(new: &Value, old: &Value, subresource: &str) -> Vec<FieldError> {
+    if subresource == "status" { workload_status::CONTROLLER.check(new, old) } else { replica_set(new) }
+}
+
+pub(super) fn daemon_set_update(new: &Value, old: &Value, subresource: &str) -> Vec<FieldError> {
+    if subresource == "status" { workload_status::DAEMON_SET.check(new, old) } else { daemon_set(new) }
+}
+
+pub(super) fn replication_controller_update(new: &Value, old: &Value, subresource: &str) -> Vec<FieldError> {
+    if subresource == "status" { workload_status::CONTROLLER.check(new, old) } else { Vec::new() }
+}
+
 pub(super) fn stateful_set(object: &Value) -> Vec<FieldError> {
     workload(object, "statefulset", "StatefulSet")
 }
@@ -218,7 +135,7 @@ pub(super) fn stateful_set_update(new: &Value, old: &Value, subresource: &str) -
         "minReadySeconds",
     ];
     if subresource == "status" {
-        return Vec::new();
+        return workload_status::STATEFUL_SET.check(new, old);
     }
     let mut errors = stateful_set(new);
     let fixed = |set: &Value| {
@@ -236,11 +153,55 @@ pub(super) fn stateful_set_update(new: &Value, old: &Value, subresource: &str) -
 }
 
 pub(super) fn job(job: &Value) -> Vec<FieldError> {
+    let mut errors = generated_selector(job);
+    errors.extend(job_pods(job));
+    errors
+}
+
+/// The labels and the selector that a job was given are its own, unless it was told another way.
+fn generated_selector(job: &Value) -> Vec<FieldError> {
+    let selector = job.pointer("/spec/selector").filter(|selector| !selector.is_null());
+    let Some(selector) = selector.filter(|_| job.pointer("/spec/manualSelector") != Some(&json!(true))) else {
+        return Vec::new();
+    };
+    let (uid, name) = (text(job, &["metadata", "uid"]), text(job, &["metadata", "name"]));
+    let empty = Map::new();
+    let labels = job.pointer("/spec/template/metadata/labels").and_then(Value::as_object).unwrap_or(&empty);
+    let path = Path::new("spec").child("template").child("metadata").child("labels");
+    let (mut errors, mut expected) = (Vec::new(), Map::new());
+    for (label, wanted) in [
+        ("controller-uid", uid),
+        ("job-name", name),
+        ("batch.kubernetes.io/controller-uid", uid),
+        ("batch.kubernetes.io/job-name", name),
+    ] {
+        let why = format!("must be '{wanted}'");
+        match labels.get(label).and_then(Value::as_str) {
+            None => errors.push(FieldError::required(&path.key(label), why)),
+            Some(given) if given != wanted => {
+                errors.push(FieldError::invalid(&path.key(label), json!(labels), why));
+            }
+            Some(_) => {}
+        }
+        expected.insert(label.to_owned(), json!(wanted));
+    }
+    if !items(selector, "matchExpressions").any(is_no_requirement) && !matches(selector, &expected) {
+        let path = Path::new("spec").child("selector");
+        let error = FieldError::invalid(&path, selector.clone(), "`selector` not auto-generated");
+        errors.push(error.showing(super::go_format::selector(selector)));
+    }
+    errors
+}
+
+fn job_pods(job: &Value) -> Vec<FieldError> {
     let spec = job.get("spec").unwrap_or(&Value::Null);
     let mut errors = job_spec(spec, &Path::new("spec"));
     let labels = spec.pointer("/template/metadata/labels").cloned().unwrap_or_default();
     let selector = spec.get("selector").filter(|selector| !selector.is_null());
-    if selector.is_some_and(|selector| !matches(selector, labels.as_object().unwrap_or(&Map::new()))) {
+    if selector.is_none() {
+        errors.push(FieldError::required(&Path::new("spec").child("selector"), ""));
+    }
+    if !selector.is_some_and(|selector| matches(selector, labels.as_object().unwrap_or(&Map::new()))) {
         let path = Path::new("spec").child("template").child("metadata").child("labels");
         errors.push(FieldError::invalid(&path, labels, "`selector` does not match template `labels`"));
     }
@@ -250,13 +211,12 @@ pub(super) fn job(job: &Value) -> Vec<FieldError> {
 /// How many pods a job completes changes only together with how many run at once.
 pub(super) fn job_update(new: &Value, old: &Value, subresource: &str) -> Vec<FieldError> {
     if subresource == "status" {
-        return Vec::new();
+        return workload_status::job(new, old);
     }
-    // The reference looks at all of it, and then at all of it again.
-    let again = validate::object("io.k8s.api.batch.v1.Job", new).into_iter();
-    let mut errors: Vec<FieldError> = again.filter(|error| error.path.starts_with("spec")).collect();
-    errors.extend(job(new));
-    errors.extend(job(new));
+    // The reference looks at its pods twice.
+    let mut errors = generated_selector(new);
+    errors.extend(job_pods(new));
+    errors.extend(job_pods(new));
     let field = |job: &Value, field: &str| {
         job.get("spec").and_then(|spec| spec.get(field)).cloned().unwrap_or_default()
     };
@@ -344,7 +304,18 @@ fn job_spec(spec: &Value, path: &Path) -> Vec<FieldError> {
 
 pub(super) fn cron_job(cron: &Value) -> Vec<FieldError> {
     let template = Path::new("spec").child("jobTemplate").child("spec");
-    job_spec(cron.pointer("/spec/jobTemplate/spec").unwrap_or(&Value::Null), &template)
+    let spec = cron.pointer("/spec/jobTemplate/spec").unwrap_or(&Value::Null);
+    let mut errors = job_spec(spec, &template);
+    if let Some(selector) = spec.get("selector").filter(|selector| !selector.is_null()) {
+        let why = "`selector` will be auto-generated";
+        let error = FieldError::invalid(&template.child("selector"), selector.clone(), why);
+        errors.push(error.showing(super::go_format::selector(selector)));
+    }
+    if spec.get("manualSelector") == Some(&json!(true)) {
+        let path = template.child("manualSelector");
+        errors.push(FieldError::not_supported(&path, true, &["nil", "false"]));
+    }
+    errors
 }
 
 /// Pods that a controller of the old kind makes.

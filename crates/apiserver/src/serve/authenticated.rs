@@ -1,11 +1,12 @@
 //! The service of one connection: authenticates each request, and counts those in flight.
 
+use crate::accounts::SecretUse;
 use crate::audit::SourceAddress;
 use crate::authentication::RequestHeader;
 use crate::flow::authenticate::{Authenticator, Certificate};
 use crate::flow::authorize::Action;
 use crate::http::ApiBody;
-use crate::http::response::failure;
+use crate::http::response::{failure, warned};
 use crate::request::identity::Identity;
 use crate::request::path;
 use crate::request::query::Query;
@@ -40,7 +41,11 @@ pub(super) enum Authentication {
 }
 
 impl Authentication {
-    async fn authenticate(&self, request: &mut Request<Incoming>) -> Result<Arc<Identity>, Status> {
+    async fn authenticate(
+        &self,
+        request: &mut Request<Incoming>,
+        used: &mut Option<SecretUse>,
+    ) -> Result<Arc<Identity>, Status> {
         match self {
             Self::AsIdentity(identity) => Ok(identity.clone()),
             Self::PerRequest { authenticator, certificate, proxy } => {
@@ -48,7 +53,7 @@ impl Authentication {
                 let headers = request.headers_mut();
                 match proxy.as_ref().and_then(|proxy| proxy.identify(headers)) {
                     Some(identity) => Ok(Arc::new(identity)),
-                    None => authenticator.identify(certificate, headers, uri.path()).await,
+                    None => authenticator.identify(certificate, headers, uri.path(), used).await,
                 }
             }
         }
@@ -103,7 +108,13 @@ impl hyper::service::Service<Request<Incoming>> for Front {
             request.extensions_mut().insert(SourceAddress(peer));
         }
         Box::pin(async move {
-            let response = match connection.authentication.authenticate(&mut request).await {
+            let mut used = None;
+            let authenticated = connection.authentication.authenticate(&mut request, &mut used).await;
+            let warning = used.as_ref().and_then(SecretUse::warning).map(str::to_owned);
+            if let Some(used) = used.filter(|_| connection.api.auditor.is_some()) {
+                request.extensions_mut().insert(used);
+            }
+            let response = match authenticated {
                 Err(status) => {
                     connection.audit_refused(request, &status);
                     failure(&status)
@@ -113,7 +124,7 @@ impl hyper::service::Service<Request<Incoming>> for Front {
                     ApiService::remote(api, identity, ended).call(request).await?
                 }
             };
-            Ok(response.map(|body| Counted { body, _busy: busy }))
+            Ok(warned(response, warning.into_iter()).map(|body| Counted { body, _busy: busy }))
         })
     }
 }

@@ -31,7 +31,7 @@ const UNAUTHORIZED_TTL: Duration = Duration::from_secs(30);
 
 const FLAGS: &[Flag] = &[
     value("advertise-address", "Accepted; the server is reached where it listens."),
-    switch("allow-privileged", "Accepted; privileged containers are always allowed."),
+    switch("allow-privileged", "Whether containers may be privileged [default: false]."),
     switch("anonymous-auth", "Whether who shows nothing is system:anonymous [default: true]."),
     value("api-audiences", "For whom tokens are; the issuers by default."),
     value(
@@ -181,6 +181,7 @@ fn config(flags: &Flags) -> anyhow::Result<Config> {
         disabled_admission_plugins: disabled_admission_plugins(flags)?,
         audit: audit(flags)?,
         service_cluster_ip_range,
+        allow_privileged: flags.parsed("allow-privileged")?.unwrap_or(false),
         ..Config::default()
     })
 }

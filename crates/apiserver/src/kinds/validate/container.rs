@@ -34,6 +34,7 @@ pub(super) fn container(container: &Object, path: &Path, errors: &mut Vec<FieldE
     ] {
         Check::OneOf(known).judge(container.get(field).unwrap_or(&Value::Null), &path.child(field), errors);
     }
+    restarts(container, path, errors);
     sources(container, path, errors);
     ports(container, path, errors);
     for (policy, _) in parts(container, "resizePolicy", path) {
@@ -319,15 +320,45 @@ fn resources(resources: &Object, path: &Path, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// When a container is started again.
+fn restarts(container: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    let rules = list(container, "restartPolicyRules");
+    let at = path.child("restartPolicy");
+    match container.get("restartPolicy").and_then(Value::as_str) {
+        None if !rules.is_empty() => {
+            let why = "must specify restartPolicy when restart rules are used";
+            errors.push(FieldError::required(&at, why));
+        }
+        Some(policy) => {
+            Check::OneOf(&["Always", "Never", "OnFailure"]).judge(&policy.into(), &at, errors);
+        }
+        None => {}
+    }
+    for (rule, path) in parts(container, "restartPolicyRules", path) {
+        let action = rule.get("action").cloned().unwrap_or_else(|| "".into());
+        Check::OneOf(&["Restart", "RestartAllContainers"]).judge(&action, &path.child("action"), errors);
+        let path = path.child("exitCodes");
+        match part(rule, "exitCodes") {
+            None => errors.push(FieldError::required(&path, "must be specified")),
+            Some(codes) => {
+                let operator = codes.get("operator").cloned().unwrap_or_else(|| "".into());
+                Check::OneOf(&["In", "NotIn"]).judge(&operator, &path.child("operator"), errors);
+            }
+        }
+    }
+}
+
+/// What a pod uses beside its containers.
+pub(super) fn overhead(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    if let Some(overhead) = spec.get("overhead") {
+        let limits = Object::from_iter([("limits".to_owned(), overhead.clone())]);
+        resources(&limits, &path.child("overhead"), errors);
+    }
+}
+
 /// Containers that prepare a pod are done before it runs.
 pub(super) fn prepares(container: &Object, path: &Path, errors: &mut Vec<FieldError>) {
-    let policy = word(container, "restartPolicy");
-    Check::OneOf(&["Always", "Never", "OnFailure"]).judge(
-        container.get("restartPolicy").unwrap_or(&Value::Null),
-        &path.child("restartPolicy"),
-        errors,
-    );
-    if policy == "Always" {
+    if word(container, "restartPolicy") == "Always" {
         return;
     }
     let why = "may not be set for init containers without restartPolicy=Always";

@@ -66,6 +66,7 @@ pub(crate) fn object(definition: &str, object: &Value) -> Vec<FieldError> {
             }
         }
     });
+    errors.extend(mounts_of_invalid_volumes(definition, object, &errors));
     if definition.ends_with(".StatefulSet") {
         let claims =
             object.pointer("/spec/volumeClaimTemplates").and_then(Value::as_array).into_iter().flatten();
@@ -76,6 +77,50 @@ pub(crate) fn object(definition: &str, object: &Value) -> Vec<FieldError> {
             error.kind != ErrorKind::NotFound || !claims.contains(&name)
         });
     }
+    errors
+}
+
+/// A volume that is not valid is none that a container can mount.
+fn mounts_of_invalid_volumes(definition: &str, object: &Value, errors: &[FieldError]) -> Vec<FieldError> {
+    let is_wrong = |path: &Path| {
+        let path = path.to_string();
+        errors.iter().any(|error| error.path.strip_prefix(&path).is_some_and(|rest| rest.starts_with('.') || rest.is_empty()))
+    };
+    let mut more = Vec::new();
+    if !errors.iter().any(|error| error.path.contains("volumes[")) {
+        return more;
+    }
+    walk::visit(&FACTS.structs, definition, object, &Path::root(), &mut |name, spec, path| {
+        if name != "core.v1.PodSpec" {
+            return;
+        }
+        let wrong: Vec<&str> = parts(spec, "volumes", path)
+            .filter(|(_, path)| is_wrong(path))
+            .map(|(volume, _)| word(volume, "name"))
+            .collect();
+        for containers in ["initContainers", "containers"] {
+            for (container, path) in parts(spec, containers, path) {
+                for mounts in ["volumeMounts", "volumeDevices"] {
+                    let mounts = parts(container, mounts, &path);
+                    let lost = mounts.filter(|(mount, _)| wrong.contains(&word(mount, "name")));
+                    more.extend(lost.map(|(mount, path)| {
+                        FieldError::not_found(&path.child("name"), word(mount, "name"))
+                    }));
+                }
+            }
+        }
+    });
+    more
+}
+
+/// Containers that ask for privileges, where the cluster grants none.
+pub(crate) fn privileged(definition: &str, object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    walk::visit(&FACTS.structs, definition, object, &Path::root(), &mut |name, object, path| {
+        if name == "core.v1.SecurityContext" && flag(object, "privileged") {
+            errors.push(FieldError::forbidden(&path.child("privileged"), "disallowed by cluster policy"));
+        }
+    });
     errors
 }
 

@@ -131,6 +131,8 @@ pub(super) fn toleration(toleration: &Object, path: &Path, errors: &mut Vec<Fiel
         "Exists" => {
             errors.push(FieldError::invalid(&at, value, "value must be empty when `operator` is 'Exists'"))
         }
+        // The comparisons of a feature that is off are named all the same.
+        "Lt" | "Gt" => errors.push(FieldError::not_supported(&at, operator, &["Equal", "Exists", "Lt", "Gt"])),
         other => errors.push(FieldError::not_supported(&at, other, &["Equal", "Exists"])),
     }
     if !matches!(effect, "" | "NoSchedule" | "PreferNoSchedule" | "NoExecute") {
@@ -194,6 +196,14 @@ pub(super) fn node(spec: &Object, _: &Path, errors: &mut Vec<FieldError>) {
 /// What a node was given stays its own.
 pub(crate) fn node_update(new: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
+    if let Some(spec) = new.get("spec").and_then(Value::as_object) {
+        // Its taints are looked at a second time.
+        node(spec, &Path::new("spec"), &mut errors);
+    }
+    let external = |node: &Value| text(node, &["spec", "externalID"]).to_owned();
+    if external(new) != external(old) {
+        errors.push(FieldError::forbidden(&Path::new("spec").child("externalID"), "may not be updated"));
+    }
     let networks = |node: &Value| node.pointer("/spec/podCIDRs").cloned().unwrap_or_default();
     if !is_empty(&networks(old)) && networks(new) != networks(old) {
         let why = "node updates may not change podCIDR except from \"\" to valid";

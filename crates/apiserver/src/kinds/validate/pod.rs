@@ -31,6 +31,12 @@ pub(super) fn spec(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
         }
     }
     claims(spec, path, errors);
+    container::overhead(spec, path, errors);
+    for (container, path) in parts(spec, "ephemeralContainers", path) {
+        if word(container, "image").is_empty() {
+            errors.push(FieldError::required(&path.child("image"), ""));
+        }
+    }
 }
 
 fn dns(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {

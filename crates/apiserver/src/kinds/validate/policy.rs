@@ -1,7 +1,7 @@
 //! Who may do what, what is admitted, and what goes first.
 
 use super::check::{Check, in_go, is_empty};
-use super::{Object, has, invalid, list, number, part, word};
+use super::{Object, flag, has, invalid, list, number, part, parts, word};
 use serde_json::Value;
 use windlass_schema::field::{FieldError, Path};
 use windlass_schema::names;
@@ -120,6 +120,13 @@ pub(super) fn webhook(hook: &Object, path: &Path, errors: &mut Vec<FieldError>) 
     } else if !versions.iter().any(|version| matches!(version.as_str(), Some("v1" | "v1beta1"))) {
         errors.push(FieldError::invalid(&at, versions.to_vec(), "must include at least one of v1, v1beta1"));
     }
+    let mut seen = Vec::new();
+    for (index, version) in versions.iter().enumerate() {
+        if seen.contains(&version) {
+            errors.push(FieldError::invalid(&at.index(index), version.clone(), "duplicate version"));
+        }
+        seen.push(version);
+    }
     match word(hook, "sideEffects") {
         "" => errors
             .push(FieldError::required(&path.child("sideEffects"), "must specify one of None, NoneOnDryRun")),
@@ -143,6 +150,18 @@ pub(super) fn webhook(hook: &Object, path: &Path, errors: &mut Vec<FieldError>) 
     }
     let empty = Object::new();
     place(part(hook, "clientConfig").unwrap_or(&empty), &path.child("clientConfig"), errors);
+}
+
+/// Webhooks of one configuration have names of their own.
+pub(super) fn webhooks(configuration: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    let mut seen = Vec::new();
+    for (hook, path) in parts(configuration, "webhooks", path) {
+        let name = word(hook, "name");
+        if !name.is_empty() && seen.contains(&name) {
+            errors.push(FieldError::duplicate(&path.child("name"), name));
+        }
+        seen.push(name);
+    }
 }
 
 fn place(config: &Object, path: &Path, errors: &mut Vec<FieldError>) {
@@ -182,7 +201,72 @@ pub(super) fn hook_operations(rule: &Object, path: &Path, errors: &mut Vec<Field
     all_or_some(rule, "operations", "operations", path, errors);
 }
 
+/// What a policy is about must be known.
+fn constraints(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    let path = path.child("matchConstraints");
+    match part(spec, "matchConstraints") {
+        None => errors.push(FieldError::required(&path, "")),
+        Some(matched) if list(matched, "resourceRules").is_empty() => {
+            errors.push(FieldError::required(&path.child("resourceRules"), ""));
+        }
+        Some(_) => {}
+    }
+}
+
+pub(super) fn mutating_policy(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    const KNOWN: [&str; 4] = ["*", "CONNECT", "CREATE", "UPDATE"];
+    constraints(spec, path, errors);
+    let matched = part(spec, "matchConstraints").map_or(&[][..], |matched| list(matched, "resourceRules"));
+    for operation in matched.iter().filter_map(Value::as_object).flat_map(|rule| list(rule, "operations")) {
+        let text = operation.as_str().unwrap_or_default();
+        if !KNOWN.contains(&text) {
+            let path = path.child("matchConstraints").child("resourceRules").child("operations");
+            errors.push(FieldError::not_supported(&path, text, &KNOWN));
+        }
+    }
+    if list(spec, "mutations").is_empty() {
+        let why = "mutations must contain at least one item";
+        errors.push(FieldError::required(&path.child("mutations"), why));
+    }
+    match word(spec, "reinvocationPolicy") {
+        "" => errors.push(FieldError::required(&path.child("reinvocationPolicy"), "")),
+        "IfNeeded" | "Never" => {}
+        other => {
+            let path = path.child("reinvocationPolicy");
+            errors.push(FieldError::not_supported(&path, other, &["IfNeeded", "Never"]));
+        }
+    }
+}
+
+pub(super) fn mutation(mutation: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    let kinds = [("JSONPatch", "jsonPatch"), ("ApplyConfiguration", "applyConfiguration")];
+    let given = word(mutation, "patchType");
+    let at = path.child("patchType");
+    if given.is_empty() {
+        errors.push(FieldError::required(&at, ""));
+        return;
+    }
+    if !kinds.iter().any(|(kind, _)| *kind == given) {
+        errors.push(FieldError::not_supported(&at, given, &["ApplyConfiguration", "JSONPatch"]));
+        return;
+    }
+    for (kind, field) in kinds {
+        match (kind == given, has(mutation, field)) {
+            (true, false) => {
+                let why = format!("must be specified when patchType is {given}");
+                errors.push(FieldError::required(&path.child(field), why));
+            }
+            (false, true) => {
+                let why = format!("must not be specified when patchType is {given}");
+                errors.push(FieldError::invalid(&path.child(field), format!("{{{field}}}"), why));
+            }
+            _ => {}
+        }
+    }
+}
+
 pub(super) fn admission_policy(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    constraints(spec, path, errors);
     let missing = |field: &str| is_empty(spec.get(field).unwrap_or(&Value::Null));
     if missing("validations") && missing("auditAnnotations") {
         let why = "validations or auditAnnotations must contain at least one item";
@@ -194,6 +278,12 @@ pub(super) fn admission_policy(spec: &Object, path: &Path, errors: &mut Vec<Fiel
 
 pub(super) fn admission_binding(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
     let actions = list(spec, "validationActions");
+    for (index, action) in actions.iter().enumerate() {
+        if actions[..index].contains(action) {
+            let path = path.child("validationActions").index(index);
+            errors.push(FieldError::duplicate(&path, action.clone()));
+        }
+    }
     let has = |action: &str| actions.iter().any(|given| given.as_str() == Some(action));
     if has("Deny") && has("Warn") {
         let why = "must not contain both Deny and Warn (repeating the same validation failure information in the API response \
@@ -239,6 +329,14 @@ pub(super) fn queuing(queuing: &Object, path: &Path, errors: &mut Vec<FieldError
     }
 }
 
+pub(super) fn limit_response(response: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    match word(response, "type") {
+        "" => errors.push(FieldError::required(&path.child("type"), "")),
+        "Queue" | "Reject" => {}
+        other => errors.push(FieldError::not_supported(&path.child("type"), other, &["Queue", "Reject"])),
+    }
+}
+
 pub(super) fn flow(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
     if let Some(place) = number(spec, "matchingPrecedence").filter(|place| *place > 10000) {
         errors.push(FieldError::invalid(
@@ -271,6 +369,29 @@ pub(super) fn api_service(service: &Object, path: &Path, errors: &mut Vec<FieldE
     if name != wanted {
         let why = format!("must be `spec.version+\".\"+spec.group`: {wanted:?}");
         errors.push(FieldError::invalid(&Path::new("metadata").child("name"), name, why));
+    }
+    let (group, version) = (word(spec, "group"), word(spec, "version"));
+    let at = path.child("spec");
+    if group.is_empty() && version != "v1" {
+        let why = "only v1 may have an empty group and it better be legacy kube";
+        errors.push(FieldError::required(&at.child("group"), why));
+    }
+    invalid(errors, &at.child("version"), version, names::label_1035(version));
+    let skips = flag(spec, "insecureSkipTLSVerify");
+    let bundled = !word(spec, "caBundle").is_empty();
+    let why = match part(spec, "service") {
+        None => "local APIServices may not have insecureSkipTLSVerify",
+        Some(service) => {
+            for field in ["namespace", "name"] {
+                if word(service, field).is_empty() {
+                    errors.push(FieldError::required(&at.child("service").child(field), ""));
+                }
+            }
+            "may not be true if caBundle is present"
+        }
+    };
+    if skips && (bundled || !has(spec, "service")) {
+        errors.push(FieldError::invalid(&at.child("insecureSkipTLSVerify"), true, why));
     }
     for (field, most) in [("groupPriorityMinimum", 20000), ("versionPriority", 1000)] {
         let given = number(spec, field).unwrap_or(0);

@@ -67,16 +67,27 @@ pub(crate) fn claim_update(new: &Value, old: &Value) -> Vec<FieldError> {
     }
     let amount = |value: Option<&Value>| value.and_then(quantity);
     let capacity = amount(old.pointer("/status/capacity/storage")).unwrap_or_default();
-    if let (Some(grown), Some(was)) = (amount(grown.as_ref()), amount(was.as_ref()))
-        && grown < was
-        && grown <= capacity
-    {
+    let (grown, was) = (amount(grown.as_ref()).unwrap_or_default(), amount(was.as_ref()).unwrap_or_default());
+    if grown < was && grown <= capacity {
         let path = Path::new("spec").child("resources").child("requests").child("storage");
         errors.push(FieldError::forbidden(&path, "field can not be less than status.capacity"));
     }
     let mode = |claim: &Value| claim.pointer("/spec/volumeMode").cloned().unwrap_or_default();
     if mode(new) != mode(old) {
         errors.push(FieldError::invalid(&Path::new("volumeMode"), mode(new), "field is immutable"));
+    }
+    let current = old.pointer("/status/currentVolumeAttributesClassName").is_some_and(|class| !class.is_null());
+    let class = |claim: &Value| claim.pointer("/spec/volumeAttributesClassName").cloned().unwrap_or_default();
+    if current && class(new) != class(old) {
+        let path = Path::new("spec").child("volumeAttributesClassName");
+        let why = |to: &str| {
+            format!("update to {to} is forbidden when status.currentVolumeAttributesClassName is not nil")
+        };
+        match class(new).as_str() {
+            None => errors.push(FieldError::forbidden(&path, why("nil"))),
+            Some("") => errors.push(FieldError::forbidden(&path, why("empty string"))),
+            Some(_) => {}
+        }
     }
     errors
 }
@@ -118,7 +129,7 @@ pub(super) fn volume(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
         errors.push(FieldError::required(&at, ""));
     }
     if !capacity.contains_key("storage") || capacity.len() > 1 {
-        let shown = if capacity.is_empty() { Value::Null } else { Value::Object(capacity.clone()) };
+        let shown = spec.get("capacity").cloned().unwrap_or_default();
         errors.push(FieldError::not_supported(&at, shown, &["storage"]));
     }
     for (name, amount) in &capacity {
@@ -130,19 +141,38 @@ pub(super) fn volume(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
         }
     }
     let mut given = SOURCES.iter().filter(|source| has(spec, source));
-    if given.next().is_none() {
+    let first = given.next();
+    if first.is_none() {
         errors.push(FieldError::required(path, "must specify a volume type"));
     }
-    for more in given {
-        errors.push(FieldError::forbidden(&path.child(more), "may not specify more than 1 volume type"));
+    // One kind is never too many, and another is called by its name in Go.
+    for more in given.filter(|source| **source != "flexVolume") {
+        let name = if *more == "cephfs" { "cephFS" } else { more };
+        errors.push(FieldError::forbidden(&path.child(name), "may not specify more than 1 volume type"));
     }
     let root = part(spec, "hostPath").is_some_and(|host| matches!(word(host, "path"), "/"));
     if root && word(spec, "persistentVolumeReclaimPolicy") == "Recycle" {
         let path = path.child("persistentVolumeReclaimPolicy");
         errors.push(FieldError::forbidden(&path, "may not be 'recycle' for a hostPath mount of '/'"));
     }
-    if has(spec, "local") && !has(spec, "nodeAffinity") {
+    if first == Some(&"local") && !has(spec, "nodeAffinity") {
         errors.push(FieldError::required(&path.child("nodeAffinity"), "Local volume requires node affinity"));
+    }
+    if has(spec, "volumeAttributesClassName") {
+        attributes_class(spec, path, errors);
+    }
+}
+
+/// Only drivers know classes of attributes.
+fn attributes_class(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    let (class, at) = (word(spec, "volumeAttributesClassName"), path.child("volumeAttributesClassName"));
+    match class {
+        "" => errors.push(FieldError::required(&at, "an empty string is disallowed")),
+        class => super::invalid(errors, &at, class, names::subdomain(class)),
+    }
+    if !has(spec, "csi") {
+        let why = "has to be specified when using volumeAttributesClassName";
+        errors.push(FieldError::required(&path.child("csi"), why));
     }
 }
 
@@ -151,7 +181,16 @@ pub(crate) fn volume_update(new: &Value, old: &Value) -> Vec<FieldError> {
     let sources = |volume: &Value| -> Vec<Option<Value>> {
         SOURCES.iter().map(|source| volume.get("spec").and_then(|spec| spec.get(*source)).cloned()).collect()
     };
-    if sources(new) != sources(old) {
+    let expands = "/spec/csi/controllerExpandSecretRef";
+    let mut now = new.clone();
+    if let Some(driver) = now.pointer_mut("/spec/csi").and_then(Value::as_object_mut)
+        && old.pointer("/spec/csi").is_some()
+        && old.pointer(expands).is_none()
+    {
+        // What a driver expands with may come later.
+        driver.remove("controllerExpandSecretRef");
+    }
+    if sources(&now) != sources(old) {
         let path = Path::new("spec").child("persistentvolumesource");
         errors.push(FieldError::forbidden(&path, "spec.persistentvolumesource is immutable after creation"));
     }
@@ -166,6 +205,11 @@ pub(crate) fn volume_update(new: &Value, old: &Value) -> Vec<FieldError> {
             errors.push(FieldError::invalid(&Path::new(name), now, format!("field is immutable{more}")));
         }
     }
+    let class = "volumeAttributesClassName";
+    if field(new, class).is_null() && !field(old, class).is_null() {
+        let why = "update from non-nil value to nil is forbidden";
+        errors.push(FieldError::forbidden(&Path::new("spec").child(class), why));
+    }
     errors
 }
 
@@ -173,15 +217,37 @@ pub(crate) fn volume_update(new: &Value, old: &Value) -> Vec<FieldError> {
 pub(crate) fn networks_update(new: &Value, old: &Value) -> Vec<FieldError> {
     let networks =
         |object: &Value| object.pointer("/spec/cidrs").and_then(Value::as_array).cloned().unwrap_or_default();
-    let (now, path) = (networks(new), Path::new("spec").child("cidrs"));
-    let changed =
-        networks(old).into_iter().enumerate().filter(|(index, network)| now.get(*index) != Some(network));
-    changed
-        .map(|(index, _)| {
-            let value = now.get(index).cloned().unwrap_or_default();
-            FieldError::invalid(&path.index(index), value, "field is immutable")
-        })
-        .collect()
+    let (now, before, path) = (networks(new), networks(old), Path::new("spec").child("cidrs"));
+    let grows = before.len() == 1 && now.len() == 2;
+    if before.len() != now.len() && !grows {
+        let shown = new.pointer("/spec/cidrs").cloned().unwrap_or_default();
+        return vec![FieldError::invalid(&path, shown, "field is immutable")];
+    }
+    let changed = before.iter().zip(&now).enumerate().filter(|(_, (before, now))| before != now);
+    let mut errors: Vec<FieldError> = changed
+        .map(|(index, (_, now))| FieldError::invalid(&path.index(index), now.clone(), "field is immutable"))
+        .collect();
+    if grows && let Some(spec) = new.get("spec").and_then(Value::as_object) {
+        service_networks(spec, &Path::new("spec"), &mut errors);
+    }
+    errors
+}
+
+/// The networks of Services: one of each family.
+pub(super) fn service_networks(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    let (networks, path) = (list(spec, "cidrs"), path.child("cidrs"));
+    let texts: Vec<&str> = networks.iter().filter_map(Value::as_str).collect();
+    for (index, text) in texts.iter().enumerate() {
+        super::invalid(errors, &path.index(index), *text, super::check::network(text));
+    }
+    let families: Vec<bool> = texts.iter().map(|network| network.contains(':')).collect();
+    if let [one, two] = families.as_slice()
+        && one == two
+        && texts.iter().all(|text| super::check::network(text).is_empty())
+    {
+        let why = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64";
+        errors.push(FieldError::invalid(&path, networks.to_vec(), why));
+    }
 }
 
 /// How volumes of a driver are attached and live does not change.
@@ -228,6 +294,14 @@ pub(super) fn class(class: &Object, path: &Path, errors: &mut Vec<FieldError>) {
     if part(class, "parameters").is_some_and(|parameters| parameters.contains_key("")) {
         errors.push(FieldError::invalid(&path.child("parameters"), "", "field can not be empty."));
     }
+    let mut seen: Vec<&[Value]> = vec![&[]];
+    for (term, path) in parts(class, "allowedTopologies", path) {
+        let expressions = list(term, "matchLabelExpressions");
+        if seen.contains(&expressions) {
+            errors.push(FieldError::duplicate(&path.child("matchLabelExpressions"), ""));
+        }
+        seen.push(expressions);
+    }
 }
 
 pub(super) fn driver_spec(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
@@ -237,7 +311,19 @@ pub(super) fn driver_spec(spec: &Object, path: &Path, errors: &mut Vec<FieldErro
             errors.push(FieldError::not_supported(&path, mode, &["Persistent", "Ephemeral"]));
         }
     }
+    if has(spec, "serviceAccountTokenInSecrets") && list(spec, "tokenRequests").is_empty() {
+        let why = "serviceAccountTokenInSecrets is set but no tokenRequests are specified";
+        let given = spec["serviceAccountTokenInSecrets"].clone();
+        errors.push(FieldError::invalid(&path.child("serviceAccountTokenInSecrets"), given, why));
+    }
+    let mut audiences = Vec::new();
     for (token, path) in parts(spec, "tokenRequests", path) {
+        let audience = word(token, "audience");
+        if audiences.contains(&audience) {
+            errors.push(FieldError::duplicate(&path.child("audience"), audience));
+            continue;
+        }
+        audiences.push(audience);
         if let Some(seconds) = number(token, "expirationSeconds").filter(|seconds| *seconds < 600) {
             let path = path.child("expirationSeconds");
             errors.push(FieldError::invalid(
@@ -257,8 +343,10 @@ pub(super) fn driver_spec(spec: &Object, path: &Path, errors: &mut Vec<FieldErro
 pub(super) fn attachment(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
     let source = part(spec, "source");
     let given = |field: &str| source.is_some_and(|source| has(source, field));
-    if given("inlineVolumeSpec") == given("persistentVolumeName") {
-        let why = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
-        errors.push(FieldError::required(&path.child("source"), why));
+    let why = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
+    match (given("inlineVolumeSpec"), given("persistentVolumeName")) {
+        (true, true) => errors.push(FieldError::forbidden(&path.child("source"), why)),
+        (false, false) => errors.push(FieldError::required(&path.child("source"), why)),
+        _ => {}
     }
 }

@@ -1,6 +1,6 @@
 //! Volumes of pods, and where they are mounted.
 
-use super::check::{no_way_back, relative};
+use super::check::{Check, no_way_back, relative};
 use super::container::is_privileged;
 use super::{Object, has, invalid, list, number, part, parts, word};
 use crate::kinds::resources::quantity;
@@ -206,6 +206,11 @@ pub(super) fn mounts(
             let why = "subPathExpr and subPath are mutually exclusive";
             errors.push(FieldError::invalid(&path.child("subPathExpr"), word(mount, "subPathExpr"), why));
         }
+        Check::OneOf(&["Disabled", "Enabled", "IfPossible"]).judge(
+            mount.get("recursiveReadOnly").unwrap_or(&Value::Null),
+            &all.child("recursiveReadOnly"),
+            errors,
+        );
         let spreads = word(mount, "mountPropagation");
         let at = all.child("mountPropagation");
         if !matches!(spreads, "" | "Bidirectional" | "HostToContainer" | "None") {

@@ -13,6 +13,10 @@ pub(super) fn template(template: &Object, path: &Path, errors: &mut Vec<FieldErr
     if let Some(metadata) = template.get("metadata") {
         errors.extend(meta::labels_and_annotations(metadata, path));
     }
+    if part(template, "spec").is_some_and(|pod| !list(pod, "ephemeralContainers").is_empty()) {
+        let path = path.child("spec").child("ephemeralContainers");
+        errors.push(FieldError::forbidden(&path, "ephemeral containers not allowed in pod template"));
+    }
 }
 
 /// Does a selector select these labels?
@@ -171,6 +175,11 @@ pub(super) fn job(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
         let error = FieldError::invalid(&path.child("successPolicy"), "", "requires indexed completion mode");
         errors.push(error.showing(shown));
     }
+    if indexed && part(spec, "successPolicy").is_some_and(|policy| list(policy, "rules").is_empty()) {
+        let why = "at least one rules must be specified when the successPolicy is specified";
+        errors.push(FieldError::required(&path.child("successPolicy").child("rules"), why));
+    }
+    failure_policy(spec, path, errors);
     if !has(spec, "backoffLimitPerIndex") {
         if has(spec, "maxFailedIndexes") {
             let path = path.child("backoffLimitPerIndex");
@@ -190,6 +199,28 @@ pub(super) fn job(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
         let path = path.child("template").child("spec").child("restartPolicy");
         let why = "only \"Never\" is supported when podFailurePolicy is specified";
         errors.push(FieldError::invalid(&path, restarts, why));
+    }
+}
+
+/// What becomes of a job whose pods fail speaks of containers that there are.
+fn failure_policy(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    let Some(policy) = part(spec, "podFailurePolicy") else { return };
+    let pod = part(spec, "template").and_then(|template| part(template, "spec"));
+    let known = |name: &str| {
+        let containers = ["containers", "initContainers"].into_iter().flat_map(|field| pod.map_or(&[][..], |pod| list(pod, field)));
+        containers.filter_map(Value::as_object).any(|container| word(container, "name") == name)
+    };
+    for (rule, path) in parts(policy, "rules", &path.child("podFailurePolicy")) {
+        let Some(codes) = part(rule, "onExitCodes") else { continue };
+        let path = path.child("onExitCodes").child("containerName");
+        if let Some(name) = codes.get("containerName").and_then(Value::as_str).filter(|name| !known(name)) {
+            let why = "must be one of the container or initContainer names in the pod template";
+            errors.push(FieldError::invalid(&path, name, why));
+        }
+    }
+    let replaces = word(spec, "podReplacementPolicy");
+    if replaces == "TerminatingOrFailed" {
+        errors.push(FieldError::not_supported(&path.child("podReplacementPolicy"), replaces, &["Failed"]));
     }
 }
 
@@ -240,8 +271,19 @@ fn replicas(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// What is scaled is of an API group.
+fn scaled(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    let empty = Object::new();
+    let version = word(part(spec, "scaleTargetRef").unwrap_or(&empty), "apiVersion");
+    if !version.contains('/') {
+        let path = path.child("scaleTargetRef").child("apiVersion");
+        errors.push(FieldError::invalid(&path, version, "apiVersion must specify API group"));
+    }
+}
+
 pub(super) fn old_autoscaler(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
     replicas(spec, path, errors);
+    scaled(spec, path, errors);
     Check::Positive("must be greater than 0").judge(
         spec.get("targetCPUUtilizationPercentage").unwrap_or(&Value::Null),
         &path.child("metrics").index(0).child("resource").child("target").child("averageUtilization"),
@@ -259,6 +301,7 @@ const METRICS: [(&str, &str); 5] = [
 
 pub(super) fn autoscaler(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
     replicas(spec, path, errors);
+    scaled(spec, path, errors);
     for (metric, path) in parts(spec, "metrics", path) {
         let kind = word(metric, "type");
         let at = path.child("type");
@@ -281,7 +324,15 @@ pub(super) fn autoscaler(spec: &Object, path: &Path, errors: &mut Vec<FieldError
                 "must populate the given metric source only",
             ));
         }
-        if let Some(source) = part(metric, field) {
+        // Of several the first is looked into.
+        let first = ["object", "external", "pods", "resource", "containerResource"];
+        if let Some((field, source)) =
+            first.iter().find_map(|field| Some((*field, part(metric, field)?)))
+        {
+            if field.ends_with("esource") && word(source, "name").is_empty() {
+                let path = path.child(field).child("name");
+                errors.push(FieldError::required(&path, "must specify a resource name"));
+            }
             target(source, field, &path.child(field), errors);
         }
     }
@@ -289,15 +340,16 @@ pub(super) fn autoscaler(spec: &Object, path: &Path, errors: &mut Vec<FieldError
 }
 
 fn target(source: &Object, kind: &str, path: &Path, errors: &mut Vec<FieldError>) {
-    let Some(target) = part(source, "target") else { return };
+    let empty = Object::new();
+    let target = part(source, "target").unwrap_or(&empty);
     let path = path.child("target");
-    match word(target, "type") {
-        "" => errors.push(FieldError::required(&path.child("type"), "must specify a metric target type")),
-        "Utilization" | "Value" | "AverageValue" => {}
-        other => {
-            let why = "must be either Utilization, Value, or AverageValue";
-            errors.push(FieldError::invalid(&path.child("type"), other, why));
-        }
+    let by = word(target, "type");
+    if by.is_empty() {
+        errors.push(FieldError::required(&path.child("type"), "must specify a metric target type"));
+    }
+    if !matches!(by, "Utilization" | "Value" | "AverageValue") {
+        let why = "must be either Utilization, Value, or AverageValue";
+        errors.push(FieldError::invalid(&path.child("type"), by, why));
     }
     for field in ["value", "averageValue"] {
         let amount = target.get(field).and_then(quantity);
@@ -309,7 +361,24 @@ fn target(source: &Object, kind: &str, path: &Path, errors: &mut Vec<FieldError>
     if let Some(given) = number(target, "averageUtilization").filter(|given| *given < 1) {
         errors.push(FieldError::invalid(&share, given, "must be greater than 0"));
     }
-    if !matches!(kind, "resource" | "containerResource") {
+    let missing = match kind {
+        "pods" => !has(target, "averageValue"),
+        _ => !has(target, "value") && !has(target, "averageValue"),
+    };
+    let why = match kind {
+        "pods" => "must specify a positive target averageValue",
+        "object" => "must set either a target value or averageValue",
+        "external" => "must set either a target value for metric or a per-pod target",
+        _ => "",
+    };
+    if !why.is_empty() {
+        if missing {
+            errors.push(FieldError::required(&path.child("averageValue"), why));
+        }
+        if kind == "external" && has(target, "value") && has(target, "averageValue") {
+            let why = "may not set both a target value for metric and a per-pod target";
+            errors.push(FieldError::forbidden(&path.child("value"), why));
+        }
         return;
     }
     match (has(target, "averageUtilization"), has(target, "averageValue")) {
@@ -334,8 +403,12 @@ fn behavior(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
             errors.push(FieldError::required(&path.child("policies"), "must specify at least one Policy"));
         }
         for (policy, path) in parts(rules, "policies", &path) {
+            let by = word(policy, "type");
+            if !matches!(by, "Percent" | "Pods") {
+                errors.push(FieldError::not_supported(&path.child("type"), by, &["Percent", "Pods"]));
+            }
             for bounded in ["value", "periodSeconds"] {
-                if let Some(given) = number(policy, bounded).filter(|given| *given <= 0) {
+                if let Some(given) = Some(number(policy, bounded).unwrap_or(0)).filter(|given| *given <= 0) {
                     errors.push(FieldError::invalid(
                         &path.child(bounded),
                         given,

@@ -83,7 +83,8 @@ pub(super) async fn events(programs: &Programs) -> Vec<Value> {
     events
 }
 
-fn mask(value: &mut Value) {
+/// Takes out what changes from run to run.
+pub(super) fn mask(value: &mut Value) {
     match value {
         Value::Object(object) => {
             for (name, value) in object.iter_mut() {

@@ -110,7 +110,6 @@ impl Environment {
             &[],
         );
         let mut all = vec![
-            "--allow-privileged=true".to_owned(),
             "--bind-address=127.0.0.1".to_owned(),
             format!("--cert-dir={}", place("certificates")),
             format!("--client-ca-file={}", place("ca.crt")),
@@ -124,6 +123,9 @@ impl Environment {
             "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
             format!("--token-auth-file={}", place("tokens.csv")),
         ];
+        if !flags.iter().any(|flag| flag.starts_with("--allow-privileged")) {
+            all.push("--allow-privileged=true".to_owned());
+        }
         if !flags.iter().any(|flag| flag.starts_with("--authorization-")) {
             all.push("--authorization-mode=RBAC".to_owned());
         }

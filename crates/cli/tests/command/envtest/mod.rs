@@ -7,9 +7,11 @@ mod environment;
 mod flows;
 mod https_server;
 mod issuers;
+mod privileges;
 mod proxies;
 mod refusals;
 mod requests;
+mod secret_tokens;
 mod service_account_tokens;
 mod webhooks;
 
@@ -305,6 +307,37 @@ async fn tokens_of_other_issuers_are_accepted_as_on_the_reference() {
     let theirs = issuers::answers(&reference).await;
     assert_same(&ours, &theirs);
     println!("{} answers are the same", ours.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_use_of_tokens_of_secrets_is_noted_as_on_the_reference() {
+    let home = tempfile::tempdir().unwrap();
+    let ours = secret_tokens::told(&stand_ins(home.path())).await;
+    let of = |start: &str| ours.iter().find(|line| line.starts_with(start)).unwrap().as_str();
+    assert!(of("manual: ").starts_with("manual: 201 []"), "{}", of("manual: "));
+    assert!(of("named: ").contains("Use tokens from the TokenRequest API"), "{}", of("named: "));
+    assert!(of("invalid: ").starts_with("invalid: 401 []"), "{}", of("invalid: "));
+    assert!(of("used-before, its Secret: ").contains("<today>"), "{}", of("used-before, its Secret: "));
+    let Some(reference) = environment::reference() else { return };
+    let theirs = secret_tokens::told(&reference).await;
+    assert_same(&ours, &theirs);
+    println!("{} answers, Secrets and events are the same", ours.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn privileges_are_granted_as_on_the_reference() {
+    let home = tempfile::tempdir().unwrap();
+    for (flag, code) in [("--allow-privileged=false", "422"), ("--allow-privileged", "201")] {
+        let ours = privileges::answers(&stand_ins(home.path()), flag).await;
+        let created = ours.iter().filter(|line| line.contains("containers: ") || line.contains("Containers: "));
+        for line in created {
+            assert!(line.contains(&format!(": {code} ")), "{line}");
+        }
+        let Some(reference) = environment::reference() else { continue };
+        let theirs = privileges::answers(&reference, flag).await;
+        assert_same(&ours, &theirs);
+        println!("{} answers with {flag} are the same", ours.len());
+    }
 }
 
 #[test]
