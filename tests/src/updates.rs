@@ -26,6 +26,21 @@ const AT_ONCE: usize = 4;
 /// How often an update is sent again whose object a controller of the reference changed meanwhile.
 const TRIES: usize = 10;
 
+/// Updates that are not equal yet, a line for each kind and the beginning of an update; docs/parity.md explains them.
+const UNEQUAL: &str = include_str!("updates/unequal.txt");
+
+/// The lines of the updates that are known not to be equal.
+pub fn known() -> impl Iterator<Item = &'static str> {
+    UNEQUAL.lines()
+}
+
+/// Whether a line is about the update of this title.
+pub fn is_about(line: &str, title: &str) -> bool {
+    let Some((object, update)) = title.split_once(": ") else { return false };
+    let kind = object.split(',').next().unwrap_or_default();
+    line.split_once(": ").is_some_and(|(known, start)| known == kind && update.starts_with(start))
+}
+
 /// An object whose updates are compared.
 #[derive(Debug, Clone)]
 pub struct Subject {
@@ -109,7 +124,11 @@ pub async fn compare(servers: &[Server; 2], subject: &Subject, percent: u64) -> 
     compared
 }
 
-async fn compare_updates(sides: &[Side<'_>; 2], subject: &Subject, percent: u64) -> anyhow::Result<Comparison> {
+async fn compare_updates(
+    sides: &[Side<'_>; 2],
+    subject: &Subject,
+    percent: u64,
+) -> anyhow::Result<Comparison> {
     let updates = updates(subject, &sides[1].stored)?;
     let updates = updates.into_iter().filter(|update| update.is_chosen(&subject.title, percent));
     let outcomes: Vec<(String, Verdict)> = stream::iter(updates)
@@ -165,14 +184,15 @@ fn updates(subject: &Subject, stored: &Value) -> anyhow::Result<Vec<Update>> {
     let word = |field: &str| subject.object[field].as_str().unwrap_or_default();
     let (version, kind) = (word("apiVersion"), word("kind"));
     let schema = definitions::of_kind(version, kind).with_context(|| format!("no facts of {kind}"))?;
-    let examples: Vec<Value> = subjects(subject.object["metadata"]["namespace"].as_str().unwrap_or("default"))?
-        .into_iter()
-        .filter(|other| other.object["kind"] == kind && other.object["apiVersion"] == version)
-        .map(|mut other| {
-            other.object["status"] = other.status;
-            other.object
-        })
-        .collect();
+    let examples: Vec<Value> =
+        subjects(subject.object["metadata"]["namespace"].as_str().unwrap_or("default"))?
+            .into_iter()
+            .filter(|other| other.object["kind"] == kind && other.object["apiVersion"] == version)
+            .map(|mut other| {
+                other.object["status"] = other.status;
+                other.object
+            })
+            .collect();
     let content = changes::of_content(schema, stored, &examples);
     let status = changes::of_status(schema, stored, &examples);
     let through = |subresource: &'static str, changes: Vec<Change>| {
@@ -229,7 +249,12 @@ async fn verdict(sides: &[Side<'_>; 2], path: &str, update: &Update) -> anyhow::
 }
 
 /// The answer to an update, in comparable form.
-async fn updated(sides: &[Side<'_>; 2], number: usize, path: &str, update: &Update) -> anyhow::Result<Answer> {
+async fn updated(
+    sides: &[Side<'_>; 2],
+    number: usize,
+    path: &str,
+    update: &Update,
+) -> anyhow::Result<Answer> {
     let side = &sides[number];
     let mut change = update.change.clone();
     if let Some(to) = &mut change.to {
@@ -280,6 +305,13 @@ fn replace(words: &[(&Value, &Value)], value: &mut Value) {
     match value {
         Value::Object(fields) => fields.values_mut().for_each(|field| replace(words, field)),
         Value::Array(items) => items.iter_mut().for_each(|item| replace(words, item)),
+        Value::String(text) => {
+            for (theirs, ours) in words {
+                if let (Some(theirs), Some(ours)) = (theirs.as_str(), ours.as_str()) {
+                    *text = text.replace(theirs, ours);
+                }
+            }
+        }
         scalar => {
             if let Some((_, ours)) = words.iter().find(|(theirs, _)| **theirs == *scalar) {
                 *scalar = (*ours).clone();

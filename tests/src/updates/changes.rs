@@ -291,8 +291,7 @@ mod tests {
     fn every_field_is_removed_changed_or_added() {
         let schema = of_kind("v1", "ConfigMap").expect("a kind");
         let object = json!({"data": {"a": "b"}, "metadata": {"name": "m"}});
-        let changes: Vec<String> =
-            of_content(schema, &object, &[]).iter().map(ToString::to_string).collect();
+        let changes: Vec<String> = of_content(schema, &object, &[]).iter().map(ToString::to_string).collect();
         let expected = [
             r#"binaryData = {"added":"YWRkZWQ="}"#,
             "data removed",

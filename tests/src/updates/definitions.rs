@@ -20,8 +20,7 @@ pub fn of_kind(api_version: &str, kind: &str) -> Option<&'static Value> {
 /// The subresources of a kind that can be updated.
 pub fn updatable_subresources(api_version: &str, kind: &str) -> Vec<&'static str> {
     let rows = resource(api_version, kind).and_then(|row| row["subresources"].as_array());
-    let updatable =
-        |row: &&Value| row["verbs"].as_array().into_iter().flatten().any(|verb| verb == "update");
+    let updatable = |row: &&Value| row["verbs"].as_array().into_iter().flatten().any(|verb| verb == "update");
     rows.into_iter().flatten().filter(updatable).filter_map(|row| row["name"].as_str()).collect()
 }
 
@@ -82,7 +81,8 @@ fn value_at(schema: &'static Value, depth: usize) -> Value {
     if let Some(fields) = properties(schema) {
         let required = resolved(schema).get("required").and_then(Value::as_array);
         let required = required.into_iter().flatten().filter_map(Value::as_str);
-        let fields = required.filter_map(|name| Some((name.to_owned(), value_at(fields.get(name)?, depth.checked_sub(1)?))));
+        let fields = required
+            .filter_map(|name| Some((name.to_owned(), value_at(fields.get(name)?, depth.checked_sub(1)?))));
         return Value::Object(fields.collect());
     }
     let schema = resolved(schema);

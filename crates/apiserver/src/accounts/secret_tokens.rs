@@ -69,7 +69,8 @@ impl SecretUse {
     /// The day to note on the Secret; none if it has it. A server whose clock is ahead may have noted the next one.
     pub(crate) fn due(&self, now: Timestamp) -> Option<String> {
         let today = day(now);
-        let tomorrow = Timestamp::from_second(now.as_second().saturating_add(DAY)).map(day).unwrap_or_default();
+        let tomorrow =
+            Timestamp::from_second(now.as_second().saturating_add(DAY)).map(day).unwrap_or_default();
         (self.last_used != today && self.last_used != tomorrow).then_some(today)
     }
 }

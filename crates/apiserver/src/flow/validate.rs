@@ -68,9 +68,8 @@ pub(crate) fn update(operation: &Operation<'_>, new: &Value, old: &Value) -> Res
                 if rules.revalidates {
                     errors.extend((rules.validate)(new));
                 }
-                let checked = |error: &FieldError| {
-                    !rules.unchecked.iter().any(|path| error.path.starts_with(path))
-                };
+                let checked =
+                    |error: &FieldError| !rules.unchecked.iter().any(|path| error.path.starts_with(path));
                 errors.extend(structs(operation, new).into_iter().filter(checked));
             }
             if operation.subresource == "ephemeralcontainers" {

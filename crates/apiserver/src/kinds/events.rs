@@ -44,7 +44,6 @@ pub(super) fn create(event: &Value) -> Vec<FieldError> {
 pub(super) fn update(new: &Value, old: &Value) -> Vec<FieldError> {
     let (new, old) = (&stored(new), &stored(old));
     let mut errors = always(new, "reportingController");
-    errors.extend(meta::validate_update(&new["metadata"], &old["metadata"], &Path::new("metadata")));
     if new.get("series") != old.get("series") {
         errors.extend(series(new));
     }

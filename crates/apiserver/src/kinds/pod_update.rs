@@ -155,15 +155,15 @@ fn node_affinity(new: &Value, old: &Value) -> Vec<FieldError> {
         let shown = if now.is_empty() { Value::Null } else { Value::Array(now) };
         return vec![FieldError::invalid(&path, shown, why)];
     }
-    let lost = now.into_iter().zip(&before).enumerate().filter(|(_, (now, before))| !is_added_to(now, before));
+    let lost =
+        now.into_iter().zip(&before).enumerate().filter(|(_, (now, before))| !is_added_to(now, before));
     let why = "only additions are allowed (no mutations or deletions)";
     lost.map(|(index, (now, _))| FieldError::invalid(&path.index(index), now, why)).collect()
 }
 
 fn is_added_to(now: &Value, before: &Value) -> bool {
-    let part = |term: &Value, field: &str| {
-        term.get(field).and_then(Value::as_array).cloned().unwrap_or_default()
-    };
+    let part =
+        |term: &Value, field: &str| term.get(field).and_then(Value::as_array).cloned().unwrap_or_default();
     let parts = ["matchExpressions", "matchFields"].map(|field| (part(now, field), part(before, field)));
     let is_empty = parts.iter().all(|(_, before)| before.is_empty());
     match is_empty {

@@ -2,8 +2,8 @@
 
 use super::rules::{Dependents, Fixed, Kept, Raised, Rechecks, Rules};
 use super::{
-    certificates, checks, conditions, events, go_format, pod_update, pods, prepare, services, tls_secrets, validate, warnings,
-    workloads,
+    certificates, checks, conditions, events, go_format, pod_update, pods, prepare, services, tls_secrets,
+    validate, warnings, workloads,
 };
 use crate::crd;
 use windlass_schema::meta::NameRule;
@@ -145,7 +145,14 @@ pub(super) static RULES: &[Rules] = &[
         prepare_update: pods::prepare_update,
         ..PLAIN
     },
-    Rules { plural: "podtemplates", warn: warnings::pod_template, rechecks: CHANGES, shows_deleted: true, generation: true, ..PLAIN },
+    Rules {
+        plural: "podtemplates",
+        warn: warnings::pod_template,
+        rechecks: CHANGES,
+        shows_deleted: true,
+        generation: true,
+        ..PLAIN
+    },
     Rules {
         plural: "services",
         rechecks: CHANGES,
@@ -318,7 +325,13 @@ pub(super) static RULES: &[Rules] = &[
         generation: true,
         ..PLAIN
     },
-    Rules { group: "networking.k8s.io", plural: "networkpolicies", rechecks: CHANGES, generation: true, ..PLAIN },
+    Rules {
+        group: "networking.k8s.io",
+        plural: "networkpolicies",
+        rechecks: CHANGES,
+        generation: true,
+        ..PLAIN
+    },
     Rules {
         group: "discovery.k8s.io",
         plural: "endpointslices",
@@ -628,5 +641,11 @@ pub(super) static RULES: &[Rules] = &[
         },
         ..PLAIN
     },
-    Rules { group: "apps", plural: "controllerrevisions", unchecked: &["data"], fixed: &[("data", FIXED)], ..PLAIN },
+    Rules {
+        group: "apps",
+        plural: "controllerrevisions",
+        unchecked: &["data"],
+        fixed: &[("data", FIXED)],
+        ..PLAIN
+    },
 ];

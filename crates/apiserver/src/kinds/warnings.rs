@@ -130,6 +130,11 @@ fn pod_spec(spec: &Value, above: &Path) -> Vec<String> {
                 warnings.push(format!("{path}: duplicate {what} {:?}", text(item, &[name])));
             }
         }
+        let nameless = items(spec, field).enumerate().filter(|(_, item)| text(item, &["name"]).is_empty());
+        for (index, _) in nameless.filter(|_| field == "imagePullSecrets") {
+            let path = path.child(field).index(index).child(name);
+            warnings.push(format!("{path}: invalid empty name \"\""));
+        }
     }
     warnings.extend(fractions(spec.get("overhead"), &path.child("overhead")));
     for field in ["initContainers", "containers", "ephemeralContainers"] {

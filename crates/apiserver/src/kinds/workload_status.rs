@@ -16,7 +16,13 @@ pub(super) struct Counts {
 }
 
 pub(super) const CONTROLLER: Counts = Counts {
-    numbers: &["replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration"],
+    numbers: &[
+        "replicas",
+        "fullyLabeledReplicas",
+        "readyReplicas",
+        "availableReplicas",
+        "observedGeneration",
+    ],
     bounds: &[
         ("fullyLabeledReplicas", "replicas", REPLICAS),
         ("readyReplicas", "replicas", REPLICAS),
@@ -153,7 +159,10 @@ pub(super) fn job(new: &Value, old: &Value) -> Vec<FieldError> {
         (now.is("Complete"), now.is("Failed"), now.is("FailureTarget"), now.is("SuccessCriteriaMet"));
     let conditions = path.child("conditions");
     let contradictions = [
-        (complete && failed && turned(&["Complete", "Failed"]), "cannot set Complete=True and Failed=true conditions"),
+        (
+            complete && failed && turned(&["Complete", "Failed"]),
+            "cannot set Complete=True and Failed=true conditions",
+        ),
         (
             complete && failing && turned(&["Complete", "FailureTarget"]),
             "cannot set Complete=True and FailureTarget=true conditions",
@@ -252,9 +261,9 @@ pub(super) fn job(new: &Value, old: &Value) -> Vec<FieldError> {
         errors.push(FieldError::required(&path.child("startTime"), "startTime is required for finished job"));
     }
     let waiting = now.field("uncountedTerminatedPods").is_some_and(|pods| {
-        ["succeeded", "failed"].iter().any(|list| {
-            pods.get(list).and_then(Value::as_array).is_some_and(|list| !list.is_empty())
-        })
+        ["succeeded", "failed"]
+            .iter()
+            .any(|list| pods.get(list).and_then(Value::as_array).is_some_and(|list| !list.is_empty()))
     });
     if finished && waiting && (ended || changed(&["uncountedTerminatedPods"])) {
         let value = now.field("uncountedTerminatedPods").cloned().unwrap_or_default();
@@ -290,9 +299,7 @@ mod tests {
 
     #[test]
     fn counts_agree_with_each_other() {
-        let status = |ready: i64, collisions: i64| {
-            json!({"status": {"replicas": 1, "readyReplicas": ready, "collisionCount": collisions}})
-        };
+        let status = |ready: i64, collisions: i64| json!({"status": {"replicas": 1, "readyReplicas": ready, "collisionCount": collisions}});
         assert!(DEPLOYMENT.check(&status(1, 1), &status(1, 1)).is_empty());
         let wrong: Vec<_> =
             DEPLOYMENT.check(&status(2, 0), &status(1, 1)).iter().map(ToString::to_string).collect();

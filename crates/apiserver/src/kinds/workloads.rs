@@ -161,7 +161,8 @@ pub(super) fn job(job: &Value) -> Vec<FieldError> {
 /// The labels and the selector that a job was given are its own, unless it was told another way.
 fn generated_selector(job: &Value) -> Vec<FieldError> {
     let selector = job.pointer("/spec/selector").filter(|selector| !selector.is_null());
-    let Some(selector) = selector.filter(|_| job.pointer("/spec/manualSelector") != Some(&json!(true))) else {
+    let Some(selector) = selector.filter(|_| job.pointer("/spec/manualSelector") != Some(&json!(true)))
+    else {
         return Vec::new();
     };
     let (uid, name) = (text(job, &["metadata", "uid"]), text(job, &["metadata", "name"]));
@@ -355,6 +356,53 @@ pub(super) fn replication_controller(controller: &Value) -> Vec<FieldError> {
     errors
 }
 
+/// The addresses of a Service agree with each other, and with its families; there is one family.
+fn service_addresses(service: &Value, old: &Value) -> Vec<FieldError> {
+    let path = Path::new("spec");
+    let (list, shown) = (path.child("clusterIPs"), service["spec"]["clusterIPs"].clone());
+    let texts = |field: &str| -> Vec<&str> {
+        let values = service["spec"].get(field).and_then(Value::as_array).into_iter().flatten();
+        values.filter_map(Value::as_str).collect()
+    };
+    let (addresses, families) = (texts("clusterIPs"), texts("ipFamilies"));
+    let mut errors = Vec::new();
+    let headless = text(service, &["spec", "clusterIP"]) == "None" || addresses.contains(&"None");
+    if !headless && text(service, &["spec", "ipFamilyPolicy"]) == "RequireDualStack" {
+        let why = "this cluster is not configured for dual-stack services";
+        errors.push(FieldError::invalid(&path.child("ipFamilyPolicy"), "RequireDualStack", why));
+    }
+    for (index, family) in
+        families.iter().enumerate().filter(|(index, family)| families[..*index].contains(family))
+    {
+        errors.push(FieldError::duplicate(&path.child("ipFamilies").index(index), *family));
+    }
+    // The address that has a field of its own is taken into a list that stays as it was.
+    if service["spec"].get("clusterIPs") != old["spec"].get("clusterIPs")
+        && addresses.first().is_some_and(|first| *first != text(service, &["spec", "clusterIP"]))
+    {
+        errors.push(FieldError::invalid(&list, shown.clone(), "first value must match `clusterIP`"));
+    }
+    if addresses.contains(&"None") {
+        if addresses.len() > 1 {
+            let why = "'None' must be the first and only value";
+            errors.push(FieldError::invalid(&list, shown, why));
+        }
+        return errors;
+    }
+    let of_v6 = addresses.iter().filter(|address| address.contains(':')).count();
+    if addresses.len() > 1 && (addresses.len() > 2 || of_v6 != 1) {
+        let why = "may specify no more than one IP for each IP family";
+        errors.push(FieldError::invalid(&list, shown, why));
+    }
+    for (index, (address, family)) in addresses.iter().zip(&families).enumerate() {
+        if address.contains(':') != (*family == "IPv6") {
+            let why = format!("expected an {family} value as indicated by `ipFamilies[{index}]`");
+            errors.push(FieldError::invalid(&list.index(index), *address, why));
+        }
+    }
+    errors
+}
+
 /// The first address of a Service is its own for good.
 pub(super) fn service_update(new: &Value, old: &Value, subresource: &str) -> Vec<FieldError> {
     let kind = |service: &Value| text(service, &["spec", "type"]).to_owned();
@@ -375,7 +423,15 @@ pub(super) fn service_update(new: &Value, old: &Value, subresource: &str) -> Vec
         let path = path.child("clusterIPs").index(0);
         errors.push(FieldError::invalid(&path, json!([now]), "may not change once set"));
     }
+    if !external(new) {
+        errors.extend(service_addresses(new, old));
+    }
     let balanced = |service: &Value| kind(service) == "LoadBalancer";
+    if !balanced(new) && !field(new, "loadBalancerClass").is_empty() {
+        // Looked at a second time.
+        let why = "may only be used when `type` is 'LoadBalancer'";
+        errors.push(FieldError::forbidden(&path.child("loadBalancerClass"), why));
+    }
     let (class, was) = (field(new, "loadBalancerClass"), field(old, "loadBalancerClass"));
     if balanced(new) && balanced(old) && class != was {
         errors.push(FieldError::invalid(&path.child("loadBalancerClass"), class, "may not change once set"));

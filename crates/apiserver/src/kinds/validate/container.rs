@@ -247,7 +247,7 @@ pub(super) fn http_get(get: &Object, path: &Path, errors: &mut Vec<FieldError>) 
 }
 
 /// Resources that containers have without anyone defining them.
-fn is_standard(name: &str) -> bool {
+pub(super) fn is_standard(name: &str) -> bool {
     matches!(name, "cpu" | "memory" | "ephemeral-storage") || name.starts_with("hugepages-")
 }
 

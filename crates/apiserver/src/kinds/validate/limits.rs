@@ -1,7 +1,7 @@
 //! Limits and quotas.
 
 use super::check::{NEGATIVE, is_empty};
-use super::container::{is_extended, names_resource};
+use super::container::{is_extended, is_standard, names_resource};
 use super::{Object, invalid, list, part, parts, word};
 use crate::kinds::resources::{quantity, ratio};
 use serde_json::Value;
@@ -37,6 +37,15 @@ pub(super) fn limits(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
                         &path.child(field),
                         "may not be specified when `type` is 'Pod'",
                     ));
+                }
+            }
+        }
+        if matches!(kind, "Pod" | "Container") {
+            for field in ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"] {
+                let skipped = kind == "Pod" && field.starts_with("default");
+                for name in part(item, field).filter(|_| !skipped).into_iter().flat_map(Object::keys) {
+                    let wrong = names_resource(name, is_standard(name), "containers");
+                    invalid(errors, &path.child(field).key(name), name.as_str(), wrong);
                 }
             }
         }
@@ -117,6 +126,61 @@ pub(super) fn quota(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
     let hard = part(spec, "hard").cloned().unwrap_or_default();
     amounts(&hard, &path.child("hard"), errors);
     scopes(spec, &hard, path, errors);
+    scope_selector(spec, &hard, path, errors);
+}
+
+fn scope_selector(spec: &Object, hard: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    let Some(selector) = part(spec, "scopeSelector") else { return };
+    let path = path.child("scopeSelector").child("matchExpressions");
+    for requirement in list(selector, "matchExpressions").iter().filter_map(Value::as_object) {
+        let (scope, operator) = (word(requirement, "scopeName"), word(requirement, "operator"));
+        if !SCOPES.contains(&scope) {
+            errors.push(FieldError::invalid(&path.child("scopeName"), scope, "unsupported scope"));
+        }
+        for _ in hard.keys().filter(|name| is_counted(name) && !applies(scope, name)) {
+            let shown = Value::Object(selector.clone());
+            errors.push(FieldError::invalid(&path, shown, "unsupported scope applied to resource"));
+        }
+        if !matches!(scope, "PriorityClass" | "VolumeAttributesClass")
+            && operator != "Exists"
+            && SCOPES.contains(&scope)
+        {
+            let why = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, \
+                       ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or \
+                       ResourceQuotaScopeCrossNamespacePodAffinity";
+            errors.push(FieldError::invalid(&path.child("operator"), operator, why));
+        }
+        let values = list(requirement, "values");
+        let at = path.child("values");
+        match operator {
+            "In" | "NotIn" if values.is_empty() => {
+                let why = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector";
+                errors.push(FieldError::required(&at, why));
+            }
+            "Exists" | "DoesNotExist" if !values.is_empty() => {
+                let why = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector";
+                errors.push(FieldError::invalid(&at, values.to_vec(), why));
+            }
+            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+            other => {
+                let why = "not a valid selector operator";
+                errors.push(FieldError::invalid(&path.child("operator"), other, why));
+            }
+        }
+    }
+}
+
+/// Does a quota of this scope count such a resource?
+fn applies(scope: &str, name: &str) -> bool {
+    match scope {
+        "BestEffort" => name == "pods",
+        "Terminating"
+        | "NotTerminating"
+        | "NotBestEffort"
+        | "PriorityClass"
+        | "CrossNamespacePodAffinity" => name == "pods" || is_compute(name),
+        _ => true,
+    }
 }
 
 fn amounts(amounts: &Object, path: &Path, errors: &mut Vec<FieldError>) {
@@ -153,19 +217,8 @@ fn scopes(spec: &Object, hard: &Object, path: &Path, errors: &mut Vec<FieldError
         if !SCOPES.contains(&scope) {
             refuse("unsupported scope");
         }
-        for name in hard.keys().filter(|name| is_counted(name)) {
-            let applies = match scope {
-                "BestEffort" => name == "pods",
-                "Terminating"
-                | "NotTerminating"
-                | "NotBestEffort"
-                | "PriorityClass"
-                | "CrossNamespacePodAffinity" => name == "pods" || is_compute(name),
-                _ => true,
-            };
-            if !applies {
-                refuse("unsupported scope applied to resource");
-            }
+        for _ in hard.keys().filter(|name| is_counted(name) && !applies(scope, name)) {
+            refuse("unsupported scope applied to resource");
         }
     }
     for pair in [["BestEffort", "NotBestEffort"], ["Terminating", "NotTerminating"]] {

@@ -84,7 +84,9 @@ pub(crate) fn object(definition: &str, object: &Value) -> Vec<FieldError> {
 fn mounts_of_invalid_volumes(definition: &str, object: &Value, errors: &[FieldError]) -> Vec<FieldError> {
     let is_wrong = |path: &Path| {
         let path = path.to_string();
-        errors.iter().any(|error| error.path.strip_prefix(&path).is_some_and(|rest| rest.starts_with('.') || rest.is_empty()))
+        errors.iter().any(|error| {
+            error.path.strip_prefix(&path).is_some_and(|rest| rest.starts_with('.') || rest.is_empty())
+        })
     };
     let mut more = Vec::new();
     if !errors.iter().any(|error| error.path.contains("volumes[")) {
@@ -94,10 +96,12 @@ fn mounts_of_invalid_volumes(definition: &str, object: &Value, errors: &[FieldEr
         if name != "core.v1.PodSpec" {
             return;
         }
-        let wrong: Vec<&str> = parts(spec, "volumes", path)
-            .filter(|(_, path)| is_wrong(path))
-            .map(|(volume, _)| word(volume, "name"))
-            .collect();
+        let names = |wrong: bool| -> Vec<&str> {
+            let volumes = parts(spec, "volumes", path).filter(|(_, path)| is_wrong(path) == wrong);
+            volumes.map(|(volume, _)| word(volume, "name")).collect()
+        };
+        let valid = names(false);
+        let wrong: Vec<&str> = names(true).into_iter().filter(|name| !valid.contains(name)).collect();
         for containers in ["initContainers", "containers"] {
             for (container, path) in parts(spec, containers, path) {
                 for mounts in ["volumeMounts", "volumeDevices"] {

@@ -132,7 +132,9 @@ pub(super) fn toleration(toleration: &Object, path: &Path, errors: &mut Vec<Fiel
             errors.push(FieldError::invalid(&at, value, "value must be empty when `operator` is 'Exists'"))
         }
         // The comparisons of a feature that is off are named all the same.
-        "Lt" | "Gt" => errors.push(FieldError::not_supported(&at, operator, &["Equal", "Exists", "Lt", "Gt"])),
+        "Lt" | "Gt" => {
+            errors.push(FieldError::not_supported(&at, operator, &["Equal", "Exists", "Lt", "Gt"]))
+        }
         other => errors.push(FieldError::not_supported(&at, other, &["Equal", "Exists"])),
     }
     if !matches!(effect, "" | "NoSchedule" | "PreferNoSchedule" | "NoExecute") {

@@ -161,7 +161,7 @@ fn claims(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
                     let why = "must be one of the names in pod.spec.resourceClaims which is empty";
                     errors.push(FieldError::new(ErrorKind::NotFound, &path, Some(name.into()), why));
                 } else if !known.contains(name) {
-                    let names: Vec<String> = known.iter().map(|name| format!("{name:?}")).collect();
+                    let names: Vec<&str> = known.iter().copied().collect();
                     let why =
                         format!("must be one of the names in pod.spec.resourceClaims: {}", names.join(", "));
                     errors.push(FieldError::new(ErrorKind::NotFound, &path, Some(name.into()), why));

@@ -312,6 +312,9 @@ pub(super) fn level(level: &Object, path: &Path, errors: &mut Vec<FieldError>) {
                 "must be nil if the type is not Limited",
             ));
         }
+        "Limited" if has(spec, "exempt") => {
+            errors.push(FieldError::forbidden(&path.child("exempt"), "must be nil if the type is Limited"));
+        }
         "Limited" if !has(spec, "limited") => {
             errors
                 .push(FieldError::required(&path.child("limited"), "must not be empty when type is Limited"));
@@ -369,6 +372,11 @@ pub(super) fn api_service(service: &Object, path: &Path, errors: &mut Vec<FieldE
     if name != wanted {
         let why = format!("must be `spec.version+\".\"+spec.group`: {wanted:?}");
         errors.push(FieldError::invalid(&Path::new("metadata").child("name"), name, why));
+    }
+    let prefix = part(service, "metadata").map_or("", |metadata| word(metadata, "generateName"));
+    if !prefix.is_empty() && prefix != wanted {
+        let why = format!("must be `spec.version+\".\"+spec.group`: {wanted:?}");
+        errors.push(FieldError::invalid(&Path::new("metadata").child("generateName"), prefix, why));
     }
     let (group, version) = (word(spec, "group"), word(spec, "version"));
     let at = path.child("spec");

@@ -25,6 +25,7 @@ pub(super) fn claim(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
         errors.push(FieldError::required(&path.child("accessModes"), "at least 1 access mode is required"));
     }
     modes(spec, path, errors);
+    data_sources(spec, path, errors);
     let at = path.child("resources").key("storage");
     let requests = part(spec, "resources").and_then(|resources| part(resources, "requests"));
     match requests.and_then(|requests| requests.get("storage")) {
@@ -35,6 +36,36 @@ pub(super) fn claim(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
             }
             _ => {}
         },
+    }
+}
+
+/// What a claim's volume begins with is named whole, and in both fields alike.
+fn data_sources(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    let fields = ["dataSource", "dataSourceRef"];
+    for field in fields {
+        let Some(source) = part(spec, field) else { continue };
+        let path = path.child(field);
+        for name in ["name", "kind"] {
+            if word(source, name).is_empty() {
+                errors.push(FieldError::required(&path.child(name), ""));
+            }
+        }
+        let (group, kind) = (word(source, "apiGroup"), word(source, "kind"));
+        if group.is_empty() && kind != "PersistentVolumeClaim" {
+            let why = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
+            errors.push(FieldError::invalid(&path, kind, why));
+        }
+        if !group.is_empty() {
+            super::invalid(errors, &path.child("apiGroup"), group, names::subdomain(group));
+        }
+    }
+    if let [Some(source), Some(reference)] = fields.map(|field| part(spec, field)) {
+        let same =
+            ["apiGroup", "kind", "name"].iter().all(|field| word(source, field) == word(reference, field));
+        if !same {
+            let error = FieldError::invalid(path, "", "must match dataSourceRef");
+            errors.push(error.showing("{}"));
+        }
     }
 }
 
@@ -76,7 +107,8 @@ pub(crate) fn claim_update(new: &Value, old: &Value) -> Vec<FieldError> {
     if mode(new) != mode(old) {
         errors.push(FieldError::invalid(&Path::new("volumeMode"), mode(new), "field is immutable"));
     }
-    let current = old.pointer("/status/currentVolumeAttributesClassName").is_some_and(|class| !class.is_null());
+    let current =
+        old.pointer("/status/currentVolumeAttributesClassName").is_some_and(|class| !class.is_null());
     let class = |claim: &Value| claim.pointer("/spec/volumeAttributesClassName").cloned().unwrap_or_default();
     if current && class(new) != class(old) {
         let path = Path::new("spec").child("volumeAttributesClassName");
@@ -160,6 +192,16 @@ pub(super) fn volume(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
     }
     if has(spec, "volumeAttributesClassName") {
         attributes_class(spec, path, errors);
+    }
+}
+
+/// The nodes that a volume can be reached from are named by terms.
+pub(super) fn reachable_from(affinity: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+    if let Some(required) = part(affinity, "required")
+        && list(required, "nodeSelectorTerms").is_empty()
+    {
+        let path = path.child("required").child("nodeSelectorTerms");
+        errors.push(FieldError::required(&path, "must have at least one node selector term"));
     }
 }
 

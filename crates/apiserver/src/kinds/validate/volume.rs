@@ -58,6 +58,10 @@ pub(super) fn volume(volume: &Object, path: &Path, errors: &mut Vec<FieldError>)
     for kind in kinds {
         errors.push(FieldError::forbidden(&path.child(kind), "may not specify more than 1 volume type"));
     }
+    let image = part(volume, "image").filter(|image| word(image, "reference").is_empty());
+    if image.is_some() && KINDS.iter().filter(|kind| has(volume, kind)).count() == 1 {
+        errors.push(FieldError::required(&path.child("image").child("reference"), ""));
+    }
     if let Some(fields) = part(volume, "downwardAPI") {
         downward(fields, &path.child("downwardAPI"), errors);
     }
@@ -119,7 +123,6 @@ fn projected(projected: &Object, path: &Path, errors: &mut Vec<FieldError>) {
             items.for_each(|item| take(word(item, "path"), word(item, "path")));
         }
         if let Some(token) = part(source, "serviceAccountToken") {
-            take(word(token, "path"), word(token, "path"));
             if word(token, "path").is_empty() {
                 errors.push(FieldError::required(&path.child("path"), ""));
             }

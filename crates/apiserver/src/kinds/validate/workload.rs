@@ -207,7 +207,9 @@ fn failure_policy(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
     let Some(policy) = part(spec, "podFailurePolicy") else { return };
     let pod = part(spec, "template").and_then(|template| part(template, "spec"));
     let known = |name: &str| {
-        let containers = ["containers", "initContainers"].into_iter().flat_map(|field| pod.map_or(&[][..], |pod| list(pod, field)));
+        let containers = ["containers", "initContainers"]
+            .into_iter()
+            .flat_map(|field| pod.map_or(&[][..], |pod| list(pod, field)));
         containers.filter_map(Value::as_object).any(|container| word(container, "name") == name)
     };
     for (rule, path) in parts(policy, "rules", &path.child("podFailurePolicy")) {
@@ -326,9 +328,7 @@ pub(super) fn autoscaler(spec: &Object, path: &Path, errors: &mut Vec<FieldError
         }
         // Of several the first is looked into.
         let first = ["object", "external", "pods", "resource", "containerResource"];
-        if let Some((field, source)) =
-            first.iter().find_map(|field| Some((*field, part(metric, field)?)))
-        {
+        if let Some((field, source)) = first.iter().find_map(|field| Some((*field, part(metric, field)?))) {
             if field.ends_with("esource") && word(source, "name").is_empty() {
                 let path = path.child(field).child("name");
                 errors.push(FieldError::required(&path, "must specify a resource name"));

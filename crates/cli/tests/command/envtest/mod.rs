@@ -329,7 +329,8 @@ async fn privileges_are_granted_as_on_the_reference() {
     let home = tempfile::tempdir().unwrap();
     for (flag, code) in [("--allow-privileged=false", "422"), ("--allow-privileged", "201")] {
         let ours = privileges::answers(&stand_ins(home.path()), flag).await;
-        let created = ours.iter().filter(|line| line.contains("containers: ") || line.contains("Containers: "));
+        let created =
+            ours.iter().filter(|line| line.contains("containers: ") || line.contains("Containers: "));
         for line in created {
             assert!(line.contains(&format!(": {code} ")), "{line}");
         }

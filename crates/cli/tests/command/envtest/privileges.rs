@@ -11,18 +11,18 @@ fn container(privileged: bool) -> Value {
 /// Objects that make pods: where they are created, and where the pod is in them.
 fn objects() -> Vec<(&'static str, &'static str, Value)> {
     let labels = json!({"app": "a"});
-    let template = |restarts: &str| {
-        json!({"metadata": {"labels": labels}, "spec": {"containers": [container(false)], "restartPolicy": restarts}})
-    };
+    let template = |restarts: &str| json!({"metadata": {"labels": labels}, "spec": {"containers": [container(false)], "restartPolicy": restarts}});
     let (always, never) = (template("Always"), template("Never"));
     let selector = json!({"matchLabels": labels});
     let workload = json!({"selector": selector, "template": always});
-    let (core, apps, batch) =
-        ("/api/v1/namespaces/default", "/apis/apps/v1/namespaces/default", "/apis/batch/v1/namespaces/default");
-    let of = |version: &str, kind: &str, spec: Value| {
-        json!({"apiVersion": version, "kind": kind, "metadata": {"name": "o"}, "spec": spec})
-    };
-    let pods = json!({"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "o"}, "template": always});
+    let (core, apps, batch) = (
+        "/api/v1/namespaces/default",
+        "/apis/apps/v1/namespaces/default",
+        "/apis/batch/v1/namespaces/default",
+    );
+    let of = |version: &str, kind: &str, spec: Value| json!({"apiVersion": version, "kind": kind, "metadata": {"name": "o"}, "spec": spec});
+    let pods =
+        json!({"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "o"}, "template": always});
     let cron = json!({"schedule": "0 0 * * *", "jobTemplate": {"spec": {"template": never}}});
     let place = |above: &'static str, plural: &str| -> &'static str {
         Box::leak(format!("{above}/{plural}").into_boxed_str())

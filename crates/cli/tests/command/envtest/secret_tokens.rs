@@ -84,8 +84,11 @@ pub(super) async fn told(programs: &Programs) -> Vec<String> {
         let mut answer = environment.send(&admin, Method::POST, REVIEWS, Some(asked)).await;
         answer.body["spec"] = Value::Null;
         told.push(format!("{name}, reviewed: {}", shown(answer)));
-        let answer = environment.send(&admin, Method::GET, &path, None).await;
-        let told_of = &answer.body["metadata"];
+        let mut answer = environment.send(&admin, Method::GET, &path, None).await;
+        let told_of = &mut answer.body["metadata"];
+        // They are in the order of their times, in whole seconds.
+        let managers = told_of["managedFields"].as_array_mut().unwrap();
+        managers.sort_by_key(|entry| entry["manager"].to_string());
         told.push(format!("{name}, its Secret: {} {}", told_of["labels"], masked(&told_of["managedFields"])));
     }
     let folder = environment.folder();
