@@ -50,7 +50,7 @@ static ALONE: Mutex<()> = Mutex::const_new(());
 
 fn main() -> ExitCode {
     Suite::on([Environment::reference()])
-        .limit(Duration::from_secs(300))
+        .limit(Duration::from_secs(900))
         .test("a new cluster has the same objects", from_the_start)
         .test("minimal objects of all kinds come back equal", minimal_objects)
         .test("full objects of all kinds have the same lifecycle", full_objects)
@@ -83,6 +83,7 @@ async fn from_the_start(target: Target) -> anyhow::Result<()> {
 }
 
 async fn minimal_objects(target: Target) -> anyhow::Result<()> {
+    let _alone = ALONE.lock().await;
     let embedded = Embedded::in_process();
     let left = Server::new("embedded", embedded.client());
     let right = Server::new("reference", target.client());
@@ -233,8 +234,9 @@ async fn updates_of_all_fields(target: Target) -> anyhow::Result<()> {
     let percent = percent.unwrap_or(UPDATES);
     let only = std::env::var("WINDLASS_KIND").unwrap_or_default();
     let (mut objects, mut all) = (0, updates::Comparison::default());
-    for subject in updates::subjects(UPDATED)?.iter().filter(|subject| subject.title.contains(&only)) {
-        let compared = updates::compare(&servers, subject, percent).await?;
+    let subjects = updates::subjects(UPDATED)?;
+    for subject in subjects.iter().filter(|subject| subject.title.contains(&only)) {
+        let compared = updates::compare(&servers, subject, &subjects, percent).await?;
         for (title, how) in &compared.unequal {
             println!("{title}: {how}");
         }

@@ -122,10 +122,10 @@ fn projected(projected: &Object, path: &Path, errors: &mut Vec<FieldError>) {
             let items = list(fields, "items").iter().filter_map(Value::as_object);
             items.for_each(|item| take(word(item, "path"), word(item, "path")));
         }
-        if let Some(token) = part(source, "serviceAccountToken") {
-            if word(token, "path").is_empty() {
-                errors.push(FieldError::required(&path.child("path"), ""));
-            }
+        if let Some(token) = part(source, "serviceAccountToken")
+            && word(token, "path").is_empty()
+        {
+            errors.push(FieldError::required(&path.child("path"), ""));
         }
     }
 }
