@@ -16,6 +16,7 @@ use crate::leadership::Leadership;
 use k8s_openapi::api::coordination::v1::Lease;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -87,6 +88,7 @@ pub async fn run() -> Result<(), AgentError> {
     let terminate = signal(SignalKind::terminate()).map_err(files("signals"))?;
     let interrupt = signal(SignalKind::interrupt()).map_err(files("signals"))?;
     let (lease, instance) = (kubernetes.watch_lease(), kubernetes.watch_instance());
+    let writes = Arc::new(AtomicBool::new(false));
     let renewal = Renewal {
         kubernetes: kubernetes.clone(),
         settings: settings.clone(),
@@ -95,6 +97,7 @@ pub async fn run() -> Result<(), AgentError> {
         leash: Arc::new(Leash::from_stdin()),
         lease: lease.clone(),
         instance: instance.clone(),
+        writes: writes.clone(),
     };
     tokio::spawn(renewal.keep());
     let span = tracing::info_span!("agent", database = %settings.database, instance = %settings.instance);
@@ -108,6 +111,7 @@ pub async fn run() -> Result<(), AgentError> {
         health,
         lease,
         instance,
+        writes,
         server: Server::default(),
         started: None,
         crashes: 0,
@@ -136,6 +140,8 @@ pub(super) struct Agent {
     pub(super) health: Health,
     pub(super) lease: watch::Receiver<Option<Arc<Lease>>>,
     instance: watch::Receiver<Option<Arc<SampleDBInstance>>>,
+    /// Whether the server takes writes, or may soon: for the renewal of the Lease.
+    pub(super) writes: Arc<AtomicBool>,
     pub(super) server: Server,
     started: Option<Moment>,
     crashes: u32,
@@ -268,10 +274,14 @@ impl Agent {
         }
         if !runs {
             self.sql = None;
+            self.writes.store(false, Ordering::Relaxed);
             return next::Server::Stopped;
         }
         match self.state().await {
-            Ok(state) => next::Server::Running(state),
+            Ok(state) => {
+                self.writes.store(!state.in_recovery, Ordering::Relaxed);
+                next::Server::Running(state)
+            }
             Err(_) => {
                 self.sql = None;
                 next::Server::Starting
@@ -404,6 +414,7 @@ impl Agent {
         self.write_configuration(&text)?;
         self.configured = Some(text);
         self.primary = Primary::starting_with(synchronous);
+        self.writes.store(!self.volume.is_standby(), Ordering::Relaxed);
         self.server.start(&self.volume)?;
         self.started = Some(self.clock.moment());
         self.restarted = seen.instance.as_ref().and_then(|instance| instance.spec.restart.clone());

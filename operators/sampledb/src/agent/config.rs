@@ -69,7 +69,7 @@ pub fn server(settings: &Settings, wanted: &Wanted<'_>) -> String {
 }
 
 /// `synchronous_standby_names`. Where none of the clones may acknowledge, nothing is acknowledged.
-fn names(synchronous: &Synchronous) -> String {
+pub fn names(synchronous: &Synchronous) -> String {
     if synchronous.quorum == 0 {
         return String::new();
     }

@@ -1,9 +1,12 @@
 //! Steps that change the Lease: taking it, giving it back, and becoming a primary by it.
 
 use super::agent::{Agent, Seen, StepError};
+use super::config;
 use super::kubernetes::Changed;
 use super::primary::Primary;
+use super::sql::Sql;
 use crate::leadership;
+use std::sync::atomic::Ordering;
 
 impl Agent {
     pub(super) async fn take(&mut self) -> Result<(), StepError> {
@@ -45,7 +48,8 @@ impl Agent {
                 if !mine || leadership.system_identifier.is_none() {
                     return false;
                 }
-                *leadership = leadership.vacated(true);
+                // Without data this is another pod than the one that took it: that one may still run elsewhere.
+                *leadership = leadership.vacated(data);
                 true
             })
             .await?;
@@ -69,12 +73,17 @@ impl Agent {
     }
 
     pub(super) async fn promote(&mut self, seen: &Seen) -> Result<(), StepError> {
-        let (Some(leadership), Some(sql)) = (&seen.leadership, &self.sql) else { return Ok(()) };
+        let Some(leadership) = &seen.leadership else { return Ok(()) };
         // From its first moment as a primary it acknowledges by the set that was recorded.
         let synchronous = leadership.synchronous.clone();
         let names = self.wanted(None, seen, &synchronous);
         if self.configured.as_ref() != Some(&names) {
             return self.apply_configuration(names);
+        }
+        // A new connection has the configuration that every later one has.
+        let sql = Sql::connect(&self.clock, &self.settings, "postgres").await?;
+        if sql.setting("synchronous_standby_names").await? != config::names(&synchronous) {
+            return Err(StepError::Other("the server has not taken its configuration over yet".to_owned()));
         }
         // Read live: what was watched may be old.
         let run = self.run.clone();
@@ -91,6 +100,7 @@ impl Agent {
             return Err(StepError::Other("the Lease changed before the promotion".to_owned()));
         }
         self.primary = Primary::starting_with(synchronous);
+        self.writes.store(true, Ordering::Relaxed);
         sql.promote().await?;
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! What a primary does all the time: roles and passwords, and who acknowledges its commits.
 
 use super::agent::{Agent, Seen, StepError};
+use super::config;
 use super::kubernetes::Changed;
 use super::sql::{Connected, Sql};
 use super::synchronous::{self, Change, Situation};
@@ -132,7 +133,7 @@ impl Agent {
         // Until it is known which, it may go by either.
         self.primary.effective = self.primary.effective.during(&set);
         self.configure_primary(seen, &set)?;
-        let names = |text: &str| text.replace(' ', "");
+        let names = config::names(&set);
         let confirmed = async {
             loop {
                 // A new connection has the configuration that every later one has.
@@ -141,12 +142,7 @@ impl Agent {
                 let replicas = sql.replicas().await?;
                 let counted = replicas.iter().filter(|one| one.counts);
                 let others = counted.filter(|one| !set.clones.contains(&one.clone)).count();
-                let clones: Vec<&str> = set.clones.iter().map(String::as_str).collect();
-                let is_set = match set.quorum {
-                    0 => setting.is_empty(),
-                    _ => clones.is_empty() || names(&setting).ends_with(&format!("({})", clones.join(","))),
-                };
-                if is_set && others == 0 {
+                if setting == names && others == 0 {
                     return Ok::<(), StepError>(());
                 }
                 self.clock.sleep(Duration::from_millis(20)).await;

@@ -8,8 +8,15 @@ use crate::api::v1alpha1::{Durability, SampleDBInstance};
 use crate::leadership::{self, Leadership, Synchronous};
 use k8s_openapi::api::coordination::v1::Lease;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use tokio::sync::watch;
 use windlass::clock::{Clock, Moment};
+
+/// How long a server that may not write any more has to stop.
+const GIVE_UP: Duration = Duration::from_secs(3);
+/// How often it is looked at whether it did.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// What the renewal needs to know.
 #[derive(Debug)]
@@ -21,23 +28,33 @@ pub(super) struct Renewal {
     pub(super) leash: Arc<Leash>,
     pub(super) lease: watch::Receiver<Option<Arc<Lease>>>,
     pub(super) instance: watch::Receiver<Option<Arc<SampleDBInstance>>>,
+    /// Whether the server takes writes, or may soon.
+    pub(super) writes: Arc<AtomicBool>,
 }
 
 impl Renewal {
     /// Renews for ever.
     pub(super) async fn keep(mut self) {
         let mut trusted: Option<Moment> = None;
+        let mut doomed: Option<Moment> = None;
         loop {
             let lease = self.lease.borrow_and_update().clone();
             let held = lease.as_ref().and_then(|lease| self.held(lease));
             let (Some(lease), Some(leadership)) = (lease, held) else {
                 trusted = None;
-                self.leash.free();
-                if self.lease.changed().await.is_err() {
-                    return;
+                if self.writes.load(Ordering::Relaxed) {
+                    // The agent stops it; if it cannot, everything is killed.
+                    let end = *doomed.get_or_insert(self.clock.moment() + GIVE_UP);
+                    self.leash.until(end.since(self.clock.moment()));
+                } else {
+                    doomed = None;
+                    self.leash.free();
                 }
+                // Whatever comes first: that the Lease changes, or that the server may have stopped.
+                let _ = self.clock.timeout(LOOK_AGAIN, self.lease.changed()).await;
                 continue;
             };
+            doomed = None;
             let duration = leadership::duration(&lease);
             // Counted from before the request: the API server may have it long before the answer is here.
             let sent = self.clock.moment();
