@@ -35,6 +35,15 @@ const STARTED: Duration = Duration::from_secs(10);
 /// How long a replica may be without a connection to a primary that is there, before its data is rewound, and then copied anew.
 const CUT_OFF: Duration = Duration::from_secs(15);
 
+/// Parameters that a standby may not have lower than its primary had, by the names that `pg_controldata` prints.
+const FLOORS: [(&str, &str); 5] = [
+    ("max_connections", "max_connections setting"),
+    ("max_worker_processes", "max_worker_processes setting"),
+    ("max_wal_senders", "max_wal_senders setting"),
+    ("max_prepared_transactions", "max_prepared_xacts setting"),
+    ("max_locks_per_transaction", "max_locks_per_xact setting"),
+];
+
 /// The agent cannot go on; the kubelet starts it again.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
@@ -122,6 +131,7 @@ pub async fn run() -> Result<(), AgentError> {
         streamed: None,
         rewound: false,
         restarted: None,
+        pending_restart: Vec::new(),
         primary: Primary::default(),
         reported: None,
         said: String::new(),
@@ -155,6 +165,8 @@ pub(super) struct Agent {
     pub(super) streamed: Option<Moment>,
     pub(super) rewound: bool,
     restarted: Option<String>,
+    /// Parameters that a restart changes.
+    pub(super) pending_restart: Vec<String>,
     pub(super) primary: Primary,
     reported: Option<SampleDBInstanceStatus>,
     said: String,
@@ -258,10 +270,14 @@ impl Agent {
                 .ok_or_else(|| StepError::Other(format!("pg_controldata prints no {name}")))
         };
         let timeline = field("Latest checkpoint's TimeLineID")?.parse().unwrap_or(0);
+        let floors = FLOORS.iter().filter_map(|(parameter, name)| {
+            Some(((*parameter).to_owned(), control_field(&printed, name)?.parse().ok()?))
+        });
         Ok(Some(Data {
             system_identifier: field("Database system identifier")?,
             standby: self.volume.is_standby(),
             timeline: self.volume.highest_history()?.max(timeline),
+            floors: floors.collect(),
         }))
     }
 
@@ -402,6 +418,9 @@ impl Agent {
         if state.in_recovery {
             let primary = leadership.holder.as_ref().map(|holder| holder.instance.clone());
             self.configure(primary.as_deref(), seen)?;
+            if let Some(sql) = &self.sql {
+                self.pending_restart = sql.pending_restart().await?;
+            }
             return Ok(message);
         }
         self.keep_up_primary(leadership, seen).await
@@ -449,7 +468,7 @@ impl Agent {
             flushed: self.ended_at.filter(|_| vacant && self.settled),
             version: state.map(|state| state.version.clone()),
             observed_generation: self.instance.borrow().as_ref().and_then(|one| one.metadata.generation),
-            pending_restart: self.primary.pending_restart().to_vec(),
+            pending_restart: self.pending_restart.clone(),
             restarted: self.restarted.clone(),
             message: message.to_owned(),
         };

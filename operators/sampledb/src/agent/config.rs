@@ -19,6 +19,8 @@ pub struct Wanted<'a> {
     pub clone: &'a str,
     /// The password file.
     pub passfile: &'a Path,
+    /// What some parameters must be at least.
+    pub floors: BTreeMap<String, u64>,
 }
 
 /// `postgresql.conf`.
@@ -54,6 +56,13 @@ pub fn server(settings: &Settings, wanted: &Wanted<'_>) -> String {
     ] {
         if !wanted.parameters.contains_key(name) {
             lines.insert(name, value.to_owned());
+        }
+    }
+    for (name, floor) in &wanted.floors {
+        // The value of one that is not given is the server's own default, which no primary can have gone below.
+        let given = lines.get(name.as_str()).or_else(|| wanted.parameters.get(name));
+        if given.and_then(|value| value.parse::<u64>().ok()).is_none_or(|value| value < *floor) {
+            lines.insert(name, floor.to_string());
         }
     }
     let follow = wanted.follow.as_ref().map(|host| conninfo(host, wanted.clone, wanted.passfile));
@@ -152,6 +161,7 @@ mod tests {
             synchronous: &synchronous,
             clone: "c1",
             passfile: Path::new("/v/passfile"),
+            floors: BTreeMap::new(),
         };
         let text = server(&settings(), &wanted);
         assert!(text.contains("wal_keep_size = '1GB'\n") && !text.contains("512MB"), "{text}");
@@ -159,6 +169,25 @@ mod tests {
         assert!(text.contains("synchronous_standby_names = 'ANY 1 (a, b)'\n"), "{text}");
         assert!(text.contains("host=db-0.db-instances.shop.svc port=5432 user=replicator"), "{text}");
         assert!(text.find("work_mem") < text.find("wal_level"), "{text}");
+    }
+
+    #[test]
+    fn a_standby_has_no_less_than_its_primary_had() {
+        let parameters = BTreeMap::from([("max_connections".to_owned(), "50".to_owned())]);
+        let synchronous = Synchronous::default();
+        let text = |floor: u64| {
+            let wanted = Wanted {
+                parameters: &parameters,
+                follow: None,
+                synchronous: &synchronous,
+                clone: "c1",
+                passfile: Path::new("/v/passfile"),
+                floors: BTreeMap::from([("max_connections".to_owned(), floor)]),
+            };
+            server(&settings(), &wanted)
+        };
+        assert!(text(100).ends_with("max_connections = '100'\n") || text(100).contains("\nmax_connections = '100'\n"));
+        assert!(!text(40).contains("max_connections = '40'"));
     }
 
     #[test]

@@ -34,6 +34,7 @@ impl Agent {
             synchronous,
             clone: &self.clone,
             passfile: &self.volume.passfile(),
+            floors: seen.data.as_ref().filter(|data| data.standby).map(|data| data.floors.clone()).unwrap_or_default(),
         };
         config::server(&self.settings, &wanted)
     }

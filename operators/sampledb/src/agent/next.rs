@@ -3,6 +3,7 @@
 use super::sql::State;
 use crate::api::v1alpha1::SampleDBInstanceSpec;
 use crate::leadership::Leadership;
+use std::collections::BTreeMap;
 
 /// What an agent sees.
 #[derive(Debug, Clone)]
@@ -46,6 +47,8 @@ pub struct Data {
     pub standby: bool,
     /// The highest timeline that it knows of.
     pub timeline: u32,
+    /// What some parameters of a standby must be at least.
+    pub floors: BTreeMap<String, u64>,
 }
 
 /// A server.
@@ -298,7 +301,7 @@ mod tests {
     }
 
     fn data(standby: bool) -> Data {
-        Data { system_identifier: "7".to_owned(), standby, timeline: 2 }
+        Data { system_identifier: "7".to_owned(), standby, timeline: 2, floors: BTreeMap::new() }
     }
 
     fn running(in_recovery: bool) -> State {

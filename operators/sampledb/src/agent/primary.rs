@@ -22,7 +22,6 @@ pub(super) struct Primary {
     effective: Synchronous,
     /// When each copy of the data was last connected.
     connected: BTreeMap<String, Moment>,
-    pending_restart: Vec<String>,
 }
 
 impl Primary {
@@ -34,10 +33,6 @@ impl Primary {
     /// Whether its roles and its database are there.
     pub(super) fn is_open(&self) -> bool {
         self.passwords.is_some()
-    }
-
-    pub(super) fn pending_restart(&self) -> &[String] {
-        &self.pending_restart
     }
 
     /// The copies that are connected, or were until a moment ago.
@@ -81,7 +76,7 @@ impl Agent {
         }
         let effective = self.primary.effective.clone();
         self.configure_primary(seen, &effective)?;
-        self.primary.pending_restart = sql.pending_restart().await?;
+        self.pending_restart = sql.pending_restart().await?;
         let replicas = sql.replicas().await?;
         let now = self.clock.moment();
         let present = self.primary.present(&replicas, &leadership.synchronous, now);

@@ -2,6 +2,7 @@
 
 use crate::api::v1alpha1::{Durability, Role, SampleDB, SampleDBInstance, SampleDBInstanceStatus};
 use crate::children::{self, CONTAINER, ROLE_LABEL};
+use crate::controller::provisioning::restarts_in_place;
 use crate::election::{self, Decision, Lost, Situation};
 use crate::leadership::{self, Holder, Leadership};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -151,7 +152,16 @@ fn successor<'a>(
     barred: &BTreeSet<&str>,
 ) -> Option<&'a str> {
     let holder = leadership.holder.as_ref()?;
-    let must_go = is_surplus(database, &holder.instance) && leadership.switchover_to.is_none();
+    let restarts = reports.iter().any(|(name, report)| {
+        *name == holder.instance
+            && !report.pending_restart.is_empty()
+            && !restarts_in_place(&report.pending_restart, reports.len())
+    });
+    // Replicas have restarted before.
+    let alone = reports.iter().all(|(name, report)| {
+        *name == holder.instance || (report.ready && report.pending_restart.is_empty())
+    });
+    let must_go = (is_surplus(database, &holder.instance) || (restarts && alone)) && leadership.switchover_to.is_none();
     let fit = |(name, report): &&(&str, &SampleDBInstanceStatus)| {
         *name != holder.instance && report.ready && report.role == Role::Replica && !barred.contains(name)
     };

@@ -10,6 +10,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use windlass::health::{Finished, finished};
 use windlass::{Apply, Observed, Plan, Propagation, Reasoned, Refusal, Until};
 
@@ -24,6 +25,7 @@ enum Why {
     BoundsDisruptions,
     RunsInstances,
     TellsItsAgent,
+    Restarts { instance: String, parameters: Vec<String> },
     SetsUp,
     CredentialsNotReady,
     PrimaryNotReady { message: String },
@@ -42,6 +44,9 @@ impl Reasoned for Why {
             Self::BoundsDisruptions => "one instance at a time may be evicted".to_owned(),
             Self::RunsInstances => "instances run in a StatefulSet, with a volume each".to_owned(),
             Self::TellsItsAgent => "an agent is told how its server is to be".to_owned(),
+            Self::Restarts { instance, parameters } => {
+                format!("{instance} restarts for its parameters {}", parameters.join(", "))
+            }
             Self::SetsUp => "the initial schema is run once".to_owned(),
             Self::CredentialsNotReady => "the credentials are not there yet".to_owned(),
             Self::PrimaryNotReady { message } => format!("there is no primary yet: {message}"),
@@ -81,16 +86,25 @@ pub fn decide(database: &SampleDB, observed: &Observed, agent_image: &str) -> Re
         plan = plan.apply(service, Why::LetsClientsFindIt);
     }
     let fenced = fenced(database);
+    let known = known(observed, &instances)?;
+    let restarting = restart(&known, holder);
     for instance in &instances {
+        let now = known.iter().find(|one| one.name_any() == *instance);
+        let mut restart = now.and_then(|one| one.spec.restart.clone());
+        let mut why = Why::TellsItsAgent;
+        if let Some((_, parameters)) = restarting.as_ref().filter(|(name, _)| name == instance) {
+            restart = now.and_then(|one| one.metadata.generation).map(|generation| generation.to_string());
+            why = Why::Restarts { instance: instance.clone(), parameters: parameters.clone() };
+        }
         let spec = SampleDBInstanceSpec {
             database: name.clone(),
             instances: database.spec.instances,
             durability: database.spec.durability,
             parameters: database.spec.parameters.clone(),
             fenced: fenced.contains(instance.as_str()),
-            restart: None,
+            restart,
         };
-        plan = plan.apply(children::instance(database, instance, spec), Why::TellsItsAgent);
+        plan = plan.apply(children::instance(database, instance, spec), why);
     }
     if observed.get::<Secret>(&children::secret_name(database))?.is_none() {
         // Without it, no pod can start.
@@ -99,6 +113,53 @@ pub fn decide(database: &SampleDB, observed: &Observed, agent_image: &str) -> Re
     let servers = children::servers(database, running, agent_image);
     plan = plan.apply(Apply::new(servers).recreate(Propagation::Orphan), Why::RunsInstances);
     report(database, observed, plan, holder, &instances)
+}
+
+/// The instances that are there.
+fn known(observed: &Observed, names: &[String]) -> Result<Vec<Arc<SampleDBInstance>>, Refusal> {
+    let mut known = Vec::new();
+    for name in names {
+        known.extend(observed.get::<SampleDBInstance>(name)?);
+    }
+    Ok(known)
+}
+
+/// Parameters by which a standby has to be restarted with its primary in place: one that took over would have the old ones.
+const WITH_PRIMARY: [&str; 5] = [
+    "max_connections",
+    "max_worker_processes",
+    "max_wal_senders",
+    "max_prepared_transactions",
+    "max_locks_per_transaction",
+];
+
+/// Whether a primary restarts where it is, rather than after it has handed over.
+pub(super) fn restarts_in_place(parameters: &[String], instances: usize) -> bool {
+    instances == 1 || parameters.iter().all(|name| WITH_PRIMARY.contains(&name.as_str()))
+}
+
+/// Which instance restarts next, and for which parameters: one at a time while all are ready, replicas first.
+fn restart(known: &[Arc<SampleDBInstance>], holder: Option<&str>) -> Option<(String, Vec<String>)> {
+    let status = |one: &SampleDBInstance| one.status.clone().unwrap_or_default();
+    let busy = known.iter().any(|one| {
+        let status = status(one);
+        !status.ready || (one.spec.restart.is_some() && one.spec.restart != status.restarted)
+    });
+    if busy {
+        return None;
+    }
+    let pending: Vec<(String, Vec<String>)> = known
+        .iter()
+        .filter(|one| status(one).observed_generation == one.metadata.generation)
+        .map(|one| (one.name_any(), status(one).pending_restart))
+        .filter(|(_, parameters)| !parameters.is_empty())
+        .collect();
+    let is_primary = |name: &str| holder == Some(name);
+    let replica = pending.iter().find(|(name, _)| !is_primary(name));
+    let primary = pending.iter().find(|(name, parameters)| {
+        is_primary(name) && restarts_in_place(parameters, known.len())
+    });
+    replica.or(primary).cloned()
 }
 
 fn fenced(database: &SampleDB) -> BTreeSet<&str> {
