@@ -19,6 +19,7 @@ mod limits;
 mod node;
 mod operator;
 mod output;
+mod plugin;
 mod project;
 mod rbac;
 mod samples;
@@ -110,6 +111,9 @@ enum Command {
     Completion(completion::Options),
     /// Print the version of windlass, and of the Kubernetes API that it serves
     Version,
+    /// A plug-in: a program `windlass-NAME` on PATH
+    #[command(external_subcommand)]
+    Plugin(Vec<std::ffi::OsString>),
 }
 
 fn main() -> ExitCode {
@@ -149,6 +153,7 @@ fn main() -> ExitCode {
         Command::Demo(options) => demo::run(&options),
         Command::Completion(options) => options.run::<Windlass>(),
         Command::Version => version::run(),
+        Command::Plugin(words) => plugin::run(&words),
     };
     exit_code(done)
 }

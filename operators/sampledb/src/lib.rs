@@ -7,11 +7,13 @@
 //! | [`election`] | failover, decided purely |
 //! | [`leadership`] | what a database's Lease says: who may be primary |
 //! | [`agent`] | runs in each instance, beside its server |
+//! | [`command`] | `windlass-sampledb`, for people |
 //! | [`lsn`] | positions in the write-ahead log |
 
 pub mod agent;
 pub mod api;
 mod children;
+pub mod command;
 pub mod controller;
 pub mod election;
 pub mod leadership;

@@ -1,0 +1,53 @@
+//! What `kubectl` does already, for the right pod.
+
+use super::{Failure, Place, said};
+use crate::agent::settings::SOCKETS;
+use crate::api::v1alpha1::SampleDB;
+use crate::children::CONTAINER;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+
+/// The instance that takes writes.
+async fn primary(place: &Place, name: &str) -> Result<String, Failure> {
+    let database = place.api::<SampleDB>().get(name).await.map_err(|error| said(&error))?;
+    let primary = database.status.and_then(|status| status.primary);
+    primary.ok_or_else(|| format!("{name} has no primary now; `windlass sampledb status {name}` says why"))
+}
+
+fn run(place: &Place, arguments: &[String]) -> Result<ExitCode, Failure> {
+    let mut command = Command::new("kubectl");
+    command.arg("--namespace").arg(&place.namespace).args(arguments);
+    let error = command.exec();
+    Err(format!("kubectl cannot be started: {error}"))
+}
+
+pub(super) async fn psql(place: &Place, name: &str, arguments: &[String]) -> Result<ExitCode, Failure> {
+    let database = place.api::<SampleDB>().get(name).await.map_err(|error| said(&error))?;
+    let pod = primary(place, name).await?;
+    let mut words: Vec<String> = ["exec", "--stdin"].map(str::to_owned).to_vec();
+    if std::io::IsTerminal::is_terminal(&std::io::stdin()) {
+        words.push("--tty".to_owned());
+    }
+    words.extend([pod, "--container".to_owned(), CONTAINER.to_owned(), "--".to_owned()]);
+    let psql = ["psql", "--host", SOCKETS, "--username", "postgres", &database.spec.database];
+    words.extend(psql.map(str::to_owned));
+    words.extend(arguments.iter().cloned());
+    run(place, &words)
+}
+
+pub(super) async fn logs(
+    place: &Place,
+    name: &str,
+    instance: Option<String>,
+    follow: bool,
+) -> Result<ExitCode, Failure> {
+    let pod = match instance {
+        Some(instance) => instance,
+        None => primary(place, name).await?,
+    };
+    let mut words = vec!["logs".to_owned(), pod, "--container".to_owned(), CONTAINER.to_owned()];
+    if follow {
+        words.push("--follow".to_owned());
+    }
+    run(place, &words)
+}

@@ -1,0 +1,120 @@
+//! `windlass-sampledb`: what people ask of a database beside `kubectl`.
+
+mod fence;
+mod kubectl;
+mod status;
+mod switchover;
+
+use clap::{Args, Parser, Subcommand};
+use kube::{Api, Client};
+use std::process::ExitCode;
+
+/// Look at SampleDBs, and change who is primary
+#[derive(Debug, Parser)]
+#[command(name = "windlass-sampledb", version)]
+struct Command {
+    /// The namespace; by default that of the kubeconfig
+    #[arg(short, long, global = true)]
+    namespace: Option<String>,
+    #[command(subcommand)]
+    subcommand: Subcommands,
+}
+
+#[derive(Debug, Subcommand)]
+enum Subcommands {
+    /// Show who is primary, how its replicas are, and what is awaited
+    Status(Name),
+    /// Open psql on the primary, as the superuser
+    Psql(Psql),
+    /// Have another instance become primary, without losing a commit
+    Switchover(switchover::Options),
+    /// Keep the server of an instance stopped
+    Fence(fence::Options),
+    /// Show the log of an instance, by default of the primary
+    Logs(Logs),
+}
+
+/// A database.
+#[derive(Debug, Args)]
+pub(super) struct Name {
+    /// The name of the SampleDB
+    pub(super) name: String,
+}
+
+#[derive(Debug, Args)]
+struct Psql {
+    #[command(flatten)]
+    database: Name,
+    /// Arguments of psql
+    #[arg(last = true)]
+    arguments: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+struct Logs {
+    #[command(flatten)]
+    database: Name,
+    /// The instance
+    instance: Option<String>,
+    /// Follow the log
+    #[arg(short, long)]
+    follow: bool,
+}
+
+/// Why a command failed, as a sentence.
+pub(super) type Failure = String;
+
+/// Where a command works.
+pub(super) struct Place {
+    client: Client,
+    namespace: String,
+}
+
+impl Place {
+    async fn of(namespace: Option<String>) -> Result<Self, Failure> {
+        let config = kube::Config::infer().await.map_err(|error| format!("no cluster: {error}"))?;
+        let namespace = namespace.unwrap_or_else(|| config.default_namespace.clone());
+        let client = Client::try_from(config).map_err(|error| format!("no cluster: {error}"))?;
+        Ok(Self { client, namespace })
+    }
+
+    pub(super) fn api<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+}
+
+/// What the API server said, in one line.
+pub(super) fn said(error: &kube::Error) -> Failure {
+    match error {
+        kube::Error::Api(status) => status.message.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Runs the command line.
+pub async fn run() -> ExitCode {
+    let command = Command::parse();
+    match carry_out(command).await {
+        Ok(code) => code,
+        Err(why) => {
+            eprintln!("error: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn carry_out(command: Command) -> Result<ExitCode, Failure> {
+    let place = Place::of(command.namespace).await?;
+    match command.subcommand {
+        Subcommands::Status(database) => status::run(&place, &database.name).await,
+        Subcommands::Psql(options) => kubectl::psql(&place, &options.database.name, &options.arguments).await,
+        Subcommands::Switchover(options) => switchover::run(&place, &options).await,
+        Subcommands::Fence(options) => fence::run(&place, &options).await,
+        Subcommands::Logs(options) => {
+            kubectl::logs(&place, &options.database.name, options.instance, options.follow).await
+        }
+    }
+}
