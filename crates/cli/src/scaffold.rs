@@ -169,7 +169,7 @@ pub(crate) fn given(
 
 /// What was given, or left out, makes no sense: the exit code is that of a command line that cannot be read.
 #[derive(Debug)]
-pub(crate) struct InvalidOptions(String);
+pub(crate) struct InvalidOptions(pub(crate) String);
 
 impl std::fmt::Display for InvalidOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

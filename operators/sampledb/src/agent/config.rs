@@ -186,7 +186,10 @@ mod tests {
             };
             server(&settings(), &wanted)
         };
-        assert!(text(100).ends_with("max_connections = '100'\n") || text(100).contains("\nmax_connections = '100'\n"));
+        assert!(
+            text(100).ends_with("max_connections = '100'\n")
+                || text(100).contains("\nmax_connections = '100'\n")
+        );
         assert!(!text(40).contains("max_connections = '40'"));
     }
 

@@ -34,7 +34,12 @@ impl Agent {
             synchronous,
             clone: &self.clone,
             passfile: &self.volume.passfile(),
-            floors: seen.data.as_ref().filter(|data| data.standby).map(|data| data.floors.clone()).unwrap_or_default(),
+            floors: seen
+                .data
+                .as_ref()
+                .filter(|data| data.standby)
+                .map(|data| data.floors.clone())
+                .unwrap_or_default(),
         };
         config::server(&self.settings, &wanted)
     }

@@ -161,7 +161,8 @@ fn successor<'a>(
     let alone = reports.iter().all(|(name, report)| {
         *name == holder.instance || (report.ready && report.pending_restart.is_empty())
     });
-    let must_go = (is_surplus(database, &holder.instance) || (restarts && alone)) && leadership.switchover_to.is_none();
+    let must_go =
+        (is_surplus(database, &holder.instance) || (restarts && alone)) && leadership.switchover_to.is_none();
     let fit = |(name, report): &&(&str, &SampleDBInstanceStatus)| {
         *name != holder.instance && report.ready && report.role == Role::Replica && !barred.contains(name)
     };

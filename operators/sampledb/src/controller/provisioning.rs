@@ -156,9 +156,9 @@ fn restart(known: &[Arc<SampleDBInstance>], holder: Option<&str>) -> Option<(Str
         .collect();
     let is_primary = |name: &str| holder == Some(name);
     let replica = pending.iter().find(|(name, _)| !is_primary(name));
-    let primary = pending.iter().find(|(name, parameters)| {
-        is_primary(name) && restarts_in_place(parameters, known.len())
-    });
+    let primary = pending
+        .iter()
+        .find(|(name, parameters)| is_primary(name) && restarts_in_place(parameters, known.len()));
     replica.or(primary).cloned()
 }
 

@@ -40,4 +40,26 @@ async fn a_database_from_its_creation_through_a_failover() {
     place.is_ready("example").await;
     println!("all ready again: {:?}", place.world.clock.moment() - began);
     assert_eq!(place.psql("example", "SELECT name FROM fruits").await, "apple");
+
+    // By command, as a plug-in of ours.
+    let said = place.sampledb(&["switchover", "example", "--to", "example-0"]).await;
+    assert!(said.contains("example-0 is primary"), "{said}");
+    place.is_ready("example").await;
+    let said = place.sampledb(&["status", "example"]).await;
+    assert!(said.contains("Primary:     example-0") && said.contains("1 of 2 replicas"), "{said}");
+    assert_eq!(place.psql("example", "SELECT name FROM fruits").await, "apple");
+
+    // One parameter is reloaded, and for the other every server restarts; no pod does.
+    let pods = place.pod_uids().await;
+    let parameters = json!({"work_mem": "7MB", "max_connections": "120"});
+    place.change("example", json!({"parameters": parameters})).await;
+    place.until_setting("example", "max_connections", "120").await;
+    place.until_setting("example", "work_mem", "7MB").await;
+    place.is_ready("example").await;
+    // And back, which a replica must not do before its primary.
+    place.change("example", json!({"parameters": {"work_mem": "7MB", "max_connections": "90"}})).await;
+    place.until_setting("example", "max_connections", "90").await;
+    place.is_ready("example").await;
+    assert_eq!(place.pod_uids().await, pods);
+    assert_eq!(place.psql("example", "SELECT name FROM fruits").await, "apple");
 }

@@ -5,7 +5,7 @@ use crate::process_pods::{World, cannot_run};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
-use kube::api::{ListParams, LogParams, PostParams};
+use kube::api::{ListParams, LogParams, Patch, PatchParams, PostParams};
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use sampledb_operator::api::v1alpha1::{SampleDB, SampleDBInstance};
@@ -125,6 +125,40 @@ impl Place {
             "env": [from("PGHOST", "host"), from("PGUSER", "username"), from("PGDATABASE", "database"), from("PGPASSWORD", "password")],
         });
         self.world.prints(json!({"containers": [container]})).await
+    }
+
+    /// What `windlass sampledb` prints.
+    pub(super) async fn sampledb(&self, arguments: &[&str]) -> String {
+        let programs = Path::new(env!("CARGO_BIN_EXE_windlass")).parent().unwrap().to_owned();
+        let mut command = windlass(&["sampledb"]);
+        command.args(arguments).env("PATH", programs);
+        command.env("KUBECONFIG", self.cluster.as_ref().unwrap().kubeconfig());
+        let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    pub(super) async fn change(&self, name: &str, spec: Value) {
+        let patch = Patch::Merge(json!({ "spec": spec }));
+        self.world.api::<SampleDB>().patch(name, &PatchParams::default(), &patch).await.unwrap();
+    }
+
+    /// Waits until the primary has a setting.
+    pub(super) async fn until_setting(&self, name: &str, setting: &str, value: &str) {
+        let mut said = String::new();
+        for _ in 0..60 {
+            said = self.psql(name, &format!("SHOW {setting}")).await;
+            if said == value {
+                return;
+            }
+        }
+        panic!("{setting} is {said}, not {value}: {}", self.told(name).await);
+    }
+
+    pub(super) async fn pod_uids(&self) -> Vec<Option<String>> {
+        let labelled = ListParams::default().labels("app.kubernetes.io/name=sampledb");
+        let pods = self.world.api::<Pod>().list(&labelled).await.unwrap();
+        pods.into_iter().map(|pod| pod.metadata.uid).collect()
     }
 
     pub(super) async fn primary(&self, name: &str) -> Option<String> {
