@@ -29,6 +29,7 @@ mod signals;
 mod version;
 
 use clap::{Parser, Subcommand};
+use std::ffi::OsString;
 use std::process::ExitCode;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::prelude::*;
@@ -113,7 +114,7 @@ enum Command {
     Version,
     /// A plug-in: a program `windlass-NAME` on PATH
     #[command(external_subcommand)]
-    Plugin(Vec<std::ffi::OsString>),
+    Plugin(Vec<OsString>),
 }
 
 fn main() -> ExitCode {

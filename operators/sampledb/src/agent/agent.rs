@@ -154,7 +154,7 @@ pub(super) struct Agent {
     pub(super) writes: Arc<AtomicBool>,
     pub(super) server: Server,
     started: Option<Moment>,
-    crashes: u32,
+    pub(super) crashes: u32,
     pub(super) sql: Option<Sql>,
     /// The configuration that the server was given last.
     pub(super) configured: Option<String>,

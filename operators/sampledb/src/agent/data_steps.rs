@@ -67,6 +67,7 @@ impl Agent {
         self.volume.keep(Number::Followed, epoch)?;
         self.volume.finish()?;
         self.streamed = Some(self.clock.moment());
+        self.crashes = 0;
         Ok(format!("it has the data of {from}"))
     }
 

@@ -104,7 +104,7 @@ pub enum Step {
     Restart(String),
 }
 
-/// Starts that fail before a primary gives up.
+/// Starts that fail before a primary gives up, and a replica its data.
 const CRASHES: u32 = 3;
 
 /// Decides the next step.
@@ -227,6 +227,10 @@ fn follow(view: &View<'_>, leadership: &Leadership, spec: &SampleDBInstanceSpec,
     let primary = leadership.holder.as_ref().filter(|holder| holder.run.is_some());
     let Some(primary) = primary else { return answer(view, data) };
     let primary = primary.instance.clone();
+    if view.server == Server::Stopped && view.crashes >= CRASHES {
+        // Its data does not fit what the primary has, or is damaged.
+        return Step::Clone(primary);
+    }
     if view.followed < leadership.epoch {
         return join(view, leadership, data, primary);
     }
@@ -443,6 +447,8 @@ mod tests {
         state.streams = true;
         state.receives = true;
         assert_eq!(decide(&View { server: Server::Running(state), ..seen.clone() }), nothing(""));
+        let crashed = View { crashes: CRASHES, server: Server::Stopped, ..seen.clone() };
+        assert_eq!(decide(&crashed), Step::Clone(name("db-0")));
         let cut_off = View { cut_off: true, ..seen };
         assert_eq!(decide(&cut_off), Step::Rewind(name("db-0")));
         assert_eq!(decide(&View { rewound: true, ..cut_off }), Step::Clone(name("db-0")));

@@ -109,9 +109,13 @@ impl Place {
         }
         for pod in self.world.api::<Pod>().list(&ListParams::default()).await.unwrap() {
             lines.push(format!("{}: {}", pod.name_any(), json!(pod.status)));
-            let last = LogParams { tail_lines: Some(40), ..Default::default() };
+            let last = LogParams { tail_lines: Some(400), ..Default::default() };
             let said = self.world.api::<Pod>().logs(&pod.name_any(), &last).await;
-            lines.push(said.unwrap_or_else(|error| error.to_string()));
+            let said = said.unwrap_or_else(|error| error.to_string());
+            // What hostile writers cause says nothing.
+            let noise = ["read-only", "INSERT INTO", "reset by peer", "starting up", "ack "];
+            let telling = said.lines().filter(|line| !noise.iter().any(|word| line.contains(word)));
+            lines.extend(telling.map(str::to_owned));
         }
         lines.join("\n")
     }
