@@ -280,7 +280,7 @@ fn pod(database: &SampleDB, agent_image: &str) -> Value {
             ],
             "ports": [{ "name": CONTAINER, "containerPort": PORT }],
             "resources": database.spec.resources,
-            "readinessProbe": { "exec": probe("ready"), "periodSeconds": 2, "timeoutSeconds": 5 },
+            "readinessProbe": { "exec": probe("ready"), "periodSeconds": 1, "timeoutSeconds": 5 },
             // It asks the agent, not the server: a recovery takes its time.
             "livenessProbe": { "exec": probe("live"), "periodSeconds": 10, "timeoutSeconds": 5, "failureThreshold": 3 },
             "securityContext": container_security(),

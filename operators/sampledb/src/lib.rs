@@ -64,6 +64,9 @@ pub fn databases(image: &str) -> Controller<SampleDB> {
         .references::<ConfigMap>(|database| {
             Relation::names(database.spec.initial_schema.iter().map(|schema| schema.name.clone()))
         })
+        .watches::<Pod>(|database| Relation::labelled(children::selector(&database.name_any())))
+        .predicate::<Pod>(|one, other| windlass::health::is_ready(one) != windlass::health::is_ready(other))
+        .watches::<EndpointSlice>(|database| Relation::named(children::read_write_name(database)))
         .watches::<Lease>(|database| Relation::named(database.name_any()))
         .predicate::<Lease>(leadership::differs)
         // What it grants to agents it has to have itself.

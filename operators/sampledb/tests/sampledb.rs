@@ -123,32 +123,59 @@ fn agents_may_touch_their_own_objects_only() {
     }
 }
 
+/// A primary that takes writes, by its agent's word, by the kubelet's, and by the Service's endpoints.
+fn open_primary() -> Observed {
+    let status = SampleDBInstanceStatus {
+        role: ServerRole::Primary,
+        ready: true,
+        pod_uid: Some("pod-0".to_owned()),
+        ..Default::default()
+    };
+    let conditions = json!([{"type": "Ready", "status": "True"}]);
+    let pod: Pod =
+        object("db-0", json!({"metadata": {"uid": "pod-0"}, "status": {"conditions": conditions}}));
+    let endpoint = json!({"addresses": ["10.0.0.1"], "targetRef": {"uid": "pod-0"}});
+    let slice: EndpointSlice = object("db-rw", json!({"addressType": "IPv4", "endpoints": [endpoint]}));
+    Observed::empty()
+        .with::<Secret>(named("db-credentials"))
+        .with(lease(&held()))
+        .with(instance("db-0", "a", status))
+        .with(pod)
+        .with(slice)
+}
+
 #[test]
 fn the_schema_is_run_once_a_primary_is_there_and_never_again() {
-    let schema = json!({"initialSchema": {"name": "schema", "key": "a.sql"}});
-    let mut database = database(schema);
-    let ready = SampleDBInstanceStatus { role: ServerRole::Primary, ready: true, ..Default::default() };
-    let map: ConfigMap = object("schema", json!({"data": {"a.sql": "SELECT 1"}}));
-    let observed = Observed::empty()
-        .with::<Secret>(named("db-credentials"))
-        .with(map)
-        .with(lease(&held()))
-        .with(instance("db-0", "a", ready));
+    let mut database = database(json!({"initialSchema": {"name": "schema", "key": "a.sql"}}));
+    let schema = |key: &str| -> ConfigMap { object("schema", json!({"data": {key: "SELECT 1"}})) };
+    let observed = open_primary().with(schema("a.sql"));
     assert!(provision(&database, &observed).applied::<Job>("db-setup").is_some());
+    let refusal = provisioning::decide(&database, &open_primary().with(schema("b.sql")), IMAGE).unwrap_err();
+    assert!(refusal.to_string().contains("no key a.sql"), "{refusal}");
     database.status = Some(serde_json::from_value(json!({"setUp": true})).unwrap());
     assert!(provision(&database, &observed).applied::<Job>("db-setup").is_none());
-    let other: ConfigMap = object("schema", json!({"data": {"b.sql": ""}}));
-    database.status = None;
-    let observed =
-        Observed::empty().with::<Secret>(named("db-credentials")).with(other).with(lease(&held())).with(
-            instance(
-                "db-0",
-                "a",
-                SampleDBInstanceStatus { role: ServerRole::Primary, ready: true, ..Default::default() },
-            ),
-        );
-    let refusal = provisioning::decide(&database, &observed, IMAGE).unwrap_err();
-    assert!(refusal.to_string().contains("no key a.sql"), "{refusal}");
+}
+
+#[test]
+fn what_an_agent_said_before_it_ended_counts_no_more() {
+    let status =
+        |observed: &Observed| provision(&database(json!({"instances": 1})), observed).reported().cloned();
+    let open = status(&open_primary()).unwrap();
+    assert_eq!((&open["ready"], &open["primary"]), (&json!("1/1"), &json!("db-0")));
+    let pod: Pod = object("db-0", json!({"metadata": {"uid": "another"}}));
+    let report = SampleDBInstanceStatus {
+        role: ServerRole::Primary,
+        ready: true,
+        pod_uid: Some("pod-0".to_owned()),
+        ..Default::default()
+    };
+    let observed = Observed::empty()
+        .with::<Secret>(named("db-credentials"))
+        .with(lease(&held()))
+        .with(instance("db-0", "a", report))
+        .with(pod);
+    let ended = status(&observed).unwrap();
+    assert_eq!((&ended["ready"], &ended["primary"]), (&json!("0/1"), &Value::Null));
 }
 
 #[test]

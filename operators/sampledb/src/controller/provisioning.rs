@@ -7,11 +7,12 @@ use crate::children;
 use crate::leadership::Leadership;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use windlass::health::{Finished, finished};
+use windlass::health::{Finished, finished, is_ready};
 use windlass::{Apply, Observed, Plan, Propagation, Reasoned, Refusal, Until};
 
 /// Instances whose servers are kept stopped, separated by commas.
@@ -167,6 +168,24 @@ fn fenced(database: &SampleDB) -> BTreeSet<&str> {
     annotation.into_iter().flat_map(|names| names.split(',')).map(str::trim).collect()
 }
 
+/// Whether the pod that reported this is ready.
+fn runs(observed: &Observed, name: &str, status: &SampleDBInstanceStatus) -> Result<bool, Refusal> {
+    let pod = observed.get::<Pod>(name)?;
+    Ok(pod.is_some_and(|pod| pod.metadata.uid == status.pod_uid && is_ready(&pod)))
+}
+
+/// Whether clients reach it by the Service for writes.
+fn takes_writes(
+    database: &SampleDB,
+    observed: &Observed,
+    status: &SampleDBInstanceStatus,
+) -> Result<bool, Refusal> {
+    let slice = observed.get::<EndpointSlice>(&children::read_write_name(database))?;
+    let targets = slice.iter().flat_map(|slice| slice.endpoints.iter().flatten());
+    let uids = targets.filter_map(|endpoint| endpoint.target_ref.as_ref()?.uid.as_ref());
+    Ok(uids.into_iter().any(|uid| Some(uid) == status.pod_uid.as_ref()))
+}
+
 /// The rest of a plan: the setup, and what is awaited.
 fn report(
     database: &SampleDB,
@@ -182,14 +201,17 @@ fn report(
         let Some(status) = observed.get::<SampleDBInstance>(name)?.and_then(|one| one.status.clone()) else {
             continue;
         };
-        if status.ready {
+        // An agent that has ended reports nothing any more; the kubelet does.
+        let is_ready = status.ready && runs(observed, name, &status)?;
+        if is_ready {
             ready.push(name.clone());
         }
         if holder == Some(name.as_str()) {
             if !status.message.is_empty() {
                 message = format!("{name}: {}", status.message);
             }
-            primary = Some(status).filter(|status| status.role == Role::Primary && status.ready);
+            let open = is_ready && takes_writes(database, observed, &status)?;
+            primary = Some(status).filter(|status| status.role == Role::Primary && open);
         }
     }
     let mut set_up = database.status.as_ref().is_some_and(|status| status.set_up);

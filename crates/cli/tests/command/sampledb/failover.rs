@@ -101,11 +101,11 @@ impl Place {
         panic!("{name} cannot be read: {}", self.told(name).await);
     }
 
-    async fn prepare(&self, spec: serde_json::Value) {
-        self.create("ledger", spec).await;
-        self.is_ready("ledger").await;
-        self.psql("ledger", "CREATE TABLE acknowledged (id bigint PRIMARY KEY)").await;
-        self.start_writers("ledger", 3).await;
+    async fn prepare(&self, name: &str, spec: serde_json::Value) {
+        self.create(name, spec).await;
+        self.is_ready(name).await;
+        self.psql(name, "CREATE TABLE acknowledged (id bigint PRIMARY KEY)").await;
+        self.start_writers(name, 3).await;
         self.until_more_are_acknowledged(50).await;
     }
 }
@@ -117,7 +117,7 @@ async fn no_acknowledged_commit_is_lost_when_primaries_are_killed() {
         return;
     }
     let place = Place::start().await;
-    place.prepare(json!({"instances": 3})).await;
+    place.prepare("ledger", json!({"instances": 3})).await;
     let clock = place.world.clock.clone();
     for round in 0..rounds() {
         let primary = place.primary("ledger").await.unwrap();
@@ -148,12 +148,12 @@ async fn no_acknowledged_commit_is_lost_when_primaries_are_killed() {
     assert!(missing.is_empty(), "{missing:?}");
 }
 
-/// The processes of an instance that receive data.
-fn receivers() -> Vec<Pid> {
+/// The processes of a database's instances that receive data. Tests run side by side: each has a database of another name.
+fn receivers(name: &str) -> Vec<Pid> {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let receives = |entry: &fs::DirEntry| {
         let arguments = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        String::from_utf8_lossy(&arguments).contains("ledger-")
+        String::from_utf8_lossy(&arguments).contains(&format!("{name}-"))
             && String::from_utf8_lossy(&arguments).contains("walreceiver")
     };
     let receiving = processes.filter(receives);
@@ -168,9 +168,9 @@ async fn the_check_finds_commits_that_were_lost() {
         return;
     }
     let place = Place::start().await;
-    place.prepare(json!({"instances": 3, "durability": "preferred"})).await;
-    let primary = place.primary("ledger").await.unwrap();
-    let frozen = receivers();
+    place.prepare("journal", json!({"instances": 3, "durability": "preferred"})).await;
+    let primary = place.primary("journal").await.unwrap();
+    let frozen = receivers("journal");
     assert_eq!(frozen.len(), 2, "there are two replicas");
     for process in &frozen {
         kill(*process, Signal::SIGSTOP).unwrap();
@@ -184,7 +184,7 @@ async fn the_check_finds_commits_that_were_lost() {
     }
     place.until_more_are_acknowledged(5).await;
     let told = place.told_to_writers().await;
-    let missing = place.missing("ledger", &told).await;
+    let missing = place.missing("journal", &told).await;
     println!("acknowledged {}, lost {}", told.acknowledged.len(), missing.len());
     assert!(!missing.is_empty());
 }
