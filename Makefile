@@ -76,8 +76,8 @@ lint: ## Check format, lints, structure and dependencies; warnings are errors
 ROUNDS ?= 50
 torture-sampledb: ## Kill ROUNDS primaries of a SampleDB under load, and look for every acknowledged commit
 	@scripts/need $(BUILD_NEEDS) pg_lsclusters:postgresql
-	$(CARGO) build --workspace --bins --examples
-	WINDLASS_ROUNDS=$(ROUNDS) $(CARGO) test --package windlass-cli --test command -- --nocapture no_acknowledged_commit
+	$(CARGO) build --workspace --bin sampledb-agent --bin windlass-sampledb --example writer
+	WINDLASS_ROUNDS=$(ROUNDS) $(CARGO) test --workspace --test command -- --nocapture no_acknowledged_commit
 
 FUZZ_SECONDS ?= 60
 fuzz: ## Fuzz every parser and the API, for FUZZ_SECONDS per target

@@ -9,6 +9,7 @@ use kube::api::{Api, ObjectMeta, PostParams};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -127,15 +128,27 @@ impl Scene {
         .with_context(|| format!("the process says: {}", self.process.last_words()))
     }
 
+    /// What the heart last wrote.
+    async fn beat(&self) -> anyhow::Result<Option<BTreeMap<String, String>>> {
+        let beat = maps(&self.target, &self.namespace).get_opt("beat").await?;
+        Ok(beat.and_then(|beat| beat.data))
+    }
+
     /// Waits until it beat twice more.
     async fn beats(&self) -> anyhow::Result<()> {
-        let maps = maps(&self.target, &self.namespace);
-        let at = async || anyhow::Ok(maps.get_opt("beat").await?.and_then(|beat| beat.data));
         for _ in 0..2 {
-            let before = at().await?;
-            until("it beats", async || Ok(at().await? != before)).await?;
+            let before = self.beat().await?;
+            until("it beats", async || Ok(self.beat().await? != before)).await?;
         }
         Ok(())
+    }
+
+    /// Stops it right after a beat. Before the next one it sends nothing that could be half on its way: a request that is sent
+    /// between the look at the clock and the signal is one that nobody can take back.
+    async fn stop_between_beats(&self) -> anyhow::Result<()> {
+        let before = self.beat().await?;
+        while self.beat().await? == before {}
+        self.send(Signal::SIGSTOP)
     }
 
     /// How many writes of the operator in this namespace the API has on record: those of the lease, and others.
@@ -167,7 +180,7 @@ impl Scene {
     async fn stop_past_the_lease(&self) -> anyhow::Result<usize> {
         self.held_by("process").await?;
         self.beats().await?;
-        self.send(Signal::SIGSTOP)?;
+        self.stop_between_beats().await?;
         let mut other = Election::new(&self.namespace, "operator")
             .identity("other")
             .durations(LASTS, RENEWS_WITHIN, RETRY)

@@ -1,6 +1,7 @@
 //! Plug-ins: `windlass NAME ...` runs a program `windlass-NAME` on PATH, as git and kubectl do.
 
-use anyhow::{Context, bail};
+use crate::scaffold::InvalidOptions;
+use anyhow::Context;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
@@ -9,12 +10,13 @@ use std::process::{Command, ExitCode};
 pub(crate) fn run(words: &[OsString]) -> anyhow::Result<ExitCode> {
     let (name, arguments) = words.split_first().context("no subcommand")?;
     let Some(name) = name.to_str().filter(|name| is_name(name)) else {
-        bail!("{} is no subcommand; windlass --help lists them", name.display());
+        let why = format!("{} is no subcommand; windlass --help lists them", name.display());
+        return Err(InvalidOptions(why).into());
     };
     let program = format!("windlass-{name}");
     let error = Command::new(&program).args(arguments).exec();
     if error.kind() == std::io::ErrorKind::NotFound {
-        return Err(crate::scaffold::InvalidOptions(format!(
+        return Err(InvalidOptions(format!(
             "{name} is no subcommand, and there is no program {program} on PATH; windlass --help lists the subcommands"
         ))
         .into());

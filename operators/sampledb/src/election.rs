@@ -149,9 +149,11 @@ fn elect(situation: &Situation<'_>) -> Decision {
         let why = format!("{} is to become primary", preferred.unwrap_or_default());
         return Decision::Wait { why, again: Some(PATIENCE - age) };
     }
+    // Those that have everything too: of any other it is not known that it has what was acknowledged. The primary records one
+    // when it has caught up.
     let others: BTreeSet<String> = answers
         .iter()
-        .filter(|one| one.instance != first.instance && one.at <= first.at)
+        .filter(|one| one.instance != first.instance && one.at == first.at)
         .map(|one| one.clone.to_owned())
         .collect();
     let quorum = usize::from(situation.durability == Durability::Required || !others.is_empty());
@@ -162,6 +164,7 @@ fn elect(situation: &Situation<'_>) -> Decision {
         ..Holder::default()
     });
     next.synchronous = Synchronous { quorum, clones: others };
+    next.leaving.clear();
     next.fork = Some(first.at);
     next.switchover_to = None;
     Decision::Elect { leadership: next, instance: first.instance.to_owned(), may_lose: !enough }
@@ -284,7 +287,13 @@ mod tests {
             panic!()
         };
         assert_eq!((instance.as_str(), may_lose), ("db-2", false));
-        assert_eq!(next.synchronous, Synchronous { quorum: 1, clones: ["b".to_owned()].into() });
+        // The other has not everything yet.
+        assert_eq!(next.synchronous, Synchronous { quorum: 1, clones: BTreeSet::new() });
+        let equal = [("db-1", report("b", 5, 1, 20)), ("db-2", report("c", 5, 1, 20))];
+        let Decision::Elect { leadership: beside, .. } = decide(&situation(&leadership, &equal)) else {
+            panic!()
+        };
+        assert_eq!(beside.synchronous, Synchronous { quorum: 1, clones: ["c".to_owned()].into() });
         assert_eq!(next.fork, Some(Position { timeline: 1, flushed: Lsn(20) }));
         assert_eq!(next.epoch, 5);
     }

@@ -33,6 +33,9 @@ pub struct Leadership {
     /// Which copies of the data have what was acknowledged.
     #[serde(default)]
     pub synchronous: Synchronous,
+    /// Copies of these that are about to be replaced: the primary stops counting on them.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub leaving: BTreeSet<String>,
     /// Of the data: any other is of another database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_identifier: Option<String>,
@@ -152,6 +155,42 @@ impl Leadership {
         next
     }
 
+    /// The Lease taken by a run of an agent, if it was given to its instance and its copy of the data. Before there is any data, it
+    /// is the instance's whatever copy it has.
+    pub fn taken_by(&self, taker: &Holder) -> Option<Self> {
+        let holder = self.holder.as_ref().filter(|holder| holder.instance == taker.instance)?;
+        let its_own = self.system_identifier.is_none() || holder.clone == taker.clone;
+        its_own.then(|| Self { holder: Some(taker.clone()), ..self.clone() })
+    }
+
+    /// The Lease given back by a run of an agent whose server does not run, if it is its own: it took it, or its instance has lost
+    /// its data. Before the database is made nobody else could take over.
+    pub fn released_by(&self, instance: &str, run: &str, has_data: bool) -> Option<Self> {
+        let of_instance = self.holder.as_ref().is_some_and(|holder| holder.instance == instance);
+        let its_own = of_instance && (self.is_held_by_run(run) || !has_data);
+        // Without data this is another pod than the one that took it: that one may still run elsewhere.
+        (its_own && self.system_identifier.is_some()).then(|| self.vacated(has_data))
+    }
+
+    /// With the request of one of the copies that acknowledge commits to be counted on no more.
+    pub fn left_by(&self, clone: &str) -> Option<Self> {
+        let mut next = self.clone();
+        (self.synchronous.clones.contains(clone) && next.leaving.insert(clone.to_owned())).then_some(next)
+    }
+
+    /// With another set that acknowledges commits, recorded by the run that holds it if nobody changed the set `before`.
+    pub fn recorded_by(&self, run: &str, before: &Synchronous, set: &Synchronous) -> Option<Self> {
+        let mut next = self.clone();
+        next.synchronous = set.clone();
+        next.leaving.retain(|clone| set.clones.contains(clone));
+        (self.is_held_by_run(run) && self.synchronous == *before).then_some(next)
+    }
+
+    /// Whether this run of an agent holds it.
+    pub fn is_held_by_run(&self, run: &str) -> bool {
+        self.holder.as_ref().is_some_and(|holder| holder.run.as_deref() == Some(run))
+    }
+
     /// Whether this copy of an instance's data is the primary's.
     pub fn is_held_by(&self, instance: &str, clone: &str) -> bool {
         self.holder
@@ -231,19 +270,70 @@ mod tests {
         assert_eq!(set(1, &["a"]).during(&set(0, &[])), set(0, &["a"]));
     }
 
+    fn holder(instance: &str, clone: &str, run: Option<&str>) -> Holder {
+        Holder {
+            instance: instance.to_owned(),
+            clone: Some(clone.to_owned()),
+            run: run.map(str::to_owned),
+            pod_uid: None,
+        }
+    }
+
+    #[test]
+    fn the_lease_is_taken_by_the_copy_that_it_was_given_to() {
+        let first = Leadership::first("db-0", 1);
+        assert!(first.taken_by(&holder("db-0", "any", Some("r"))).unwrap().is_held_by_run("r"));
+        assert!(first.taken_by(&holder("db-1", "any", Some("r"))).is_none());
+        let made = Leadership {
+            holder: Some(holder("db-0", "a", None)),
+            system_identifier: Some("7".to_owned()),
+            ..first
+        };
+        assert!(made.taken_by(&holder("db-0", "a", Some("r"))).is_some());
+        assert!(made.taken_by(&holder("db-0", "another", Some("r"))).is_none());
+        assert!(Leadership::default().taken_by(&holder("db-0", "a", Some("r"))).is_none());
+    }
+
+    #[test]
+    fn the_lease_is_given_back_by_whoever_took_it_or_lost_its_data() {
+        let held = Leadership {
+            epoch: 3,
+            holder: Some(holder("db-0", "a", Some("r"))),
+            system_identifier: Some("7".to_owned()),
+            ..Leadership::default()
+        };
+        let released = held.released_by("db-0", "r", true).unwrap();
+        assert_eq!((released.epoch, released.holder, released.previous_stopped), (4, None, true));
+        assert!(held.released_by("db-0", "another", true).is_none());
+        assert!(held.released_by("db-1", "another", false).is_none());
+        // The pod before may still run.
+        assert!(!held.released_by("db-0", "another", false).unwrap().previous_stopped);
+        let unmade = Leadership { system_identifier: None, ..held };
+        assert!(unmade.released_by("db-0", "r", true).is_none());
+    }
+
+    #[test]
+    fn one_that_acknowledges_asks_to_leave_until_it_is_recorded_no_more() {
+        let held = Leadership {
+            holder: Some(holder("db-0", "a", Some("r"))),
+            synchronous: set(1, &["b", "c"]),
+            ..Leadership::default()
+        };
+        let leaving = held.left_by("b").unwrap();
+        assert!(leaving.left_by("b").is_none() && leaving.left_by("another").is_none());
+        assert!(leaving.recorded_by("r", &set(1, &["b"]), &set(1, &["c"])).is_none());
+        assert!(leaving.recorded_by("another", &leaving.synchronous, &set(1, &["c"])).is_none());
+        let left = leaving.recorded_by("r", &leaving.synchronous, &set(1, &["c"])).unwrap();
+        assert_eq!((left.synchronous, left.leaving.is_empty()), (set(1, &["c"]), true));
+    }
+
     #[test]
     fn one_who_never_took_the_lease_is_no_previous_holder() {
         let mut leadership = Leadership::first("db-0", 1);
-        let holder = |instance: &str, run: Option<&str>| Holder {
-            instance: instance.to_owned(),
-            clone: Some("c".to_owned()),
-            run: run.map(str::to_owned),
-            pod_uid: None,
-        };
-        leadership.holder = Some(holder("db-0", Some("r")));
+        leadership.holder = Some(holder("db-0", "c", Some("r")));
         let mut vacant = leadership.vacated(true);
         assert_eq!(vacant.previous.as_ref().unwrap().instance, "db-0");
-        vacant.holder = Some(holder("db-1", None));
+        vacant.holder = Some(holder("db-1", "c", None));
         assert_eq!(vacant.vacated(true).previous.unwrap().instance, "db-0");
     }
 }

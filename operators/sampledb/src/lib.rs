@@ -8,7 +8,7 @@
 //! | [`leadership`] | what a database's Lease says: who may be primary |
 //! | [`agent`] | runs in each instance, beside its server |
 //! | [`command`] | `windlass-sampledb`, for people |
-//! | [`lsn`] | positions in the write-ahead log |
+//! | [`lsn`], [`timelines`] | positions in the write-ahead log |
 
 pub mod agent;
 pub mod api;
@@ -18,6 +18,8 @@ pub mod controller;
 pub mod election;
 pub mod leadership;
 pub mod lsn;
+mod parameters;
+pub mod timelines;
 
 use api::v1alpha1::{SampleDB, SampleDBInstance};
 use controller::{failover, provisioning};

@@ -59,6 +59,20 @@ pub(super) const PLAIN: Rules = Rules {
     deprecated: "",
 };
 
+/// What both kinds of flow control have.
+const FLOW_CONTROL: Rules = Rules {
+    group: "flowcontrol.apiserver.k8s.io",
+    validate_update: |new, _, sub| match sub {
+        "status" => conditions::of_unique_types(new),
+        _ => Vec::new(),
+    },
+    status_rechecks: NOTHING,
+    rechecks: WHOLE,
+    status_keeps: Kept::Everything,
+    generation: true,
+    ..PLAIN
+};
+
 pub(super) static RULES: &[Rules] = &[
     Rules {
         plural: "namespaces",
@@ -513,32 +527,8 @@ pub(super) static RULES: &[Rules] = &[
         unconditional_update: false,
         ..PLAIN
     },
-    Rules {
-        group: "flowcontrol.apiserver.k8s.io",
-        plural: "flowschemas",
-        validate_update: |new, _, sub| match sub {
-            "status" => conditions::of_unique_types(new),
-            _ => Vec::new(),
-        },
-        status_rechecks: NOTHING,
-        rechecks: WHOLE,
-        status_keeps: Kept::Everything,
-        generation: true,
-        ..PLAIN
-    },
-    Rules {
-        group: "flowcontrol.apiserver.k8s.io",
-        plural: "prioritylevelconfigurations",
-        validate_update: |new, _, sub| match sub {
-            "status" => conditions::of_unique_types(new),
-            _ => Vec::new(),
-        },
-        status_rechecks: NOTHING,
-        rechecks: WHOLE,
-        status_keeps: Kept::Everything,
-        generation: true,
-        ..PLAIN
-    },
+    Rules { plural: "flowschemas", ..FLOW_CONTROL },
+    Rules { plural: "prioritylevelconfigurations", ..FLOW_CONTROL },
     Rules {
         group: "resource.k8s.io",
         plural: "deviceclasses",

@@ -41,6 +41,12 @@ pub fn server(settings: &Settings, wanted: &Wanted<'_>) -> String {
     ]);
     // What a user may set otherwise.
     for (name, value) in [
+        // PostgreSQL's own defaults, always written out: a standby may need more (see the floors), and where a line went away
+        // with its promotion, the server would ask for a restart although nothing changes.
+        ("max_connections", "100"),
+        ("max_worker_processes", "8"),
+        ("max_prepared_transactions", "0"),
+        ("max_locks_per_transaction", "64"),
         ("max_wal_senders", "20"),
         ("max_replication_slots", "20"),
         // So that a replica that was away for a while need not be cloned again.
@@ -59,7 +65,6 @@ pub fn server(settings: &Settings, wanted: &Wanted<'_>) -> String {
         }
     }
     for (name, floor) in &wanted.floors {
-        // The value of one that is not given is the server's own default, which no primary can have gone below.
         let given = lines.get(name.as_str()).or_else(|| wanted.parameters.get(name));
         if given.and_then(|value| value.parse::<u64>().ok()).is_none_or(|value| value < *floor) {
             lines.insert(name, floor.to_string());
@@ -191,6 +196,27 @@ mod tests {
                 || text(100).contains("\nmax_connections = '100'\n")
         );
         assert!(!text(40).contains("max_connections = '40'"));
+    }
+
+    /// PostgreSQL takes a line that is gone for a change, and asks for a restart.
+    #[test]
+    fn a_promotion_takes_no_line_away() {
+        let (parameters, synchronous) = (BTreeMap::new(), Synchronous::default());
+        let names = |floors: &[(&str, u64)]| -> Vec<String> {
+            let wanted = Wanted {
+                parameters: &parameters,
+                follow: None,
+                synchronous: &synchronous,
+                clone: "c1",
+                passfile: Path::new("/v/passfile"),
+                floors: floors.iter().map(|(name, floor)| ((*name).to_owned(), *floor)).collect(),
+            };
+            let text = server(&settings(), &wanted);
+            text.lines().filter_map(|line| Some(line.split_once(" = ")?.0.to_owned())).collect()
+        };
+        let floors: Vec<(&str, u64)> =
+            crate::parameters::NOT_LOWER_ON_STANDBYS.iter().map(|(name, _)| (*name, 1000)).collect();
+        assert_eq!(names(&floors), names(&[]));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Gives the server its configuration and its password file.
 
-use super::agent::{Agent, Seen, StepError};
 use super::config;
 use super::data::write_durably;
+use super::run::{Agent, Seen, StepError};
 use super::settings::{OWNER_PASSWORD, REPLICATION_PASSWORD};
 use crate::leadership::Synchronous;
 

@@ -2,6 +2,7 @@
 //!
 //! What is made takes another name first and is renamed when it is whole: a directory `pgdata` is always a complete one.
 
+use crate::timelines::Timelines;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -135,19 +136,22 @@ impl Volume {
         Ok(())
     }
 
-    /// The highest timeline that the data knows of.
+    /// The timelines of the data; `checkpoint` is that of its last checkpoint.
     ///
     /// # Errors
     /// Of the file system.
-    pub fn highest_history(&self) -> io::Result<u32> {
-        let mut highest = 0;
+    pub fn timelines(&self, checkpoint: u32) -> io::Result<Timelines> {
+        let mut latest = Timelines::only(checkpoint);
         for entry in fs::read_dir(self.data().join("pg_wal"))? {
-            let name = entry?.file_name();
+            let entry = entry?;
+            let name = entry.file_name();
             let history = name.to_str().and_then(|name| name.strip_suffix(".history"));
-            let timeline = history.and_then(|hex| u32::from_str_radix(hex, 16).ok());
-            highest = highest.max(timeline.unwrap_or(0));
+            let timeline = history.and_then(|hex| u32::from_str_radix(hex, 16).ok()).unwrap_or(0);
+            if timeline >= latest.last() {
+                latest = Timelines::of_history(timeline, &fs::read_to_string(entry.path())?);
+            }
         }
-        Ok(highest)
+        Ok(latest)
     }
 }
 
@@ -213,6 +217,7 @@ fn remove(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lsn::Lsn;
 
     #[test]
     fn a_copy_of_the_data_keeps_its_identity_until_it_is_renewed() {
@@ -247,9 +252,10 @@ mod tests {
         volume.make_standby().unwrap();
         assert!(volume.is_standby());
         fs::create_dir(volume.data().join("pg_wal")).unwrap();
-        assert_eq!(volume.highest_history().unwrap(), 0);
-        fs::write(volume.data().join("pg_wal/0000000A.history"), "").unwrap();
-        assert_eq!(volume.highest_history().unwrap(), 10);
+        assert_eq!(volume.timelines(3).unwrap(), Timelines::only(3));
+        fs::write(volume.data().join("pg_wal/0000000A.history"), "1\t0/50\tx\n").unwrap();
+        let timelines = volume.timelines(3).unwrap();
+        assert_eq!((timelines.at(Lsn(0x50)), timelines.at(Lsn(0x51)), timelines.last()), (1, 10, 10));
         volume.discard().unwrap();
         assert!(!volume.has_data());
     }

@@ -1,9 +1,9 @@
 //! Steps that make data: a new database, a copy of the primary's, or one that is rewound to it.
 
-use super::agent::{Agent, SHORT, Seen, StepError, text};
 use super::config;
 use super::data::{Number, write_durably};
 use super::programs::{self, ProgramError};
+use super::run::{Agent, SHORT, Seen, StepError, text};
 use crate::leadership::Leadership;
 use k8s_openapi::api::coordination::v1::Lease;
 use std::sync::Arc;
@@ -12,6 +12,14 @@ use tokio::sync::watch;
 
 /// How long copying data may take.
 const COPY: Duration = Duration::from_secs(24 * 3600);
+
+/// What pg_rewind tells when it compares nothing. It goes by the primary's last checkpoint, which is one of the timeline before
+/// until the first checkpoint after a promotion: data that has to be rewound would be left as it is, and then acknowledge commits
+/// that it has not.
+const SAME_TIMELINE: &str = "source and target cluster are on the same timeline";
+/// How often it is asked again, and after which time. Two timelines may also have one number by chance.
+const SAME_TIMELINE_ATTEMPTS: u32 = 200;
+const SAME_TIMELINE_PAUSE: Duration = Duration::from_millis(300);
 
 impl Agent {
     pub(super) async fn initialize(&mut self) -> Result<(), StepError> {
@@ -53,7 +61,7 @@ impl Agent {
             "--wal-method=stream",
             "--no-password",
         ];
-        let epoch = seen.leadership.as_ref().map_or(0, |leadership| leadership.epoch);
+        let epoch = seen.epoch_of_lease();
         let mut lease = self.lease.clone();
         let copied = programs::run(&self.clock, "pg_basebackup", &arguments, Some(&passfile), COPY);
         tokio::select! {
@@ -74,7 +82,7 @@ impl Agent {
     pub(super) async fn rewind(&mut self, from: &str, seen: &Seen) -> Result<String, StepError> {
         self.stop().await;
         self.write_passfile()?;
-        let epoch = seen.leadership.as_ref().map_or(0, |leadership| leadership.epoch);
+        let epoch = seen.epoch_of_lease();
         // Some of the data is taken away: it is another copy from now on.
         self.clone = self.volume.renew_clone_id()?;
         self.report(&format!("it gives up what {from} has not")).await?;
@@ -82,7 +90,24 @@ impl Agent {
         let (data, passfile) = (self.volume.data(), self.volume.passfile());
         let conninfo = config::conninfo(&self.settings.host(from), &self.clone, &passfile);
         let arguments = ["--target-pgdata", text(&data)?, "--source-server", &conninfo];
-        let rewound = programs::run(&self.clock, "pg_rewind", &arguments, Some(&passfile), COPY).await;
+        let mut lease = self.lease.clone();
+        let rewound = async {
+            for _ in 0..SAME_TIMELINE_ATTEMPTS {
+                let rewound =
+                    programs::run(&self.clock, "pg_rewind", &arguments, Some(&passfile), COPY).await?;
+                if !rewound.told.contains(SAME_TIMELINE) {
+                    return Ok(true);
+                }
+                self.clock.sleep(SAME_TIMELINE_PAUSE).await;
+            }
+            Ok(false)
+        };
+        let rewound = tokio::select! {
+            rewound = rewound => rewound,
+            () = until_another_epoch(&mut lease, epoch) => {
+                return Err(StepError::Other("there is another primary than the one to rewind to".to_owned()));
+            }
+        };
         if let Err(ProgramError::Failed { said, .. }) = &rewound {
             // A primary that cannot be reached yet is asked again; anything else will not get better.
             if said.contains("could not connect") || said.contains("connection to server") {
@@ -91,7 +116,10 @@ impl Agent {
             tracing::warn!("pg_rewind failed, and the data is copied anew: {said}");
             return self.copy(from, seen).await;
         }
-        rewound?;
+        if !rewound? {
+            tracing::warn!("the primary has no other timeline than the data, which is copied anew");
+            return self.copy(from, seen).await;
+        }
         self.volume.make_standby()?;
         self.volume.keep(Number::Followed, epoch)?;
         self.streamed = Some(self.clock.moment());

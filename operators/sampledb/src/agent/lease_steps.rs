@@ -1,30 +1,27 @@
 //! Steps that change the Lease: taking it, giving it back, and becoming a primary by it.
 
-use super::agent::{Agent, Seen, StepError};
 use super::config;
 use super::kubernetes::Changed;
 use super::primary::Primary;
+use super::run::{Agent, Seen, StepError};
 use super::sql::Sql;
-use crate::leadership;
+use crate::leadership::{self, Holder};
 use std::sync::atomic::Ordering;
 
 impl Agent {
     pub(super) async fn take(&mut self) -> Result<(), StepError> {
         let now = leadership::micro_time(self.clock.now());
-        let (settings, clone, run) = (&self.settings, &self.clone, &self.run);
+        let taker = Holder {
+            instance: self.settings.instance.clone(),
+            clone: Some(self.clone.clone()),
+            pod_uid: Some(self.settings.pod_uid.clone()),
+            run: Some(self.run.clone()),
+        };
         let changed = self
             .kubernetes
             .change_lease(|leadership, lease| {
-                let first = leadership.system_identifier.is_none();
-                let Some(holder) = &mut leadership.holder else { return false };
-                let mine =
-                    holder.instance == settings.instance && (first || holder.clone.as_ref() == Some(clone));
-                if !mine {
-                    return false;
-                }
-                holder.clone = Some(clone.clone());
-                holder.pod_uid = Some(settings.pod_uid.clone());
-                holder.run = Some(run.clone());
+                let Some(taken) = leadership.taken_by(&taker) else { return false };
+                *leadership = taken;
                 let spec = lease.spec.get_or_insert_default();
                 (spec.acquire_time, spec.renew_time) = (Some(now.clone()), Some(now.clone()));
                 true
@@ -36,21 +33,25 @@ impl Agent {
         }
     }
 
-    /// Gives the Lease back, if this run of the agent holds it, or its own lost data does. Its server does not run.
+    /// Gives the Lease back, if it is this agent's. Its server does not run.
     pub(super) async fn release(&mut self) -> Result<(), StepError> {
-        let (instance, run) = (&self.settings.instance, &self.run);
-        let data = self.volume.has_data();
+        let (instance, run, has_data) = (&self.settings.instance, &self.run, self.volume.has_data());
         self.kubernetes
             .change_lease(|leadership, _| {
-                let Some(holder) = &leadership.holder else { return false };
-                let mine = holder.instance == *instance && (holder.run.as_ref() == Some(run) || !data);
-                // The database is not made yet: nobody else can take over.
-                if !mine || leadership.system_identifier.is_none() {
-                    return false;
-                }
-                // Without data this is another pod than the one that took it: that one may still run elsewhere.
-                *leadership = leadership.vacated(data);
-                true
+                let released = leadership.released_by(instance, run, has_data);
+                released.map(|released| *leadership = released).is_some()
+            })
+            .await?;
+        Ok(())
+    }
+
+    /// Asks the primary to count on this copy of the data no more.
+    pub(super) async fn leave(&mut self) -> Result<(), StepError> {
+        let clone = &self.clone;
+        self.kubernetes
+            .change_lease(|leadership, _| {
+                let left = leadership.left_by(clone);
+                left.map(|left| *leadership = left).is_some()
             })
             .await?;
         Ok(())
@@ -61,8 +62,7 @@ impl Agent {
         let run = &self.run;
         self.kubernetes
             .change_lease(|leadership, _| {
-                let holder = leadership.holder.as_ref().and_then(|holder| holder.run.as_ref());
-                let free = leadership.system_identifier.is_none() && holder == Some(run);
+                let free = leadership.system_identifier.is_none() && leadership.is_held_by_run(run);
                 if free {
                     leadership.system_identifier = Some(data.system_identifier.clone());
                 }
@@ -90,10 +90,9 @@ impl Agent {
         let held = self
             .kubernetes
             .change_lease(|leadership, lease| {
-                let holder = leadership.holder.as_ref().and_then(|holder| holder.run.as_ref());
                 lease.spec.get_or_insert_default().renew_time =
                     Some(leadership::micro_time(self.clock.now()));
-                holder == Some(&run) && leadership.synchronous == synchronous
+                leadership.is_held_by_run(&run) && leadership.synchronous == synchronous
             })
             .await?;
         if let Changed::No(_) = held {

@@ -5,14 +5,12 @@
 //!
 //! - `watchdog`: ends everything when the agent does not say in time that its server may run on
 //! - `next`: what to do next (pure); `synchronous`: who acknowledges commits (pure); `config`: configuration files (pure)
-//! - `agent`: the loop around them; `lease_steps`, `data_steps`, `configuration`: what it does; `primary`: what a primary does all
+//! - `run`: the loop around them; `lease_steps`, `data_steps`, `configuration`: what it does; `primary`: what a primary does all
 //!   the time; `renewal`: renews the Lease
 //! - `server`, `sql`, `programs`, `data`: the server, its processes and its data
 //! - `kubernetes`: the Lease and the instance; `probe`: answers to the kubelet
 //! - `settings`: what the pod tells it
 
-#[expect(clippy::module_inception, reason = "it is the agent")]
-mod agent;
 mod config;
 mod configuration;
 mod data;
@@ -23,13 +21,16 @@ mod next;
 mod primary;
 mod probe;
 mod programs;
+#[cfg(test)]
+mod protocol_test;
 mod renewal;
+mod run;
 mod server;
 pub mod settings;
 mod sql;
 mod synchronous;
 mod watchdog;
 
-pub use agent::{AgentError, run};
 pub use probe::{Question, ask};
+pub use run::{AgentError, run};
 pub use watchdog::watch;

@@ -3,6 +3,7 @@
 use super::sql::State;
 use crate::api::v1alpha1::SampleDBInstanceSpec;
 use crate::leadership::Leadership;
+use crate::timelines::Timelines;
 use std::collections::BTreeMap;
 
 /// What an agent sees.
@@ -45,8 +46,8 @@ pub struct Data {
     pub system_identifier: String,
     /// Whether its server starts as a standby.
     pub standby: bool,
-    /// The highest timeline that it knows of.
-    pub timeline: u32,
+    /// The timelines that it is of.
+    pub timelines: Timelines,
     /// What some parameters of a standby must be at least.
     pub floors: BTreeMap<String, u64>,
 }
@@ -96,6 +97,8 @@ pub enum Step {
     Kill,
     /// Make the standby a primary.
     Promote,
+    /// Ask to be counted on no more: its data is about to be replaced.
+    Leave,
     /// Give the Lease back, and let others decide.
     Release(String),
     /// Stop the server and give the Lease back, for another to take it.
@@ -146,8 +149,7 @@ fn begin(view: &View<'_>, leadership: &Leadership) -> Step {
     let mine = holder.is_some_and(|holder| holder.instance == view.instance);
     match (&leadership.system_identifier, holder) {
         (None, Some(holder)) if mine => {
-            let taken =
-                holder.clone.as_deref() == Some(view.clone) && holder.run.as_deref() == Some(view.run);
+            let taken = holder.clone.as_deref() == Some(view.clone) && leadership.is_held_by_run(view.run);
             if taken { Step::Initialize } else { Step::Take }
         }
         (None, _) => nothing("another instance makes the database"),
@@ -167,7 +169,7 @@ fn go_on(view: &View<'_>, leadership: &Leadership, spec: &SampleDBInstanceSpec, 
             return if view.server == Server::Stopped { Step::Nothing(why) } else { Step::Stop(why) };
         }
         Some(_) => {}
-        None if held && runs_here(view, leadership) => return Step::RecordIdentifier,
+        None if held && leadership.is_held_by_run(view.run) => return Step::RecordIdentifier,
         None if leadership.holder.as_ref().is_some_and(|holder| holder.instance == view.instance) => {
             return Step::Take;
         }
@@ -176,13 +178,9 @@ fn go_on(view: &View<'_>, leadership: &Leadership, spec: &SampleDBInstanceSpec, 
     if held { lead(view, leadership, spec, data) } else { follow(view, leadership, spec, data) }
 }
 
-fn runs_here(view: &View<'_>, leadership: &Leadership) -> bool {
-    leadership.holder.as_ref().is_some_and(|holder| holder.run.as_deref() == Some(view.run))
-}
-
 /// It is, or is to be, the primary.
 fn lead(view: &View<'_>, leadership: &Leadership, spec: &SampleDBInstanceSpec, data: &Data) -> Step {
-    if !runs_here(view, leadership) {
+    if !leadership.is_held_by_run(view.run) {
         return Step::Take;
     }
     if view.epoch < leadership.epoch {
@@ -229,19 +227,31 @@ fn follow(view: &View<'_>, leadership: &Leadership, spec: &SampleDBInstanceSpec,
     let primary = primary.instance.clone();
     if view.server == Server::Stopped && view.crashes >= CRASHES {
         // Its data does not fit what the primary has, or is damaged.
-        return Step::Clone(primary);
+        return replace(view, leadership, Step::Clone(primary));
     }
     if view.followed < leadership.epoch {
         return join(view, leadership, data, primary);
     }
     match &view.server {
-        _ if view.cut_off && view.rewound => Step::Clone(primary),
-        _ if view.cut_off => Step::Rewind(primary),
+        _ if view.cut_off && view.rewound => replace(view, leadership, Step::Clone(primary)),
+        _ if view.cut_off => replace(view, leadership, Step::Rewind(primary)),
         Server::Stopped => Step::Start { follow: Some(primary) },
         Server::Starting => nothing("the server starts"),
         Server::Running(state) if state.streams => restart(view, spec).unwrap_or_else(|| nothing("")),
         Server::Running(_) => Step::Follow(Some(primary)),
     }
+}
+
+/// A copy that acknowledges commits may be the only one beside the primary's that has some: it is not replaced before the primary
+/// has recorded that others have them.
+fn replace(view: &View<'_>, leadership: &Leadership, step: Step) -> Step {
+    if !leadership.synchronous.clones.contains(view.clone) {
+        return step;
+    }
+    if leadership.leaving.contains(view.clone) {
+        return nothing("the primary still counts on its data, which is to be replaced");
+    }
+    Step::Leave
 }
 
 /// Nobody is primary: find out where the data ends.
@@ -260,7 +270,7 @@ fn answer(view: &View<'_>, data: &Data) -> Step {
 fn join(view: &View<'_>, leadership: &Leadership, data: &Data, primary: String) -> Step {
     if !data.standby {
         return match view.server {
-            Server::Stopped => Step::Rewind(primary),
+            Server::Stopped => replace(view, leadership, Step::Rewind(primary)),
             _ => Step::Kill,
         };
     }
@@ -270,10 +280,10 @@ fn join(view: &View<'_>, leadership: &Leadership, data: &Data, primary: String) 
         Server::Running(state) if state.receives => Step::Follow(None),
         Server::Running(_) if !view.settled => nothing("it applies what it received"),
         Server::Running(state) => {
-            let fits = leadership
-                .fork
-                .is_none_or(|fork| data.timeline == fork.timeline && state.flushed <= fork.flushed);
-            if fits { Step::RecordFollowed } else { Step::Rewind(primary) }
+            let fits = leadership.fork.is_none_or(|fork| {
+                data.timelines.at(state.flushed) == fork.timeline && state.flushed <= fork.flushed
+            });
+            if fits { Step::RecordFollowed } else { replace(view, leadership, Step::Rewind(primary)) }
         }
     }
 }
@@ -281,7 +291,7 @@ fn join(view: &View<'_>, leadership: &Leadership, data: &Data, primary: String) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::leadership::{Holder, Position};
+    use crate::leadership::{Holder, Position, Synchronous};
     use crate::lsn::Lsn;
 
     fn leadership(epoch: i32, holder: Option<(&str, &str, Option<&str>)>) -> Leadership {
@@ -305,7 +315,12 @@ mod tests {
     }
 
     fn data(standby: bool) -> Data {
-        Data { system_identifier: "7".to_owned(), standby, timeline: 2, floors: BTreeMap::new() }
+        Data {
+            system_identifier: "7".to_owned(),
+            standby,
+            timelines: Timelines::only(2),
+            floors: BTreeMap::new(),
+        }
     }
 
     fn running(in_recovery: bool) -> State {
@@ -315,7 +330,6 @@ mod tests {
             streams: false,
             replayed: true,
             flushed: Lsn(100),
-            timeline: 2,
             version: "15".into(),
         }
     }
@@ -430,7 +444,7 @@ mod tests {
         let more = State { flushed: Lsn(101), ..running(true) };
         let ahead = View { server: Server::Running(more), ..seen.clone() };
         assert_eq!(decide(&ahead), Step::Rewind(name("db-0")));
-        let older = View { data: Some(Data { timeline: 1, ..data(true) }), ..seen.clone() };
+        let older = View { data: Some(Data { timelines: Timelines::only(1), ..data(true) }), ..seen.clone() };
         assert_eq!(decide(&older), Step::Rewind(name("db-0")));
         let was_primary = View { data: Some(data(false)), server: Server::Stopped, ..seen };
         assert_eq!(decide(&was_primary), Step::Rewind(name("db-0")));
@@ -452,6 +466,22 @@ mod tests {
         let cut_off = View { cut_off: true, ..seen };
         assert_eq!(decide(&cut_off), Step::Rewind(name("db-0")));
         assert_eq!(decide(&View { rewound: true, ..cut_off }), Step::Clone(name("db-0")));
+    }
+
+    #[test]
+    fn a_copy_that_acknowledges_commits_is_not_replaced_before_the_primary_counts_on_others() {
+        let spec = spec();
+        let mut taken = leadership(4, Some(("db-0", "a", Some("r"))));
+        taken.synchronous = Synchronous { quorum: 1, clones: ["b".to_owned()].into() };
+        let step = |leadership: &Leadership| {
+            let crashed = View { crashes: CRASHES, server: Server::Stopped, ..view(leadership, &spec) };
+            decide(&crashed)
+        };
+        assert_eq!(step(&taken), Step::Leave);
+        taken.leaving.insert("b".to_owned());
+        assert!(matches!(step(&taken), Step::Nothing(why) if why.contains("counts on")));
+        taken.synchronous.clones.clear();
+        assert_eq!(step(&taken), Step::Clone(name("db-0")));
     }
 
     #[test]

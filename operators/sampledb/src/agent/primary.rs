@@ -1,11 +1,12 @@
 //! What a primary does all the time: roles and passwords, and who acknowledges its commits.
 
-use super::agent::{Agent, Seen, StepError};
 use super::config;
 use super::kubernetes::Changed;
+use super::run::{Agent, Seen, StepError};
 use super::sql::{Connected, Sql};
 use super::synchronous::{self, Change, Situation};
 use crate::leadership::{self, Leadership, Synchronous};
+use crate::lsn::Lsn;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use windlass::clock::Moment;
@@ -20,8 +21,12 @@ pub(super) struct Primary {
     passwords: Option<(String, String)>,
     /// Which set the server may go by.
     effective: Synchronous,
+    /// Up to where there was data when it began to go by that set.
+    since: Option<Lsn>,
     /// When each copy of the data was last connected.
     connected: BTreeMap<String, Moment>,
+    /// Whether it has begun to write its first checkpoint, by which pg_rewind knows its timeline.
+    checkpoint: bool,
 }
 
 impl Primary {
@@ -74,12 +79,22 @@ impl Agent {
             sql.provision(&self.settings, &passwords.0, &passwords.1).await?;
             self.primary.passwords = Some(passwords);
         }
+        if !std::mem::replace(&mut self.primary.checkpoint, true) {
+            self.begin_checkpoint();
+        }
+        let since = match self.primary.since {
+            Some(since) => since,
+            None => *self.primary.since.insert(sql.state().await?.flushed),
+        };
         let effective = self.primary.effective.clone();
         self.configure_primary(seen, &effective)?;
         self.pending_restart = sql.pending_restart().await?;
         let replicas = sql.replicas().await?;
         let now = self.clock.moment();
-        let present = self.primary.present(&replicas, &leadership.synchronous, now);
+        let mut present = self.primary.present(&replicas, &leadership.synchronous, now);
+        present.retain(|clone| !leadership.leaving.contains(clone));
+        let streaming = replicas.iter().filter(|one| one.streams);
+        let flushed = streaming.map(|one| (one.clone.clone(), one.flushed)).collect();
         let Some(instance) = &seen.instance else { return Ok(String::new()) };
         let situation = Situation {
             durability: instance.spec.durability,
@@ -87,15 +102,29 @@ impl Agent {
             recorded: &leadership.synchronous,
             effective: &self.primary.effective,
             present: &present,
+            leaving: &leadership.leaving,
+            flushed: &flushed,
+            since,
         };
         match synchronous::decide(&situation) {
-            Change::None => {}
+            Change::None | Change::CatchUp(_) => {}
             Change::Record(set) => self.record(leadership, set).await?,
             Change::Apply(set) => self.apply(seen, set).await?,
         }
         let streaming = replicas.iter().filter(|one| one.streams && one.counts).count();
         let waits = leadership.synchronous.quorum > streaming;
         Ok(if waits { "commits wait for a replica".to_owned() } else { String::new() })
+    }
+
+    /// Has the server write a checkpoint, beside everything else: replicas that are to be rewound wait for it.
+    fn begin_checkpoint(&self) {
+        let (clock, settings) = (self.clock.clone(), self.settings.clone());
+        tokio::spawn(async move {
+            let written = async { Sql::connect(&clock, &settings, "postgres").await?.checkpoint().await };
+            if let Err(error) = written.await {
+                tracing::warn!("the first checkpoint of a primary was not written: {error}");
+            }
+        });
     }
 
     /// Writes into the Lease who acknowledges.
@@ -105,13 +134,10 @@ impl Agent {
         let changed = self
             .kubernetes
             .change_lease(|leadership, lease| {
-                let holder = leadership.holder.as_ref().and_then(|holder| holder.run.as_ref());
-                let still = holder == Some(&run) && leadership.synchronous == before;
-                if still {
-                    leadership.synchronous = set.clone();
-                    lease.spec.get_or_insert_default().renew_time = Some(now.clone());
-                }
-                still
+                let Some(recorded) = leadership.recorded_by(&run, &before, &set) else { return false };
+                *leadership = recorded;
+                lease.spec.get_or_insert_default().renew_time = Some(now.clone());
+                true
             })
             .await?;
         match changed {
@@ -138,17 +164,15 @@ impl Agent {
                 let counted = replicas.iter().filter(|one| one.counts);
                 let others = counted.filter(|one| !set.clones.contains(&one.clone)).count();
                 if setting == names && others == 0 {
-                    return Ok::<(), StepError>(());
+                    return Ok::<Lsn, StepError>(sql.state().await?.flushed);
                 }
                 self.clock.sleep(Duration::from_millis(20)).await;
             }
         };
-        match self.clock.timeout(AWAY, confirmed).await {
-            Ok(confirmed) => confirmed?,
-            Err(_) => {
-                return Err(StepError::Other("the server does not take its configuration over".to_owned()));
-            }
-        }
+        let Ok(confirmed) = self.clock.timeout(AWAY, confirmed).await else {
+            return Err(StepError::Other("the server does not take its configuration over".to_owned()));
+        };
+        self.primary.since = Some(confirmed?);
         self.primary.effective = set;
         Ok(())
     }
@@ -164,7 +188,7 @@ mod tests {
         let (clock, driver) = Clock::driven("2026-01-01T00:00:00Z".parse().unwrap());
         let recorded = Synchronous { quorum: 1, clones: ["a".to_owned(), "b".to_owned()].into() };
         let mut primary = Primary::default();
-        let streams = [Connected { clone: "a".to_owned(), streams: true, counts: true }];
+        let streams = [Connected { clone: "a".to_owned(), streams: true, counts: true, flushed: Lsn(1) }];
         // One that was recorded by an election has its time to connect.
         assert_eq!(primary.present(&streams, &recorded, clock.moment()).len(), 2);
         driver.run_for(AWAY).await;

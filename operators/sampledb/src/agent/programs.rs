@@ -38,6 +38,15 @@ pub enum ProgramError {
 /// The end of what a program printed, of which this much is told.
 const TOLD: usize = 600;
 
+/// What a program printed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Printed {
+    /// Its output.
+    pub output: String,
+    /// What it told beside.
+    pub told: String,
+}
+
 /// Runs a program to its end; one that is dropped before is killed. Answers what it printed.
 ///
 /// # Errors
@@ -48,7 +57,7 @@ pub async fn run(
     arguments: &[&str],
     passfile: Option<&Path>,
     limit: Duration,
-) -> Result<String, ProgramError> {
+) -> Result<Printed, ProgramError> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).kill_on_drop(true).env("LC_ALL", "C");
     if let Some(passfile) = passfile {
@@ -58,10 +67,11 @@ pub async fn run(
     let ended = clock.timeout(limit, command.output()).await;
     let ended = ended.map_err(|_| ProgramError::TooSlow { program: name(), limit })?;
     let output = ended.map_err(|why| ProgramError::NotStarted { program: name(), why })?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
     let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() {
+        let output = String::from_utf8_lossy(&output.stdout).into_owned();
+        return Ok(Printed { output, told: said.into_owned() });
+    }
     let from = said.char_indices().rev().nth(TOLD).map_or(0, |(at, _)| at);
     Err(ProgramError::Failed { program: name(), said: said[from..].trim().to_owned() })
 }
@@ -88,7 +98,7 @@ mod tests {
     async fn a_failure_says_what_the_program_said() {
         let clock = Clock::real();
         let limit = Duration::from_secs(20);
-        assert_eq!(run(&clock, "echo", &["hello"], None, limit).await.unwrap(), "hello\n");
+        assert_eq!(run(&clock, "echo", &["hello"], None, limit).await.unwrap().output, "hello\n");
         let failed = run(&clock, "sh", &["-c", "echo why >&2; exit 3"], None, limit).await.unwrap_err();
         assert_eq!(failed.to_string(), "sh failed: why");
         let missing = run(&clock, "no-such-program", &[], None, limit).await.unwrap_err();

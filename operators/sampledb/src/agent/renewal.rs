@@ -81,8 +81,7 @@ impl Renewal {
 
     fn held(&self, lease: &Lease) -> Option<Leadership> {
         let leadership = Leadership::of(lease).ok()?;
-        let run = leadership.holder.as_ref().and_then(|holder| holder.run.clone());
-        (run.as_deref() == Some(self.run.as_str())).then_some(leadership)
+        leadership.is_held_by_run(&self.run).then_some(leadership)
     }
 
     async fn renew(&self) -> Result<bool, super::kubernetes::ApiError> {
@@ -90,8 +89,7 @@ impl Renewal {
         let changed = self
             .kubernetes
             .change_lease(|leadership, lease| {
-                let run = leadership.holder.as_ref().and_then(|holder| holder.run.as_deref());
-                if run != Some(self.run.as_str()) {
+                if !leadership.is_held_by_run(&self.run) {
                     return false;
                 }
                 lease.spec.get_or_insert_default().renew_time = Some(now.clone());

@@ -46,8 +46,6 @@ pub struct State {
     pub replayed: bool,
     /// Where its data ends: of a standby, what it has applied.
     pub flushed: Lsn,
-    /// The timeline of its last checkpoint.
-    pub timeline: u32,
     /// Its version.
     pub version: String,
 }
@@ -61,6 +59,8 @@ pub struct Connected {
     pub streams: bool,
     /// Whether the server counts its acknowledgements.
     pub counts: bool,
+    /// Up to where it has written what it got.
+    pub flushed: Lsn,
 }
 
 /// A connection.
@@ -122,15 +122,13 @@ impl Sql {
         let waits: Option<String> = row.try_get(5)?;
         // The process that applies what was received has nothing left, and asks again after a while.
         let idle = waits.as_deref() == Some("RecoveryRetrieveRetryInterval");
-        let timeline: i32 = row.try_get(6)?;
         Ok(State {
             in_recovery,
             receives: row.try_get(3)?,
             streams: row.try_get(4)?,
             replayed: idle,
             flushed: written.or(replayed).unwrap_or_default(),
-            timeline: u32::try_from(timeline).unwrap_or(0),
-            version: row.try_get(7)?,
+            version: row.try_get(6)?,
         })
     }
 
@@ -141,7 +139,14 @@ impl Sql {
     pub async fn replicas(&self) -> Result<Vec<Connected>, SqlError> {
         let rows = self.within(self.client.query(REPLICAS, &[])).await?;
         let read = |row: &tokio_postgres::Row| -> Result<Connected, SqlError> {
-            Ok(Connected { clone: row.try_get(0)?, streams: row.try_get(1)?, counts: row.try_get(2)? })
+            let flushed: Option<String> = row.try_get(3)?;
+            let flushed = flushed.map(|text| text.parse().map_err(|_| SqlError::Unexpected(text)));
+            Ok(Connected {
+                clone: row.try_get(0)?,
+                streams: row.try_get(1)?,
+                counts: row.try_get(2)?,
+                flushed: flushed.transpose()?.unwrap_or_default(),
+            })
         };
         let all = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
         Ok(all.into_iter().filter(|one| is_clone_id(&one.clone)).collect())
@@ -172,6 +177,15 @@ impl Sql {
     /// [`SqlError`]
     pub async fn promote(&self) -> Result<(), SqlError> {
         self.within(self.client.batch_execute("SELECT pg_promote(false)")).await
+    }
+
+    /// Has the server write a checkpoint, however long it takes.
+    ///
+    /// # Errors
+    /// [`SqlError`]
+    pub async fn checkpoint(&self) -> Result<(), SqlError> {
+        self.within(self.client.batch_execute("SET statement_timeout = 0")).await?;
+        Ok(self.client.batch_execute("CHECKPOINT").await?)
     }
 
     /// Makes the roles and the database, as far as they are not there, and sets the passwords.
@@ -219,11 +233,11 @@ SELECT pg_is_in_recovery(),
        EXISTS (SELECT FROM pg_stat_wal_receiver WHERE pid IS NOT NULL) OR current_setting('primary_conninfo') <> '',
        EXISTS (SELECT FROM pg_stat_wal_receiver WHERE status = 'streaming'),
        (SELECT wait_event FROM pg_stat_activity WHERE backend_type = 'startup'),
-       (SELECT timeline_id FROM pg_control_checkpoint()),
        current_setting('server_version')";
 
 const REPLICAS: &str = "
-SELECT coalesce(application_name, ''), coalesce(state, '') = 'streaming', coalesce(sync_state, '') IN ('sync', 'quorum')
+SELECT coalesce(application_name, ''), coalesce(state, '') = 'streaming', coalesce(sync_state, '') IN ('sync', 'quorum'),
+       flush_lsn::text
   FROM pg_stat_replication";
 
 /// What pg_rewind calls.

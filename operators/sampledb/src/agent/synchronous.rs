@@ -1,11 +1,13 @@
 //! Which copies of the data acknowledge commits, decided purely.
 //!
 //! What the Lease records is what a failover counts on. So it is changed before the server counts on more, and after the server
-//! counts on less: at every moment the record covers whoever could acknowledge.
+//! counts on less: at every moment the record covers whoever could acknowledge. And whoever is recorded alone has everything that
+//! was acknowledged before: one of those that stay has caught up before another is recorded no more.
 
 use crate::api::v1alpha1::Durability;
 use crate::leadership::Synchronous;
-use std::collections::BTreeSet;
+use crate::lsn::Lsn;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The next step towards the set that should acknowledge.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +18,8 @@ pub enum Change {
     Record(Synchronous),
     /// Configure the server so, and make sure that it took effect.
     Apply(Synchronous),
+    /// Wait until one of these has what was acknowledged before.
+    CatchUp(Synchronous),
 }
 
 /// What is known when it is decided.
@@ -29,18 +33,42 @@ pub struct Situation<'a> {
     pub recorded: &'a Synchronous,
     /// What the server may go by.
     pub effective: &'a Synchronous,
-    /// The copies that are connected, or were until a moment ago.
+    /// The copies that are connected, or were until a moment ago, and do not leave.
     pub present: &'a BTreeSet<String>,
+    /// Copies that are about to be replaced.
+    pub leaving: &'a BTreeSet<String>,
+    /// Up to where the copies that are connected have the data.
+    pub flushed: &'a BTreeMap<String, Lsn>,
+    /// Up to where the primary had it when it began to go by [`Situation::effective`]: others may have acknowledged what is before.
+    pub since: Lsn,
 }
 
 /// Decides the next step.
 pub fn decide(situation: &Situation<'_>) -> Change {
     let wanted = wanted(situation);
-    let during = situation.effective.during(&wanted);
-    if *situation.effective != wanted {
-        return if *situation.recorded == during { Change::Apply(wanted) } else { Change::Record(during) };
+    let settled = *situation.effective == wanted;
+    let record = if settled { wanted.clone() } else { situation.effective.during(&wanted) };
+    if *situation.recorded != record {
+        return if may_be_recorded(situation, &record) {
+            Change::Record(record)
+        } else {
+            Change::CatchUp(record)
+        };
     }
-    if *situation.recorded == wanted { Change::None } else { Change::Record(wanted) }
+    if settled { Change::None } else { Change::Apply(wanted) }
+}
+
+/// Whether one of a set has everything that was acknowledged until now, or it does not promise so.
+fn may_be_recorded(situation: &Situation<'_>, next: &Synchronous) -> bool {
+    // By these nobody is elected without the primary's own copy, or it is said that commits may be lost.
+    if next.quorum == 0 || next.clones.is_empty() {
+        return true;
+    }
+    let recorded = situation.recorded;
+    let has_one = recorded.quorum > 0 && !recorded.clones.is_empty();
+    let has_everything =
+        |clone: &String| situation.flushed.get(clone).is_some_and(|flushed| *flushed >= situation.since);
+    (has_one && recorded.clones.is_subset(&next.clones)) || next.clones.iter().any(has_everything)
 }
 
 fn wanted(situation: &Situation<'_>) -> Synchronous {
@@ -50,7 +78,8 @@ fn wanted(situation: &Situation<'_>) -> Synchronous {
     }
     if situation.instances > 1 && situation.durability == Durability::Required {
         // Commits wait until one of them is back.
-        return Synchronous { quorum: 1, clones: situation.recorded.clones.clone() };
+        let clones = situation.recorded.clones.difference(situation.leaving).cloned().collect();
+        return Synchronous { quorum: 1, clones };
     }
     Synchronous::default()
 }
@@ -80,9 +109,13 @@ mod tests {
                 recorded: &recorded_now,
                 effective: &effective,
                 present: &present,
+                leaving: &BTreeSet::new(),
+                flushed: &present.iter().map(|clone| (clone.clone(), Lsn(7))).collect(),
+                since: Lsn(7),
             };
             match decide(&now) {
                 Change::None => return steps,
+                Change::CatchUp(set) => panic!("{set:?} has everything"),
                 Change::Record(set) => {
                     steps.push(Change::Record(set.clone()));
                     recorded = set;

@@ -4,13 +4,18 @@ use super::{Failure, Place, said};
 use crate::agent::settings::SOCKETS;
 use crate::api::v1alpha1::SampleDB;
 use crate::children::CONTAINER;
+use kube::ResourceExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
+async fn database(place: &Place, name: &str) -> Result<SampleDB, Failure> {
+    place.api::<SampleDB>().get(name).await.map_err(|error| said(&error))
+}
+
 /// The instance that takes writes.
-async fn primary(place: &Place, name: &str) -> Result<String, Failure> {
-    let database = place.api::<SampleDB>().get(name).await.map_err(|error| said(&error))?;
-    let primary = database.status.and_then(|status| status.primary);
+fn primary(database: &SampleDB) -> Result<String, Failure> {
+    let name = database.name_any();
+    let primary = database.status.as_ref().and_then(|status| status.primary.clone());
     primary.ok_or_else(|| format!("{name} has no primary now; `windlass sampledb status {name}` says why"))
 }
 
@@ -22,8 +27,8 @@ fn run(place: &Place, arguments: &[String]) -> Result<ExitCode, Failure> {
 }
 
 pub(super) async fn psql(place: &Place, name: &str, arguments: &[String]) -> Result<ExitCode, Failure> {
-    let database = place.api::<SampleDB>().get(name).await.map_err(|error| said(&error))?;
-    let pod = primary(place, name).await?;
+    let database = database(place, name).await?;
+    let pod = primary(&database)?;
     let mut words: Vec<String> = ["exec", "--stdin"].map(str::to_owned).to_vec();
     if std::io::IsTerminal::is_terminal(&std::io::stdin()) {
         words.push("--tty".to_owned());
@@ -43,7 +48,7 @@ pub(super) async fn logs(
 ) -> Result<ExitCode, Failure> {
     let pod = match instance {
         Some(instance) => instance,
-        None => primary(place, name).await?,
+        None => primary(&database(place, name).await?)?,
     };
     let mut words = vec!["logs".to_owned(), pod, "--container".to_owned(), CONTAINER.to_owned()];
     if follow {

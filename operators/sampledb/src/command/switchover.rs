@@ -1,7 +1,7 @@
 //! `switchover`: another instance becomes primary, without losing a commit.
 
 use super::{Failure, Name, Place, said};
-use crate::api::v1alpha1::{Role, SampleDBInstance};
+use crate::api::v1alpha1::{Role, SampleDB, SampleDBInstance};
 use crate::children::DATABASE_LABEL;
 use crate::leadership::Leadership;
 use clap::Args;
@@ -24,26 +24,37 @@ pub(super) struct Options {
     to: Option<String>,
 }
 
+/// How often a request is written again after the Lease was renewed in between.
+const ATTEMPTS: usize = 20;
+
 pub(super) async fn run(place: &Place, options: &Options) -> Result<ExitCode, Failure> {
     let name = &options.database.name;
     let leases = place.api::<Lease>();
-    let mut lease = leases.get(name).await.map_err(|error| said(&error))?;
-    let mut leadership = Leadership::of(&lease).map_err(|error| error.to_string())?;
-    let Some(holder) = leadership.holder.clone() else {
-        return Err(format!("{name} has no primary now: an election is under way"));
-    };
-    let of = ListParams::default().labels(&format!("{DATABASE_LABEL}={name}"));
-    let instances = place.api::<SampleDBInstance>().list(&of).await.map_err(|error| said(&error))?.items;
-    let target = target(&instances, &holder.instance, options.to.as_deref())?;
-    if target == holder.instance {
-        println!("{target} is primary already");
-        return Ok(ExitCode::SUCCESS);
+    for _ in 0..ATTEMPTS {
+        let mut lease = leases.get(name).await.map_err(|error| said(&error))?;
+        let mut leadership = Leadership::of(&lease).map_err(|error| error.to_string())?;
+        let Some(holder) = leadership.holder.clone() else {
+            return Err(format!("{name} has no primary now: an election is under way"));
+        };
+        let of = ListParams::default().labels(&format!("{DATABASE_LABEL}={name}"));
+        let instances = place.api::<SampleDBInstance>().list(&of).await.map_err(|error| said(&error))?.items;
+        let target = target(&instances, &holder.instance, options.to.as_deref())?;
+        if target == holder.instance {
+            println!("{target} is primary already");
+            return Ok(ExitCode::SUCCESS);
+        }
+        leadership.switchover_to = Some(target.clone());
+        leadership.write(&mut lease);
+        match leases.replace(name, &PostParams::default(), &lease).await {
+            Ok(_) => {
+                println!("{} hands over to {target}", holder.instance);
+                return wait(place, name, &target).await;
+            }
+            Err(kube::Error::Api(status)) if status.code == 409 => {}
+            Err(error) => return Err(said(&error)),
+        }
     }
-    leadership.switchover_to = Some(target.clone());
-    leadership.write(&mut lease);
-    leases.replace(name, &PostParams::default(), &lease).await.map_err(|error| said(&error))?;
-    println!("{} hands over to {target}", holder.instance);
-    wait(place, name, &target).await
+    Err(format!("the Lease {name} changed {ATTEMPTS} times while the request was written"))
 }
 
 fn target(instances: &[SampleDBInstance], holder: &str, to: Option<&str>) -> Result<String, Failure> {
@@ -72,11 +83,12 @@ async fn wait(place: &Place, name: &str, target: &str) -> Result<ExitCode, Failu
         loop {
             let lease = place.api::<Lease>().get(name).await.map_err(|error| said(&error))?;
             let leadership = Leadership::of(&lease).map_err(|error| error.to_string())?;
-            let instance = place.api::<SampleDBInstance>().get(target).await.map_err(|error| said(&error))?;
-            let status = instance.status.unwrap_or_default();
+            let database = place.api::<SampleDB>().get(name).await.map_err(|error| said(&error))?;
+            // It is named there once the Service for writes leads to it.
+            let primary = database.status.and_then(|status| status.primary);
             let holder = leadership.holder.filter(|holder| holder.run.is_some());
             match holder {
-                Some(holder) if holder.instance == target && status.ready && status.role == Role::Primary => {
+                Some(holder) if holder.instance == target && primary.as_deref() == Some(target) => {
                     return Ok(());
                 }
                 Some(holder) if leadership.switchover_to.is_none() && holder.instance != target => {

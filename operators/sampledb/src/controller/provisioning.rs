@@ -5,6 +5,7 @@ use crate::api::v1alpha1::{
 };
 use crate::children;
 use crate::leadership::Leadership;
+use crate::parameters::NOT_LOWER_ON_STANDBYS;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
@@ -125,18 +126,11 @@ fn known(observed: &Observed, names: &[String]) -> Result<Vec<Arc<SampleDBInstan
     Ok(known)
 }
 
-/// Parameters by which a standby has to be restarted with its primary in place: one that took over would have the old ones.
-const WITH_PRIMARY: [&str; 5] = [
-    "max_connections",
-    "max_worker_processes",
-    "max_wal_senders",
-    "max_prepared_transactions",
-    "max_locks_per_transaction",
-];
-
-/// Whether a primary restarts where it is, rather than after it has handed over.
+/// Whether a primary restarts where it is, rather than after it has handed over: of some parameters a replica has the old value as
+/// long as its primary has.
 pub(super) fn restarts_in_place(parameters: &[String], instances: usize) -> bool {
-    instances == 1 || parameters.iter().all(|name| WITH_PRIMARY.contains(&name.as_str()))
+    let follows = |name: &String| NOT_LOWER_ON_STANDBYS.iter().any(|(known, _)| known == name);
+    instances == 1 || parameters.iter().all(follows)
 }
 
 /// Which instance restarts next, and for which parameters: one at a time while all are ready, replicas first.

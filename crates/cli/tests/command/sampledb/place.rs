@@ -88,13 +88,23 @@ impl Place {
                     && one.observed_generation == database.metadata.generation
             })
         };
+        self.until(name, "is ready", ready).await;
+    }
+
+    /// Looks until it holds; where it never does, the failure tells how everything is.
+    pub(super) async fn until<F: Future<Output = bool>>(
+        &self,
+        name: &str,
+        what: &str,
+        holds: impl Fn() -> F,
+    ) {
         let looks = async {
-            while !ready().await {
+            while !holds().await {
                 self.world.clock.sleep(Duration::from_millis(50)).await;
             }
         };
         if self.world.clock.timeout(Duration::from_secs(120), looks).await.is_err() {
-            panic!("{name} is not ready: {}", self.told(name).await);
+            panic!("{name}, {what}: {}", self.told(name).await);
         }
     }
 
@@ -109,19 +119,32 @@ impl Place {
         }
         for pod in self.world.api::<Pod>().list(&ListParams::default()).await.unwrap() {
             lines.push(format!("{}: {}", pod.name_any(), json!(pod.status)));
-            let last = LogParams { tail_lines: Some(400), ..Default::default() };
+            let last = LogParams { tail_lines: Some(20_000), ..Default::default() };
             let said = self.world.api::<Pod>().logs(&pod.name_any(), &last).await;
             let said = said.unwrap_or_else(|error| error.to_string());
             // What hostile writers cause says nothing.
-            let noise = ["read-only", "INSERT INTO", "reset by peer", "starting up", "ack "];
+            let noise =
+                ["read-only", "INSERT INTO", "reset by peer", "starting up", "ack ", "waiting for WAL"];
             let telling = said.lines().filter(|line| !noise.iter().any(|word| line.contains(word)));
             lines.extend(telling.map(str::to_owned));
         }
         lines.join("\n")
     }
 
-    /// What `psql` prints, asked in a pod.
+    /// What `psql` prints, asked in a pod. As a client does, it tries again while it finds no server: a node learns of a
+    /// Service's endpoints a moment after they were written.
     pub(super) async fn psql(&self, name: &str, sql: &str) -> String {
+        let mut said = String::new();
+        for _ in 0..20 {
+            said = self.psql_once(name, sql).await;
+            if !said.contains("Connection refused") {
+                break;
+            }
+        }
+        said
+    }
+
+    async fn psql_once(&self, name: &str, sql: &str) -> String {
         let from = |variable: &str, key: &str| json!({"name": variable, "valueFrom": {"secretKeyRef": {"name": format!("{name}-credentials"), "key": key}}});
         let container = json!({
             "name": "psql", "image": "postgres:15",
@@ -163,6 +186,13 @@ impl Place {
         let labelled = ListParams::default().labels("app.kubernetes.io/name=sampledb");
         let pods = self.world.api::<Pod>().list(&labelled).await.unwrap();
         pods.into_iter().map(|pod| pod.metadata.uid).collect()
+    }
+
+    /// Whether an instance's container runs again after it ended.
+    pub(super) async fn has_restarted(&self, instance: &str) -> bool {
+        let pod = self.world.api::<Pod>().get(instance).await.unwrap();
+        let containers = pod.status.and_then(|status| status.container_statuses).unwrap_or_default();
+        containers.iter().any(|one| one.restart_count > 0 && one.ready)
     }
 
     pub(super) async fn primary(&self, name: &str) -> Option<String> {

@@ -13,6 +13,8 @@ use super::sql::{Sql, SqlError, State};
 use super::watchdog::Leash;
 use crate::api::v1alpha1::{Role, SampleDBInstance, SampleDBInstanceStatus};
 use crate::leadership::Leadership;
+use crate::lsn::Lsn;
+use crate::parameters::NOT_LOWER_ON_STANDBYS;
 use k8s_openapi::api::coordination::v1::Lease;
 use std::io;
 use std::sync::Arc;
@@ -34,15 +36,6 @@ pub(super) const SHORT: Duration = Duration::from_secs(300);
 const STARTED: Duration = Duration::from_secs(10);
 /// How long a replica may be without a connection to a primary that is there, before its data is rewound, and then copied anew.
 const CUT_OFF: Duration = Duration::from_secs(15);
-
-/// Parameters that a standby may not have lower than its primary had, by the names that `pg_controldata` prints.
-const FLOORS: [(&str, &str); 5] = [
-    ("max_connections", "max_connections setting"),
-    ("max_worker_processes", "max_worker_processes setting"),
-    ("max_wal_senders", "max_wal_senders setting"),
-    ("max_prepared_transactions", "max_prepared_xacts setting"),
-    ("max_locks_per_transaction", "max_locks_per_xact setting"),
-];
 
 /// The agent cannot go on; the kubelet starts it again.
 #[derive(Debug, thiserror::Error)]
@@ -159,7 +152,7 @@ pub(super) struct Agent {
     /// The configuration that the server was given last.
     pub(super) configured: Option<String>,
     /// Where the data ended when the server was last asked, for a standby that has applied everything.
-    ended_at: Option<crate::lsn::Lsn>,
+    ended_at: Option<Lsn>,
     settled: bool,
     /// When the standby was last connected to a primary, or told to follow another.
     pub(super) streamed: Option<Moment>,
@@ -180,6 +173,13 @@ pub(super) struct Seen {
     server: next::Server,
     pub(super) epoch: i32,
     followed: i32,
+}
+
+impl Seen {
+    /// The Lease's epoch.
+    pub(super) fn epoch_of_lease(&self) -> i32 {
+        self.leadership.as_ref().map_or(0, |leadership| leadership.epoch)
+    }
 }
 
 impl Agent {
@@ -261,22 +261,21 @@ impl Agent {
             return Ok(None);
         }
         let path = self.volume.data();
-        let path =
-            path.to_str().ok_or_else(|| StepError::Other("the volume's path is no text".to_owned()))?;
-        let printed = programs::run(&self.clock, "pg_controldata", &["-D", path], None, SHORT).await?;
+        let arguments = ["-D", text(&path)?];
+        let printed = programs::run(&self.clock, "pg_controldata", &arguments, None, SHORT).await?.output;
         let field = |name: &str| {
             control_field(&printed, name)
                 .map(str::to_owned)
                 .ok_or_else(|| StepError::Other(format!("pg_controldata prints no {name}")))
         };
         let timeline = field("Latest checkpoint's TimeLineID")?.parse().unwrap_or(0);
-        let floors = FLOORS.iter().filter_map(|(parameter, name)| {
+        let floors = NOT_LOWER_ON_STANDBYS.iter().filter_map(|(parameter, name)| {
             Some(((*parameter).to_owned(), control_field(&printed, name)?.parse().ok()?))
         });
         Ok(Some(Data {
             system_identifier: field("Database system identifier")?,
             standby: self.volume.is_standby(),
-            timeline: self.volume.highest_history()?.max(timeline),
+            timelines: self.volume.timelines(timeline)?,
             floors: floors.collect(),
         }))
     }
@@ -371,12 +370,10 @@ impl Agent {
             Step::Clone(from) => return self.copy(&from, seen).await,
             Step::Rewind(from) => return self.rewind(&from, seen).await,
             Step::RecordEpoch => {
-                let epoch = seen.leadership.as_ref().map_or(0, |leadership| leadership.epoch);
-                self.volume.keep(Number::Epoch, epoch)?;
+                self.volume.keep(Number::Epoch, seen.epoch_of_lease())?;
             }
             Step::RecordFollowed => {
-                let epoch = seen.leadership.as_ref().map_or(0, |leadership| leadership.epoch);
-                self.volume.keep(Number::Followed, epoch)?;
+                self.volume.keep(Number::Followed, seen.epoch_of_lease())?;
                 self.streamed = Some(self.clock.moment());
             }
             Step::BecomeStandby => self.volume.make_standby()?,
@@ -397,6 +394,10 @@ impl Agent {
                 self.server.kill(&self.clock).await;
             }
             Step::Promote => self.promote(seen).await?,
+            Step::Leave => {
+                self.leave().await?;
+                return Ok("it asks to be counted on no more: its data is to be replaced".to_owned());
+            }
             Step::Release(why) => {
                 self.release().await?;
                 return Ok(why);
@@ -464,7 +465,10 @@ impl Agent {
             clone: data.as_ref().map(|_| self.clone.clone()),
             system_identifier: data.as_ref().map(|data| data.system_identifier.clone()),
             epoch: self.volume.number(Number::Epoch)?,
-            timeline: data.as_ref().map_or(0, |data| data.timeline),
+            timeline: data.as_ref().map_or(0, |data| {
+                let at = state.map(|state| state.flushed);
+                at.map_or(data.timelines.last(), |at| data.timelines.at(at))
+            }),
             flushed: self.ended_at.filter(|_| vacant && self.settled),
             version: state.map(|state| state.version.clone()),
             observed_generation: self.instance.borrow().as_ref().and_then(|one| one.metadata.generation),
