@@ -108,6 +108,16 @@ pub enum ImageError {
         /// What to do.
         hint: String,
     },
+    /// Another version than the tag's is installed.
+    #[error("image {image} is not there: its version is not installed, {there}: {hint}")]
+    Version {
+        /// The image.
+        image: String,
+        /// Which is.
+        there: String,
+        /// What to do.
+        hint: String,
+    },
     /// The archive or the recipe is invalid.
     #[error("image {image} cannot be used: {why}")]
     Broken {

@@ -57,8 +57,11 @@ pub struct Recipe {
     pub needs: Vec<String>,
     /// What to do where they are not.
     pub install: Option<String>,
-    /// Folders of programs that come first in `PATH`. A `*` stands for a version: the one of the image's tag, or the newest.
+    /// Folders of programs that come first in `PATH`. A `*` stands for a version: the one of the image's tag, or the newest where
+    /// the tag names none.
     pub programs: Vec<String>,
+    /// What prints the version, which is then that of the image's tag or the image is not there.
+    pub version: Vec<String>,
     /// Further paths of the machine to show.
     pub shows: Vec<PathBuf>,
     /// An archive or an unpacked root file system to use instead of the machine's programs.
@@ -136,7 +139,12 @@ impl Recipe {
     /// The image it makes, for this name.
     pub(super) fn image(&self, image: &str, name: &Name, store: &Path) -> Result<Image, ImageError> {
         let broken = |why: String| ImageError::Broken { image: image.to_owned(), why };
-        let folders = self.program_folders(name.tag());
+        let missing = |there: Option<String>| ImageError::Version {
+            image: image.to_owned(),
+            there: there.map_or_else(|| "no other is".to_owned(), |there| format!("{there} is")),
+            hint: self.install.clone().unwrap_or_else(|| "install it".into()),
+        };
+        let folders = self.program_folders(name.tag()).map_err(missing)?;
         let path = folders.iter().map(|folder| folder.display().to_string()).chain([PATH.to_owned()]);
         let path = std::iter::once(OWN_PROGRAMS.to_owned()).chain(path).collect::<Vec<_>>().join(":");
         for program in self.needs.iter().chain(&self.applets) {
@@ -145,6 +153,11 @@ impl Recipe {
                 program: program.clone(),
                 hint: self.install.clone().unwrap_or_else(|| "install it".into()),
             })?;
+        }
+        if let Some(version) = self.installed_version(&folders)
+            && !numbers(&version).starts_with(&numbers(name.tag()))
+        {
+            return Err(missing(Some(version)));
         }
         let mut environment = BTreeMap::from([("PATH".to_owned(), path)]);
         environment.extend(self.environment.clone());
@@ -235,26 +248,48 @@ impl Recipe {
         Ok(binds)
     }
 
-    fn program_folders(&self, tag: &str) -> Vec<PathBuf> {
-        self.programs.iter().filter_map(|pattern| versioned(pattern, tag)).collect()
+    /// The folders of its programs, or which version is there instead of the tag's.
+    fn program_folders(&self, tag: &str) -> Result<Vec<PathBuf>, Option<String>> {
+        let mut folders = Vec::new();
+        for pattern in &self.programs {
+            folders.extend(versioned(pattern, tag)?);
+        }
+        Ok(folders)
+    }
+
+    /// The version that its own program prints.
+    fn installed_version(&self, folders: &[PathBuf]) -> Option<String> {
+        let (program, arguments) = self.version.split_first()?;
+        let printed = std::process::Command::new(find(program, folders)?).args(arguments).output().ok()?;
+        let printed = String::from_utf8_lossy(&printed.stdout).into_owned();
+        printed.split_whitespace().find(|word| !numbers(word).is_empty()).map(str::to_owned)
     }
 }
 
-/// The folder that a pattern with a `*` means: of the tag's version, or else the newest.
-fn versioned(pattern: &str, tag: &str) -> Option<PathBuf> {
-    let Some((before, after)) = pattern.split_once('*') else { return Some(pattern.into()) };
-    let (folder, start) = before.rsplit_once('/')?;
-    let entries = std::fs::read_dir(folder).ok()?.flatten();
-    let names = entries.filter_map(|entry| Some(entry.file_name().to_str()?.strip_prefix(start)?.to_owned()));
+/// The folder that a pattern with a `*` means: of the tag's version, or the newest if the tag names none. Where the tag's is not
+/// there, which is the newest that is.
+fn versioned(pattern: &str, tag: &str) -> Result<Option<PathBuf>, Option<String>> {
+    let Some((before, after)) = pattern.split_once('*') else { return Ok(Some(pattern.into())) };
+    let Some((folder, start)) = before.rsplit_once('/') else { return Ok(None) };
+    let Ok(entries) = std::fs::read_dir(folder) else { return Ok(None) };
+    let names = entries
+        .flatten()
+        .filter_map(|entry| Some(entry.file_name().to_str()?.strip_prefix(start)?.to_owned()));
     let there = names.filter(|version| Path::new(&format!("{before}{version}{after}")).is_dir());
-    let chosen = there.max_by_key(|version| newness(version, tag))?;
-    Some(format!("{before}{chosen}{after}").into())
+    let Some(chosen) = there.max_by_key(|version| newness(version, tag)) else { return Ok(None) };
+    if !numbers(tag).is_empty() && !newness(&chosen, tag).0 {
+        return Err(Some(chosen));
+    }
+    Ok(Some(format!("{before}{chosen}{after}").into()))
+}
+
+/// The numbers that a version or a tag begins with.
+fn numbers(text: &str) -> Vec<u32> {
+    text.split(['.', '-']).map_while(|part| part.parse().ok()).collect()
 }
 
 /// The tag's own version is above all others; then numbers count, not letters.
 fn newness(version: &str, tag: &str) -> (bool, Vec<u32>) {
-    let numbers =
-        |text: &str| text.split(['.', '-']).map_while(|part| part.parse().ok()).collect::<Vec<u32>>();
     let own = numbers(version);
     (!own.is_empty() && numbers(tag).starts_with(&own), own)
 }
@@ -282,19 +317,38 @@ mod tests {
     }
 
     #[test]
-    fn the_version_of_the_tag_is_taken_or_else_the_newest() {
+    fn the_version_of_the_tag_is_taken_and_no_other() {
         let folder = tempfile::tempdir().unwrap();
         for version in ["9.6", "15", "17"] {
             std::fs::create_dir_all(folder.path().join(version).join("bin")).unwrap();
         }
         let pattern = format!("{}/*/bin", folder.path().display());
-        let chosen =
-            |tag| versioned(&pattern, tag).unwrap().parent().unwrap().file_name().unwrap().to_owned();
-        assert_eq!(
-            [chosen("15.4-alpine"), chosen("9.6"), chosen("latest"), chosen("16")],
-            ["15", "9.6", "17", "17"]
-        );
-        assert_eq!(versioned("/no/such/*/bin", "1"), None);
+        let chosen = |tag| {
+            versioned(&pattern, tag).unwrap().unwrap().parent().unwrap().file_name().unwrap().to_owned()
+        };
+        assert_eq!([chosen("15.4-alpine"), chosen("9.6"), chosen("latest")], ["15", "9.6", "17"]);
+        assert_eq!(versioned(&pattern, "16"), Err(Some("17".to_owned())));
+        assert_eq!(versioned("/no/such/*/bin", "1"), Ok(None));
+    }
+
+    #[test]
+    fn a_tag_of_another_version_than_the_program_prints_is_not_there() {
+        let store = tempfile::tempdir().unwrap();
+        let recipe = Recipe {
+            version: vec!["echo".to_owned(), "app (App) 15.18 (Debian)".to_owned()],
+            ..Recipe::default()
+        };
+        let image = |tag: &str| {
+            let image = format!("app:{tag}");
+            recipe.image(&image, &Name::parse(&image).unwrap(), store.path()).map(|_| ())
+        };
+        for tag in ["15", "15.18", "latest", "15-alpine"] {
+            image(tag).unwrap();
+        }
+        for tag in ["16", "15.4", "1"] {
+            let said = image(tag).unwrap_err().to_string();
+            assert!(said.contains("15.18 is"), "{said}");
+        }
     }
 
     #[test]

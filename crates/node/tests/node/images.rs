@@ -88,7 +88,7 @@ async fn postgres(fixture: &Fixture) -> anyhow::Result<()> {
     }
     let spec = json!({
         "volumes": [{"name": "data", "emptyDir": {}}],
-        "containers": [{"name": "main", "image": "postgres:17", "args": ["-c", "fsync=off"],
+        "containers": [{"name": "main", "image": "postgres", "args": ["-c", "fsync=off"],
             "env": [{"name": "POSTGRES_PASSWORD", "value": "s3cret"}, {"name": "POSTGRES_USER", "value": "captain"},
                 {"name": "POSTGRES_DB", "value": "harbour"}, {"name": "POSTGRES_INITDB_ARGS", "value": "--no-sync"}],
             "readinessProbe": {"exec": {"command": ["pg_isready", "-h", "127.0.0.1"]}, "periodSeconds": 1},
@@ -96,7 +96,10 @@ async fn postgres(fixture: &Fixture) -> anyhow::Result<()> {
     serve(fixture, "db", json!({"port": 5432}), spec).await?;
     fixture.until_ready("db").await?;
     let question = "psql -h db -U captain -d harbour -Atc 'SELECT 6 * 7'";
-    assert_eq!(asked(fixture, "postgres:17", question).await?, "42\n");
+    assert_eq!(asked(fixture, "postgres", question).await?, "42\n");
+    let old = json!({"containers": [{"name": "main", "image": "postgres:9.1"}]});
+    fixture.run("old", old).await?;
+    fixture.until_told("old", "image postgres:9.1 is not there: its version is not installed").await?;
     fixture.exec("db", "main", "test \"$(stat -c %U \"$PGDATA/PG_VERSION\")\" != root").await?;
     fixture.delete("db").await?;
     fixture.until_gone("db").await

@@ -55,6 +55,16 @@ impl Place {
         self.until(name, "more rows are acknowledged", more).await;
     }
 
+    /// The kubelet waits longer each time before it starts a container again, up to minutes: a new pod starts at once.
+    async fn start_anew_if_it_waits(&self, instance: &str) {
+        let pods = self.world.api::<Pod>();
+        let Some(status) = pods.get_opt(instance).await.unwrap().and_then(|pod| pod.status) else { return };
+        let states = status.container_statuses.into_iter().flatten().filter_map(|one| one.state?.waiting);
+        if states.into_iter().any(|waiting| waiting.reason.as_deref() == Some("CrashLoopBackOff")) {
+            pods.delete(instance, &DeleteParams::default().grace_period(0)).await.unwrap();
+        }
+    }
+
     /// The instance's volume is lost with everything on it, and nobody reports the end of its container.
     async fn destroy(&self, instance: &str) {
         let now = DeleteParams::default().grace_period(0);
@@ -130,6 +140,7 @@ async fn no_acknowledged_commit_is_lost_when_primaries_are_killed() {
         };
         place.until_more_are_acknowledged("ledger", 20).await;
         let wrote = clock.moment() - began;
+        place.start_anew_if_it_waits(&primary).await;
         place.is_ready("ledger").await;
         println!(
             "round {round}: {primary} was {how}; written again after {wrote:?}, whole after {:?}",

@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::PostParams;
 use nix::sys::signal::{Signal, kill};
 use place::{Place, cannot_run_postgres, first_process};
+use sampledb_operator::api::v1alpha1::Role;
 use serde_json::json;
 
 #[tokio::test]
@@ -67,5 +68,29 @@ async fn a_database_from_its_creation_through_a_failover() {
     place.until_setting("example", "max_connections", "90").await;
     place.is_ready("example").await;
     assert_eq!(place.pod_uids().await, pods);
+    assert_eq!(place.psql("example", "SELECT name FROM fruits").await, "apple");
+
+    // A fenced server stops, and comes back.
+    place.sampledb(&["fence", "example", "example-1"]).await;
+    place.until_role("example", "example-1", Role::Stopped).await;
+    place.sampledb(&["fence", "example", "example-1", "--off"]).await;
+    place.is_ready("example").await;
+    let kubectl = std::process::Command::new("kubectl").arg("version").arg("--client").output();
+    if kubectl.is_ok_and(|output| output.status.success()) {
+        let said = place.sampledb(&["psql", "example", "--", "-Atc", "SELECT name FROM fruits"]).await;
+        assert_eq!(said, "apple\n");
+        let said = place.sampledb(&["logs", "example"]).await;
+        assert!(said.contains("database system is ready to accept connections"), "{said}");
+    }
+
+    // With fewer instances the last one goes, once it has handed over.
+    place.sampledb(&["switchover", "example", "--to", "example-2"]).await;
+    place.change("example", json!({"instances": 2})).await;
+    place.until("example", "two pods are left", || async { place.pod_uids().await.len() == 2 }).await;
+    place.is_ready("example").await;
+    assert_ne!(place.primary("example").await.as_deref(), Some("example-2"));
+    place.change("example", json!({"instances": 3})).await;
+    place.is_ready("example").await;
+    assert_eq!(place.pod_uids().await.len(), 3);
     assert_eq!(place.psql("example", "SELECT name FROM fruits").await, "apple");
 }

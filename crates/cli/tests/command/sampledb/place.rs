@@ -8,7 +8,7 @@ use kube::ResourceExt;
 use kube::api::{ListParams, LogParams, Patch, PatchParams, PostParams};
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
-use sampledb_operator::api::v1alpha1::{SampleDB, SampleDBInstance};
+use sampledb_operator::api::v1alpha1::{Role, SampleDB, SampleDBInstance};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -158,7 +158,9 @@ impl Place {
     pub(super) async fn sampledb(&self, arguments: &[&str]) -> String {
         let programs = Path::new(env!("CARGO_BIN_EXE_windlass")).parent().unwrap().to_owned();
         let mut command = windlass(&["sampledb"]);
-        command.args(arguments).env("PATH", programs);
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let path = std::iter::once(programs).chain(std::env::split_paths(&path));
+        command.args(arguments).env("PATH", std::env::join_paths(path).unwrap());
         command.env("KUBECONFIG", self.cluster.as_ref().unwrap().kubeconfig());
         let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -180,6 +182,15 @@ impl Place {
             }
         }
         panic!("{setting} is {said}, not {value}: {}", self.told(name).await);
+    }
+
+    /// Waits until an instance's agent says this of its server.
+    pub(super) async fn until_role(&self, name: &str, instance: &str, role: Role) {
+        let has = || async {
+            let there = self.world.api::<SampleDBInstance>().get_opt(instance).await.unwrap();
+            there.and_then(|one| one.status).is_some_and(|status| status.role == role)
+        };
+        self.until(name, &format!("{instance} is {role:?}"), has).await;
     }
 
     pub(super) async fn pod_uids(&self) -> Vec<Option<String>> {
