@@ -11,20 +11,25 @@ pub(crate) enum Pattern {
 
 /// Compiles a Go pattern.
 pub(crate) fn compile(pattern: &str) -> Pattern {
-    match RegexBuilder::new(&translate(pattern)).size_limit(10 << 20).nest_limit(200).build() {
+    let translated = match translate(pattern) {
+        Ok(translated) => translated,
+        Err(escape) => {
+            return Pattern::Broken(format!("error parsing regexp: invalid escape sequence: `{escape}`"));
+        }
+    };
+    match RegexBuilder::new(&translated).size_limit(10 << 20).nest_limit(200).build() {
         Ok(regex) => Pattern::Compiled(regex),
         Err(regex::Error::CompiledTooBig(_)) => {
             Pattern::Broken("error parsing regexp: expression too large".to_owned())
         }
-        Err(_) => Pattern::Broken(format!("error parsing regexp: {}", complaint(pattern))),
+        Err(_) => Pattern::Broken(format!("error parsing regexp: {}", complaint(pattern, &translated))),
     }
 }
 
 /// What Go says of a broken pattern, as far as both engines see the same mistake.
-fn complaint(pattern: &str) -> String {
+fn complaint(pattern: &str, translated: &str) -> String {
     use regex_syntax::ast::ErrorKind;
-    let translated = translate(pattern);
-    let Err(error) = regex_syntax::ast::parse::Parser::new().parse(&translated) else {
+    let Err(error) = regex_syntax::ast::parse::Parser::new().parse(translated) else {
         return format!("invalid expression: `{pattern}`");
     };
     let span = error.span();
@@ -45,8 +50,9 @@ fn complaint(pattern: &str) -> String {
 }
 
 /// The classes `\d`, `\s`, `\w` and the boundary `\b` are ASCII in Go; inside brackets Go knows no nesting and no set
-/// operations; `\Q...\E` quotes; a brace that starts no repetition stands for itself.
-fn translate(pattern: &str) -> String {
+/// operations; `\Q...\E` quotes; a brace that starts no repetition stands for itself. There are
+/// fewer escapes, and octal ones. Answers the escape that there is not.
+fn translate(pattern: &str) -> Result<String, String> {
     let mut out = String::with_capacity(pattern.len() + 8);
     let mut rest = pattern.chars().peekable();
     // Inside brackets, and whether a `]` would still be the literal first member.
@@ -57,6 +63,12 @@ fn translate(pattern: &str) -> String {
         match c {
             '\\' => match rest.next() {
                 Some('Q') if !class => quoted(&mut rest, &mut out),
+                Some(digit @ '0'..='7') => octal(digit, &mut rest, &mut out)?,
+                Some(escape) if !is_escape(escape, class) => return Err(format!("\\{escape}")),
+                Some(escape @ ('x' | 'p' | 'P')) if rest.peek() == Some(&'{') => {
+                    out.extend(['\\', escape]);
+                    copy_braces(&mut rest, &mut out);
+                }
                 Some(escape) => translate_escape(escape, class, &mut out),
                 None => out.push('\\'),
             },
@@ -83,7 +95,37 @@ fn translate(pattern: &str) -> String {
             c => out.push(c),
         }
     }
-    out
+    Ok(out)
+}
+
+fn is_escape(escape: char, class: bool) -> bool {
+    match escape {
+        'a' | 'f' | 'n' | 'r' | 't' | 'v' | 'x' => true,
+        'd' | 'D' | 's' | 'S' | 'w' | 'W' | 'p' | 'P' => true,
+        'A' | 'b' | 'B' | 'z' => !class,
+        other => other.is_ascii() && !other.is_ascii_alphanumeric(),
+    }
+}
+
+/// Up to three octal digits; a single one that is not zero would refer back to a group, which there is not.
+fn octal(
+    first: char,
+    rest: &mut std::iter::Peekable<std::str::Chars<'_>>,
+    out: &mut String,
+) -> Result<(), String> {
+    let digit = |c: char| c.to_digit(8);
+    let mut value = digit(first).unwrap_or_default();
+    let follows = rest.peek().copied().and_then(digit).is_some();
+    if first != '0' && !follows {
+        return Err(format!("\\{first}"));
+    }
+    for _ in 0..2 {
+        let Some(next) = rest.peek().copied().and_then(digit) else { break };
+        value = value * 8 + next;
+        rest.next();
+    }
+    out.push_str(&format!("\\x{{{value:X}}}"));
+    Ok(())
 }
 
 fn translate_escape(escape: char, class: bool, out: &mut String) {
@@ -143,6 +185,16 @@ fn copy_named_class(rest: &mut std::iter::Peekable<std::str::Chars<'_>>, out: &m
     }
 }
 
+/// What belongs to an escape, such as `{L}` of `\p{L}`.
+fn copy_braces(rest: &mut std::iter::Peekable<std::str::Chars<'_>>, out: &mut String) {
+    for c in rest.by_ref() {
+        out.push(c);
+        if c == '}' {
+            return;
+        }
+    }
+}
+
 /// Does `N}`, `N,}` or `N,M}` follow the brace?
 fn starts_repetition(rest: impl Iterator<Item = char>) -> bool {
     let body: String = rest.take(12).take_while(|c| *c != '}').collect();
@@ -186,8 +238,27 @@ mod tests {
             (r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "a-b", true),
             (r"^\-\_\/$", "-_/", true),
             (r"^[0-9-\p{L}]+$", "1-é", true),
+            (r"^\p{L}+$", "é", true),
+            (r"^\101\0$", "A\0", true),
+            (r"^[\x00-\011]$", "\t", true),
+            (r"^\x{e9}\_$", "é_", true),
         ] {
             assert_eq!(matches(pattern, text), expected, "{pattern} on {text}");
+        }
+    }
+
+    #[test]
+    fn escapes_that_go_has_not_are_refused() {
+        for (pattern, escape) in [
+            (r"\u0000", r"\u"),
+            (r"[\u0041]", r"\u"),
+            (r"a\1", r"\1"),
+            (r"[\b]", r"\b"),
+            (r"\Z", r"\Z"),
+            (r"\é", r"\é"),
+        ] {
+            let Pattern::Broken(why) = compile(pattern) else { panic!("{pattern}") };
+            assert_eq!(why, format!("error parsing regexp: invalid escape sequence: `{escape}`"));
         }
     }
 

@@ -12,6 +12,7 @@
 
 pub mod agent;
 pub mod api;
+mod api_error;
 mod children;
 pub mod command;
 pub mod controller;

@@ -52,6 +52,22 @@ const SCHEMAS: &[(&str, &str)] = &[
     ("a null default", r#"{"type":"object","properties":{"spec":{"type":"string","default":null}}}"#),
     ("a pattern that is none", r#"{"type":"object","properties":{"spec":{"type":"string","pattern":"("}}}"#),
     (
+        "a pattern with an escape of Unicode",
+        r#"{"type":"object","properties":{"spec":{"type":"string","pattern":"[^\\u0000]"}}}"#,
+    ),
+    (
+        "a pattern that refers back",
+        r#"{"type":"object","properties":{"spec":{"type":"string","pattern":"(a)\\1"}}}"#,
+    ),
+    (
+        "a pattern with a boundary in a class",
+        r#"{"type":"object","properties":{"spec":{"type":"string","pattern":"[\\b]"}}}"#,
+    ),
+    (
+        "a pattern with another escape that there is not",
+        r#"{"type":"object","properties":{"spec":{"type":"string","pattern":"a\\Z"}}}"#,
+    ),
+    (
         "a restriction of the metadata",
         r#"{"type":"object","properties":{"metadata":{"type":"object","properties":{"labels":{"type":"object"}}}}}"#,
     ),

@@ -33,6 +33,11 @@ const SCHEMAS: &[(&str, &str, &[&str])] = &[
     ("maxLength", r#"{"type":"string","maxLength":3}"#, &["\"abc\"", "\"abcd\"", "\"äöü\""]),
     ("minLength", r#"{"type":"string","minLength":2}"#, &["\"ab\"", "\"a\""]),
     ("pattern", r#"{"type":"string","pattern":"^[a-z]+$"}"#, &["\"abc\"", "\"Abc\""]),
+    (
+        "pattern with classes",
+        r#"{"type":"string","pattern":"^\\p{L}\\x{e9}\\101$"}"#,
+        &["\"zéA\"", "\"1éA\""],
+    ),
     ("maxItems", r#"{"type":"array","maxItems":1,"items":{"type":"integer"}}"#, &["[1]", "[1,2]"]),
     ("minItems", r#"{"type":"array","minItems":1,"items":{"type":"integer"}}"#, &["[]", "[1]"]),
     (

@@ -70,12 +70,23 @@ impl Authority {
     }
 }
 
+/// The hosts by which clients reach the API server: those of this machine, and pods.
+const SERVER: [&str; 7] = [
+    "127.0.0.1",
+    "localhost",
+    "10.96.0.1",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+];
+
 impl Certificates {
     pub(crate) fn make() -> Result<Self, rcgen::Error> {
         let (ca, proxies) =
             (Authority::make("windlass-reference")?, Authority::make("windlass-front-proxy")?);
         Ok(Self {
-            server: ca.issue("kube-apiserver", None, &["127.0.0.1", "localhost"])?,
+            server: ca.issue("kube-apiserver", None, &SERVER)?,
             admin: ca.issue("windlass-admin", Some("system:masters"), &[])?,
             kubelet_client: ca.issue("kube-apiserver-kubelet-client", Some("system:masters"), &[])?,
             accounts: KeyPair::generate()?,

@@ -2,6 +2,7 @@
 
 use super::settings::Settings;
 use crate::api::v1alpha1::{SampleDBInstance, SampleDBInstanceStatus};
+use crate::api_error::said;
 use crate::leadership::{InvalidLease, Leadership};
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -30,7 +31,7 @@ const MANAGER: &str = "sampledb-agent";
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
     /// The API server says why, or cannot be reached.
-    #[error("the API server: {0}")]
+    #[error("the API server: {}", said(.0))]
     Kube(#[from] kube::Error),
     /// It does not answer.
     #[error("the API server does not answer within {} s", LIMIT.as_secs())]

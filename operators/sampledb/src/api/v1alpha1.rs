@@ -262,7 +262,7 @@ fn parameters(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({
         "type": "object",
         "maxProperties": 200,
-        "additionalProperties": {"type": "string", "maxLength": 2048, "pattern": r"^[^\n\r\u0000]*$"},
+        "additionalProperties": {"type": "string", "maxLength": 2048, "pattern": r"^[^\n\r\x00]*$"},
         "x-kubernetes-validations": [
             {"rule": RESERVED_PARAMETERS, "message": "the operator sets this parameter itself"},
             {"rule": "self.all(name, name.matches('^[a-z_][a-z0-9_]*([.][a-z_][a-z0-9_]*)?$'))",

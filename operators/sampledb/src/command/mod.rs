@@ -5,6 +5,7 @@ mod kubectl;
 mod status;
 mod switchover;
 
+use crate::api_error::said;
 use clap::{Args, Parser, Subcommand};
 use kube::{Api, Client};
 use std::process::ExitCode;
@@ -83,14 +84,6 @@ impl Place {
         K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
     {
         Api::namespaced(self.client.clone(), &self.namespace)
-    }
-}
-
-/// What the API server said, in one line.
-pub(super) fn said(error: &kube::Error) -> Failure {
-    match error {
-        kube::Error::Api(status) => status.message.clone(),
-        other => other.to_string(),
     }
 }
 

@@ -24,10 +24,10 @@ use windlass_harness::reference;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A folder of programs.
-pub(super) struct Programs(pub(super) PathBuf);
+pub(crate) struct Programs(pub(super) PathBuf);
 
 /// The real ones, if they are built and wanted.
-pub(super) fn reference() -> Option<Programs> {
+pub(crate) fn reference() -> Option<Programs> {
     if std::env::var_os("WINDLASS_SKIP_REFERENCE").is_some() {
         println!("skipped: WINDLASS_SKIP_REFERENCE is set");
         return None;

@@ -17,6 +17,7 @@ mod webhooks;
 
 use crate::process::windlass;
 use credentials::Credential;
+pub(crate) use environment::reference;
 use environment::{Environment, Programs};
 use http::Method;
 use serde_json::{Value, json};

@@ -3,20 +3,15 @@
 mod failover;
 mod place;
 
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::PostParams;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::api::{DeleteParams, PostParams};
 use nix::sys::signal::{Signal, kill};
 use place::{Place, cannot_run_postgres, first_process};
 use sampledb_operator::api::v1alpha1::Role;
 use serde_json::json;
 
-#[tokio::test]
-async fn a_database_from_its_creation_through_a_failover() {
-    if let Some(why) = cannot_run_postgres() {
-        println!("{why}");
-        return;
-    }
-    let place = Place::start().await;
+/// A database with a schema is created, its primary is killed, and its data is there.
+async fn is_created_and_fails_over(place: &Place) {
     let schema: ConfigMap = serde_json::from_value(json!({
         "metadata": {"name": "schema"}, "data": {"schema.sql": "CREATE TABLE fruits (name text PRIMARY KEY);"},
     }))
@@ -47,6 +42,27 @@ async fn a_database_from_its_creation_through_a_failover() {
     place.is_ready("example").await;
     println!("all ready again: {:?}", place.world.clock.moment() - began);
     assert_eq!(place.psql("example", "SELECT name FROM fruits").await, "apple");
+}
+
+/// Its agents may do there exactly what their Role says.
+#[tokio::test]
+async fn a_database_fails_over_on_the_reference() {
+    if let Some(why) = cannot_run_postgres() {
+        println!("{why}");
+        return;
+    }
+    let Some(place) = Place::on_the_reference().await else { return };
+    is_created_and_fails_over(&place).await;
+}
+
+#[tokio::test]
+async fn a_database_from_its_creation_through_a_failover() {
+    if let Some(why) = cannot_run_postgres() {
+        println!("{why}");
+        return;
+    }
+    let place = Place::start().await;
+    is_created_and_fails_over(&place).await;
 
     // By command, as a plug-in of ours.
     let said = place.sampledb(&["switchover", "example", "--to", "example-0"]).await;
@@ -82,6 +98,26 @@ async fn a_database_from_its_creation_through_a_failover() {
         let said = place.sampledb(&["logs", "example"]).await;
         assert!(said.contains("database system is ready to accept connections"), "{said}");
     }
+
+    // Another Secret, another password: whoever has it gets in.
+    let secrets = place.world.api::<Secret>();
+    let password = async || {
+        let secret = secrets.get_opt("example-credentials").await.unwrap();
+        secret.and_then(|secret| secret.data?.remove("password")).map(|bytes| bytes.0)
+    };
+    let before = password().await.unwrap();
+    secrets.delete("example-credentials", &DeleteParams::default()).await.unwrap();
+    place
+        .until("example", "there is another password", || async {
+            password().await.is_some_and(|now| now != before)
+        })
+        .await;
+    place
+        .until("example", "the new password is accepted", || async {
+            place.psql("example", "SELECT name FROM fruits").await == "apple"
+        })
+        .await;
+    place.is_ready("example").await;
 
     // With fewer instances the last one goes, once it has handed over.
     place.sampledb(&["switchover", "example", "--to", "example-2"]).await;

@@ -4,17 +4,21 @@ use crate::process::{Cluster, windlass};
 use crate::process_pods::{World, cannot_run};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::storage::v1::StorageClass;
 use kube::ResourceExt;
-use kube::api::{ListParams, LogParams, Patch, PatchParams, PostParams};
-use nix::sys::signal::Signal;
+use kube::api::{Api, ListParams, LogParams, Patch, PatchParams, PostParams};
+use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use sampledb_operator::api::v1alpha1::{Role, SampleDB, SampleDBInstance};
 use serde_json::{Value, json};
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 use windlass::Manager;
 use windlass_clock::Clock;
+use windlass_harness::Reference;
 
 /// The image that brings the agent.
 const AGENT: &str = "sampledb-operator:test";
@@ -22,9 +26,39 @@ const AGENT: &str = "sampledb-operator:test";
 /// A cluster with the operator.
 pub(super) struct Place {
     pub(super) world: World,
-    cluster: Option<Cluster>,
+    kubernetes: Option<Kubernetes>,
     operator: tokio::task::JoinHandle<windlass::Result<()>>,
     _folder: tempfile::TempDir,
+}
+
+/// Where pods are.
+enum Kubernetes {
+    Embedded(Cluster),
+    /// The reference, and our node that joined it.
+    Reference {
+        reference: Box<Reference>,
+        node: Child,
+    },
+}
+
+impl Kubernetes {
+    fn kubeconfig(&self) -> PathBuf {
+        match self {
+            Self::Embedded(cluster) => cluster.kubeconfig(),
+            Self::Reference { reference, .. } => reference.kubeconfig(),
+        }
+    }
+
+    /// Ends it with its pods, which would outlive it if it was killed.
+    fn end(self) -> bool {
+        match self {
+            Self::Embedded(cluster) => cluster.end(Signal::SIGTERM).success(),
+            Self::Reference { mut node, .. } => {
+                let id = Pid::from_raw(node.id().try_into().unwrap());
+                kill(id, Signal::SIGTERM).is_ok() && node.wait().is_ok_and(|status| status.success())
+            }
+        }
+    }
 }
 
 /// The directory with the agent's program alone, which the recipe of its image shows.
@@ -40,28 +74,61 @@ fn agent_image(folder: &Path) -> PathBuf {
     programs
 }
 
+/// A folder with the recipes of the operator's images, at the place for configuration.
+fn folder_with_recipes() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let programs = agent_image(folder.path());
+    let config = folder.path().join("config");
+    fs::create_dir_all(config.join("windlass")).unwrap();
+    let recipe = json!({"images": {
+        "sampledb-operator": {"programs": [&programs]},
+        "sampledb-writer": {"programs": [&programs]},
+    }});
+    fs::write(config.join("windlass/recipes.yaml"), recipe.to_string()).unwrap();
+    (folder, config)
+}
+
 impl Place {
     pub(super) async fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        let programs = agent_image(folder.path());
-        let config = folder.path().join("config");
-        fs::create_dir_all(config.join("windlass")).unwrap();
-        let recipe = json!({"images": {
-            "sampledb-operator": {"programs": [&programs]},
-            "sampledb-writer": {"programs": [&programs]},
-        }});
-        fs::write(config.join("windlass/recipes.yaml"), recipe.to_string()).unwrap();
+        let (folder, config) = folder_with_recipes();
         let mut command = windlass(&["cluster", "up", "--nodes", "process=1"]);
         command.env("XDG_RUNTIME_DIR", folder.path()).env("XDG_CONFIG_HOME", &config);
         let cluster = Cluster::of(command);
         let world = World::of(&cluster).await;
+        Self::with(world, Kubernetes::Embedded(cluster), folder).await
+    }
+
+    /// On the reference with our node, if it is built and wanted.
+    pub(super) async fn on_the_reference() -> Option<Self> {
+        crate::envtest::reference()?;
+        let reference = Reference::builder().controllers().start().await.unwrap();
+        let world = World { client: reference.client().await.unwrap(), clock: Clock::real() };
+        let (folder, config) = folder_with_recipes();
+        let mut command = windlass(&["node", "process", "--kubeconfig"]);
+        command.arg(reference.kubeconfig()).env("XDG_CONFIG_HOME", &config);
+        let mut node = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut joined = String::new();
+        BufReader::new(node.stdout.take().unwrap()).read_line(&mut joined).unwrap();
+        assert!(joined.starts_with("joined: "), "{joined:?}");
+        let class: StorageClass = serde_json::from_value(json!({
+            "metadata": {"name": "local", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
+            "provisioner": "windlass.dev/local", "volumeBindingMode": "WaitForFirstConsumer",
+        }))
+        .unwrap();
+        Api::all(world.client.clone()).create(&PostParams::default(), &class).await.unwrap();
+        let kubernetes = Kubernetes::Reference { reference: Box::new(reference), node };
+        Some(Self::with(world, kubernetes, folder).await)
+    }
+
+    /// With the operator.
+    async fn with(world: World, kubernetes: Kubernetes, folder: tempfile::TempDir) -> Self {
         world.install::<SampleDB>().await;
         world.install::<SampleDBInstance>().await;
         let manager = Manager::new(world.client.clone(), Clock::real());
         let manager = sampledb_operator::operator(manager, AGENT);
         let operator = tokio::spawn(manager.run_until(std::future::pending()));
-        Self { world, cluster: Some(cluster), operator, _folder: folder }
+        Self { world, kubernetes: Some(kubernetes), operator, _folder: folder }
     }
 
     pub(super) async fn create(&self, name: &str, spec: Value) {
@@ -161,7 +228,7 @@ impl Place {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let path = std::iter::once(programs).chain(std::env::split_paths(&path));
         command.args(arguments).env("PATH", std::env::join_paths(path).unwrap());
-        command.env("KUBECONFIG", self.cluster.as_ref().unwrap().kubeconfig());
+        command.env("KUBECONFIG", self.kubernetes.as_ref().unwrap().kubeconfig());
         let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
@@ -212,12 +279,11 @@ impl Place {
     }
 }
 
-/// Pods outlive a cluster that is killed: it is asked to end, whatever became of the test.
 impl Drop for Place {
     fn drop(&mut self) {
         self.operator.abort();
-        let ended = self.cluster.take().map(|cluster| cluster.end(Signal::SIGTERM));
-        assert!(std::thread::panicking() || ended.is_some_and(|ended| ended.success()));
+        let ended = self.kubernetes.take().is_some_and(Kubernetes::end);
+        assert!(std::thread::panicking() || ended);
     }
 }
 
