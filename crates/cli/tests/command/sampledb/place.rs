@@ -37,8 +37,27 @@ enum Kubernetes {
     /// The reference, and our node that joined it.
     Reference {
         reference: Box<Reference>,
-        node: Child,
+        node: Node,
     },
+}
+
+/// A node that joined, until this is dropped.
+struct Node(Child);
+
+impl Node {
+    /// Ends it with its pods.
+    fn end(&mut self) -> bool {
+        let id = Pid::from_raw(self.0.id().try_into().unwrap());
+        kill(id, Signal::SIGTERM).is_ok() && self.0.wait().is_ok_and(|status| status.success())
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        if self.0.try_wait().is_ok_and(|ended| ended.is_none()) {
+            self.end();
+        }
+    }
 }
 
 impl Kubernetes {
@@ -53,10 +72,7 @@ impl Kubernetes {
     fn end(self) -> bool {
         match self {
             Self::Embedded(cluster) => cluster.end(Signal::SIGTERM).success(),
-            Self::Reference { mut node, .. } => {
-                let id = Pid::from_raw(node.id().try_into().unwrap());
-                kill(id, Signal::SIGTERM).is_ok() && node.wait().is_ok_and(|status| status.success())
-            }
+            Self::Reference { mut node, .. } => node.end(),
         }
     }
 }
@@ -107,9 +123,9 @@ impl Place {
         let (folder, config) = folder_with_recipes();
         let mut command = windlass(&["node", "process", "--kubeconfig"]);
         command.arg(reference.kubeconfig()).env("XDG_CONFIG_HOME", &config);
-        let mut node = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut node = Node(command.stdout(Stdio::piped()).spawn().unwrap());
         let mut joined = String::new();
-        BufReader::new(node.stdout.take().unwrap()).read_line(&mut joined).unwrap();
+        BufReader::new(node.0.stdout.take().unwrap()).read_line(&mut joined).unwrap();
         assert!(joined.starts_with("joined: "), "{joined:?}");
         let class: StorageClass = serde_json::from_value(json!({
             "metadata": {"name": "local", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
