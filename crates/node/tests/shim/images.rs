@@ -207,7 +207,7 @@ async fn redis(fixture: Fixture) -> anyhow::Result<()> {
 }
 
 async fn postgres(fixture: Fixture) -> anyhow::Result<()> {
-    let Some(image) = resolve(&fixture, "postgres:17")? else { return Ok(()) };
+    let Some(image) = resolve(&fixture, "postgres")? else { return Ok(()) };
     let shim = fixture.launch().await?;
     std::fs::create_dir_all(fixture.path("data"))?;
     std::fs::create_dir_all(fixture.path("scripts"))?;
