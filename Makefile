@@ -85,7 +85,7 @@ fuzz: ## Fuzz every parser and the API, for FUZZ_SECONDS per target
 	@scripts/fuzz $(FUZZ_SECONDS)
 
 BENCHES = $(patsubst tests/benches/%.rs,%,$(wildcard tests/benches/*.rs))
-bench: $(addprefix bench-,$(BENCHES)) bench-node bench-sdk ## Run all benches; make bench-NAME runs one
+bench: $(addprefix bench-,$(BENCHES)) bench-node bench-sdk bench-sampledb ## Run all benches; make bench-NAME runs one
 
 bench-%:
 	@test -f tests/benches/$*.rs || { echo "error: no bench $*; there are: $(BENCHES)" >&2; exit 1; }
@@ -95,6 +95,11 @@ bench-%:
 bench-node:
 	@scripts/need $(BUILD_NEEDS)
 	@$(CARGO) bench --quiet --package windlass-node --bench node
+
+bench-sampledb:
+	@scripts/need $(BUILD_NEEDS)
+	@$(CARGO) build --quiet --workspace --bin windlass --bin sampledb-agent --bin windlass-sampledb --example writer
+	@$(CARGO) test --quiet --workspace --test command -- --ignored --nocapture sampledb::bench
 
 bench-sdk:
 	@scripts/need $(BUILD_NEEDS)

@@ -48,6 +48,11 @@ impl Place {
         told
     }
 
+    /// How many rows were acknowledged.
+    pub(super) async fn acknowledged(&self) -> usize {
+        self.told_to_writers().await.acknowledged.len()
+    }
+
     /// Waits until more rows were acknowledged.
     async fn until_more_are_acknowledged(&self, name: &str, more: usize) {
         let before = self.told_to_writers().await.acknowledged.len();
@@ -56,7 +61,7 @@ impl Place {
     }
 
     /// The kubelet waits longer each time before it starts a container again, up to minutes: a new pod starts at once.
-    async fn start_anew_if_it_waits(&self, instance: &str) {
+    pub(super) async fn start_anew_if_it_waits(&self, instance: &str) {
         let pods = self.world.api::<Pod>();
         let Some(status) = pods.get_opt(instance).await.unwrap().and_then(|pod| pod.status) else { return };
         let states = status.container_statuses.into_iter().flatten().filter_map(|one| one.state?.waiting);
@@ -66,7 +71,7 @@ impl Place {
     }
 
     /// The instance's volume is lost with everything on it, and nobody reports the end of its container.
-    async fn destroy(&self, instance: &str) {
+    pub(super) async fn destroy(&self, instance: &str) {
         let now = DeleteParams::default().grace_period(0);
         self.world.api::<PersistentVolumeClaim>().delete(&format!("data-{instance}"), &now).await.unwrap();
         self.world.api::<Pod>().delete(instance, &now).await.unwrap();
@@ -110,6 +115,11 @@ impl Place {
     async fn prepare(&self, name: &str, spec: serde_json::Value) {
         self.create(name, spec).await;
         self.is_ready(name).await;
+        self.begin_to_write(name).await;
+    }
+
+    /// Starts writers that connect to every instance.
+    pub(super) async fn begin_to_write(&self, name: &str) {
         self.psql(name, "CREATE TABLE acknowledged (id bigint PRIMARY KEY)").await;
         self.start_writers(name, 3).await;
         self.until_more_are_acknowledged(name, 50).await;

@@ -1,5 +1,6 @@
 //! The SampleDB operator with real PostgreSQL servers.
 
+mod bench;
 mod failover;
 mod place;
 

@@ -305,6 +305,25 @@ impl Drop for Place {
 
 /// The first process of an instance's container, as the machine numbers it.
 pub(super) fn first_process(instance: &str) -> Option<Pid> {
+    let wanted = format!("SAMPLEDB_INSTANCE={instance}");
+    let first = |arguments: &[u8], variable: &[u8]| {
+        arguments.ends_with(b"sampledb-agent\0run\0") && variable == wanted.as_bytes()
+    };
+    processes(first).first().copied()
+}
+
+/// The agents and watchdogs of a database.
+pub(super) fn agents(database: &str) -> Vec<u32> {
+    let wanted = format!("SAMPLEDB_INSTANCE={database}-");
+    let agent = |arguments: &[u8], variable: &[u8]| {
+        let program = arguments.split(|byte| *byte == 0).next().unwrap_or_default();
+        program.ends_with(b"sampledb-agent") && variable.starts_with(wanted.as_bytes())
+    };
+    processes(agent).into_iter().filter_map(|process| process.as_raw().try_into().ok()).collect()
+}
+
+/// The processes of which this holds for the arguments and one of the variables.
+fn processes(wanted: impl Fn(&[u8], &[u8]) -> bool) -> Vec<Pid> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {
         let Some(id) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
@@ -312,12 +331,11 @@ pub(super) fn first_process(instance: &str) -> Option<Pid> {
         let arguments = read("cmdline");
         let environment = read("environ");
         let mut variables = environment.split(|byte| *byte == 0);
-        let wanted = format!("SAMPLEDB_INSTANCE={instance}");
-        if arguments.ends_with(b"sampledb-agent\0run\0") && variables.any(|one| one == wanted.as_bytes()) {
+        if variables.any(|variable| wanted(&arguments, variable)) {
             found.push(Pid::from_raw(id));
         }
     }
-    found.first().copied()
+    found
 }
 
 /// Why there is no server here to run.
