@@ -109,7 +109,7 @@ pub enum ImageError {
         hint: String,
     },
     /// Another version than the tag's is installed.
-    #[error("image {image} is not there: its version is not installed, {there}: {hint}")]
+    #[error("image {image} is not there: its version is not installed, {there} is: {hint}")]
     Version {
         /// The image.
         image: String,

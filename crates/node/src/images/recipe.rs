@@ -139,9 +139,9 @@ impl Recipe {
     /// The image it makes, for this name.
     pub(super) fn image(&self, image: &str, name: &Name, store: &Path) -> Result<Image, ImageError> {
         let broken = |why: String| ImageError::Broken { image: image.to_owned(), why };
-        let missing = |there: Option<String>| ImageError::Version {
+        let missing = |there: String| ImageError::Version {
             image: image.to_owned(),
-            there: there.map_or_else(|| "no other is".to_owned(), |there| format!("{there} is")),
+            there,
             hint: self.install.clone().unwrap_or_else(|| "install it".into()),
         };
         let folders = self.program_folders(name.tag()).map_err(missing)?;
@@ -154,10 +154,10 @@ impl Recipe {
                 hint: self.install.clone().unwrap_or_else(|| "install it".into()),
             })?;
         }
-        if let Some(version) = self.installed_version(&folders)
+        if let Some(version) = self.installed_version(&folders).map_err(broken)?
             && !numbers(&version).starts_with(&numbers(name.tag()))
         {
-            return Err(missing(Some(version)));
+            return Err(missing(version));
         }
         let mut environment = BTreeMap::from([("PATH".to_owned(), path)]);
         environment.extend(self.environment.clone());
@@ -249,7 +249,7 @@ impl Recipe {
     }
 
     /// The folders of its programs, or which version is there instead of the tag's.
-    fn program_folders(&self, tag: &str) -> Result<Vec<PathBuf>, Option<String>> {
+    fn program_folders(&self, tag: &str) -> Result<Vec<PathBuf>, String> {
         let mut folders = Vec::new();
         for pattern in &self.programs {
             folders.extend(versioned(pattern, tag)?);
@@ -257,18 +257,24 @@ impl Recipe {
         Ok(folders)
     }
 
-    /// The version that its own program prints.
-    fn installed_version(&self, folders: &[PathBuf]) -> Option<String> {
-        let (program, arguments) = self.version.split_first()?;
-        let printed = std::process::Command::new(find(program, folders)?).args(arguments).output().ok()?;
+    /// The version that its own program prints, if it names one that does; or why it cannot be told.
+    fn installed_version(&self, folders: &[PathBuf]) -> Result<Option<String>, String> {
+        let Some((program, arguments)) = self.version.split_first() else { return Ok(None) };
+        let file = find(program, folders)
+            .ok_or_else(|| format!("{program}, which prints its version, is not installed"))?;
+        let printed = std::process::Command::new(&file).args(arguments).output();
+        let printed = printed.map_err(|error| format!("{} cannot be run: {error}", file.display()))?;
         let printed = String::from_utf8_lossy(&printed.stdout).into_owned();
-        printed.split_whitespace().find(|word| !numbers(word).is_empty()).map(str::to_owned)
+        let version = printed.split_whitespace().find(|word| !numbers(word).is_empty());
+        version
+            .map(|version| Some(version.to_owned()))
+            .ok_or_else(|| format!("{} printed no version", file.display()))
     }
 }
 
 /// The folder that a pattern with a `*` means: of the tag's version, or the newest if the tag names none. Where the tag's is not
 /// there, which is the newest that is.
-fn versioned(pattern: &str, tag: &str) -> Result<Option<PathBuf>, Option<String>> {
+fn versioned(pattern: &str, tag: &str) -> Result<Option<PathBuf>, String> {
     let Some((before, after)) = pattern.split_once('*') else { return Ok(Some(pattern.into())) };
     let Some((folder, start)) = before.rsplit_once('/') else { return Ok(None) };
     let Ok(entries) = std::fs::read_dir(folder) else { return Ok(None) };
@@ -278,7 +284,7 @@ fn versioned(pattern: &str, tag: &str) -> Result<Option<PathBuf>, Option<String>
     let there = names.filter(|version| Path::new(&format!("{before}{version}{after}")).is_dir());
     let Some(chosen) = there.max_by_key(|version| newness(version, tag)) else { return Ok(None) };
     if !numbers(tag).is_empty() && !newness(&chosen, tag).0 {
-        return Err(Some(chosen));
+        return Err(chosen);
     }
     Ok(Some(format!("{before}{chosen}{after}").into()))
 }
@@ -327,7 +333,7 @@ mod tests {
             versioned(&pattern, tag).unwrap().unwrap().parent().unwrap().file_name().unwrap().to_owned()
         };
         assert_eq!([chosen("15.4-alpine"), chosen("9.6"), chosen("latest")], ["15", "9.6", "17"]);
-        assert_eq!(versioned(&pattern, "16"), Err(Some("17".to_owned())));
+        assert_eq!(versioned(&pattern, "16"), Err("17".to_owned()));
         assert_eq!(versioned("/no/such/*/bin", "1"), Ok(None));
     }
 
@@ -348,6 +354,15 @@ mod tests {
         for tag in ["16", "15.4", "1"] {
             let said = image(tag).unwrap_err().to_string();
             assert!(said.contains("15.18 is"), "{said}");
+        }
+        for (version, why) in
+            [(vec!["true"], "printed no version"), (vec!["no-such-program"], "is not installed")]
+        {
+            let version = version.into_iter().map(str::to_owned).collect();
+            let wrong = Recipe { version, ..Recipe::default() };
+            let said =
+                wrong.image("app:1", &Name::parse("app:1").unwrap(), store.path()).unwrap_err().to_string();
+            assert!(said.contains(why), "{said}");
         }
     }
 
