@@ -44,6 +44,7 @@
 
 mod action;
 pub mod cache;
+mod certificates;
 mod client;
 mod command;
 pub mod conditions;
@@ -75,6 +76,7 @@ mod serve;
 pub mod write;
 
 pub use action::{Action, Guard, Outcome};
+pub use certificates::{Certificate, CertificateAuthority};
 pub use command::CommandError;
 pub use conditions::Stated;
 pub use controller::{

@@ -2,6 +2,7 @@
 
 use super::CommandError;
 use super::changes::changes;
+use crate::certificates::RENEW_AT;
 use crate::controller::{FinalizerChange, Planned, Preview, Previewer};
 use crate::kind::Kind;
 use crate::observed::Observed;
@@ -176,7 +177,11 @@ fn find<'a>(
 
 fn summary(effect: &Effect, kind: &Kind, live: Option<&Value>) -> String {
     match (effect, live) {
-        (Effect::Delete { .. }, None) | (Effect::CreateOnce { .. }, Some(_)) => "stays as it is".to_owned(),
+        (Effect::Delete { .. }, None) => "stays as it is".to_owned(),
+        (Effect::CreateOnce { .. }, Some(live)) => match live["metadata"]["annotations"][RENEW_AT].as_str() {
+            Some(at) => format!("stays as it is; its certificate is renewed at {at}"),
+            None => "stays as it is".to_owned(),
+        },
         (Effect::Delete { propagation, .. }, Some(_)) => match propagation {
             Propagation::Background => "is deleted".to_owned(),
             Propagation::Foreground => "is deleted once its dependents are".to_owned(),

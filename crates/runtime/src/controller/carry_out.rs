@@ -120,7 +120,10 @@ impl Running {
                 self.writer.claim(kind, &key, &whole, live.as_ref(), reconciled).await
             }
             (Effect::CreateOnce { object, generate, .. }, None) => {
-                self.writer.create(kind, &key, &parent.mark(kind, &key, object), generate, reconciled).await
+                self.create_once(parent, kind, &key, object, generate).await
+            }
+            (Effect::CreateOnce { generate, .. }, Some(live)) => {
+                self.renew(parent, kind, &key, generate, live).await
             }
             (Effect::Delete { propagation, .. }, Some(live)) => match version_of(live.meta()) {
                 Some(object_version) => {
@@ -130,9 +133,7 @@ impl Running {
                 }
                 None => Ok(Done::Unchanged),
             },
-            (Effect::CreateOnce { .. }, Some(_))
-            | (Effect::Delete { .. }, None)
-            | (Effect::Act(_) | Effect::Patch { .. }, _) => Ok(Done::Unchanged),
+            (Effect::Delete { .. }, None) | (Effect::Act(_) | Effect::Patch { .. }, _) => Ok(Done::Unchanged),
         }?;
         let made = done == Done::Changed && live.is_none();
         if made && !parent.is_beside(&key) && store.get(&key).is_none() {

@@ -38,6 +38,7 @@ mod prune;
 mod reconcile;
 mod reconcile_error;
 mod reconcile_verbs;
+mod renew;
 mod report;
 mod retry;
 mod running;

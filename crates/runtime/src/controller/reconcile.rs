@@ -15,6 +15,7 @@ use crate::observed::Observed;
 use crate::plan::Plan;
 use crate::reason::{Reason, Refusal};
 use crate::write::{Done, WriteError, Writer};
+use parking_lot::Mutex;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -79,14 +80,16 @@ pub struct Reconcile<K> {
     /// Whether something was written: then there is another pass, on what was written.
     pub(super) wrote: Arc<AtomicBool>,
     pub(super) confirmed: Arc<Confirmed>,
+    /// When a certificate of a plan that was carried out is due.
+    renewal: Arc<Mutex<Option<Duration>>>,
     of: PhantomData<fn(K)>,
 }
 
 impl Reconcile<()> {
     /// The same, for who knows the type.
     pub(super) fn of_type<K>(self) -> Reconcile<K> {
-        let Self { running, object, parent, wrote, confirmed, of: _ } = self;
-        Reconcile { running, object, parent, wrote, confirmed, of: PhantomData }
+        let Self { running, object, parent, wrote, confirmed, renewal, of: _ } = self;
+        Reconcile { running, object, parent, wrote, confirmed, renewal, of: PhantomData }
     }
 }
 
@@ -112,6 +115,9 @@ impl<K: Cached> Reconcile<K> {
         if done == Done::Changed {
             self.wrote.store(true, Ordering::Relaxed);
         }
+        let mut renewal = self.renewal.lock();
+        *renewal = renewal.into_iter().chain(self.running.next_renewal(parent, plan)).min();
+        drop(renewal);
         Ok(done)
     }
 
@@ -178,6 +184,7 @@ impl Running {
         let decide = match &self.mode {
             Mode::Reconciling(reconcile) if !deleting || !self.holds() => {
                 let wrote = Arc::new(AtomicBool::new(false));
+                let renewal = Arc::<Mutex<Option<Duration>>>::default();
                 // It reads what it likes, when it likes.
                 self.want_facts(&parent, self.facts.names().cloned().collect());
                 let reconciled = Reconcile {
@@ -186,9 +193,11 @@ impl Running {
                     parent,
                     wrote: wrote.clone(),
                     confirmed: confirmed.clone(),
+                    renewal: renewal.clone(),
                     of: PhantomData,
                 };
-                let next = reconcile(object, reconciled).await?;
+                let Requeue(next) = reconcile(object, reconciled).await?;
+                let next = Requeue(next.into_iter().chain(*renewal.lock()).min());
                 let done = if wrote.load(Ordering::Relaxed) { Done::Changed } else { Done::Unchanged };
                 return Ok((done, next));
             }
@@ -204,24 +213,30 @@ impl Running {
         let did = self.act_and_report(&parent, &object, decision.as_ref(), false, confirmed).await?;
         if did == Did::Reported
             && let Ok(plan) = &decision
-            && let Some(next) = self.settled(key, decide, plan)
+            && let Some(next) = self.settled(&parent, decide, plan)
         {
             return Ok((Done::Unchanged, next));
         }
-        Ok((did.done(), next_of(&decision, &observed)))
+        Ok((did.done(), self.next_of(&parent, &decision, &observed)))
     }
 
     /// What comes next, if the same is decided on what was just reported: to carry that out once more would change nothing.
     /// What others did since the pass looked may have come with the answer, and what is told of it later is no news then: an
     /// object that is to be deleted or is paused since is not settled.
-    fn settled(&self, key: &Key, decide: &Decide, plan: &Plan) -> Option<Requeue> {
-        let object = self.primary.get(key)?;
+    fn settled(&self, parent: &Parent, decide: &Decide, plan: &Plan) -> Option<Requeue> {
+        let object = self.primary.get(&parent.key)?;
         if object.meta().deletion_timestamp.is_some() || is_paused(object.meta(), &self.pause) {
             return None;
         }
         let observed = self.observe(&*object);
         let again = decide(&*object, &observed);
-        (again.as_ref().ok() == Some(plan)).then(|| next_of(&again, &observed))
+        (again.as_ref().ok() == Some(plan)).then(|| self.next_of(parent, &again, &observed))
+    }
+
+    /// When to look again: when a wait ends, or a certificate is due.
+    fn next_of(&self, parent: &Parent, decision: &Result<Plan, Refusal>, observed: &Observed) -> Requeue {
+        let Ok(plan) = decision else { return Requeue::on_change() };
+        Requeue(plan.due(observed.now()).into_iter().chain(self.next_renewal(parent, plan)).min())
     }
 
     /// The object is being deleted: undo, then let it go.
@@ -249,7 +264,7 @@ impl Running {
             self.confirm(confirmed, parent, &**object).await?;
             return self.collect_and_remove_finalizer(parent, object).await;
         }
-        Ok((done, next_of(&decision, &observed)))
+        Ok((done, self.next_of(parent, &decision, &observed)))
     }
 
     async fn collect_and_remove_finalizer(
@@ -424,8 +439,4 @@ impl Did {
 
 pub(super) fn either(one: Done, other: Done) -> Done {
     if one == Done::Changed { one } else { other }
-}
-
-fn next_of(decision: &Result<Plan, Refusal>, observed: &Observed) -> Requeue {
-    Requeue(decision.as_ref().ok().and_then(|plan| plan.due(observed.now())))
 }

@@ -1,5 +1,6 @@
-//! Values that are made up once, when an object is created, and are in no plan, log or event: a plan holds the recipe.
+//! Values that are made up when an object is created, and are in no plan, log or event: a plan holds the recipe.
 
+use crate::certificates::{Certificate, CertificateAuthority, Issue, IssueError, key_pair};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -10,14 +11,27 @@ use serde_json::Value;
 /// let recipe = Generate::new().text("/stringData/password", 32);
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Generate {
     texts: Vec<Text>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    key_pairs: Vec<KeyPair>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    issue: Option<Issue>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct Text {
     pointer: String,
     length: usize,
+}
+
+/// Where the halves of a key pair go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct KeyPair {
+    private: String,
+    public: String,
 }
 
 /// Letters and digits: safe in URLs, shells and configuration files. 62 of them: nearly 6 bits each.
@@ -34,6 +48,15 @@ pub enum GenerateError {
     /// The place does not exist: something other than an object is in its way.
     #[error("there is no place for a generated value at {0}")]
     Place(String),
+    /// A key or a certificate could not be made.
+    #[error("a certificate could not be made: {0}")]
+    Certificate(String),
+}
+
+impl From<IssueError> for GenerateError {
+    fn from(error: IssueError) -> Self {
+        Self::Certificate(error.to_string())
+    }
 }
 
 impl Generate {
@@ -50,21 +73,61 @@ impl Generate {
         self
     }
 
-    /// Where values will be.
-    pub fn pointers(&self) -> impl Iterator<Item = &str> {
-        self.texts.iter().map(|text| text.pointer.as_str())
+    /// A key pair for signatures (ECDSA with P-256), as PEM: the private key in PKCS #8 at one JSON pointer, the public key at another.
+    #[must_use]
+    pub fn key_pair(mut self, private: impl Into<String>, public: impl Into<String>) -> Self {
+        self.key_pairs.push(KeyPair { private: private.into(), public: public.into() });
+        self
     }
 
-    /// Makes the values up and puts them in.
+    /// A certificate authority, for a Secret of type `kubernetes.io/tls`. Unlike other values it is renewed; see
+    /// [`CertificateAuthority`].
+    #[must_use]
+    pub fn certificate_authority(mut self, authority: CertificateAuthority) -> Self {
+        self.issue = Some(Issue::Authority(authority));
+        self
+    }
+
+    /// A certificate and its key, for a Secret of type `kubernetes.io/tls`. Unlike other values it is renewed; see [`Certificate`].
+    #[must_use]
+    pub fn certificate(mut self, certificate: Certificate) -> Self {
+        self.issue = Some(Issue::Certificate(certificate));
+        self
+    }
+
+    /// The certificate that the object is to hold.
+    pub(crate) fn issue(&self) -> Option<&Issue> {
+        self.issue.as_ref()
+    }
+
+    /// Where values will be.
+    pub fn pointers(&self) -> impl Iterator<Item = &str> {
+        let pairs = self.key_pairs.iter().flat_map(|pair| [pair.private.as_str(), pair.public.as_str()]);
+        let issued = self
+            .issue
+            .iter()
+            .flat_map(|_| ["/stringData/tls.crt", "/stringData/tls.key", "/stringData/ca.crt"]);
+        self.texts.iter().map(|text| text.pointer.as_str()).chain(pairs).chain(issued)
+    }
+
+    /// Makes the values up and puts them in; all but a certificate, which may need another object.
     pub(crate) fn fill(&self, object: &mut Value) -> Result<(), GenerateError> {
         for text in &self.texts {
-            let value = random_text(text.length)?;
-            let place =
-                place(object, &text.pointer).ok_or_else(|| GenerateError::Place(text.pointer.clone()))?;
-            *place = Value::String(value);
+            put(object, &text.pointer, random_text(text.length)?)?;
+        }
+        for pair in &self.key_pairs {
+            let (private, public) = key_pair()?;
+            put(object, &pair.private, private)?;
+            put(object, &pair.public, public)?;
         }
         Ok(())
     }
+}
+
+fn put(object: &mut Value, pointer: &str, text: String) -> Result<(), GenerateError> {
+    let place = place(object, pointer).ok_or_else(|| GenerateError::Place(pointer.to_owned()))?;
+    *place = Value::String(text);
+    Ok(())
 }
 
 fn place<'a>(object: &'a mut Value, pointer: &str) -> Option<&'a mut Value> {
@@ -108,6 +171,15 @@ mod tests {
         let (one, other) = (fill(), fill());
         assert_eq!(one.len(), 40);
         assert_ne!(one, other);
+    }
+
+    #[test]
+    fn a_key_pair_is_two_halves_of_one_key() {
+        let mut object = json!({"kind": "Secret"});
+        Generate::new().key_pair("/stringData/key.pem", "/stringData/key.pub").fill(&mut object).unwrap();
+        let read = |name: &str| object["stringData"][name].as_str().unwrap().to_owned();
+        let key = rcgen::KeyPair::from_pem(&read("key.pem")).unwrap();
+        assert_eq!(key.public_key_pem(), read("key.pub"));
     }
 
     #[test]

@@ -143,7 +143,7 @@ impl WriteError {
                 | Self::NoName(_)
                 | Self::UnknownAction(_)
                 | Self::Unserializable(_)
-                | Self::Generate(GenerateError::Place(_))
+                | Self::Generate(GenerateError::Place(_) | GenerateError::Certificate(_))
         )
     }
 

@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use windlass::{
-    Action, Controller, Fact, Failure, Manager, Observed, Outcome, Plan, Reason, Refusal, Relation,
+    Action, Certificate, CertificateAuthority, Controller, Fact, Failure, Generate, Manager, Observed,
+    Outcome, Plan, Reason, Refusal, Relation,
 };
 use windlass_testing::{Data, TestCluster, config_map, object, secret};
 
@@ -201,5 +202,74 @@ async fn a_page_outlives_its_ledger() -> anyhow::Result<()> {
     cluster.advance(Duration::from_secs(60)).await;
     let pages: Api<ConfigMap> = Api::namespaced(cluster.client(), cluster.namespace());
     anyhow::ensure!(pages.get_opt("l-page").await?.is_some(), "the page went with the ledger");
+    operator.stop().await
+}
+
+/// A shop that is served by TLS.
+#[derive(CustomResource, Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[kube(group = "example.dev", version = "v1", kind = "Shop", namespaced)]
+pub struct ShopSpec {
+    /// The names under which it is reached.
+    hosts: Vec<String>,
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn shops() -> Controller<Shop> {
+    let why = Reason::new("Encrypts", "clients know whom they talk to");
+    Controller::deciding(move |shop: &Shop, _| {
+        let ca = format!("{}-ca", shop.name_any());
+        let authority = CertificateAuthority::new().valid_for(30 * MINUTE);
+        let certificate = Certificate::server(&shop.spec.hosts, &ca).valid_for(6 * MINUTE);
+        let tls_secret =
+            |name: String| Secret { type_: Some("kubernetes.io/tls".to_owned()), ..secret(name) };
+        Ok(Plan::new()
+            .create_once(tls_secret(ca), Generate::new().certificate_authority(authority), why.clone())
+            .create_once(
+                tls_secret(format!("{}-tls", shop.name_any())),
+                Generate::new().certificate(certificate),
+                why.clone(),
+            ))
+    })
+    .owns::<Secret>()
+}
+
+#[tokio::test]
+async fn a_certificate_is_renewed_in_time_and_when_it_is_for_others() -> anyhow::Result<()> {
+    let cluster = TestCluster::start();
+    cluster.install([Shop::crd()]).await?;
+    let operator = cluster.run(shops());
+    cluster.create(Shop::new("s", ShopSpec { hosts: vec!["s.example.com".to_owned()] })).await?;
+    let holds = |key: &'static str| {
+        move |secret: &Secret| secret.data.as_ref().and_then(|data| data.get(key)).map(|text| text.0.clone())
+    };
+    let read = |secret: Secret| (holds("tls.crt")(&secret), holds("ca.crt")(&secret));
+    let tls = || async {
+        cluster.eventually::<Secret>("s-tls").is("filled", |s| holds("ca.crt")(s).is_some()).await
+    };
+    let (first, trusted) = read(tls().await?);
+    anyhow::ensure!(first.is_some(), "it is created with its certificate");
+    cluster.advance(3 * MINUTE).await;
+    anyhow::ensure!(read(tls().await?) == (first.clone(), trusted.clone()), "nothing is due");
+    cluster.advance(MINUTE).await;
+    let another = |before: Option<Vec<u8>>| move |secret: &Secret| holds("tls.crt")(secret) != before;
+    let renewed =
+        cluster.eventually::<Secret>("s-tls").is("renewed after 4 of 6 minutes", another(first)).await?;
+    let (second, same) = read(renewed);
+    anyhow::ensure!(same == trusted, "by the same authority");
+    cluster.patch::<Shop>("s", json!({"spec": {"hosts": ["s.example.com", "shop.example.com"]}})).await?;
+    let wider = cluster.eventually::<Secret>("s-tls").is("issued for another name", another(second)).await?;
+    anyhow::ensure!(read(wider).1 == trusted, "by the same authority");
+    // After 20 minutes a successor of the authority is trusted too, and a minute later it signs.
+    cluster.advance(17 * MINUTE).await;
+    let next =
+        cluster.eventually::<Secret>("s-ca").is("succeeded", |ca| holds("tls.crt")(ca) != trusted).await?;
+    let (signer, bundle) = read(next);
+    let both = [signer.unwrap_or_default(), trusted.unwrap_or_default()].concat();
+    anyhow::ensure!(bundle == Some(both.clone()), "both are trusted");
+    cluster
+        .eventually::<Secret>("s-tls")
+        .is("told of both", |s| holds("ca.crt")(s) == Some(both.clone()))
+        .await?;
     operator.stop().await
 }
