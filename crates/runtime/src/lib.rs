@@ -99,6 +99,6 @@ pub use quantity::Quantity;
 pub use reason::{Reason, Reasoned, Refusal};
 pub use relation::Relation;
 pub use selector::Selector;
-pub use serve::{Bind, InvalidAddress};
+pub use serve::{Bind, InvalidAddress, serve_metrics};
 pub use windlass_clock as clock;
 pub use windlass_schema::schedule::{self, Schedule};

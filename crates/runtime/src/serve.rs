@@ -1,4 +1,5 @@
-//! The manager's own small HTTP server: `/metrics`, `/healthz`, `/readyz` and `/debug`. Bounded in every way.
+//! The manager's own small HTTP server: `/metrics`, `/healthz`, `/readyz` and `/debug`; and one for programs without a manager, such as
+//! an agent beside a server. Bounded in every way.
 
 use crate::inspect::{Inspector, Served};
 use crate::metrics;
@@ -121,45 +122,98 @@ impl Server {
 
     /// Answers until dropped.
     pub(crate) async fn serve(self, inspector: Inspector, clock: Clock) {
-        let room = Arc::new(Semaphore::new(CONNECTIONS));
-        let mut connections = JoinSet::new();
-        loop {
-            while connections.try_join_next().is_some() {}
-            let Ok(place) = room.clone().acquire_owned().await else { return };
-            let stream = match self.listener.accept().await {
-                Ok((stream, _)) => stream,
-                Err(error) => {
-                    // Out of file descriptors, most likely: later there may be some.
-                    tracing::debug!("a connection was not accepted: {error}");
-                    clock.sleep(Duration::from_millis(100)).await;
-                    continue;
-                }
-            };
-            let (inspector, pages, clock) = (inspector.clone(), self.pages, clock.clone());
-            connections.spawn(async move {
-                let answering = hyper::service::service_fn(move |request: Request<Incoming>| {
-                    let answer = answer(&inspector, pages, request.method(), request.uri());
-                    async move { Ok::<_, Infallible>(answer) }
-                });
-                let connection = http1::Builder::new()
-                    .timer(TokioTimer::new())
-                    .header_read_timeout(HEADERS_WITHIN)
-                    .max_buf_size(16 * 1024)
-                    .serve_connection(TokioIo::new(stream), answering);
-                // Whoever hangs up, or sends what is no HTTP, has had its answer.
-                let _ = clock.timeout(LONGEST, connection).await;
-                drop(place);
-            });
-        }
+        let pages = self.pages;
+        let answering = move |uri: http::Uri| std::future::ready(answer(&inspector, pages, &uri));
+        serve(self.listener, clock, answering).await;
     }
 }
 
-/// The answer to one request.
-fn answer(inspector: &Inspector, pages: Pages, method: &Method, uri: &http::Uri) -> Response<Full<Bytes>> {
-    const TEXT: &str = "text/plain; charset=utf-8";
-    if !matches!(*method, Method::GET | Method::HEAD) {
-        return page(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET\n".to_owned());
+/// Serves a page of metrics at `/metrics` until it is dropped, made when it is asked for: for a program without a
+/// [`Manager`](crate::Manager), whose own metrics are on the manager's page.
+///
+/// ```
+/// # use windlass::{clock::Clock, metrics::{Page, Type}, serve_metrics};
+/// # async fn example() -> std::io::Result<()> {
+/// let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+/// serve_metrics(listener, Clock::real(), || async {
+///     let mut page = Page::default();
+///     page.family("shop_open", Type::Gauge, "Whether the shop is open.").sample(&[], 1.0);
+///     page
+/// })
+/// .await;
+/// # Ok(())
+/// # }
+/// ```
+pub async fn serve_metrics<F>(
+    listener: TcpListener,
+    clock: Clock,
+    collect: impl Fn() -> F + Clone + Send + 'static,
+) where
+    F: Future<Output = metrics::Page> + Send,
+{
+    let answering = move |uri: http::Uri| {
+        let collect = collect.clone();
+        async move {
+            match uri.path() {
+                "/metrics" => page(StatusCode::OK, metrics::CONTENT_TYPE, collect().await.into_text()),
+                _ => page(StatusCode::NOT_FOUND, TEXT, NO_SUCH_PAGE.to_owned()),
+            }
+        }
+    };
+    serve(listener, clock, answering).await;
+}
+
+/// Answers requests to read, until it is dropped.
+async fn serve<A>(
+    listener: TcpListener,
+    clock: Clock,
+    answer: impl Fn(http::Uri) -> A + Clone + Send + 'static,
+) where
+    A: Future<Output = Response<Full<Bytes>>> + Send,
+{
+    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    let mut connections = JoinSet::new();
+    loop {
+        while connections.try_join_next().is_some() {}
+        let Ok(place) = room.clone().acquire_owned().await else { return };
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                // Out of file descriptors, most likely: later there may be some.
+                tracing::debug!("a connection was not accepted: {error}");
+                clock.sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let (answer, clock) = (answer.clone(), clock.clone());
+        connections.spawn(async move {
+            let answering = hyper::service::service_fn(move |request: Request<Incoming>| {
+                let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+                let (answer, uri) = (answer.clone(), request.uri().clone());
+                async move {
+                    Ok::<_, Infallible>(match reads {
+                        true => answer(uri).await,
+                        false => page(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET\n".to_owned()),
+                    })
+                }
+            });
+            let connection = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEADERS_WITHIN)
+                .max_buf_size(16 * 1024)
+                .serve_connection(TokioIo::new(stream), answering);
+            // Whoever hangs up, or sends what is no HTTP, has had its answer.
+            let _ = clock.timeout(LONGEST, connection).await;
+            drop(place);
+        });
     }
+}
+
+const TEXT: &str = "text/plain; charset=utf-8";
+const NO_SUCH_PAGE: &str = "no such page\n";
+
+/// The answer to one request to read.
+fn answer(inspector: &Inspector, pages: Pages, uri: &http::Uri) -> Response<Full<Bytes>> {
     let query = uri.query().unwrap_or_default();
     let asked =
         |name: &str| query.split('&').find_map(|pair| pair.split_once('=').filter(|(key, _)| *key == name));
@@ -181,7 +235,7 @@ fn answer(inspector: &Inspector, pages: Pages, method: &Method, uri: &http::Uri)
         }
         "/healthz" if pages.health => probe("healthz", inspector.live()),
         "/readyz" if pages.health => probe("readyz", inspector.ready()),
-        _ => page(StatusCode::NOT_FOUND, TEXT, "no such page\n".to_owned()),
+        _ => page(StatusCode::NOT_FOUND, TEXT, NO_SUCH_PAGE.to_owned()),
     }
 }
 
@@ -211,7 +265,7 @@ mod tests {
     #[test]
     fn each_address_has_its_own_pages() {
         let ask = |pages: Pages, path: &'static str| {
-            answer(&Inspector::default(), pages, &Method::GET, &http::Uri::from_static(path)).status()
+            answer(&Inspector::default(), pages, &http::Uri::from_static(path)).status()
         };
         let (metrics, health) =
             (Pages { metrics: true, health: false }, Pages { metrics: false, health: true });

@@ -1,7 +1,8 @@
 //! The objects that a database consists of, as YAML would have them.
 
+use crate::agent::metrics;
 use crate::agent::settings::{
-    CREDENTIALS, OWNER_PASSWORD, PORT, REPLICATION_PASSWORD, SOCKETS, VOLUME, variables,
+    CREDENTIALS, OWNER_PASSWORD, PORT, REPLICATION_PASSWORD, SOCKETS, TLS, VOLUME, variables,
 };
 use crate::api::v1alpha1::{ConfigMapKey, SampleDB, SampleDBInstance, SampleDBInstanceSpec};
 use k8s_openapi::api::apps::v1::StatefulSet;
@@ -15,7 +16,7 @@ use kube::{Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use windlass::Generate;
+use windlass::{Certificate, CertificateAuthority, Generate};
 
 /// The label of everything that belongs to a database.
 pub(crate) const DATABASE_LABEL: &str = "db.windlass.dev/database";
@@ -80,6 +81,39 @@ pub(crate) fn secret(database: &SampleDB) -> (Secret, Generate) {
         .text(format!("/stringData/{OWNER_PASSWORD}"), 32)
         .text(format!("/stringData/{REPLICATION_PASSWORD}"), 32);
     (secret, generate)
+}
+
+/// The certificate authority that signs for the instances alone.
+pub(crate) fn certificate_authority(database: &SampleDB) -> (Secret, Generate) {
+    let generate = Generate::new().certificate_authority(CertificateAuthority::new());
+    (tls_secret(database, &authority_name(database)), generate)
+}
+
+/// The certificate of the instances, by every name under which they are reached.
+pub(crate) fn certificate(database: &SampleDB) -> (Secret, Generate) {
+    let (name, namespace) = (database.name_any(), database.namespace().unwrap_or_default());
+    let instances = format!("*.{}", instances_service_name(database));
+    let services = [read_write_name(database), format!("{name}-ro"), instances];
+    let names = services.iter().flat_map(|service| {
+        let qualified = format!("{service}.{namespace}.svc");
+        [service.clone(), format!("{service}.{namespace}"), format!("{qualified}.cluster.local"), qualified]
+    });
+    let names = names.chain(["localhost".to_owned()]);
+    let generate = Generate::new().certificate(Certificate::server(names, authority_name(database)));
+    (tls_secret(database, &certificate_name(database)), generate)
+}
+
+fn authority_name(database: &SampleDB) -> String {
+    format!("{}-ca", database.name_any())
+}
+
+fn certificate_name(database: &SampleDB) -> String {
+    format!("{}-tls", database.name_any())
+}
+
+fn tls_secret(database: &SampleDB, name: &str) -> Secret {
+    let metadata = metadata(database, name);
+    Secret { metadata, type_: Some("kubernetes.io/tls".to_owned()), ..Default::default() }
 }
 
 pub(crate) fn account(database: &SampleDB) -> ServiceAccount {
@@ -278,7 +312,10 @@ fn pod(database: &SampleDB, agent_image: &str) -> Value {
                 value(variables::CREATE, &database.spec.database),
                 value(variables::OWNER, &database.spec.owner),
             ],
-            "ports": [{ "name": CONTAINER, "containerPort": PORT }],
+            "ports": [
+                { "name": CONTAINER, "containerPort": PORT },
+                { "name": "metrics", "containerPort": metrics::PORT },
+            ],
             "resources": database.spec.resources,
             "readinessProbe": { "exec": probe("ready"), "periodSeconds": 1, "timeoutSeconds": 5 },
             // It asks the agent, not the server: a recovery takes its time.
@@ -289,6 +326,7 @@ fn pod(database: &SampleDB, agent_image: &str) -> Value {
                 { "name": "agent", "mountPath": "/agent", "readOnly": true },
                 { "name": "sockets", "mountPath": SOCKETS },
                 { "name": "credentials", "mountPath": CREDENTIALS, "readOnly": true },
+                { "name": "tls", "mountPath": TLS, "readOnly": true },
                 { "name": "shared-memory", "mountPath": "/dev/shm" },
             ],
         }],
@@ -296,6 +334,7 @@ fn pod(database: &SampleDB, agent_image: &str) -> Value {
             { "name": "agent", "emptyDir": {} },
             { "name": "sockets", "emptyDir": {} },
             { "name": "credentials", "secret": { "secretName": secret_name(database), "defaultMode": 0o440 } },
+            { "name": "tls", "secret": { "secretName": certificate_name(database), "defaultMode": 0o440 } },
             // A runtime's own has 64 MiB, which parallel queries exceed.
             { "name": "shared-memory", "emptyDir": { "medium": "Memory", "sizeLimit": memory } },
         ],

@@ -8,6 +8,7 @@
 //! | [`leadership`] | what a database's Lease says: who may be primary |
 //! | [`agent`] | runs in each instance, beside its server |
 //! | [`command`] | `windlass-sampledb`, for people |
+//! | `metrics` | what Prometheus is told of databases |
 //! | [`lsn`], [`timelines`] | positions in the write-ahead log |
 
 pub mod agent;
@@ -19,6 +20,7 @@ pub mod controller;
 pub mod election;
 pub mod leadership;
 pub mod lsn;
+mod metrics;
 mod parameters;
 pub mod timelines;
 
@@ -45,6 +47,8 @@ pub fn operator(manager: Manager, image: &str) -> Manager {
         .crds([SampleDB::crd(), SampleDBInstance::crd()])
         .controller(databases(image))
         .controller(failovers())
+        .measures(metrics::databases)
+        .measures(metrics::instances)
 }
 
 /// The controller that makes what a database consists of.

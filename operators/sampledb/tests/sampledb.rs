@@ -67,6 +67,28 @@ fn held() -> Leadership {
     held
 }
 
+/// Whether the instances of a plan are told to insist on TLS.
+fn insists_on_tls(plan: &Plan) -> bool {
+    plan.applied::<SampleDBInstance>("db-1").unwrap().spec.tls
+}
+
+#[test]
+fn replicas_insist_on_tls_unless_a_server_has_none() {
+    let database = database(json!({}));
+    let there = |tls: Option<bool>, role: ServerRole| {
+        let status = |tls, role| SampleDBInstanceStatus { tls, role, ..Default::default() };
+        let observed = Observed::empty()
+            .with(instance("db-0", "a", status(Some(true), ServerRole::Primary)))
+            .with(instance("db-1", "b", status(tls, role)));
+        insists_on_tls(&provision(&database, &observed))
+    };
+    assert!(insists_on_tls(&provision(&database, &Observed::empty())), "from the beginning");
+    assert!(there(Some(true), ServerRole::Replica));
+    assert!(there(None, ServerRole::Stopped), "it has no server yet");
+    assert!(!there(Some(false), ServerRole::Replica), "it was built without");
+    assert!(!there(None, ServerRole::Replica), "an agent of an earlier version");
+}
+
 fn instance(name: &str, clone: &str, status: SampleDBInstanceStatus) -> SampleDBInstance {
     let mut instance: SampleDBInstance = object(
         name,

@@ -4,24 +4,37 @@ use super::settings::{PORT, REPLICATOR, Settings};
 use crate::leadership::Synchronous;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What a configuration follows from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted<'a> {
     /// What the user asks for.
     pub parameters: &'a BTreeMap<String, String>,
-    /// The host of the primary to follow, if any.
+    /// How the primary to follow is reached, if any.
     pub follow: Option<String>,
     /// Which copies acknowledge commits, should this server be a primary.
     pub synchronous: &'a Synchronous,
-    /// The identity of this server's data.
-    pub clone: &'a str,
-    /// The password file.
-    pub passfile: &'a Path,
     /// What some parameters must be at least.
     pub floors: BTreeMap<String, u64>,
+    /// How it uses TLS, if it does.
+    pub tls: Option<&'a Tls>,
 }
+
+/// How a server uses TLS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tls {
+    /// Where its certificate is.
+    pub directory: PathBuf,
+    /// Whether replicas connect by TLS alone, and only to who proves to be the one they want.
+    pub replicas: bool,
+    /// Whether clients connect by TLS alone.
+    pub clients: bool,
+}
+
+/// The certificate, its key, and which ones to trust: as the Secret has them, and the server.
+pub const TLS_FILES: [(&str, &str); 3] =
+    [("tls.crt", "server.crt"), ("tls.key", "server.key"), ("ca.crt", "ca.crt")];
 
 /// `postgresql.conf`.
 pub fn server(settings: &Settings, wanted: &Wanted<'_>) -> String {
@@ -70,8 +83,13 @@ pub fn server(settings: &Settings, wanted: &Wanted<'_>) -> String {
             lines.insert(name, floor.to_string());
         }
     }
-    let follow = wanted.follow.as_ref().map(|host| conninfo(host, wanted.clone, wanted.passfile));
-    lines.insert("primary_conninfo", follow.unwrap_or_default());
+    lines.insert("primary_conninfo", wanted.follow.clone().unwrap_or_default());
+    if let Some(tls) = wanted.tls {
+        let file = |name: &str| tls.directory.join(name).display().to_string();
+        lines.insert("ssl", "on".to_owned());
+        lines.insert("ssl_cert_file", file("server.crt"));
+        lines.insert("ssl_key_file", file("server.key"));
+    }
     lines.insert("recovery_target_timeline", "latest".to_owned());
     let mut text = String::from("# Written by the agent; changes are overwritten.\n");
     let given = wanted.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
@@ -93,23 +111,32 @@ pub fn names(synchronous: &Synchronous) -> String {
 }
 
 /// How a replica, and the programs that copy data, reach a primary.
-pub fn conninfo(host: &str, clone: &str, passfile: &Path) -> String {
+pub fn conninfo(host: &str, application: &str, passfile: &Path, tls: Option<&Tls>) -> String {
+    let ssl = match tls.filter(|tls| tls.replicas) {
+        Some(tls) => format!("sslmode=verify-full sslrootcert={}", tls.directory.join("ca.crt").display()),
+        None => "sslmode=prefer".to_owned(),
+    };
     format!(
-        "host={host} port={PORT} user={REPLICATOR} dbname=postgres application_name={clone} passfile={} \
-         sslmode=prefer connect_timeout=5 keepalives_idle=5 keepalives_interval=2 keepalives_count=3",
+        "host={host} port={PORT} user={REPLICATOR} dbname=postgres application_name={application} passfile={} \
+         {ssl} connect_timeout=5 keepalives_idle=5 keepalives_interval=2 keepalives_count=3",
         passfile.display()
     )
 }
 
 /// `pg_hba.conf`: the agent is the superuser by the socket, and nobody is over the network.
-pub fn hba() -> String {
+pub fn hba(tls: Option<&Tls>) -> String {
+    let host = |by_tls: bool| if by_tls { "hostssl" } else { "host   " };
+    let (replicas, clients) =
+        (host(tls.is_some_and(|tls| tls.replicas)), host(tls.is_some_and(|tls| tls.clients)));
     format!(
         "# Written by the agent; changes are overwritten.\n\
          local   all          postgres                     peer map=agent\n\
          local   all          all                          scram-sha-256\n\
          host    all          postgres      all            reject\n\
-         host    replication  {REPLICATOR}    all            scram-sha-256\n\
-         host    all          all           all            scram-sha-256\n"
+         {replicas} replication  {REPLICATOR}    all            scram-sha-256\n\
+         {replicas} postgres     {REPLICATOR}    all            scram-sha-256\n\
+         host    all          {REPLICATOR}    all            reject\n\
+         {clients} all          all           all            scram-sha-256\n"
     )
 }
 
@@ -148,6 +175,7 @@ mod tests {
             volume: "/v".into(),
             sockets: "/s".into(),
             credentials: "/c".into(),
+            tls: "/t".into(),
         }
     }
 
@@ -159,14 +187,13 @@ mod tests {
             ("search_path".to_owned(), "'a' \\".to_owned()),
         ]);
         let synchronous = Synchronous { quorum: 1, clones: ["b".to_owned(), "a".to_owned()].into() };
-        let host = settings().host("db-0");
+        let follow = conninfo(&settings().host("db-0"), "c1", Path::new("/v/passfile"), None);
         let wanted = Wanted {
             parameters: &parameters,
-            follow: Some(host),
+            follow: Some(follow),
             synchronous: &synchronous,
-            clone: "c1",
-            passfile: Path::new("/v/passfile"),
             floors: BTreeMap::new(),
+            tls: None,
         };
         let text = server(&settings(), &wanted);
         assert!(text.contains("wal_keep_size = '1GB'\n") && !text.contains("512MB"), "{text}");
@@ -182,8 +209,7 @@ mod tests {
             parameters,
             follow: None,
             synchronous: &Synchronous::default(),
-            clone: "c1",
-            passfile: Path::new("/v/passfile"),
+            tls: None,
             floors: floors.iter().map(|(name, floor)| ((*name).to_owned(), *floor)).collect(),
         };
         server(&settings(), &wanted)
@@ -207,6 +233,25 @@ mod tests {
         let floors: Vec<(&str, u64)> =
             crate::parameters::NOT_LOWER_ON_STANDBYS.iter().map(|(name, _)| (*name, 1000)).collect();
         assert_eq!(names(&floors), names(&[]));
+    }
+
+    #[test]
+    fn tls_is_demanded_of_whom_it_is_to_be_demanded() {
+        let tls = |replicas, clients| Tls { directory: "/v/tls".into(), replicas, clients };
+        let lines = |tls: Option<&Tls>| -> Vec<String> {
+            let words = |line: &str| line.split_whitespace().take(3).collect::<Vec<_>>().join(" ");
+            hba(tls).lines().filter(|line| line.starts_with("host")).map(words).collect()
+        };
+        let (replication, clients) = ("replication replicator", "all all");
+        assert!(lines(None).contains(&format!("host {replication}")));
+        let both = lines(Some(&tls(true, true)));
+        assert!(both.contains(&format!("hostssl {replication}")), "{both:?}");
+        assert!(both.contains(&format!("hostssl {clients}")), "{both:?}");
+        let one = lines(Some(&tls(true, false)));
+        assert!(one.contains(&format!("host {clients}")), "{one:?}");
+        let info = conninfo("h", "c", Path::new("/p"), Some(&tls(true, false)));
+        assert!(info.contains("sslmode=verify-full sslrootcert=/v/tls/ca.crt"), "{info}");
+        assert!(conninfo("h", "c", Path::new("/p"), Some(&tls(false, false))).contains("sslmode=prefer"));
     }
 
     #[test]

@@ -6,6 +6,13 @@ use super::run::{Agent, Seen, StepError};
 use super::settings::{OWNER_PASSWORD, REPLICATION_PASSWORD};
 use crate::leadership::Synchronous;
 
+/// The files of a server's configuration that change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Files {
+    server: String,
+    hba: String,
+}
+
 impl Agent {
     pub(super) fn credential(&self, key: &str) -> Result<String, StepError> {
         let read = std::fs::read_to_string(self.settings.credentials.join(key));
@@ -26,14 +33,14 @@ impl Agent {
         Ok(write_durably(&path, content.as_bytes(), 0o600)?)
     }
 
-    pub(super) fn wanted(&self, follow: Option<&str>, seen: &Seen, synchronous: &Synchronous) -> String {
+    pub(super) fn wanted(&self, follow: Option<&str>, seen: &Seen, synchronous: &Synchronous) -> Files {
         let parameters = seen.instance.as_ref().map(|instance| instance.spec.parameters.clone());
+        let tls = self.server_tls(seen);
         let wanted = config::Wanted {
             parameters: &parameters.unwrap_or_default(),
-            follow: follow.map(|instance| self.settings.host(instance)),
+            follow: follow.map(|instance| self.conninfo(instance, &self.clone, seen)),
             synchronous,
-            clone: &self.clone,
-            passfile: &self.volume.passfile(),
+            tls: tls.as_ref(),
             floors: seen
                 .data
                 .as_ref()
@@ -41,15 +48,15 @@ impl Agent {
                 .map(|data| data.floors.clone())
                 .unwrap_or_default(),
         };
-        config::server(&self.settings, &wanted)
+        Files { server: config::server(&self.settings, &wanted), hba: config::hba(tls.as_ref()) }
     }
 
     /// Has the server go by a configuration, if it does not yet.
     pub(super) fn configure(&mut self, follow: Option<&str>, seen: &Seen) -> Result<(), StepError> {
         let recorded = seen.leadership.as_ref().map(|leadership| leadership.synchronous.clone());
-        let text = self.wanted(follow, seen, &recorded.unwrap_or_default());
+        let files = self.wanted(follow, seen, &recorded.unwrap_or_default());
         self.write_passfile()?;
-        self.apply_configuration(text)
+        self.apply_configuration(files)
     }
 
     /// As [`Agent::configure`], for a primary whose replicas acknowledge by this set.
@@ -58,27 +65,31 @@ impl Agent {
         seen: &Seen,
         synchronous: &Synchronous,
     ) -> Result<(), StepError> {
-        let text = self.wanted(None, seen, synchronous);
-        self.apply_configuration(text)
+        let files = self.wanted(None, seen, synchronous);
+        self.apply_configuration(files)
     }
 
-    pub(super) fn apply_configuration(&mut self, text: String) -> Result<(), StepError> {
-        if self.configured.as_ref() != Some(&text) {
-            self.write_configuration(&text)?;
+    pub(super) fn apply_configuration(&mut self, files: Files) -> Result<(), StepError> {
+        let other = self.configured.as_ref() != Some(&files);
+        if other {
+            self.write_configuration(&files)?;
+        }
+        if other || self.tls.renewed {
             self.server.reload();
-            self.configured = Some(text);
+            self.tls.renewed = false;
+            self.configured = Some(files);
         }
         Ok(())
     }
 
-    pub(super) fn write_configuration(&self, text: &str) -> Result<(), StepError> {
+    pub(super) fn write_configuration(&self, files: &Files) -> Result<(), StepError> {
         let data = self.volume.data();
         let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
         let user = user.map_or_else(|| "postgres".to_owned(), |user| user.name);
         for (name, content) in [
-            ("postgresql.conf", text),
+            ("postgresql.conf", files.server.as_str()),
             ("postgresql.auto.conf", ""),
-            ("pg_hba.conf", &config::hba()),
+            ("pg_hba.conf", &files.hba),
             ("pg_ident.conf", &config::ident(&user)),
         ] {
             write_durably(&data.join(name), content.as_bytes(), 0o600)?;

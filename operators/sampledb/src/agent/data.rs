@@ -39,6 +39,11 @@ impl Volume {
         self.root.join("passfile")
     }
 
+    /// The directory of the server's certificate.
+    pub fn tls(&self) -> PathBuf {
+        self.root.join("tls")
+    }
+
     /// Whether there is a data directory.
     pub fn has_data(&self) -> bool {
         self.data().join("PG_VERSION").is_file()

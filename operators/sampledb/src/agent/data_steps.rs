@@ -1,6 +1,5 @@
 //! Steps that make data: a new database, a copy of the primary's, or one that is rewound to it.
 
-use super::config;
 use super::data::{Number, write_durably};
 use super::programs::{self, ProgramError};
 use super::run::{Agent, SHORT, Seen, StepError, text};
@@ -51,7 +50,7 @@ impl Agent {
         let place = self.volume.begin()?;
         let passfile = self.volume.passfile();
         // By another name than the copy's own: what a program receives that may still fail acknowledges nothing.
-        let conninfo = config::conninfo(&self.settings.host(from), "pg_basebackup", &passfile);
+        let conninfo = self.conninfo(from, "pg_basebackup", seen);
         let arguments = [
             "--pgdata",
             text(&place)?,
@@ -88,7 +87,7 @@ impl Agent {
         self.report(&format!("it gives up what {from} has not")).await?;
         self.health.is_busy();
         let (data, passfile) = (self.volume.data(), self.volume.passfile());
-        let conninfo = config::conninfo(&self.settings.host(from), &self.clone, &passfile);
+        let conninfo = self.conninfo(from, &self.clone, seen);
         let arguments = ["--target-pgdata", text(&data)?, "--source-server", &conninfo];
         let mut lease = self.lease.clone();
         let rewound = async {

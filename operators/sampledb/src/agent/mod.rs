@@ -5,11 +5,11 @@
 //!
 //! - `watchdog`: ends everything when the agent does not say in time that its server may run on
 //! - `next`: what to do next (pure); `synchronous`: who acknowledges commits (pure); `config`: configuration files (pure)
-//! - `run`: the loop around them; `lease_steps`, `data_steps`, `configuration`: what it does; `primary`: what a primary does all
+//! - `run`: the loop around them; `lease_steps`, `data_steps`, `configuration`, `tls`: what it does; `primary`: what a primary does all
 //!   the time; `renewal`: renews the Lease
 //! - `server`, `sql`, `programs`, `data`: the server, its processes and its data
 //! - `kubernetes`: the Lease and the instance; `probe`: answers to the kubelet
-//! - `settings`: what the pod tells it
+//! - `metrics`: what Prometheus is told; `settings`: what the pod tells it
 
 mod config;
 mod configuration;
@@ -17,6 +17,7 @@ mod data;
 mod data_steps;
 mod kubernetes;
 mod lease_steps;
+pub mod metrics;
 mod next;
 mod primary;
 mod probe;
@@ -29,6 +30,7 @@ mod server;
 pub mod settings;
 mod sql;
 mod synchronous;
+mod tls;
 mod watchdog;
 
 pub use probe::{Question, ask};

@@ -1,7 +1,9 @@
 //! The loop: look, decide, do one step, report, and again.
 
+use super::configuration::Files;
 use super::data::{Number, Volume, random_id};
 use super::kubernetes::{ApiError, Kubernetes};
+use super::metrics;
 use super::next::{self, Data, Step, View};
 use super::primary::Primary;
 use super::probe::Health;
@@ -10,6 +12,7 @@ use super::renewal::Renewal;
 use super::server::{Server, adopt_orphans};
 use super::settings::Settings;
 use super::sql::{Sql, SqlError, State};
+use super::tls::Tls;
 use super::watchdog::Leash;
 use crate::api::v1alpha1::{Role, SampleDBInstance, SampleDBInstanceStatus};
 use crate::leadership::Leadership;
@@ -87,6 +90,7 @@ pub async fn run() -> Result<(), AgentError> {
     let run = random_id().map_err(files("an identity for this run"))?;
     let health = Health::new(clock.clone());
     health.serve(&settings.sockets).map_err(files("the socket for probes"))?;
+    metrics::serve(&settings, &clock).await.map_err(files("the port for metrics"))?;
     let terminate = signal(SignalKind::terminate()).map_err(files("signals"))?;
     let interrupt = signal(SignalKind::interrupt()).map_err(files("signals"))?;
     let (lease, instance) = (kubernetes.watch_lease(), kubernetes.watch_instance());
@@ -119,6 +123,7 @@ pub async fn run() -> Result<(), AgentError> {
         crashes: 0,
         sql: None,
         configured: None,
+        tls: Tls::default(),
         ended_at: None,
         settled: false,
         streamed: None,
@@ -150,7 +155,8 @@ pub(super) struct Agent {
     pub(super) crashes: u32,
     pub(super) sql: Option<Sql>,
     /// The configuration that the server was given last.
-    pub(super) configured: Option<String>,
+    pub(super) configured: Option<Files>,
+    pub(super) tls: Tls,
     /// Where the data ended when the server was last asked, for a standby that has applied everything.
     ended_at: Option<Lsn>,
     settled: bool,
@@ -250,6 +256,7 @@ impl Agent {
             None => None,
         };
         let data = self.look_at_data().await?;
+        self.look_at_tls().await?;
         let server = self.look_at_server().await;
         self.note(&server);
         let (epoch, followed) = (self.volume.number(Number::Epoch)?, self.volume.number(Number::Followed)?);
@@ -430,9 +437,10 @@ impl Agent {
     async fn start(&mut self, follow: Option<&str>, seen: &Seen) -> Result<(), StepError> {
         self.write_passfile()?;
         let synchronous = seen.leadership.as_ref().map(|one| one.synchronous.clone()).unwrap_or_default();
-        let text = self.wanted(follow, seen, &synchronous);
-        self.write_configuration(&text)?;
-        self.configured = Some(text);
+        let files = self.wanted(follow, seen, &synchronous);
+        self.write_configuration(&files)?;
+        self.configured = Some(files);
+        self.tls.renewed = false;
         self.primary = Primary::starting_with(synchronous);
         self.writes.store(!self.volume.is_standby(), Ordering::Relaxed);
         self.server.start(&self.volume)?;
@@ -474,6 +482,7 @@ impl Agent {
             observed_generation: self.instance.borrow().as_ref().and_then(|one| one.metadata.generation),
             pending_restart: self.pending_restart.clone(),
             restarted: self.restarted.clone(),
+            tls: self.tls.is_used(),
             message: message.to_owned(),
         };
         self.health.works(ready);

@@ -27,6 +27,8 @@ pub const VOLUME: &str = "/var/lib/sampledb";
 pub const SOCKETS: &str = "/run/sampledb";
 /// Where the credentials are mounted.
 pub const CREDENTIALS: &str = "/etc/sampledb/credentials";
+/// Where the certificate is mounted.
+pub const TLS: &str = "/etc/sampledb/tls";
 /// The keys of the credentials.
 pub const OWNER_PASSWORD: &str = "password";
 /// The password by which replicas follow a primary.
@@ -59,6 +61,8 @@ pub struct Settings {
     pub sockets: PathBuf,
     /// The directory of the credentials.
     pub credentials: PathBuf,
+    /// The directory of the certificate.
+    pub tls: PathBuf,
 }
 
 /// An environment variable is missing.
@@ -86,6 +90,7 @@ impl Settings {
             volume: VOLUME.into(),
             sockets: SOCKETS.into(),
             credentials: CREDENTIALS.into(),
+            tls: TLS.into(),
         })
     }
 

@@ -171,6 +171,19 @@ impl Sql {
         rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
     }
 
+    /// The rows of a query whose columns are texts; what is null is empty.
+    ///
+    /// # Errors
+    /// [`SqlError`]
+    pub async fn texts(&self, query: &str, columns: usize) -> Result<Vec<Vec<String>>, SqlError> {
+        let rows = self.within(self.client.query(query, &[])).await?;
+        let read = |row: &tokio_postgres::Row| {
+            let texts = (0..columns).map(|index| row.try_get::<_, Option<String>>(index));
+            texts.map(|text| Ok(text?.unwrap_or_default())).collect()
+        };
+        rows.iter().map(read).collect()
+    }
+
     /// Ends recovery: the server is a primary from now on.
     ///
     /// # Errors

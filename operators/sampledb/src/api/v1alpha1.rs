@@ -69,6 +69,10 @@ pub struct SampleDBSpec {
     /// What an acknowledged commit means.
     #[serde(default)]
     pub durability: Durability,
+    /// Whether clients have to use TLS. Replicas do, in any case, if the image's PostgreSQL has TLS.
+    #[serde(default)]
+    #[serde(rename = "requireTLS")]
+    pub require_tls: bool,
     /// Where instances may run; by default each on a node of its own if there are enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "windlass::schema::any_object")]
@@ -178,6 +182,12 @@ pub struct SampleDBInstanceSpec {
     /// The server is restarted when this changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart: Option<String>,
+    /// Whether replicas connect by TLS alone, and verify whom they connect to: every instance has TLS.
+    #[serde(default)]
+    pub tls: bool,
+    /// Whether clients have to use TLS.
+    #[serde(default)]
+    pub require_tls: bool,
 }
 
 /// What an agent reports.
@@ -220,6 +230,9 @@ pub struct SampleDBInstanceStatus {
     /// The last restart that was asked for and done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restarted: Option<String>,
+    /// Whether its server has TLS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<bool>,
     /// What the agent does or waits for.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,

@@ -22,6 +22,7 @@ pub const FENCED: &str = "db.windlass.dev/fenced-instances";
 #[derive(Debug)]
 enum Why {
     KeepsOthersOut,
+    Encrypts,
     LetsAgentsReport,
     LetsClientsFindIt,
     BoundsDisruptions,
@@ -41,6 +42,7 @@ impl Reasoned for Why {
     fn message(&self) -> String {
         match self {
             Self::KeepsOthersOut => "passwords that nobody chose".to_owned(),
+            Self::Encrypts => "replicas and clients verify whom they talk to".to_owned(),
             Self::LetsAgentsReport => "agents read the Lease, and report how their servers are".to_owned(),
             Self::LetsClientsFindIt => "clients find the primary and its replicas by name".to_owned(),
             Self::BoundsDisruptions => "one instance at a time may be evicted".to_owned(),
@@ -78,8 +80,12 @@ pub fn decide(database: &SampleDB, observed: &Observed, agent_image: &str) -> Re
         (0..running).map(|ordinal| children::instance_name(database, ordinal)).collect();
 
     let (secret, generate) = children::secret(database);
+    let (authority, generate_authority) = children::certificate_authority(database);
+    let (certificate, generate_certificate) = children::certificate(database);
     let mut plan = Plan::new()
         .create_once(secret, generate, Why::KeepsOthersOut)
+        .create_once(authority, generate_authority, Why::Encrypts)
+        .create_once(certificate, generate_certificate, Why::Encrypts)
         .apply(children::account(database), Why::LetsAgentsReport)
         .apply(children::role(database, &instances), Why::LetsAgentsReport)
         .apply(children::role_binding(database), Why::LetsAgentsReport)
@@ -105,6 +111,8 @@ pub fn decide(database: &SampleDB, observed: &Observed, agent_image: &str) -> Re
             parameters: database.spec.parameters.clone(),
             fenced: fenced.contains(instance.as_str()),
             restart,
+            tls: all_have_tls(&known),
+            require_tls: database.spec.require_tls,
         };
         plan = plan.apply(children::instance(database, instance, spec), why);
     }
@@ -124,6 +132,15 @@ fn known(observed: &Observed, names: &[String]) -> Result<Vec<Arc<SampleDBInstan
         known.extend(observed.get::<SampleDBInstance>(name)?);
     }
     Ok(known)
+}
+
+/// Whether replicas may insist on TLS. Not while a server has none: it was built without, or its agent is of an earlier version.
+fn all_have_tls(known: &[Arc<SampleDBInstance>]) -> bool {
+    let lacks = |status: &SampleDBInstanceStatus| match status.tls {
+        Some(tls) => !tls,
+        None => status.role != Role::Stopped,
+    };
+    !known.iter().filter_map(|one| one.status.as_ref()).any(lacks)
 }
 
 /// Whether a primary restarts where it is, rather than after it has handed over: of some parameters a replica has the old value as

@@ -3,6 +3,7 @@
 mod bench;
 mod failover;
 mod place;
+mod tls;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{DeleteParams, PostParams};
@@ -72,6 +73,19 @@ async fn a_database_from_its_creation_through_a_failover() {
     let said = place.sampledb(&["status", "example"]).await;
     assert!(said.contains("Primary:     example-0") && said.contains("1 of 2 replicas"), "{said}");
     assert_eq!(place.psql("example", "SELECT name FROM fruits").await, "apple");
+
+    // What Prometheus is told of a replica.
+    let metrics = place.metrics("example-1").await;
+    for line in
+        ["pg_up 1\n", "pg_replication_is_replica 1\n", "pg_stat_database_xact_commit{datname=\"app\"} "]
+    {
+        assert!(metrics.contains(line), "{line}: {metrics}");
+    }
+    let metrics = place.metrics("example-0").await;
+    assert!(
+        metrics.contains("sync_state=\"quorum\"} ") && metrics.contains("pg_replication_is_replica 0\n"),
+        "{metrics}"
+    );
 
     // One parameter is reloaded, and for the other every server restarts; no pod does.
     let pods = place.pod_uids().await;

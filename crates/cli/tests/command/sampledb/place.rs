@@ -228,13 +228,37 @@ impl Place {
     }
 
     async fn psql_once(&self, name: &str, sql: &str) -> String {
+        self.psql_with(name, sql, &json!([]), None).await
+    }
+
+    /// As [`Place::psql`], once, with these variables, and with what a Secret says whom to trust at `/trusted/ca.crt`.
+    pub(super) async fn psql_with(
+        &self,
+        name: &str,
+        sql: &str,
+        variables: &Value,
+        trusted: Option<&str>,
+    ) -> String {
         let from = |variable: &str, key: &str| json!({"name": variable, "valueFrom": {"secretKeyRef": {"name": format!("{name}-credentials"), "key": key}}});
+        let mut env = vec![
+            from("PGHOST", "host"),
+            from("PGUSER", "username"),
+            from("PGDATABASE", "database"),
+            from("PGPASSWORD", "password"),
+        ];
+        env.extend(variables.as_array().into_iter().flatten().cloned());
+        let (mut mounts, mut volumes) = (vec![], vec![]);
+        if let Some(secret) = trusted {
+            mounts.push(json!({"name": "trusted", "mountPath": "/trusted"}));
+            let items = json!([{"key": "ca.crt", "path": "ca.crt"}]);
+            volumes.push(json!({"name": "trusted", "secret": {"secretName": secret, "items": items}}));
+        }
         let container = json!({
             "name": "psql", "image": "postgres:15",
             "command": ["psql", "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--command", sql],
-            "env": [from("PGHOST", "host"), from("PGUSER", "username"), from("PGDATABASE", "database"), from("PGPASSWORD", "password")],
+            "env": env, "volumeMounts": mounts,
         });
-        self.world.prints(json!({"containers": [container]})).await
+        self.world.prints(json!({"containers": [container], "volumes": volumes})).await
     }
 
     /// What `windlass sampledb` prints.
@@ -248,6 +272,13 @@ impl Place {
         let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The page of metrics of an instance's agent, by the API server.
+    pub(super) async fn metrics(&self, instance: &str) -> String {
+        let path = format!("/api/v1/namespaces/default/pods/{instance}:9187/proxy/metrics");
+        let request = http::Request::get(path).body(Vec::new()).unwrap();
+        self.world.client.request_text(request).await.unwrap()
     }
 
     pub(super) async fn change(&self, name: &str, spec: Value) {
