@@ -3,7 +3,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`api`] | what users declare |
-//! | [`controller`] | the operator's decisions: what a database consists of, and who is primary |
+//! | [`controller`] | the operator's decisions: what a database consists of, who is primary, and how large volumes are |
 //! | [`election`] | failover, decided purely |
 //! | [`leadership`] | what a database's Lease says: who may be primary |
 //! | [`agent`] | runs in each instance, beside its server |
@@ -23,11 +23,13 @@ mod parameters;
 pub mod timelines;
 
 use api::v1alpha1::{SampleDB, SampleDBInstance};
-use controller::{failover, provisioning};
+use controller::{failover, provisioning, storage};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service, ServiceAccount};
+use k8s_openapi::api::core::v1::{
+    ConfigMap, PersistentVolumeClaim, Pod, Secret, Service, ServiceAccount,
+};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
@@ -45,6 +47,7 @@ pub fn operator(manager: Manager, image: &str) -> Manager {
         .crds([SampleDB::crd(), SampleDBInstance::crd()])
         .controller(databases(image))
         .controller(failovers())
+        .controller(storages())
 }
 
 /// The controller that makes what a database consists of.
@@ -93,4 +96,16 @@ pub fn failovers() -> Controller<SampleDB> {
         .predicate::<Pod>(failover::pod_differs)
         .patches::<Pod>()
         .concurrency(4)
+}
+
+/// The controller that grows volumes.
+pub fn storages() -> Controller<SampleDB> {
+    Controller::deciding(storage::decide)
+        .named("sampledb-storage")
+        .concerned_with(storage::CONDITION)
+        .watches::<PersistentVolumeClaim>(|database| {
+            Relation::labelled(children::selector(&database.name_any()))
+        })
+        .predicate::<PersistentVolumeClaim>(storage::claim_differs)
+        .patches::<PersistentVolumeClaim>()
 }

@@ -283,10 +283,15 @@ async fn what_cannot_be_is_rejected_with_its_path() -> anyhow::Result<()> {
     for (change, message) in [
         (json!({"database": "other"}), "cannot be changed"),
         (json!({"owner": "other"}), "cannot be changed"),
-        (json!({"storage": {"size": "512Mi"}}), "cannot be decreased"),
+        (json!({"storage": {"size": "512Mi"}}), "spec.storage.size: Invalid value: storage cannot be decreased"),
     ] {
         let refused = cluster.patch::<SampleDB>("db", json!({ "spec": change })).await.unwrap_err();
         assert!(format!("{refused:#}").contains(message), "{change}: {refused:#}");
     }
+    // A size that no claim has taken over can be taken back.
+    cluster.patch::<SampleDB>("db", json!({"spec": {"storage": {"size": "2Gi"}}})).await?;
+    cluster.patch_status::<SampleDB>("db", json!({"storage": {"requested": "1Gi"}})).await?;
+    assert!(cluster.patch::<SampleDB>("db", json!({"spec": {"storage": {"size": "512Mi"}}})).await.is_err());
+    cluster.patch::<SampleDB>("db", json!({"spec": {"storage": {"size": "1Gi"}}})).await?;
     Ok(())
 }

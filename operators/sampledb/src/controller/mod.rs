@@ -2,3 +2,4 @@
 
 pub mod failover;
 pub mod provisioning;
+pub mod storage;
