@@ -23,12 +23,12 @@ mod parameters;
 pub mod timelines;
 
 use api::v1alpha1::{SampleDB, SampleDBInstance};
-use controller::{failover, provisioning, storage};
+use controller::{drain, failover, provisioning, storage};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{
-    ConfigMap, PersistentVolumeClaim, Pod, Secret, Service, ServiceAccount,
+    ConfigMap, Node, PersistentVolumeClaim, Pod, Secret, Service, ServiceAccount,
 };
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -85,7 +85,7 @@ pub fn databases(image: &str) -> Controller<SampleDB> {
 pub fn failovers() -> Controller<SampleDB> {
     Controller::deciding(failover::decide)
         .named("sampledb-failover")
-        .concerned_with("PrimaryElected")
+        .concerned_with(failover::CONDITION)
         .owns::<Lease>()
         .claims::<Lease>()
         .predicate::<Lease>(leadership::differs)
@@ -95,6 +95,9 @@ pub fn failovers() -> Controller<SampleDB> {
         .watches::<Pod>(|database| Relation::labelled(children::selector(&database.name_any())))
         .predicate::<Pod>(failover::pod_differs)
         .patches::<Pod>()
+        // Which nodes is in the pods, where a relation does not look; of all of them only a cordon matters.
+        .watches::<Node>(|_| Relation::all())
+        .predicate::<Node>(drain::node_differs)
         .concurrency(4)
 }
 
