@@ -32,12 +32,13 @@ async fn start(nodes: [&str; 3]) -> anyhow::Result<TestCluster> {
         let name = format!("db-{number}");
         let containers = json!([{"name": "postgres", "image": "postgres:15"}]);
         let pod = labelled(json!({"spec": {"nodeName": node, "containers": containers}}));
-        cluster.create::<Pod>(object(&name, pod)).await?;
+        let pod = cluster.create::<Pod>(object(&name, pod)).await?;
         let instance = labelled(json!({"spec": {"database": "db", "instances": 3}}));
         cluster.create::<SampleDBInstance>(object(&name, instance)).await?;
         let status = SampleDBInstanceStatus {
             role: if number == 0 { Role::Primary } else { Role::Replica },
             ready: true,
+            pod_uid: pod.metadata.uid,
             clone: Some(format!("clone-{number}")),
             ..Default::default()
         };

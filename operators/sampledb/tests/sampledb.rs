@@ -317,7 +317,12 @@ fn goes_to(cordoned: &[&str], replicas: &[(&str, bool)], change: impl Fn(&mut Le
         if *acknowledges {
             leadership.synchronous.clones.insert(clone.clone());
         }
-        let status = SampleDBInstanceStatus { role: ServerRole::Replica, ready: true, ..Default::default() };
+        let status = SampleDBInstanceStatus {
+            role: ServerRole::Replica,
+            ready: true,
+            pod_uid: Some(name.clone()),
+            ..Default::default()
+        };
         observed = observed.with(placed(&name, node)).with(instance(&name, &clone, status));
     }
     change(&mut leadership);

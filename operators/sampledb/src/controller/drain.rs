@@ -1,8 +1,9 @@
 //! Nodes that are being emptied: a primary leaves them before its pod is evicted, and none is elected there.
 
+use crate::api::v1alpha1::SampleDBInstanceStatus;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Where the instances of a database are.
@@ -12,8 +13,8 @@ pub(super) struct Nodes<'a> {
     cordoned: Vec<(&'a str, &'a str)>,
     /// Instances whose pods are being deleted.
     terminating: BTreeSet<&'a str>,
-    /// Instances on nodes that take pods.
-    staying: BTreeSet<&'a str>,
+    /// Instances on nodes that take pods, with the UIDs of their pods.
+    staying: BTreeMap<&'a str, Option<&'a str>>,
 }
 
 impl<'a> Nodes<'a> {
@@ -28,7 +29,9 @@ impl<'a> Nodes<'a> {
             // Of one that is not known nothing is concluded.
             match nodes.iter().find(|node| node.name_any() == name) {
                 Some(node) if is_cordoned(node) => places.cordoned.push((instance, name)),
-                Some(_) if !places.terminating.contains(instance) => drop(places.staying.insert(instance)),
+                Some(_) if !places.terminating.contains(instance) => {
+                    places.staying.insert(instance, pod.metadata.uid.as_deref());
+                }
                 _ => {}
             }
         }
@@ -40,9 +43,9 @@ impl<'a> Nodes<'a> {
         self.cordoned.iter().find(|(one, _)| *one == instance).map(|(_, node)| *node)
     }
 
-    /// Whether an instance is on a node that takes pods, and is not about to end.
-    pub(super) fn stays(&self, instance: &str) -> bool {
-        self.staying.contains(instance)
+    /// Whether the pod of an instance from which this was reported is on a node that takes pods, and is not about to end.
+    pub(super) fn stays(&self, instance: &str, report: &SampleDBInstanceStatus) -> bool {
+        self.staying.get(instance).is_some_and(|uid| *uid == report.pod_uid.as_deref())
     }
 
     /// Instances that are about to end.
@@ -69,7 +72,7 @@ mod tests {
     fn pod(name: &str, node: Option<&str>, deleted: bool) -> Arc<Pod> {
         let deletion = deleted.then_some("2026-01-01T00:00:00Z");
         let pod = json!({
-            "metadata": {"name": name, "deletionTimestamp": deletion},
+            "metadata": {"name": name, "uid": name, "deletionTimestamp": deletion},
             "spec": {"nodeName": node, "containers": []},
         });
         Arc::new(serde_json::from_value(pod).unwrap())
@@ -92,8 +95,12 @@ mod tests {
         let places = Nodes::of(&pods, &nodes);
         assert_eq!(places.draining(), BTreeSet::from(["db-0", "db-2"]));
         assert_eq!((places.cordoned("db-0"), places.cordoned("db-2")), (Some("a"), None));
-        let staying: Vec<usize> = (0..5).filter(|number| places.stays(&format!("db-{number}"))).collect();
-        assert_eq!(staying, [1]);
+        let reported =
+            |uid: &str| SampleDBInstanceStatus { pod_uid: Some(uid.to_owned()), ..Default::default() };
+        let stays = |name: &&str| places.stays(name, &reported(name));
+        let staying: Vec<&str> = ["db-0", "db-1", "db-2", "db-3", "db-4"].into_iter().filter(stays).collect();
+        assert_eq!(staying, ["db-1"]);
+        assert!(!places.stays("db-1", &reported("the pod before")));
     }
 
     #[test]

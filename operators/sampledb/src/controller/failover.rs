@@ -201,11 +201,12 @@ fn successor<'a>(
     };
     let fit = |(name, report): &&(&str, &SampleDBInstanceStatus)| {
         let is_replica = *name != holder.instance && report.ready && report.role == Role::Replica;
-        let is_better = nodes.stays(name) && acknowledges(report);
+        let is_better = nodes.stays(name, report) && acknowledges(report);
         is_replica && !barred.contains(name) && (must_go || (is_cordoned && is_better))
     };
-    let rank =
-        |(name, report): &&(&str, &SampleDBInstanceStatus)| (!nodes.stays(name), !acknowledges(report));
+    let rank = |(name, report): &&(&str, &SampleDBInstanceStatus)| {
+        (!nodes.stays(name, report), !acknowledges(report))
+    };
     reports.iter().filter(fit).min_by_key(rank).map(|(name, _)| *name)
 }
 
