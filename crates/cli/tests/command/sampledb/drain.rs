@@ -35,7 +35,7 @@ impl Place {
     /// How many instances may be evicted now.
     async fn disruptions_allowed(&self, name: &str) -> i32 {
         let budget = self.world.api::<PodDisruptionBudget>().get(name).await.unwrap();
-        budget.status.map_or(0, |status| status.disruptions_allowed)
+        budget.status.and_then(|status| status.disruptions_allowed).unwrap_or(0)
     }
 }
 
