@@ -26,6 +26,8 @@ pub(crate) const ROLE_LABEL: &str = "db.windlass.dev/role";
 const USER: i64 = 999;
 /// The container with the server.
 pub(crate) const CONTAINER: &str = "postgres";
+/// The volume with the data.
+const DATA: &str = "data";
 /// Longer than the agent gives its server.
 const GRACE_SECONDS: i64 = 90;
 
@@ -53,6 +55,11 @@ pub(crate) fn instance_name(database: &SampleDB, ordinal: i32) -> String {
 /// The ordinal of an instance.
 pub(crate) fn ordinal(database: &str, instance: &str) -> Option<i32> {
     instance.strip_prefix(database)?.strip_prefix('-')?.parse().ok()
+}
+
+/// The claim of an instance.
+pub(crate) fn claim_name(database: &SampleDB, ordinal: i32) -> String {
+    format!("{DATA}-{}", instance_name(database, ordinal))
 }
 
 pub(crate) fn secret_name(database: &SampleDB) -> String {
@@ -240,7 +247,7 @@ pub(crate) fn image(database: &SampleDB) -> String {
 pub(crate) fn servers(database: &SampleDB, replicas: i32, agent_image: &str) -> StatefulSet {
     let storage = &database.spec.storage;
     let claim = json!({
-        "metadata": { "name": "data" },
+        "metadata": { "name": DATA },
         "spec": {
             "accessModes": ["ReadWriteOnce"],
             "storageClassName": storage.class,
@@ -322,7 +329,7 @@ fn pod(database: &SampleDB, agent_image: &str) -> Value {
             "livenessProbe": { "exec": probe("live"), "periodSeconds": 10, "timeoutSeconds": 5, "failureThreshold": 3 },
             "securityContext": container_security(),
             "volumeMounts": [
-                { "name": "data", "mountPath": VOLUME },
+                { "name": DATA, "mountPath": VOLUME },
                 { "name": "agent", "mountPath": "/agent", "readOnly": true },
                 { "name": "sockets", "mountPath": SOCKETS },
                 { "name": "credentials", "mountPath": CREDENTIALS, "readOnly": true },

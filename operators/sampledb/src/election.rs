@@ -32,6 +32,8 @@ pub struct Situation<'a> {
     pub reports: Vec<(&'a str, &'a SampleDBInstanceStatus)>,
     /// Instances that may not become primary.
     pub barred: BTreeSet<&'a str>,
+    /// Instances that are about to end, of which none becomes primary if another has as much.
+    pub draining: BTreeSet<&'a str>,
 }
 
 /// What to do about the Lease.
@@ -141,7 +143,10 @@ fn elect(situation: &Situation<'_>) -> Decision {
     let best = candidates.iter().map(|one| one.at).max();
     let best: Vec<&Candidate<'_>> =
         candidates.into_iter().filter(|candidate| Some(candidate.at) == best).collect();
-    let Some(first) = best.iter().min_by_key(|one| (preferred != Some(one.instance), one.instance)) else {
+    let rank = |one: &&&Candidate<'_>| {
+        (preferred != Some(one.instance), situation.draining.contains(one.instance), one.instance.to_owned())
+    };
+    let Some(first) = best.iter().min_by_key(rank) else {
         let why = "no instance may become primary".to_owned();
         return Decision::Wait { why, again: None };
     };
@@ -243,6 +248,7 @@ mod tests {
             durability: Durability::Required,
             reports: reports.iter().map(|(name, report)| (*name, report)).collect(),
             barred: BTreeSet::new(),
+            draining: BTreeSet::new(),
         }
     }
 
@@ -356,6 +362,17 @@ mod tests {
         assert!(matches!(decide(&now), Decision::Wait { .. }));
         now.unchanged_for = PATIENCE;
         assert_eq!(elected(decide(&now)).0, "db-1");
+    }
+
+    #[test]
+    fn one_that_is_about_to_end_is_elected_only_if_it_has_more() {
+        let leadership = held().vacated(true);
+        let elected_of = |first: u64| {
+            let both = [("db-1", report("b", 5, 1, first)), ("db-2", report("c", 5, 1, 20))];
+            let now = Situation { draining: ["db-1"].into(), ..situation(&leadership, &both) };
+            elected(decide(&now)).0
+        };
+        assert_eq!((elected_of(20), elected_of(30)), ("db-2".to_owned(), "db-1".to_owned()));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`api`] | what users declare |
-//! | [`controller`] | the operator's decisions: what a database consists of, and who is primary |
+//! | [`controller`] | the operator's decisions: what a database consists of, who is primary, and how large volumes are |
 //! | [`election`] | failover, decided purely |
 //! | [`leadership`] | what a database's Lease says: who may be primary |
 //! | [`agent`] | runs in each instance, beside its server |
@@ -25,11 +25,13 @@ mod parameters;
 pub mod timelines;
 
 use api::v1alpha1::{SampleDB, SampleDBInstance};
-use controller::{failover, provisioning};
+use controller::{drain, failover, provisioning, storage};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service, ServiceAccount};
+use k8s_openapi::api::core::v1::{
+    ConfigMap, Node, PersistentVolumeClaim, Pod, Secret, Service, ServiceAccount,
+};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
@@ -47,6 +49,7 @@ pub fn operator(manager: Manager, image: &str) -> Manager {
         .crds([SampleDB::crd(), SampleDBInstance::crd()])
         .controller(databases(image))
         .controller(failovers())
+        .controller(storages())
         .measures(metrics::databases)
         .measures(metrics::instances)
 }
@@ -86,7 +89,7 @@ pub fn databases(image: &str) -> Controller<SampleDB> {
 pub fn failovers() -> Controller<SampleDB> {
     Controller::deciding(failover::decide)
         .named("sampledb-failover")
-        .concerned_with("PrimaryElected")
+        .concerned_with(failover::CONDITION)
         .owns::<Lease>()
         .claims::<Lease>()
         .predicate::<Lease>(leadership::differs)
@@ -96,5 +99,20 @@ pub fn failovers() -> Controller<SampleDB> {
         .watches::<Pod>(|database| Relation::labelled(children::selector(&database.name_any())))
         .predicate::<Pod>(failover::pod_differs)
         .patches::<Pod>()
+        // Which nodes is in the pods, where a relation does not look; of all of them only a cordon matters.
+        .watches::<Node>(|_| Relation::all())
+        .predicate::<Node>(drain::node_differs)
         .concurrency(4)
+}
+
+/// The controller that grows volumes.
+pub fn storages() -> Controller<SampleDB> {
+    Controller::deciding(storage::decide)
+        .named("sampledb-storage")
+        .concerned_with(storage::CONDITION)
+        .watches::<PersistentVolumeClaim>(|database| {
+            Relation::labelled(children::selector(&database.name_any()))
+        })
+        .predicate::<PersistentVolumeClaim>(storage::claim_differs)
+        .patches::<PersistentVolumeClaim>()
 }

@@ -5,7 +5,7 @@
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::rbac::v1::Role;
 use kube::CustomResourceExt;
@@ -305,10 +305,76 @@ async fn what_cannot_be_is_rejected_with_its_path() -> anyhow::Result<()> {
     for (change, message) in [
         (json!({"database": "other"}), "cannot be changed"),
         (json!({"owner": "other"}), "cannot be changed"),
-        (json!({"storage": {"size": "512Mi"}}), "cannot be decreased"),
+        (
+            json!({"storage": {"size": "512Mi"}}),
+            "spec.storage.size: Invalid value: storage cannot be decreased",
+        ),
     ] {
         let refused = cluster.patch::<SampleDB>("db", json!({ "spec": change })).await.unwrap_err();
         assert!(format!("{refused:#}").contains(message), "{change}: {refused:#}");
     }
+    // A size that no claim has taken over can be taken back.
+    cluster.patch::<SampleDB>("db", json!({"spec": {"storage": {"size": "2Gi"}}})).await?;
+    cluster.patch_status::<SampleDB>("db", json!({"storage": {"requested": "1Gi"}})).await?;
+    assert!(cluster.patch::<SampleDB>("db", json!({"spec": {"storage": {"size": "512Mi"}}})).await.is_err());
+    cluster.patch::<SampleDB>("db", json!({"spec": {"storage": {"size": "1Gi"}}})).await?;
     Ok(())
+}
+
+/// Where a primary on node `a` goes, if it goes, with these replicas: their nodes, and whether they acknowledge commits.
+fn goes_to(cordoned: &[&str], replicas: &[(&str, bool)], change: impl Fn(&mut Leadership)) -> Option<String> {
+    let mut leadership = held();
+    leadership.synchronous.clones.clear();
+    let mut observed = Observed::empty();
+    for node in ["a", "b", "c"] {
+        let spec = json!({"unschedulable": cordoned.contains(&node)});
+        observed = observed.with::<Node>(object(node, json!({ "spec": spec })));
+    }
+    let placed = |name: &str, node: &str| -> Pod {
+        object(name, json!({"metadata": {"uid": name}, "spec": {"nodeName": node, "containers": []}}))
+    };
+    observed = observed.with(placed("db-0", "a"));
+    for (index, (node, acknowledges)) in replicas.iter().enumerate() {
+        let (name, clone) = (format!("db-{}", index + 1), format!("clone-{index}"));
+        if *acknowledges {
+            leadership.synchronous.clones.insert(clone.clone());
+        }
+        let status = SampleDBInstanceStatus {
+            role: ServerRole::Replica,
+            ready: true,
+            pod_uid: Some(name.clone()),
+            ..Default::default()
+        };
+        observed = observed.with(placed(&name, node)).with(instance(&name, &clone, status));
+    }
+    change(&mut leadership);
+    let observed =
+        observed.with(lease(&leadership)).with_unchanged_for::<Lease>("db", Duration::from_secs(1));
+    let plan = elect(&database(json!({})), &observed);
+    let stays =
+        plan.stated().iter().any(|one| one.reason.name() == "StaysOnCordonedNode" && one.holds == Some(true));
+    let target = plan.applied::<Lease>("db").and_then(|lease| Leadership::of(&lease).unwrap().switchover_to);
+    let is_cordoned = cordoned.contains(&"a") && leadership.switchover_to.is_none();
+    assert_eq!(stays, is_cordoned && target.is_none(), "{plan}");
+    target
+}
+
+#[test]
+fn a_primary_leaves_a_cordoned_node_for_a_replica_that_is_sure_to_follow_it() {
+    let as_it_is = |_: &mut Leadership| ();
+    let target = |cordoned: &[&str], replicas: &[(&str, bool)]| goes_to(cordoned, replicas, as_it_is);
+    assert_eq!(target(&["a"], &[("b", true), ("c", true)]).as_deref(), Some("db-1"));
+    assert_eq!(target(&["a"], &[("a", true), ("c", true)]).as_deref(), Some("db-2"));
+    assert_eq!(target(&["a", "b"], &[("b", true), ("c", true)]).as_deref(), Some("db-2"));
+    assert_eq!(target(&["a"], &[("b", false), ("c", true)]).as_deref(), Some("db-2"));
+    // Nobody elsewhere could take over for sure: it stays.
+    assert_eq!(target(&["a"], &[("a", true), ("a", true)]), None);
+    assert_eq!(target(&["a", "b", "c"], &[("b", true), ("c", true)]), None);
+    assert_eq!(target(&["a"], &[("b", false), ("unknown", true)]), None);
+    assert_eq!(target(&["a"], &[]), None);
+    // Where it may stay it does, whatever became of others.
+    assert_eq!(target(&["b", "c"], &[("b", true), ("c", true)]), None);
+    // Once is enough.
+    let asked = |leadership: &mut Leadership| leadership.switchover_to = Some("db-2".to_owned());
+    assert_eq!(goes_to(&["a"], &[("b", true), ("c", true)], asked), None);
 }

@@ -191,6 +191,7 @@ impl Servers {
                 durability: Durability::Required,
                 reports: reports.map(|(index, status)| (names[*index].as_str(), status)).collect(),
                 barred: BTreeSet::new(),
+                draining: BTreeSet::new(),
             };
             if let Decision::Elect { leadership, instance, may_lose } = election::decide(&situation) {
                 assert!(!may_lose);

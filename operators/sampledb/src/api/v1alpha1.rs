@@ -5,6 +5,7 @@ use k8s_openapi::api::core::v1::{Affinity, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
+use kube::core::Rule as RootRule;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use std::collections::BTreeMap;
     status = "SampleDBStatus",
     shortname = "sdb",
     category = "all",
+    validation = RootRule::new(SIZE_RULE).message("storage cannot be decreased").field_path(".spec.storage.size"),
     printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.ready"}"#,
     printcolumn = r#"{"name":"Primary","type":"string","jsonPath":".status.primary"}"#,
     printcolumn = r#"{"name":"Version","type":"string","jsonPath":".status.version"}"#,
@@ -88,11 +90,8 @@ pub struct SampleDBSpec {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Storage {
-    /// Its size. It can be increased if the StorageClass allows it.
+    /// Its size. It can be increased if the StorageClass allows it, and set back as long as no volume was grown.
     #[schemars(schema_with = "windlass::schema::quantity")]
-    #[schemars(extend("x-kubernetes-validations" = [
-        {"rule": "quantity(string(self)).compareTo(quantity(string(oldSelf))) >= 0", "message": "storage cannot be decreased"},
-    ]))]
     pub size: Quantity,
     /// Its StorageClass; by default the cluster's default class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -142,10 +141,27 @@ pub struct SampleDBStatus {
     /// Whether the initial schema is there.
     #[serde(default)]
     pub set_up: bool,
+    /// How large its volumes are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage: Option<StorageStatus>,
     /// How it stands, in the usual form.
     #[serde(default)]
     #[schemars(schema_with = "windlass::schema::conditions")]
     pub conditions: Vec<Condition>,
+}
+
+/// How large the volumes of a database are.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StorageStatus {
+    /// The most that a PersistentVolumeClaim of it requests: `spec.storage.size` cannot be less.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "windlass::schema::quantity")]
+    pub requested: Option<Quantity>,
+    /// The capacity of the smallest volume.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "windlass::schema::quantity")]
+    pub capacity: Option<Quantity>,
 }
 
 /// One instance of a SampleDB: what the operator wants of its agent, and what the agent reports.
@@ -250,6 +266,11 @@ pub enum Role {
     #[default]
     Stopped,
 }
+
+/// A volume cannot shrink. A size that no claim has taken over, since the StorageClass allows no expansion, can be taken back.
+const SIZE_RULE: &str = "quantity(string(self.spec.storage.size)).compareTo(quantity(string(oldSelf.spec.storage.size))) >= 0 \
+     || (has(oldSelf.status) && has(oldSelf.status.storage) && has(oldSelf.status.storage.requested) \
+     && quantity(string(self.spec.storage.size)).compareTo(quantity(string(oldSelf.status.storage.requested))) >= 0)";
 
 const RESERVED_NAME: Rule = Rule {
     rule: "!self.startsWith('pg_') && !(self in ['postgres', 'replicator', 'template0', 'template1', 'public'])",

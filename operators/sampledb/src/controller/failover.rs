@@ -2,11 +2,12 @@
 
 use crate::api::v1alpha1::{Durability, Role, SampleDB, SampleDBInstance, SampleDBInstanceStatus};
 use crate::children::{self, CONTAINER, ROLE_LABEL};
+use crate::controller::drain::Nodes;
 use crate::controller::provisioning::restarts_in_place;
 use crate::election::{self, Decision, Lost, Situation};
 use crate::leadership::{self, Holder, Leadership};
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod};
+use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
 use serde_json::json;
@@ -15,6 +16,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use windlass::clock::Timestamp;
 use windlass::{Observed, Plan, Reason, Reasoned, Refusal};
+
+/// The condition of this concern.
+pub const CONDITION: &str = "PrimaryElected";
 
 #[derive(Debug)]
 enum Why {
@@ -25,6 +29,8 @@ enum Why {
     MayHaveLostCommits { instance: String },
     ElectionWaits { why: String },
     HandsOver { instance: String },
+    LeavesCordonedNode { instance: String, node: String },
+    StaysOnCordonedNode { instance: String, node: String },
     DirectsWrites,
     TellsReplicasApart,
     LastsAnotherTime,
@@ -44,6 +50,14 @@ impl Reasoned for Why {
             }
             Self::ElectionWaits { why } => why.clone(),
             Self::HandsOver { instance } => format!("{instance} is to become primary"),
+            Self::LeavesCordonedNode { instance, node } => {
+                format!("{instance} is to become primary: node {node} is cordoned")
+            }
+            Self::StaysOnCordonedNode { instance, node } => {
+                format!(
+                    "{instance} stays on node {node}, which is cordoned: no replica on another node could take over"
+                )
+            }
             Self::DirectsWrites => "writes go to the primary".to_owned(),
             Self::TellsReplicasApart => "reads go to replicas".to_owned(),
             Self::LastsAnotherTime => "the Lease lasts as long as the database says".to_owned(),
@@ -77,6 +91,8 @@ pub fn decide(database: &SampleDB, observed: &Observed) -> Result<Plan, Refusal>
         .filter(|one| one.spec.fenced || is_surplus(database, &one.name_any()))
         .filter_map(|one| one.metadata.name.as_deref())
         .collect();
+    let nodes = observed.list::<Node>()?;
+    let nodes = Nodes::of(&pods, &nodes);
     let concerned = leadership.holder.as_ref().or(leadership.previous.as_ref());
     let situation = Situation {
         leadership: &leadership,
@@ -86,20 +102,35 @@ pub fn decide(database: &SampleDB, observed: &Observed) -> Result<Plan, Refusal>
         durability: database.spec.durability,
         reports: reports.clone(),
         barred: barred.clone(),
+        draining: nodes.draining(),
     };
     let plan = direct(database, &leadership, &reports, &pods);
     let claim = |leadership: &Leadership| written(database, (*lease).clone(), leadership);
     Ok(match election::decide(&situation) {
         Decision::Keep(again) => {
-            if let Some(target) = successor(database, &leadership, &reports, &barred) {
+            let cordoned = leadership.holder.as_ref().and_then(|holder| nodes.cordoned(&holder.instance));
+            if let Some(target) = successor(database, &leadership, &reports, &barred, &nodes) {
                 let mut next = leadership.clone();
                 next.switchover_to = Some(target.to_owned());
-                return Ok(plan.claim(claim(&next), Why::HandsOver { instance: target.to_owned() }));
+                let instance = target.to_owned();
+                let why = match cordoned {
+                    Some(node) => Why::LeavesCordonedNode { instance, node: node.to_owned() },
+                    None => Why::HandsOver { instance },
+                };
+                return Ok(plan.claim(claim(&next), why));
             }
             if leadership::duration(&lease) != lease_duration(database) {
                 return Ok(plan.claim(claim(&leadership), Why::LastsAnotherTime));
             }
-            plan.requeue_after(again.max(Duration::from_millis(100)))
+            let plan = plan.requeue_after(again.max(Duration::from_millis(100)));
+            match (cordoned, &leadership.holder) {
+                (Some(node), Some(holder)) if leadership.switchover_to.is_none() => {
+                    let (instance, node) = (holder.instance.clone(), node.to_owned());
+                    // A drain is going to end it: whoever drains the node has to know.
+                    plan.condition(CONDITION, true, Why::StaysOnCordonedNode { instance, node })
+                }
+                _ => plan,
+            }
         }
         Decision::Vacate { leadership: next, why } => {
             let instance = leadership.holder.map(|holder| holder.instance).unwrap_or_default();
@@ -144,14 +175,15 @@ fn is_surplus(database: &SampleDB, instance: &str) -> bool {
     children::ordinal(&database.name_any(), instance).is_none_or(|ordinal| ordinal >= database.spec.instances)
 }
 
-/// To whom a primary that may not stay hands over: a replica that is connected.
+/// To whom a primary that may not stay hands over: a replica that is connected, rather not on a node that is being emptied.
 fn successor<'a>(
     database: &SampleDB,
     leadership: &Leadership,
     reports: &[(&'a str, &SampleDBInstanceStatus)],
     barred: &BTreeSet<&str>,
+    nodes: &Nodes<'_>,
 ) -> Option<&'a str> {
-    let holder = leadership.holder.as_ref()?;
+    let holder = leadership.holder.as_ref().filter(|_| leadership.switchover_to.is_none())?;
     let restarts = reports.iter().any(|(name, report)| {
         *name == holder.instance
             && !report.pending_restart.is_empty()
@@ -161,12 +193,21 @@ fn successor<'a>(
     let alone = reports.iter().all(|(name, report)| {
         *name == holder.instance || (report.ready && report.pending_restart.is_empty())
     });
-    let must_go =
-        (is_surplus(database, &holder.instance) || (restarts && alone)) && leadership.switchover_to.is_none();
-    let fit = |(name, report): &&(&str, &SampleDBInstanceStatus)| {
-        *name != holder.instance && report.ready && report.role == Role::Replica && !barred.contains(name)
+    let must_go = is_surplus(database, &holder.instance) || (restarts && alone);
+    // From a cordoned node only to one that is elected for sure: any other could be on a cordoned node, too, and so on.
+    let is_cordoned = nodes.cordoned(&holder.instance).is_some();
+    let acknowledges = |report: &SampleDBInstanceStatus| {
+        report.clone.as_ref().is_some_and(|clone| leadership.synchronous.clones.contains(clone))
     };
-    reports.iter().find(fit).filter(|_| must_go).map(|(name, _)| *name)
+    let fit = |(name, report): &&(&str, &SampleDBInstanceStatus)| {
+        let is_replica = *name != holder.instance && report.ready && report.role == Role::Replica;
+        let is_better = nodes.stays(name, report) && acknowledges(report);
+        is_replica && !barred.contains(name) && (must_go || (is_cordoned && is_better))
+    };
+    let rank = |(name, report): &&(&str, &SampleDBInstanceStatus)| {
+        (!nodes.stays(name, report), !acknowledges(report))
+    };
+    reports.iter().filter(fit).min_by_key(rank).map(|(name, _)| *name)
 }
 
 /// Whether the end of the container in which a holder took the Lease is reported.

@@ -255,6 +255,8 @@ fn report(
         version: primary.and_then(|primary| primary.version),
         secret: Some(children::secret_name(database)),
         set_up,
+        // Another controller's.
+        storage: None,
         conditions: Vec::new(),
     };
     Ok(plan.status(status))

@@ -54,7 +54,7 @@ impl Place {
     }
 
     /// Waits until more rows were acknowledged.
-    async fn until_more_are_acknowledged(&self, name: &str, more: usize) {
+    pub(super) async fn until_more_are_acknowledged(&self, name: &str, more: usize) {
         let before = self.told_to_writers().await.acknowledged.len();
         let more = || async { self.told_to_writers().await.acknowledged.len() >= before + more };
         self.until(name, "more rows are acknowledged", more).await;
@@ -112,7 +112,16 @@ impl Place {
         panic!("{name} cannot be read: {}", self.told(name).await);
     }
 
-    async fn prepare(&self, name: &str, spec: serde_json::Value) {
+    /// Fails if an acknowledged row is not there, or if there were two primaries at once.
+    pub(super) async fn has_lost_nothing(&self, name: &str) {
+        let told = self.told_to_writers().await;
+        has_one_primary_at_a_time(&told);
+        let missing = self.missing(name, &told).await;
+        println!("acknowledged {}, lost {}", told.acknowledged.len(), missing.len());
+        assert!(missing.is_empty(), "{missing:?}");
+    }
+
+    pub(super) async fn prepare(&self, name: &str, spec: serde_json::Value) {
         self.create(name, spec).await;
         self.is_ready(name).await;
         self.begin_to_write(name).await;
@@ -158,11 +167,7 @@ async fn no_acknowledged_commit_is_lost_when_primaries_are_killed() {
         );
         place.until_more_are_acknowledged("ledger", 20).await;
     }
-    let told = place.told_to_writers().await;
-    has_one_primary_at_a_time(&told);
-    let missing = place.missing("ledger", &told).await;
-    println!("acknowledged {}, lost {}", told.acknowledged.len(), missing.len());
-    assert!(missing.is_empty(), "{missing:?}");
+    place.has_lost_nothing("ledger").await;
 }
 
 /// The processes of a database's instances that receive data. Tests run side by side: each has a database of another name.

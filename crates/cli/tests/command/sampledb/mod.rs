@@ -1,8 +1,10 @@
 //! The SampleDB operator with real PostgreSQL servers.
 
 mod bench;
+mod drain;
 mod failover;
 mod place;
+mod storage;
 mod tls;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};

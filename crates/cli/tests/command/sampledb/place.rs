@@ -129,7 +129,7 @@ impl Place {
         assert!(joined.starts_with("joined: "), "{joined:?}");
         let class: StorageClass = serde_json::from_value(json!({
             "metadata": {"name": "local", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
-            "provisioner": "windlass.dev/local", "volumeBindingMode": "WaitForFirstConsumer",
+            "provisioner": "windlass.dev/local", "volumeBindingMode": "WaitForFirstConsumer", "allowVolumeExpansion": true,
         }))
         .unwrap();
         Api::all(world.client.clone()).create(&PostParams::default(), &class).await.unwrap();
@@ -157,6 +157,21 @@ impl Place {
         }))
         .unwrap();
         self.world.api().create(&PostParams::default(), &database).await.unwrap();
+    }
+
+    /// Waits until one of its conditions is so, for this reason.
+    pub(super) async fn has_condition(&self, name: &str, condition: &str, status: &str, reason: &str) {
+        let has = || async {
+            let database = self.world.api::<SampleDB>().get(name).await.unwrap();
+            let conditions = database.status.unwrap_or_default().conditions;
+            conditions.iter().any(|one| {
+                one.type_ == condition
+                    && one.status == status
+                    && one.reason == reason
+                    && one.observed_generation == database.metadata.generation
+            })
+        };
+        self.until(name, &format!("{condition} is {status}: {reason}"), has).await;
     }
 
     /// Waits until every instance of it is ready.
