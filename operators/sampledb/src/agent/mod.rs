@@ -9,8 +9,9 @@
 //!   the time; `renewal`: renews the Lease
 //! - `server`, `sql`, `programs`, `data`: the server, its processes and its data
 //! - `kubernetes`: the Lease and the instance; `probe`: answers to the kubelet
-//! - `settings`: what the pod tells it
+//! - `settings`: what the pod tells it; `command_line`: what its binary does
 
+mod command_line;
 mod config;
 mod configuration;
 mod data;
@@ -31,6 +32,6 @@ mod sql;
 mod synchronous;
 mod watchdog;
 
+pub use command_line::main;
 pub use probe::{Question, ask};
 pub use run::{AgentError, run};
-pub use watchdog::watch;
