@@ -1,69 +1,40 @@
-//! The stages of the demo. Each does one thing, shows what is observed, and says what that proves; all figures are measured.
+//! The first story: the Memcached operator, and servers that come and go with it.
 
-use super::environment::{Cluster, Ended, Environment, Simulated};
+use super::environment::{Cluster, Environment};
 use super::screen::Screen;
 use super::servers::{self, Server};
+use super::waiting::{since, until};
 use crate::apply::Objects;
 use anyhow::{Context, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Pod, Service};
-use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
+use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use kube::{CustomResourceExt, Resource};
 use memcached_operator::api::v1alpha1::Memcached;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use serde::de::DeserializeOwned;
 use serde_json::json;
-use std::fmt::Debug;
-use std::future::Future;
 use std::time::Duration;
 use windlass_clock::Clock;
 
 const NAME: &str = "sample";
-/// The longest that anything may take.
-const PATIENCE: Duration = Duration::from_secs(40);
-const EVERY: Duration = Duration::from_millis(10);
 /// The number of changed fields of an object that are shown.
 const SHOWN_FIELDS: usize = 4;
 
-/// Runs all stages.
-pub(super) async fn run(screen: &mut Screen, environment: &mut Environment) -> anyhow::Result<()> {
-    let cluster = a_cluster(screen, environment).await?;
-    a_crd_and_a_custom_resource(screen, &cluster).await?;
-    the_plan(screen, environment, &cluster).await?;
-    the_operator_runs(screen, environment, &cluster).await?;
-    sizes_change(screen, &cluster).await?;
-    a_server_is_killed(screen, environment, &cluster).await?;
-    the_operator_is_killed(screen, environment, &cluster).await?;
+/// Runs its stages.
+pub(super) async fn run(
+    screen: &mut Screen,
+    environment: &mut Environment,
+    cluster: &Cluster,
+) -> anyhow::Result<()> {
+    a_crd_and_a_custom_resource(screen, cluster).await?;
+    the_plan(screen, environment, cluster).await?;
+    the_operator_runs(screen, environment, cluster).await?;
+    sizes_change(screen, cluster).await?;
+    a_server_is_killed(screen, environment, cluster).await?;
+    the_operator_is_killed(screen, environment, cluster).await?;
     at_rest(screen, environment).await?;
-    the_custom_resource_is_deleted(screen, environment, &cluster).await
-}
-
-async fn a_cluster(screen: &mut Screen, environment: &mut Environment) -> anyhow::Result<Cluster> {
-    screen.stage("An embedded cluster");
-    match &environment.simulated {
-        Some(Simulated::Asked) => screen.say("Servers are simulated here, as --simulate asks."),
-        Some(Simulated::Lacking(lacking)) => {
-            screen.warn("Servers are simulated here: NO MEMCACHED RUNS, and nobody answers. For real ones this machine lacks:");
-            screen.warn(&lacking.join("\n"));
-        }
-        None => {}
-    }
-    screen.command(&format!("windlass cluster up --nodes {}", environment.nodes()));
-    let begun = Clock::real().moment();
-    let cluster = environment.start_cluster().await?;
-    screen.say(&format!("{} (process {}; {} ms with its start)", cluster.ready, cluster.id, since(begun)));
-    screen.say("In another terminal:");
-    screen.say(&format!("  kubectl --kubeconfig {} get all", environment.kubeconfig().display()));
-    let who = if nix::unistd::geteuid().is_root() { "run by root" } else { "without root" };
-    let pods = if environment.is_real() {
-        "whose pods are processes, without a container runtime"
-    } else {
-        "that simulates pods"
-    };
-    let version = cluster.client.apiserver_version().await?.git_version;
-    screen.proved(&format!("A Kubernetes {version} with a node {pods}, {who}."));
-    Ok(cluster)
+    the_custom_resource_is_deleted(screen, environment, cluster).await
 }
 
 async fn a_crd_and_a_custom_resource(screen: &mut Screen, cluster: &Cluster) -> anyhow::Result<()> {
@@ -98,7 +69,7 @@ async fn the_plan(screen: &mut Screen, environment: &Environment, cluster: &Clus
     screen.command(&format!("memcached-operator capture Memcached {NAME} | memcached-operator plan"));
     let plan = environment.plan("Memcached", NAME).await?;
     screen.say(&shortened(&plan));
-    ensure!(list::<Deployment>(cluster).await?.is_empty(), "a plan must not write");
+    ensure!(cluster.list::<Deployment>().await?.is_empty(), "a plan must not write");
     screen.proved("Deciding is a pure function: a plan with its reasons, and nothing was written yet.");
     Ok(())
 }
@@ -110,7 +81,7 @@ async fn the_operator_runs(
 ) -> anyhow::Result<()> {
     screen.stage("The operator runs");
     let begun = Clock::real().moment();
-    let id = environment.start_operator().await?;
+    let id = environment.start_memcached_operator().await?;
     let servers = settled(cluster, 3).await?;
     screen.say(&format!("process {id}; {} ms later 3 of 3 servers are ready", since(begun)));
     for server in &servers {
@@ -198,7 +169,7 @@ async fn the_operator_is_killed(
 ) -> anyhow::Result<()> {
     screen.stage("The operator is killed");
     screen.command("kill -9 OPERATOR");
-    environment.kill_operator().await?;
+    environment.kill_memcached_operator().await?;
     let servers = servers::ready(cluster, NAME).await?;
     ensure!(servers.len() == 2, "servers went with their operator");
     for server in &servers {
@@ -208,11 +179,11 @@ async fn the_operator_is_killed(
     scale(cluster, 3).await?;
     Clock::real().sleep(Duration::from_millis(300)).await;
     let made =
-        list::<Deployment>(cluster).await?.into_iter().filter_map(|one| one.spec?.replicas).sum::<i32>();
+        cluster.list::<Deployment>().await?.into_iter().filter_map(|one| one.spec?.replicas).sum::<i32>();
     ensure!(made == 2, "somebody else acted: {made} replicas");
     screen.say("nobody reconciles it: spec.size is 3, and 2 servers run");
     let begun = Clock::real().moment();
-    let id = environment.start_operator().await?;
+    let id = environment.start_memcached_operator().await?;
     settled(cluster, 3).await?;
     screen.say(&format!("a new operator, process {id}: 3 of 3 ready {} ms after its start", since(begun)));
     screen.proved("The operator keeps no state of its own: it observes the cluster and continues.");
@@ -251,9 +222,10 @@ async fn the_custom_resource_is_deleted(
     let begun = Clock::real().moment();
     memcacheds(cluster).delete(NAME, &DeleteParams::default()).await?;
     until("everything of it is gone", || async {
-        let left = list::<Deployment>(cluster).await?.len()
-            + list::<Pod>(cluster).await?.len()
-            + list::<Service>(cluster)
+        let left = cluster.list::<Deployment>().await?.len()
+            + cluster.list::<Pod>().await?.len()
+            + cluster
+                .list::<Service>()
                 .await?
                 .iter()
                 .filter(|one| one.metadata.name.as_deref() == Some(NAME))
@@ -269,35 +241,19 @@ async fn the_custom_resource_is_deleted(
 }
 
 /// What to try while it stays up.
-pub(super) fn invite(screen: &mut Screen, environment: &Environment) {
-    let kubeconfig = environment.kubeconfig().display();
-    let operator = environment.operator_path();
-    screen.stage("It stays up until Ctrl-C. Try, in another terminal");
-    for line in [
-        format!("export KUBECONFIG={kubeconfig}"),
+pub(super) fn commands(environment: &Environment) -> Vec<String> {
+    let operator = environment.memcached_operator();
+    vec![
         "kubectl create -f - <<< '{apiVersion: cache.example.com/v1alpha1, kind: Memcached, metadata: {name: mine}, spec: {size: 2}}'".to_owned(),
         "kubectl get memcacheds,pods --watch".to_owned(),
         "kubectl scale memcached mine --replicas 4".to_owned(),
         "kubectl port-forward deployment/mine 11211".to_owned(),
-        format!("windlass why --operator {} Memcached mine --metrics-bind-address {}", operator.display(), environment.metrics_address()),
-    ] {
-        screen.say(&line);
-    }
-}
-
-/// How it ended.
-pub(super) fn close(screen: &mut Screen, environment: &Environment, ended: &Ended) {
-    screen.stage("Clean-up");
-    screen.say(&format!(
-        "operator, node and cluster ended in {} ms; {} processes and {} folders are left",
-        ended.took.as_millis(),
-        ended.left.len(),
-        ended.folders
-    ));
-    if let Some(Simulated::Lacking(_)) = environment.simulated {
-        screen
-            .warn("The servers were simulated. The first stage says what this machine lacks for real ones.");
-    }
+        format!(
+            "windlass why --operator {} Memcached mine --metrics-bind-address {}",
+            operator.display(),
+            environment.metrics_address()
+        ),
+    ]
 }
 
 /// One line about a server: who it is, and that it keeps what it is told.
@@ -349,41 +305,6 @@ async fn scale(cluster: &Cluster, size: i32) -> anyhow::Result<()> {
 
 fn memcacheds(cluster: &Cluster) -> Api<Memcached> {
     Api::default_namespaced(cluster.client.clone())
-}
-
-async fn list<K>(cluster: &Cluster) -> anyhow::Result<Vec<K>>
-where
-    K: Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>
-        + Clone
-        + Debug
-        + DeserializeOwned,
-{
-    let api: Api<K> = Api::default_namespaced(cluster.client.clone());
-    Ok(api.list(&ListParams::default()).await?.items)
-}
-
-/// Asks again until something is so.
-async fn until<T, F>(what: &str, mut asked: impl FnMut() -> F) -> anyhow::Result<T>
-where
-    F: Future<Output = anyhow::Result<Option<T>>>,
-{
-    let clock = Clock::real();
-    let found = async {
-        loop {
-            if let Some(found) = asked().await? {
-                return Ok(found);
-            }
-            clock.sleep(EVERY).await;
-        }
-    };
-    clock
-        .timeout(PATIENCE, found)
-        .await
-        .unwrap_or_else(|_| Err(anyhow::anyhow!("{what}: not so after {PATIENCE:?}")))
-}
-
-fn since(begun: windlass_clock::Moment) -> u128 {
-    (Clock::real().moment() - begun).as_millis()
 }
 
 /// What the API says was wrong, without what every refusal begins with.
