@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::{Secret, Service};
 use sampledb_operator::agent::settings::PORT;
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddrV4;
+use std::rc::Rc;
 use std::time::Duration;
 use tokio_postgres::{Client, Config, NoTls};
 use windlass_clock::{Clock, Moment};
@@ -61,12 +62,18 @@ impl Database {
     }
 }
 
-/// A row that the database said is committed.
-pub(super) struct Acknowledged {
-    pub(super) id: i64,
-    /// The address of the server that said so.
-    pub(super) server: String,
-    pub(super) at: Moment,
+/// A server, from its start to its end: an instance that is back has another.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Server {
+    pub(super) address: String,
+    started: String,
+}
+
+/// A row that a server said is committed.
+struct Acknowledged {
+    id: i64,
+    server: Rc<Server>,
+    at: Moment,
 }
 
 /// The clients, and what they remember.
@@ -116,14 +123,20 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// When a server acknowledged its last row.
-    pub(super) fn last_by(&self, server: &str) -> Option<Moment> {
-        self.acknowledged.borrow().iter().rfind(|one| one.server == server).map(|one| one.at)
+    /// The server that acknowledged the last row.
+    pub(super) fn last_server(&self) -> Option<Rc<Server>> {
+        self.acknowledged.borrow().last().map(|one| one.server.clone())
     }
 
-    /// When any other server acknowledged its first row.
-    pub(super) fn first_by_other(&self, server: &str) -> Option<Moment> {
-        self.acknowledged.borrow().iter().find(|one| one.server != server).map(|one| one.at)
+    /// When a server acknowledged its last row.
+    pub(super) fn last_by(&self, server: &Server) -> Option<Moment> {
+        self.acknowledged.borrow().iter().rfind(|one| *one.server == *server).map(|one| one.at)
+    }
+
+    /// Which other server acknowledged a row first, and when.
+    pub(super) fn first_by_other(&self, server: &Server) -> Option<(Rc<Server>, Moment)> {
+        let acknowledged = self.acknowledged.borrow();
+        acknowledged.iter().find(|one| *one.server != *server).map(|one| (one.server.clone(), one.at))
     }
 
     /// What was acknowledged, and what was sent and never answered.
@@ -138,18 +151,19 @@ impl<'a> Load<'a> {
             // While there is no primary nobody answers: a client tries again.
             let connected = async {
                 let client = self.database.connect().await?;
-                let row = client.query_one("SELECT host(inet_server_addr())", &[]).await?;
-                anyhow::Ok((client, row.try_get(0)?))
+                let who = "SELECT host(inet_server_addr()), pg_postmaster_start_time()::text";
+                let row = client.query_one(who, &[]).await?;
+                anyhow::Ok((client, Server { address: row.try_get(0)?, started: row.try_get(1)? }))
             };
             if let Ok((client, server)) = connected.await {
-                self.write(&clock, &client, server).await;
+                self.write(&clock, &client, Rc::new(server)).await;
             }
             clock.sleep(PAUSE).await;
         }
     }
 
     /// Writes rows as long as the connection lasts.
-    async fn write(&self, clock: &Clock, client: &Client, server: String) {
+    async fn write(&self, clock: &Clock, client: &Client, server: Rc<Server>) {
         while !self.stopped.get() {
             let id = self.last.get() + 1;
             self.last.set(id);

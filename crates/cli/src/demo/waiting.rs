@@ -5,7 +5,7 @@ use std::time::Duration;
 use windlass_clock::{Clock, Moment};
 
 /// The longest that anything may take.
-const PATIENCE: Duration = Duration::from_secs(40);
+const PATIENCE: Duration = Duration::from_secs(120);
 const EVERY: Duration = Duration::from_millis(10);
 
 /// Asks again until something is so.
