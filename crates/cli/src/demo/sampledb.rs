@@ -9,15 +9,15 @@ use super::waiting::{since, until};
 use crate::apply::Objects;
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
-use kube::CustomResourceExt;
-use kube::ResourceExt;
 use kube::api::DeleteParams;
+use kube::{CustomResourceExt, ResourceExt};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use sampledb_operator::api::v1alpha1::{Role, SampleDB, SampleDBInstance};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::time::Duration;
+use tokio_postgres::Client;
 use windlass_clock::Clock;
 
 const NAME: &str = "ledger";
@@ -46,7 +46,7 @@ pub(super) async fn run(
     };
     a_database(screen, environment, cluster, &postgres).await?;
     let database = Database::of(cluster, NAME).await?;
-    database.connect().await?.batch_execute("CREATE TABLE orders (id bigint PRIMARY KEY)").await?;
+    connected(&database).await?.batch_execute("CREATE TABLE orders (id bigint PRIMARY KEY)").await?;
     let load = Load::of(&database);
     let stages = async {
         let told = under_load(screen, cluster, &load, &database).await;
@@ -57,6 +57,11 @@ pub(super) async fn run(
     told?;
     every_row_is_there(screen, &database, load).await?;
     the_database_is_deleted(screen, cluster).await
+}
+
+/// A connection. As clients do, it tries again: a node learns of a Service's endpoints a moment after they were written.
+async fn connected(database: &Database) -> anyhow::Result<Client> {
+    until("a client connects", || async { Ok(database.connect().await.ok()) }).await
 }
 
 async fn under_load(
@@ -190,8 +195,8 @@ async fn counted<T>(
 async fn every_row_is_there(screen: &mut Screen, database: &Database, load: Load<'_>) -> anyhow::Result<()> {
     screen.stage("Every acknowledged row is there");
     let (acknowledged, unanswered) = load.into_rows();
-    screen.command("psql --command 'SELECT id FROM orders'    # on the new primary");
-    let client = database.connect().await?;
+    screen.command("psql --command 'SELECT id FROM orders'    # on the primary, by the same Service");
+    let client = connected(database).await?;
     let rows = client.query("SELECT id FROM orders", &[]).await?;
     let there: BTreeSet<i64> = rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
     let (found, missing): (Vec<i64>, Vec<i64>) = acknowledged.iter().partition(|id| there.contains(id));
