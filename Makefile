@@ -12,10 +12,12 @@ BUILD_NEEDS = cc:gcc
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# The demo runs real memcached processes. If memcached cannot be installed, the demo says so and simulates them.
-DEMO_NEEDS = scripts/need $(BUILD_NEEDS) && { scripts/need memcached:memcached || echo "continuing with simulated servers" >&2; }
+# The demo runs real memcached and PostgreSQL processes. If memcached cannot be installed, the demo says so and simulates its servers;
+# if PostgreSQL cannot, it downloads one, or says why it skips the database. Debian keeps PostgreSQL's server out of PATH.
+DEMO_NEEDS = scripts/need $(BUILD_NEEDS) && { scripts/need memcached:memcached || echo "continuing with simulated servers" >&2; } && \
+    { ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || scripts/need postgres:postgresql || echo "continuing without: the demo looks for another PostgreSQL" >&2; }
 
-demo: ## Run the demo, in under a minute; KEEP=1 leaves the cluster up, with commands to try
+demo: ## Run the demo, in about a minute; KEEP=1 leaves the cluster up, with commands to try
 	@$(DEMO_NEEDS)
 	$(CARGO) build --package windlass-cli
 	@$(CARGO) run --quiet --package windlass-cli -- demo $(if $(KEEP),--keep)

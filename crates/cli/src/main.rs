@@ -105,7 +105,7 @@ enum Command {
     /// Build an OCI image archive of an operator, without Docker
     #[command(after_help = project::image::EXAMPLES)]
     Image(project::image::Options),
-    /// Run a demo in under a minute: an operator and real memcached servers on an embedded cluster
+    /// Run a demo in about a minute: operators with real memcached and PostgreSQL servers on an embedded cluster
     #[command(after_help = demo::EXAMPLES)]
     Demo(demo::Options),
     /// Print a shell completion script

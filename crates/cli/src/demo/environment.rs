@@ -1,11 +1,16 @@
-//! The processes of the demo: a cluster and an operator, in a folder that is removed with them.
+//! The processes of the demo: a cluster and two operators, in a folder that is removed with them.
 
-use super::operator::NAME;
+use super::operator::{MEMCACHED, SAMPLEDB};
 use super::processes;
 use crate::{child, connect};
 use anyhow::Context;
 use kube::Client;
+use kube::api::{Api, ListParams};
+use kube::core::NamespaceResourceScope;
+use serde::de::DeserializeOwned;
+use std::fmt::Debug;
 use std::fs::{File, OpenOptions};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -26,8 +31,11 @@ pub(super) struct Environment {
     folder: TempDir,
     /// Why the servers are simulated; nothing where they are processes.
     pub(super) simulated: Option<Simulated>,
+    /// The major version of PostgreSQL that a SampleDB can ask for, where there is one.
+    pub(super) postgres: Option<String>,
     cluster: Option<Child>,
-    operator: Option<Child>,
+    memcached: Option<Child>,
+    sampledb: Option<Child>,
     kubeconfig: PathBuf,
     metrics: u16,
     /// What only processes of this demo have in their command lines.
@@ -52,6 +60,26 @@ pub(super) struct Cluster {
     pub(super) network: Option<Network>,
 }
 
+impl Cluster {
+    pub(super) fn api<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::default_namespaced(self.client.clone())
+    }
+
+    /// All objects of a kind.
+    pub(super) async fn list<K>(&self) -> anyhow::Result<Vec<K>>
+    where
+        K: kube::Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + Debug
+            + DeserializeOwned,
+    {
+        Ok(self.api::<K>().list(&ListParams::default()).await?.items)
+    }
+}
+
 /// How it all ended.
 #[derive(Default)]
 pub(super) struct Ended {
@@ -67,8 +95,9 @@ impl Environment {
         let folder =
             tempfile::Builder::new().prefix("windlass-demo-").tempdir().context("cannot make a folder")?;
         let program = std::env::current_exe().context("cannot tell which program this is")?;
-        let link = folder.path().join(NAME);
-        std::os::unix::fs::symlink(&program, &link).context("cannot name the operator")?;
+        for name in [MEMCACHED, SAMPLEDB] {
+            symlink(&program, folder.path().join(name)).context("cannot name the operators")?;
+        }
         let simulated = match simulate {
             true => Some(Simulated::Asked),
             false => Some(lacking()?).filter(|lacking| !lacking.is_empty()).map(Simulated::Lacking),
@@ -77,8 +106,10 @@ impl Environment {
         Ok(Self {
             folder,
             simulated,
+            postgres: None,
             cluster: None,
-            operator: None,
+            memcached: None,
+            sampledb: None,
             kubeconfig: PathBuf::new(),
             metrics: 0,
             marks,
@@ -99,9 +130,19 @@ impl Environment {
         &self.kubeconfig
     }
 
-    /// The operator's binary, as commands name it.
-    pub(super) fn operator_path(&self) -> PathBuf {
-        self.folder.path().join(NAME)
+    /// The demo's own folder, which goes with it.
+    pub(super) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The settings of the cluster's node. Recipes and images of the user's own might be another memcached.
+    pub(super) fn settings(&self) -> PathBuf {
+        self.folder().join("settings")
+    }
+
+    /// The Memcached operator's binary, as commands name it.
+    pub(super) fn memcached_operator(&self) -> PathBuf {
+        self.folder().join(MEMCACHED)
     }
 
     pub(super) fn metrics_address(&self) -> String {
@@ -110,8 +151,7 @@ impl Environment {
 
     /// Starts the cluster and waits until it is ready.
     pub(super) async fn start_cluster(&mut self) -> anyhow::Result<Cluster> {
-        // Recipes and images of one's own might be another memcached.
-        let settings = self.folder.path().join("settings");
+        let settings = self.settings();
         let log = self.log("cluster")?.into();
         let child::Cluster { child, ready, kubeconfig } =
             child::Cluster::start(self.nodes(), log, Some(&settings)).await?;
@@ -129,40 +169,47 @@ impl Environment {
         Ok(Cluster { client, ready, id, network })
     }
 
-    /// Starts the operator; what it does is seen in the cluster.
-    pub(super) async fn start_operator(&mut self) -> anyhow::Result<u32> {
+    /// Starts the Memcached operator; what it does is seen in the cluster.
+    pub(super) async fn start_memcached_operator(&mut self) -> anyhow::Result<u32> {
         // A port that was free a moment ago.
         let free = TcpListener::bind(("127.0.0.1", 0)).await.context("no port is free")?;
         self.metrics = free.local_addr()?.port();
         drop(free);
-        let mut command = self.operator_command();
-        command.args(["--health-probe-bind-address", "0", "--metrics-bind-address", &self.metrics_address()]);
-        command.stdout(self.log("operator")?).stderr(self.log("operator")?);
-        let child = child::alone(&mut command).spawn().context("cannot start the operator")?;
+        let child = self.start_operator(MEMCACHED, &self.metrics_address())?;
         let id = child.id().unwrap_or_default();
-        self.operator = Some(child);
+        self.memcached = Some(child);
         Ok(id)
     }
 
-    fn operator_command(&self) -> Command {
-        let mut command = Command::new(self.operator_path());
-        command.arg("--kubeconfig").arg(&self.kubeconfig);
-        command
+    /// Starts the SampleDB operator.
+    pub(super) fn start_sampledb_operator(&mut self) -> anyhow::Result<u32> {
+        let child = self.start_operator(SAMPLEDB, "0")?;
+        let id = child.id().unwrap_or_default();
+        self.sampledb = Some(child);
+        Ok(id)
     }
 
-    /// Kills the operator, without a word of warning.
-    pub(super) async fn kill_operator(&mut self) -> anyhow::Result<()> {
-        let mut operator = self.operator.take().context("no operator runs")?;
+    fn start_operator(&self, name: &str, metrics: &str) -> anyhow::Result<Child> {
+        let mut command = Command::new(self.folder().join(name));
+        command.arg("--kubeconfig").arg(&self.kubeconfig);
+        command.args(["--health-probe-bind-address", "0", "--metrics-bind-address", metrics]);
+        command.stdout(self.log(name)?).stderr(self.log(name)?);
+        child::alone(&mut command).spawn().with_context(|| format!("cannot start {name}"))
+    }
+
+    /// Kills the Memcached operator, without a word of warning.
+    pub(super) async fn kill_memcached_operator(&mut self) -> anyhow::Result<()> {
+        let mut operator = self.memcached.take().context("no operator runs")?;
         operator.kill().await.context("cannot kill the operator")
     }
 
-    /// What the operator would do about an object: `capture`, and then `plan` on what it saw.
+    /// What the Memcached operator would do about an object: `capture`, and then `plan` on what it saw.
     pub(super) async fn plan(&self, kind: &str, name: &str) -> anyhow::Result<String> {
-        let mut command = Command::new(self.operator_path());
+        let mut command = Command::new(self.memcached_operator());
         command.args(["capture", kind, name, "--kubeconfig"]).arg(&self.kubeconfig);
         let captured = command.output().await.context("cannot ask the operator")?;
         anyhow::ensure!(captured.status.success(), "capture: {}", String::from_utf8_lossy(&captured.stderr));
-        let mut command = Command::new(self.operator_path());
+        let mut command = Command::new(self.memcached_operator());
         command.arg("plan").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut child = command.spawn().context("cannot ask the operator")?;
         let mut input = child.stdin.take().context("the operator has no input")?;
@@ -173,7 +220,7 @@ impl Environment {
         Ok(String::from_utf8_lossy(&planned.stdout).into_owned())
     }
 
-    /// The sum of a metric of the operator, over the lines that hold a text.
+    /// The sum of a metric of the Memcached operator, over the lines that hold a text.
     pub(super) async fn metric(&self, name: &str, holding: &str) -> anyhow::Result<f64> {
         let mut stream =
             TcpStream::connect(self.metrics_address()).await.context("no operator serves metrics")?;
@@ -190,7 +237,8 @@ impl Environment {
         let clock = Clock::real();
         let begun = clock.moment();
         self.mark_pods();
-        for child in [self.operator.take(), self.cluster.take()].into_iter().flatten() {
+        for child in [self.memcached.take(), self.sampledb.take(), self.cluster.take()].into_iter().flatten()
+        {
             child::end(child).await;
         }
         let gone = async {
@@ -216,7 +264,7 @@ impl Environment {
     /// The last lines that the processes wrote, for whoever looks for what went wrong.
     pub(super) fn logs(&self) -> String {
         let mut told = String::new();
-        for name in ["cluster", "operator"] {
+        for name in ["cluster", MEMCACHED, SAMPLEDB] {
             let text = std::fs::read_to_string(self.folder.path().join(name).with_extension("log"))
                 .unwrap_or_default();
             let lines: Vec<&str> = text.lines().collect();

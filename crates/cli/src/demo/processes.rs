@@ -31,7 +31,7 @@ fn read(id: i32) -> Option<Process> {
 }
 
 /// The processes of a program in a pod: those below its shim.
-pub(super) fn in_pod(uid: &str, program: &str) -> Vec<i32> {
+pub(super) fn in_pod(uid: &str, program: &str) -> Vec<Process> {
     let all = all();
     let parents: BTreeMap<i32, i32> = all.iter().map(|one| (one.id, one.parent)).collect();
     let shims: Vec<i32> = all
@@ -44,7 +44,7 @@ pub(super) fn in_pod(uid: &str, program: &str) -> Vec<i32> {
         above.any(|id| shims.contains(&id))
     };
     let runs = |one: &&Process| one.line.split(' ').next().is_some_and(|first| first.ends_with(program));
-    all.iter().filter(runs).filter(|one| below(one.id)).map(|one| one.id).collect()
+    all.iter().filter(runs).filter(|one| below(one.id)).cloned().collect()
 }
 
 /// The processes whose command line names one of these.

@@ -2,10 +2,14 @@
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
+use std::time::Duration;
 
 /// The terminal, and what was shown on it.
 pub(super) struct Screen {
     colours: bool,
+    terminal: bool,
+    /// The length of the line that is written anew in its place, while there is one.
+    live: usize,
     stage: usize,
     shown: String,
 }
@@ -18,8 +22,8 @@ const YELLOW: &str = "33";
 impl Screen {
     pub(super) fn new() -> Self {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let colours = !refused && std::io::stdout().is_terminal();
-        Self { colours, stage: 0, shown: String::new() }
+        let terminal = std::io::stdout().is_terminal();
+        Self { colours: !refused && terminal, terminal, live: 0, stage: 0, shown: String::new() }
     }
 
     /// A new stage.
@@ -54,7 +58,37 @@ impl Screen {
         self.put(&format!("   => {text}"), Some(GREEN));
     }
 
+    /// How things are at the moment: in its place on a terminal until anything else is shown, elsewhere a line.
+    pub(super) fn progress(&mut self, text: &str) {
+        if !self.terminal {
+            return self.say(text);
+        }
+        let line = format!("   {text}");
+        let length = line.chars().count();
+        // What is left of a longer one is covered.
+        let mut out = std::io::stdout();
+        let _ = write!(out, "\r{line:0$}", self.live.max(length));
+        let _ = out.flush();
+        self.live = length;
+    }
+
+    /// How often progress is worth showing.
+    pub(super) fn progress_interval(&self) -> Duration {
+        if self.terminal { Duration::from_millis(100) } else { Duration::from_secs(1) }
+    }
+
+    /// Removes what was shown as progress.
+    pub(super) fn end_progress(&mut self) {
+        if self.live > 0 {
+            let mut out = std::io::stdout();
+            let _ = write!(out, "\r{:1$}\r", "", self.live);
+            let _ = out.flush();
+            self.live = 0;
+        }
+    }
+
     fn put(&mut self, line: &str, colour: Option<&str>) {
+        self.end_progress();
         // Writing to a text cannot fail; a terminal that is gone is no reason to stop cleaning up.
         let _ = writeln!(self.shown, "{line}");
         let mut out = std::io::stdout();

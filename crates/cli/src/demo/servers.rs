@@ -41,7 +41,7 @@ pub(super) async fn ready(cluster: &Cluster, service: &str) -> anyhow::Result<Ve
 impl Server {
     /// Its process on this machine.
     pub(super) fn process(&self) -> Option<i32> {
-        processes::in_pod(&self.uid, "memcached").first().copied()
+        processes::in_pod(&self.uid, "memcached").first().map(|one| one.id)
     }
 
     /// A conversation with it, from inside the pods' network.

@@ -280,6 +280,7 @@ impl Image {
     pub(super) fn of(root: ImageRoot) -> Self {
         Self {
             id: String::new(),
+            version: None,
             root,
             binds: Vec::new(),
             folders: Vec::new(),

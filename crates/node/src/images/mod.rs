@@ -22,6 +22,8 @@ use std::path::{Path, PathBuf};
 pub struct Image {
     /// Its ID, which also says where it comes from.
     pub id: String,
+    /// The version that it prints, if its recipe says how.
+    pub version: Option<String>,
     /// Its root file system.
     pub root: ImageRoot,
     /// Files of the machine that are part of it, mounted before the container's volumes.

@@ -154,10 +154,11 @@ impl Recipe {
                 hint: self.install.clone().unwrap_or_else(|| "install it".into()),
             })?;
         }
-        if let Some(version) = self.installed_version(&folders).map_err(broken)?
-            && !numbers(&version).starts_with(&numbers(name.tag()))
+        let version = self.installed_version(&folders).map_err(broken)?;
+        if let Some(version) = &version
+            && !numbers(version).starts_with(&numbers(name.tag()))
         {
-            return Err(missing(version));
+            return Err(missing(version.clone()));
         }
         let mut environment = BTreeMap::from([("PATH".to_owned(), path)]);
         environment.extend(self.environment.clone());
@@ -169,6 +170,7 @@ impl Recipe {
             }
             (None, None) => self.of_machine(&folders),
         };
+        made.version = version;
         made.id = format!(
             "recipe://{}{}",
             name.familiar(),
@@ -346,10 +348,10 @@ mod tests {
         };
         let image = |tag: &str| {
             let image = format!("app:{tag}");
-            recipe.image(&image, &Name::parse(&image).unwrap(), store.path()).map(|_| ())
+            recipe.image(&image, &Name::parse(&image).unwrap(), store.path())
         };
         for tag in ["15", "15.18", "latest", "15-alpine"] {
-            image(tag).unwrap();
+            assert_eq!(image(tag).unwrap().version.as_deref(), Some("15.18"));
         }
         for tag in ["16", "15.4", "1"] {
             let said = image(tag).unwrap_err().to_string();

@@ -9,8 +9,9 @@
 //!   the time; `renewal`: renews the Lease
 //! - `server`, `sql`, `programs`, `data`: the server, its processes and its data
 //! - `kubernetes`: the Lease and the instance; `probe`: answers to the kubelet
-//! - `metrics`: what Prometheus is told; `settings`: what the pod tells it
+//! - `metrics`: what Prometheus is told; `settings`: what the pod tells it; `command_line`: what its binary does
 
+mod command_line;
 mod config;
 mod configuration;
 mod data;
@@ -33,6 +34,6 @@ mod synchronous;
 mod tls;
 mod watchdog;
 
+pub use command_line::main;
 pub use probe::{Question, ask};
 pub use run::{AgentError, run};
-pub use watchdog::watch;
