@@ -9,12 +9,14 @@ use kube::{CustomResourceExt, ResourceExt};
 use sampledb_operator::api::v1alpha1::{SampleDB, SampleDBInstance};
 use sampledb_operator::controller::storage::CONDITION;
 use serde_json::json;
+use std::time::Duration;
 use windlass::Manager;
 use windlass_testing::{TestCluster, object};
 
 /// A cluster with the operator and a database of two instances.
 async fn start(class: &str) -> anyhow::Result<(TestCluster, windlass_testing::Running)> {
-    let cluster = TestCluster::start();
+    // Everything of the operator runs, and a busy machine takes its time.
+    let cluster = TestCluster::start().timeout(Duration::from_secs(120));
     cluster.install([SampleDB::crd(), SampleDBInstance::crd()]).await?;
     let rigid: StorageClass = object(
         "rigid",
