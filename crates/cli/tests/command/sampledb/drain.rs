@@ -1,5 +1,5 @@
 //! Real servers whose node is emptied. There is one node: pods of two process nodes do not reach each other. That a primary goes to
-//! another node first is tested without servers (`operators/sampledb/tests/drain.rs`).
+//! another node first is tested without servers (`operators/sampledb/tests/sampledb/drain.rs`).
 
 use super::place::{Place, cannot_run_postgres, first_process};
 use k8s_openapi::api::core::v1::{Node, Pod};

@@ -1,7 +1,5 @@
 //! Volumes grow, on the embedded cluster, by an operator that may do what its generated role says.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
-
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::StorageClass;

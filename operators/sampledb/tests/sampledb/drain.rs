@@ -1,8 +1,6 @@
 //! A primary leaves a node that is cordoned: the operator as it runs, which may do what its generated role says, and agents
 //! that report what the test says.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
-
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Pod, ServiceAccount};
 use kube::CustomResourceExt;
