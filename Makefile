@@ -34,7 +34,7 @@ test: ## Run all tests that this machine can run (with Rust alone: all but the c
 
 test-scaffolds: ## Compile and test scaffolded projects of every shape
 	@scripts/need $(BUILD_NEEDS)
-	$(CARGO) test --quiet --package windlass-sdk --test scaffold -- --ignored
+	$(CARGO) test --quiet --workspace --test scaffold -- --ignored
 
 packages: ## Package every crate that is published
 	@scripts/need $(BUILD_NEEDS)
@@ -46,17 +46,17 @@ test-packages: ## Build and test a new operator from the packages alone
 
 test-tutorial: ## Run every command of docs/tutorial/memcached.md on the embedded cluster, and on the reference if it is built
 	@scripts/need $(BUILD_NEEDS)
-	$(CARGO) test --package windlass-cli --test tutorial -- --include-ignored --test-threads 1
+	$(CARGO) test --workspace --test tutorial -- --include-ignored --test-threads 1
 
 test-reference: reference ## Run the tests that compare with the reference; fail if it is missing
 	@python3 -c 'import ensurepip' 2>/dev/null || scripts/need python3-venv:python3-venv \
 	    || echo "skipped: the comparison with the Python client"
-	WINDLASS_REQUIRE_REFERENCE=1 $(CARGO) test --package windlass-tests --package windlass-node --package memcached-operator --tests -- "on reference"
-	WINDLASS_REQUIRE_REFERENCE=1 $(CARGO) test --package windlass-node --test kubectl -- "on embedded"
-	WINDLASS_REQUIRE_REFERENCE=1 $(CARGO) test --package windlass-cli --test command -- on_the_reference
+	WINDLASS_REQUIRE_REFERENCE=1 $(CARGO) test --workspace --tests -- "on reference"
+	WINDLASS_REQUIRE_REFERENCE=1 $(CARGO) test --workspace --test kubectl -- "on embedded"
+	WINDLASS_REQUIRE_REFERENCE=1 $(CARGO) test --workspace --test command -- on_the_reference
 
 parity: reference ## Compare the embedded API with the reference, behaviour by behaviour; writes target/parity.json
-	WINDLASS_REQUIRE_REFERENCE=1 $(CARGO) test --quiet --package windlass-tests --test parity -- --nocapture
+	WINDLASS_REQUIRE_REFERENCE=1 $(CARGO) test --quiet --workspace --test parity -- --nocapture
 
 FOCUS ?= \[Conformance\]
 conformance: ## Run Kubernetes' own conformance tests on an embedded cluster (needs Go); FOCUS='sig-apps.*\[Conformance\]' selects some
