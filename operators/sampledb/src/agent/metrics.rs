@@ -3,7 +3,9 @@
 use super::settings::Settings;
 use super::sql::{Sql, SqlError};
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 use tokio::net::TcpListener;
+use tokio::sync::Mutex;
 use windlass::clock::Clock;
 use windlass::metrics::{Page, Type};
 use windlass::serve_metrics;
@@ -143,15 +145,22 @@ pub(super) async fn serve(settings: &Settings, clock: &Clock) -> std::io::Result
         Err(_) => TcpListener::bind((Ipv4Addr::UNSPECIFIED, PORT)).await?,
         Ok(listener) => listener,
     };
-    let (settings, own) = (settings.clone(), clock.clone());
-    let collect = move || page(own.clone(), settings.clone());
+    // One at a time: whoever asks again and again must not take all connections of the server.
+    let (settings, own, turn) = (settings.clone(), clock.clone(), Arc::new(Mutex::new(())));
+    let collect = move || {
+        let (settings, own, turn) = (settings.clone(), own.clone(), turn.clone());
+        async move {
+            let _turn = turn.lock().await;
+            page(&own, &settings).await
+        }
+    };
     tokio::spawn(serve_metrics(listener, clock.clone(), collect));
     Ok(())
 }
 
-async fn page(clock: Clock, settings: Settings) -> Page {
+async fn page(clock: &Clock, settings: &Settings) -> Page {
     let mut page = Page::default();
-    let read = read(&clock, &settings, &mut page).await;
+    let read = read(clock, settings, &mut page).await;
     if let Err(error) = &read {
         tracing::debug!("metrics: {error}");
     }
