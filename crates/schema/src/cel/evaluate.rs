@@ -5,7 +5,7 @@ use super::equal::{compare, equal};
 use super::library::{Run, regex};
 use super::signature::function;
 use super::types::Type;
-use super::value::{Class, Entries, Failure, Key, Meter, Outcome, Text, Value};
+use super::value::{Entries, Failure, Key, Meter, Outcome, Text, Value};
 use std::cmp::Ordering;
 use std::rc::Rc;
 
@@ -49,11 +49,17 @@ impl<'a> Evaluator<'a> {
     fn select(&mut self, expr: &'a Expr, select: &'a Select) -> Outcome<'a> {
         if !select.test
             && !select.optional
-            && let Some(named) =
-                expr.qualified().filter(|name| name.contains('.')).and_then(|name| Type::named(&name))
-            && !self.names(&select.operand)
+            && let Some(name) = expr.qualified().filter(|name| name.contains('.'))
         {
-            return Ok(Value::Type(named.runtime_name()));
+            if let Some((_, value)) = self.scope.iter().rev().find(|(known, _)| *known == name) {
+                self.meter.charge(1)?;
+                return Ok(value.clone());
+            }
+            if let Some(named) = Type::named(&name)
+                && !self.names(&select.operand)
+            {
+                return Ok(Value::Type(named.runtime_name()));
+            }
         }
         let operand = self.evaluate(&select.operand)?;
         self.meter.charge(u64::from(!select.test))?;
@@ -90,7 +96,7 @@ impl<'a> Evaluator<'a> {
                 Ok(Value::Bool(truth)) if truth != and => return Ok(Value::Bool(truth)),
                 Ok(Value::Bool(_)) => {}
                 Ok(_) => failed = failed.or(Some(Failure::no_such_overload())),
-                Err(failure) if failure.class == Class::Cost => return Err(failure),
+                Err(failure) if failure.is_final() => return Err(failure),
                 Err(failure) => failed = failed.or(Some(failure)),
             }
         }
@@ -244,7 +250,7 @@ impl<'a> Folded<'a> {
                 }
                 Ok(Value::Bool(_)) => {}
                 Ok(_) => self.failed = self.failed.take().or(Some(Failure::no_such_overload())),
-                Err(failure) if failure.class == Class::Cost => return Err(failure),
+                Err(failure) if failure.is_final() => return Err(failure),
                 Err(failure) => self.failed = self.failed.take().or(Some(failure)),
             }
             return Ok(None);
@@ -343,6 +349,8 @@ fn field<'a>(operand: &Value<'a>, name: &str) -> Result<Option<Value<'a>>, Failu
     match operand {
         Value::Object(object) => object.find(name),
         Value::Map(entries) => Ok(entries.get(&Key::String(Text::Owned(name.into()))).cloned()),
+        // Nothing has no fields, and may be asked for them.
+        Value::Null => Ok(None),
         _ => Err(Failure::no_such_overload()),
     }
 }

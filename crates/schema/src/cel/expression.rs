@@ -3,8 +3,9 @@
 use super::ast::{Expr, Fold, Kind};
 use super::declared::declare;
 use super::evaluate::Evaluator;
-use super::types::Type;
-use super::value::{Entries, Key, Meter, Text, Value};
+use super::library::authorizer::{Asking, AuthorizerAnswers, AuthorizerCheck, Said};
+use super::types::{self, Type};
+use super::value::{Entries, Failure, Key, Meter, Text, Value};
 use super::{Complaints, MOST_COST, check, data, escape, parse};
 use crate::schema::Schema;
 use serde_json::Value as Json;
@@ -25,6 +26,23 @@ pub enum VariableType<'a> {
     Object(&'a str, &'a Schema),
     /// A JSON object with keys of any name and values of any type; numbers are doubles.
     AnyMap,
+    /// Any JSON; integers are integers.
+    Dyn,
+    /// JSON that is declared to be an object of this name, with the fields of a schema, and taken as it is.
+    Declared(&'a str, &'a Schema),
+    /// Who may do what; it has no value, but what [`Expression::evaluate_asking`] is told.
+    Authorizer,
+    /// The same about the resource of a request.
+    RequestResource,
+}
+
+/// What became of an evaluation that may ask an authorizer.
+#[derive(Debug)]
+pub enum Evaluated {
+    /// The value, or why there is none; and what it cost.
+    Done(Result<Json, String>, u64),
+    /// This must be asked first.
+    Unanswered(AuthorizerCheck),
 }
 
 impl Expression {
@@ -72,20 +90,59 @@ impl Expression {
     /// # Errors
     /// Why there is no value, or that the value has no form in JSON.
     pub fn evaluate(&self, values: &[(&str, VariableType<'_>, &Json)]) -> Result<Json, String> {
-        let mut scope = Vec::new();
-        for (name, kind, json) in values {
-            let value = match kind {
-                VariableType::Object(_, schema) => {
-                    data::value(json, schema).map_err(|failure| failure.text)?
-                }
-                VariableType::AnyMap => any(json),
-            };
-            scope.push((*name, value));
+        let answers = AuthorizerAnswers::default();
+        match self.evaluate_asking(values, &answers, &AuthorizerCheck::default()) {
+            Evaluated::Done(outcome, _) => outcome,
+            Evaluated::Unanswered(_) => Err("there is no authorizer to ask".to_owned()),
         }
-        let mut evaluator = Evaluator { scope, meter: Meter::new(MOST_COST) };
-        let value = evaluator.evaluate(&self.expression).map_err(|failure| failure.text)?;
-        as_json(&value).ok_or_else(|| "it evaluates to no plain value".to_owned())
     }
+
+    /// The same for an expression that may ask an authorizer, of which these answers are known; `on` is what a request is about.
+    pub fn evaluate_asking(
+        &self,
+        values: &[(&str, VariableType<'_>, &Json)],
+        answers: &AuthorizerAnswers,
+        on: &AuthorizerCheck,
+    ) -> Evaluated {
+        let mut scope = match scope(values) {
+            Ok(scope) => scope,
+            Err(failure) => return Evaluated::Done(Err(failure.text), 0),
+        };
+        let asking = |check, said| Value::Authorizer(Rc::new(Asking { answers, check, said }));
+        scope.push((AUTHORIZER, asking(AuthorizerCheck::default(), Said::Nothing)));
+        scope.push((REQUEST_RESOURCE, asking(on.clone(), Said::Resource)));
+        let mut evaluator = Evaluator { scope, meter: Meter::new(MOST_COST) };
+        let value = evaluator.evaluate(&self.expression);
+        if let Some(wanted) = answers.take_wanted() {
+            return Evaluated::Unanswered(wanted);
+        }
+        let outcome = value
+            .map_err(|failure| failure.text)
+            .and_then(|value| as_json(&value).ok_or_else(|| "it evaluates to no plain value".to_owned()));
+        Evaluated::Done(outcome, evaluator.meter.cost)
+    }
+}
+
+/// What the authorizer, and it about the resource of a request, are called.
+const AUTHORIZER: &str = "authorizer";
+const REQUEST_RESOURCE: &str = "authorizer.requestResource";
+
+/// The variables that have values.
+fn scope<'a>(values: &[(&'a str, VariableType<'a>, &'a Json)]) -> Result<Vec<(&'a str, Value<'a>)>, Failure> {
+    let mut scope = Vec::with_capacity(values.len() + 2);
+    for (name, kind, json) in values {
+        let value = match *kind {
+            VariableType::Object(_, schema) => data::value(json, schema)?,
+            VariableType::AnyMap => any(json, &|number| Value::Double(number.as_f64().unwrap_or_default())),
+            VariableType::Dyn | VariableType::Declared(..) => any(json, &|number| match number.as_i64() {
+                Some(number) => Value::Int(number),
+                None => Value::Double(number.as_f64().unwrap_or_default()),
+            }),
+            VariableType::Authorizer | VariableType::RequestResource => continue,
+        };
+        scope.push((*name, value));
+    }
+    Ok(scope)
 }
 
 impl VariableType<'_> {
@@ -93,21 +150,26 @@ impl VariableType<'_> {
         match self {
             Self::Object(name, schema) => declare(schema, name).unwrap_or(Type::Dyn),
             Self::AnyMap => Type::Map(Type::String.into(), Type::Dyn.into()),
+            Self::Dyn => Type::Dyn,
+            Self::Declared(name, schema) => declare(schema, name).unwrap_or(Type::Dyn),
+            Self::Authorizer => Type::Opaque(types::AUTHORIZER),
+            Self::RequestResource => Type::Opaque(types::RESOURCE_CHECK),
         }
     }
 }
 
 /// JSON whose types nobody declared.
-fn any(json: &Json) -> Value<'_> {
+fn any<'a>(json: &'a Json, number: &dyn Fn(&serde_json::Number) -> Value<'a>) -> Value<'a> {
     match json {
         Json::Null => Value::Null,
         Json::Bool(truth) => Value::Bool(*truth),
-        Json::Number(number) => Value::Double(number.as_f64().unwrap_or_default()),
+        Json::Number(given) => number(given),
         Json::String(text) => Value::String(Text::Borrowed(text)),
-        Json::Array(items) => Value::List(Rc::new(items.iter().map(any).collect())),
+        Json::Array(items) => Value::List(Rc::new(items.iter().map(|item| any(item, number)).collect())),
         Json::Object(fields) => {
-            let entries = fields.iter().map(|(key, value)| (Key::String(Text::Borrowed(key)), any(value)));
-            Value::Map(Rc::new(entries.collect::<Entries<'_>>()))
+            let entry =
+                |(key, value): (&'a String, &'a Json)| (Key::String(Text::Borrowed(key)), any(value, number));
+            Value::Map(Rc::new(fields.iter().map(entry).collect::<Entries<'_>>()))
         }
     }
 }
@@ -165,6 +227,7 @@ fn unescape_keys(expression: &mut Expr) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::library::authorizer::AuthorizerDecision;
     use super::*;
     use serde_json::json;
 
@@ -185,6 +248,40 @@ mod tests {
         assert_eq!(claims("claims.other"), Err("no such key: other".to_owned()));
         assert!(claims("claims.").unwrap_err().starts_with("ERROR: <input>:1:8: Syntax error"));
         assert!(claims("duration('1s')").is_err());
+    }
+
+    #[test]
+    fn the_authorizer_is_asked_before_an_expression_goes_on() {
+        let source = "object.spec.replicas > 2 || authorizer.group('apps').resource('deployments')\
+                      .namespace('n').check('delete').allowed() || authorizer.requestResource.check('x').errored()";
+        let variables = [
+            ("object", VariableType::Dyn),
+            ("authorizer", VariableType::Authorizer),
+            ("authorizer.requestResource", VariableType::RequestResource),
+        ];
+        let expression = Expression::compile(source, &variables).unwrap();
+        assert_eq!(expression.output(), "bool");
+        let (object, mut answers) = (json!({"spec": {"replicas": 2}}), AuthorizerAnswers::default());
+        let on = AuthorizerCheck { resource: "pods".into(), ..AuthorizerCheck::default() };
+        let values = [("object", VariableType::Dyn, &object)];
+        let mut asked = Vec::new();
+        let (outcome, cost) = loop {
+            match expression.evaluate_asking(&values, &answers, &on) {
+                Evaluated::Done(outcome, cost) => break (outcome, cost),
+                Evaluated::Unanswered(check) => {
+                    asked.push((check.resource.clone(), check.namespace.clone(), check.verb.clone()));
+                    let error = if asked.len() == 2 { "it failed" } else { "" };
+                    let decision = AuthorizerDecision { error: error.into(), ..Default::default() };
+                    answers.learn(check, decision);
+                }
+            }
+        };
+        assert_eq!(outcome, Ok(json!(true)));
+        assert!(cost > 700_000, "{cost}");
+        let asked: Vec<_> = asked.iter().map(|(a, b, c)| (a.as_str(), b.as_str(), c.as_str())).collect();
+        assert_eq!(asked, [("deployments", "n", "delete"), ("pods", "", "x")]);
+        let error = Expression::compile("authorizer.check('get')", &variables).unwrap_err();
+        assert!(error.contains("found no matching overload for 'check'"), "{error}");
     }
 
     #[test]

@@ -31,7 +31,8 @@ mod size;
 mod types;
 mod value;
 
-pub use expression::{Expression, VariableType};
+pub use expression::{Evaluated, Expression, VariableType};
+pub use library::authorizer::{AuthorizerAnswers, AuthorizerCheck, AuthorizerDecision};
 
 pub(crate) use declared::as_seen;
 pub(crate) use value::{Class, Failure};

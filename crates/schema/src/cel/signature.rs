@@ -87,6 +87,11 @@ impl Reader<'_> {
             "quantity" => Type::Opaque(types::QUANTITY),
             "semver" => Type::Opaque(types::SEMVER),
             "format" => Type::Opaque(types::FORMAT),
+            "authorizer" => Type::Opaque(types::AUTHORIZER),
+            "pathcheck" => Type::Opaque(types::PATH_CHECK),
+            "groupcheck" => Type::Opaque(types::GROUP_CHECK),
+            "resourcecheck" => Type::Opaque(types::RESOURCE_CHECK),
+            "decision" => Type::Opaque(types::DECISION),
             word if word.len() == 1 => {
                 let letter = word.chars().next()?;
                 let known = self.letters.iter().position(|known| *known == letter);

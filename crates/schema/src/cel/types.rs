@@ -51,6 +51,11 @@ pub(super) const CIDR: &str = "net.CIDR";
 pub(super) const QUANTITY: &str = "kubernetes.Quantity";
 pub(super) const SEMVER: &str = "kubernetes.Semver";
 pub(super) const FORMAT: &str = "kubernetes.NamedFormat";
+pub(super) const AUTHORIZER: &str = "kubernetes.authorization.Authorizer";
+pub(super) const PATH_CHECK: &str = "kubernetes.authorization.PathCheck";
+pub(super) const GROUP_CHECK: &str = "kubernetes.authorization.GroupCheck";
+pub(super) const RESOURCE_CHECK: &str = "kubernetes.authorization.ResourceCheck";
+pub(super) const DECISION: &str = "kubernetes.authorization.Decision";
 
 /// Makes a type.
 type Make = fn() -> Type;
@@ -78,7 +83,8 @@ const NAMED: [(&str, Make); 19] = [
     (CIDR, || Type::Opaque(CIDR)),
 ];
 
-const MORE_NAMED: [&str; 3] = [QUANTITY, SEMVER, FORMAT];
+const MORE_NAMED: [&str; 8] =
+    [QUANTITY, SEMVER, FORMAT, AUTHORIZER, PATH_CHECK, GROUP_CHECK, RESOURCE_CHECK, DECISION];
 
 impl Type {
     /// The type of that name.

@@ -1,6 +1,7 @@
 //! Values of expressions. Strings, lists and objects of the data are borrowed, never copied.
 
 use super::data::{Items, Object};
+use super::library::authorizer::{Asking, AuthorizerDecision};
 use super::library::{net::Cidr, semver::Semver, url::Url};
 use super::types;
 use crate::quantity::Quantity;
@@ -39,6 +40,9 @@ pub(crate) enum Value<'a> {
     Format(&'static str),
     /// Data without a schema: it can be compared and nothing else.
     Unknown(&'a Json),
+    /// Who may do what, as far as it is said what is asked.
+    Authorizer(Rc<Asking<'a>>),
+    Decision(Rc<AuthorizerDecision>),
 }
 
 /// The entries of a map that an expression made.
@@ -130,6 +134,8 @@ pub(crate) enum Class {
     NoSuchOverload,
     /// It took too long.
     Cost,
+    /// The authorizer has to be asked first.
+    Unanswered,
     /// Anything else, as its text says.
     Other,
 }
@@ -143,6 +149,15 @@ impl Failure {
 
     pub(super) fn no_such_overload() -> Self {
         Self { class: Class::NoSuchOverload, text: "no such overload".to_owned() }
+    }
+
+    pub(super) fn unanswered() -> Self {
+        Self { class: Class::Unanswered, text: "the authorizer has not answered".to_owned() }
+    }
+
+    /// Does it end the evaluation, whatever else could have decided?
+    pub(super) fn is_final(&self) -> bool {
+        matches!(self.class, Class::Cost | Class::Unanswered)
     }
 
     fn too_costly() -> Self {
@@ -221,6 +236,8 @@ impl<'a> Value<'a> {
             Self::Semver(_) => types::SEMVER,
             Self::Format(_) => types::FORMAT,
             Self::Unknown(_) => "unknown",
+            Self::Authorizer(asking) => asking.type_name(),
+            Self::Decision(_) => types::DECISION,
         }
     }
 

@@ -3,6 +3,7 @@
 use super::SelectorError;
 use crate::field::{self, FieldError, Path};
 use crate::names;
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -43,6 +44,35 @@ impl Labels {
         let mut requirements = parser.requirements()?;
         requirements.sort_by(|a, b| a.key.cmp(&b.key));
         Ok(Self(requirements))
+    }
+
+    /// Reads a `LabelSelector` as objects have it; what is absent or null selects everything. None if it cannot be read.
+    pub fn from_json(selector: &Value) -> Option<Self> {
+        let mut requirements = Vec::new();
+        for (key, value) in selector.get("matchLabels").and_then(Value::as_object).into_iter().flatten() {
+            let values = vec![value.as_str()?.to_owned()];
+            requirements.push(LabelRequirement { key: key.clone(), operator: LabelOperator::Equals, values });
+        }
+        for term in selector.get("matchExpressions").and_then(Value::as_array).into_iter().flatten() {
+            let operator = match term.get("operator")?.as_str()? {
+                "In" => LabelOperator::In,
+                "NotIn" => LabelOperator::NotIn,
+                "Exists" => LabelOperator::Exists,
+                "DoesNotExist" => LabelOperator::DoesNotExist,
+                _ => return None,
+            };
+            let given = term.get("values").and_then(Value::as_array).into_iter().flatten();
+            let mut values: Vec<String> =
+                given.map(|value| value.as_str().map(str::to_owned)).collect::<Option<_>>()?;
+            values.sort();
+            requirements.push(LabelRequirement {
+                key: term.get("key")?.as_str()?.to_owned(),
+                operator,
+                values,
+            });
+        }
+        requirements.sort_by(|a, b| a.key.cmp(&b.key));
+        Some(Self(requirements))
     }
 
     /// The terms, which all must hold.
@@ -339,6 +369,16 @@ fn found(token: Token<'_>, rest: &str) -> SelectorError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn selectors_of_objects_are_read_as_well() {
+        let read = |selector: serde_json::Value| Labels::from_json(&selector).map(|read| read.to_string());
+        assert_eq!(read(serde_json::Value::Null).as_deref(), Some(""));
+        let selector = serde_json::json!({"matchLabels": {"b": "c"}, "matchExpressions": [
+            {"key": "a", "operator": "NotIn", "values": ["z", "y"]}, {"key": "x", "operator": "Exists"}]});
+        assert_eq!(read(selector).as_deref(), Some("a notin (y,z),b=c,x"));
+        assert_eq!(read(serde_json::json!({"matchExpressions": [{"key": "a", "operator": "Near"}]})), None);
+    }
 
     #[test]
     fn label_selectors_read_and_print() {

@@ -1,6 +1,7 @@
 //! The functions of expressions: CEL's own, its extensions, and Kubernetes' libraries. A table per theme, with what each
 //! takes and gives.
 
+pub(super) mod authorizer;
 mod convert;
 mod formats;
 mod lists;
@@ -37,4 +38,5 @@ pub(super) const FUNCTIONS: &[&[Row]] = &[
     quantity::ROWS,
     semver::ROWS,
     formats::ROWS,
+    authorizer::ROWS,
 ];
