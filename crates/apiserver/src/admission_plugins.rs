@@ -21,12 +21,14 @@ pub enum AdmissionPlugin {
     CertificateSigning,
     CertificateSubjectRestriction,
     DefaultIngressClass,
+    MutatingAdmissionWebhook,
+    ValidatingAdmissionWebhook,
     ResourceQuota,
 }
 
 impl AdmissionPlugin {
     /// All of them, in the order in which they are asked: that of the reference, whatever order they are named in.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::NamespaceLifecycle,
         Self::LimitRanger,
         Self::ServiceAccount,
@@ -41,12 +43,14 @@ impl AdmissionPlugin {
         Self::CertificateSigning,
         Self::CertificateSubjectRestriction,
         Self::DefaultIngressClass,
+        Self::MutatingAdmissionWebhook,
+        Self::ValidatingAdmissionWebhook,
         Self::ResourceQuota,
     ];
 }
 
 /// Those of a stock API server that this one does not have, or has always.
-const OTHERS: [&str; 26] = [
+const OTHERS: [&str; 24] = [
     "AlwaysAdmit",
     "AlwaysDeny",
     "AlwaysPullImages",
@@ -58,7 +62,6 @@ const OTHERS: [&str; 26] = [
     "JobValidation",
     "LimitPodHardAntiAffinityTopology",
     "MutatingAdmissionPolicy",
-    "MutatingAdmissionWebhook",
     "NamespaceAutoProvision",
     "NamespaceExists",
     "NodeDeclaredFeatureValidator",
@@ -72,7 +75,6 @@ const OTHERS: [&str; 26] = [
     "StorageObjectInUseProtection",
     "TaintNodesByCondition",
     "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionWebhook",
 ];
 
 /// Why a name is not that of an [`AdmissionPlugin`].
@@ -106,17 +108,17 @@ impl fmt::Display for AdmissionPlugin {
 
 /// The plug-ins that a server leaves out.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct DisabledPlugins(u16);
+pub(crate) struct DisabledPlugins(u32);
 
 impl DisabledPlugins {
     pub(crate) fn contains(self, plugin: AdmissionPlugin) -> bool {
-        self.0 & (1 << plugin as u16) != 0
+        self.0 & (1 << plugin as u32) != 0
     }
 }
 
 impl FromIterator<AdmissionPlugin> for DisabledPlugins {
     fn from_iter<I: IntoIterator<Item = AdmissionPlugin>>(plugins: I) -> Self {
-        Self(plugins.into_iter().fold(0, |bits, plugin| bits | (1 << plugin as u16)))
+        Self(plugins.into_iter().fold(0, |bits, plugin| bits | (1 << plugin as u32)))
     }
 }
 

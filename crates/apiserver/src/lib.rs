@@ -17,7 +17,7 @@
 //! | `authorization` | who may do what: Node, RBAC and webhooks |
 //! | `flow_control` | whose requests wait when there are too many |
 //! | `faults` | what goes wrong on purpose |
-//! | `admission_plugins` | the names of admission plug-ins |
+//! | `admission_plugins`, `admission_webhooks` | the names of admission plug-ins; the webhooks that are configured, and how they are asked |
 //! | `authentication`, `accounts` | tokens, and those of service accounts |
 //! | `http` | bodies and responses |
 //! | `audit` | who asked for what, as a policy says |
@@ -37,6 +37,7 @@
 mod accounts;
 mod admission;
 mod admission_plugins;
+mod admission_webhooks;
 mod api;
 mod audit;
 mod authentication;

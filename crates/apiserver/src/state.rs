@@ -2,6 +2,7 @@
 
 use crate::accounts::Accounts;
 use crate::admission_plugins::{AdmissionPlugin, DisabledPlugins};
+use crate::admission_webhooks::Webhooks;
 use crate::audit::{AuditConfig, Auditor};
 use crate::authentication::{Authentication, StaticTokens};
 use crate::authorization::{AuthorizationMode, Authorizer};
@@ -62,7 +63,9 @@ pub(crate) struct ApiState {
     /// Which addresses and ports Services have.
     pub(crate) service_allocations: ServiceAllocations,
     /// How it reaches the nodes.
-    pub(crate) dialer: Dialer,
+    pub(crate) dialer: Arc<Dialer>,
+    /// Those who are asked about what is written.
+    pub(crate) webhooks: Webhooks,
     /// Cancelled when the API stops: watches end.
     pub(crate) stopped: CancellationToken,
 }
@@ -112,7 +115,10 @@ impl ApiState {
         let definitions = registry
             .get(crd::GROUP, "v1", "customresourcedefinitions")
             .expect("the definitions' own resource is built in");
+        let dialer = Arc::new(Dialer::new());
         Self {
+            webhooks: Webhooks::new(store.clone(), dialer.clone()),
+            dialer,
             faults: Faults::new(store.clone()),
             authorizer: Authorizer::new(settings.authorization_modes, store.clone()),
             flow_control: FlowControl::new(store.clone()),
@@ -131,7 +137,6 @@ impl ApiState {
             administrator: OnceLock::new(),
             kept_in: parking_lot::Mutex::new(None),
             accounts: OnceLock::new(),
-            dialer: Dialer::new(),
             stopped: CancellationToken::new(),
         }
     }

@@ -2,8 +2,9 @@
 //!
 //! Clients match on `reason` and `details`, and people on the texts, so both follow the reference word for word.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::borrow::Cow;
 use windlass_schema::{FieldError, quote};
 
 /// A failure, as sent in a body or in a watch's ERROR event.
@@ -12,7 +13,7 @@ pub struct Status {
     /// The HTTP status.
     pub code: u16,
     /// The machine-readable reason, such as `NotFound`; empty if there is none.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// What a person reads.
     pub message: String,
     /// What it is about.
@@ -22,8 +23,8 @@ pub struct Status {
 }
 
 /// What a [`Status`] is about.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 #[expect(missing_docs, reason = "the fields carry Kubernetes' own names and meanings")]
 pub struct Details {
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -42,7 +43,8 @@ pub struct Details {
 }
 
 /// One cause among several.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 #[expect(missing_docs, reason = "the fields carry Kubernetes' own names and meanings")]
 pub struct Cause {
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -103,7 +105,7 @@ struct Wire<'a> {
 impl Status {
     fn new(code: u16, reason: &'static str, message: impl Into<String>, details: Option<Details>) -> Self {
         let details = details.map(Box::new);
-        Self { code, reason, message: message.into(), details, continue_token: String::new() }
+        Self { code, reason: reason.into(), message: message.into(), details, continue_token: String::new() }
     }
 
     /// 404 for an object that is not there.
@@ -342,7 +344,7 @@ impl Status {
             },
             status: "Failure",
             message: &self.message,
-            reason: self.reason,
+            reason: &self.reason,
             details: self.details.as_deref(),
             code: self.code,
         }

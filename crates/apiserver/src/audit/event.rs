@@ -132,6 +132,22 @@ impl AuditedRequest {
         }
     }
 
+    /// Adds an annotation of admission: what was said first stays, for a write may be admitted more than once.
+    pub(crate) fn annotate_admission(&self, name: &str, value: &str) {
+        let mut event = self.event.lock();
+        let annotations = event.entry("annotations").or_insert_with(|| json!({}));
+        if let Some(annotations) = annotations.as_object_mut() {
+            annotations.entry(name).or_insert_with(|| json!(value));
+        }
+    }
+
+    /// The same for what tells of the object that is sent, where that is written down.
+    pub(crate) fn annotate_request(&self, name: &str, value: &str) {
+        if self.wants_request() {
+            self.annotate_admission(name, value);
+        }
+    }
+
     /// The request is made as somebody else.
     pub(crate) fn impersonates(&self, identity: &Identity, constraint: Option<&str>) {
         self.set("impersonatedUser", identity.to_value());

@@ -288,6 +288,7 @@ impl Status {
         };
         let message = format!("{message} ( {} {name})", resource.kind);
         let details = Details { name: name.to_owned(), kind: resource.kind.to_owned(), ..Details::default() };
-        Self { code, reason, message, details: Some(Box::new(details)), continue_token: String::new() }
+        let details = Some(Box::new(details));
+        Self { code, reason: reason.into(), message, details, continue_token: String::new() }
     }
 }

@@ -1,6 +1,6 @@
 //! The location that a connect request leads to: which container is meant, and where its node's kubelet listens.
 
-use crate::dial::{Address, Scheme};
+use crate::dial::{Address, Scheme, is_somewhere_else};
 use crate::object::text;
 use crate::status::Status;
 use serde_json::Value;
@@ -107,45 +107,6 @@ pub(super) fn pod_address(pod: &Value, scheme: Scheme, port: &str) -> Result<Add
     Ok(Address { scheme, host: address.to_owned(), port })
 }
 
-/// The name of a Service's port.
-pub(super) fn port_name(service: &Value, number: u64) -> Result<String, Status> {
-    let ports = service["spec"]["ports"].as_array().map_or(&[][..], Vec::as_slice);
-    let port = ports.iter().find(|port| port["port"].as_u64() == Some(number));
-    port.map(|port| text(port, &["name"]).to_owned()).ok_or_else(|| {
-        let name = text(service, &["metadata", "name"]);
-        Status::unavailable(format!("no service port {number} found for service {name:?}"))
-    })
-}
-
-/// Where a Service leads that has these endpoints: to those that are ready, in turns.
-pub(super) fn service_address(
-    endpoints: &Value,
-    scheme: Scheme,
-    port: &str,
-    turn: usize,
-) -> Result<Address, Status> {
-    let subsets = endpoints["subsets"].as_array().map_or(&[][..], Vec::as_slice);
-    let mut places = Vec::new();
-    for subset in subsets {
-        let ports = subset["ports"].as_array().map_or(&[][..], Vec::as_slice);
-        let known = ports.iter().find(|known| text(known, &["name"]) == port);
-        let Some(number) = known.and_then(|known| u16::try_from(known["port"].as_u64()?).ok()) else {
-            continue;
-        };
-        let addresses = subset["addresses"].as_array().map_or(&[][..], Vec::as_slice);
-        places.extend(addresses.iter().map(|address| (text(address, &["ip"]), number)));
-    }
-    if places.is_empty() {
-        let name = text(endpoints, &["metadata", "name"]);
-        return Err(Status::unavailable(format!("no endpoints available for service {name:?}")));
-    }
-    let (host, port) = places[turn % places.len()];
-    if !host.parse().is_ok_and(|address: IpAddr| is_somewhere_else(address)) {
-        return Err(Status::bad_request("address not allowed"));
-    }
-    Ok(Address { scheme, host: host.to_owned(), port })
-}
-
 /// Another port of a node than its kubelet's.
 pub(super) fn beside(kubelet: &Kubelet, scheme: Scheme, port: &str) -> Result<Address, Status> {
     // Other ports of this very machine are nobody's business.
@@ -158,15 +119,6 @@ pub(super) fn beside(kubelet: &Kubelet, scheme: Scheme, port: &str) -> Result<Ad
 fn number(port: &str) -> Result<u16, Status> {
     let read = port.parse().ok().filter(|&port: &u16| port > 0);
     read.ok_or_else(|| Status::bad_request(format!("invalid port {port:?}")))
-}
-
-/// Does an address belong to one machine, and to another than this?
-fn is_somewhere_else(address: IpAddr) -> bool {
-    let link_local = match address {
-        IpAddr::V4(address) => address.is_link_local() || address.is_broadcast(),
-        IpAddr::V6(address) => address.is_unicast_link_local(),
-    };
-    !(address.is_loopback() || address.is_unspecified() || address.is_multicast() || link_local)
 }
 
 /// A path with parameters, escaped.
@@ -242,27 +194,6 @@ mod tests {
         for address in ["127.0.0.1", "::1", "169.254.169.254", "0.0.0.0", ""] {
             assert_eq!(at(address), Err(400), "{address}");
         }
-    }
-
-    #[test]
-    fn a_service_leads_to_its_ready_endpoints_in_turn() {
-        let endpoints = json!({"metadata": {"name": "web"}, "subsets": [{
-            "addresses": [{"ip": "10.1.0.5"}, {"ip": "10.1.0.6"}],
-            "notReadyAddresses": [{"ip": "10.1.0.7"}],
-            "ports": [{"name": "http", "port": 8080}, {"name": "admin", "port": 9090}],
-        }]});
-        let at = |port: &str, turn| {
-            let found = service_address(&endpoints, Scheme::Http, port, turn);
-            found.map(|found| (found.host, found.port)).map_err(|status| (status.code, status.message))
-        };
-        assert_eq!(at("http", 0), Ok(("10.1.0.5".into(), 8080)));
-        assert_eq!(at("http", 1), Ok(("10.1.0.6".into(), 8080)));
-        assert_eq!(at("admin", 2), Ok(("10.1.0.5".into(), 9090)));
-        assert_eq!(at("", 0), Err((503, "no endpoints available for service \"web\"".into())));
-        let service = json!({"metadata": {"name": "web"}, "spec": {"ports": [{"name": "http", "port": 80}]}});
-        assert_eq!(port_name(&service, 80).as_deref().ok(), Some("http"));
-        let why = port_name(&service, 81).unwrap_err();
-        assert_eq!(why.message, "no service port 81 found for service \"web\"");
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod links;
 mod location;
 mod options;
 
-use crate::dial::{Address, Scheme};
+use crate::dial::{Address, Scheme, service_address};
 use crate::http::ApiBody;
 use crate::http::response::{failure, respond};
 use crate::request::path::Target;
@@ -34,7 +34,6 @@ use location::Kubelet;
 use options::LogOptions;
 use serde_json::Value;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use tokio_util::sync::CancellationToken;
 use windlass_schema::quote;
 use windlass_store::Key;
@@ -176,7 +175,10 @@ impl ConnectRequest<'_> {
         };
         let to = match what {
             Connects::PodProxy => location::pod_address(&self.pod(name)?, scheme, port)?,
-            Connects::ServiceProxy => self.endpoint(name, scheme, port)?,
+            Connects::ServiceProxy => {
+                let through = (&*self.api.store, &*self.api.dialer);
+                service_address(through, (self.namespace(), name), scheme, port)?
+            }
             _ => {
                 let kubelet = self.kubelet(name)?;
                 match port.is_empty() || port == kubelet.port.to_string() {
@@ -201,20 +203,6 @@ impl ConnectRequest<'_> {
         let path = format!("/{rest}{query}");
         let client = parts.extensions.remove::<OnUpgrade>();
         self.passing().proxy(&to, &path, &parts, body?, client).await
-    }
-
-    /// Where a Service leads.
-    fn endpoint(&self, name: &str, scheme: Scheme, port: &str) -> Result<Address, Status> {
-        // A number is one of the Service's own; its endpoints know the port by its name.
-        let port = match port.parse::<u64>() {
-            Ok(number) => {
-                location::port_name(&stored(self.api, "services", self.namespace(), name)?, number)?
-            }
-            Err(_) => port.to_owned(),
-        };
-        let endpoints = stored(self.api, "endpoints", self.namespace(), name)?;
-        let turn = self.api.dialer.next_endpoint.fetch_add(1, Ordering::Relaxed);
-        location::service_address(&endpoints, scheme, &port, turn)
     }
 
     fn passing(&self) -> Forwarding<'_> {

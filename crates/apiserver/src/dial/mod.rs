@@ -3,11 +3,13 @@
 mod address;
 mod insecure;
 mod networks;
+mod service;
 
 pub(crate) use address::{Address, Scheme};
 pub(crate) use insecure::any_certificate;
 pub use insecure::insecure_tls;
 pub use networks::Dial;
+pub(crate) use service::{is_somewhere_else, service_address, webhook_address};
 
 use crate::credentials::{Credentials, CredentialsError};
 use parking_lot::RwLock;
@@ -67,7 +69,7 @@ impl Dialer {
     }
 
     /// A connection to a host and its port: by the first dialer that knows it, or else by this machine's own network.
-    async fn dial(&self, host: &str, port: u16) -> io::Result<TcpStream> {
+    pub(crate) async fn dial(&self, host: &str, port: u16) -> io::Result<TcpStream> {
         if let Ok(address) = host.parse::<IpAddr>() {
             let networks = self.networks.read().clone();
             let to = SocketAddr::new(address, port);

@@ -61,7 +61,7 @@ pub(crate) fn answer(api: &ApiState, parts: &Parts, query: &Query, segments: &[S
         [endpoint @ ("healthz" | "livez" | "readyz"), check @ ..] => {
             return health::answer(endpoint, &check.join("/"), query);
         }
-        ["metrics"] => return metrics(api.flow_control.metrics()),
+        ["metrics"] => return metrics(api.flow_control.metrics() + &api.webhooks.metrics.text()),
         [] => return document(&paths(&served)),
         ["api"] => Some(json!({
             "kind": "APIVersions", "versions": ["v1"],

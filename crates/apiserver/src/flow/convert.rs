@@ -7,10 +7,11 @@
 use crate::crd::STORAGE;
 use crate::kinds;
 use crate::object::text;
-use crate::operation::Call;
+use crate::operation::{Call, Operation};
 use crate::resource::Resource;
 use crate::status::Status;
 use serde_json::Value;
+use std::borrow::Cow;
 use windlass_schema::{default, prune};
 use windlass_store::{Key, ListQuery};
 
@@ -53,6 +54,52 @@ pub(crate) fn renamed(resource: &Resource, mut value: Value, api_version: &str) 
         object.insert("apiVersion".to_owned(), Value::String(api_version.to_owned()));
     }
     value
+}
+
+/// An object of a request in another version of its resource, in which an admission webhook is told of it. What is sent to a
+/// subresource may be of another kind, and is as it is.
+pub(crate) fn for_webhook<'a>(
+    operation: &Operation<'_>,
+    wanted: &Resource,
+    object: Option<&'a Value>,
+) -> Result<Option<Cow<'a, Value>>, Status> {
+    let Some(object) = object else { return Ok(None) };
+    let own = &operation.resource;
+    if *wanted == **own || text(object, &["kind"]) != own.kind {
+        return Ok(Some(Cow::Borrowed(object)));
+    }
+    between(own, object, &wanted.api_version()).map(|object| Some(Cow::Owned(object)))
+}
+
+/// What an admission webhook made of an object, in the version of the request.
+pub(crate) fn from_webhook(operation: &Operation<'_>, object: Value) -> Result<Value, Status> {
+    let own = &operation.resource;
+    let version = own.api_version();
+    if text(&object, &["apiVersion"]) == version || text(&object, &["kind"]) != own.kind {
+        return Ok(object);
+    }
+    between(own, &object, &version)
+}
+
+fn between(resource: &Resource, object: &Value, api_version: &str) -> Result<Value, Status> {
+    if resource.custom && !resource.converted_by_webhook {
+        return Ok(renamed(resource, object.clone(), api_version));
+    }
+    let converted = match resource.custom {
+        true => None,
+        false => kinds::convert::between(&resource.plural, object, api_version),
+    };
+    // Built-in kinds that have one shape are the same in all versions.
+    let same = !resource.custom && !kinds::convert::has_shapes(&resource.plural);
+    match converted {
+        Some(converted) => Ok(converted),
+        None if same => {
+            let mut object = object.clone();
+            object["apiVersion"] = Value::String(api_version.to_owned());
+            Ok(object)
+        }
+        None => Err(Status::internal(format!("unable to convert {} to {api_version}", resource.kind))),
+    }
 }
 
 /// 500 for a request that only a webhook could make sense of.

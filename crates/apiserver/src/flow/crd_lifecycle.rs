@@ -9,7 +9,6 @@ use super::{commit, encode, managed};
 use crate::crd::{self, CLEANUP, GROUP, STORAGE, naming, prepare};
 use crate::object::{child, text, timestamp};
 use crate::operation::Operation;
-use crate::request::write_options::WriteOptions;
 use crate::resource::Resource;
 use crate::state::ApiState;
 use serde_json::{Value, json};
@@ -228,15 +227,6 @@ async fn write_status(
 
 /// A write of a definition's status by the server itself.
 fn operation<'a>(api: &'a ApiState, name: &str) -> Operation<'a> {
-    Operation {
-        api,
-        identity: &api.own_identity,
-        resource: api.definitions.clone(),
-        namespace: String::new(),
-        name: name.to_owned(),
-        subresource: "status".to_owned(),
-        options: WriteOptions::of_server(false),
-        warnings: Arc::default(),
-        mutations: Vec::new(),
-    }
+    let of_server = Operation::of_server(api, api.definitions.clone(), "", name);
+    Operation { subresource: "status".to_owned(), ..of_server }
 }

@@ -9,6 +9,7 @@ use crate::operation::{Operation, Outcome};
 use crate::resource::Resource;
 use crate::status::{Named, Status};
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::sync::Arc;
 use windlass_clock::Timestamp;
 use windlass_store::{CommitError, Entry};
@@ -53,16 +54,20 @@ pub(crate) async fn delete_quietly(
 ) -> Result<Deletion, Status> {
     let resource = &operation.resource;
     let key = operation.key(name);
-    for _ in 0..ATTEMPTS {
+    for attempt in 0..ATTEMPTS {
+        if attempt > 0 {
+            operation.in_time()?;
+        }
         let Some(entry) = operation.api.store.get(&key) else {
             return Err(Status::not_found(resource.named(), name));
         };
         check_preconditions(resource, &entry, options)?;
         let live = convert::from_storage(resource, entry.value()).await?;
-        validating_admission::delete(operation, &live).await?;
+        let plan = plan(resource, &live, options, operation.api.clock.now());
+        admit(operation, &live, options, &plan).await?;
         let dry_run = operation.options.dry_run;
         let shows = resource.rules.is_some_and(|rules| rules.shows_deleted);
-        let committed = match plan(resource, &live, options, operation.api.clock.now()) {
+        let committed = match plan {
             Plan::Wait => return Ok(Deletion::Pending(Outcome::Stored(entry))),
             Plan::Remove(last) if dry_run => {
                 let shown = shows.then(|| last.unwrap_or(live));
@@ -92,6 +97,38 @@ pub(crate) async fn delete_quietly(
         }
     }
     Err(contended(resource, name))
+}
+
+/// Asks whether the object may be deleted. What is given time to stop, and waits for that, is asked about no more.
+async fn admit(
+    operation: &Operation<'_>,
+    live: &Value,
+    options: &DeleteOptions,
+    plan: &Plan,
+) -> Result<(), Status> {
+    let grace = operation.resource.rules.and_then(|rules| rules.grace);
+    let mut given = Cow::Borrowed(&options.given);
+    if let Some(grace) = grace {
+        if matches!(plan, Plan::Wait) {
+            return Ok(());
+        }
+        // As long as it is given, if it was not said.
+        child_of(given.to_mut()).insert("gracePeriodSeconds".to_owned(), json!(grace(live, options.grace)));
+    }
+    if operation.resource.rules.is_some_and(|rules| rules.first_deletion.is_some()) {
+        // What is deleted in phases is always the same object.
+        let conditions = child_of(given.to_mut()).entry("preconditions").or_insert_with(|| json!({}));
+        child_of(conditions).entry("uid").or_insert_with(|| json!(text(live, &["metadata", "uid"])));
+    }
+    mutating_admission::delete_object(operation, live, &given).await?;
+    validating_admission::delete(operation, live, &given).await
+}
+
+fn child_of(value: &mut Value) -> &mut serde_json::Map<String, Value> {
+    if !value.is_object() {
+        *value = json!({});
+    }
+    value.as_object_mut().expect("it was made one")
 }
 
 /// What a deletion does to an object.

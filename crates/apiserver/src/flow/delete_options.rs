@@ -34,6 +34,8 @@ pub(crate) struct DeleteOptions {
     pub(crate) grace: Option<i64>,
     /// Was it asked in the old way that dependents go too? Such a deletion is told to be accepted, not done.
     pub(crate) cascades: bool,
+    /// All that was said, as it was.
+    pub(crate) given: Value,
 }
 
 impl DeleteOptions {
@@ -86,6 +88,7 @@ impl DeleteOptions {
             propagation,
             grace: options.get("gracePeriodSeconds").and_then(Value::as_i64),
             cascades: orphan == Some(false),
+            given: options.clone(),
         })
     }
 }

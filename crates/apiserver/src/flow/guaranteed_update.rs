@@ -33,16 +33,48 @@ pub(crate) struct Preconditions {
     pub(crate) uid: String,
 }
 
-/// Changes the object that `operation` names into what `make` makes of it, managed fields included; again if someone
-/// else came first. Returns whether it was created.
+/// What a request makes of an object.
+pub(crate) trait Change {
+    /// The object that is to be, managed fields included; or, of one that is seen through a view, the view.
+    fn make(&mut self, live: Option<&Value>) -> Result<Value, Status>;
+
+    /// Through what it is seen, if not as it is.
+    fn view(&self) -> Option<&dyn View> {
+        None
+    }
+}
+
+impl<F: FnMut(Option<&Value>) -> Result<Value, Status>> Change for F {
+    fn make(&mut self, live: Option<&Value>) -> Result<Value, Status> {
+        self(live)
+    }
+}
+
+/// An object as a subresource shows it, such as its scale.
+pub(crate) trait View: Sync {
+    /// What is shown of the object before it is changed.
+    fn before(&self, live: &Value) -> Result<Value, Status>;
+
+    /// What is shown of an object that is about to be stored, or was.
+    fn shown(&self, object: &Value) -> Result<Value, Status>;
+
+    /// The object with what was made of its view.
+    fn write(&self, live: &Value, view: Value) -> Result<Value, Status>;
+}
+
+/// Changes the object that `operation` names, managed fields included; again if someone else came first. Returns whether it
+/// was created.
 pub(crate) async fn guaranteed_update(
     operation: &Operation<'_>,
     preconditions: &Preconditions,
-    mut make: impl FnMut(Option<&Value>) -> Result<Value, Status>,
+    mut change: impl Change,
 ) -> Result<(Outcome, bool), Status> {
     let (resource, name) = (&operation.resource, operation.name.as_str());
     let key = operation.key(name);
-    for _ in 0..ATTEMPTS {
+    for attempt in 0..ATTEMPTS {
+        if attempt > 0 {
+            operation.in_time()?;
+        }
         let Some(entry) = operation.api.store.get(&key) else {
             if !preconditions.may_create {
                 return Err(Status::not_found(resource.named(), name));
@@ -50,7 +82,7 @@ pub(crate) async fn guaranteed_update(
             if !preconditions.uid.is_empty() {
                 return Err(wrong_uid(operation, &preconditions.uid, ""));
             }
-            let mut object = make(None)?;
+            let mut object = change.make(None)?;
             if !operation.options.dry_run {
                 // There is nothing yet that it could be a version of.
                 child(&mut object, "metadata").remove("resourceVersion");
@@ -70,14 +102,27 @@ pub(crate) async fn guaranteed_update(
             return Err(wrong_uid(operation, &preconditions.uid, entry.uid()));
         }
         let live = convert::from_storage(resource, entry.value()).await?;
-        let mut new = make(Some(&live))?;
-        mutating_admission::mutate(operation, &mut new, Some(&live)).await?;
+        let mut new = change.make(Some(&live))?;
+        match change.view() {
+            None => mutating_admission::mutate(operation, &mut new, Some(&live)).await?,
+            Some(view) => {
+                mutating_admission::mutate_view(operation, &mut new, Some(&view.before(&live)?)).await?;
+                new = view.write(&live, new)?;
+                mutating_admission::plug_ins(operation, &mut new, Some(&live)).await?;
+            }
+        }
         escalation::check(operation, &new, Some(&live)).await?;
         check_version(operation, &mut new, &entry)?;
         prepare::update(operation, &mut new, &live);
         validate::update(operation, &new, &live)?;
         operation.warn(validate::warnings(operation, &new, Some(&live)));
-        validating_admission::validate(operation, &new, Some(&live)).await?;
+        match change.view() {
+            None => validating_admission::validate(operation, &new, Some(&live)).await?,
+            Some(view) => {
+                let (shown, before) = (view.shown(&new)?, view.shown(&live)?);
+                validating_admission::validate_view(operation, (&new, &live), (&shown, &before)).await?;
+            }
+        }
         if let Some(rules) = resource.rules.filter(|_| operation.subresource.is_empty()) {
             (rules.allocate)(&operation.rule_context(), &mut new, Some(&live))?;
         }

@@ -1,7 +1,7 @@
 //! The request path of a write, one file per step, in the order in which they run:
 //!
 //! [`authenticate`] -> [`impersonate`] -> [flow control](crate::flow_control) -> [`authorize`] -> [`decode`] + default -> [`managed`] fields -> [`mutating_admission`]
-//! -> [`escalation`] -> [`prepare`] -> [`validate`] -> [`validating_admission`] (with [`quota`]) -> [`encode`] -> [`commit`].
+//! (with [`webhooks`]) -> [`escalation`] -> [`prepare`] -> [`validate`] -> [`validating_admission`] (with [`webhooks`] and [`quota`]) -> [`encode`] -> [`commit`].
 //!
 //! [`create`](mod@create) and [`guaranteed_update`](mod@guaranteed_update) run the steps from mutating admission on, and
 //! [`delete`](mod@delete) those that a deletion has. Updates and patches run them again inside the retry of the
@@ -28,7 +28,8 @@ pub(crate) mod prepare;
 mod quota;
 mod token_use;
 pub(crate) mod validate;
-mod validating_admission;
+pub(crate) mod validating_admission;
+pub(crate) mod webhooks;
 mod websocket_token;
 pub(crate) mod yaml;
 mod yaml_errors;

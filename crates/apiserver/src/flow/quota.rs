@@ -6,12 +6,10 @@ use crate::admission::resource_quota::{charged, quotas};
 use crate::admission_plugins::AdmissionPlugin;
 use crate::object::text;
 use crate::operation::Operation;
-use crate::request::write_options::WriteOptions;
 use crate::status::Status;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::Value;
-use std::sync::Arc;
 
 /// Charges what is to be stored, or says why it is too much; none if nobody counts, so that nothing is boxed then.
 pub(super) fn charge<'a>(
@@ -37,16 +35,13 @@ async fn charge_all(
             continue;
         }
         let Some(resource) = operation.api.registry.get("", "v1", "resourcequotas") else { continue };
+        let name = text(&quota, &["metadata", "name"]);
         let charging = Operation {
-            api: operation.api,
-            identity: &operation.api.own_identity,
-            resource,
-            namespace: operation.namespace.clone(),
-            name: text(&quota, &["metadata", "name"]).to_owned(),
             subresource: "status".to_owned(),
-            options: WriteOptions::of_server(false),
-            warnings: Arc::default(),
-            mutations: Vec::new(),
+            deadline: operation.deadline,
+            // The reference writes it as a client of its own.
+            asks_webhooks: true,
+            ..Operation::of_server(operation.api, resource, &operation.namespace, name)
         };
         // Judged again on the quota as it is when it is written.
         let make = |live: Option<&Value>| {

@@ -5,11 +5,9 @@ use super::managed;
 use crate::accounts::{LAST_USED, SecretUse};
 use crate::object::child;
 use crate::operation::Operation;
-use crate::request::write_options::WriteOptions;
 use crate::state::ApiState;
 use crate::status::Status;
 use serde_json::{Value, json};
-use std::sync::Arc;
 
 /// Notes the day on the Secret, if it is not there. A Secret that cannot be written does not keep anybody out.
 pub(crate) async fn note(api: &ApiState, used: &SecretUse) {
@@ -22,17 +20,7 @@ pub(crate) async fn note(api: &ApiState, used: &SecretUse) {
 
 async fn label(api: &ApiState, used: &SecretUse, day: &str) -> Result<(), Status> {
     let Some(resource) = api.registry.get("", "v1", "secrets") else { return Ok(()) };
-    let operation = Operation {
-        api,
-        identity: &api.own_identity,
-        resource,
-        namespace: used.namespace.clone(),
-        name: used.secret.clone(),
-        subresource: String::new(),
-        options: WriteOptions::of_server(false),
-        warnings: Arc::default(),
-        mutations: Vec::new(),
-    };
+    let operation = Operation::of_server(api, resource, &used.namespace, &used.secret);
     let make = |live: Option<&Value>| {
         let mut secret = live.cloned().unwrap_or_default();
         child(&mut secret, "metadata");

@@ -1,6 +1,7 @@
 //! A request for a resource, routed and read.
 
 use super::Operation;
+use crate::audit::AuditedRequest;
 use crate::faults::Mutation;
 use crate::read::WatchControl;
 use crate::request::Identity;
@@ -14,6 +15,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
+use windlass_clock::Moment;
 use windlass_store::Revision;
 
 /// A request for a resource, routed and read.
@@ -38,6 +40,10 @@ pub(crate) struct Call<'a> {
     pub(crate) control: Option<WatchControl>,
     /// What faults make of an object that is written.
     pub(crate) mutations: Vec<Mutation>,
+    /// The request, if it is audited.
+    pub(crate) audited: Option<Arc<AuditedRequest>>,
+    /// When it is to be given up, by the machine's own time.
+    pub(crate) deadline: Moment,
 }
 
 impl Call<'_> {
@@ -52,6 +58,9 @@ impl Call<'_> {
             options,
             warnings: self.warnings.clone(),
             mutations: self.mutations.clone(),
+            audited: self.audited.clone(),
+            deadline: self.deadline,
+            asks_webhooks: true,
         }
     }
 }

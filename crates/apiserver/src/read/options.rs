@@ -197,7 +197,7 @@ pub(super) fn version(value: &str) -> Result<u64, String> {
 
 /// Where the version of a get or a watch makes no sense, the reference gives this code and no reason.
 pub(super) fn bad_version(message: String) -> Status {
-    Status { code: 500, reason: "", message, details: None, continue_token: String::new() }
+    Status { code: 500, reason: "".into(), message, details: None, continue_token: String::new() }
 }
 
 fn forbidden(field: &str, why: &str) -> Cause {

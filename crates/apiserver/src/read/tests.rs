@@ -260,7 +260,7 @@ async fn pages_are_of_one_version_until_it_is_compacted() {
 
     world.store.compact(world.store.revision());
     let expired = world.list(&everything(), &format!("limit=1&continue={token}")).await.unwrap_err();
-    assert_eq!((expired.code, expired.reason), (410, "Expired"));
+    assert_eq!((expired.code, &*expired.reason), (410, "Expired"));
     let fresh = expired.to_value()["metadata"]["continue"].as_str().unwrap().to_owned();
     let inconsistent = world.list(&everything(), &format!("limit=2&continue={fresh}")).await.unwrap();
     assert_eq!(names(&inconsistent), ["2", "4"]);
@@ -426,7 +426,7 @@ async fn a_version_that_is_forgotten_or_none_ends_the_watch() {
     let none = watch(&world.store, everything(), &options, Arc::new(view()), WatchControl::default())
         .await
         .unwrap_err();
-    assert_eq!((none.code, none.reason), (500, ""));
+    assert_eq!((none.code, &*none.reason), (500, ""));
 }
 
 #[tokio::test]

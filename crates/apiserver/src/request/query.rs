@@ -2,6 +2,7 @@
 
 use crate::request::path::unescape;
 use crate::status::Status;
+use std::time::Duration;
 
 /// A URL's query, in order.
 #[derive(Debug, Clone, Default)]
@@ -50,18 +51,26 @@ pub(crate) fn check_timeout(query: &Query) -> Result<(), Status> {
     if asked.is_empty() {
         return Ok(());
     }
-    duration(asked).map_err(|why| {
+    duration(asked).map(drop).map_err(|why| {
         Status::bad_request(format!("invalid timeout specified in the request URL - time: {why}"))
     })
 }
 
-/// Is it a duration, such as `1m30s`? Says in Go's words why not.
-fn duration(text: &str) -> Result<(), String> {
+/// The time that a request may take: as it says, or as long as any.
+pub(crate) fn timeout(query: &Query) -> Duration {
+    let asked = query.get("timeout").and_then(|asked| duration(asked).ok()).filter(|time| *time > 0.0);
+    asked.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(Duration::MAX)
+}
+
+/// A duration, such as `1m30s`, in seconds. Says in Go's words why it is none.
+fn duration(text: &str) -> Result<f64, String> {
     let invalid = || format!("invalid duration {text:?}");
     let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
     if rest == "0" {
-        return Ok(());
+        return Ok(0.0);
     }
+    let sign = if text.starts_with('-') { -1.0 } else { 1.0 };
+    let mut seconds = 0.0;
     if rest.is_empty() {
         return Err(invalid());
     }
@@ -73,13 +82,20 @@ fn duration(text: &str) -> Result<(), String> {
         }
         let unit = after.find(|next: char| next.is_ascii_digit() || next == '.').unwrap_or(after.len());
         let (unit, after) = after.split_at(unit);
-        match unit {
+        let one = match unit {
             "" => return Err(format!("missing unit in duration {text:?}")),
-            "ns" | "us" | "µs" | "μs" | "ms" | "s" | "m" | "h" => rest = after,
+            "ns" => 1e-9,
+            "us" | "µs" | "μs" => 1e-6,
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3600.0,
             _ => return Err(format!("unknown unit {unit:?} in duration {text:?}")),
-        }
+        };
+        seconds += amount.parse::<f64>().unwrap_or_default() * one;
+        rest = after;
     }
-    Ok(())
+    Ok(sign * seconds)
 }
 
 #[cfg(test)]
@@ -89,8 +105,11 @@ mod tests {
     #[test]
     fn durations_are_gos() {
         for fine in ["0", "5s", "-1s", "1m30s", "1.5h", ".5ms"] {
-            assert_eq!(duration(fine), Ok(()), "{fine}");
+            assert!(duration(fine).is_ok(), "{fine}");
         }
+        assert_eq!((duration("1m30s"), duration("-1.5s")), (Ok(90.0), Ok(-1.5)));
+        assert_eq!(timeout(&Query::parse("timeout=1500ms")), Duration::from_millis(1500));
+        assert_eq!(timeout(&Query::parse("timeout=-1s")), Duration::MAX);
         for (text, why) in [
             ("5", "missing unit in duration \"5\""),
             ("x", "invalid duration \"x\""),

@@ -22,6 +22,10 @@ pub(crate) struct WriteOptions {
     pub(crate) force: bool,
     /// Is it an apply?
     pub(crate) apply: bool,
+    /// The field manager that the request names; empty if none.
+    pub(crate) field_manager: String,
+    /// How unknown fields are to be taken, if the request says so.
+    pub(crate) field_validation: String,
 }
 
 /// The kinds of options, which errors name.
@@ -41,6 +45,8 @@ impl WriteOptions {
             strictness: Strictness::Ignore,
             force: false,
             apply: false,
+            field_manager: String::new(),
+            field_validation: String::new(),
         }
     }
 
@@ -76,11 +82,14 @@ impl WriteOptions {
             };
             return Err(invalid_options(kind, &errors));
         }
+        let field_manager = manager.to_owned();
+        let field_validation = query.get("fieldValidation").unwrap_or_default().to_owned();
         let manager = match manager {
             "" => manager_of(user_agent),
             named => named.to_owned(),
         };
-        Ok(Self { dry_run, manager, strictness, force: force.unwrap_or(false), apply })
+        let force = force.unwrap_or(false);
+        Ok(Self { dry_run, manager, strictness, force, apply, field_manager, field_validation })
     }
 }
 

@@ -11,11 +11,12 @@ use crate::faults::{Delivery, RequestInfo, Verdict};
 use crate::flow::audit;
 use crate::flow::authorize::{Action, NotPermitted, permitted_and_audited};
 use crate::flow::impersonate::impersonate;
+use crate::flow::webhooks;
 use crate::http::ApiBody;
 use crate::http::response::{self, failure, plain, success, warned};
 use crate::http::websocket::WebSocketUpgrade;
 use crate::metrics::{MetricsRequest, is_metrics};
-use crate::operation::Call;
+use crate::operation::{Call, LONGEST_REQUEST, Operation};
 use crate::request::Identity;
 use crate::request::media::accept::{self, Endpoint};
 use crate::request::path::{self, Route, Target};
@@ -233,6 +234,10 @@ impl ApiService {
             return Ok(MetricsRequest { api, target: &target, query: &query, ended }.answer(&parts).await);
         }
         if let Some(what) = connects(&resource, &target) {
+            let query = match self.admit_connection(what, &resource, &target, query).await {
+                Ok(query) => query,
+                Err(refused) => return Ok(*refused),
+            };
             let (api, ended) = (&self.api, self.ended.clone());
             let messages = (what == Connects::Log).then(|| WebSocketUpgrade::requested(&parts)).flatten();
             let connecting = ConnectRequest { api, target: &target, query: &query, ended };
@@ -243,6 +248,43 @@ impl ApiService {
                 Ok(over_websocket(WebSocketUpgrade::requested(&parts), self.carry_out(verb, call).await?))
             }
             Err(status) => Ok(failure(&status)),
+        }
+    }
+
+    /// Asks webhooks about what leads to a node; the query as they left it.
+    async fn admit_connection(
+        &self,
+        what: Connects,
+        resource: &Arc<Resource>,
+        target: &Target,
+        query: Query,
+    ) -> Result<Query, Box<Response<ApiBody>>> {
+        if what == Connects::Log {
+            return Ok(query);
+        }
+        let (namespace, name) = (target.namespace.as_deref(), target.name.as_deref());
+        let subresource = target.subresource.as_deref().unwrap_or_default();
+        let (subresource, path) = match subresource.split_once('/') {
+            Some((subresource, path)) => (subresource, Some(path)),
+            None => (subresource, None),
+        };
+        let operation = Operation {
+            identity: &self.identity,
+            subresource: subresource.to_owned(),
+            audited: self.audited.clone(),
+            asks_webhooks: true,
+            ..Operation::of_server(
+                &self.api,
+                resource.clone(),
+                namespace.unwrap_or_default(),
+                name.unwrap_or_default(),
+            )
+        };
+        let admitted = webhooks::connect(&operation, path, &query).await;
+        let warnings = std::mem::take(&mut *operation.warnings.lock());
+        match admitted {
+            Ok(changed) => Ok(changed.unwrap_or(query)),
+            Err(status) => Err(Box::new(warned(failure(&status), warnings.into_iter()))),
         }
     }
 
@@ -271,6 +313,7 @@ impl ApiService {
         };
         let negotiated = accept::negotiate(header(ACCEPT), endpoint)?;
         let reads = matches!(verb, "get" | "list" | "watch");
+        let deadline = Clock::real().moment() + query::timeout(&query).min(LONGEST_REQUEST);
         let call = Call {
             api: &self.api,
             identity: &self.identity,
@@ -286,6 +329,8 @@ impl ApiService {
             ended: self.ended.clone(),
             control: None,
             mutations: Vec::new(),
+            audited: self.audited.clone(),
+            deadline,
         };
         Ok((verb, call))
     }

@@ -1,7 +1,7 @@
 //! SubjectAccessReview and its like: posted, answered by the authorizers, and stored nowhere.
 
 use crate::authorization::{Attributes, Decision, On, PolicyRule, Refusal, ResourceAttributes};
-use crate::flow::{decode, managed, prepare};
+use crate::flow::{decode, managed, mutating_admission, prepare, validating_admission};
 use crate::http::Answer;
 use crate::object::text;
 use crate::operation::Call;
@@ -25,7 +25,9 @@ pub(crate) async fn answer(call: &Call<'_>) -> Result<Answer, Status> {
     if resource.namespaced {
         prepare::namespace(&operation, &mut review)?;
     }
+    mutating_admission::mutate_view(&operation, &mut review, None).await?;
     if resource.kind == "SelfSubjectRulesReview" {
+        validating_admission::validate_unstored(&operation, &review).await?;
         return rules(call, &review);
     }
     let spec: Spec = serde_json::from_value(review.get("spec").cloned().unwrap_or_default())
@@ -35,6 +37,7 @@ pub(crate) async fn answer(call: &Call<'_>) -> Result<Answer, Status> {
         // The kind of an object in the server's own form is not kept.
         return Err(Status::invalid(Named { group: &resource.group, kind: "" }, "", causes(&wrong)));
     }
+    validating_admission::validate_unstored(&operation, &review).await?;
     managed::update(&operation, None, &mut review);
     let other;
     let identity = match resource.kind.as_str() {

@@ -1,7 +1,9 @@
 //! POST to `pods/NAME/binding` or `bindings`: a pod is given to a node.
 
 use crate::flow::guaranteed_update::{ATTEMPTS, contended, wrong_precondition};
-use crate::flow::{commit, convert, decode, encode, mutating_admission, prepare};
+use crate::flow::{
+    commit, convert, decode, encode, managed, mutating_admission, prepare, validating_admission,
+};
 use crate::http::Answer;
 use crate::kinds;
 use crate::object::{at, child, text};
@@ -42,6 +44,7 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
     let decoded = decode::body(&BINDING, &call.body, media)?;
     let mut binding = decode::judge(&on_binding, decoded, &call.warnings)?;
     prepare::namespace(&on_binding, &mut binding)?;
+    managed::update(&on_binding, None, &mut binding);
     mutating_admission::mutate(&asked, &mut binding, None).await?;
     let name = text(&binding, &["metadata", "name"]).to_owned();
     if call.target.name.as_deref().is_some_and(|target| target != name) {
@@ -51,6 +54,7 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
     if !errors.is_empty() {
         return Err(Status::plain(aggregate(&errors)));
     }
+    validating_admission::validate_unstored(&asked, &binding).await?;
     let Some(pods) = call.api.registry.served().get("", "v1", "pods") else {
         return Err(Status::no_such_resource());
     };

@@ -7,7 +7,7 @@ use crate::flow::delete_options::DeleteOptions;
 use crate::http::Answer;
 use crate::operation::Call;
 use crate::read::ListOptions;
-use crate::request::write_options::{Strictness, WriteOptions};
+use crate::request::write_options::WriteOptions;
 use crate::status::Status;
 use futures::FutureExt;
 use futures::future::try_join_all;
@@ -60,11 +60,5 @@ async fn delete_listed(call: &Call<'_>, key: Key, options: DeleteOptions) -> Res
 }
 
 fn write_options(options: &DeleteOptions) -> WriteOptions {
-    WriteOptions {
-        dry_run: options.dry_run,
-        manager: String::new(),
-        strictness: Strictness::Ignore,
-        force: false,
-        apply: false,
-    }
+    WriteOptions { manager: String::new(), ..WriteOptions::of_server(options.dry_run) }
 }

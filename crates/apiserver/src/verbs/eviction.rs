@@ -3,7 +3,7 @@
 use crate::flow::delete::delete_one;
 use crate::flow::delete_options::DeleteOptions;
 use crate::flow::guaranteed_update::{ATTEMPTS, Preconditions, contended, guaranteed_update};
-use crate::flow::{decode, managed, mutating_admission, prepare};
+use crate::flow::{decode, managed, mutating_admission, prepare, validating_admission};
 use crate::http::Answer;
 use crate::kinds;
 use crate::object::timestamp;
@@ -54,6 +54,7 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
     if text(&eviction, &["metadata", "name"]) != name {
         return Err(Status::bad_request("name in URL does not match name in Eviction object"));
     }
+    validating_admission::validate_unstored(&on_pod, &eviction).await?;
     let mut options = DeleteOptions::of(eviction.get("deleteOptions").unwrap_or(&Value::Null))?;
     options.dry_run |= dry_run;
     evict(call, name, &options).await?;
@@ -127,7 +128,11 @@ fn pod(call: &Call<'_>, name: &str) -> Result<Value, Status> {
 
 /// The pod's own resource, or a part of it, as the one who evicts writes it.
 fn pods<'a>(call: &'a Call<'_>, subresource: &str, dry_run: bool) -> Operation<'a> {
-    Operation { subresource: subresource.to_owned(), ..call.operation(WriteOptions::of_server(dry_run)) }
+    Operation {
+        subresource: subresource.to_owned(),
+        asks_webhooks: false,
+        ..call.operation(WriteOptions::of_server(dry_run))
+    }
 }
 
 /// The budgets that are about a pod.
@@ -184,8 +189,14 @@ fn is_free(budget: &Value, pod: &Value) -> bool {
 async fn take(call: &Call<'_>, pod: &str, budget: &Value, dry_run: bool) -> Result<(), Status> {
     let Some(resource) = call.api.registry.get(GROUP, "v1", "poddisruptionbudgets") else { return Ok(()) };
     let name = text(budget, &["metadata", "name"]).to_owned();
-    let taking =
-        Operation { identity: &call.api.own_identity, resource, name, ..pods(call, "status", false) };
+    // The reference writes it as a client of its own.
+    let taking = Operation {
+        identity: &call.api.own_identity,
+        resource,
+        name,
+        asks_webhooks: true,
+        ..pods(call, "status", false)
+    };
     if dry_run {
         return taken(budget, pod, "").map(drop);
     }

@@ -1,8 +1,8 @@
 //! The scale subresource of workloads: their replicas as an object of its own, read and written without knowing the kind.
 
 use super::patch::{make as patched, read};
-use crate::crd::scale::{number, steps, string};
-use crate::flow::guaranteed_update::{Preconditions, guaranteed_update};
+use crate::crd::scale::{ScalePaths, number, steps, string};
+use crate::flow::guaranteed_update::{Change, Preconditions, View, guaranteed_update};
 use crate::flow::{convert, decode, managed, prepare};
 use crate::http::Answer;
 use crate::kinds;
@@ -94,23 +94,67 @@ pub(crate) async fn patch(call: &Call<'_>) -> Result<Answer, Status> {
 async fn write(
     call: &Call<'_>,
     operation: &Operation<'_>,
-    change: impl Fn(&Value) -> Result<Value, Status>,
+    change: impl Fn(&Value) -> Result<Value, Status> + Send,
 ) -> Result<Answer, Status> {
     let resource = &call.resource;
-    let make = |live: Option<&Value>| {
-        let live = live.ok_or_else(|| Status::not_found(resource.named(), &operation.name))?;
-        let paths = paths(resource);
-        let owners = entries(live).unwrap_or_default();
-        let mut old = of(resource, live)?;
-        let unset = resource.scale.as_ref().filter(|paths| number(live, &paths.spec) == Ok(None));
-        if unset.is_some() {
+    let change = ScaleChange { scaled: Scaled(resource), name: &operation.name, change };
+    let (outcome, _) = guaranteed_update(operation, &Preconditions::default(), change).await?;
+    let object = match outcome {
+        Outcome::Stored(entry) => entry.value(),
+        Outcome::Unstored(value) => value,
+    };
+    Ok(Answer::json(200, &of(resource, &object)?))
+}
+
+/// What is changed in a scale.
+struct ScaleChange<'a, F> {
+    scaled: Scaled<'a>,
+    name: &'a str,
+    change: F,
+}
+
+impl<F: Fn(&Value) -> Result<Value, Status>> Change for ScaleChange<'_, F> {
+    fn make(&mut self, live: Option<&Value>) -> Result<Value, Status> {
+        let resource = self.scaled.0;
+        let live = live.ok_or_else(|| Status::not_found(resource.named(), self.name))?;
+        (self.change)(&self.scaled.before(live)?)
+    }
+
+    fn view(&self) -> Option<&dyn View> {
+        Some(&self.scaled)
+    }
+}
+
+/// Objects of a resource, seen through their scale.
+struct Scaled<'a>(&'a Resource);
+
+impl Scaled<'_> {
+    /// Where a custom resource keeps its replicas, if it has none.
+    fn unset(&self, live: &Value) -> Option<&ScalePaths> {
+        self.0.scale.as_deref().filter(|paths| number(live, &paths.spec) == Ok(None))
+    }
+}
+
+impl View for Scaled<'_> {
+    fn before(&self, live: &Value) -> Result<Value, Status> {
+        let mut old = of(self.0, live)?;
+        if self.unset(live).is_some() {
             old["spec"]["replicas"] = json!(NOT_SET);
         }
-        own(&mut old, scale_entries(owners.clone(), &paths).map_err(Status::internal)?);
-        let scale = change(&old)?;
+        let owners = entries(live).unwrap_or_default();
+        own(&mut old, scale_entries(owners, &paths(self.0)).map_err(Status::internal)?);
+        Ok(old)
+    }
+
+    fn shown(&self, object: &Value) -> Result<Value, Status> {
+        of(self.0, object)
+    }
+
+    fn write(&self, live: &Value, scale: Value) -> Result<Value, Status> {
+        let resource = self.0;
         check(resource, live, &scale)?;
         let replicas = scale["spec"].get("replicas").cloned().unwrap_or(json!(0));
-        if let Some(paths) = unset.filter(|_| replicas == json!(NOT_SET)) {
+        if let Some(paths) = self.unset(live).filter(|_| replicas == json!(NOT_SET)) {
             let why = format!("the spec replicas field {:?} cannot be empty", paths.spec);
             return Err(Status::bad_request(why));
         }
@@ -125,17 +169,12 @@ async fn write(
             "" => _ = metadata.remove("resourceVersion"),
             version => _ = metadata.insert("resourceVersion".to_owned(), json!(version)),
         }
+        let (owners, paths) = (entries(live).unwrap_or_default(), paths(resource));
         let owners =
             parent_entries(owners, entries(&scale).unwrap_or_default(), &resource.api_version(), &paths);
         own(&mut new, owners.map_err(Status::internal)?);
         Ok(new)
-    };
-    let (outcome, _) = guaranteed_update(operation, &Preconditions::default(), make).await?;
-    let object = match outcome {
-        Outcome::Stored(entry) => entry.value(),
-        Outcome::Unstored(value) => value,
-    };
-    Ok(Answer::json(200, &of(resource, &object)?))
+    }
 }
 
 /// Stands for replicas that were never set, so that a patch which does not set them either is seen.

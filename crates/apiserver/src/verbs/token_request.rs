@@ -1,7 +1,7 @@
 //! POST to `serviceaccounts/NAME/token`: a token for a service account, perhaps bound to a pod, a node or a secret.
 
 use crate::accounts::{Bound, Grant};
-use crate::flow::{decode, managed, mutating_admission, prepare};
+use crate::flow::{decode, managed, mutating_admission, prepare, validating_admission};
 use crate::http::Answer;
 use crate::kinds;
 use crate::object::{child, text};
@@ -60,12 +60,12 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
     prepare::namespace(&operation, &mut request)?;
     managed::update(&operation, None, &mut request);
     mutating_admission::mutate(&on_account, &mut request, None).await?;
-    grant(call, &mut request)?;
+    grant(call, &on_account, &mut request).await?;
     Ok(Answer::json(201, &request))
 }
 
 /// Fills in the token, if it may be had.
-fn grant(call: &Call<'_>, request: &mut Value) -> Result<(), Status> {
+async fn grant(call: &Call<'_>, on_account: &Operation<'_>, request: &mut Value) -> Result<(), Status> {
     let named = Named { group: GROUP, kind: "TokenRequest" };
     let (namespace, name) = (
         call.target.namespace.as_deref().unwrap_or_default(),
@@ -104,7 +104,8 @@ fn grant(call: &Call<'_>, request: &mut Value) -> Result<(), Status> {
     if !errors.is_empty() {
         return Err(Status::invalid(named, "", causes(&errors)));
     }
-    let bound = match spec.get("boundObjectRef") {
+    validating_admission::validate_unstored(on_account, request).await?;
+    let bound = match request["spec"].get("boundObjectRef") {
         None | Some(Value::Null) => Vec::new(),
         Some(reference) => bind(call, reference, namespace, name)?,
     };

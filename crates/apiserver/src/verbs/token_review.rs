@@ -1,6 +1,6 @@
 //! POST to `tokenreviews`: whom a token authenticates, for another server that was shown it.
 
-use crate::flow::{authenticate, decode, managed};
+use crate::flow::{authenticate, decode, managed, mutating_admission, validating_admission};
 use crate::http::Answer;
 use crate::object::text;
 use crate::operation::Call;
@@ -16,10 +16,12 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
     let decoded = decode::body(&call.resource, &call.body, media)?;
     let mut review = decode::judge(&operation, decoded, &call.warnings)?;
     managed::update(&operation, None, &mut review);
+    mutating_admission::mutate_view(&operation, &mut review, None).await?;
     let token = text(&review, &["spec", "token"]);
     if token.is_empty() {
         return Err(Status::bad_request("token is required for TokenReview in authentication"));
     }
+    validating_admission::validate_unstored(&operation, &review).await?;
     let wanted = review.pointer("/spec/audiences").and_then(Value::as_array);
     let mut wanted: Vec<String> =
         wanted.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();

@@ -16,6 +16,7 @@ mod security;
 mod service;
 mod storage;
 mod volume;
+mod webhooks;
 mod workload;
 
 use super::{text, walk};

@@ -1,7 +1,7 @@
 //! Who may do what, what is admitted, and what goes first.
 
-use super::check::{Check, in_go, is_empty};
-use super::{Object, flag, has, invalid, list, number, part, parts, word};
+use super::check::{in_go, is_empty};
+use super::{Object, flag, has, invalid, list, number, part, word};
 use serde_json::Value;
 use windlass_schema::field::{FieldError, Path};
 use windlass_schema::names;
@@ -100,105 +100,6 @@ pub(super) fn priority(class: &Object, path: &Path, errors: &mut Vec<FieldError>
         let why = "maximum allowed value of a user defined priority is 1000000000";
         errors.push(FieldError::forbidden(&path.child("value"), why));
     }
-}
-
-pub(super) fn webhook(hook: &Object, path: &Path, errors: &mut Vec<FieldError>) {
-    let name = word(hook, "name");
-    let at = path.child("name");
-    if name.is_empty() {
-        errors.push(FieldError::required(&at, ""));
-    } else {
-        invalid(errors, &at, name, names::subdomain(name));
-        if name.split('.').count() < 3 {
-            let why = "should be a domain with at least three segments separated by dots";
-            errors.push(FieldError::invalid(&at, name, why));
-        }
-    }
-    let (versions, at) = (list(hook, "admissionReviewVersions"), path.child("admissionReviewVersions"));
-    if versions.is_empty() {
-        errors.push(FieldError::required(&at, "must specify one of v1, v1beta1"));
-    } else if !versions.iter().any(|version| matches!(version.as_str(), Some("v1" | "v1beta1"))) {
-        errors.push(FieldError::invalid(&at, versions.to_vec(), "must include at least one of v1, v1beta1"));
-    }
-    let mut seen = Vec::new();
-    for (index, version) in versions.iter().enumerate() {
-        if seen.contains(&version) {
-            errors.push(FieldError::invalid(&at.index(index), version.clone(), "duplicate version"));
-        }
-        seen.push(version);
-    }
-    match word(hook, "sideEffects") {
-        "" => errors
-            .push(FieldError::required(&path.child("sideEffects"), "must specify one of None, NoneOnDryRun")),
-        effects => {
-            let known = ["None", "NoneOnDryRun"];
-            if !known.contains(&effects) {
-                errors.push(FieldError::not_supported(&path.child("sideEffects"), effects, &known));
-            }
-        }
-    }
-    for (field, known) in [
-        ("failurePolicy", &["Fail", "Ignore"]),
-        ("matchPolicy", &["Equivalent", "Exact"]),
-        ("reinvocationPolicy", &["IfNeeded", "Never"]),
-    ] {
-        Check::OneOf(known).judge(hook.get(field).unwrap_or(&Value::Null), &path.child(field), errors);
-    }
-    if let Some(seconds) = number(hook, "timeoutSeconds").filter(|seconds| !(1..=30).contains(seconds)) {
-        let why = "the timeout value must be between 1 and 30 seconds";
-        errors.push(FieldError::invalid(&path.child("timeoutSeconds"), seconds, why));
-    }
-    let empty = Object::new();
-    place(part(hook, "clientConfig").unwrap_or(&empty), &path.child("clientConfig"), errors);
-}
-
-/// Webhooks of one configuration have names of their own.
-pub(super) fn webhooks(configuration: &Object, path: &Path, errors: &mut Vec<FieldError>) {
-    let mut seen = Vec::new();
-    for (hook, path) in parts(configuration, "webhooks", path) {
-        let name = word(hook, "name");
-        if !name.is_empty() && seen.contains(&name) {
-            errors.push(FieldError::duplicate(&path.child("name"), name));
-        }
-        seen.push(name);
-    }
-}
-
-fn place(config: &Object, path: &Path, errors: &mut Vec<FieldError>) {
-    if has(config, "url") == has(config, "service") {
-        errors.push(FieldError::required(path, "exactly one of url or service is required"));
-        return;
-    }
-    if let Some(url) = config.get("url").and_then(Value::as_str) {
-        const FORM: &str = "; desired format: https://host[/path]";
-        let at = path.child("url");
-        let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-        if scheme != "https" {
-            let why = format!("'https' is the only allowed URL scheme{FORM}");
-            errors.push(FieldError::invalid(&at, scheme, why));
-        }
-        if rest.is_empty() {
-            errors.push(FieldError::invalid(&at, "", format!("host must be specified{FORM}")));
-        }
-    }
-}
-
-fn all_or_some(rule: &Object, field: &str, what: &str, path: &Path, errors: &mut Vec<FieldError>) {
-    let given = list(rule, field);
-    if given.len() > 1 && given.iter().any(|item| item.as_str() == Some("*")) {
-        let why = format!("if '*' is present, must not specify other {what}");
-        errors.push(FieldError::invalid(&path.child(field), given.to_vec(), why));
-    }
-}
-
-pub(super) fn hook_rule(rule: &Object, path: &Path, errors: &mut Vec<FieldError>) {
-    all_or_some(rule, "apiGroups", "API groups", path, errors);
-    all_or_some(rule, "apiVersions", "API versions", path, errors);
-    all_or_some(rule, "resources", "resources without subresources", path, errors);
-}
-
-pub(super) fn hook_operations(rule: &Object, path: &Path, errors: &mut Vec<FieldError>) {
-    all_or_some(rule, "operations", "operations", path, errors);
 }
 
 /// What a policy is about must be known.

@@ -8,7 +8,7 @@ use super::check::Check::{
 use super::check::{address, domain_path, driver, network, outer_address, port_name};
 use super::{
     container, limits, network as networks, placement, pod, policy, schedule, security, service, storage,
-    volume, workload,
+    volume, webhooks, workload,
 };
 use windlass_schema::names::{label, qualified, subdomain};
 
@@ -342,14 +342,14 @@ pub(super) const STRUCTS: &[(&str, Whole)] = &[
     ("rbac.v1.RoleBinding", policy::binding),
     ("rbac.v1.ClusterRoleBinding", policy::cluster_binding),
     ("rbac.v1.Subject", policy::subject),
-    ("admissionregistration.v1.ValidatingWebhook", policy::webhook),
-    ("admissionregistration.v1.MutatingWebhook", policy::webhook),
-    ("admissionregistration.v1.ValidatingWebhookConfiguration", policy::webhooks),
-    ("admissionregistration.v1.MutatingWebhookConfiguration", policy::webhooks),
+    ("admissionregistration.v1.ValidatingWebhook", webhooks::webhook),
+    ("admissionregistration.v1.MutatingWebhook", webhooks::webhook),
+    ("admissionregistration.v1.ValidatingWebhookConfiguration", webhooks::webhooks),
+    ("admissionregistration.v1.MutatingWebhookConfiguration", webhooks::webhooks),
     ("admissionregistration.v1.MutatingAdmissionPolicySpec", policy::mutating_policy),
     ("admissionregistration.v1.Mutation", policy::mutation),
-    ("admissionregistration.v1.Rule", policy::hook_rule),
-    ("admissionregistration.v1.RuleWithOperations", policy::hook_operations),
+    ("admissionregistration.v1.Rule", webhooks::hook_rule),
+    ("admissionregistration.v1.RuleWithOperations", webhooks::hook_operations),
     ("admissionregistration.v1.ValidatingAdmissionPolicySpec", policy::admission_policy),
     ("admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec", policy::admission_binding),
     ("flowcontrol.v1.PriorityLevelConfiguration", policy::level),
