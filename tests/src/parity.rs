@@ -26,6 +26,7 @@ mod script;
 mod server_side_apply;
 mod suspended_jobs;
 mod watches;
+mod webhooks;
 mod writes;
 
 pub use known_differences::{known, known_names};
@@ -99,6 +100,7 @@ pub fn behaviours() -> Vec<Behaviour> {
         admission::behaviours(),
         invalid_objects::behaviours(),
         cel_rules::behaviours(),
+        webhooks::behaviours(),
     ]
     .concat()
 }

@@ -122,6 +122,17 @@ impl Script {
         self.transcript.push(json!({"status": answer.status, "body": answer.body}));
     }
 
+    /// Writes down what somebody else was asked.
+    pub(super) fn note_reviews(&mut self, mut told: Vec<Value>) {
+        told.iter_mut().for_each(|review| self.side.normaliser.value(review, ""));
+        self.transcript.push(json!({"asked": told}));
+    }
+
+    /// Gives a name to what is random.
+    pub(super) fn name(&mut self, real: &str, kind: &str) {
+        self.side.normaliser.named(real, kind);
+    }
+
     /// Removes this at the end.
     pub fn leave(&mut self, path: String) {
         self.leftovers.push(path);
