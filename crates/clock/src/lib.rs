@@ -76,6 +76,11 @@ impl Clock {
         (Self(Source::Driven(shared.clone())), Driver::new(shared))
     }
 
+    /// Whether a test moves it.
+    pub const fn is_driven(&self) -> bool {
+        matches!(self.0, Source::Driven(_))
+    }
+
     /// The wall clock: what to stamp on objects. It can jump; never measure with it.
     pub fn now(&self) -> Timestamp {
         match &self.0 {

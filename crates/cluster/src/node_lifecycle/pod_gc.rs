@@ -17,6 +17,8 @@ use windlass_clock::{Clock, Moment};
 
 /// The interval of the collection.
 const INTERVAL: Duration = Duration::from_secs(20);
+/// When a test drives the clock, and nothing else happens.
+const LONGEST_INTERVAL: Duration = Duration::from_secs(60);
 /// How long a node has to be missing before its pods are deleted.
 const QUARANTINE: Duration = Duration::from_secs(40);
 /// The number of terminated pods that are kept.
@@ -47,7 +49,7 @@ pub(super) fn add(manager: Manager) -> Manager {
             loop {
                 tokio::select! {
                     () = task.stopped() => return Ok(()),
-                    () = task.clock().sleep(INTERVAL) => {}
+                    () = task.clock().sleep_between(INTERVAL, LONGEST_INTERVAL) => {}
                 }
                 collect_garbage(task.client(), task.clock(), &pods, &nodes, &mut missing).await?;
             }

@@ -17,8 +17,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use windlass_clock::Clock;
 
-/// How long the server is asked to keep a watch open.
+/// How long the server is asked to keep a watch open; and when a test drives the clock, whose hours would otherwise consist of watches that
+/// begin anew.
 const WATCH_SECONDS: u64 = 290;
+const DRIVEN_WATCH_SECONDS: u64 = 2_900;
 /// After the server should have ended a watch, how long to wait for it to say so before the connection counts as dead.
 const GRACE: Duration = Duration::from_secs(15);
 /// Objects per page where a server cannot stream a list.
@@ -151,8 +153,9 @@ impl Watching {
 
     /// Lists by a watch that begins with what is there, and goes on watching.
     async fn list_by_streaming(&self, listed: &mut bool) -> Result<(), Interrupted> {
+        let seconds = self.watch_seconds();
         let query = format!(
-            "watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds={WATCH_SECONDS}"
+            "watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds={seconds}"
         );
         let mut lines = self.lines(&query).await.map_err(|error| match error {
             // 422: the server knows the parameter and has it switched off; 400: it knows it not.
@@ -205,9 +208,9 @@ impl Watching {
     /// Watches from where the store is.
     async fn watch(&self) -> Result<(), Interrupted> {
         let from = self.store.progress(self.part);
-        let query = format!(
-            "watch=true&allowWatchBookmarks=true&resourceVersion={from}&timeoutSeconds={WATCH_SECONDS}"
-        );
+        let seconds = self.watch_seconds();
+        let query =
+            format!("watch=true&allowWatchBookmarks=true&resourceVersion={from}&timeoutSeconds={seconds}");
         let lines = self.lines(&query).await?;
         self.follow(lines).await
     }
@@ -226,9 +229,13 @@ impl Watching {
         Ok(())
     }
 
+    fn watch_seconds(&self) -> u64 {
+        if self.clock.is_driven() { DRIVEN_WATCH_SECONDS } else { WATCH_SECONDS }
+    }
+
     /// Whether there is another line.
     async fn next(&self, lines: &mut Lines<Body>) -> Result<bool, Interrupted> {
-        let limit = Duration::from_secs(WATCH_SECONDS) + GRACE;
+        let limit = Duration::from_secs(self.watch_seconds()) + GRACE;
         loop {
             let next = self.clock.timeout(limit, lines.next()).await.map_err(|_| Interrupted::Silent)?;
             match next.map_err(Interrupted::Broken)? {
