@@ -27,7 +27,7 @@ pub(crate) enum Holds {
     /// Some fail, for these reasons, and none says no.
     Failed(Vec<String>),
     /// This must be asked first.
-    Unanswered(AuthorizerCheck),
+    Unanswered(Box<AuthorizerCheck>),
 }
 
 impl MatchConditions {
@@ -180,7 +180,7 @@ mod tests {
         let mut answers = AuthorizerAnswers::default();
         let Holds::Unanswered(check) = conditions.hold(&seen(), &answers) else { panic!("it must ask") };
         assert_eq!((check.resource.as_str(), check.verb.as_str()), ("pods", "delete"));
-        answers.learn(check, AuthorizerDecision { allowed: true, ..AuthorizerDecision::default() });
+        answers.learn(*check, AuthorizerDecision { allowed: true, ..AuthorizerDecision::default() });
         assert_eq!(conditions.hold(&seen(), &answers), Holds::Yes);
     }
 

@@ -42,7 +42,7 @@ pub enum Evaluated {
     /// The value, or why there is none; and what it cost.
     Done(Result<Json, String>, u64),
     /// This must be asked first.
-    Unanswered(AuthorizerCheck),
+    Unanswered(Box<AuthorizerCheck>),
 }
 
 impl Expression {
@@ -114,7 +114,7 @@ impl Expression {
         let mut evaluator = Evaluator { scope, meter: Meter::new(MOST_COST) };
         let value = evaluator.evaluate(&self.expression);
         if let Some(wanted) = answers.take_wanted() {
-            return Evaluated::Unanswered(wanted);
+            return Evaluated::Unanswered(Box::new(wanted));
         }
         let outcome = value
             .map_err(|failure| failure.text)
@@ -272,7 +272,7 @@ mod tests {
                     asked.push((check.resource.clone(), check.namespace.clone(), check.verb.clone()));
                     let error = if asked.len() == 2 { "it failed" } else { "" };
                     let decision = AuthorizerDecision { error: error.into(), ..Default::default() };
-                    answers.learn(check, decision);
+                    answers.learn(*check, decision);
                 }
             }
         };

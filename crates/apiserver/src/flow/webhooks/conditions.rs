@@ -50,7 +50,7 @@ pub(super) async fn hold(
             // What a check costs bounds how many there are.
             Holds::Unanswered(check) => {
                 let decision = asked(&operation.api.authorizer, operation.identity, &check).await;
-                answers.learn(check, decision);
+                answers.learn(*check, decision);
             }
         }
     };
