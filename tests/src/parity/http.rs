@@ -196,6 +196,35 @@ const DOCUMENTS: &[(&str, &str, &str)] = &[
     ("a resource that there is not in protobuf", "/api/v1/gadgets", PROTOBUF),
 ];
 
+/// What is answered and not stored, which has no rows and columns.
+const REVIEWS: &[(&str, &str, &str)] = &[
+    (
+        "a review of one's own access",
+        "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+        r#"{"spec": {"nonResourceAttributes": {"path": "/", "verb": "get"}}}"#,
+    ),
+    (
+        "a review of access",
+        "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+        r#"{"spec": {"user": "ann", "nonResourceAttributes": {"path": "/", "verb": "get"}}}"#,
+    ),
+    ("a review of a token", "/apis/authentication.k8s.io/v1/tokenreviews", r#"{"spec": {"token": "none"}}"#),
+    (
+        "a review of rules",
+        "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
+        r#"{"spec": {"namespace": "*"}}"#,
+    ),
+    ("a token of a missing account", "/api/v1/namespaces/*/serviceaccounts/missing/token", "{}"),
+    ("an eviction of a missing pod", "/api/v1/namespaces/*/pods/missing/eviction", "{}"),
+    ("a binding of a missing pod", "/api/v1/namespaces/*/bindings", r#"{"metadata": {"name": "missing"}}"#),
+];
+
+/// Rows and columns, in JSON, in protobuf, and if there is nothing else.
+const FORMS: &[(&str, &str)] = &[
+    ("a table", "application/json;as=Table;g=meta.k8s.io;v=v1"),
+    ("a table or whatever it is", "application/json;as=Table;g=meta.k8s.io;v=v1,application/json"),
+];
+
 /// Media types of patches.
 const PATCHES: &[(&str, &str)] = &[
     ("plain JSON", "application/json"),
@@ -235,6 +264,18 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
         }));
     }
     all.push(Behaviour::new("accepted: a life in protobuf", in_protobuf));
+    for (name, path, body) in REVIEWS {
+        for (form, accept) in FORMS {
+            let name = format!("accepted: {name} as {form}");
+            all.push(Behaviour::new(name, move |mut script: Script| async move {
+                let path = path.replace('*', script.namespace());
+                script
+                    .send(Request::new("POST", path).raw("application/json", *body).accepting(accept))
+                    .await?;
+                Ok(script)
+            }));
+        }
+    }
     for (name, media_type) in PATCHES {
         all.push(Behaviour::new(format!("patches: {name}"), move |mut script: Script| async move {
             script.map("a", json!({})).await?;

@@ -2,6 +2,7 @@
 //! address that changes with its contents; version 2 has one for all.
 
 mod gnostic;
+mod object_meta;
 mod paths;
 mod v2;
 
@@ -39,7 +40,7 @@ const GROUP_VERSION_KIND: &str = "x-kubernetes-group-version-kind";
 const VERSION_IS: &str =
     "APIVersion defines in which version of its type the object is written, as group/version.";
 const KIND_IS: &str = "Kind is the name of the object's type, in CamelCase. It never changes.";
-const METADATA_IS: &str = "What every object has: its name, its labels, whom it belongs to.";
+const METADATA_IS: &str = "Standard object's metadata: its name, its labels, whom it belongs to.";
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
 const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
@@ -209,7 +210,9 @@ fn document(api: &ApiState, served: &Served, group: &str, version: &str) -> Opti
             && !schemas.contains_key(&name)
         {
             references(schema, &mut wanted);
-            schemas.insert(name, schema.clone());
+            let schema = schema.clone();
+            let schema = if name == OBJECT_META { object_meta::described(schema) } else { schema };
+            schemas.insert(name, schema);
         }
     }
     Some(json!({

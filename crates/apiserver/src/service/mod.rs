@@ -309,7 +309,7 @@ impl ApiService {
         let watch = verb == "watch";
         let endpoint = match resource.custom {
             true => Endpoint::Custom { watch },
-            false => Endpoint::BuiltIn { collection, watch },
+            false => Endpoint::BuiltIn { collection, watch, table: has_table(&target) },
         };
         let negotiated = accept::negotiate(header(ACCEPT), endpoint)?;
         let reads = matches!(verb, "get" | "list" | "watch");
@@ -441,4 +441,11 @@ fn over_websocket(messages: Option<WebSocketUpgrade>, response: Response<ApiBody
         Some(messages) => messages.answer(response),
         None => response,
     }
+}
+
+/// Whether a resource can be told in rows and columns: what is only answered, and stored nowhere, cannot.
+fn has_table(target: &Target) -> bool {
+    let is_review = matches!(target.group.as_str(), "authorization.k8s.io" | "authentication.k8s.io");
+    let is_act = matches!(target.subresource.as_deref(), Some("binding" | "eviction" | "token"));
+    !is_review && !is_act && (target.group.as_str(), target.plural.as_str()) != ("", "bindings")
 }

@@ -55,8 +55,8 @@ pub(crate) struct Negotiated {
 /// Who answers, and thus what can be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Endpoint {
-    /// Objects of a built-in kind.
-    BuiltIn { collection: bool, watch: bool },
+    /// Objects of a built-in kind; some, such as reviews, have no rows and columns.
+    BuiltIn { collection: bool, watch: bool, table: bool },
     /// Objects of a custom resource, which have no protobuf but for their metadata.
     Custom { watch: bool },
     /// Documents such as groups and their resources, and errors.
@@ -152,7 +152,12 @@ impl Clause<'_> {
             _ => return None,
         };
         match kind {
-            "Table" if media != Media::Protobuf => Some(Form::Table(api_version)),
+            "Table"
+                if media == Media::Protobuf || matches!(endpoint, Endpoint::BuiltIn { table: false, .. }) =>
+            {
+                None
+            }
+            "Table" => Some(Form::Table(api_version)),
             "PartialObjectMetadata" => Some(Form::Metadata(api_version)),
             "PartialObjectMetadataList" => Some(Form::MetadataList(api_version)),
             _ => None,
@@ -234,7 +239,7 @@ pub(crate) fn pretty(asked: Option<&str>, user_agent: &str) -> bool {
 mod tests {
     use super::*;
 
-    const ITEM: Endpoint = Endpoint::BuiltIn { collection: false, watch: false };
+    const ITEM: Endpoint = Endpoint::BuiltIn { collection: false, watch: false, table: true };
 
     fn asked(accept: &str, endpoint: Endpoint) -> Result<(Media, Form), u16> {
         negotiate(accept, endpoint).map(|wanted| (wanted.media, wanted.form)).map_err(|status| status.code)
@@ -277,7 +282,7 @@ mod tests {
         assert_eq!(asked(&format!("{PROTOBUF},application/json"), custom), Ok((Media::Json, Form::Plain)));
         let metadata = format!("{PROTOBUF};as=PartialObjectMetadata;v=v1;g=meta.k8s.io");
         assert_eq!(asked(&metadata, custom), Ok((Media::Protobuf, Form::Metadata("meta.k8s.io/v1"))));
-        let watch = Endpoint::BuiltIn { collection: true, watch: true };
+        let watch = Endpoint::BuiltIn { collection: true, watch: true, table: true };
         assert_eq!(asked("application/yaml", watch), Err(406), "no watch is in YAML");
         assert_eq!(asked(PROTOBUF_WATCH, watch), Ok((Media::Protobuf, Form::Plain)));
         let all = "application/json,application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
