@@ -137,7 +137,7 @@ where
                 .collect();
             let collections =
                 collections.into_iter().chain(expected.into_iter().flat_map(State::collections)).collect();
-            State::observe(cluster, &collections).await
+            State::observe(cluster, &collections, &self.ignored).await
         };
         let Some(expected) = expected else {
             silence(cluster, writers, LONG_SILENCE).await;

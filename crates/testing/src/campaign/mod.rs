@@ -56,6 +56,7 @@ use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use life::Ended;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -115,7 +116,12 @@ pub struct Campaign<O, L> {
     timeout: Duration,
     extra_changes: Option<usize>,
     cluster_admin: bool,
+    ignored: Ignored,
+    step: usize,
 }
+
+/// Takes away from an object what is not compared.
+type Ignored = Arc<dyn Fn(&mut Value) + Send + Sync>;
 
 /// What a campaign found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -160,6 +166,8 @@ where
             timeout: DEFAULT_TIMEOUT,
             extra_changes: None,
             cluster_admin: false,
+            ignored: Arc::new(|_| ()),
+            step: 1,
         }
     }
 
@@ -196,6 +204,51 @@ where
     /// Lets the operator do everything, instead of what its own role allows ([`Manager::rules`]).
     pub fn cluster_admin(mut self) -> Self {
         self.cluster_admin = true;
+        self
+    }
+
+    /// What this function takes away from objects is not compared: what may rightly end in several ways, such as who leads.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use windlass::{Controller, Manager, Plan};
+    /// # use windlass_testing::campaign::Campaign;
+    /// # use windlass_testing::{TestCluster, config_map};
+    /// # let operator = |manager: Manager| manager.controller(Controller::deciding(|_: &ConfigMap, _| Ok(Plan::new())));
+    /// # let life = |cluster: TestCluster| async move { cluster.create(config_map("a")).await.map(drop) };
+    /// let campaign = Campaign::new(operator, life).ignoring(|object| drop(object["status"]["leader"].take()));
+    /// # drop(campaign);
+    /// ```
+    pub fn ignoring(mut self, ignored: impl Fn(&mut Value) + Send + Sync + 'static) -> Self {
+        self.ignored = Arc::new(ignored);
+        self
+    }
+
+    /// Only at each such write, such as every tenth: for an operator with many writes, whose whole campaign is run now and then.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    /// # use windlass::{Controller, Manager, Plan, Reason};
+    /// # use windlass_testing::campaign::{Campaign, Fault};
+    /// # use windlass_testing::{TestCluster, config_map, secret};
+    /// # #[tokio::main]
+    /// # async fn main() -> anyhow::Result<()> {
+    /// # let decide = |_: &ConfigMap, _: &_| {
+    /// #     let why = || Reason::new("Needed", "it is needed");
+    /// #     Ok(Plan::new().apply(secret("a"), why()).apply(secret("b"), why()).apply(secret("c"), why()))
+    /// # };
+    /// # let operator = move |manager: Manager| manager.namespace("default").controller(Controller::deciding(decide).owns::<Secret>());
+    /// # let life = |cluster: TestCluster| async move {
+    /// #     cluster.create(config_map("m")).await?;
+    /// #     cluster.eventually::<Secret>("c").exists().await.map(drop)
+    /// # };
+    /// let report = Campaign::new(operator, life).api_only().faults([Fault::WatchesDropped]).every_nth_write(2).run().await?;
+    /// assert_eq!(report.lives, 1 + report.writes.div_ceil(2));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn every_nth_write(mut self, step: usize) -> Self {
+        self.step = step.max(1);
         self
     }
 
@@ -236,7 +289,8 @@ where
         let mut lives = Vec::new();
         for fault in &this.faults {
             let points = if *fault == Fault::KindLags { watched.len() } else { writes };
-            for number in 1..=points {
+            let step = if *fault == Fault::KindLags { 1 } else { this.step };
+            for number in (1..=points).step_by(step) {
                 let disturbance = Disturbance::new(*fault, number, watched.clone());
                 lives.push(this.clone().disturbed(disturbance, expected.clone()).boxed());
             }

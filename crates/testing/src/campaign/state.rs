@@ -5,6 +5,7 @@
 //! fields of updates are left out, those of server-side apply are not. Owners are compared by name, and the test's namespace
 //! has the same name in all states.
 
+use super::Ignored;
 use super::collection::Collection;
 use crate::TestCluster;
 use serde::Serialize;
@@ -26,6 +27,7 @@ impl State {
     pub(super) async fn observe(
         cluster: &TestCluster,
         collections: &BTreeSet<Collection>,
+        ignored: &Ignored,
     ) -> anyhow::Result<Self> {
         // What has lost its owners would be deleted by the garbage collector, if there were one: it is as good as gone.
         let without_orphans = !cluster.has_garbage_collector();
@@ -53,7 +55,10 @@ impl State {
         let mut objects = BTreeMap::new();
         for (collection, mut items) in found.clone() {
             items.retain(|item| !without_orphans || !is_orphan(item, &known));
-            items.iter_mut().for_each(|item| normalise(item, &names));
+            items.iter_mut().for_each(|item| {
+                normalise(item, &names);
+                ignored(item);
+            });
             items.sort_by_cached_key(ToString::to_string);
             // An empty collection equals one that nobody wrote to.
             if !items.is_empty() {
@@ -127,8 +132,14 @@ fn normalise(object: &mut Value, names: &Names<'_>) {
         && let Some(data) = object.get_mut("data").and_then(Value::as_object_mut)
     {
         data.values_mut().for_each(|value| *value = json!("generated"));
+        if let Some(authority) = object.pointer_mut(ISSUED_FOR) {
+            *authority = json!("generated");
+        }
     }
 }
+
+/// Of a generated certificate: a fingerprint of its authority's, which is generated as well.
+const ISSUED_FOR: &str = "/metadata/annotations/windlass.dev~1issued-for";
 
 /// Stands for an object's generation.
 const GENERATION: &str = "{generation}";
@@ -241,6 +252,10 @@ mod tests {
     use super::*;
     use crate::objects::{Building, Data, config_map, secret};
 
+    fn nothing_ignored() -> Ignored {
+        std::sync::Arc::new(|_| ())
+    }
+
     #[test]
     fn uids_are_taken_out_of_names() {
         let uid = "8deef2f0-1d67-4ab8-9340-9742f603a2df";
@@ -266,7 +281,7 @@ mod tests {
             let pod = cluster.create(pod).await.unwrap();
             cluster.create(config_map("a").data("pod", &pod.metadata.name.unwrap())).await.unwrap();
             let collections = [Collection::of("POST /api/v1/namespaces/default/configmaps").unwrap()];
-            states.push(State::observe(&cluster, &collections.into()).await.unwrap());
+            states.push(State::observe(&cluster, &collections.into(), &nothing_ignored()).await.unwrap());
         }
         assert_eq!(states[0], states[1]);
     }
@@ -286,7 +301,7 @@ mod tests {
             }
             let collections = ["configmaps", "secrets"]
                 .map(|of| Collection::of(&format!("POST /api/v1/namespaces/default/{of}")).unwrap());
-            states.push(State::observe(&cluster, &collections.into()).await.unwrap());
+            states.push(State::observe(&cluster, &collections.into(), &nothing_ignored()).await.unwrap());
         }
         assert_eq!(states[0], states[1]);
     }
@@ -304,7 +319,7 @@ mod tests {
                 cluster.create(orphan).await.unwrap();
             }
             let collections = [Collection::of("POST /api/v1/namespaces/default/configmaps").unwrap()];
-            states.push(State::observe(&cluster, &collections.into()).await.unwrap());
+            states.push(State::observe(&cluster, &collections.into(), &nothing_ignored()).await.unwrap());
         }
         assert_ne!(states[0], states[1]);
     }
