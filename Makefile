@@ -5,7 +5,7 @@ CARGO ?= cargo
 BUILD_NEEDS = cc:gcc
 
 .DEFAULT_GOAL := help
-.PHONY: help torture-sampledb demo demo-transcript test test-scaffolds packages test-packages test-tutorial test-reference parity conformance lint fuzz bench reference facts docs clean
+.PHONY: help torture-sampledb image-sampledb test-image-sampledb demo demo-transcript test test-scaffolds packages test-packages test-tutorial test-reference parity conformance lint fuzz bench reference facts docs clean
 # Targets share one build folder and two cores: one at a time.
 .NOTPARALLEL:
 
@@ -80,6 +80,20 @@ torture-sampledb: ## Kill ROUNDS primaries of a SampleDB under load, and look fo
 	@scripts/need $(BUILD_NEEDS) pg_lsclusters:postgresql
 	$(CARGO) build --workspace --bin sampledb-agent --bin windlass-sampledb --example writer
 	WINDLASS_ROUNDS=$(ROUNDS) $(CARGO) test --workspace --test command -- --nocapture no_acknowledged_commit
+
+MUSL = $(shell uname -m)-unknown-linux-musl
+STATIC = target/$(MUSL)/release
+image-sampledb: ## Build the image of SampleDB's operator, with its agent, as target/sampledb-operator.tar
+	@scripts/need $(BUILD_NEEDS) musl-gcc:musl-tools
+	@rustup target list --installed | grep -qx $(MUSL) || rustup target add $(MUSL)
+	$(CARGO) build --release --target $(MUSL) --package sampledb-operator --bin sampledb-operator --bin sampledb-agent
+	$(CARGO) run --quiet --package windlass-cli -- image --operator $(STATIC)/sampledb-operator --with $(STATIC)/sampledb-agent \
+	    --name sampledb-operator:$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1) --output target/sampledb-operator.tar
+
+test-image-sampledb: image-sampledb ## Run SampleDB's tests with the image that image-sampledb builds
+	@scripts/need pg_lsclusters:postgresql
+	$(CARGO) build --workspace --bin windlass --bin sampledb-agent --bin windlass-sampledb --example writer
+	WINDLASS_SAMPLEDB_IMAGE=$(CURDIR)/target/sampledb-operator.tar $(CARGO) test --workspace --test command -- --nocapture sampledb
 
 FUZZ_SECONDS ?= 60
 fuzz: ## Fuzz every parser and the API, for FUZZ_SECONDS per target

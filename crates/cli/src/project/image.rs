@@ -2,9 +2,9 @@
 
 use crate::cargo_project::Project;
 use anyhow::{Context, bail};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use windlass_sdk::image::archive;
+use windlass_sdk::image::{Other, archive};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -14,13 +14,20 @@ Examples:
       skopeo copy oci-archive:shop.tar docker://registry.example.com/shop:1.2 brings it there; kind load image-archive shop.tar,
       ctr images import shop.tar and podman load --input shop.tar read it too
 
-The image has one file, the program, and runs it as user 65532. The same program gives the same bytes.";
+  windlass image --operator target/x86_64-unknown-linux-musl/release/shop --with target/x86_64-unknown-linux-musl/release/till
+      two programs: init containers that run `till install /there` bring the second into other pods
+
+The image has the program and what --with names, and runs the program as user 65532. The same programs give the same bytes.";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// A statically linked binary [default: that of the project in this folder, built so]
     #[arg(long, value_name = "FILE")]
     operator: Option<PathBuf>,
+
+    /// Another statically linked binary, which is in the image's PATH; may be given more than once
+    #[arg(long, value_name = "FILE")]
+    with: Vec<PathBuf>,
 
     /// The image's name [default: NAME:latest]
     #[arg(long, value_name = "IMAGE")]
@@ -39,12 +46,16 @@ impl Options {
                 .context("which operator? --operator names its binary")?
                 .build_with(&["--release", "--target", &host()?], &whole())?,
         };
-        let file_name =
-            program.file_name().and_then(|name| name.to_str()).context("the program has no name")?;
+        let file_name = file_name_of(&program)?;
         let name = self.name.clone().unwrap_or_else(|| format!("{file_name}:latest"));
         let output = self.output.clone().unwrap_or_else(|| PathBuf::from(format!("{file_name}.tar")));
-        let bytes = std::fs::read(&program).with_context(|| format!("cannot read {}", program.display()))?;
-        let image = match archive(&name, &bytes) {
+        let read =
+            |path: &Path| std::fs::read(path).with_context(|| format!("cannot read {}", path.display()));
+        let bytes = read(&program)?;
+        let others = self.with.iter().map(|path| Ok((file_name_of(path)?, read(path)?)));
+        let others = others.collect::<anyhow::Result<Vec<_>>>()?;
+        let others: Vec<Other<'_>> = others.iter().map(|(name, program)| Other { name, program }).collect();
+        let image = match archive(&name, &bytes, &others) {
             Ok(image) => image,
             Err(error) => bail!("{}: {error}", program.display()),
         };
@@ -55,6 +66,11 @@ impl Options {
         println!("{}: {name}, {:.1} MB", output.display(), image.len() as f64 / 1e6);
         Ok(ExitCode::SUCCESS)
     }
+}
+
+fn file_name_of(program: &Path) -> anyhow::Result<&str> {
+    let name = program.file_name().and_then(|name| name.to_str());
+    name.with_context(|| format!("{} is no program's name", program.display()))
 }
 
 /// The settings that make cargo link statically, without debug information.

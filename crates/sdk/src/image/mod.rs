@@ -1,7 +1,7 @@
-//! A minimal OCI image of one program, as an archive that container tools load: the program, and nothing else. The same program
-//! gives the same bytes.
+//! A minimal OCI image of an operator's program, as an archive that container tools load: the program, others that it brings
+//! along, and nothing else. The same programs give the same bytes.
 //!
-//! The program must be statically linked, which its own ELF header says. The archive has no timestamps and a fixed order,
+//! The programs must be statically linked, which their own ELF headers say. The archive has no timestamps and a fixed order,
 //! hence the same bytes.
 
 mod elf;
@@ -19,6 +19,18 @@ const USER: &str = "65532:65532";
 /// Where the program is in the image.
 const PROGRAM: &str = "operator";
 
+/// Where others are, which is its `PATH`.
+const OTHERS: &str = "bin";
+
+/// A program beside the operator's, such as one that an init container copies into other pods.
+#[derive(Debug, Clone, Copy)]
+pub struct Other<'a> {
+    /// Its file name.
+    pub name: &'a str,
+    /// The program.
+    pub program: &'a [u8],
+}
+
 /// A program that no image can be made of.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ImageError {
@@ -28,6 +40,12 @@ pub enum ImageError {
     /// It is for a machine that images have no name for here.
     #[error("it is for a machine of an unknown sort ({0})")]
     UnknownMachine(u16),
+    /// Another of the image is for another machine.
+    #[error("{0} is for another machine than the operator")]
+    AnotherMachine(String),
+    /// Of one beside the operator's.
+    #[error("{0}: {1}")]
+    Other(String, Box<ImageError>),
     /// It needs files that are not in it.
     #[error(
         "it needs libraries of the machine: the image would lack {0} and what that loads. Build it whole, with \
@@ -39,14 +57,25 @@ pub enum ImageError {
 /// The archive of an image under this name, such as `registry.example.com/shop:1.2`.
 ///
 /// # Errors
-/// When the program cannot run alone in an image.
-pub fn archive(name: &str, program: &[u8]) -> Result<Vec<u8>, ImageError> {
+/// When a program cannot run alone in an image.
+pub fn archive(name: &str, program: &[u8], others: &[Other<'_>]) -> Result<Vec<u8>, ImageError> {
     let Machine { architecture } = elf::read(program)?;
-    let layer = tar_archive(&[(PROGRAM.to_owned(), 0o755, program)]);
+    let mut programs = vec![(PROGRAM.to_owned(), 0o755, program)];
+    for Other { name, program } in others {
+        let machine =
+            elf::read(program).map_err(|error| ImageError::Other((*name).to_owned(), Box::new(error)))?;
+        if machine.architecture != architecture {
+            return Err(ImageError::AnotherMachine((*name).to_owned()));
+        }
+        programs.push((format!("{OTHERS}/{name}"), 0o755, program));
+    }
+    let layer = tar_archive(&programs);
     let packed = packed(&layer);
     let config = text(&json!({
         "architecture": architecture, "os": "linux",
-        "config": { "User": USER, "Entrypoint": [format!("/{PROGRAM}")], "WorkingDir": "/" },
+        "config": {
+            "User": USER, "Entrypoint": [format!("/{PROGRAM}")], "WorkingDir": "/", "Env": [format!("PATH=/{OTHERS}")],
+        },
         "rootfs": { "type": "layers", "diff_ids": [hash(&layer)] },
         "history": [{ "created_by": "windlass image" }],
     }));
@@ -123,8 +152,8 @@ mod tests {
     #[test]
     fn the_same_program_gives_the_same_bytes() {
         let program = elf::tests::program(0x3e, None);
-        let first = archive("registry.example.com:5000/shop", &program).unwrap();
-        assert_eq!(first, archive("registry.example.com:5000/shop", &program).unwrap());
+        let first = archive("registry.example.com:5000/shop", &program, &[]).unwrap();
+        assert_eq!(first, archive("registry.example.com:5000/shop", &program, &[]).unwrap());
         let text = String::from_utf8_lossy(&first);
         assert!(text.contains("\"org.opencontainers.image.ref.name\":\"latest\""), "a port is no tag");
         assert!(text.contains("65532") && text.contains("amd64"));
@@ -147,7 +176,9 @@ mod tests {
     #[test]
     fn read_back_each_part_is_what_the_one_before_says() {
         let program = elf::tests::program(0xb7, None);
-        let image = files(&archive("shop:1.2", &program).unwrap());
+        let other = elf::tests::program(0xb7, None);
+        let image =
+            files(&archive("shop:1.2", &program, &[Other { name: "till", program: &other }]).unwrap());
         let json = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).unwrap();
         let part = |said: &Value| {
             let bytes = &image[&format!("blobs/{}", said["digest"].as_str().unwrap().replace(':', "/"))];
@@ -169,19 +200,31 @@ mod tests {
             (&config["config"]["User"], &config["config"]["Entrypoint"][0]),
             (&json!(USER), &json!("/operator"))
         );
-        assert_eq!(files(&layer), BTreeMap::from([(PROGRAM.to_owned(), program)]));
+        assert_eq!(config["config"]["Env"][0], "PATH=/bin");
+        assert_eq!(
+            files(&layer),
+            BTreeMap::from([(PROGRAM.to_owned(), program), ("bin/till".to_owned(), other)])
+        );
         assert!(layer.starts_with(b"operator\0") && layer[100..].starts_with(b"0000755"), "all may run it");
         assert_eq!(image.len(), 5, "nothing else is in it");
     }
 
     #[test]
     fn what_cannot_run_alone_is_refused() {
-        assert_eq!(archive("a", b"#!/bin/sh\n"), Err(ImageError::NoProgram));
+        assert_eq!(archive("a", b"#!/bin/sh\n", &[]), Err(ImageError::NoProgram));
         let linked = elf::tests::program(0x3e, Some("/lib64/ld-linux-x86-64.so.2"));
         assert_eq!(
-            archive("a", &linked),
+            archive("a", &linked, &[]),
             Err(ImageError::NeedsLibraries("/lib64/ld-linux-x86-64.so.2".into()))
         );
-        assert_eq!(archive("a", &elf::tests::program(1, None)), Err(ImageError::UnknownMachine(1)));
+        assert_eq!(archive("a", &elf::tests::program(1, None), &[]), Err(ImageError::UnknownMachine(1)));
+        let program = elf::tests::program(0x3e, None);
+        let refused = archive("a", &program, &[Other { name: "till", program: &linked }]).unwrap_err();
+        assert!(refused.to_string().starts_with("till: it needs libraries"), "{refused}");
+        let foreign = elf::tests::program(0xb7, None);
+        assert_eq!(
+            archive("a", &program, &[Other { name: "till", program: &foreign }]),
+            Err(ImageError::AnotherMachine("till".into()))
+        );
     }
 }
