@@ -1,7 +1,8 @@
 //! Failover, decided purely: whether the holder of the Lease is lost, and who follows it.
 //!
 //! 1. A holder is lost when the end of its container is reported, or when it has not renewed the Lease for its whole duration by
-//!    the operator's own clock. Its agent stops the server before that.
+//!    the operator's own clock. Its agent stops the server before that. Some time before, the Lease says that it is late: an API server
+//!    that was away and is back has then answered the operator, and the holder had its chance to renew.
 //! 2. The Lease is vacated: a new epoch, in which nobody is primary. Replicas record the epoch, take no more data of an earlier
 //!    one, and answer where their data ends.
 //! 3. When enough of those that acknowledged commits have answered, one of them has everything that was acknowledged: the one
@@ -41,6 +42,8 @@ pub struct Situation<'a> {
 pub enum Decision {
     /// The holder keeps it. If nothing changes, decide again after this time.
     Keep(Duration),
+    /// The holder is late: it is warned.
+    Warn(Leadership),
     /// It is taken from the holder.
     Vacate {
         /// The Lease.
@@ -85,7 +88,10 @@ pub fn decide(situation: &Situation<'_>) -> Decision {
 
 fn watch_over(situation: &Situation<'_>, holder: &Holder) -> Decision {
     let leadership = situation.leadership;
-    let left = situation.lease_duration.saturating_sub(situation.unchanged_for);
+    // The warning is a change, from which the rest of the time counts.
+    let grace = situation.lease_duration * 2 / 5;
+    let limit = if leadership.late { grace } else { situation.lease_duration.saturating_sub(grace) };
+    let left = limit.saturating_sub(situation.unchanged_for);
     let successors = situation.reports.iter().any(|(name, report)| {
         *name != holder.instance && report.clone.is_some() && !situation.barred.contains(name)
     });
@@ -95,6 +101,9 @@ fn watch_over(situation: &Situation<'_>, holder: &Holder) -> Decision {
     }
     if holder.run.is_some() && situation.end_is_reported {
         return Decision::Vacate { leadership: leadership.vacated(true), why: Lost::Ended };
+    }
+    if left.is_zero() && !leadership.late {
+        return Decision::Warn(Leadership { late: true, ..leadership.clone() });
     }
     if left.is_zero() {
         return Decision::Vacate { leadership: leadership.vacated(true), why: Lost::Expired };
@@ -263,11 +272,16 @@ mod tests {
     fn a_holder_is_lost_when_its_end_is_reported_or_its_lease_expires() {
         let (leadership, reports) = (held(), [("db-1", report("b", 4, 1, 0))]);
         let mut now = situation(&leadership, &reports);
-        assert_eq!(decide(&now), Decision::Keep(Duration::from_secs(9)));
+        assert_eq!(decide(&now), Decision::Keep(Duration::from_secs(5)));
         now.end_is_reported = true;
         assert!(matches!(decide(&now), Decision::Vacate { why: Lost::Ended, .. }));
         now.end_is_reported = false;
-        now.unchanged_for = TEN;
+        // However long it was: whoever was away is warned first.
+        now.unchanged_for = TEN * 9;
+        let Decision::Warn(late) = decide(&now) else { panic!() };
+        let mut now = situation(&late, &reports);
+        assert_eq!(decide(&now), Decision::Keep(Duration::from_secs(3)));
+        now.unchanged_for = Duration::from_secs(4);
         let Decision::Vacate { leadership: next, why: Lost::Expired } = decide(&now) else { panic!() };
         assert_eq!((next.epoch, next.holder, next.previous), (5, None, Some(holder("db-0", "a"))));
     }

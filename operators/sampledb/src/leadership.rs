@@ -45,6 +45,9 @@ pub struct Leadership {
     /// The instance that the holder should hand over to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switchover_to: Option<String>,
+    /// Whether the holder is late: it loses the Lease unless it renews it now. Its renewal takes this away.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub late: bool,
 }
 
 /// An instance that may be primary, and which run of its agent.
@@ -152,6 +155,7 @@ impl Leadership {
             }
         }
         next.previous_stopped = stopped;
+        next.late = false;
         next
     }
 
@@ -197,11 +201,6 @@ impl Leadership {
             .as_ref()
             .is_some_and(|holder| holder.instance == instance && holder.clone.as_deref() == Some(clone))
     }
-}
-
-/// When the holder last took the Lease.
-pub fn acquired(lease: &Lease) -> Option<Timestamp> {
-    lease.spec.as_ref()?.acquire_time.as_ref().map(|time| time.0)
 }
 
 /// A moment as Leases have it.

@@ -85,6 +85,15 @@ impl Volume {
         Ok(id)
     }
 
+    /// How much room is left, in bytes.
+    ///
+    /// # Errors
+    /// Of the file system.
+    pub fn room(&self) -> io::Result<u64> {
+        let file_system = nix::sys::statvfs::statvfs(&self.root)?;
+        Ok(file_system.blocks_available().saturating_mul(file_system.fragment_size()))
+    }
+
     /// A number that is kept beside the data; 0 if there is none.
     ///
     /// # Errors

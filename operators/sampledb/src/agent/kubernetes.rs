@@ -14,7 +14,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-use windlass::clock::Clock;
+use windlass::clock::{Clock, Timestamp};
 
 /// How long a request may take.
 const LIMIT: Duration = Duration::from_secs(3);
@@ -56,15 +56,6 @@ pub struct Kubernetes {
     latest: Arc<watch::Sender<Option<Arc<Lease>>>>,
 }
 
-/// What a change of the Lease came to.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Changed {
-    /// It is so now.
-    Yes(Box<Leadership>),
-    /// The change was not wanted any more, given what the Lease says now.
-    No(Box<Leadership>),
-}
-
 impl Kubernetes {
     /// By a client of the pod's own account.
     pub fn new(client: Client, settings: &Settings, clock: Clock) -> Self {
@@ -92,31 +83,36 @@ impl Kubernetes {
         receiver
     }
 
+    /// The time of day.
+    pub(super) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
     async fn within<T>(&self, work: impl Future<Output = Result<T, kube::Error>>) -> Result<T, ApiError> {
         Ok(self.clock.timeout(LIMIT, work).await.map_err(|_| ApiError::Silent)??)
     }
 
     /// Changes the Lease by compare-and-swap: `change` is given what it says now, read live, and answers whether it is to be
-    /// written.
+    /// written. Answers whether it was.
     ///
     /// # Errors
     /// [`ApiError`]; it may have been written nevertheless.
     pub async fn change_lease(
         &self,
         mut change: impl FnMut(&mut Leadership, &mut Lease) -> bool,
-    ) -> Result<Changed, ApiError> {
+    ) -> Result<bool, ApiError> {
         for _ in 0..ATTEMPTS {
             let mut lease = self.within(self.leases.get(&self.lease)).await?;
             let mut leadership = Leadership::of(&lease)?;
             if !change(&mut leadership, &mut lease) {
-                return Ok(Changed::No(Box::new(leadership)));
+                return Ok(false);
             }
             leadership.write(&mut lease);
             let sent = self.within(self.leases.replace(&self.lease, &PostParams::default(), &lease)).await;
             match sent {
                 Ok(lease) => {
                     offer(&self.latest, lease);
-                    return Ok(Changed::Yes(Box::new(leadership)));
+                    return Ok(true);
                 }
                 Err(ApiError::Kube(kube::Error::Api(status))) if status.code == 409 => {}
                 Err(error) => return Err(error),

@@ -1,74 +1,42 @@
 //! Steps that change the Lease: taking it, giving it back, and becoming a primary by it.
 
 use super::config;
-use super::kubernetes::Changed;
 use super::primary::Primary;
 use super::run::{Agent, Seen, StepError};
 use super::sql::Sql;
-use crate::leadership::{self, Holder};
+use crate::leadership::{Holder, Leadership};
 use std::sync::atomic::Ordering;
 
 impl Agent {
     pub(super) async fn take(&mut self) -> Result<(), StepError> {
-        let now = leadership::micro_time(self.clock.now());
         let taker = Holder {
             instance: self.settings.instance.clone(),
             clone: Some(self.clone.clone()),
             pod_uid: Some(self.settings.pod_uid.clone()),
             run: Some(self.run.clone()),
         };
-        let changed = self
-            .kubernetes
-            .change_lease(|leadership, lease| {
-                let Some(taken) = leadership.taken_by(&taker) else { return false };
-                *leadership = taken;
-                let spec = lease.spec.get_or_insert_default();
-                (spec.acquire_time, spec.renew_time) = (Some(now.clone()), Some(now.clone()));
-                true
-            })
-            .await?;
-        match changed {
-            Changed::Yes(_) => Ok(()),
-            Changed::No(_) => Err(StepError::Other("the Lease was given to somebody else".to_owned())),
+        match self.kubernetes.take_lease(&taker).await? {
+            true => Ok(()),
+            false => Err(StepError::Other("the Lease was given to somebody else".to_owned())),
         }
     }
 
     /// Gives the Lease back, if it is this agent's. Its server does not run.
     pub(super) async fn release(&mut self) -> Result<(), StepError> {
-        let (instance, run, has_data) = (&self.settings.instance, &self.run, self.volume.has_data());
-        self.kubernetes
-            .change_lease(|leadership, _| {
-                let released = leadership.released_by(instance, run, has_data);
-                released.map(|released| *leadership = released).is_some()
-            })
-            .await?;
+        let has_data = self.volume.has_data();
+        self.kubernetes.release_lease(&self.settings.instance, &self.run, has_data).await?;
         Ok(())
     }
 
     /// Asks the primary to count on this copy of the data no more.
     pub(super) async fn leave(&mut self) -> Result<(), StepError> {
-        let clone = &self.clone;
-        self.kubernetes
-            .change_lease(|leadership, _| {
-                let left = leadership.left_by(clone);
-                left.map(|left| *leadership = left).is_some()
-            })
-            .await?;
+        self.kubernetes.leave_lease(&self.clone).await?;
         Ok(())
     }
 
     pub(super) async fn record_identifier(&mut self, seen: &Seen) -> Result<(), StepError> {
         let Some(data) = &seen.data else { return Ok(()) };
-        let run = &self.run;
-        self.kubernetes
-            .change_lease(|leadership, _| {
-                let free = leadership.system_identifier.is_none() && leadership.is_held_by_run(run);
-                if free {
-                    leadership.system_identifier = Some(data.system_identifier.clone());
-                }
-                free
-            })
-            .await?;
+        self.kubernetes.record_identifier(&self.run, &data.system_identifier).await?;
         Ok(())
     }
 
@@ -86,16 +54,10 @@ impl Agent {
             return Err(StepError::Other("the server has not taken its configuration over yet".to_owned()));
         }
         // Read live: what was watched may be old.
-        let run = self.run.clone();
-        let held = self
-            .kubernetes
-            .change_lease(|leadership, lease| {
-                lease.spec.get_or_insert_default().renew_time =
-                    Some(leadership::micro_time(self.clock.now()));
-                leadership.is_held_by_run(&run) && leadership.synchronous == synchronous
-            })
-            .await?;
-        if let Changed::No(_) = held {
+        let as_expected = |leadership: &Leadership| {
+            leadership.is_held_by_run(&self.run) && leadership.synchronous == synchronous
+        };
+        if !self.kubernetes.renew_lease_if(as_expected).await? {
             return Err(StepError::Other("the Lease changed before the promotion".to_owned()));
         }
         self.primary = Primary::starting_with(synchronous);

@@ -8,7 +8,7 @@
 //! - `run`: the loop around them; `lease_steps`, `data_steps`, `configuration`, `tls`: what it does; `primary`: what a primary does all
 //!   the time; `renewal`: renews the Lease
 //! - `server`, `sql`, `programs`, `data`: the server, its processes and its data
-//! - `kubernetes`: the Lease and the instance; `probe`: answers to the kubelet
+//! - `kubernetes`: the Lease and the instance; `lease`: what is changed about the former; `probe`: answers to the kubelet
 //! - `metrics`: what Prometheus is told; `settings`: what the pod tells it; `command_line`: what its binary does
 
 mod command_line;
@@ -17,8 +17,11 @@ mod configuration;
 mod data;
 mod data_steps;
 mod kubernetes;
+mod lease;
 mod lease_steps;
 pub mod metrics;
+#[cfg(test)]
+mod model;
 mod next;
 mod primary;
 mod probe;

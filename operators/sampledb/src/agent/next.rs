@@ -59,6 +59,8 @@ pub enum Server {
     Stopped,
     /// It does not answer yet.
     Starting,
+    /// It has answered nothing for too long: it hangs, or is frozen.
+    Silent,
     /// It answers.
     Running(State),
 }
@@ -116,6 +118,10 @@ pub fn decide(view: &View<'_>) -> Step {
     let Some(spec) = view.spec else { return nothing("the SampleDBInstance is not there") };
     if leadership.epoch < view.epoch {
         return nothing("an old version of the Lease was read");
+    }
+    if view.server == Server::Silent {
+        // Whatever it was to do, it does not; it is started again.
+        return Step::Kill;
     }
     if spec.fenced {
         return fence(view, leadership);
@@ -191,7 +197,7 @@ fn lead(view: &View<'_>, leadership: &Leadership, spec: &SampleDBInstanceSpec, d
             Step::Release(format!("the server ended {} times in a row", view.crashes))
         }
         Server::Stopped => Step::Start { follow: None },
-        Server::Starting => nothing("the server starts"),
+        Server::Starting | Server::Silent => nothing("the server starts"),
         Server::Running(state) if state.in_recovery => Step::Promote,
         Server::Running(_) => {
             let target = leadership.switchover_to.as_deref().filter(|target| *target != view.instance);
@@ -236,7 +242,7 @@ fn follow(view: &View<'_>, leadership: &Leadership, spec: &SampleDBInstanceSpec,
         _ if view.cut_off && view.rewound => replace(view, leadership, Step::Clone(primary)),
         _ if view.cut_off => replace(view, leadership, Step::Rewind(primary)),
         Server::Stopped => Step::Start { follow: Some(primary) },
-        Server::Starting => nothing("the server starts"),
+        Server::Starting | Server::Silent => nothing("the server starts"),
         Server::Running(state) if state.streams => restart(view, spec).unwrap_or_else(|| nothing("")),
         Server::Running(_) => Step::Follow(Some(primary)),
     }
@@ -259,7 +265,7 @@ fn answer(view: &View<'_>, data: &Data) -> Step {
     match &view.server {
         Server::Stopped if !data.standby => Step::BecomeStandby,
         Server::Stopped => Step::Start { follow: None },
-        Server::Starting => nothing("the server starts"),
+        Server::Starting | Server::Silent => nothing("the server starts"),
         Server::Running(state) if state.receives => Step::Follow(None),
         Server::Running(_) if view.settled => nothing("it has answered, and waits for a primary"),
         Server::Running(_) => nothing("it applies what it received"),
@@ -276,7 +282,7 @@ fn join(view: &View<'_>, leadership: &Leadership, data: &Data, primary: String) 
     }
     match &view.server {
         Server::Stopped => Step::Start { follow: None },
-        Server::Starting => nothing("the server starts"),
+        Server::Starting | Server::Silent => nothing("the server starts"),
         Server::Running(state) if state.receives => Step::Follow(None),
         Server::Running(_) if !view.settled => nothing("it applies what it received"),
         Server::Running(state) => {
@@ -489,6 +495,19 @@ mod tests {
         let spec = spec();
         let old = leadership(3, Some(("db-1", "b", Some("r1"))));
         assert!(matches!(decide(&View { epoch: 4, ..view(&old, &spec) }), Step::Nothing(_)));
+    }
+
+    #[test]
+    fn a_server_that_hangs_is_killed_and_a_primary_that_hangs_again_and_again_gives_up() {
+        let spec = spec();
+        for holder in [("db-1", "b", Some("r1")), ("db-0", "a", Some("r"))] {
+            let leadership = leadership(3, Some(holder));
+            let hangs = View { server: Server::Silent, ..view(&leadership, &spec) };
+            assert_eq!(decide(&hangs), Step::Kill);
+        }
+        let mine = leadership(3, Some(("db-1", "b", Some("r1"))));
+        let killed = View { crashes: CRASHES, ..view(&mine, &spec) };
+        assert!(matches!(decide(&killed), Step::Release(_)));
     }
 
     #[test]

@@ -1,11 +1,10 @@
 //! What a primary does all the time: roles and passwords, and who acknowledges its commits.
 
 use super::config;
-use super::kubernetes::Changed;
 use super::run::{Agent, Seen, StepError};
 use super::sql::{Connected, Sql};
 use super::synchronous::{self, Change, Situation};
-use crate::leadership::{self, Leadership, Synchronous};
+use crate::leadership::{Leadership, Synchronous};
 use crate::lsn::Lsn;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -129,22 +128,10 @@ impl Agent {
 
     /// Writes into the Lease who acknowledges.
     async fn record(&mut self, leadership: &Leadership, set: Synchronous) -> Result<(), StepError> {
-        let (run, before) = (self.run.clone(), leadership.synchronous.clone());
-        let now = leadership::micro_time(self.clock.now());
-        let changed = self
-            .kubernetes
-            .change_lease(|leadership, lease| {
-                let Some(recorded) = leadership.recorded_by(&run, &before, &set) else { return false };
-                *leadership = recorded;
-                lease.spec.get_or_insert_default().renew_time = Some(now.clone());
-                true
-            })
-            .await?;
-        match changed {
-            Changed::Yes(_) => {
-                tracing::info!("commits are acknowledged by {} of {:?}", set.quorum, set.clones)
-            }
-            Changed::No(_) => tracing::info!("the Lease changed before who acknowledges was recorded"),
+        let before = &leadership.synchronous;
+        match self.kubernetes.record_synchronous(&self.run, before, &set).await? {
+            true => tracing::info!("commits are acknowledged by {} of {:?}", set.quorum, set.clones),
+            false => tracing::info!("the Lease changed before who acknowledges was recorded"),
         }
         Ok(())
     }

@@ -1,12 +1,13 @@
 //! Renews the Lease for as long as this run of the agent holds it, and tells the watchdog for how long the server may run.
 
-use super::kubernetes::{Changed, Kubernetes};
+use super::kubernetes::Kubernetes;
 use super::settings::{Settings, renewal_period, trusted_for};
 use super::sql::Sql;
 use super::watchdog::Leash;
 use crate::api::v1alpha1::{Durability, SampleDBInstance};
 use crate::leadership::{self, Leadership, Synchronous};
 use k8s_openapi::api::coordination::v1::Lease;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -58,45 +59,53 @@ impl Renewal {
             let duration = leadership::duration(&lease);
             // Counted from before the request: the API server may have it long before the answer is here.
             let sent = self.clock.moment();
+            let until = trusted.get_or_insert(sent + trusted_for(duration));
             let alone = self.instance.borrow().as_ref().is_some_and(|instance| instance.spec.instances <= 1);
-            match self.renew().await {
-                Ok(true) => trusted = Some(sent + trusted_for(duration)),
+            let renewed = {
+                let mut renewing = pin!(self.kubernetes.renew_lease(&self.run));
+                loop {
+                    tokio::select! {
+                        renewed = &mut renewing => break renewed,
+                        // It takes its time: until it is known, replicas may answer for the server.
+                        () = self.clock.sleep(renewal_period(duration)) => {
+                            *until = self.trusted_by_others(&leadership, duration).await.max(*until);
+                            self.say(alone, *until);
+                        }
+                    }
+                }
+            };
+            match renewed {
+                Ok(true) => *until = sent + trusted_for(duration),
                 // Somebody took it; what is watched will say so.
                 Ok(false) => {}
                 Err(error) => {
                     tracing::warn!("the Lease could not be renewed: {error}");
-                    if self.is_acknowledged_by_others(&leadership).await {
-                        trusted = Some(self.clock.moment() + renewal_period(duration) * 2);
-                    }
+                    *until = self.trusted_by_others(&leadership, duration).await.max(*until);
                 }
             }
-            match trusted {
-                _ if alone => self.leash.free(),
-                Some(until) => self.leash.until(until.since(self.clock.moment())),
-                None => self.leash.until(trusted_for(duration)),
-            }
+            self.say(alone, *until);
             self.clock.sleep(renewal_period(duration)).await;
         }
+    }
+
+    /// Tells the watchdog for how long the server may run.
+    fn say(&self, alone: bool, until: Moment) {
+        match alone {
+            true => self.leash.free(),
+            false => self.leash.until(until.since(self.clock.moment())),
+        }
+    }
+
+    /// Until when the server may run because replicas acknowledge its commits; that is over if they do not. They are asked again after
+    /// two periods at the latest: one of waiting, and one of a renewal that hangs.
+    async fn trusted_by_others(&self, leadership: &Leadership, duration: Duration) -> Moment {
+        let acknowledged = self.is_acknowledged_by_others(leadership).await;
+        self.clock.moment() + if acknowledged { renewal_period(duration) * 3 } else { Duration::ZERO }
     }
 
     fn held(&self, lease: &Lease) -> Option<Leadership> {
         let leadership = Leadership::of(lease).ok()?;
         leadership.is_held_by_run(&self.run).then_some(leadership)
-    }
-
-    async fn renew(&self) -> Result<bool, super::kubernetes::ApiError> {
-        let now = leadership::micro_time(self.clock.now());
-        let changed = self
-            .kubernetes
-            .change_lease(|leadership, lease| {
-                if !leadership.is_held_by_run(&self.run) {
-                    return false;
-                }
-                lease.spec.get_or_insert_default().renew_time = Some(now.clone());
-                true
-            })
-            .await?;
-        Ok(matches!(changed, Changed::Yes(_)))
     }
 
     /// While enough replicas acknowledge commits, no other can have been promoted: that takes answers of those that have

@@ -10,7 +10,7 @@ use super::probe::Health;
 use super::programs::{self, ProgramError, control_field};
 use super::renewal::Renewal;
 use super::server::{Server, adopt_orphans};
-use super::settings::Settings;
+use super::settings::{Settings, TERMINATION_MESSAGE};
 use super::sql::{Sql, SqlError, State};
 use super::tls::Tls;
 use super::watchdog::Leash;
@@ -19,10 +19,13 @@ use crate::leadership::Leadership;
 use crate::lsn::Lsn;
 use crate::parameters::NOT_LOWER_ON_STANDBYS;
 use k8s_openapi::api::coordination::v1::Lease;
+use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use windlass::clock::{Clock, Moment};
@@ -37,6 +40,14 @@ const STOP: Duration = Duration::from_secs(60);
 pub(super) const SHORT: Duration = Duration::from_secs(300);
 /// A server that ran this long did start.
 const STARTED: Duration = Duration::from_secs(10);
+/// How long a server that answered may say nothing, before it is taken for one that hangs; and one that was just started.
+const SILENCE: Duration = Duration::from_secs(15);
+const FIRST_SILENCE: Duration = Duration::from_secs(60);
+/// How old the connection to the server may become: that a server takes new ones, only a new one shows.
+const CONNECTION_AGE: Duration = Duration::from_secs(5);
+/// A volume with less room than this is full: a server needs some for its write-ahead log, whose files have 16 MiB. It is full until
+/// there is twice as much.
+const ROOM: u64 = 32 << 20;
 /// How long a replica may be without a connection to a primary that is there, before its data is rewound, and then copied anew.
 const CUT_OFF: Duration = Duration::from_secs(15);
 
@@ -88,6 +99,9 @@ pub async fn run() -> Result<(), AgentError> {
     let volume = Volume::at(&settings.volume);
     let clone = volume.clone_id().map_err(files("the volume"))?;
     let run = random_id().map_err(files("an identity for this run"))?;
+    if let Err(error) = fs::write(TERMINATION_MESSAGE, &run) {
+        tracing::warn!("{TERMINATION_MESSAGE}: {error}: when this container ends, its Lease is waited out");
+    }
     let health = Health::new(clock.clone());
     health.serve(&settings.sockets).map_err(files("the socket for probes"))?;
     metrics::serve(&settings, &clock).await.map_err(files("the port for metrics"))?;
@@ -120,8 +134,10 @@ pub async fn run() -> Result<(), AgentError> {
         writes,
         server: Server::default(),
         started: None,
+        answered: None,
         crashes: 0,
         sql: None,
+        control: None,
         configured: None,
         tls: Tls::default(),
         ended_at: None,
@@ -131,6 +147,7 @@ pub async fn run() -> Result<(), AgentError> {
         restarted: None,
         pending_restart: Vec::new(),
         primary: Primary::default(),
+        volume_full: false,
         reported: None,
         said: String::new(),
     };
@@ -152,8 +169,12 @@ pub(super) struct Agent {
     pub(super) writes: Arc<AtomicBool>,
     pub(super) server: Server,
     started: Option<Moment>,
+    /// When the server last answered anything since then.
+    answered: Option<Moment>,
     pub(super) crashes: u32,
     pub(super) sql: Option<Sql>,
+    /// What pg_controldata printed last, and of which version of the file.
+    control: Option<(ControlFile, String)>,
     /// The configuration that the server was given last.
     pub(super) configured: Option<Files>,
     pub(super) tls: Tls,
@@ -167,6 +188,7 @@ pub(super) struct Agent {
     /// Parameters that a restart changes.
     pub(super) pending_restart: Vec<String>,
     pub(super) primary: Primary,
+    volume_full: bool,
     reported: Option<SampleDBInstanceStatus>,
     said: String,
 }
@@ -263,13 +285,11 @@ impl Agent {
         Ok(Seen { leadership, instance, data, server, epoch, followed })
     }
 
-    async fn look_at_data(&self) -> Result<Option<Data>, StepError> {
+    async fn look_at_data(&mut self) -> Result<Option<Data>, StepError> {
         if !self.volume.has_data() {
             return Ok(None);
         }
-        let path = self.volume.data();
-        let arguments = ["-D", text(&path)?];
-        let printed = programs::run(&self.clock, "pg_controldata", &arguments, None, SHORT).await?.output;
+        let printed = self.control_data().await?;
         let field = |name: &str| {
             control_field(&printed, name)
                 .map(str::to_owned)
@@ -287,6 +307,20 @@ impl Agent {
         }))
     }
 
+    /// What pg_controldata prints. It is run when the file has changed: several times a second is too often for a program.
+    async fn control_data(&mut self) -> Result<String, StepError> {
+        let path = self.volume.data();
+        // Looked at before it is read: a change in between is seen the next time.
+        let file = ControlFile::at(&path)?;
+        if let Some((_, printed)) = self.control.as_ref().filter(|(of, _)| *of == file) {
+            return Ok(printed.clone());
+        }
+        let arguments = ["-D", text(&path)?];
+        let printed = programs::run(&self.clock, "pg_controldata", &arguments, None, SHORT).await?.output;
+        self.control = Some((file, printed.clone()));
+        Ok(printed)
+    }
+
     async fn look_at_server(&mut self) -> next::Server {
         let (runs, ended) = self.server.poll();
         if let Some(status) = ended {
@@ -299,13 +333,26 @@ impl Agent {
             self.writes.store(false, Ordering::Relaxed);
             return next::Server::Stopped;
         }
-        match self.state().await {
+        let state = self.state().await;
+        let now = self.clock.moment();
+        if !state.as_ref().is_err_and(|error| !error.is_an_answer()) {
+            self.answered = Some(now);
+        }
+        match state {
             Ok(state) => {
                 self.writes.store(!state.in_recovery, Ordering::Relaxed);
                 next::Server::Running(state)
             }
-            Err(_) => {
+            Err(error) => {
                 self.sql = None;
+                let (since, limit) = match self.answered {
+                    Some(answered) => (Some(answered), SILENCE),
+                    None => (self.started, FIRST_SILENCE),
+                };
+                if since.is_some_and(|since| now.since(since) > limit) {
+                    tracing::warn!("the server hangs: {error}");
+                    return next::Server::Silent;
+                }
                 next::Server::Starting
             }
         }
@@ -313,8 +360,13 @@ impl Agent {
 
     async fn state(&mut self) -> Result<State, SqlError> {
         let sql = match self.sql.take().filter(Sql::is_open) {
-            Some(sql) => sql,
-            None => Sql::connect(&self.clock, &self.settings, "postgres").await?,
+            Some(sql) if sql.age() < CONNECTION_AGE => sql,
+            old => match (Sql::connect(&self.clock, &self.settings, "postgres").await, old) {
+                (Ok(new), _) => new,
+                // It has no connection left, and says so: it can be asked by the one that there is.
+                (Err(error), Some(old)) if error.is_an_answer() => old,
+                (Err(error), _) => return Err(error),
+            },
         };
         let state = sql.state().await?;
         self.sql = Some(sql);
@@ -397,6 +449,9 @@ impl Agent {
                 return Ok(why);
             }
             Step::Kill => {
+                if seen.server == next::Server::Silent {
+                    self.crashes += 1;
+                }
                 self.sql = None;
                 self.server.kill(&self.clock).await;
             }
@@ -444,7 +499,7 @@ impl Agent {
         self.primary = Primary::starting_with(synchronous);
         self.writes.store(!self.volume.is_standby(), Ordering::Relaxed);
         self.server.start(&self.volume)?;
-        self.started = Some(self.clock.moment());
+        (self.started, self.answered) = (Some(self.clock.moment()), None);
         self.restarted = seen.instance.as_ref().and_then(|instance| instance.spec.restart.clone());
         Ok(())
     }
@@ -458,12 +513,19 @@ impl Agent {
     pub(super) async fn report(&mut self, message: &str) -> Result<(), StepError> {
         let data = self.look_at_data().await.ok().flatten();
         let server = self.look_at_server().await;
+        if let Ok(room) = self.volume.room() {
+            self.volume_full = room < if self.volume_full { 2 * ROOM } else { ROOM };
+        }
+        let message = match message {
+            "" if self.volume_full => "its volume is full",
+            message => message,
+        };
         let leadership = self.lease.borrow().as_ref().and_then(|lease| Leadership::of(lease).ok());
         let vacant = leadership.is_some_and(|leadership| leadership.holder.is_none());
         let (role, ready, state) = match &server {
             next::Server::Running(state) if state.in_recovery => (Role::Replica, state.streams, Some(state)),
             next::Server::Running(state) => (Role::Primary, self.primary.is_open(), Some(state)),
-            next::Server::Starting => (Role::Replica, false, None),
+            next::Server::Starting | next::Server::Silent => (Role::Replica, false, None),
             next::Server::Stopped => (Role::Stopped, false, None),
         };
         let status = SampleDBInstanceStatus {
@@ -483,6 +545,7 @@ impl Agent {
             pending_restart: self.pending_restart.clone(),
             restarted: self.restarted.clone(),
             tls: self.tls.is_used(),
+            volume_full: self.volume_full,
             message: message.to_owned(),
         };
         self.health.works(ready);
@@ -494,7 +557,21 @@ impl Agent {
     }
 }
 
+/// A version of the file that pg_controldata prints.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct ControlFile {
+    written: SystemTime,
+    number: u64,
+}
+
+impl ControlFile {
+    fn at(data: &Path) -> io::Result<Self> {
+        let file = fs::metadata(data.join("global/pg_control"))?;
+        Ok(Self { written: file.modified()?, number: file.ino() })
+    }
+}
+
 /// A path as a program's argument.
-pub(super) fn text(path: &std::path::Path) -> Result<&str, StepError> {
+pub(super) fn text(path: &Path) -> Result<&str, StepError> {
     path.to_str().ok_or_else(|| StepError::Other("the volume's path is no text".to_owned()))
 }

@@ -29,6 +29,8 @@ pub const SOCKETS: &str = "/run/sampledb";
 pub const CREDENTIALS: &str = "/etc/sampledb/credentials";
 /// Where the certificate is mounted.
 pub const TLS: &str = "/etc/sampledb/tls";
+/// What the kubelet reports when the container has ended: Kubernetes' own place for it.
+pub const TERMINATION_MESSAGE: &str = "/dev/termination-log";
 /// The keys of the credentials.
 pub const OWNER_PASSWORD: &str = "password";
 /// The password by which replicas follow a primary.

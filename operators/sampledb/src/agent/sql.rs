@@ -6,7 +6,7 @@ use crate::lsn::Lsn;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio_postgres::{Client, NoTls};
-use windlass::clock::Clock;
+use windlass::clock::{Clock, Moment};
 
 /// How long a connection, or a question, may take.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -63,10 +63,18 @@ pub struct Connected {
     pub flushed: Lsn,
 }
 
+impl SqlError {
+    /// Whether the server itself says so, for instance that it starts, or that it has no connection left.
+    pub fn is_an_answer(&self) -> bool {
+        matches!(self, Self::Server(error) if error.as_db_error().is_some())
+    }
+}
+
 /// A connection.
 pub struct Sql {
     client: Client,
     clock: Clock,
+    made: Moment,
 }
 
 impl std::fmt::Debug for Sql {
@@ -92,7 +100,12 @@ impl Sql {
         tokio::spawn(async move {
             let _ = connection.await;
         });
-        Ok(Self { client, clock: clock.clone() })
+        Ok(Self { client, clock: clock.clone(), made: clock.moment() })
+    }
+
+    /// How old the connection is.
+    pub fn age(&self) -> Duration {
+        self.clock.moment().since(self.made)
     }
 
     /// Whether it can still be asked.

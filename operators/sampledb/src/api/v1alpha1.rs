@@ -249,6 +249,9 @@ pub struct SampleDBInstanceStatus {
     /// Whether its server has TLS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<bool>,
+    /// Whether its volume has next to no room left.
+    #[serde(default)]
+    pub volume_full: bool,
     /// What the agent does or waits for.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,

@@ -1,5 +1,6 @@
 //! `windlass-sampledb`: what people ask of a database beside `kubectl`.
 
+mod failover;
 mod fence;
 mod kubectl;
 mod status;
@@ -29,6 +30,8 @@ enum Subcommands {
     Psql(Psql),
     /// Have another instance become primary, without losing a commit
     Switchover(switchover::Options),
+    /// Elect a primary of the instances that are left, where others that are lost would be waited for
+    Failover(failover::Options),
     /// Keep the server of an instance stopped
     Fence(fence::Options),
     /// Show the log of an instance, by default of the primary
@@ -105,6 +108,7 @@ async fn carry_out(command: Command) -> Result<ExitCode, Failure> {
         Subcommands::Status(database) => status::run(&place, &database.name).await,
         Subcommands::Psql(options) => kubectl::psql(&place, &options.database.name, &options.arguments).await,
         Subcommands::Switchover(options) => switchover::run(&place, &options).await,
+        Subcommands::Failover(options) => failover::run(&place, &options).await,
         Subcommands::Fence(options) => fence::run(&place, &options).await,
         Subcommands::Logs(options) => {
             kubectl::logs(&place, &options.database.name, options.instance, options.follow).await

@@ -14,7 +14,6 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use windlass::clock::Timestamp;
 use windlass::{Observed, Plan, Reason, Reasoned, Refusal};
 
 /// The condition of this concern.
@@ -24,6 +23,7 @@ pub const CONDITION: &str = "PrimaryElected";
 enum Why {
     MakesTheDatabase { instance: String },
     PrimaryEnded { instance: String },
+    PrimaryLate { instance: String },
     PrimaryExpired { instance: String },
     Elected { instance: String },
     MayHaveLostCommits { instance: String },
@@ -31,6 +31,8 @@ enum Why {
     HandsOver { instance: String },
     LeavesCordonedNode { instance: String, node: String },
     StaysOnCordonedNode { instance: String, node: String },
+    LeavesFullVolume { instance: String },
+    StaysOnFullVolume { instance: String },
     DirectsWrites,
     TellsReplicasApart,
     LastsAnotherTime,
@@ -41,6 +43,7 @@ impl Reasoned for Why {
         match self {
             Self::MakesTheDatabase { instance } => format!("{instance} makes the database"),
             Self::PrimaryEnded { instance } => format!("the container of the primary {instance} has ended"),
+            Self::PrimaryLate { instance } => format!("the primary {instance} is late to renew its Lease"),
             Self::PrimaryExpired { instance } => format!("the primary {instance} has not renewed its Lease"),
             Self::Elected { instance } => {
                 format!("{instance} has every acknowledged commit, and becomes primary")
@@ -56,6 +59,14 @@ impl Reasoned for Why {
             Self::StaysOnCordonedNode { instance, node } => {
                 format!(
                     "{instance} stays on node {node}, which is cordoned: no replica on another node could take over"
+                )
+            }
+            Self::LeavesFullVolume { instance } => {
+                format!("{instance} is to become primary: the volume of the primary is full")
+            }
+            Self::StaysOnFullVolume { instance } => {
+                format!(
+                    "the volume of the primary {instance} is full, and no replica with more room could take over"
                 )
             }
             Self::DirectsWrites => "writes go to the primary".to_owned(),
@@ -98,23 +109,26 @@ pub fn decide(database: &SampleDB, observed: &Observed) -> Result<Plan, Refusal>
         leadership: &leadership,
         unchanged_for: observed.unchanged_for::<Lease>(&name)?.unwrap_or_default(),
         lease_duration: leadership::duration(&lease),
-        end_is_reported: concerned.is_some_and(|holder| has_ended(holder, &lease, &pods)),
+        end_is_reported: concerned.is_some_and(|holder| has_ended(holder, &pods)),
         durability: database.spec.durability,
         reports: reports.clone(),
         barred: barred.clone(),
-        draining: nodes.draining(),
+        draining: nodes.draining().into_iter().chain(full(&reports)).collect(),
     };
     let plan = direct(database, &leadership, &reports, &pods);
     let claim = |leadership: &Leadership| written(database, (*lease).clone(), leadership);
     Ok(match election::decide(&situation) {
         Decision::Keep(again) => {
-            let cordoned = leadership.holder.as_ref().and_then(|holder| nodes.cordoned(&holder.instance));
+            let holder = leadership.holder.as_ref().map(|holder| holder.instance.as_str());
+            let cordoned = holder.and_then(|holder| nodes.cordoned(holder));
+            let is_full = full(&reports).any(|instance| Some(instance) == holder);
             if let Some(target) = successor(database, &leadership, &reports, &barred, &nodes) {
                 let mut next = leadership.clone();
                 next.switchover_to = Some(target.to_owned());
                 let instance = target.to_owned();
                 let why = match cordoned {
                     Some(node) => Why::LeavesCordonedNode { instance, node: node.to_owned() },
+                    None if is_full => Why::LeavesFullVolume { instance },
                     None => Why::HandsOver { instance },
                 };
                 return Ok(plan.claim(claim(&next), why));
@@ -123,14 +137,23 @@ pub fn decide(database: &SampleDB, observed: &Observed) -> Result<Plan, Refusal>
                 return Ok(plan.claim(claim(&leadership), Why::LastsAnotherTime));
             }
             let plan = plan.requeue_after(again.max(Duration::from_millis(100)));
-            match (cordoned, &leadership.holder) {
-                (Some(node), Some(holder)) if leadership.switchover_to.is_none() => {
-                    let (instance, node) = (holder.instance.clone(), node.to_owned());
+            let stays = leadership.holder.as_ref().filter(|_| leadership.switchover_to.is_none());
+            let instance = stays.map(|holder| holder.instance.clone());
+            match (cordoned, instance) {
+                (Some(node), Some(instance)) => {
                     // A drain is going to end it: whoever drains the node has to know.
+                    let node = node.to_owned();
                     plan.condition(CONDITION, true, Why::StaysOnCordonedNode { instance, node })
+                }
+                (None, Some(instance)) if is_full => {
+                    plan.condition(CONDITION, true, Why::StaysOnFullVolume { instance })
                 }
                 _ => plan,
             }
+        }
+        Decision::Warn(next) => {
+            let instance = leadership.holder.map(|holder| holder.instance).unwrap_or_default();
+            plan.claim(claim(&next), Why::PrimaryLate { instance })
         }
         Decision::Vacate { leadership: next, why } => {
             let instance = leadership.holder.map(|holder| holder.instance).unwrap_or_default();
@@ -175,6 +198,11 @@ fn is_surplus(database: &SampleDB, instance: &str) -> bool {
     children::ordinal(&database.name_any(), instance).is_none_or(|ordinal| ordinal >= database.spec.instances)
 }
 
+/// Instances whose volumes are full.
+fn full<'a>(reports: &[(&'a str, &SampleDBInstanceStatus)]) -> impl Iterator<Item = &'a str> {
+    reports.iter().filter(|(_, report)| report.volume_full).map(|(name, _)| *name)
+}
+
 /// To whom a primary that may not stay hands over: a replica that is connected, rather not on a node that is being emptied.
 fn successor<'a>(
     database: &SampleDB,
@@ -199,25 +227,29 @@ fn successor<'a>(
     let acknowledges = |report: &SampleDBInstanceStatus| {
         report.clone.as_ref().is_some_and(|clone| leadership.synchronous.clones.contains(clone))
     };
+    let is_full = full(reports).any(|instance| instance == holder.instance);
     let fit = |(name, report): &&(&str, &SampleDBInstanceStatus)| {
         let is_replica = *name != holder.instance && report.ready && report.role == Role::Replica;
         let is_better = nodes.stays(name, report) && acknowledges(report);
-        is_replica && !barred.contains(name) && (must_go || (is_cordoned && is_better))
+        let has_room = acknowledges(report) && !report.volume_full;
+        let may_go = (is_cordoned && is_better) || (is_full && has_room);
+        is_replica && !barred.contains(name) && (must_go || may_go)
     };
     let rank = |(name, report): &&(&str, &SampleDBInstanceStatus)| {
-        (!nodes.stays(name, report), !acknowledges(report))
+        (!nodes.stays(name, report), report.volume_full, !acknowledges(report))
     };
     reports.iter().filter(fit).min_by_key(rank).map(|(name, _)| *name)
 }
 
 /// Whether the end of the container in which a holder took the Lease is reported.
 ///
-/// That its pod is not there means nothing: it may have been deleted without the kubelet's word.
-fn has_ended(holder: &Holder, lease: &Lease, pods: &[Arc<Pod>]) -> bool {
-    let Some(acquired) = leadership::acquired(lease) else { return false };
+/// The agent leaves the identity of its run as the container's termination message, so that no clock is compared with another:
+/// clocks jump. That its pod is not there means nothing: it may have been deleted without the kubelet's word.
+fn has_ended(holder: &Holder, pods: &[Arc<Pod>]) -> bool {
+    let Some(run) = &holder.run else { return false };
     let pod = pods.iter().find(|pod| pod.metadata.uid.is_some() && pod.metadata.uid == holder.pod_uid);
     let status = pod.and_then(|pod| container(pod));
-    status.is_some_and(|status| ends(status).any(|end| is_end_of(end, acquired)))
+    status.is_some_and(|status| ends(status).any(|end| end.message.as_ref() == Some(run)))
 }
 
 fn container(pod: &Pod) -> Option<&ContainerStatus> {
@@ -227,12 +259,6 @@ fn container(pod: &Pod) -> Option<&ContainerStatus> {
 
 fn ends(status: &ContainerStatus) -> impl Iterator<Item = &ContainerStateTerminated> {
     [&status.state, &status.last_state].into_iter().flatten().filter_map(|state| state.terminated.as_ref())
-}
-
-/// Whether this is the end of the run that took the Lease at that time: it ran then, by the clock of its own node.
-fn is_end_of(end: &ContainerStateTerminated, acquired: Timestamp) -> bool {
-    let started = end.started_at.as_ref().is_some_and(|at| at.0 <= acquired);
-    started && end.finished_at.as_ref().is_some_and(|at| at.0 >= acquired)
 }
 
 /// Where writes and reads go.

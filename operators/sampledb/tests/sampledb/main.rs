@@ -16,7 +16,7 @@ use sampledb_operator::api::v1alpha1::{
     Role as ServerRole, SampleDB, SampleDBInstance, SampleDBInstanceStatus,
 };
 use sampledb_operator::controller::{failover, provisioning};
-use sampledb_operator::leadership::{Leadership, micro_time};
+use sampledb_operator::leadership::Leadership;
 use sampledb_operator::lsn::Lsn;
 use sampledb_operator::{databases, failovers};
 use serde_json::{Value, json};
@@ -53,9 +53,7 @@ fn elect(database: &SampleDB, observed: &Observed) -> Plan {
 fn lease(leadership: &Leadership) -> Lease {
     let mut lease: Lease = named("db");
     leadership.write(&mut lease);
-    let spec = lease.spec.as_mut().unwrap();
-    spec.lease_duration_seconds = Some(10);
-    spec.acquire_time = Some(micro_time("2026-01-01T00:00:10Z".parse().unwrap()));
+    lease.spec.as_mut().unwrap().lease_duration_seconds = Some(10);
     lease
 }
 
@@ -214,8 +212,8 @@ fn the_first_instance_is_told_to_make_the_database() {
 #[test]
 fn a_primary_whose_container_ended_is_followed_by_a_replica_that_has_everything() {
     let database = database(json!({}));
-    let ended = json!({"state": {"terminated": {"exitCode": 137, "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:01:00Z"}}});
-    let earlier = json!({"lastState": {"terminated": {"exitCode": 1, "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:05Z"}}});
+    let ended = json!({"state": {"terminated": {"exitCode": 137, "message": "run"}}});
+    let earlier = json!({"lastState": {"terminated": {"exitCode": 1, "message": "an earlier run"}}});
     let world = |leadership: &Leadership, container: &Value, status: SampleDBInstanceStatus| {
         Observed::empty()
             .with(lease(leadership))
@@ -224,7 +222,7 @@ fn a_primary_whose_container_ended_is_followed_by_a_replica_that_has_everything(
             .with(instance("db-1", "b", status))
     };
     let claimed = |plan: &Plan| plan.applied::<Lease>("db").map(|lease| Leadership::of(&lease).unwrap());
-    // An end before the Lease was taken is none of this run.
+    // Another run's end, whatever times the kubelet's clock gave it.
     let quiet = elect(&database, &world(&held(), &earlier, SampleDBInstanceStatus::default()));
     assert!(claimed(&quiet).is_none(), "{quiet}");
     let vacant =
@@ -380,4 +378,33 @@ fn a_primary_leaves_a_cordoned_node_for_a_replica_that_is_sure_to_follow_it() {
     // Once is enough.
     let asked = |leadership: &mut Leadership| leadership.switchover_to = Some("db-2".to_owned());
     assert_eq!(goes_to(&["a"], &[("b", true), ("c", true)], asked), None);
+}
+
+#[test]
+fn a_primary_leaves_a_full_volume_for_a_replica_with_room() {
+    let status = |role: ServerRole, volume_full: bool| SampleDBInstanceStatus {
+        role,
+        ready: true,
+        volume_full,
+        ..Default::default()
+    };
+    let plan = |first: bool, second: bool| {
+        let mut leadership = held();
+        leadership.synchronous.clones = ["b".to_owned(), "c".to_owned()].into();
+        let observed = Observed::empty()
+            .with(instance("db-0", "a", status(ServerRole::Primary, true)))
+            .with(instance("db-1", "b", status(ServerRole::Replica, first)))
+            .with(instance("db-2", "c", status(ServerRole::Replica, second)))
+            .with(lease(&leadership))
+            .with_unchanged_for::<Lease>("db", Duration::from_secs(1));
+        elect(&database(json!({})), &observed)
+    };
+    let target = |plan: &Plan| {
+        plan.applied::<Lease>("db").and_then(|lease| Leadership::of(&lease).unwrap().switchover_to)
+    };
+    assert_eq!(target(&plan(false, false)).as_deref(), Some("db-1"));
+    assert_eq!(target(&plan(true, false)).as_deref(), Some("db-2"));
+    let stays = plan(true, true);
+    assert_eq!(target(&stays), None);
+    assert!(stays.stated().iter().any(|one| one.reason.name() == "StaysOnFullVolume"), "{stays}");
 }

@@ -3,8 +3,10 @@
 mod bench;
 mod drain;
 mod failover;
+mod faults;
 mod place;
 mod storage;
+mod story;
 mod tls;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -14,38 +16,40 @@ use place::{Place, cannot_run_postgres, first_process};
 use sampledb_operator::api::v1alpha1::Role;
 use serde_json::json;
 
-/// A database with a schema is created, its primary is killed, and its data is there.
-async fn is_created_and_fails_over(place: &Place) {
+/// A database with a schema is created, its primary is killed, and its data is there. Tests that run side by side give it other names:
+/// its processes are found by them.
+async fn is_created_and_fails_over(place: &Place, name: &str) {
+    let first = format!("{name}-0");
     let schema: ConfigMap = serde_json::from_value(json!({
         "metadata": {"name": "schema"}, "data": {"schema.sql": "CREATE TABLE fruits (name text PRIMARY KEY);"},
     }))
     .unwrap();
     place.world.api().create(&PostParams::default(), &schema).await.unwrap();
     place
-        .create("example", json!({"instances": 3, "initialSchema": {"name": "schema", "key": "schema.sql"}}))
+        .create(name, json!({"instances": 3, "initialSchema": {"name": "schema", "key": "schema.sql"}}))
         .await;
-    place.is_ready("example").await;
-    assert_eq!(place.primary("example").await.as_deref(), Some("example-0"));
-    assert_eq!(place.psql("example", "INSERT INTO fruits VALUES ('apple') RETURNING name").await, "apple");
+    place.is_ready(name).await;
+    assert_eq!(place.primary(name).await.as_deref(), Some(first.as_str()));
+    assert_eq!(place.psql(name, "INSERT INTO fruits VALUES ('apple') RETURNING name").await, "apple");
 
     let began = place.world.clock.moment();
-    kill(first_process("example-0").unwrap(), Signal::SIGKILL).unwrap();
+    kill(first_process(&first).unwrap(), Signal::SIGKILL).unwrap();
     place
-        .until("example", "another is primary", || async {
+        .until(name, "another is primary", || async {
             // Its container restarts at once for the first time: if its server is back before another is elected, it is killed
             // again, and the kubelet waits.
-            if place.has_restarted("example-0").await
-                && place.primary("example").await.as_deref() == Some("example-0")
+            if place.has_restarted(&first).await
+                && place.primary(name).await.as_deref() == Some(first.as_str())
             {
-                let _ = first_process("example-0").map(|process| kill(process, Signal::SIGKILL));
+                let _ = first_process(&first).map(|process| kill(process, Signal::SIGKILL));
             }
-            place.primary("example").await.is_some_and(|primary| primary != "example-0")
+            place.primary(name).await.is_some_and(|primary| primary != first)
         })
         .await;
     println!("failover: {:?}", place.world.clock.moment() - began);
-    place.is_ready("example").await;
+    place.is_ready(name).await;
     println!("all ready again: {:?}", place.world.clock.moment() - began);
-    assert_eq!(place.psql("example", "SELECT name FROM fruits").await, "apple");
+    assert_eq!(place.psql(name, "SELECT name FROM fruits").await, "apple");
 }
 
 /// Its agents may do there exactly what their Role says.
@@ -56,7 +60,7 @@ async fn a_database_fails_over_on_the_reference() {
         return;
     }
     let Some(place) = Place::on_the_reference().await else { return };
-    is_created_and_fails_over(&place).await;
+    is_created_and_fails_over(&place, "abroad").await;
 }
 
 #[tokio::test]
@@ -66,7 +70,7 @@ async fn a_database_from_its_creation_through_a_failover() {
         return;
     }
     let place = Place::start().await;
-    is_created_and_fails_over(&place).await;
+    is_created_and_fails_over(&place, "example").await;
 
     // By command, as a plug-in of ours.
     let said = place.sampledb(&["switchover", "example", "--to", "example-0"]).await;

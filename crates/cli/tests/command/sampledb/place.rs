@@ -23,17 +23,26 @@ use windlass_harness::Reference;
 /// The image that brings the agent.
 const AGENT: &str = "sampledb-operator:test";
 
+/// The variable that names an archive of that image, as `make image-sampledb` makes it; without it, the agent that was built for
+/// tests.
+const IMAGE: &str = "WINDLASS_SAMPLEDB_IMAGE";
+
 /// A cluster with the operator.
 pub(super) struct Place {
     pub(super) world: World,
     kubernetes: Option<Kubernetes>,
-    operator: tokio::task::JoinHandle<windlass::Result<()>>,
+    operator: Option<Operator>,
     _folder: tempfile::TempDir,
 }
 
 /// Where pods are.
 enum Kubernetes {
     Embedded(Cluster),
+    /// An embedded control plane, and a node that joined it as a process of its own.
+    Apart {
+        cluster: Cluster,
+        node: Node,
+    },
     /// The reference, and our node that joined it.
     Reference {
         reference: Box<Reference>,
@@ -41,10 +50,37 @@ enum Kubernetes {
     },
 }
 
+/// An operator, until this is dropped.
+pub(super) struct Operator(tokio::task::JoinHandle<windlass::Result<()>>);
+
+impl Operator {
+    fn start(world: &World) -> Self {
+        let manager = Manager::new(world.client.clone(), Clock::real());
+        let manager = sampledb_operator::operator(manager, AGENT);
+        Self(tokio::spawn(manager.run_until(std::future::pending())))
+    }
+}
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
 /// A node that joined, until this is dropped.
 struct Node(Child);
 
 impl Node {
+    fn joining(kubeconfig: &Path, config: &Path) -> Self {
+        let mut command = windlass(&["node", "process", "--kubeconfig"]);
+        command.arg(kubeconfig).env("XDG_CONFIG_HOME", config);
+        let mut node = Self(command.stdout(Stdio::piped()).spawn().unwrap());
+        let mut joined = String::new();
+        BufReader::new(node.0.stdout.take().unwrap()).read_line(&mut joined).unwrap();
+        assert!(joined.starts_with("joined: "), "{joined:?}");
+        node
+    }
+
     /// Ends it with its pods.
     fn end(&mut self) -> bool {
         let id = Pid::from_raw(self.0.id().try_into().unwrap());
@@ -63,7 +99,7 @@ impl Drop for Node {
 impl Kubernetes {
     fn kubeconfig(&self) -> PathBuf {
         match self {
-            Self::Embedded(cluster) => cluster.kubeconfig(),
+            Self::Embedded(cluster) | Self::Apart { cluster, .. } => cluster.kubeconfig(),
             Self::Reference { reference, .. } => reference.kubeconfig(),
         }
     }
@@ -72,6 +108,10 @@ impl Kubernetes {
     fn end(self) -> bool {
         match self {
             Self::Embedded(cluster) => cluster.end(Signal::SIGTERM).success(),
+            Self::Apart { cluster, mut node } => {
+                let ended = node.end();
+                cluster.end(Signal::SIGTERM).success() && ended
+            }
             Self::Reference { mut node, .. } => node.end(),
         }
     }
@@ -97,8 +137,12 @@ fn folder_with_recipes() -> (tempfile::TempDir, PathBuf) {
     let programs = agent_image(folder.path());
     let config = folder.path().join("config");
     fs::create_dir_all(config.join("windlass")).unwrap();
+    let operator = match std::env::var_os(IMAGE) {
+        Some(archive) => json!({ "root": fs::canonicalize(archive).unwrap() }),
+        None => json!({ "programs": [&programs] }),
+    };
     let recipe = json!({"images": {
-        "sampledb-operator": {"programs": [&programs]},
+        "sampledb-operator": operator,
         "sampledb-writer": {"programs": [&programs]},
     }});
     fs::write(config.join("windlass/recipes.yaml"), recipe.to_string()).unwrap();
@@ -115,18 +159,37 @@ impl Place {
         Self::with(world, Kubernetes::Embedded(cluster), folder).await
     }
 
+    /// With a node that goes on when the control plane does not.
+    pub(super) async fn with_node_apart() -> Self {
+        let (folder, config) = folder_with_recipes();
+        let mut command = windlass(&["cluster", "up", "--nodes", "simulated=0"]);
+        command.env("XDG_RUNTIME_DIR", folder.path());
+        let cluster = Cluster::of(command);
+        let world = World::of(&cluster).await;
+        let node = Node::joining(&cluster.kubeconfig(), &config);
+        Self::with(world, Kubernetes::Apart { cluster, node }, folder).await
+    }
+
+    /// Stops the control plane, or lets it go on: nobody answers meanwhile.
+    pub(super) fn freeze_control_plane(&self, frozen: bool) {
+        let Some(Kubernetes::Apart { cluster, .. }) = &self.kubernetes else {
+            panic!("there is no node apart")
+        };
+        cluster.signal(if frozen { Signal::SIGSTOP } else { Signal::SIGCONT });
+    }
+
+    /// A second operator, beside the first.
+    pub(super) fn start_another_operator(&self) -> Operator {
+        Operator::start(&self.world)
+    }
+
     /// On the reference with our node, if it is built and wanted.
     pub(super) async fn on_the_reference() -> Option<Self> {
         crate::envtest::reference()?;
         let reference = Reference::builder().controllers().start().await.unwrap();
         let world = World { client: reference.client().await.unwrap(), clock: Clock::real() };
         let (folder, config) = folder_with_recipes();
-        let mut command = windlass(&["node", "process", "--kubeconfig"]);
-        command.arg(reference.kubeconfig()).env("XDG_CONFIG_HOME", &config);
-        let mut node = Node(command.stdout(Stdio::piped()).spawn().unwrap());
-        let mut joined = String::new();
-        BufReader::new(node.0.stdout.take().unwrap()).read_line(&mut joined).unwrap();
-        assert!(joined.starts_with("joined: "), "{joined:?}");
+        let node = Node::joining(&reference.kubeconfig(), &config);
         let class: StorageClass = serde_json::from_value(json!({
             "metadata": {"name": "local", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
             "provisioner": "windlass.dev/local", "volumeBindingMode": "WaitForFirstConsumer", "allowVolumeExpansion": true,
@@ -141,10 +204,8 @@ impl Place {
     async fn with(world: World, kubernetes: Kubernetes, folder: tempfile::TempDir) -> Self {
         world.install::<SampleDB>().await;
         world.install::<SampleDBInstance>().await;
-        let manager = Manager::new(world.client.clone(), Clock::real());
-        let manager = sampledb_operator::operator(manager, AGENT);
-        let operator = tokio::spawn(manager.run_until(std::future::pending()));
-        Self { world, kubernetes: Some(kubernetes), operator, _folder: folder }
+        let operator = Operator::start(&world);
+        Self { world, kubernetes: Some(kubernetes), operator: Some(operator), _folder: folder }
     }
 
     pub(super) async fn create(&self, name: &str, spec: Value) {
@@ -176,17 +237,19 @@ impl Place {
 
     /// Waits until every instance of it is ready.
     pub(super) async fn is_ready(&self, name: &str) {
-        let ready = || async {
-            let database = self.world.api::<SampleDB>().get(name).await.unwrap();
-            let status = database.status.unwrap_or_default();
-            let conditions = status.conditions.iter();
-            conditions.into_iter().any(|one| {
-                one.type_ == "Ready"
-                    && one.status == "True"
-                    && one.observed_generation == database.metadata.generation
-            })
-        };
-        self.until(name, "is ready", ready).await;
+        self.until(name, "is ready", || self.is_ready_now(name)).await;
+    }
+
+    /// Whether every instance of it is ready.
+    pub(super) async fn is_ready_now(&self, name: &str) -> bool {
+        let database = self.world.api::<SampleDB>().get(name).await.unwrap();
+        let status = database.status.unwrap_or_default();
+        let conditions = status.conditions.iter();
+        conditions.into_iter().any(|one| {
+            one.type_ == "Ready"
+                && one.status == "True"
+                && one.observed_generation == database.metadata.generation
+        })
     }
 
     /// Looks until it holds; where it never does, the failure tells how everything is.
@@ -278,15 +341,20 @@ impl Place {
 
     /// What `windlass sampledb` prints.
     pub(super) async fn sampledb(&self, arguments: &[&str]) -> String {
+        let output = self.sampledb_output(arguments).await;
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// How `windlass sampledb` ends.
+    pub(super) async fn sampledb_output(&self, arguments: &[&str]) -> std::process::Output {
         let programs = Path::new(env!("CARGO_BIN_EXE_windlass")).parent().unwrap().to_owned();
         let mut command = windlass(&["sampledb"]);
         let path = std::env::var_os("PATH").unwrap_or_default();
         let path = std::iter::once(programs).chain(std::env::split_paths(&path));
         command.args(arguments).env("PATH", std::env::join_paths(path).unwrap());
         command.env("KUBECONFIG", self.kubernetes.as_ref().unwrap().kubeconfig());
-        let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
+        tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap()
     }
 
     /// The page of metrics of an instance's agent, by the API server.
@@ -343,7 +411,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.operator.abort();
+        self.operator.take();
         let ended = self.kubernetes.take().is_some_and(Kubernetes::end);
         assert!(std::thread::panicking() || ended);
     }
@@ -351,11 +419,29 @@ impl Drop for Place {
 
 /// The first process of an instance's container, as the machine numbers it.
 pub(super) fn first_process(instance: &str) -> Option<Pid> {
-    let wanted = format!("SAMPLEDB_INSTANCE={instance}");
-    let first = |arguments: &[u8], variable: &[u8]| {
-        arguments.ends_with(b"sampledb-agent\0run\0") && variable == wanted.as_bytes()
-    };
-    processes(first).first().copied()
+    process_of(instance, |arguments| arguments.ends_with(b"sampledb-agent\0run\0"))
+}
+
+/// The agent of an instance, below its watchdog.
+pub(super) fn agent_process(instance: &str) -> Option<Pid> {
+    process_of(instance, |arguments| arguments.ends_with(b"sampledb-agent\0work\0"))
+}
+
+/// The first process of an instance's server.
+pub(super) fn postmaster(instance: &str) -> Option<Pid> {
+    process_of(instance, |arguments| arguments.starts_with(b"postgres\0-D\0"))
+}
+
+fn process_of(instance: &str, wanted: impl Fn(&[u8]) -> bool) -> Option<Pid> {
+    let its_own = format!("SAMPLEDB_INSTANCE={instance}");
+    let found = |arguments: &[u8], variable: &[u8]| wanted(arguments) && variable == its_own.as_bytes();
+    processes(found).first().copied()
+}
+
+/// The processes that a process started.
+pub(super) fn children(parent: Pid) -> Vec<Pid> {
+    let listed = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap_or_default();
+    listed.split_whitespace().filter_map(|id| id.parse().ok()).map(Pid::from_raw).collect()
 }
 
 /// The agents and watchdogs of a database.
