@@ -209,11 +209,6 @@ const REVIEWS: &[(&str, &str, &str)] = &[
         r#"{"spec": {"user": "ann", "nonResourceAttributes": {"path": "/", "verb": "get"}}}"#,
     ),
     ("a review of a token", "/apis/authentication.k8s.io/v1/tokenreviews", r#"{"spec": {"token": "none"}}"#),
-    (
-        "a review of rules",
-        "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
-        r#"{"spec": {"namespace": "*"}}"#,
-    ),
     ("a token of a missing account", "/api/v1/namespaces/*/serviceaccounts/missing/token", "{}"),
     ("an eviction of a missing pod", "/api/v1/namespaces/*/pods/missing/eviction", "{}"),
     ("a binding of a missing pod", "/api/v1/namespaces/*/bindings", r#"{"metadata": {"name": "missing"}}"#),

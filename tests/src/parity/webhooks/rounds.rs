@@ -45,7 +45,8 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
         "configurations are asked in the order of their names",
         |mut script| async move {
             let server = serve(sign).await?;
-            for name in ["b", "c", "a"] {
+            // The marker of whoever is asked first refuses, so each is configured before those that it comes after.
+            for name in ["c", "b", "a"] {
                 let hooks = vec![hook(&script, &server, name, json!({}))];
                 configure(&mut script, &server, Kind::Mutating, name, hooks).await?;
             }
