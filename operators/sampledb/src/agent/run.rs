@@ -335,7 +335,7 @@ impl Agent {
         }
         let state = self.state().await;
         let now = self.clock.moment();
-        if !state.as_ref().is_err_and(|error| !error.is_an_answer()) {
+        if state.as_ref().err().is_none_or(SqlError::is_an_answer) {
             self.answered = Some(now);
         }
         match state {

@@ -53,6 +53,7 @@ pub(super) async fn run(place: &Place, options: &Options) -> Result<ExitCode, Fa
     leadership.synchronous = Synchronous::default();
     leadership.write(&mut lease);
     leases.replace(name, &PostParams::default(), &lease).await.map_err(|error| said(&error))?;
+    println!("the operator elects one of them");
     wait(place, name).await
 }
 
