@@ -430,14 +430,14 @@ async fn a_version_that_is_forgotten_or_none_ends_the_watch() {
 }
 
 #[tokio::test]
-async fn bookmarks_come_every_minute_and_before_the_end() {
+async fn bookmarks_come_regularly_and_before_the_end() {
     let world = World::new();
     let mut lines =
-        world.watch(&labelled("x"), "resourceVersion=1&allowWatchBookmarks=true&timeoutSeconds=100").await;
+        world.watch(&labelled("x"), "resourceVersion=1&allowWatchBookmarks=true&timeoutSeconds=400").await;
     world.put("a", "1", "unseen").await;
     let mut told = vec![];
     for _ in 0..3 {
-        let (line, ()) = tokio::join!(lines.next(), world.driver.run_for(Duration::from_secs(60)));
+        let (line, ()) = tokio::join!(lines.next(), world.driver.run_for(Duration::from_secs(300)));
         told.push(line);
         world.put("a", "1", &format!("still unseen {}", told.len())).await;
     }

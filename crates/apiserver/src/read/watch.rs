@@ -54,6 +54,9 @@ const CHUNK: usize = 32 << 10;
 /// How often a bookmark is sent.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 
+/// The same on a driven clock: a test that lets hours pass does not want to spend its time on bookmarks.
+const DRIVEN_BOOKMARK_EVERY: Duration = Duration::from_secs(300);
+
 /// How long before its end a watch sends a last bookmark.
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 
@@ -368,8 +371,9 @@ impl Watching {
     fn schedule_bookmark(&mut self, now: Moment) {
         let left = self.deadline.since(now);
         self.next_bookmark = if self.bookmarks && left > BOOKMARK_BEFORE_END {
+            let every = if self.store.clock().is_driven() { DRIVEN_BOOKMARK_EVERY } else { BOOKMARK_EVERY };
             // At a full second, so that the bookmarks of watches that began together come together.
-            (now + BOOKMARK_EVERY).whole_seconds().min(now + (left - BOOKMARK_BEFORE_END))
+            (now + every).whole_seconds().min(now + (left - BOOKMARK_BEFORE_END))
         } else {
             Moment::NEVER
         };
