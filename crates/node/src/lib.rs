@@ -25,6 +25,7 @@
 
 pub mod doctor;
 mod eviction;
+pub mod file_tree;
 pub mod images;
 mod ipc;
 mod kubelet;

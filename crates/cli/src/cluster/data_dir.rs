@@ -80,7 +80,7 @@ impl DataDir {
             let Ok(lock) = File::open(folder.join(LOCK)) else { continue };
             if lock.try_lock().is_ok() {
                 super::process_nodes::end_left(&folder);
-                let _ = fs::remove_dir_all(folder);
+                let _ = windlass_node::file_tree::remove(&folder);
             }
         }
     }
@@ -118,7 +118,7 @@ pub(crate) fn is_temporary(folder: &Path) -> bool {
 impl Drop for DataDir {
     fn drop(&mut self) {
         if let Some(made) = &self.made
-            && let Err(error) = fs::remove_dir_all(made)
+            && let Err(error) = windlass_node::file_tree::remove(made)
         {
             tracing::warn!(%error, folder = %made.display(), "a folder stays behind");
         }

@@ -2,6 +2,7 @@
 
 use super::PodDirectories;
 use super::decide::{ContainerUsage, PodUsage};
+use crate::file_tree::{self, Next};
 use crate::shim::Shim;
 use k8s_openapi::api::core::v1::Pod;
 use std::fs;
@@ -55,24 +56,19 @@ pub(super) async fn of(directories: &PodDirectories, pod: &Pod) -> PodUsage {
 fn disk_usage(folder: &Path) -> (u64, u64) {
     let Ok(first) = fs::symlink_metadata(folder) else { return (0, 0) };
     let (mut bytes, mut files) = (0, 0);
-    let mut open = vec![folder.to_owned()];
-    while let Some(folder) = open.pop() {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            let Ok(found) = entry.metadata() else { continue };
-            if found.dev() != first.dev() {
-                continue;
-            }
-            // A file with several hard links is one file.
-            let names = if found.is_dir() { 1 } else { found.nlink().max(1) };
-            bytes += found.blocks() * 512 / names;
-            files += 1;
-            if found.is_dir() {
-                open.push(entry.path());
-            }
-            if files >= MAX_FILES {
-                return (bytes, files);
-            }
+    let counted = file_tree::walk(folder, |found| {
+        if found.stat.st_dev != first.dev() {
+            return Ok(Next::Skip);
         }
+        // A file with several hard links is one file.
+        let names = if found.is_dir() { 1 } else { u64::from(found.stat.st_nlink).max(1) };
+        bytes += u64::try_from(found.stat.st_blocks).unwrap_or_default() * 512 / names;
+        files += 1;
+        Ok(if files >= MAX_FILES { Next::Stop } else { Next::Enter })
+    });
+    if let Err(error) = counted {
+        // The pod may be moving directories about; the next count comes soon.
+        tracing::debug!(folder = %folder.display(), "disk usage was counted in part: {error}");
     }
     (bytes, files)
 }

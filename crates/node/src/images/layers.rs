@@ -2,6 +2,7 @@
 
 use super::tar::{Entry, Kind, for_each_entry};
 use super::{Image, ImageRoot};
+use crate::file_tree;
 use crate::shim::Bind;
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, ResolveFlags, Uid};
 use std::collections::HashSet;
@@ -140,7 +141,7 @@ impl Unpacking {
         let Ok(above) = self.open(above, OFlags::PATH | OFlags::DIRECTORY) else { return Ok(()) };
         let real = self.real(&above)?.join(name);
         match std::fs::symlink_metadata(&real) {
-            Ok(there) if there.is_dir() => std::fs::remove_dir_all(real),
+            Ok(there) if there.is_dir() => file_tree::remove(&real),
             Ok(_) => std::fs::remove_file(real),
             Err(_) => Ok(()),
         }

@@ -203,6 +203,7 @@ impl Kubelet {
             workers: Default::default(),
             pressure: watch::Sender::new(pressure),
             evicted: Default::default(),
+            leftovers: Default::default(),
             admitted: Default::default(),
         });
         tasks.spawn(service_proxy::publish_services(network.clone(), clock.clone(), services, slices));

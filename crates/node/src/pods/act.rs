@@ -190,7 +190,7 @@ impl PodWorker {
         }
         (record.stop, record.started, record.ready, record.liveness_failed, record.post_start) =
             (None, None, false, false, Hook::None);
-        self.remove_old_attempts(name, attempt);
+        self.remove_old_attempts(name, attempt).await;
         match shim.start(&spec).await {
             Ok(()) => {
                 self.record_event(pod, false, "Created", "Container created");
@@ -230,11 +230,11 @@ impl PodWorker {
     }
 
     /// Removes what the attempts before the last one wrote; the shim keeps their logs.
-    fn remove_old_attempts(&self, name: &str, attempt: u32) {
+    async fn remove_old_attempts(&self, name: &str, attempt: u32) {
         let Some(old) = attempt.checked_sub(2) else { return };
         let own = self.folder.join("containers").join(name);
-        let _ = fs::remove_dir_all(own.join(old.to_string()));
         let _ = fs::remove_file(own.join(format!("{old}.message")));
+        super::adopt::remove_dirs(vec![own.join(old.to_string())]).await;
     }
 
     /// Removes what the pod wrote, except to PersistentVolumes: the node needs the space.

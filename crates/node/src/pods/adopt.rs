@@ -5,6 +5,7 @@ use super::node_context::NodeContext;
 use super::pod_state::{Image, Sandbox};
 use super::pod_worker::PodWorker;
 use crate::eviction::{Eviction, EvictionCause};
+use crate::file_tree;
 use crate::shim::{ContainerState, Phase, Shim};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
@@ -96,12 +97,20 @@ pub(super) fn killed(states: Vec<ContainerState>, now: Timestamp) -> Vec<Contain
     states.into_iter().map(kill).collect()
 }
 
-/// Kills what is left of a deleted pod, and removes its directories.
+/// Kills what is left of a deleted pod, and removes its directories. What fails is tried again later.
 pub(super) async fn remove_pod(context: &NodeContext, uid: &str, pod: Option<&Pod>) {
+    if try_to_remove_pod(context, uid, pod).await {
+        context.leftovers.lock().remove(uid);
+    } else {
+        context.leftovers.lock().insert(uid.to_owned());
+    }
+}
+
+async fn try_to_remove_pod(context: &NodeContext, uid: &str, pod: Option<&Pod>) -> bool {
     let folder = context.pod_dir(uid);
     if let Err(error) = Shim::end_in(&folder).await {
         tracing::warn!(uid, "failed to kill what is left of a pod: {error}");
-        return;
+        return false;
     }
     if let Some(network) = &context.network
         && let Err(error) = network.release(uid).await
@@ -113,22 +122,21 @@ pub(super) async fn remove_pod(context: &NodeContext, uid: &str, pod: Option<&Po
         Some(pod) => folders.push(context.pod_logs_dir(pod)),
         None => folders.extend(logs_of_uid(context, uid)),
     }
-    remove_dirs(folders).await;
+    remove_dirs(folders).await
 }
 
-/// Removes directories; failures are logged.
-pub(super) async fn remove_dirs(folders: Vec<PathBuf>) {
-    let removed = tokio::task::spawn_blocking(move || {
-        for folder in folders {
-            match std::fs::remove_dir_all(&folder) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    tracing::warn!("failed to remove {}: {error}", folder.display());
-                }
-                _ => {}
-            }
+/// Removes directories; failures are logged. Says whether all are gone.
+pub(super) async fn remove_dirs(folders: Vec<PathBuf>) -> bool {
+    let remove = |folder: &PathBuf| match file_tree::remove(folder) {
+        Err(error) => {
+            tracing::warn!("failed to remove {}: {error}", folder.display());
+            false
         }
-    });
-    let _ = removed.await;
+        Ok(()) => true,
+    };
+    let removed =
+        tokio::task::spawn_blocking(move || folders.iter().map(remove).fold(true, |all, one| all && one));
+    removed.await.unwrap_or(false)
 }
 
 fn logs_of_uid(context: &NodeContext, uid: &str) -> Vec<PathBuf> {

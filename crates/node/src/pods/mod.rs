@@ -51,6 +51,8 @@ use windlass::cache::AnyObject;
 
 /// The wait before a worker that panicked is started again.
 const PANIC_BACKOFF: Duration = Duration::from_secs(1);
+/// The wait before what could not be removed of deleted pods is tried again.
+const RETRY_LEFTOVERS: Duration = Duration::from_secs(60);
 /// The number of deleted pods that are removed at once.
 const CONCURRENT_REMOVALS: usize = 8;
 
@@ -103,8 +105,10 @@ async fn run_workers(context: &Arc<NodeContext>, tasks: &mut JoinSet<()>) {
         for pod in context.pods.list() {
             start_worker(context, &pod, &workers, tasks, &mut by_task);
         }
+        let leftovers = !context.leftovers.lock().is_empty();
         tokio::select! {
             () = changed.notified() => {}
+            () = context.clock.sleep(RETRY_LEFTOVERS), if leftovers => remove_leftovers(context).await,
             Some(ended) = tasks.join_next_with_id() => {
                 let (id, panicked) = match ended {
                     Ok((id, ())) => (id, false),
@@ -146,6 +150,14 @@ fn start_worker(
     let worker = PodWorker::new(context.clone(), key, uid.clone(), changed);
     let task = tasks.spawn(worker.run());
     by_task.insert(task.id(), uid);
+}
+
+/// Tries again to remove what is left of deleted pods.
+async fn remove_leftovers(context: &NodeContext) {
+    let uids: Vec<String> = context.leftovers.lock().iter().cloned().collect();
+    for some in uids.chunks(CONCURRENT_REMOVALS) {
+        join_all(some.iter().map(|uid| adopt::remove_pod(context, uid, None))).await;
+    }
 }
 
 /// Removes what is left of pods that were deleted while no kubelet was running.

@@ -50,6 +50,8 @@ pub(crate) struct NodeContext {
     pub(crate) admitted: Mutex<HashSet<String>>,
     /// Evictions, by pod UID.
     pub(crate) evicted: Mutex<HashMap<String, Eviction>>,
+    /// The UIDs of deleted pods of which something could not be removed.
+    pub(crate) leftovers: Mutex<HashSet<String>>,
 }
 
 impl NodeContext {

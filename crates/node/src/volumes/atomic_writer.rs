@@ -2,6 +2,7 @@
 //! from one to the next.
 
 use super::contents::Files;
+use crate::file_tree;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
@@ -70,7 +71,7 @@ pub(crate) fn write(folder: &Path, files: &Files, owner: Owner, stamp: &str) -> 
         if found.starts_with("..") {
             // Old versions, also those that a crash left.
             if found != DATA && found != name && entry.file_type()?.is_dir() {
-                fs::remove_dir_all(entry.path())?;
+                file_tree::remove(&entry.path())?;
             }
         } else if !tops.contains(found) {
             fs::remove_file(entry.path())?;

@@ -1,5 +1,6 @@
 //! hostPath volumes: paths of the machine, checked or created as their type says.
 
+use crate::file_tree::{self, Next};
 use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt, PermissionsExt};
@@ -47,63 +48,21 @@ pub(crate) fn create_directory(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o755).create(path)
 }
 
-/// Removes a directory and all in it, also what its owner may not write: without root, all users of containers are the kubelet's own.
-pub(crate) fn remove_directory(path: &Path) -> io::Result<()> {
-    let mut rest = vec![path.to_owned()];
-    while let Some(folder) = rest.pop() {
-        let found = fs::symlink_metadata(&folder)?;
-        if !found.is_dir() {
-            continue;
-        }
-        if found.permissions().mode() & 0o700 != 0o700 {
-            fs::set_permissions(&folder, fs::Permissions::from_mode(0o700))?;
-        }
-        for entry in fs::read_dir(&folder)? {
-            let entry = entry?;
-            if entry.file_type()?.is_dir() {
-                rest.push(entry.path());
-            }
-        }
-    }
-    fs::remove_dir_all(path)
-}
-
-/// Changes the group of all files in a directory, as `fsGroup` asks.
+/// Changes the group of all files in a directory, as `fsGroup` asks. Another pod may change them meanwhile.
 pub(crate) fn change_group(folder: &Path, group: u32) -> io::Result<()> {
-    let mut rest = vec![folder.to_owned()];
-    while let Some(path) = rest.pop() {
-        let found = fs::symlink_metadata(&path)?;
-        std::os::unix::fs::lchown(&path, None, Some(group))?;
-        if found.is_symlink() {
-            continue;
-        }
-        let mode = found.permissions().mode();
-        let wanted = if found.is_dir() { mode | 0o2770 } else { mode | 0o660 };
-        fs::set_permissions(&path, fs::Permissions::from_mode(wanted))?;
-        if found.is_dir() {
-            for entry in fs::read_dir(&path)? {
-                rest.push(entry?.path());
-            }
-        }
-    }
-    Ok(())
+    std::os::unix::fs::chown(folder, None, Some(group))?;
+    let mode = fs::metadata(folder)?.permissions().mode();
+    fs::set_permissions(folder, fs::Permissions::from_mode(mode | 0o2770))?;
+    file_tree::walk(folder, |found| {
+        let wanted = if found.is_dir() { 0o2770 } else { 0o660 };
+        found.change_group(group, |mode| mode | wanted)?;
+        Ok(Next::Enter)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_folder_is_removed_whatever_its_owner_may() {
-        let folder = tempfile::tempdir().unwrap();
-        let inner = folder.path().join("v/closed/deep");
-        fs::create_dir_all(&inner).unwrap();
-        fs::write(inner.join("file"), "").unwrap();
-        std::os::unix::fs::symlink("/", inner.join("out")).unwrap();
-        fs::set_permissions(folder.path().join("v/closed"), fs::Permissions::from_mode(0o000)).unwrap();
-        remove_directory(&folder.path().join("v")).unwrap();
-        assert!(!folder.path().join("v").exists());
-    }
 
     #[test]
     fn paths_are_as_the_type_says() {

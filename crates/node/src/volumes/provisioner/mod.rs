@@ -3,6 +3,7 @@
 
 mod decide;
 
+use crate::file_tree;
 use decide::{FINALIZER, Observed, Step, directory_of, steps};
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
@@ -193,10 +194,7 @@ fn finalizers(volume: &PersistentVolume, present: Vec<String>) -> Patch<serde_js
 
 async fn remove(path: &Path) -> Result<(), String> {
     let path = path.to_owned();
-    let removed = tokio::task::spawn_blocking(move || match super::host_path::remove_directory(&path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    });
+    let removed = tokio::task::spawn_blocking(move || file_tree::remove(&path));
     removed.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
 }
 
