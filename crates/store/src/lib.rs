@@ -53,6 +53,8 @@ pub struct Options {
     /// Whether a change is on the disk before it is acknowledged. Without it, what the process wrote outlives the process,
     /// but not the machine: for tests.
     pub fsync: bool,
+    /// Whether to open a directory of which the end of what was acknowledged is missing. What is missing is lost then.
+    pub accept_data_loss: bool,
 }
 
 impl Default for Options {
@@ -63,6 +65,7 @@ impl Default for Options {
             history_bytes: 32 << 20,
             history_age: Duration::from_secs(300),
             fsync: true,
+            accept_data_loss: false,
         }
     }
 }
@@ -161,6 +164,11 @@ impl Store {
     /// The newest revision.
     pub fn revision(&self) -> Revision {
         Revision(self.state.revision())
+    }
+
+    /// Whether the last change that was made could be written. It says nothing of the next.
+    pub fn can_write(&self) -> bool {
+        !self.state.failing.load(std::sync::atomic::Ordering::Relaxed)
     }
 
     /// The oldest revision at which `resource` can be read, and after which it can be watched.

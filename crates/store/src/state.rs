@@ -8,7 +8,7 @@ use super::{Change, CommitError, Options};
 use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 use windlass_clock::{Clock, Moment};
@@ -22,6 +22,8 @@ pub(super) struct State {
     /// The revision that readers see, apart from the lock for those who only want the number.
     pub(super) published: Arc<AtomicU64>,
     pub(super) advanced: Notify,
+    /// The last change could not be written.
+    pub(super) failing: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -64,6 +66,7 @@ impl State {
             resources: RwLock::new(resources),
             published: Arc::new(AtomicU64::new(revision)),
             advanced: Notify::new(),
+            failing: AtomicBool::new(false),
         }
     }
 

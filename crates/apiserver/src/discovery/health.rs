@@ -58,32 +58,49 @@ fn checks(endpoint: &str) -> Vec<&'static str> {
     checks
 }
 
+/// The checks that fail while the store cannot be written. To start the process anew would not help, so it is alive.
+const OF_THE_STORE: &[&str] = &["etcd", "etcd-readiness"];
+
 /// Answers `/livez`, `/readyz` or `/healthz`, and what is below them.
-pub(crate) fn answer(endpoint: &str, check: &str, query: &Query) -> Response<ApiBody> {
+pub(crate) fn answer(endpoint: &str, check: &str, query: &Query, can_write: bool) -> Response<ApiBody> {
     let checks = checks(endpoint);
+    let excluded = |check: &str| query.all("exclude").any(|excluded| excluded == check);
+    let fails = |check: &str| endpoint == "readyz" && !can_write && OF_THE_STORE.contains(&check);
     if !check.is_empty() {
         return match checks.contains(&check) {
+            true if fails(check) => plain(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "internal server error: the store cannot be written\n",
+            ),
             true => plain(StatusCode::OK, "ok"),
             false => plain(StatusCode::NOT_FOUND, "404 page not found\n"),
         };
     }
-    if query.get("verbose").is_none() {
+    let failed = checks.iter().any(|check| fails(check) && !excluded(check));
+    if !failed && query.get("verbose").is_none() {
         return plain(StatusCode::OK, "ok");
     }
     let mut unknown: Vec<&str> = query.all("exclude").filter(|name| !checks.contains(name)).collect();
     unknown.sort_unstable();
     let mut text = String::new();
     for check in &checks {
-        let excluded = query.all("exclude").any(|excluded| excluded == *check);
-        text.push_str(&format!("[+]{check} {}ok\n", if excluded { "excluded: " } else { "" }));
+        text.push_str(&match (excluded(check), fails(check)) {
+            (true, _) => format!("[+]{check} excluded: ok\n"),
+            (false, true) => format!("[-]{check} failed: reason withheld\n"),
+            (false, false) => format!("[+]{check} ok\n"),
+        });
     }
     if !unknown.is_empty() {
         let names: Vec<String> = unknown.iter().map(|name| format!("{name:?}")).collect();
         let names = names.join(",");
         text.push_str(&format!("warn: some health checks cannot be excluded: no matches for {names}\n"));
     }
-    text.push_str(&format!("{endpoint} check passed\n"));
-    respond(StatusCode::OK, "text/plain; charset=utf-8", ApiBody::full(text.into()))
+    let (code, outcome) = match failed {
+        true => (StatusCode::INTERNAL_SERVER_ERROR, "failed"),
+        false => (StatusCode::OK, "passed"),
+    };
+    text.push_str(&format!("{endpoint} check {outcome}\n"));
+    respond(code, "text/plain; charset=utf-8", ApiBody::full(text.into()))
 }
 
 #[cfg(test)]
@@ -91,9 +108,25 @@ mod tests {
     use super::*;
 
     fn asked(endpoint: &str, check: &str, query: &str) -> (u16, String) {
-        let response = answer(endpoint, check, &Query::parse(query));
+        asked_while(true, endpoint, check, query)
+    }
+
+    fn asked_while(can_write: bool, endpoint: &str, check: &str, query: &str) -> (u16, String) {
+        let response = answer(endpoint, check, &Query::parse(query), can_write);
         let body = response.body().bytes().expect("a whole body").to_vec();
         (response.status().as_u16(), String::from_utf8(body).expect("text"))
+    }
+
+    #[test]
+    fn a_server_whose_store_cannot_be_written_is_alive_and_not_ready() {
+        let asked = |endpoint, check, query| asked_while(false, endpoint, check, query);
+        let (code, text) = asked("readyz", "", "");
+        assert_eq!(code, 500);
+        assert!(text.starts_with("[+]ping ok\n[+]log ok\n[-]etcd failed: reason withheld\n"), "{text}");
+        assert!(text.ends_with("readyz check failed\n"), "{text}");
+        assert_eq!((asked("readyz", "etcd", "").0, asked("readyz", "ping", "").0), (500, 200));
+        assert_eq!(asked("readyz", "", "exclude=etcd&exclude=etcd-readiness"), (200, "ok".to_owned()));
+        assert_eq!(asked("livez", "", ""), (200, "ok".to_owned()));
     }
 
     #[test]

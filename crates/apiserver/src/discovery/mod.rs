@@ -59,7 +59,7 @@ pub(crate) fn answer(api: &ApiState, parts: &Parts, query: &Query, segments: &[S
             };
         }
         [endpoint @ ("healthz" | "livez" | "readyz"), check @ ..] => {
-            return health::answer(endpoint, &check.join("/"), query);
+            return health::answer(endpoint, &check.join("/"), query, api.store.can_write());
         }
         ["metrics"] => return metrics(api.flow_control.metrics() + &api.webhooks.metrics.text()),
         [] => return document(&paths(&served)),

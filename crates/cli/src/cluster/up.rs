@@ -17,6 +17,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tokio::net::TcpListener;
+use windlass_apiserver::store::Options as StoreOptions;
 use windlass_apiserver::{Api, Authentication, AuthorizationMode, Config, Credentials, Serving};
 use windlass_clock::{Clock, Moment, Timestamp};
 use windlass_cluster::{Cluster, Settings, Time};
@@ -88,6 +89,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
 
+    /// Start even if the end of what was stored in the data folder is missing. What is missing is lost
+    #[arg(long, requires = "data_dir")]
+    accept_data_loss: bool,
+
     /// The kubeconfig to add the context `windlass` to; other contexts are left alone [default: a file of its own, in the data
     /// folder]
     #[arg(long, value_name = "FILE")]
@@ -140,6 +145,7 @@ async fn up(options: &Options, arguments: Vec<String>, begun: Moment) -> anyhow:
         authentication,
         authorization_modes,
         audit: options.audit.config()?,
+        store: StoreOptions { accept_data_loss: options.accept_data_loss, ..StoreOptions::default() },
         ..Config::default()
     })
     .await?;

@@ -3,7 +3,8 @@
 use crate::process::{Cluster, windlass};
 use futures::TryStreamExt;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ListParams, Patch, PatchParams, PostParams, WatchParams};
 use kube::{Api, Client, ResourceExt};
 use nix::sys::signal::Signal;
@@ -184,4 +185,45 @@ async fn a_rollout_goes_on_after_every_kill() {
         Clock::real().sleep(Duration::from_millis(50)).await;
     }
     assert!(cluster.running.take().unwrap().end(Signal::SIGTERM).success());
+}
+
+/// The newest segment of the log of a cluster that is stopped.
+fn last_segment(data: &std::path::Path) -> PathBuf {
+    let files = std::fs::read_dir(data.join("store")).unwrap().map(|entry| entry.unwrap().path());
+    files.filter(|path| path.extension().is_some_and(|ending| ending == "log")).max().unwrap()
+}
+
+#[tokio::test]
+async fn a_log_whose_end_is_missing_is_refused_until_the_loss_is_accepted() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let cluster = up(&data);
+    let maps: Api<ConfigMap> = Api::default_namespaced(client(&data).await);
+    let map = |name: &str| ConfigMap {
+        metadata: ObjectMeta { name: Some(name.into()), ..Default::default() },
+        ..Default::default()
+    };
+    maps.create(&PostParams::default(), &map("kept")).await.unwrap();
+    let last = maps.create(&PostParams::default(), &map("acknowledged")).await.unwrap();
+    cluster.end(Signal::SIGKILL);
+    std::fs::remove_file(last_segment(&data)).unwrap();
+
+    let arguments = ["cluster", "up", "--data-dir", data.to_str().unwrap()];
+    let refused = windlass(&arguments).env("XDG_RUNTIME_DIR", folder.path()).output().unwrap();
+    let why = String::from_utf8(refused.stderr).unwrap();
+    assert!(!refused.status.success() && why.contains("changes are missing"), "{why}");
+
+    let mut command = windlass(&arguments);
+    command.arg("--accept-data-loss").env("XDG_RUNTIME_DIR", folder.path());
+    let cluster = Cluster::of(command);
+    let maps: Api<ConfigMap> = Api::default_namespaced(client(&data).await);
+    assert!(maps.get_opt("acknowledged").await.unwrap().is_none());
+    let version = |map: ConfigMap| map.resource_version().unwrap().parse::<u64>().unwrap();
+    let next = maps.create(&PostParams::default(), &map("next")).await.unwrap();
+    assert!(version(next) > version(last), "no version is given twice");
+    cluster.end(Signal::SIGKILL);
+    let again = up(&data);
+    let maps: Api<ConfigMap> = Api::default_namespaced(client(&data).await);
+    assert!(maps.get_opt("next").await.unwrap().is_some());
+    drop(again);
 }

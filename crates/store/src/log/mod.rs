@@ -9,6 +9,8 @@
 //! revision on earlier segments do not count. Until it does, a crash may still bring to light the change whose writer was
 //! told that it failed; it can do so whole or not at all.
 //!
+//! A file says how far changes were acknowledged ([mark]): a log that does not reach as far is refused.
+//!
 //! A snapshot is written beside all this, a few objects at a time, and takes its name when it is durable; then the segments
 //! before it are removed.
 
@@ -17,6 +19,7 @@ mod checksum;
 mod disk;
 mod file;
 mod frame;
+mod mark;
 mod record;
 mod recover;
 mod segment;
@@ -59,6 +62,20 @@ pub enum OpenError {
         offset: u64,
         /// What is wrong there.
         why: String,
+    },
+    /// The end of what was acknowledged is missing. Nothing was changed.
+    #[error(
+        "{} ends at revision {reached}, but revision {acknowledged} was acknowledged: the last {} changes are missing; restore the \
+         directory from a copy, or accept that they are lost (windlass cluster up --accept-data-loss)",
+        .directory.display(), acknowledged - reached
+    )]
+    Lost {
+        /// The store's directory.
+        directory: PathBuf,
+        /// The last revision that is there.
+        reached: u64,
+        /// The last one that was acknowledged.
+        acknowledged: u64,
     },
     /// Written by a version that does it otherwise.
     #[error("{} has form {format}, which this version does not read; use the version that wrote it", .file.display())]
@@ -125,8 +142,21 @@ pub(super) fn open(
 }
 
 fn writer(disk: Arc<dyn Disk>, options: Options, clock: Clock, limits: Limits) -> Result<Writer, OpenError> {
+    let fsync = options.fsync;
     let recovered = recover::recover(&*disk, options, clock)?;
-    Ok(Writer::new(disk, recovered, limits))
+    let lost = recovered.lost;
+    let mut writer = Writer::new(disk.clone(), recovered, limits);
+    if lost {
+        // Revisions go on behind those that are lost. A snapshot that says so closes the gap in the log.
+        let failed = |source| OpenError::Disk { file: disk.place(""), source };
+        let mut snapshot = writer.begin_snapshot().map_err(failed)?;
+        while !snapshot.step().map_err(failed)? {}
+        writer.finished_snapshot(snapshot.size());
+    }
+    if fsync {
+        writer.keep_mark();
+    }
+    Ok(writer)
 }
 
 fn start(writer: Writer, directory: &Path) -> Result<(Arc<State>, WriterThread), OpenError> {

@@ -5,7 +5,7 @@ use super::disk::Disk;
 use super::file::{BadStart, Role, START, Start, UNFINISHED};
 use super::record::{self, Names, Record};
 use super::segment::{self, Scan, Tail};
-use super::{OpenError, snapshot};
+use super::{OpenError, mark, snapshot};
 use crate::Options;
 use crate::state::State;
 use std::io::Read;
@@ -24,6 +24,8 @@ pub(super) struct Recovered {
     /// How much of the log had to be read.
     pub(super) log_bytes: u64,
     pub(super) snapshot_bytes: u64,
+    /// What was acknowledged is not all there, which is accepted.
+    pub(super) lost: bool,
 }
 
 /// Reads everything, cuts a torn end, and makes sure that what was read is durable before anyone sees it.
@@ -38,7 +40,10 @@ pub(super) fn recover(disk: &dyn Disk, options: Options, clock: Clock) -> Result
     let base = snapshots.last().copied();
     let next = segments.last().map_or(1, |last| last.saturating_add(1)).max(base.unwrap_or(1));
     segments.retain(|number| *number >= base.unwrap_or(0));
-    let mut replay = Replay { disk, state: State::new(options, clock, 1), names: Names::default(), at: 1 };
+    let acknowledged = mark::read(disk)?.unwrap_or(0);
+    let accepts_loss = options.accept_data_loss;
+    let state = State::new(options, clock, 1);
+    let mut replay = Replay { disk, state, names: Names::default(), at: 1, acknowledged, accepts_loss };
     let (mut needs, mut snapshot_bytes) = (1, 0);
     if let Some(number) = base {
         let mut resources = replay.state.resources.write();
@@ -59,13 +64,24 @@ pub(super) fn recover(disk: &dyn Disk, options: Options, clock: Clock) -> Result
         }
     }
     let log_bytes = replay.segments(&segments)?;
-    let Replay { state, at, .. } = replay;
+    if replay.at >= needs {
+        replay.reaches_what_was_acknowledged()?;
+    }
+    let Replay { state, mut at, .. } = replay;
     if at < needs {
         return Err(OpenError::Damaged {
             file: disk.place(&Role::Segment.name(segments.last().copied().unwrap_or(next))),
             offset: 0,
             why: format!("the log ends at revision {at}, and the snapshot needs it up to {needs}"),
         });
+    }
+    let lost = at < acknowledged;
+    if lost {
+        tracing::warn!(
+            "the changes from revision {} to {acknowledged} are lost, which is accepted; revisions go on from there",
+            at + 1
+        );
+        at = acknowledged;
     }
     remove_leftovers(disk, base.unwrap_or(0), &found);
     {
@@ -75,7 +91,7 @@ pub(super) fn recover(disk: &dyn Disk, options: Options, clock: Clock) -> Result
         resources.by_resource.values_mut().for_each(|objects| objects.compacted = at);
         state.published.store(at, std::sync::atomic::Ordering::Release);
     }
-    Ok(Recovered { state, next, log_bytes, snapshot_bytes })
+    Ok(Recovered { state, next, log_bytes, snapshot_bytes, lost })
 }
 
 /// What an earlier process did not come to remove.
@@ -95,6 +111,9 @@ struct Replay<'a> {
     names: Names,
     /// The revision that was reached.
     at: u64,
+    /// The revision that was acknowledged.
+    acknowledged: u64,
+    accepts_loss: bool,
 }
 
 impl Replay<'_> {
@@ -123,6 +142,15 @@ impl Replay<'_> {
     fn damaged(&self, number: u64, offset: usize, why: impl Into<String>) -> OpenError {
         let file = self.disk.place(&Role::Segment.name(number));
         OpenError::Damaged { file, offset: offset as u64, why: why.into() }
+    }
+
+    /// Is everything there, or is it accepted that it is not?
+    fn reaches_what_was_acknowledged(&self) -> Result<(), OpenError> {
+        if self.at >= self.acknowledged || self.accepts_loss {
+            return Ok(());
+        }
+        let (directory, reached) = (self.disk.place(""), self.at);
+        Err(OpenError::Lost { directory, reached, acknowledged: self.acknowledged })
     }
 
     /// A segment's start; nothing if it was never whole.
@@ -233,6 +261,8 @@ impl Replay<'_> {
             }
             Tail::Clean => {}
         }
+        // Before anything is changed.
+        self.reaches_what_was_acknowledged()?;
         let cut = move || {
             let mut file = self.disk.open(&Role::Segment.name(number))?;
             file.write_at(frame.start as u64, &bytes[frame])?;

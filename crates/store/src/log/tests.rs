@@ -191,6 +191,11 @@ fn live(seed: u64) -> u64 {
                 None if writer.wants_snapshot() || random.once_in(10) => writer.begin_snapshot().ok(),
                 None => None,
             };
+            if random.once_in(6)
+                && let Some(mark) = writer.mark()
+            {
+                mark.sync();
+            }
             let mut after = model.clone();
             let (mut changes, mut expected) = (vec![], vec![]);
             for _ in 0..1 + random.below(4) {
@@ -268,13 +273,21 @@ fn frame_offsets(disk: &SimulatedDisk) -> Vec<usize> {
     scan.frames.iter().map(|(offset, ..)| *offset).chain([scan.end]).collect()
 }
 
+/// A disk as after a loss of power that took the mark as well: the same log, and no word of how far it was acknowledged.
+fn without_mark(disk: &SimulatedDisk) {
+    disk.remove(mark::FILE).unwrap();
+}
+
 #[test]
-fn a_log_that_is_damaged_at_its_end_is_cut_there() {
+fn a_log_that_is_damaged_at_its_end_is_cut_there_if_that_was_not_acknowledged() {
     let (_, models) = written(4);
     let offsets = frame_offsets(&written(4).0);
     for at in [offsets[3], offsets[3] + 13, offsets[3] + HEADER, offsets[4] - 1] {
         let (disk, _) = written(4);
         disk.tamper(&first_segment(), |bytes| bytes[at] ^= 1);
+        let refused = open_on(&disk, Limits::default()).unwrap_err();
+        assert!(matches!(refused, OpenError::Lost { reached: 4, acknowledged: 5, .. }), "{refused}");
+        without_mark(&disk);
         let writer = open_on(&disk, Limits::default()).unwrap();
         assert_eq!(Model::of(&reading(&writer)), models[3]);
         assert_eq!(*frame_offsets(&disk).last().unwrap(), offsets[3]);
@@ -282,9 +295,104 @@ fn a_log_that_is_damaged_at_its_end_is_cut_there() {
     for length in [START, offsets[1] - 1, offsets[2], offsets[2] + 7] {
         let (disk, _) = written(4);
         disk.tamper(&first_segment(), |bytes| bytes.truncate(length));
+        assert!(matches!(open_on(&disk, Limits::default()), Err(OpenError::Lost { .. })));
+        without_mark(&disk);
         let writer = open_on(&disk, Limits::default()).unwrap();
         let whole = offsets.iter().filter(|offset| **offset <= length).count() - 1;
         assert_eq!(Model::of(&reading(&writer)), models[whole]);
+    }
+}
+
+/// Several segments and a snapshot, closed; and the model at the end.
+fn with_every_kind_of_file() -> (SimulatedDisk, Model) {
+    let (disk, models) = written(2);
+    let small = Limits { segment: 200, growth: 64, ..Limits::default() };
+    let mut writer = open_on(&disk, small).unwrap();
+    let mut snapshot = writer.begin_snapshot().unwrap();
+    while !snapshot.step().unwrap() {}
+    let mut model = models.last().unwrap().clone();
+    for data in 10..14 {
+        let step = ("d", model.objects.get("d").map(|(revision, _)| *revision), Some(data));
+        model.apply(step).unwrap();
+        assert!(writer.commit(vec![change(step)])[0].is_ok());
+    }
+    (disk, model)
+}
+
+#[test]
+fn whatever_is_removed_or_cut_off_is_noticed_or_was_not_needed() {
+    let (disk, model) = with_every_kind_of_file();
+    let names = disk.names().unwrap();
+    assert!(names.len() >= 5, "{names:?}");
+    let length = |name: &str| {
+        let mut bytes = vec![];
+        std::io::Read::read_to_end(&mut disk.read(name).unwrap(), &mut bytes).unwrap();
+        bytes.len()
+    };
+    let mut refused = 0;
+    let mut look = |what: &str, harm: &dyn Fn(&SimulatedDisk)| {
+        let (disk, _) = with_every_kind_of_file();
+        harm(&disk);
+        match open_on(&disk, Limits::default()) {
+            Ok(writer) => assert_eq!(Model::of(&reading(&writer)), model, "{what}"),
+            Err(_) => refused += 1,
+        }
+    };
+    for name in &names {
+        look(&format!("{name} is removed"), &|disk| disk.remove(name).unwrap());
+        // Every seventh: all kinds of places, within a second.
+        for length in (0..length(name)).step_by(7) {
+            look(&format!("{name} is cut to {length}"), &|disk| {
+                disk.tamper(name, |bytes| bytes.truncate(length));
+            });
+        }
+        for other in names.iter().filter(|other| *other > name) {
+            look(&format!("{name} and {other} are swapped"), &|disk| {
+                let mut kept = vec![];
+                disk.tamper(name, |bytes| kept = std::mem::take(bytes));
+                disk.tamper(other, |bytes| std::mem::swap(bytes, &mut kept));
+                disk.tamper(name, |bytes| *bytes = kept);
+            });
+        }
+    }
+    look("all of the log is removed", &|disk| {
+        names.iter().filter(|name| *name != mark::FILE).for_each(|name| disk.remove(name).unwrap());
+    });
+    assert!(refused > 20, "{refused}");
+}
+
+#[test]
+fn a_loss_that_is_accepted_takes_no_revision_back() {
+    let (disk, models) = written(4);
+    let offsets = frame_offsets(&disk);
+    disk.tamper(&first_segment(), |bytes| bytes.truncate(offsets[2]));
+    let options = || Options { accept_data_loss: true, ..Options::default() };
+    let accepted =
+        |disk: &SimulatedDisk| writer(Arc::new(disk.clone()), options(), Clock::real(), Limits::default());
+    let mut writer = accepted(&disk).unwrap();
+    let found = Model::of(&reading(&writer));
+    assert_eq!((found.revision, found.objects), (models[4].revision, models[2].objects.clone()));
+    let made = writer.commit(vec![change(("e", None, Some(1)))]).remove(0).unwrap();
+    assert_eq!(made.revision().0, models[4].revision + 1);
+    let after = Model::of(&reading(&writer));
+    drop(writer);
+    let again = open_on(&disk.after_power_loss(), Limits::default()).unwrap();
+    assert_eq!(Model::of(&reading(&again)), after);
+}
+
+#[test]
+fn a_mark_whose_both_slots_are_damaged_is_refused() {
+    for (at, harmless) in [(vec![3], true), (vec![515], true), (vec![3, 515], false)] {
+        let (disk, _) = written(4);
+        // Both slots say the same, as when it was just made.
+        disk.tamper(mark::FILE, |bytes| {
+            let (first, second) = bytes.split_at_mut(512);
+            second[..20].copy_from_slice(&first[..20]);
+            at.iter().for_each(|at| bytes[*at] ^= 1);
+        });
+        let opened = open_on(&disk, Limits::default());
+        assert_eq!(opened.is_ok(), harmless, "{at:?}");
+        assert!(harmless || matches!(opened, Err(OpenError::Damaged { .. })));
     }
 }
 
@@ -344,7 +452,7 @@ fn a_damaged_snapshot_is_refused_and_an_unknown_form_is_told() {
         (disk, models, snapshot.size())
     };
     let (disk, models, size) = with_snapshot();
-    assert_eq!(disk.names().unwrap(), [Role::Snapshot.name(2)]);
+    assert_eq!(disk.names().unwrap(), [Role::Snapshot.name(2), mark::FILE.to_owned()]);
     assert_eq!(Model::of(&reading(&open_on(&disk, Limits::default()).unwrap())), models[4]);
     for at in 0..size as usize {
         let (disk, ..) = with_snapshot();
@@ -497,6 +605,11 @@ proptest! {
                 bytes.truncate(cut.index(end));
             }
         });
+        if let Ok(recovered) = recover(&disk, Options::default(), Clock::real()) {
+            let store = Store { state: Arc::new(recovered.state), writing: None };
+            prop_assert_eq!(&Model::of(&store), models.last().unwrap());
+        }
+        without_mark(&disk);
         if let Ok(recovered) = recover(&disk, Options::default(), Clock::real()) {
             let store = Store { state: Arc::new(recovered.state), writing: None };
             prop_assert!(models.contains(&Model::of(&store)));

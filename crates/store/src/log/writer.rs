@@ -4,6 +4,7 @@
 use super::Limits;
 use super::disk::Disk;
 use super::frame;
+use super::mark::{Mark, SharedMark};
 use super::record;
 use super::recover::Recovered;
 use super::segment::Segment;
@@ -32,15 +33,36 @@ pub(super) struct Writer {
     /// How much was written since the last snapshot was begun.
     log_bytes: u64,
     snapshot_bytes: u64,
+    /// Says how far changes were acknowledged; none where nobody waits for the disk.
+    mark: Option<Arc<SharedMark>>,
     /// Said once, until it is over.
     failing: bool,
 }
 
 impl Writer {
     pub(super) fn new(disk: Arc<dyn Disk>, recovered: Recovered, limits: Limits) -> Self {
-        let Recovered { state, next, log_bytes, snapshot_bytes } = recovered;
+        let Recovered { state, next, log_bytes, snapshot_bytes, .. } = recovered;
         let state = Arc::new(state);
-        Self { disk, state, limits, segment: None, next, log_bytes, snapshot_bytes, failing: false }
+        Self {
+            disk,
+            state,
+            limits,
+            segment: None,
+            next,
+            log_bytes,
+            snapshot_bytes,
+            mark: None,
+            failing: false,
+        }
+    }
+
+    /// Writes down from now on how far changes were acknowledged.
+    pub(super) fn keep_mark(&mut self) {
+        self.mark = Some(SharedMark::new(Mark::new(self.disk.clone())));
+    }
+
+    pub(super) fn mark(&self) -> Option<&Arc<SharedMark>> {
+        self.mark.as_ref()
     }
 
     pub(super) fn state(&self) -> &Arc<State> {
@@ -78,6 +100,9 @@ impl Writer {
         let failure = self.append(before + 1, &batch.decided).err().map(Arc::new);
         self.tell(failure.as_deref());
         if failure.is_none() {
+            if let Some(mark) = &self.mark {
+                mark.advance(before + batch.decided.len() as u64);
+            }
             let decided = std::mem::take(&mut batch.decided);
             self.state.publish(decided, now);
         }
@@ -124,6 +149,7 @@ impl Writer {
             _ => {}
         }
         self.failing = failure.is_some();
+        self.state.failing.store(self.failing, std::sync::atomic::Ordering::Relaxed);
     }
 
     /// Has enough been written for a snapshot to pay?

@@ -1,5 +1,6 @@
 //! The writer's thread: takes whatever has come while the last batch was synced, and makes that the next.
 
+use super::mark::MarkThread;
 use super::snapshot::Snapshot;
 use super::writer::{Outcome, Writer};
 use crate::{Change, CommitError};
@@ -23,13 +24,16 @@ struct Proposal {
 pub(crate) struct WriterThread {
     proposals: Option<mpsc::Sender<Proposal>>,
     thread: Option<JoinHandle<()>>,
+    /// Goes after the writer.
+    _mark: Option<MarkThread>,
 }
 
 impl WriterThread {
     pub(super) fn start(writer: Writer) -> io::Result<Self> {
         let (proposals, waiting) = mpsc::channel(WAITING);
+        let mark = writer.mark().cloned().map(MarkThread::start).transpose()?;
         let thread = Builder::new().name("store-log".to_owned()).spawn(move || run(writer, waiting))?;
-        Ok(Self { proposals: Some(proposals), thread: Some(thread) })
+        Ok(Self { proposals: Some(proposals), thread: Some(thread), _mark: mark })
     }
 
     /// Returns when the change is durable and visible, or is neither.
