@@ -3,7 +3,7 @@
 use super::{CredentialsError, Parts};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 const CA_CERTIFICATE: &str = "ca.crt";
@@ -20,8 +20,10 @@ pub(super) fn read(folder: &Path) -> Result<Option<Parts>, CredentialsError> {
     if !folder.try_exists().map_err(failed("look for", folder))? {
         return Ok(None);
     }
+    tighten(folder, 0o700)?;
     let text = |name: &str| {
         let path = folder.join(name);
+        tighten(&path, 0o600)?;
         let text = fs::read_to_string(&path).map_err(failed("read", &path))?;
         Ok::<_, CredentialsError>(text)
     };
@@ -35,6 +37,21 @@ pub(super) fn read(folder: &Path) -> Result<Option<Parts>, CredentialsError> {
         admin_token: text(ADMIN_TOKEN)?.trim().to_owned(),
         accounts_key: text(ACCOUNTS_KEY)?,
     }))
+}
+
+/// Takes from others what they may do with a file of ours, and says so: who had read it meanwhile still knows it.
+fn tighten(path: &Path, wanted: u32) -> Result<(), CredentialsError> {
+    let mode = fs::metadata(path).map_err(failed("read", path))?.permissions().mode() & 0o777;
+    if mode & 0o077 == 0 {
+        return Ok(());
+    }
+    fs::set_permissions(path, fs::Permissions::from_mode(wanted))
+        .map_err(failed("keep others out of", path))?;
+    tracing::warn!(
+        "{} had mode {mode:04o}, so that others could read it; it is {wanted:04o} now",
+        path.display()
+    );
+    Ok(())
 }
 
 /// Makes the folder. It appears whole or not at all, whenever the machine stops.
@@ -92,6 +109,19 @@ mod tests {
         for entry in std::fs::read_dir(&folder).unwrap() {
             assert_eq!(mode(entry.unwrap().path()), 0o600);
         }
+    }
+
+    #[test]
+    fn what_others_may_read_is_closed_to_them() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("credentials");
+        Credentials::kept_in(&folder).unwrap();
+        let (mode, key) =
+            (|path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777, folder.join("ca.key"));
+        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755)).unwrap();
+        Credentials::kept_in(&folder).unwrap();
+        assert_eq!((mode(key), mode(folder)), (0o600, 0o700));
     }
 
     #[test]

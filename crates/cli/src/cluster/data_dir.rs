@@ -30,6 +30,7 @@ impl DataDir {
         made.with_context(|| format!("cannot make {}", folder.display()))?;
         // What others see of it does not depend on where this process stands.
         let folder = folder.canonicalize().with_context(|| format!("cannot look at {}", folder.display()))?;
+        make_private(&folder)?;
         let path = folder.join(LOCK);
         let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
         let lock = lock.with_context(|| format!("cannot write to {}", folder.display()))?;
@@ -125,6 +126,35 @@ impl Drop for DataDir {
     }
 }
 
+/// Keeps others out of a folder that will hold keys: one that was there already may be open to them.
+fn make_private(folder: &Path) -> anyhow::Result<()> {
+    let found = fs::metadata(folder).with_context(|| format!("cannot look at {}", folder.display()))?;
+    let user = nix::unistd::geteuid().as_raw();
+    if found.uid() != user {
+        let owner = found.uid();
+        bail!(
+            "{} belongs to another user (uid {owner}), who could read the cluster's keys; choose another folder",
+            folder.display()
+        );
+    }
+    let mode = found.mode() & 0o777;
+    if mode == 0o700 {
+        return Ok(());
+    }
+    let holds_something_else =
+        mode & 0o077 != 0 && !folder.join(LOCK).exists() && fs::read_dir(folder)?.next().is_some();
+    if holds_something_else {
+        bail!(
+            "{} is not empty, is no cluster's, and others may enter it (mode {mode:04o}); choose another folder, or `chmod 700` it",
+            folder.display()
+        );
+    }
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
+        .with_context(|| format!("cannot keep others out of {}", folder.display()))?;
+    tracing::warn!("{} had mode {mode:04o}; it is 0700 now, since it holds keys", folder.display());
+    Ok(())
+}
+
 /// The highest folder on the way to `folder` that is not there.
 fn first_missing(folder: &Path) -> Option<PathBuf> {
     let missing = folder.ancestors().filter(|above| !above.as_os_str().is_empty());
@@ -134,6 +164,29 @@ fn first_missing(folder: &Path) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_is_closed_to_others_or_refused() {
+        let above = tempfile::tempdir().unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+        let loose = |name: &str| {
+            let folder = above.path().join(name);
+            fs::create_dir(&folder).unwrap();
+            fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+            folder
+        };
+        let empty = loose("empty");
+        drop(DataDir::at(&empty).unwrap());
+        assert_eq!(mode(&empty), 0o700);
+        fs::set_permissions(&empty, fs::Permissions::from_mode(0o770)).unwrap();
+        drop(DataDir::at(&empty).unwrap());
+        assert_eq!(mode(&empty), 0o700, "one that a cluster had");
+        let home = loose("home");
+        fs::write(home.join("letters"), "").unwrap();
+        let refused = DataDir::at(&home).unwrap_err().to_string();
+        assert!(refused.contains("choose another folder, or `chmod 700` it"), "{refused}");
+        assert_eq!((mode(&home), home.join(LOCK).exists()), (0o755, false));
+    }
 
     #[test]
     fn a_folder_is_one_clusters_at_a_time() {
