@@ -15,6 +15,8 @@ const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
 const SCHEDULER: &str = "system:kube-scheduler";
 /// The user of Service proxies.
 const KUBE_PROXY: &str = "system:kube-proxy";
+/// The user that the API server is to kubelets.
+const KUBELET_CLIENT: &str = "kube-apiserver-kubelet-client";
 /// The account of those who provision local volumes.
 const VOLUME_PROVISIONER: &str = "local-volume-provisioner";
 /// Where the accounts of the controllers are.
@@ -188,6 +190,7 @@ pub(crate) static GRANTS: LazyLock<Vec<BootstrapObject>> = LazyLock::new(|| {
         objects.push(BootstrapObject::new("rbac.authorization.k8s.io/clusterroles", role(*who)));
         objects.push(BootstrapObject::new("rbac.authorization.k8s.io/clusterrolebindings", binding(*who)));
     }
+    objects.push(BootstrapObject::new("rbac.authorization.k8s.io/clusterrolebindings", kubelet_api_admin()));
     objects.into_iter().map(|object| object.expect("they are written as roles and bindings are")).collect()
 });
 
@@ -208,6 +211,14 @@ impl Who {
 }
 
 const GROUP: &str = "rbac.authorization.k8s.io";
+
+/// Lets the API server ask nodes for logs, and to run commands: for that it is a user of its own.
+fn kubelet_api_admin() -> Value {
+    json!({"apiVersion": format!("{GROUP}/v1"), "kind": "ClusterRoleBinding",
+        "metadata": {"name": format!("{ROLE_PREFIX}{KUBELET_CLIENT}")},
+        "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": "system:kubelet-api-admin"},
+        "subjects": [{"kind": "User", "name": KUBELET_CLIENT, "apiGroup": GROUP}]})
+}
 
 fn role(who: Who) -> Value {
     let rows = EXTRA.iter().filter(|row| row.who == who);

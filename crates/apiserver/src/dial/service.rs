@@ -115,6 +115,8 @@ fn nowhere(service: &str) -> Status {
 
 /// Does an address belong to one machine, and to another than this?
 pub(crate) fn is_somewhere_else(address: IpAddr) -> bool {
+    // The IPv4 addresses among the IPv6 ones are those very IPv4 addresses to the kernel.
+    let address = address.to_canonical();
     let link_local = match address {
         IpAddr::V4(address) => address.is_link_local() || address.is_broadcast(),
         IpAddr::V6(address) => address.is_unicast_link_local(),
@@ -126,6 +128,28 @@ pub(crate) fn is_somewhere_else(address: IpAddr) -> bool {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn this_machine_is_not_somewhere_else_however_it_is_written() {
+        for here in [
+            "127.0.0.1",
+            "127.9.9.9",
+            "::1",
+            "::ffff:127.0.0.1",
+            "::ffff:7f00:1",
+            "::ffff:0.0.0.0",
+            "::",
+            "0.0.0.0",
+        ] {
+            assert!(!is_somewhere_else(here.parse().unwrap()), "{here}");
+        }
+        for elsewhere in ["::ffff:169.254.169.254", "169.254.169.254", "fe80::1", "ff02::1", "224.0.0.1"] {
+            assert!(!is_somewhere_else(elsewhere.parse().unwrap()), "{elsewhere}");
+        }
+        for there in ["10.1.0.5", "::ffff:10.1.0.5", "fd00::1"] {
+            assert!(is_somewhere_else(there.parse().unwrap()), "{there}");
+        }
+    }
 
     #[test]
     fn a_service_leads_to_its_ready_endpoints_in_turn() {

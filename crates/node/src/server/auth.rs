@@ -10,6 +10,9 @@ use kube::api::{Api, PostParams};
 /// Those who may do everything.
 const MASTERS: &str = "system:masters";
 
+/// Who the API server is to kubelets.
+const API_SERVER: &str = "kube-apiserver-kubelet-client";
+
 /// Who asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
@@ -37,17 +40,17 @@ pub trait Auth: Send + Sync + 'static {
     fn allows<'a>(&'a self, caller: &'a Caller, access: Access<'a>) -> BoxFuture<'a, bool>;
 }
 
-/// Lets nobody in but members of `system:masters` with a certificate: the API server of the same cluster.
+/// Lets nobody in but the API server of the same cluster, by its certificate, and members of `system:masters`.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct MastersOnly;
+pub struct ApiServerOnly;
 
-impl Auth for MastersOnly {
+impl Auth for ApiServerOnly {
     fn bearer<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Option<Caller>> {
         Box::pin(std::future::ready(None))
     }
 
-    fn allows<'a>(&'a self, _: &'a Caller, _: Access<'a>) -> BoxFuture<'a, bool> {
-        Box::pin(std::future::ready(false))
+    fn allows<'a>(&'a self, caller: &'a Caller, _: Access<'a>) -> BoxFuture<'a, bool> {
+        Box::pin(std::future::ready(caller.user == API_SERVER))
     }
 }
 
@@ -181,9 +184,11 @@ mod tests {
     #[tokio::test]
     async fn who_is_no_master_is_let_in_by_nobody_else() {
         let caller = |group: &str| Caller { user: "x".to_owned(), groups: vec![group.to_owned()] };
-        assert!(may(&MastersOnly, &caller(MASTERS), &Method::POST, &["proxy"]).await);
-        assert!(!may(&MastersOnly, &caller("system:nodes"), &Method::GET, &["healthz", "proxy"]).await);
+        assert!(may(&ApiServerOnly, &caller(MASTERS), &Method::POST, &["proxy"]).await);
+        let api_server = Caller { user: API_SERVER.to_owned(), groups: Vec::new() };
+        assert!(may(&ApiServerOnly, &api_server, &Method::GET, &["proxy"]).await);
+        assert!(!may(&ApiServerOnly, &caller("system:nodes"), &Method::GET, &["healthz", "proxy"]).await);
         let shown = caller("any");
-        assert_eq!(identify(&MastersOnly, Some(&shown), &HeaderMap::new()).await, Some(shown));
+        assert_eq!(identify(&ApiServerOnly, Some(&shown), &HeaderMap::new()).await, Some(shown));
     }
 }

@@ -25,7 +25,7 @@ mod stream_writer;
 mod tls;
 mod upgrade;
 
-pub use auth::{Access, Auth, Caller, MastersOnly, WebhookAuth};
+pub use auth::{Access, ApiServerOnly, Auth, Caller, WebhookAuth};
 pub use backend::{Backend, ContainerRef, Duplex, Exit, HttpError, Input, Output, PodRef, Size, Streams};
 pub use stats::{ContainerStats, Cpu, Memory, NodeStats, PodName, PodStats, Summary};
 pub use tls::KeyAndCertificate;

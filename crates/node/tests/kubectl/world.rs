@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use windlass_apiserver::{Config, Identity, Serving};
 use windlass_clock::Clock;
 use windlass_harness::{Environment, Target, reference};
-use windlass_node::server::{self, KeyAndCertificate, MastersOnly, WEBSOCKETS};
+use windlass_node::server::{self, ApiServerOnly, KeyAndCertificate, WEBSOCKETS};
 
 /// How long a command of kubectl may take.
 const COMMAND: Duration = Duration::from_secs(60);
@@ -100,7 +100,7 @@ impl World {
         let config = server::Config {
             identity: identity.clone(),
             client_ca,
-            auth: Arc::new(MastersOnly),
+            auth: Arc::new(ApiServerOnly),
             clock: Clock::real(),
         };
         let listener = TcpListener::bind("127.0.0.1:0").await?;

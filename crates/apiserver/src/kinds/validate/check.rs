@@ -175,6 +175,7 @@ pub(super) fn address(text: &str) -> Vec<String> {
 /// Addresses that something outside the machine can have.
 pub(super) fn outer_address(text: &str) -> Vec<String> {
     let Ok(address) = text.parse::<IpAddr>() else { return self::address(text) };
+    let address = address.to_canonical();
     let mut wrong = Vec::new();
     let mut say = |when: bool, what: &str| {
         if when {
