@@ -42,7 +42,7 @@ mod volumes;
 
 pub use eviction::{EvictionConfig, InvalidThreshold, Pressure, Signal, Threshold};
 pub use kubelet::{Clients, JoinError, Kubelet, Options, kill_processes};
-pub use program::Program;
+pub use program::{Program, close_inherited_descriptors};
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -53,7 +53,11 @@ pub fn run_hidden_subcommand(arguments: impl IntoIterator<Item = OsString>) -> O
     let mut arguments = arguments.into_iter();
     let subcommand = arguments.next()?;
     let rest = || arguments.collect::<Vec<_>>();
-    match subcommand.to_str()? {
+    let subcommand = subcommand.to_str()?;
+    if subcommand.starts_with("pod-") {
+        close_inherited_descriptors();
+    }
+    match subcommand {
         "pod-doctor" => Some(doctor::run_checks(&rest())),
         "pod-network" => Some(net::main(&rest())),
         "pod-shim" => Some(shim::launch()),

@@ -36,3 +36,19 @@ impl Program {
         command
     }
 }
+
+/// Where descriptors end if the kernel does not say which are open.
+const USUAL_LIMIT: i32 = 65_536;
+
+/// Closes all file descriptors but the standard streams. Whoever started this process may have had files open that containers must not
+/// see. Only for the start of a process: what it opened itself is closed as well.
+pub fn close_inherited_descriptors() {
+    let open: Vec<i32> = match std::fs::read_dir("/proc/self/fd") {
+        Ok(entries) => {
+            entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+        }
+        Err(_) => (3..USUAL_LIMIT).collect(),
+    };
+    // The one that it was read by is closed already, which is no error here.
+    open.into_iter().filter(|number| *number > 2).for_each(|number| _ = nix::unistd::close(number));
+}

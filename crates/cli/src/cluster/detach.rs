@@ -39,8 +39,10 @@ pub(crate) fn start(arguments: &[String]) -> anyhow::Result<ExitCode> {
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
-/// In the other process: leaves the terminal, so that closing it ends nothing.
+/// In the other process, before it does anything else: leaves the terminal, so that closing it ends nothing, and what the terminal's
+/// processes had open, so that nothing there waits for this process to end.
 pub(crate) fn leave_terminal() {
+    windlass_node::close_inherited_descriptors();
     // It fails only for the leader of a group, which nobody's terminal ends by mistake.
     let _ = nix::unistd::setsid();
 }

@@ -18,6 +18,7 @@ mod image;
 mod lifecycle;
 mod metrics;
 mod node_simulate;
+mod pod_boundary;
 mod process;
 mod process_pods;
 mod project;
