@@ -7,6 +7,7 @@ mod admission;
 mod built_in;
 mod cel_costs;
 mod cel_rules;
+mod conversion;
 mod core_kinds;
 mod crd_watches;
 mod crds;
@@ -101,6 +102,7 @@ pub fn behaviours() -> Vec<Behaviour> {
         invalid_objects::behaviours(),
         cel_rules::behaviours(),
         webhooks::behaviours(),
+        conversion::behaviours(),
     ]
     .concat()
 }

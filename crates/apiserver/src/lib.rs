@@ -10,10 +10,11 @@
 //! | `request` | what a request says: identity, path, query, options, media types |
 //! | `crd`, `kinds` | what is special about CustomResourceDefinitions and the other built-in kinds: defaults, validation, rules |
 //! | `protobuf`, `read`, `table` | what get, list and watch answer, in which form |
-//! | `resource`, `registry` | which resources are served |
-//! | `following` | indexes that follow the store |
 //! | `credentials`, `dial` | the certificates and keys of a server; connections to kubelets and pods |
 //! | `config_file`, `jwt`, `client` | configuration files, signed tokens, requests to others over HTTPS |
+//! | `webhook_client`, `conversion_webhook` | how webhooks are called; those that convert custom resources between versions |
+//! | `resource`, `registry` | which resources are served |
+//! | `following` | indexes that follow the store |
 //! | `authorization` | who may do what: Node, RBAC and webhooks |
 //! | `flow_control` | whose requests wait when there are too many |
 //! | `faults` | what goes wrong on purpose |
@@ -46,6 +47,7 @@ mod bootstrap;
 mod client;
 mod config_file;
 mod connect;
+mod conversion_webhook;
 mod crd;
 pub mod credentials;
 mod dial;
@@ -74,6 +76,7 @@ pub mod status;
 mod table;
 mod typed;
 mod verbs;
+mod webhook_client;
 mod x509;
 
 pub use admission::QuotaUsage;

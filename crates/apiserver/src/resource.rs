@@ -1,5 +1,6 @@
 //! What a served resource is: its names, its scope, its subresources, and where its objects are kept.
 
+use crate::conversion_webhook::ConversionWebhook;
 use crate::crd::scale::ScalePaths;
 use crate::facts::FACTS;
 use crate::kinds::convert::Shape;
@@ -45,11 +46,15 @@ pub struct Resource {
     pub validations: Option<Arc<windlass_schema::rules::Rules>>,
     /// Where a custom resource keeps its replicas, if it has a scale.
     pub scale: Option<Arc<ScalePaths>>,
-    /// Whether versions of a custom resource are converted by a webhook, which is never called.
-    pub converted_by_webhook: bool,
+    /// Who converts a custom resource between its versions, if they differ in more than their names.
+    pub(crate) conversion: Option<Arc<ConversionWebhook>>,
+    /// All versions of its CRD, served or not, as `apiVersion`.
+    pub(crate) api_versions: Arc<[String]>,
     /// Where a field selector may look, beside `metadata.name` and `metadata.namespace`: the selector's label and the
     /// path of the field. A missing field selects as the given text.
     pub selectable: Vec<Selectable>,
+    /// The same of the version that objects of a custom resource are stored in.
+    pub(crate) stored_selectable: Arc<[Selectable]>,
     /// Whether it is defined by a CRD.
     pub custom: bool,
     /// The `apiVersion` that objects are stored with; `served as` may differ for a CRD of several versions.
@@ -176,8 +181,18 @@ impl Resource {
 
     /// The selectable fields of an object, as the store keeps them.
     pub fn fields_of(&self, object: &Value) -> Vec<(Box<str>, Box<str>)> {
-        let field = |field: &Selectable| (field.label.as_str().into(), field.of(object).into());
-        self.selectable.iter().map(field).collect()
+        fields(&self.selectable, object)
+    }
+
+    /// Those of a custom object in the version that it is stored in.
+    pub(crate) fn stored_fields_of(&self, object: &Value) -> Vec<(Box<str>, Box<str>)> {
+        fields(&self.stored_selectable, object)
+    }
+
+    /// Whether stored objects are brought into this version before they are selected and shown: their labels and selectable fields may
+    /// be others here.
+    pub(crate) fn selects_converted(&self) -> bool {
+        self.custom && !self.pristine && (self.conversion.is_some() || !self.selectable.is_empty())
     }
 
     /// Whether it has this subresource.
@@ -207,6 +222,11 @@ impl Resource {
         };
         if known { Ok(asked) } else { Err(Status::bad_request(refuse())) }
     }
+}
+
+fn fields(selectable: &[Selectable], object: &Value) -> Vec<(Box<str>, Box<str>)> {
+    let field = |field: &Selectable| (field.label.as_str().into(), field.of(object).into());
+    selectable.iter().map(field).collect()
 }
 
 fn blank_fields(resource: &Resource) -> String {

@@ -58,9 +58,16 @@ struct Slots(Mutex<Kept>);
 
 #[derive(Debug)]
 enum Kept {
-    These(Vec<(Form, Bytes)>),
+    These(Vec<(Form, Made)>),
     /// None any more: hardly anybody asks for what is long past.
     None,
+}
+
+/// What a slot holds.
+#[derive(Debug, Clone)]
+enum Made {
+    Bytes(Bytes),
+    Entry(Arc<Entry>),
 }
 
 impl Default for Kept {
@@ -92,19 +99,21 @@ impl Form {
 impl Slots {
     /// Made outside the lock: two may make the same bytes at once, and the first one's are kept.
     fn get(&self, form: &Form, make: impl FnOnce() -> Bytes) -> Bytes {
-        let find = |kept: &Kept| match kept {
-            Kept::These(slots) => {
-                slots.iter().find(|(known, _)| known == form).map(|(_, bytes)| bytes.clone())
-            }
-            Kept::None => None,
-        };
-        if let Some(bytes) = find(&self.0.lock()) {
+        if let Some(Made::Bytes(bytes)) = self.0.lock().find(form) {
             return bytes;
         }
         let made = make();
+        match self.put(form, Made::Bytes(made.clone())) {
+            Made::Bytes(kept) => kept,
+            Made::Entry(_) => made,
+        }
+    }
+
+    /// Keeps it, unless there is one of this form already; returns which is kept.
+    fn put(&self, form: &Form, made: Made) -> Made {
         let mut kept = self.0.lock();
-        if let Some(bytes) = find(&kept) {
-            return bytes;
+        if let Some(known) = kept.find(form) {
+            return known;
         }
         if let Kept::These(slots) = &mut *kept {
             if slots.len() >= SLOTS {
@@ -119,6 +128,17 @@ impl Slots {
     fn retire(&self) {
         let kept = std::mem::replace(&mut *self.0.lock(), Kept::None);
         drop(kept);
+    }
+}
+
+impl Kept {
+    fn find(&self, form: &Form) -> Option<Made> {
+        match self {
+            Self::These(slots) => {
+                slots.iter().find(|(known, _)| known == form).map(|(_, made)| made.clone())
+            }
+            Self::None => None,
+        }
     }
 }
 
@@ -206,6 +226,27 @@ impl Entry {
     /// The object in `form`, made by `make` when first asked for and shared after that.
     pub fn encoding(&self, form: &Form, make: impl FnOnce(&Self) -> Bytes) -> Bytes {
         self.slots.get(form, || make(self))
+    }
+
+    /// The same version of the object as `body` has it: in another version of its API. To be kept by [`Entry::keep`].
+    pub fn converted(&self, body: Body) -> Self {
+        Self::new(self.key.clone(), self.revision, body)
+    }
+
+    /// What was kept in this form, if it still is.
+    pub fn kept(&self, form: &Form) -> Option<Arc<Self>> {
+        match self.slots.0.lock().find(form)? {
+            Made::Entry(entry) => Some(entry),
+            Made::Bytes(_) => None,
+        }
+    }
+
+    /// Keeps what it was converted to, in this form, beside the encodings and in their number; returns what others kept first.
+    pub fn keep(&self, form: &Form, converted: Arc<Self>) -> Arc<Self> {
+        match self.slots.put(form, Made::Entry(converted.clone())) {
+            Made::Entry(kept) => kept,
+            Made::Bytes(_) => converted,
+        }
     }
 
     pub(super) fn same(&self, body: &Body) -> bool {

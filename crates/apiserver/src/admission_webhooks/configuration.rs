@@ -1,12 +1,12 @@
 //! The stored webhook configurations, as they are asked.
 
-use super::call::{Caller, Network};
 use super::metrics::Metrics;
 use super::rule::Rule;
 use crate::dial::Dialer;
 use crate::following::{Following, Index};
 use crate::kinds::match_conditions::MatchConditions;
 use crate::object::{list, text};
+use crate::webhook_client::{Caller, ClientConfig, Network};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ const LONGEST_TIMEOUT: u64 = 30;
 /// All webhooks, in the order in which they are asked: by the names of their configurations, and as those have them.
 pub(crate) struct Webhooks {
     following: Following<Configurations>,
-    pub(super) network: Network,
+    pub(crate) network: Network,
     pub(crate) metrics: Metrics,
 }
 
@@ -160,25 +160,6 @@ struct Written {
     admission_review_versions: Vec<String>,
     reinvocation_policy: Option<String>,
     match_conditions: Option<Vec<MatchCondition>>,
-}
-
-/// Where a webhook is.
-#[derive(Debug, Default, Clone, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct ClientConfig {
-    pub(super) url: Option<String>,
-    pub(super) service: Option<ServiceReference>,
-    /// In base64.
-    pub(super) ca_bundle: Option<String>,
-}
-
-#[derive(Debug, Default, Clone, Deserialize)]
-#[serde(default)]
-pub(super) struct ServiceReference {
-    pub(super) namespace: String,
-    pub(super) name: String,
-    pub(super) path: Option<String>,
-    pub(super) port: Option<u16>,
 }
 
 /// A condition in CEL.

@@ -1,14 +1,13 @@
 //! AdmissionReviews: what a webhook is asked, and what its answer must be.
 
 use super::configuration::Webhook;
-use crate::typed;
+use crate::webhook_client::{document, go_kind};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use windlass_schema::json as reader;
 
 const GROUP: &str = "admission.k8s.io";
 
@@ -136,27 +135,6 @@ impl Question {
     }
 }
 
-/// The object that was answered, or nothing: in JSON, or in YAML, as the reference takes it.
-fn document(answered: &[u8]) -> Result<Value, String> {
-    const WANTED: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \
-                          \"json:\\\"kind,omitempty\\\"\" }";
-    let value = match answered.trim_ascii_start().first() {
-        None => Value::Null,
-        Some(b'{') => reader::read(answered).map_err(|error| error.to_string())?.value,
-        Some(_) => {
-            let text = std::str::from_utf8(answered).map_err(|error| error.to_string())?;
-            serde_saphyr::from_str(text).map_err(|error| error.to_string())?
-        }
-    };
-    match value {
-        value @ (Value::Null | Value::Object(_)) => Ok(value),
-        other => {
-            let shape = typed::shape(&other);
-            Err(format!("json: cannot unmarshal {shape} into Go value of type {WANTED}"))
-        }
-    }
-}
-
 /// A patch and its type come together.
 fn mutating_type(unpatched: bool, given: Option<String>) -> Result<String, String> {
     match (given, unpatched) {
@@ -167,14 +145,6 @@ fn mutating_type(unpatched: bool, given: Option<String>) -> Result<String, Strin
             Err("webhook returned invalid response.patchType of \"\"".to_owned())
         }
         (Some(given), false) => Ok(given),
-    }
-}
-
-/// A kind as Go prints it.
-fn go_kind(api_version: &str, kind: &str) -> String {
-    match api_version.split_once('/') {
-        Some((group, version)) => format!("{group}/{version}, Kind={kind}"),
-        None => format!("/{api_version}, Kind={kind}"),
     }
 }
 

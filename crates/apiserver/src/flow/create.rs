@@ -36,7 +36,7 @@ pub(crate) async fn store_new(operation: &Operation<'_>, mut object: Value) -> R
         if let Some(found) = operation.api.store.get(&operation.key(&name)) {
             return Err(taken(&found));
         }
-        return Ok(Outcome::Unstored(encode::dry_run(operation, object)));
+        return Ok(Outcome::Unstored(encode::dry_run(operation, object).await?));
     }
     // What is no version is no claim to one.
     if text(&object, &["metadata", "resourceVersion"]).parse().is_ok_and(|version: u64| version != 0) {

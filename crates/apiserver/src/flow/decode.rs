@@ -206,6 +206,17 @@ fn coerce(schema: Option<&Arc<Schema>>, value: &mut Value, unknown: &mut Vec<Str
     Ok(())
 }
 
+/// A custom object that was converted into the version of its resource, as it is read: what that does not know is left out.
+pub(crate) fn coerced(resource: &Resource, value: Value) -> Result<Value, String> {
+    coerced_as(resource.schema.as_ref(), value)
+}
+
+/// The same by the schema of another version.
+pub(crate) fn coerced_as(schema: Option<&Arc<Schema>>, mut value: Value) -> Result<Value, String> {
+    coerce(schema, &mut value, &mut Vec::new())?;
+    Ok(value)
+}
+
 /// A custom object as it is after it went through the store: what an apply may leave behind is gone.
 pub(crate) fn settled(resource: &Resource, mut value: Value) -> Value {
     if resource.custom {

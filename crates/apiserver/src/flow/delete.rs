@@ -62,7 +62,11 @@ pub(crate) async fn delete_quietly(
             return Err(Status::not_found(resource.named(), name));
         };
         check_preconditions(resource, &entry, options)?;
-        let live = convert::from_storage(resource, entry.value()).await?;
+        // What the server deletes unasked, such as with its definition, goes as it is stored.
+        let live = match operation.asks_webhooks {
+            true => convert::from_storage(operation, &entry).await?,
+            false => entry.value(),
+        };
         let plan = plan(resource, &live, options, operation.api.clock.now());
         admit(operation, &live, options, &plan).await?;
         let dry_run = operation.options.dry_run;
@@ -84,7 +88,10 @@ pub(crate) async fn delete_quietly(
                 Deletion::Done { uid: entry.uid().to_owned(), shown }
             }),
             Plan::Mark(marked) => {
-                let body = encode::replace(operation, &marked).await?;
+                let body = match operation.asks_webhooks || !resource.custom {
+                    true => encode::replace(operation, &marked).await?,
+                    false => encode::as_stored(resource, &marked),
+                };
                 let marked = commit::update(operation, name, entry.revision(), body).await;
                 marked.map(|entry| Deletion::Pending(Outcome::Stored(entry)))
             }

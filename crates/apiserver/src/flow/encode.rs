@@ -39,41 +39,47 @@ pub(crate) async fn replace(operation: &Operation<'_>, object: &Value) -> Result
     let resource = &operation.resource;
     if operation.options.apply && resource.custom {
         let settled = decode::settled(resource, object.clone());
-        let body = in_storage_version(resource, &settled).await?;
+        let body = in_storage_version(operation, &settled).await?;
         // Only a conversion would have tidied up what is stored.
         let converted = resource.stored_as != resource.api_version();
         return Ok(if converted || settled == *object { body } else { body.written_as(object) });
     }
-    in_storage_version(resource, object).await
+    in_storage_version(operation, object).await
 }
 
-async fn in_storage_version(resource: &Resource, object: &Value) -> Result<Body, Status> {
+/// What the server itself makes of a stored object, in the version that this is in.
+pub(crate) fn as_stored(resource: &Resource, object: &Value) -> Body {
+    Body::encode(object, resource.stored_fields_of(object))
+}
+
+async fn in_storage_version(operation: &Operation<'_>, object: &Value) -> Result<Body, Status> {
+    let resource = &operation.resource;
     if let Some(shape) = resource.shape {
         let object = kinds::convert::to_stored(shape, object);
         return Ok(Body::encode(&object, resource.fields_of(&object)));
     }
-    let fields = resource.fields_of(object);
     if !resource.custom && has_empty_list(object) {
         let object = typed::settled(&FACTS.structs, &resource.definition, object.clone());
-        return Ok(Body::encode(&object, fields));
+        return Ok(Body::encode(&object, resource.fields_of(&object)));
     }
     if !resource.custom || resource.stored_as == resource.api_version() {
-        return Ok(Body::encode(object, fields));
+        return Ok(Body::encode(object, resource.fields_of(object)));
     }
-    let object = convert::to_storage(resource, object.clone()).await?;
-    Ok(Body::encode(&object, fields))
+    let object = convert::to_storage(operation, object.clone()).await?;
+    Ok(as_stored(resource, &object))
 }
 
 /// An object as a dry run answers it: as if it had been stored.
-pub(crate) fn dry_run(operation: &Operation<'_>, object: Value) -> Value {
+pub(crate) async fn dry_run(operation: &Operation<'_>, object: Value) -> Result<Value, Status> {
     let resource = &operation.resource;
     if resource.custom {
-        return if operation.options.apply { decode::settled(resource, object) } else { object };
+        let object = if operation.options.apply { decode::settled(resource, object) } else { object };
+        return convert::through_storage(operation, object).await;
     }
-    match has_empty_list(&object) {
+    Ok(match has_empty_list(&object) {
         true => typed::settled(&FACTS.structs, &resource.definition, object),
         false => object,
-    }
+    })
 }
 
 fn has_empty_list(value: &Value) -> bool {

@@ -3,8 +3,8 @@
 
 use super::create::store_new;
 use super::{
-    authorize, commit, convert, crd_lifecycle, encode, escalation, mutating_admission, prepare, validate,
-    validating_admission,
+    authorize, commit, convert, crd_lifecycle, encode, escalation, managed, mutating_admission, prepare,
+    validate, validating_admission,
 };
 use crate::authorization::{Attributes, On, ResourceAttributes};
 use crate::object::{at, child, text};
@@ -82,7 +82,7 @@ pub(crate) async fn guaranteed_update(
             if !preconditions.uid.is_empty() {
                 return Err(wrong_uid(operation, &preconditions.uid, ""));
             }
-            let mut object = change.make(None)?;
+            let mut object = managed::converting(operation, || change.make(None)).await?;
             if !operation.options.dry_run {
                 // There is nothing yet that it could be a version of.
                 child(&mut object, "metadata").remove("resourceVersion");
@@ -101,8 +101,8 @@ pub(crate) async fn guaranteed_update(
         if !preconditions.uid.is_empty() && preconditions.uid != entry.uid() {
             return Err(wrong_uid(operation, &preconditions.uid, entry.uid()));
         }
-        let live = convert::from_storage(resource, entry.value()).await?;
-        let mut new = change.make(Some(&live))?;
+        let live = convert::from_storage(operation, &entry).await?;
+        let mut new = managed::converting(operation, || change.make(Some(&live))).await?;
         match change.view() {
             None => mutating_admission::mutate(operation, &mut new, Some(&live)).await?,
             Some(view) => {
@@ -127,23 +127,23 @@ pub(crate) async fn guaranteed_update(
             (rules.allocate)(&operation.rule_context(), &mut new, Some(&live))?;
         }
         keep_times_if_unchanged(&live, &mut new);
-        let shown = |new| encode::dry_run(operation, new);
         if is_finalized(operation, &new, &live) {
+            let shown = encode::dry_run(operation, new).await?;
             if operation.options.dry_run {
-                return Ok((Outcome::Unstored(shown(new)), false));
+                return Ok((Outcome::Unstored(shown), false));
             }
             match commit::delete(operation, name, entry.revision()).await {
                 Ok(_) => {
                     crd_lifecycle::deleted(operation, name).await;
-                    return Ok((Outcome::Unstored(shown(new)), false));
+                    return Ok((Outcome::Unstored(shown), false));
                 }
-                Err(CommitError::Missing) => return Ok((Outcome::Unstored(shown(new)), false)),
+                Err(CommitError::Missing) => return Ok((Outcome::Unstored(shown), false)),
                 Err(error @ CommitError::NotStored(_)) => return Err(Status::internal(error)),
                 Err(_) => continue,
             }
         }
         if operation.options.dry_run {
-            return Ok((Outcome::Unstored(shown(new)), false));
+            return Ok((Outcome::Unstored(encode::dry_run(operation, new).await?), false));
         }
         let body = encode::update(operation, &entry, &new).await?;
         match commit::update(operation, name, entry.revision(), body).await {

@@ -3,8 +3,9 @@
 //! What a write left as it was is not checked against its type again: a built-in kind's object was of its type when it was
 //! stored. The schema of a custom resource may have changed since, so there the whole object is checked.
 
+use super::convert;
 use crate::kinds::{self, Kept};
-use crate::operation::Operation;
+use crate::operation::{Conversions, Operation, Wanted};
 use crate::registry::Served;
 use crate::resource::Resource;
 use crate::status::{Cause, Status};
@@ -12,6 +13,43 @@ use serde_json::Value;
 use windlass_schema::apply::{
     self, ApplyError, Context, Convert, ConvertError, FieldSet, Filter, Renaming, ResetFields, Same,
 };
+
+/// How often server-side apply is run again with what it wanted to be converted: more than a CRD has versions.
+const ROUNDS: usize = 100;
+
+/// Runs what tracks fields, and again with the conversions that it asked for: it is pure, and a webhook is asked outside of it.
+pub(crate) async fn converting<T>(operation: &Operation<'_>, mut run: impl FnMut() -> T) -> T {
+    if operation.resource.conversion.is_none() {
+        return run();
+    }
+    operation.conversions.forget();
+    for _ in 0..ROUNDS {
+        let made = run();
+        let wanted = operation.conversions.take_wanted();
+        if wanted.is_empty() {
+            return made;
+        }
+        for wanted in wanted {
+            let Wanted { object, api_version } = wanted.clone();
+            let converted = convert::for_owners(operation, object, &api_version).await;
+            operation.conversions.learn(wanted, converted);
+        }
+    }
+    run()
+}
+
+/// Tracks the creation of an object.
+pub(crate) async fn create(operation: &Operation<'_>, object: &mut Value) {
+    if operation.resource.conversion.is_none() {
+        return update(operation, None, object);
+    }
+    *object = converting(operation, || {
+        let mut object = object.clone();
+        update(operation, None, &mut object);
+        object
+    })
+    .await;
+}
 
 /// Tracks an ordinary write. What cannot be tracked is stored untracked, as the reference does.
 pub(crate) fn update(operation: &Operation<'_>, live: Option<&Value>, new: &mut Value) {
@@ -73,7 +111,7 @@ fn with_context<T>(
         let (group, version) = version.split_once('/').unwrap_or(("", version));
         served.get(group, version, &resource.plural).and_then(|resource| resource.schema())
     };
-    let convert = conversion(resource, &served);
+    let convert = conversion(operation, &served);
     let reset_fields = reset_fields(resource, &operation.subresource);
     let context = Context {
         blank,
@@ -106,7 +144,36 @@ impl Convert for Shapes {
     }
 }
 
-fn conversion(resource: &Resource, served: &Served) -> Box<dyn Convert> {
+/// Conversion by a webhook, as far as its answers are known.
+struct Asked<'a> {
+    conversions: &'a Conversions,
+    /// The version of the request, through which all conversions go.
+    hub: String,
+}
+
+impl Asked<'_> {
+    fn find(&self, object: &Value, api_version: &str) -> Result<Value, ConvertError> {
+        if object.get("apiVersion").and_then(Value::as_str) == Some(api_version) {
+            return Ok(object.clone());
+        }
+        let unknown = || Err("the object is not converted yet".to_owned());
+        let found = self.conversions.find(object, api_version).unwrap_or_else(unknown);
+        found.map_err(ConvertError::Failed)
+    }
+}
+
+impl Convert for Asked<'_> {
+    fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConvertError> {
+        let at_hub = self.find(object, &self.hub)?;
+        self.find(&at_hub, api_version)
+    }
+}
+
+fn conversion<'a>(operation: &'a Operation<'_>, served: &Served) -> Box<dyn Convert + 'a> {
+    let resource = &operation.resource;
+    if resource.conversion.is_some() {
+        return Box::new(Asked { conversions: &operation.conversions, hub: resource.api_version() });
+    }
     if !resource.custom {
         return match kinds::convert::has_shapes(&resource.plural) {
             true => Box::new(Shapes { group: resource.group.clone(), plural: resource.plural.clone() }),

@@ -1,6 +1,6 @@
 //! A request for a resource, routed and read.
 
-use super::Operation;
+use super::{Conversions, Operation};
 use crate::audit::AuditedRequest;
 use crate::faults::Mutation;
 use crate::read::WatchControl;
@@ -61,6 +61,7 @@ impl Call<'_> {
             audited: self.audited.clone(),
             deadline: self.deadline,
             asks_webhooks: true,
+            conversions: Conversions::default(),
         }
     }
 }

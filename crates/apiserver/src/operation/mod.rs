@@ -1,9 +1,11 @@
 //! A request on its way: a [`Call`] as it was routed and read, and the [`Operation`] that each write of it is.
 
 mod call;
+mod conversions;
 mod outcome;
 
 pub(crate) use call::Call;
+pub(crate) use conversions::{Conversions, Wanted};
 pub(crate) use outcome::Outcome;
 
 use crate::audit::AuditedRequest;
@@ -49,6 +51,16 @@ pub(crate) struct Operation<'a> {
     pub(crate) deadline: Moment,
     /// Whether webhooks are asked: not about what the server writes beside what it was asked for.
     pub(crate) asks_webhooks: bool,
+    /// What server-side apply wants to be converted, and was.
+    pub(crate) conversions: Conversions,
+}
+
+/// 504 for a request whose time is over.
+pub(crate) fn in_time(deadline: Moment) -> Result<(), Status> {
+    match deadline.since(Clock::real().moment()).is_zero() {
+        true => Err(Status::timeout(LATE, 0)),
+        false => Ok(()),
+    }
 }
 
 impl<'a> Operation<'a> {
@@ -67,6 +79,7 @@ impl<'a> Operation<'a> {
             audited: None,
             deadline: Clock::real().moment() + LONGEST_REQUEST,
             asks_webhooks: false,
+            conversions: Conversions::default(),
         }
     }
 }
@@ -79,10 +92,7 @@ impl Operation<'_> {
 
     /// 504 once there is none.
     pub(crate) fn in_time(&self) -> Result<(), Status> {
-        match self.time_left().is_zero() {
-            true => Err(Status::timeout(LATE, 0)),
-            false => Ok(()),
-        }
+        in_time(self.deadline)
     }
 
     /// Where an object of this name is stored.

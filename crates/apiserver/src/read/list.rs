@@ -34,12 +34,17 @@ pub async fn get(
         true => unreadable_version(&why),
         false => options::bad_version(why),
     })?;
-    if scope.ceiling.is_none() && wanted == 0 {
-        return Ok(store.get(key));
+    let found = if scope.ceiling.is_none() && wanted == 0 {
+        store.get(key)
+    } else {
+        wait_for(store, scope, wanted).await?;
+        // Compaction may pass between the two calls; then only the newest is left to show.
+        store.get_at(key, scope.newest(store)).unwrap_or_else(|_| store.get(key))
+    };
+    match found {
+        Some(entry) => Ok(Some(scope.converted(entry).await?)),
+        None => Ok(None),
     }
-    wait_for(store, scope, wanted).await?;
-    // Compaction may pass between the two calls; then only the newest is left to show.
-    Ok(store.get_at(key, scope.newest(store)).unwrap_or_else(|_| store.get(key)))
 }
 
 /// A list's body.
@@ -108,7 +113,8 @@ pub async fn page(store: &Store, scope: &Scope, options: &ListOptions) -> Result
         (None, None) => At::Latest,
     };
     if let Some(key) = scope.key() {
-        return page_of_one(store, scope, &key, at).ok_or_else(|| Status::expired(LIST_TOO_OLD));
+        let page = page_of_one(store, &key, at).ok_or_else(|| Status::expired(LIST_TOO_OLD))?;
+        return Ok(Page { items: scope.select(page.items, 0).await?, ..page });
     }
     let accepts = |entry: &Entry| scope.accepts(entry);
     let after = token.as_ref().map(|token| {
@@ -116,26 +122,38 @@ pub async fn page(store: &Store, scope: &Scope, options: &ListOptions) -> Result
         let namespace = scope.namespace.as_deref().unwrap_or(namespace);
         (namespace, name.as_str())
     });
+    // What is selected after it was converted is not selected by the store.
+    let selects_later = scope.converter.is_some() && scope.filter.is_some();
     let filter: Option<&(dyn Fn(&Entry) -> bool + Sync)> = match scope.filter {
-        Some(_) => Some(&accepts),
-        None => None,
+        Some(_) if !selects_later => Some(&accepts),
+        _ => None,
     };
-    store.list(&ListQuery { at, after, limit, filter, ..scope.query() }).map_err(|_| match token {
+    let at_most = if selects_later { 0 } else { limit };
+    let listed = store.list(&ListQuery { at, after, limit: at_most, filter, ..scope.query() });
+    let mut page = listed.map_err(|_| match token {
         Some(token) => {
             let mut status = Status::expired(PAGE_TOO_OLD);
             status.continue_token = Token { version: None, after: token.after }.encode();
             status
         }
         None => Status::expired(LIST_TOO_OLD),
-    })
+    })?;
+    if scope.converter.is_some() {
+        page.items = scope.select(page.items, limit).await?;
+        if selects_later && limit > 0 && page.items.len() > limit {
+            page.items.truncate(limit);
+            (page.more, page.remaining) = (true, None);
+        }
+    }
+    Ok(page)
 }
 
 fn unreadable_version(why: &str) -> Status {
     Status::bad_request(format!("invalid resource version: {why}"))
 }
 
-/// A list that can hold one object only; none if that version is forgotten.
-fn page_of_one(store: &Store, scope: &Scope, key: &Key, at: At) -> Option<Page> {
+/// A list that can hold one object only, selected or not; none if that version is forgotten.
+fn page_of_one(store: &Store, key: &Key, at: At) -> Option<Page> {
     let (mut revision, found) = match at {
         At::Exact(revision) => (revision, store.get_at(key, revision).ok()?),
         At::Latest => {
@@ -144,7 +162,7 @@ fn page_of_one(store: &Store, scope: &Scope, key: &Key, at: At) -> Option<Page> 
             (newest, store.get_at(key, newest).unwrap_or_else(|_| store.get(key)))
         }
     };
-    let items: Vec<_> = found.into_iter().filter(|entry| scope.accepts(entry)).collect();
+    let items: Vec<_> = found.into_iter().collect();
     for entry in &items {
         revision = revision.max(entry.revision());
     }

@@ -8,6 +8,7 @@
 //! others that ask for the same form.
 
 mod continue_token;
+mod converted;
 mod list;
 mod message;
 mod options;
@@ -19,6 +20,7 @@ mod tests;
 mod view;
 mod watch;
 
+pub(crate) use converted::EntryConverter;
 pub(crate) use list::metadata;
 pub use list::{get, list, page};
 pub(crate) use message::{METADATA_ONLY, Message};
@@ -51,6 +53,9 @@ pub struct Scope {
     pub ceiling: Option<Revision>,
     /// Whether the reference has no cache of it: even lists of any version are then cut into pages.
     pub uncached: bool,
+    /// Brings stored objects into the version that is asked for, where that takes more than their bytes. Selectors look at
+    /// what they are in that version.
+    pub(crate) converter: Option<Arc<dyn EntryConverter>>,
 }
 
 impl Scope {

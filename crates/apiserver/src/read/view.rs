@@ -237,6 +237,18 @@ impl View {
         }
     }
 
+    /// The line that tells this of an entry.
+    pub(super) fn line_of(&self, told: Told, entry: &Entry, headed: bool) -> Bytes {
+        let kind = match told {
+            Told::Added => "ADDED",
+            Told::Modified => "MODIFIED",
+            Told::Deleted | Told::Left => "DELETED",
+        };
+        let mut line = BytesMut::new();
+        self.put_line(&mut line, kind, entry, headed);
+        line.freeze()
+    }
+
     fn put_line(&self, into: &mut BytesMut, kind: &str, entry: &Entry, headed: bool) {
         if self.message.is_some() {
             let object = self.headed(entry, headed);

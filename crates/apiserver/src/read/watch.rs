@@ -165,7 +165,7 @@ impl Watching {
     async fn begin(&mut self, options: &ListOptions, wanted: u64) -> Result<(), Status> {
         if options.send_initial_events == Some(true) {
             list::wait_for(&self.store, &self.scope, wanted).await?;
-            return self.begin_with_what_is_there(options);
+            return self.begin_with_what_is_there(options).await;
         }
         self.from = match wanted {
             0 => self.scope.newest(&self.store),
@@ -178,9 +178,9 @@ impl Watching {
         Ok(())
     }
 
-    fn begin_with_what_is_there(&mut self, options: &ListOptions) -> Result<(), Status> {
+    async fn begin_with_what_is_there(&mut self, options: &ListOptions) -> Result<(), Status> {
         let scope = &self.scope;
-        let accepts = |entry: &Entry| scope.accepts(entry);
+        let accepts = |entry: &Entry| scope.converter.is_some() || scope.accepts(entry);
         let mut oldest = Revision(0);
         // Compaction may pass between the list and the watch; then the list is too old to go on from.
         for _ in 0..3 {
@@ -194,7 +194,10 @@ impl Watching {
                 Ok((self.store.watch(&scope.resource, namespace, page.revision)?, page))
             });
             match watched {
-                Ok((watcher, page)) => {
+                Ok((watcher, mut page)) => {
+                    if scope.converter.is_some() {
+                        page.items = scope.select(page.items, 0).await?;
+                    }
                     if options.allow_watch_bookmarks {
                         let first = page.items.is_empty() && std::mem::take(&mut self.untold);
                         self.then = Some(self.view.bookmark(page.revision.0, true, first));
@@ -216,7 +219,7 @@ impl Watching {
             return None;
         }
         if let Poll::Ready(end) = futures::poll!(&mut self.over) {
-            return self.end(end);
+            return self.end(end).await;
         }
         if let Some(chunk) = self.initial_chunk() {
             return Some(Ok(chunk));
@@ -227,6 +230,16 @@ impl Watching {
         loop {
             if let Some(event) = self.pending.take() {
                 match self.held_until(&event) {
+                    None if self.scope.converter.is_some() => match self.converted_line(&event).await {
+                        Ok(Some(line)) => return Some(Ok(line)),
+                        Ok(None) => continue,
+                        // What cannot be shown ends the watch; who comes back is told why.
+                        Err(status) => {
+                            tracing::debug!(%status, "a watch ends: an object is not converted");
+                            self.ended = true;
+                            return None;
+                        }
+                    },
                     None => match self.tell(&event) {
                         Some(chunk) => return Some(Ok(chunk)),
                         None => continue,
@@ -234,7 +247,7 @@ impl Watching {
                     Some(until) => {
                         self.pending = Some(event);
                         if let Some(end) = self.wait_for_release(until).await {
-                            return self.end(end);
+                            return self.end(end).await;
                         }
                     }
                 }
@@ -262,7 +275,7 @@ impl Watching {
             let watcher = self.watcher.as_mut()?;
             tokio::select! {
                 biased;
-                end = &mut self.over => return self.end(end),
+                end = &mut self.over => return self.end(end).await,
                 () = due => self.due = None,
                 // A reader that was too slow sees the end and comes back with the last version it saw.
                 event = watcher.next() => self.pending = Some(event.ok()?),
@@ -271,10 +284,10 @@ impl Watching {
     }
 
     /// The last chunk of a watch that is ended.
-    fn end(&mut self, how: End) -> Option<io::Result<Bytes>> {
+    async fn end(&mut self, how: End) -> Option<io::Result<Bytes>> {
         self.ended = true;
         match how {
-            End::Done => self.last_chunk().map(Ok),
+            End::Done => self.last_chunk().await.map(Ok),
             End::BrokenOff => {
                 Some(Err(io::Error::new(io::ErrorKind::ConnectionReset, "the watch was broken off")))
             }
@@ -282,7 +295,7 @@ impl Watching {
     }
 
     /// What happened before the watch was ended and is not told yet, such as that the objects went with their definition.
-    fn last_chunk(&mut self) -> Option<Bytes> {
+    async fn last_chunk(&mut self) -> Option<Bytes> {
         let mut watcher = self.watcher.take().filter(|_| self.initial.len() == 0)?;
         let last = self.scope.newest(&self.store);
         let mut lines = Vec::new();
@@ -291,7 +304,10 @@ impl Watching {
             && event.revision() <= last
             && self.held_until(&event).is_none()
         {
-            lines.extend(self.line(&event));
+            match self.scope.converter {
+                None => lines.extend(self.line(&event)),
+                Some(_) => lines.extend(self.converted_line(&event).await.ok().flatten()),
+            }
             next = watcher.try_next().ok().flatten();
         }
         (!lines.is_empty()).then(|| lines.concat().into())
@@ -312,6 +328,13 @@ impl Watching {
         let told = Told::of(event, |entry| self.scope.accepts(entry))?;
         let first = std::mem::take(&mut self.untold);
         Some(self.view.line(event, told, first))
+    }
+
+    /// The line of an event of what must be converted first.
+    async fn converted_line(&mut self, event: &Event) -> Result<Option<Bytes>, Status> {
+        let Some((told, entry)) = self.scope.told(event).await? else { return Ok(None) };
+        let first = std::mem::take(&mut self.untold);
+        Ok(Some(self.view.line_of(told, &entry, first)))
     }
 
     /// The lines of `event` and of what follows it already, as far as a chunk goes. One line alone is not copied.

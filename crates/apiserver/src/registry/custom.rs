@@ -1,5 +1,6 @@
 //! The resources that a CRD defines: one per served version.
 
+use crate::conversion_webhook::ConversionWebhook;
 use crate::crd::{flag, is_true, scale, validate, versions};
 use crate::kinds::field_selectors::Absent;
 use crate::object::text;
@@ -34,6 +35,10 @@ pub(crate) fn resources(crd: &Value, stamp: u64) -> Vec<Resource> {
         crd.pointer("/metadata/generation").and_then(Value::as_i64) == Some(1) && versions(crd).len() == 1;
     let schemas = Arc::new(schemas(crd, group));
     let storage_hash = storage_hash(crd, group);
+    let stored_selectable: Arc<[Selectable]> = stored.map(selectable).unwrap_or_default().into();
+    let api_versions: Arc<[String]> =
+        versions(crd).iter().map(|version| format!("{group}/{}", text(version, &["name"]))).collect();
+    let conversion = crd.pointer("/spec/conversion").and_then(ConversionWebhook::new).map(Arc::new);
     let served = versions(crd).iter().filter(|version| flag(version, "served"));
     served
         .map(|version| {
@@ -63,9 +68,11 @@ pub(crate) fn resources(crd: &Value, stamp: u64) -> Vec<Resource> {
                 schema,
                 validations,
                 scale: scale::paths(version, group, versions(crd)).map(Arc::new),
-                converted_by_webhook: text(crd, &["spec", "conversion", "strategy"]) == "Webhook",
+                conversion: conversion.clone(),
+                api_versions: api_versions.clone(),
                 storage_hash: storage_hash.clone(),
                 selectable: selectable(version),
+                stored_selectable: stored_selectable.clone(),
                 custom: true,
                 stored_as: stored_as.clone(),
                 schemas: schemas.clone(),

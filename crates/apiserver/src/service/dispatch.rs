@@ -1,7 +1,6 @@
 //! Sends a request to its verb, and gives what a write answers the form that was asked for.
 
 use super::verb::Virtual;
-use crate::flow::convert;
 use crate::http::{Answer, ApiBody};
 use crate::operation::Call;
 use crate::request::media::accept;
@@ -11,7 +10,6 @@ use bytes::Bytes;
 use serde_json::Value;
 
 pub(super) async fn dispatch(verb: &str, call: &Call<'_>) -> Result<Answer, Status> {
-    convert::check(call).await?;
     if call.target.subresource.as_deref() == Some("scale") {
         return match verb {
             "get" => verbs::scale::get(call).await,

@@ -100,7 +100,7 @@ async fn assign(operation: &Operation<'_>, binding: &Value) -> Result<(), Status
                 return Err(wrong_precondition(operation, what, wanted, &found));
             }
         }
-        let mut pod = convert::from_storage(resource, entry.value()).await?;
+        let mut pod = convert::from_storage(operation, &entry).await?;
         refuse(&pod, name)?;
         bind(operation, &mut pod, binding);
         if operation.options.dry_run {

@@ -18,8 +18,8 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Answer, Status> {
     prepare::wipe(&mut object);
     prepare::namespace(&operation, &mut object)?;
     prepare::owners(&operation, &mut object, false);
-    managed::update(&operation, None, &mut object);
+    managed::create(&operation, &mut object).await;
     let outcome = store_new(&operation, object).await?;
     let name = outcome.name().to_owned();
-    Ok(Answer { name, ..super::answer(&outcome, call, 201) })
+    Ok(Answer { name, ..super::answer(&outcome, call, 201).await? })
 }

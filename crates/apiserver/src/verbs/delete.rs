@@ -23,7 +23,7 @@ pub(crate) async fn delete(call: &Call<'_>) -> Result<Answer, Status> {
     match delete_one(&operation, &name, &options).await? {
         Deletion::Pending(outcome) => {
             let code = if options.cascades { 202 } else { 200 };
-            Ok(super::answer(&outcome, call, code))
+            super::answer(&outcome, call, code).await
         }
         Deletion::Done { shown: Some(shown), .. } => Ok(Answer::json(200, &shown)),
         Deletion::Done { uid, shown: None } => Ok(Answer::json(200, &deleted(&call.resource, &name, &uid))),

@@ -14,21 +14,23 @@ pub(crate) mod token_request;
 pub(crate) mod token_review;
 pub(crate) mod update;
 
+use crate::flow::convert;
 use crate::http::Answer;
 use crate::operation::{Call, Outcome};
 use crate::resource::Resource;
-use crate::status::Details;
+use crate::status::{Details, Status};
 use serde_json::{Value, json};
 
 /// The object of a write, as the resource's clients see it.
-pub(crate) fn answer(outcome: &Outcome, call: &Call<'_>, code: u16) -> Answer {
-    match outcome {
+pub(crate) async fn answer(outcome: &Outcome, call: &Call<'_>, code: u16) -> Result<Answer, Status> {
+    Ok(match outcome {
         Outcome::Stored(entry) => {
             let (view, media) = read::encoded(call);
-            Answer { media, ..Answer::new(code, view.object(entry)) }
+            let entry = convert::shown(call, entry).await?;
+            Answer { media, ..Answer::new(code, view.object(&entry)) }
         }
         Outcome::Unstored(value) => Answer::json(code, value),
-    }
+    })
 }
 
 /// The Status of a deletion that is done.

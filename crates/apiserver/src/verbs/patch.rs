@@ -52,7 +52,7 @@ pub(crate) async fn patch(call: &Call<'_>) -> Result<Answer, Status> {
     };
     let preconditions = Preconditions { may_create, ..Preconditions::default() };
     let (outcome, created) = guaranteed_update(&operation, &preconditions, make).await?;
-    Ok(super::answer(&outcome, call, if created { 201 } else { 200 }))
+    super::answer(&outcome, call, if created { 201 } else { 200 }).await
 }
 
 /// Reads a patch. Its errors wait until it is known what is to be patched.

@@ -1,12 +1,12 @@
 //! GET: an object, a list or a watch.
 
 use super::scale;
-use crate::flow::convert;
+use crate::flow::convert::{self, Converter};
 use crate::http::Answer;
 use crate::http::ApiBody;
 use crate::kinds;
 use crate::operation::Call;
-use crate::read::{self, Filter, ListOptions, MetadataOnly, Scope, Shape, View, WatchControl};
+use crate::read::{self, EntryConverter, Filter, ListOptions, MetadataOnly, Scope, Shape, View, WatchControl};
 use crate::read::{METADATA_ONLY, Message};
 use crate::request::media::Media;
 use crate::request::media::accept::{Form, Negotiated};
@@ -22,7 +22,9 @@ use windlass_store::{Entry, Key};
 /// How a resource's objects are shown.
 pub(crate) fn view(resource: &Resource) -> View {
     let view = View::stored(&resource.api_version(), &resource.kind, &resource.list_kind, resource.custom);
-    if resource.shape.is_none() && (!resource.custom || resource.pristine) {
+    // What is selected in this version comes in this version.
+    let as_it_is = !resource.custom || resource.pristine || resource.selects_converted();
+    if resource.shape.is_none() && as_it_is {
         return view.with_blank(resource.blank());
     }
     let name = format!("{} {}", resource.api_version(), resource.stamp);
@@ -130,7 +132,8 @@ pub(crate) async fn get(call: &Call<'_>) -> Result<Answer, Status> {
     let version = call.query.get("resourceVersion").unwrap_or_default();
     let scope = Scope::new(key.resource.clone(), None)
         .with_ceiling(call.ceiling)
-        .without_cache(resource.rules.is_some_and(|rules| rules.uncached));
+        .without_cache(resource.rules.is_some_and(|rules| rules.uncached))
+        .with_converter(converter(call, false));
     match read::get(&call.api.store, &key, version, &scope).await? {
         Some(entry) => {
             let body = shaped(call, view(resource), false)?.object(&entry);
@@ -172,7 +175,25 @@ pub(crate) fn scope(call: &Call<'_>, options: &ListOptions) -> Result<Scope, Sta
     });
     let scope = Scope::new(resource.storage_key(), narrow.0.as_deref()).with_name(narrow.1.as_deref());
     let uncached = resource.rules.is_some_and(|rules| rules.uncached);
-    Ok(scope.with_filter(filter).with_ceiling(call.ceiling).without_cache(uncached))
+    let converter = converter(call, options.watch);
+    Ok(scope
+        .with_filter(filter)
+        .with_ceiling(call.ceiling)
+        .without_cache(uncached)
+        .with_converter(converter))
+}
+
+/// Who brings stored objects into the version of a request, if somebody must.
+fn converter(call: &Call<'_>, watches: bool) -> Option<Arc<dyn EntryConverter>> {
+    if !call.resource.selects_converted() {
+        return None;
+    }
+    let deadline = (!watches).then_some(call.deadline);
+    let converter = Converter::new(call.api, &call.resource, deadline);
+    Some(Arc::new(match watches {
+        true => converter.until(call.resource.ended.clone()),
+        false => converter,
+    }))
 }
 
 /// The namespace and the name that a request can only be about, by its path or its field selector. A page that goes on

@@ -44,7 +44,7 @@ pub(crate) async fn get(call: &Call<'_>) -> Result<Answer, Status> {
     let key = Key::new(call.resource.storage_key(), namespace, name);
     match call.api.store.get(&key) {
         Some(entry) => {
-            let object = convert::from_storage(&call.resource, entry.value()).await?;
+            let object = convert::stored_value(call, &entry).await?;
             if let Some(paths) =
                 call.resource.scale.as_ref().filter(|paths| number(&object, &paths.spec) == Ok(None))
             {
@@ -100,7 +100,7 @@ async fn write(
     let change = ScaleChange { scaled: Scaled(resource), name: &operation.name, change };
     let (outcome, _) = guaranteed_update(operation, &Preconditions::default(), change).await?;
     let object = match outcome {
-        Outcome::Stored(entry) => entry.value(),
+        Outcome::Stored(entry) => convert::stored_value(call, &entry).await?,
         Outcome::Unstored(value) => value,
     };
     Ok(Answer::json(200, &of(resource, &object)?))

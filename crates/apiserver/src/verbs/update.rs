@@ -30,5 +30,5 @@ pub(crate) async fn update(call: &Call<'_>) -> Result<Answer, Status> {
         Ok(object)
     };
     let (outcome, created) = guaranteed_update(&operation, &preconditions, make).await?;
-    Ok(super::answer(&outcome, call, if created { 201 } else { 200 }))
+    super::answer(&outcome, call, if created { 201 } else { 200 }).await
 }

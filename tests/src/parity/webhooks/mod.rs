@@ -11,8 +11,8 @@ mod matching;
 mod patches;
 mod reviews;
 mod rounds;
-mod server;
-mod services;
+pub(super) mod server;
+pub(super) mod services;
 
 use super::{Behaviour, Script};
 use crate::compare::Request;
@@ -37,7 +37,7 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
 
 /// A sort of configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Mutating,
     Validating,
 }
@@ -63,7 +63,7 @@ const MARKER: &str = "marker";
 const MARKED: u16 = 418;
 
 /// A server that refuses markers, and answers everything else as `answer` says.
-async fn serve(answer: impl Fn(&str, &Value) -> Reply + Send + Sync + 'static) -> anyhow::Result<Server> {
+pub(super) async fn serve(answer: impl Fn(&str, &Value) -> Reply + Send + Sync + 'static) -> anyhow::Result<Server> {
     Server::start(marking(answer)).await
 }
 
@@ -84,7 +84,7 @@ fn maps() -> Value {
 }
 
 /// A webhook at a path of a server: about ConfigMaps of the script's namespace, unless `fields` say otherwise.
-fn hook(script: &Script, server: &Server, path: &str, fields: Value) -> Value {
+pub(super) fn hook(script: &Script, server: &Server, path: &str, fields: Value) -> Value {
     let namespace = script.namespace();
     let mut hook = json!({
         "name": format!("{path}.{namespace}.example.com"),
@@ -114,7 +114,7 @@ fn configuration(script: &Script, kind: Kind, name: &str, hooks: &[Value]) -> Va
 }
 
 /// Stores a configuration of these webhooks, and waits until it counts. The server forgets what it was asked meanwhile.
-async fn configure(
+pub(super) async fn configure(
     script: &mut Script,
     server: &Server,
     kind: Kind,
@@ -147,7 +147,7 @@ async fn configure(
 }
 
 /// Notes down what the server was asked; `sorted` where webhooks are asked at once.
-fn tell(script: &mut Script, server: &Server, sorted: bool) {
+pub(super) fn tell(script: &mut Script, server: &Server, sorted: bool) {
     let mut asked = server.take_asked();
     if sorted {
         asked.sort_by(|(one, _), (other, _)| one.cmp(other));

@@ -218,7 +218,7 @@ async fn respond(
                 response["uid"] = uid;
             }
             let version = &review["apiVersion"];
-            let answer = json!({"kind": "AdmissionReview", "apiVersion": version, "response": response});
+            let answer = json!({"kind": review["kind"], "apiVersion": version, "response": response});
             raw(200, "application/json", answer.to_string().into_bytes())
         }
         Reply::Raw(status, media, body) => {

@@ -25,8 +25,8 @@ pub(super) async fn hold(
     object: Option<&Value>,
 ) -> Result<bool, Status> {
     let (operation, webhook) = (admitted.operation, &invocation.webhook);
-    let object = convert::for_webhook(operation, &invocation.resource, object)?;
-    let old = convert::for_webhook(operation, &invocation.resource, admitted.old)?;
+    let object = convert::for_webhook(operation, &invocation.resource, object).await?;
+    let old = convert::for_webhook(operation, &invocation.resource, admitted.old).await?;
     let seen = ConditionVariables {
         object: object.map(std::borrow::Cow::into_owned).unwrap_or_default(),
         old: old.map(std::borrow::Cow::into_owned).unwrap_or_default(),

@@ -150,9 +150,9 @@ async fn ask(
         return Err(Failure::Internal(no_dry_run(webhook)));
     }
     operation.in_time().map_err(Failure::Late)?;
-    let shown = convert::for_webhook(operation, resource, object.as_deref()).map_err(Failure::Internal)?;
+    let shown = convert::for_webhook(operation, resource, object.as_deref()).await.map_err(Failure::Internal)?;
     let shown = shown.map(Cow::into_owned);
-    let old = convert::for_webhook(operation, resource, admitted.old).map_err(Failure::Internal)?;
+    let old = convert::for_webhook(operation, resource, admitted.old).await.map_err(Failure::Internal)?;
     let reply = admitted.ask(invocation, shown.as_ref(), old.as_deref(), true).await;
     let reply = reply.map_err(|error| match error {
         Unanswered::Call(no_answer) => Failure::Call(no_answer),
@@ -184,7 +184,7 @@ async fn ask(
     if patched == shown {
         return Ok(false);
     }
-    *object = convert::from_webhook(operation, patched).map_err(Failure::Internal)?;
+    *object = convert::from_webhook(operation, patched).await.map_err(Failure::Internal)?;
     Ok(true)
 }
 

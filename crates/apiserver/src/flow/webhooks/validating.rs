@@ -63,8 +63,8 @@ async fn ask(
         metrics.called(&called, took(), 0, true);
         return Err(no_dry_run(webhook));
     }
-    let shown = convert::for_webhook(operation, &invocation.resource, object)?;
-    let old = convert::for_webhook(operation, &invocation.resource, admitted.old)?;
+    let shown = convert::for_webhook(operation, &invocation.resource, object).await?;
+    let old = convert::for_webhook(operation, &invocation.resource, admitted.old).await?;
     match admitted.ask(invocation, shown.as_deref(), old.as_deref(), false).await {
         Ok(reply) if reply.allowed => {
             metrics.called(&called, took(), 200, false);
