@@ -134,9 +134,7 @@ impl Slots {
 impl Kept {
     fn find(&self, form: &Form) -> Option<Made> {
         match self {
-            Self::These(slots) => {
-                slots.iter().find(|(known, _)| known == form).map(|(_, made)| made.clone())
-            }
+            Self::These(slots) => slots.iter().find(|(known, _)| known == form).map(|(_, made)| made.clone()),
             Self::None => None,
         }
     }

@@ -370,6 +370,23 @@ impl Script {
         Ok(())
     }
 
+    /// Reads this many events of a watch that goes on.
+    ///
+    /// # Errors
+    /// When they do not come in time, or it ended.
+    pub async fn events(&mut self, events: &mut Events, count: usize) -> anyhow::Result<()> {
+        let read = async {
+            let mut told = Vec::new();
+            while told.len() < count {
+                told.push(events.next().await?.context("the watch ended")?);
+            }
+            anyhow::Ok(told)
+        };
+        let told = Clock::real().timeout(PATIENCE, read).await.context("no event came")??;
+        self.tell(told);
+        Ok(())
+    }
+
     /// Writes to what is watched until the watch tells of it, or has ended: which of both is told.
     ///
     /// # Errors

@@ -28,7 +28,9 @@ pub(super) fn restore(original: &Value, converted: &mut Value) -> Result<(), Str
     let answered = match converted.get("metadata") {
         None => return Err("missing metadata in converted object".to_owned()),
         Some(Value::Object(metadata)) => metadata.clone(),
-        Some(other) => return Err(format!("invalid metadata of type {} in converted object", go_type(other))),
+        Some(other) => {
+            return Err(format!("invalid metadata of type {} in converted object", go_type(other)));
+        }
     };
     let mut metadata = at(original, &["metadata"]).and_then(Value::as_object).cloned().unwrap_or_default();
     for field in ["labels", "annotations"] {
@@ -96,7 +98,8 @@ mod tests {
 
     #[test]
     fn labels_and_annotations_are_taken_and_nothing_else() {
-        let original = json!({"name": "a", "finalizers": ["x/y"], "labels": {"a": "1"}, "annotations": {"b": "2"}});
+        let original =
+            json!({"name": "a", "finalizers": ["x/y"], "labels": {"a": "1"}, "annotations": {"b": "2"}});
         let converted = json!({"name": "a", "generation": 7, "labels": {"c": "3"}});
         let wanted = json!({"name": "a", "finalizers": ["x/y"], "labels": {"c": "3"}});
         assert_eq!(restored(original, converted).unwrap(), wanted);

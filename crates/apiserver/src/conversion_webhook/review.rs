@@ -71,12 +71,17 @@ impl Review {
             answered => Answer::deserialize(answered).map_err(|error| error.to_string())?,
         };
         let asked = format!("{GROUP}/{}", self.version);
-        if !matches!(answer.kind.as_str(), "" | KIND) {
-            let version = if answer.api_version.is_empty() { &asked } else { &answer.api_version };
-            let kind = &answer.kind;
+        let kind = if answer.kind.is_empty() { KIND } else { &answer.kind };
+        let version = if answer.api_version.is_empty() { &asked } else { &answer.api_version };
+        let known = [format!("{GROUP}/v1"), format!("{GROUP}/v1beta1")];
+        if kind != KIND || !known.contains(version) {
             return Err(format!(
                 "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
             ));
+        }
+        if *version != asked {
+            let (got, wanted) = (version.rsplit('/').next().unwrap_or_default(), self.version);
+            return Err(format!("converting ({got}.{KIND}) to ({wanted}.{KIND}): unknown conversion"));
         }
         // The older version was never checked.
         let strict = self.version == "v1";
@@ -106,9 +111,6 @@ pub(super) fn object(converted: Value) -> Result<Value, String> {
         Value::Object(_) if text(&converted, &["kind"]).is_empty() => {
             Err(format!("Object 'Kind' is missing in '{converted}'"))
         }
-        Value::Object(_) if text(&converted, &["apiVersion"]).is_empty() => {
-            Err(format!("Object 'apiVersion' is missing in '{converted}'"))
-        }
         Value::Object(_) => Ok(converted),
         other => {
             let shape = typed::shape(other);
@@ -122,7 +124,8 @@ mod tests {
     use super::*;
 
     fn review(version: &str) -> Review {
-        Review::new(&["v7".to_owned(), version.to_owned()], &[json!({"kind": "W"})], "example.com/v2").unwrap()
+        Review::new(&["v7".to_owned(), version.to_owned()], &[json!({"kind": "W"})], "example.com/v2")
+            .unwrap()
     }
 
     fn answered(review: &Review, response: Value) -> Result<Vec<Value>, String> {
@@ -156,7 +159,8 @@ mod tests {
 
     #[test]
     fn the_older_review_is_taken_as_it_comes() {
-        let answer = json!({"response": {"uid": "x", "result": {"status": "Success"}, "convertedObjects": []}});
+        let answer =
+            json!({"response": {"uid": "x", "result": {"status": "Success"}, "convertedObjects": []}});
         let answer = answer.to_string();
         assert_eq!(review("v1beta1").converted(answer.as_bytes()).unwrap(), [] as [Value; 0]);
         assert!(review("v1").converted(answer.as_bytes()).is_err());
@@ -164,7 +168,9 @@ mod tests {
 
     #[test]
     fn garbage_is_no_answer() {
-        for garbage in ["hello", "{", "[1]", "  ", "\u{0}", r#"{"kind":"Pod"}"#, r#"{"response":{"result":7}}"#] {
+        for garbage in
+            ["hello", "{", "[1]", "  ", "\u{0}", r#"{"kind":"Pod"}"#, r#"{"response":{"result":7}}"#]
+        {
             assert!(review("v1").converted(garbage.as_bytes()).is_err(), "{garbage}");
         }
         assert!(object(json!("text")).unwrap_err().starts_with("json: cannot unmarshal string"));

@@ -40,9 +40,11 @@ pub(crate) fn create(crd: &mut Value) {
     remember_stored(crd);
 }
 
-/// An update may change which version is stored.
-pub(crate) fn update(crd: &mut Value, _old: &Value) {
-    remember_stored(crd);
+/// An update may change which version is stored. Which ones were is for who writes the status to say.
+pub(crate) fn update(crd: &mut Value, old: &Value) {
+    if crd.get("status") == old.get("status") {
+        remember_stored(crd);
+    }
 }
 
 /// The first step of a deletion: the definition waits for its objects to go.

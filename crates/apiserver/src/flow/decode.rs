@@ -178,8 +178,11 @@ fn built_in(
 }
 
 fn custom(resource: &Resource, mut value: Value, unknown: &mut Vec<String>) -> Result<Value, String> {
-    coerce(resource.schema.as_ref(), &mut value, unknown)?;
-    if let Some(schema) = &resource.schema {
+    // What is in another version is read as that, before it is refused.
+    let version = value.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    let schema = resource.schemas.get(version).or(resource.schema.as_ref()).cloned();
+    coerce(schema.as_ref(), &mut value, unknown)?;
+    if let Some(schema) = &schema {
         default::fill_in(schema, &mut value);
     }
     Ok(value)

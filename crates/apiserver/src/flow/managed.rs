@@ -108,6 +108,10 @@ fn with_context<T>(
         if version == api_version {
             return resource.schema();
         }
+        // Versions of a CRD that are not served have owners, too.
+        if resource.custom {
+            return resource.schemas.get(version).cloned();
+        }
         let (group, version) = version.split_once('/').unwrap_or(("", version));
         served.get(group, version, &resource.plural).and_then(|resource| resource.schema())
     };

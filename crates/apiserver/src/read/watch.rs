@@ -60,6 +60,9 @@ const DRIVEN_BOOKMARK_EVERY: Duration = Duration::from_secs(300);
 /// How long before its end a watch sends a last bookmark.
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 
+/// How long it takes until an object that was not converted is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+
 /// How long a watch lasts that did not say: this, and up to as much again, so that not all come back at once.
 const LASTS: Duration = Duration::from_secs(1800);
 
@@ -196,7 +199,12 @@ impl Watching {
             match watched {
                 Ok((watcher, mut page)) => {
                     if scope.converter.is_some() {
-                        page.items = scope.select(page.items, 0).await?;
+                        let oldest = page.items.iter().map(|entry| entry.revision().0).min().unwrap_or(0);
+                        page.items = scope.select(page.items, 0).await.map_err(|status| {
+                            tracing::debug!(%status, "a watch does not begin: an object is not converted");
+                            // The reference's cache has not come as far as that.
+                            Status::version_too_large(page.revision.0, oldest.saturating_sub(1))
+                        })?;
                     }
                     if options.allow_watch_bookmarks {
                         let first = page.items.is_empty() && std::mem::take(&mut self.untold);
@@ -233,11 +241,13 @@ impl Watching {
                     None if self.scope.converter.is_some() => match self.converted_line(&event).await {
                         Ok(Some(line)) => return Some(Ok(line)),
                         Ok(None) => continue,
-                        // What cannot be shown ends the watch; who comes back is told why.
+                        // What cannot be shown is waited for, and all that came after it, as by the reference's cache.
                         Err(status) => {
-                            tracing::debug!(%status, "a watch ends: an object is not converted");
-                            self.ended = true;
-                            return None;
+                            tracing::debug!(%status, "a watch waits: an object is not converted");
+                            self.pending = Some(event);
+                            if let Some(end) = self.wait_to_retry().await {
+                                return self.end(end).await;
+                            }
                         }
                     },
                     None => match self.tell(&event) {
@@ -387,6 +397,18 @@ impl Watching {
                 }
             }
             () = self.store.clock().sleep_until(due) => self.due = None,
+        }
+        None
+    }
+
+    /// Waits until what failed may be tried again; says how the watch ended, if it did.
+    async fn wait_to_retry(&mut self) -> Option<End> {
+        let clock = self.store.clock();
+        let due = (clock.moment() + RETRY).min(self.deadline);
+        tokio::select! {
+            biased;
+            end = &mut self.over => return Some(end),
+            () = clock.sleep_until(due) => self.due = None,
         }
         None
     }

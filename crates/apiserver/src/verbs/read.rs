@@ -6,7 +6,9 @@ use crate::http::Answer;
 use crate::http::ApiBody;
 use crate::kinds;
 use crate::operation::Call;
-use crate::read::{self, EntryConverter, Filter, ListOptions, MetadataOnly, Scope, Shape, View, WatchControl};
+use crate::read::{
+    self, EntryConverter, Filter, ListOptions, MetadataOnly, Scope, Shape, View, WatchControl,
+};
 use crate::read::{METADATA_ONLY, Message};
 use crate::request::media::Media;
 use crate::request::media::accept::{Form, Negotiated};
@@ -176,11 +178,7 @@ pub(crate) fn scope(call: &Call<'_>, options: &ListOptions) -> Result<Scope, Sta
     let scope = Scope::new(resource.storage_key(), narrow.0.as_deref()).with_name(narrow.1.as_deref());
     let uncached = resource.rules.is_some_and(|rules| rules.uncached);
     let converter = converter(call, options.watch);
-    Ok(scope
-        .with_filter(filter)
-        .with_ceiling(call.ceiling)
-        .without_cache(uncached)
-        .with_converter(converter))
+    Ok(scope.with_filter(filter).with_ceiling(call.ceiling).without_cache(uncached).with_converter(converter))
 }
 
 /// Who brings stored objects into the version of a request, if somebody must.

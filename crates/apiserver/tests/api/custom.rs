@@ -146,7 +146,7 @@ async fn a_rule_is_checked_with_its_definition_and_with_every_write() {
 }
 
 #[tokio::test]
-async fn what_only_a_webhook_could_convert_is_refused() {
+async fn without_its_webhook_an_object_is_served_in_the_storage_version_alone() {
     let client = Client::new();
     let mut definition = widgets();
     let mut second = definition["spec"]["versions"][0].clone();
@@ -154,7 +154,7 @@ async fn what_only_a_webhook_could_convert_is_refused() {
     second["storage"] = json!(false);
     definition["spec"]["versions"].as_array_mut().unwrap().push(second);
     definition["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {
-        "clientConfig": {"url": "https://example.com/convert"}, "conversionReviewVersions": ["v1"]}});
+        "clientConfig": {"url": "https://127.0.0.1:9/convert"}, "conversionReviewVersions": ["v1"]}});
     client.post(DEFINITIONS, definition).await.expect(201);
     let in_second = WIDGETS.replace("/v1/", "/v2/");
     assert_eq!(client.get(&in_second).await.expect(200)["items"], json!([]));

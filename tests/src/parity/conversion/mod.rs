@@ -15,8 +15,8 @@ mod writes;
 
 use super::webhooks::server::{Reply, Server};
 use super::{Behaviour, Script};
-use crate::compare::{Answer, Request};
 use crate::compare::exchange::media;
+use crate::compare::{Answer, Request};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -63,12 +63,20 @@ impl Widgets {
         })
         .await?;
         script.name(&server.address().to_string(), "server");
-        let mut definition = definition(script, &json!({"url": server.url("convert"), "caBundle": Server::bundle()}));
+        let mut definition =
+            definition(script, &json!({"url": server.url("convert"), "caBundle": Server::bundle()}));
         change(&mut definition);
         let defined = script.define(definition).await?;
         let v2 = defined.objects.replace("/v1/", "/v2/");
         script.until(&v2, 200).await?;
-        Ok(Self { v1: defined.objects, v2, definition: defined.path, group: defined.group, server, answering })
+        Ok(Self {
+            v1: defined.objects,
+            v2,
+            definition: defined.path,
+            group: defined.group,
+            server,
+            answering,
+        })
     }
 
     /// The usual kind.
@@ -121,7 +129,8 @@ impl Widgets {
 }
 
 fn object(group: &str, version: &str, name: &str, fields: Value) -> Value {
-    let mut object = json!({"apiVersion": format!("{group}/{version}"), "kind": "Widget", "metadata": {"name": name}});
+    let mut object =
+        json!({"apiVersion": format!("{group}/{version}"), "kind": "Widget", "metadata": {"name": name}});
     for (field, value) in fields.as_object().into_iter().flatten() {
         match field.as_str() {
             "labels" | "annotations" | "finalizers" | "resourceVersion" | "uid" => {
@@ -173,7 +182,9 @@ fn definition(script: &Script, client: &Value) -> Value {
 fn convert(object: &Value, api_version: &str) -> Value {
     let (mut object, second) = (object.clone(), api_version.ends_with("/v2"));
     object["apiVersion"] = json!(api_version);
-    for (part, one, two) in [("spec", "size", "amount"), ("spec", "color", "hue"), ("status", "ready", "count")] {
+    for (part, one, two) in
+        [("spec", "size", "amount"), ("spec", "color", "hue"), ("status", "ready", "count")]
+    {
         let (from, to) = if second { (one, two) } else { (two, one) };
         if let Some(fields) = object.get_mut(part).and_then(Value::as_object_mut)
             && let Some(value) = fields.remove(from)

@@ -77,10 +77,7 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
             Ok(script)
         }));
     }
-    for (name, to, port) in [
-        ("that is not there", None, 443),
-        ("without that port", Some(9), 444),
-    ] {
+    for (name, to, port) in [("that is not there", None, 443), ("without that port", Some(9), 444)] {
         let named = format!("conversion: a webhook behind a Service {name}");
         all.push(Behaviour::new(named, move |mut script: Script| async move {
             if let Some(to) = to {
@@ -99,18 +96,17 @@ fn tell(script: &mut Script, widgets: &Widgets, version: &str) {
     let wanted = format!("/{version}");
     let asked = widgets.server.take_asked().into_iter().rev().find(|(_, review)| {
         let objects = review["request"]["objects"].as_array().map_or(0, Vec::len);
-        objects == 1 && review["request"]["desiredAPIVersion"].as_str().is_some_and(|version| version.ends_with(&wanted))
+        objects == 1
+            && review["request"]["desiredAPIVersion"]
+                .as_str()
+                .is_some_and(|version| version.ends_with(&wanted))
     });
     let told = asked.map(|(path, review)| json!({"path": path, "review": review}));
     script.note_reviews(told.into_iter().collect());
 }
 
 /// An object is read by a webhook behind a Service, once it is answered so: the reference learns of Services late.
-async fn by_service(
-    script: &mut Script,
-    service: Value,
-    ready: impl Fn(u16) -> bool,
-) -> anyhow::Result<()> {
+async fn by_service(script: &mut Script, service: Value, ready: impl Fn(u16) -> bool) -> anyhow::Result<()> {
     let widgets = Widgets::define(script, |definition| {
         definition["spec"]["conversion"]["webhook"]["clientConfig"] =
             json!({"service": service, "caBundle": Server::bundle()});

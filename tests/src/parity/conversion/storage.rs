@@ -28,21 +28,28 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
             script.get(widgets.one("a")).await?;
             Ok(script)
         }),
-        about("what is stored in an old version needs the webhook in the new one", |mut script, widgets| async move {
-            widgets.make(&mut script, &["a"]).await?;
-            store_second(&mut script, &widgets).await?;
-            widgets.answer(|_| super::faults::refusing("not now"));
-            script.get(widgets.two("a")).await?;
-            script.get(widgets.one("a")).await?;
-            Ok(script)
-        }),
+        about(
+            "what is stored in an old version needs the webhook in the new one",
+            |mut script, widgets| async move {
+                widgets.make(&mut script, &["a"]).await?;
+                store_second(&mut script, &widgets).await?;
+                widgets.answer(|_| super::faults::refusing("not now"));
+                script.get(widgets.two("a")).await?;
+                script.get(widgets.one("a")).await?;
+                Ok(script)
+            },
+        ),
         about("stored versions are kept until they are taken out", |mut script, widgets| async move {
             store_second(&mut script, &widgets).await?;
             let status = format!("{}/status", widgets.definition);
             for stored in [json!(["v1"]), json!(["v2"])] {
-                let request = Request::new("PATCH", &status).body(media::MERGE_PATCH, json!({"status": {"storedVersions": stored}}));
+                let request = Request::new("PATCH", &status)
+                    .body(media::MERGE_PATCH, json!({"status": {"storedVersions": stored}}));
                 let answer = script.quiet(request).await?;
-                script.note(&crate::compare::Answer { body: json!([answer.body["status"]["storedVersions"], answer.body["message"]]), ..answer });
+                script.note(&crate::compare::Answer {
+                    body: json!([answer.body["status"]["storedVersions"], answer.body["message"]]),
+                    ..answer
+                });
             }
             Ok(script)
         }),
@@ -55,10 +62,13 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
             widgets.make(&mut script, &["a"]).await?;
             store_second(&mut script, &widgets).await?;
             let status = format!("{}/status", widgets.definition);
-            let request = Request::new("PATCH", &status).body(media::MERGE_PATCH, json!({"status": {"storedVersions": ["v2"]}}));
+            let request = Request::new("PATCH", &status)
+                .body(media::MERGE_PATCH, json!({"status": {"storedVersions": ["v2"]}}));
             script.quiet(request).await?;
             let gone = json!([{"op": "remove", "path": "/spec/versions/0"}]);
-            let answer = script.quiet(Request::new("PATCH", &widgets.definition).body(media::JSON_PATCH, gone)).await?;
+            let answer = script
+                .quiet(Request::new("PATCH", &widgets.definition).body(media::JSON_PATCH, gone))
+                .await?;
             anyhow::ensure!(answer.is_success(), "the version was not removed: {answer}");
             script.until(&widgets.v1, 404).await?;
             script.get(widgets.two("a")).await?;
@@ -67,7 +77,9 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
         about("a version that is not served is converted from", |mut script, widgets| async move {
             widgets.make(&mut script, &["a"]).await?;
             let unserved = json!([{"op": "replace", "path": "/spec/versions/0/served", "value": false}]);
-            script.quiet(Request::new("PATCH", &widgets.definition).body(media::JSON_PATCH, unserved)).await?;
+            script
+                .quiet(Request::new("PATCH", &widgets.definition).body(media::JSON_PATCH, unserved))
+                .await?;
             script.until(&widgets.v1, 404).await?;
             script.get(widgets.two("a")).await?;
             script.merge(&widgets.two("a"), json!({"spec": {"amount": 8}})).await?;
@@ -78,7 +90,9 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
         about("the strategy becomes None", |mut script, widgets| async move {
             widgets.make(&mut script, &["a"]).await?;
             let none = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
-            let answer = script.quiet(Request::new("PATCH", &widgets.definition).body(media::MERGE_PATCH, none)).await?;
+            let answer = script
+                .quiet(Request::new("PATCH", &widgets.definition).body(media::MERGE_PATCH, none))
+                .await?;
             anyhow::ensure!(answer.is_success(), "the strategy did not change: {answer}");
             script.until_it(&widgets.two("a"), |answer| answer.body["spec"].get("amount").is_none()).await?;
             script.get(widgets.two("a")).await?;
@@ -94,7 +108,9 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
             let client = json!({"url": widgets.server.url("convert"), "caBundle": Server::bundle()});
             let conversion = definition(&script, &client)["spec"]["conversion"].clone();
             let change = json!({"spec": {"conversion": conversion}});
-            let answer = script.quiet(Request::new("PATCH", &widgets.definition).body(media::MERGE_PATCH, change)).await?;
+            let answer = script
+                .quiet(Request::new("PATCH", &widgets.definition).body(media::MERGE_PATCH, change))
+                .await?;
             anyhow::ensure!(answer.is_success(), "the strategy did not change: {answer}");
             script.until_it(&widgets.two("a"), |answer| answer.body["spec"].get("amount").is_some()).await?;
             script.get(widgets.two("a")).await?;
@@ -123,13 +139,14 @@ async fn store_second(script: &mut Script, widgets: &Widgets) -> anyhow::Result<
     let change = json!([
         {"op": "replace", "path": "/spec/versions/0/storage", "value": false},
         {"op": "replace", "path": "/spec/versions/1/storage", "value": true},
-        {"op": "add", "path": "/spec/versions/1/additionalPrinterColumns/-",
-            "value": {"name": "marker", "type": "string", "jsonPath": ".spec.hue"}},
+        {"op": "add", "path": "/spec/versions/0/additionalPrinterColumns/-",
+            "value": {"name": "marker", "type": "string", "jsonPath": ".spec.color"}},
     ]);
-    let answer = script.quiet(Request::new("PATCH", &widgets.definition).body(media::JSON_PATCH, change)).await?;
+    let answer =
+        script.quiet(Request::new("PATCH", &widgets.definition).body(media::JSON_PATCH, change)).await?;
     anyhow::ensure!(answer.is_success(), "the storage version did not change: {answer}");
     // The new column is the marker.
-    let table = Request::new("GET", &widgets.v2).accepting("application/json;as=Table;v=v1;g=meta.k8s.io");
+    let table = Request::new("GET", &widgets.v1).accepting("application/json;as=Table;v=v1;g=meta.k8s.io");
     script
         .until_asked(table, |answer| {
             answer.body["columnDefinitions"].as_array().is_some_and(|columns| columns.len() == 3)

@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 pub(super) fn behaviours() -> Vec<Behaviour> {
     vec![
         about("an object is created in another version", |mut script, widgets| async move {
-            script.post(&widgets.v2, widgets.second("a", json!({"spec": {"amount": 3, "hue": "pink"}}))).await?;
+            script
+                .post(&widgets.v2, widgets.second("a", json!({"spec": {"amount": 3, "hue": "pink"}})))
+                .await?;
             script.get(widgets.one("a")).await?;
             script.get(widgets.two("a")).await?;
             script.post(&widgets.v2, widgets.second("a", json!({}))).await?;
@@ -112,7 +114,12 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
         about("a merge patch speaks the version of its path", |mut script, widgets| async move {
             widgets.make(&mut script, &["a"]).await?;
             script.merge(&widgets.two("a"), json!({"spec": {"amount": 7, "size": 8}})).await?;
-            script.merge(&widgets.one("a"), json!({"spec": {"color": null}, "metadata": {"labels": {"x": "y"}}})).await?;
+            script
+                .merge(
+                    &widgets.one("a"),
+                    json!({"spec": {"color": null}, "metadata": {"labels": {"x": "y"}}}),
+                )
+                .await?;
             script.get(widgets.two("a")).await?;
             Ok(script)
         }),
@@ -145,8 +152,7 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
         about("a scale is written in either version", |mut script, widgets| async move {
             widgets.make(&mut script, &["a"]).await?;
             let path = format!("{}/scale", widgets.two("a"));
-            let mut scale = script.get(&path).await?.body;
-            scale["spec"]["replicas"] = json!(4);
+            let scale = json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "a"}, "spec": {"replicas": 4}});
             script.put(&path, scale).await?;
             script.get(widgets.one("a")).await?;
             script.merge(&path, json!({"spec": {"replicas": 5}})).await?;
@@ -158,13 +164,22 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
             widgets.make(&mut script, &["a"]).await?;
             widgets.spoil(|objects| {
                 for object in objects {
-                    object["spec"]["list"] = json!([object["apiVersion"].as_str().unwrap_or_default().len().to_string()]);
+                    object["spec"]["list"] =
+                        json!([object["apiVersion"].as_str().unwrap_or_default().len().to_string()]);
                 }
             });
             let new = widgets.second("b", json!({"spec": {"amount": 1, "list": ["before"]}}));
-            script.send(Request::new("POST", &widgets.v2).with("dryRun", "All").body(media::JSON, new)).await?;
+            script
+                .send(Request::new("POST", &widgets.v2).with("dryRun", "All").body(media::JSON, new))
+                .await?;
             let patch = json!({"spec": {"amount": 5}});
-            script.send(Request::new("PATCH", widgets.two("a")).with("dryRun", "All").body(media::MERGE_PATCH, patch)).await?;
+            script
+                .send(
+                    Request::new("PATCH", widgets.two("a"))
+                        .with("dryRun", "All")
+                        .body(media::MERGE_PATCH, patch),
+                )
+                .await?;
             script.get(widgets.two("b")).await?;
             script.get(widgets.one("a")).await?;
             Ok(script)
@@ -222,7 +237,13 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
         about("labels that a conversion gives are stored", |mut script, widgets| async move {
             widgets.spoil(|objects| {
                 for object in objects {
-                    let version = object["apiVersion"].as_str().unwrap_or_default().rsplit('/').next().unwrap_or_default().to_owned();
+                    let version = object["apiVersion"]
+                        .as_str()
+                        .unwrap_or_default()
+                        .rsplit('/')
+                        .next()
+                        .unwrap_or_default()
+                        .to_owned();
                     object["metadata"]["labels"] = json!({"in": version});
                     object["metadata"]["annotations"] = json!({"example.com/in": version});
                 }

@@ -63,7 +63,9 @@ const MARKER: &str = "marker";
 const MARKED: u16 = 418;
 
 /// A server that refuses markers, and answers everything else as `answer` says.
-pub(super) async fn serve(answer: impl Fn(&str, &Value) -> Reply + Send + Sync + 'static) -> anyhow::Result<Server> {
+pub(super) async fn serve(
+    answer: impl Fn(&str, &Value) -> Reply + Send + Sync + 'static,
+) -> anyhow::Result<Server> {
     Server::start(marking(answer)).await
 }
 

@@ -74,7 +74,11 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
 }
 
 /// A Service of one port, and where it leads.
-pub(in crate::parity) async fn service(script: &mut Script, port: u16, to: Option<u16>) -> anyhow::Result<()> {
+pub(in crate::parity) async fn service(
+    script: &mut Script,
+    port: u16,
+    to: Option<u16>,
+) -> anyhow::Result<()> {
     let body = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "hooks"},
         "spec": {"ports": [{"port": port, "name": "https"}]}});
     let services = script.path("/api/v1", "services");

@@ -54,7 +54,8 @@ pub(crate) async fn through_storage(operation: &Operation<'_>, object: Value) ->
     }
     let object = one(&of(operation), object, &resource.api_version()).await?;
     let mut object = decode::coerced(resource, object).map_err(Status::plain)?;
-    if let (Some(version), Some(metadata)) = (version, object.get_mut("metadata").and_then(Value::as_object_mut))
+    if let (Some(version), Some(metadata)) =
+        (version, object.get_mut("metadata").and_then(Value::as_object_mut))
     {
         metadata.insert("resourceVersion".to_owned(), version);
     }
@@ -143,7 +144,11 @@ pub(crate) async fn for_webhook<'a>(
     if *wanted == **own || text(object, &["kind"]) != own.kind {
         return Ok(Some(Cow::Borrowed(object)));
     }
-    between(operation, object, &wanted.api_version()).await.map(|object| Some(Cow::Owned(object)))
+    let converted = between(operation, object, &wanted.api_version()).await;
+    converted.map(|object| Some(Cow::Owned(object))).map_err(|status| match status.reason.is_empty() {
+        true => Status::internal(status.message),
+        false => status,
+    })
 }
 
 /// What an admission webhook made of an object, in the version of the request.

@@ -150,9 +150,14 @@ async fn ask(
         return Err(Failure::Internal(no_dry_run(webhook)));
     }
     operation.in_time().map_err(Failure::Late)?;
-    let shown = convert::for_webhook(operation, resource, object.as_deref()).await.map_err(Failure::Internal)?;
+    // The reference says twice that it is its own fault.
+    let unconverted = |status: Status| match status.code {
+        500 => Failure::Internal(Status::internal(status.message)),
+        _ => Failure::Late(status),
+    };
+    let shown = convert::for_webhook(operation, resource, object.as_deref()).await.map_err(unconverted)?;
     let shown = shown.map(Cow::into_owned);
-    let old = convert::for_webhook(operation, resource, admitted.old).await.map_err(Failure::Internal)?;
+    let old = convert::for_webhook(operation, resource, admitted.old).await.map_err(unconverted)?;
     let reply = admitted.ask(invocation, shown.as_ref(), old.as_deref(), true).await;
     let reply = reply.map_err(|error| match error {
         Unanswered::Call(no_answer) => Failure::Call(no_answer),
