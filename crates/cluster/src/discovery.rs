@@ -2,15 +2,19 @@
 
 use kube::Client;
 use kube::core::discovery::v2::APIGroupDiscoveryList;
+use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
 use windlass::Kind;
+
+/// Where CRDs are.
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// A kind that is served, in one version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServedKind {
     pub(crate) kind: Kind,
     verbs: Vec<String>,
-    /// Whether it is the version that the API prefers.
+    /// Whether it is the version that the API prefers, or [that is stored](Discovery::discover_stored).
     preferred: bool,
     /// Whether it has the scale subresource.
     pub(crate) has_scale: bool,
@@ -39,6 +43,42 @@ impl Discovery {
         let core = client.list_core_api_versions_aggregated().await?;
         let others = client.list_api_groups_aggregated().await?;
         Ok(Self::of([core, others]))
+    }
+
+    /// The same, but prefers the version that a custom resource is stored in where a webhook converts it: to read and delete it must not
+    /// depend on a webhook that may be gone.
+    pub(crate) async fn discover_stored(client: &Client) -> kube::Result<Self> {
+        let mut discovery = Self::discover(client).await?;
+        // Groups of CRDs have a domain; most have one version, and then there is nothing to choose.
+        let several = |served: &ServedKind| !served.preferred && served.kind.group.contains('.');
+        if discovery.all.iter().any(several) {
+            let request = http::Request::get(format!("{DEFINITIONS}?resourceVersion=0")).body(Vec::new());
+            let definitions: Value = client.request(request.map_err(kube::Error::HttpError)?).await?;
+            discovery.prefer_stored(&definitions);
+        }
+        Ok(discovery)
+    }
+
+    fn prefer_stored(&mut self, definitions: &Value) {
+        for definition in definitions["items"].as_array().into_iter().flatten() {
+            let spec = &definition["spec"];
+            if spec["conversion"]["strategy"] != "Webhook" {
+                continue;
+            }
+            let (group, plural) = (spec["group"].as_str(), spec["names"]["plural"].as_str());
+            let versions = spec["versions"].as_array().into_iter().flatten();
+            let stored =
+                versions.filter(|version| version["storage"] == true).find_map(|it| it["name"].as_str());
+            let same = |served: &&mut ServedKind| {
+                Some(&*served.kind.group) == group && Some(&*served.kind.plural) == plural
+            };
+            // One that is stored and not served is read as the API prefers.
+            if self.all.iter_mut().filter(same).any(|served| Some(&*served.kind.version) == stored) {
+                for served in self.all.iter_mut().filter(same) {
+                    served.preferred = Some(&*served.kind.version) == stored;
+                }
+            }
+        }
     }
 
     fn of(lists: impl IntoIterator<Item = APIGroupDiscoveryList>) -> Self {
@@ -126,5 +166,24 @@ mod tests {
         assert!(discovery.find("a.b/v3", "Widget").is_none());
         assert_eq!(discovery.stale, ["a.b/v1"]);
         assert_eq!((group_of("a.b/v1"), group_of("v1")), ("a.b", ""));
+    }
+
+    #[test]
+    fn what_a_webhook_converts_is_preferred_as_it_is_stored() {
+        let resource = json!({"resource": "widgets", "responseKind": {"kind": "Widget"}, "verbs": ["list"]});
+        let list = json!({"items": [{"metadata": {"name": "a.b"}, "versions": [
+            {"version": "v2", "resources": [resource]}, {"version": "v1", "resources": [resource]},
+        ]}]});
+        let preferred = |stored: &str, strategy: &str| {
+            let mut discovery = Discovery::of([serde_json::from_value(list.clone()).unwrap()]);
+            discovery.prefer_stored(&json!({"items": [{"spec": {
+                "group": "a.b", "names": {"plural": "widgets"}, "conversion": {"strategy": strategy},
+                "versions": [{"name": "v2", "storage": false}, {"name": stored, "storage": true}],
+            }}]}));
+            discovery.preferred().map(|served| served.kind.version.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(preferred("v1", "Webhook"), ["v1"]);
+        assert_eq!(preferred("v1", "None"), ["v2"]);
+        assert_eq!(preferred("v0", "Webhook"), ["v2"]);
     }
 }

@@ -3,6 +3,10 @@
 use crate::targets::whole_cluster;
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Secret};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
+use kube::api::DynamicObject;
+use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::json;
 use windlass_harness::{Suite, Target};
 use windlass_testing::{TestCluster, config_map, named, object, pod, secret};
@@ -17,6 +21,7 @@ pub fn behaviours(suite: Suite) -> Suite {
         )
         .test("pods are deleted before the other objects of their namespace", pods_first)
         .test("a namespace waits for its metadata.finalizers", own_finalizers)
+        .test("a namespace is deleted with custom resources whose conversion webhook is gone", unconverted)
 }
 
 async fn another(cluster: &TestCluster) -> anyhow::Result<(String, TestCluster)> {
@@ -122,4 +127,37 @@ async fn own_finalizers(target: Target) -> anyhow::Result<()> {
     cluster.eventually::<Namespace>(&name).is("was emptied", emptied).await?;
     cluster.patch::<Namespace>(&name, json!({ "metadata": { "finalizers": null } })).await?;
     cluster.eventually::<Namespace>(&name).is_deleted().await
+}
+
+async fn unconverted(target: Target) -> anyhow::Result<()> {
+    let cluster = whole_cluster(&target).await?;
+    let (name, there) = another(&cluster).await?;
+    let group = format!("{}.example.com", cluster.namespace());
+    // The reference deletes in the version that it prefers; the embedded cluster in the one that is stored.
+    let other = if target.environment().contains("reference") { "v1beta1" } else { "v2" };
+    let schema =
+        json!({ "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } });
+    let webhook = json!({ "clientConfig": { "url": "https://127.0.0.1:9/convert" }, "conversionReviewVersions": ["v1"] });
+    let definition = json!({ "spec": {
+        "group": group, "scope": "Namespaced",
+        "names": { "plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList" },
+        "conversion": { "strategy": "Webhook", "webhook": webhook },
+        "versions": [
+            { "name": "v1", "served": true, "storage": true, "schema": schema },
+            { "name": other, "served": true, "storage": false, "schema": schema },
+        ],
+    } });
+    let crd = format!("widgets.{group}");
+    cluster.create(object::<CustomResourceDefinition>(&crd, definition)).await?;
+    cluster.eventually::<CustomResourceDefinition>(&crd).has_condition("Established", true).await?;
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(&group, "v1", "Widget"));
+    let widgets: Api<DynamicObject> = Api::namespaced_with(cluster.client(), &name, &resource);
+    let make =
+        || async { Ok(widgets.create(&Default::default(), &DynamicObject::new("a", &resource)).await?) };
+    cluster.until("widgets are served", make, |_| true).await?;
+    there.create(config_map("map")).await?;
+    cluster.delete::<Namespace>(&name).await?;
+    cluster.eventually::<Namespace>(&name).is_deleted().await?;
+    ensure!(widgets.list(&Default::default()).await?.items.is_empty());
+    cluster.delete::<CustomResourceDefinition>(&crd).await
 }

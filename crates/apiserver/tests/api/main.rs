@@ -6,6 +6,7 @@ mod accounts;
 mod bad_input;
 mod bindings;
 mod connect;
+mod conversion;
 mod custom;
 mod discovery;
 mod durable;

@@ -75,7 +75,7 @@ async fn collect(task: Task) -> kube::Result<()> {
 
 /// Discovers the kinds, watches the new ones, and queues all objects.
 async fn sync_monitors(task: &Task, graph: &Arc<Graph>) -> kube::Result<()> {
-    let new = graph.watch(&Discovery::discover(task.client()).await?);
+    let new = graph.watch(&Discovery::discover_stored(task.client()).await?);
     let synced = futures::future::join_all(new.iter().map(|monitor| monitor.objects.synced()));
     let in_time = task.clock().timeout(SYNC_TIMEOUT, synced);
     tokio::select! {

@@ -103,7 +103,7 @@ async fn finalize(
 /// down.
 async fn delete_all_content(client: &Client, namespace: &str, since: SignedDuration) -> DeletionProgress {
     let mut progress = DeletionProgress::default();
-    let discovery = match Discovery::discover(client).await {
+    let discovery = match Discovery::discover_stored(client).await {
         Ok(discovery) => discovery,
         Err(error) => {
             progress.undiscovered = Some(error.to_string());

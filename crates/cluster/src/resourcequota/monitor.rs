@@ -146,7 +146,7 @@ impl QuotaMonitor {
         drop(dropped);
         let discovery = match missing.is_empty() {
             true => Discovery::default(),
-            false => Discovery::discover(client).await?,
+            false => Discovery::discover_stored(client).await?,
         };
         let mut sync_state = SyncState::Synced;
         for name in missing {

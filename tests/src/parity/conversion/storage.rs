@@ -71,6 +71,7 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
                 .await?;
             anyhow::ensure!(answer.is_success(), "the version was not removed: {answer}");
             script.until(&widgets.v1, 404).await?;
+            script.until(&widgets.two("a"), 500).await?;
             script.get(widgets.two("a")).await?;
             Ok(script)
         }),

@@ -66,12 +66,12 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
             Ok(script)
         }),
         about("what a conversion makes is not validated", |mut script, widgets| async move {
-            widgets.make(&mut script, &["a"]).await?;
             widgets.spoil(|objects| {
                 for object in objects {
                     object["spec"]["amount"] = json!("many");
                 }
             });
+            widgets.make(&mut script, &["a"]).await?;
             script.get(widgets.two("a")).await?;
             script.merge(&widgets.two("a"), json!({"spec": {"hue": "x"}})).await?;
             Ok(script)
