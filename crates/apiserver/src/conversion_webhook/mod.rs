@@ -10,28 +10,50 @@ mod review;
 
 use crate::object::text;
 use crate::webhook_client::{CallError, Caller, ClientConfig, Network, go_kind};
+use parking_lot::Mutex;
 use review::Review;
 use serde::Deserialize as _;
 use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::OwnedMutexGuard;
 
 /// How long a webhook may take, whatever it is asked.
-const TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// About how much a webhook is sent at once: its answers, which may be larger, are bounded too.
 pub(crate) const BATCH_BYTES: usize = 1 << 20;
 
-/// How many conversions of single objects may wait for answers at once.
-const TURNS: usize = 16;
+/// How many turns are remembered before those that nobody takes are looked for.
+const MANY_TURNS: usize = 1000;
 
 /// The webhook of a CRD.
 #[derive(Debug)]
 pub(crate) struct ConversionWebhook {
-    turns: [Mutex<()>; TURNS],
+    /// Who asks about the object of a revision, and who waits for that.
+    turns: Mutex<HashMap<u64, Arc<tokio::sync::Mutex<()>>>>,
     /// The versions of ConversionReview that it understands, the best first.
     review_versions: Vec<String>,
     caller: Caller,
+}
+
+/// To be the one who asks about an object, until it is dropped.
+pub(crate) struct Turn<'a> {
+    webhook: &'a ConversionWebhook,
+    revision: u64,
+    taken: Option<OwnedMutexGuard<()>>,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.taken = None;
+        let mut turns = self.webhook.turns.lock();
+        // Nobody waits.
+        if turns.get(&self.revision).is_some_and(|turn| Arc::strong_count(turn) == 1) {
+            turns.remove(&self.revision);
+        }
+    }
 }
 
 impl ConversionWebhook {
@@ -45,15 +67,22 @@ impl ConversionWebhook {
         let versions = webhook.get("conversionReviewVersions").and_then(Value::as_array);
         let versions = versions.into_iter().flatten().filter_map(|version| version.as_str());
         Some(Self {
-            turns: Default::default(),
+            turns: Mutex::default(),
             review_versions: versions.map(str::to_owned).collect(),
             caller: Caller::new(config),
         })
     }
 
     /// Waits until nobody else asks about the object of this revision.
-    pub(crate) async fn turn(&self, revision: u64) -> MutexGuard<'_, ()> {
-        self.turns[usize::try_from(revision).unwrap_or(0) % TURNS].lock().await
+    pub(crate) async fn turn(&self, revision: u64) -> Turn<'_> {
+        let turn = {
+            let mut turns = self.turns.lock();
+            if turns.len() >= MANY_TURNS {
+                turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+            }
+            turns.entry(revision).or_default().clone()
+        };
+        Turn { webhook: self, revision, taken: Some(turn.lock_owned().await) }
     }
 
     /// The objects in another version, in their order. All of them are of one kind and in other versions than that.
@@ -137,6 +166,20 @@ mod tests {
         let mut other = object("v2");
         other["metadata"]["name"] = json!("b");
         assert!(wrong(other).ends_with("returned invalid object: must have the same name: a != b"));
+    }
+
+    #[tokio::test]
+    async fn one_asks_about_an_object_and_nothing_is_left_of_it() {
+        let conversion = json!({"strategy": "Webhook", "webhook": {"clientConfig": {"url": "https://a"}}});
+        let webhook = ConversionWebhook::new(&conversion).unwrap();
+        let first = webhook.turn(1).await;
+        let mut second = Box::pin(webhook.turn(1));
+        assert!(futures::poll!(&mut second).is_pending());
+        let other = webhook.turn(2).await;
+        drop(first);
+        let second = second.await;
+        drop((second, other));
+        assert!(webhook.turns.lock().is_empty());
     }
 
     #[test]

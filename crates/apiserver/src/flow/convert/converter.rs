@@ -3,7 +3,7 @@
 //! What was converted is kept beside the stored entry that it was made of, by version and generation of the CRD, as long as others are
 //! likely to ask for it.
 
-use crate::conversion_webhook::BATCH_BYTES;
+use crate::conversion_webhook::{BATCH_BYTES, TIMEOUT};
 use crate::flow::decode;
 use crate::object::text;
 use crate::operation::in_time;
@@ -161,7 +161,7 @@ impl Converter {
     fn time_left(&self) -> Duration {
         match self.deadline {
             Some(deadline) => deadline.since(Clock::real().moment()),
-            None => Duration::MAX,
+            None => TIMEOUT,
         }
     }
 
