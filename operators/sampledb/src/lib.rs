@@ -7,6 +7,7 @@
 //! | [`election`] | failover, decided purely |
 //! | [`leadership`] | what a database's Lease says: who may be primary |
 //! | [`agent`] | runs in each instance, beside its server |
+//! | `archive` | keeps backups |
 //! | [`command`] | `windlass-sampledb`, for people |
 //! | `metrics` | what Prometheus is told of databases |
 //! | [`lsn`], [`timelines`] | positions in the write-ahead log |
@@ -14,6 +15,7 @@
 pub mod agent;
 pub mod api;
 mod api_error;
+mod archive;
 mod children;
 pub mod command;
 pub mod controller;
@@ -24,9 +26,9 @@ mod metrics;
 mod parameters;
 pub mod timelines;
 
-use api::v1alpha1::{SampleDB, SampleDBInstance};
-use controller::{drain, failover, provisioning, storage};
-use k8s_openapi::api::apps::v1::StatefulSet;
+use api::v1alpha1::{SampleDB, SampleDBArchive, SampleDBBackup, SampleDBInstance};
+use controller::{archive as archiving, backup, deletion, drain, failover, provisioning, schedule, storage};
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{
@@ -35,6 +37,7 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{CustomResourceExt, ResourceExt};
 use windlass::{Controller, Manager, Relation};
 
@@ -46,31 +49,52 @@ pub const DEFAULT_IMAGE: &str = concat!("sampledb-operator:", env!("CARGO_PKG_VE
 /// The manager with this operator's kinds and controllers; `image` is the one that brings the agent.
 pub fn operator(manager: Manager, image: &str) -> Manager {
     manager
-        .crds([SampleDB::crd(), SampleDBInstance::crd()])
+        .crds(crds())
         .controller(databases(image))
         .controller(failovers())
         .controller(storages())
+        .controller(archives(image))
+        .controller(backups(image))
+        .controller(schedules())
         .measures(metrics::databases)
         .measures(metrics::instances)
 }
 
+/// The kinds that the operator brings.
+pub fn crds() -> [CustomResourceDefinition; 4] {
+    [SampleDB::crd(), SampleDBInstance::crd(), SampleDBArchive::crd(), SampleDBBackup::crd()]
+}
+
 /// The controller that makes what a database consists of.
 pub fn databases(image: &str) -> Controller<SampleDB> {
-    let image = image.to_owned();
+    let (image, of_last) = (image.to_owned(), image.to_owned());
     Controller::deciding(move |database, observed| provisioning::decide(database, observed, &image))
-        .owns::<Secret>()
-        .owns::<ServiceAccount>()
-        .owns::<Role>()
-        .owns::<RoleBinding>()
-        .owns::<Service>()
-        .owns::<StatefulSet>()
-        // Its claim templates cannot be changed: see `Apply::recreate`.
-        .deletes::<StatefulSet>()
-        .owns::<PodDisruptionBudget>()
-        .owns::<SampleDBInstance>()
+        .finalizer(move |database, observed| deletion::decide(database, observed, &of_last))
+        // A last backup needs them all: they are not the garbage collector's to delete.
+        .collects::<Secret>()
+        .collects::<ServiceAccount>()
+        .collects::<Role>()
+        .collects::<RoleBinding>()
+        .collects::<Service>()
+        .collects::<StatefulSet>()
+        .collects::<SampleDBInstance>()
         .prunes::<SampleDBInstance>()
-        .owns::<Job>()
-        .owns::<ConfigMap>()
+        .collects::<PodDisruptionBudget>()
+        .collects::<Job>()
+        .collects::<ConfigMap>()
+        .retains::<SampleDBArchive>()
+        .retains::<SampleDBBackup>()
+        // A last backup that failed is taken again.
+        .deletes::<SampleDBBackup>()
+        .watches::<SampleDBBackup>(|database| {
+            let restored = database.spec.restore_from.iter().map(|from| from.backup.clone());
+            Relation::names(restored.chain([database.last_backup_name()]))
+        })
+        .watches::<PersistentVolumeClaim>(|database| {
+            Relation::labelled(children::selector(&database.name_any()))
+        })
+        .predicate::<PersistentVolumeClaim>(|one, other| is_terminating(one) != is_terminating(other))
+        .deletes::<PersistentVolumeClaim>()
         .references::<ConfigMap>(|database| {
             Relation::names(database.spec.initial_schema.iter().map(|schema| schema.name.clone()))
         })
@@ -85,16 +109,22 @@ pub fn databases(image: &str) -> Controller<SampleDB> {
         .concurrency(2)
 }
 
-/// The controller that decides who is primary.
+fn is_terminating(claim: &PersistentVolumeClaim) -> bool {
+    claim.metadata.deletion_timestamp.is_some()
+}
+
+/// The controller that decides who is primary. It goes on while a database is paused, and while it is being deleted.
 pub fn failovers() -> Controller<SampleDB> {
     Controller::deciding(failover::decide)
         .named("sampledb-failover")
         .concerned_with(failover::CONDITION)
-        .owns::<Lease>()
+        .never_paused()
+        .finalizer(failover::decide_to_the_end)
+        .collects::<Lease>()
         .claims::<Lease>()
         .predicate::<Lease>(leadership::differs)
         .tracks_last_change::<Lease>()
-        .owns::<EndpointSlice>()
+        .collects::<EndpointSlice>()
         .watches::<SampleDBInstance>(|database| Relation::labelled(children::selector(&database.name_any())))
         .watches::<Pod>(|database| Relation::labelled(children::selector(&database.name_any())))
         .predicate::<Pod>(failover::pod_differs)
@@ -115,4 +145,39 @@ pub fn storages() -> Controller<SampleDB> {
         })
         .predicate::<PersistentVolumeClaim>(storage::claim_differs)
         .patches::<PersistentVolumeClaim>()
+}
+
+/// The controller that makes what an archive consists of.
+pub fn archives(image: &str) -> Controller<SampleDBArchive> {
+    let image = image.to_owned();
+    Controller::deciding(move |archive, observed| archiving::decide(archive, observed, &image))
+        .owns::<Secret>()
+        .owns::<PersistentVolumeClaim>()
+        .owns::<Service>()
+        .owns::<Deployment>()
+}
+
+/// The controller that makes backups by schedule, and deletes those that are not kept.
+pub fn schedules() -> Controller<SampleDB> {
+    Controller::deciding(schedule::decide)
+        .named("sampledb-schedule")
+        .concerned_with(schedule::CONDITION)
+        .retains::<SampleDBBackup>()
+        .deletes::<SampleDBBackup>()
+}
+
+/// The controller that takes backups.
+pub fn backups(image: &str) -> Controller<SampleDBBackup> {
+    let (image, of_forgotten) = (image.to_owned(), image.to_owned());
+    Controller::deciding(move |one, observed| backup::decide(one, observed, &image))
+        .finalizer(move |one, observed| backup::forget(one, observed, &of_forgotten))
+        .concerned_with(backup::CONDITION)
+        .references::<SampleDB>(|backup| Relation::named(&backup.spec.database))
+        .watches::<SampleDBArchive>(|backup| Relation::labelled(children::selector(&backup.spec.database)))
+        .watches::<SampleDBInstance>(|backup| Relation::labelled(children::selector(&backup.spec.database)))
+        .watches::<Pod>(|backup| Relation::labelled(children::backup::selector(backup)))
+        .owns::<ConfigMap>()
+        .owns::<Job>()
+        .deletes::<Job>()
+        .concurrency(2)
 }

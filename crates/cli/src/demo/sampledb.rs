@@ -9,8 +9,8 @@ use super::waiting::{since, until};
 use crate::apply::Objects;
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use kube::ResourceExt;
 use kube::api::DeleteParams;
-use kube::{CustomResourceExt, ResourceExt};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use sampledb_operator::api::v1alpha1::{Role, SampleDB, SampleDBInstance};
@@ -95,7 +95,7 @@ async fn a_database(
 ) -> anyhow::Result<()> {
     screen.say(&format!("PostgreSQL {} from {}", postgres.version, postgres.origin));
     let mut objects = Objects::of(cluster.client.clone());
-    for crd in [SampleDB::crd(), SampleDBInstance::crd()] {
+    for crd in sampledb_operator::crds() {
         objects.apply(&serde_json::to_value(crd)?).await?;
     }
     environment.postgres = Some(postgres.major().to_owned());

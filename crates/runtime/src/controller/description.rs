@@ -23,6 +23,8 @@ pub(crate) struct Description {
     pub(crate) anywhere: Vec<Kind>,
     /// Of what it owns, what outlives its object.
     pub(crate) retains: Vec<Kind>,
+    /// Of what it owns, what it deletes itself once its cleanup is complete.
+    pub(crate) collects: Vec<Kind>,
     /// What its own code does with a client.
     #[serde(skip)]
     pub(crate) uses: Verbs,
@@ -56,6 +58,7 @@ impl Parts {
             uses: self.uses.clone(),
             anywhere: self.anywhere.iter().cloned().collect(),
             retains: self.retains.iter().cloned().collect(),
+            collects: self.collects.iter().cloned().collect(),
             actions: self.actions.keys().cloned().collect(),
             facts: self.facts.keys().cloned().collect(),
             decides: matches!(self.mode, Mode::Deciding(_)),

@@ -230,6 +230,23 @@ impl<K: Cached> Controller<K> {
         self.owns::<C>()
     }
 
+    /// As [`Controller::owns`], for children that the [finalizer](Controller::finalizer)'s cleanup needs. They carry the object's UID
+    /// as a label and have no owner reference: a foreground deletion of the object would take them at once, while its finalizer
+    /// still holds it. They are deleted when the cleanup is complete.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::apps::v1::StatefulSet;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use windlass::{Controller, Plan, Reason};
+    /// let controller = Controller::deciding(|_: &ConfigMap, _| Ok(Plan::new()))
+    ///     .collects::<StatefulSet>()
+    ///     .finalizer(|_, _| Ok(Plan::waiting(Reason::new("BacksUp", "its servers have what is to be backed up"))));
+    /// ```
+    pub fn collects<C: Object>(mut self) -> Self {
+        self.parts.collects.insert(Kind::of::<C>());
+        self.owns::<C>()
+    }
+
     /// Its decisions look at objects of this kind, which others own. Watch and index follow from the relation. Of
     /// `PartialObjectMeta<C>`, which decisions then read as such, only the metadata is watched and held.
     pub fn watches<C: Object>(mut self, relation: impl Fn(&K) -> Relation + Send + Sync + 'static) -> Self {
@@ -310,6 +327,12 @@ impl<K: Cached> Controller<K> {
     pub fn paused_by(mut self, annotation: impl Into<String>) -> Self {
         self.parts.pause = annotation.into();
         self
+    }
+
+    /// No annotation pauses it: for a controller whose work may not wait, such as a failover, beside others that are paused.
+    pub fn never_paused(self) -> Self {
+        // No annotation has an empty name.
+        self.paused_by("")
     }
 
     /// How many objects are worked on at once; never one object twice.

@@ -46,7 +46,7 @@ pub(crate) struct Parent {
     pub(crate) key: Key,
     pub(crate) uid: String,
     pub(crate) controller: Arc<str>,
-    /// The kinds of children that outlive it.
+    /// The kinds of children that do not name it as their owner: those that outlive it, or that go after its cleanup.
     pub(crate) retains: Arc<BTreeSet<Kind>>,
 }
 

@@ -87,6 +87,8 @@ pub(crate) struct Parts {
     pub(super) anywhere: BTreeSet<Kind>,
     /// The kinds of children that outlive their parent.
     pub(super) retains: BTreeSet<Kind>,
+    /// The kinds of children that the cleanup needs, and that go after it.
+    pub(super) collects: BTreeSet<Kind>,
     pub(super) predicates: BTreeMap<Kind, Predicate>,
     /// The kinds whose last changes are tracked.
     pub(super) tracked: BTreeSet<Kind>,
@@ -137,6 +139,7 @@ impl Parts {
             watches: Vec::new(),
             anywhere: BTreeSet::new(),
             retains: BTreeSet::new(),
+            collects: BTreeSet::new(),
             predicates: BTreeMap::new(),
             tracked: BTreeSet::new(),
             prunes: BTreeSet::new(),
@@ -177,9 +180,14 @@ impl Parts {
     }
 
     /// The kinds of children that are deleted with their object, and not by the garbage collector: they may be where no owner
-    /// reference is possible, and do not outlive it.
+    /// reference is possible, or are needed until the cleanup is done, and do not outlive it.
     pub(super) fn collected(&self) -> BTreeSet<Kind> {
-        &self.anywhere - &self.retains
+        &(&self.anywhere | &self.collects) - &self.retains
+    }
+
+    /// The kinds of children without an owner reference, wherever they are.
+    pub(super) fn unreferenced(&self) -> BTreeSet<Kind> {
+        &self.retains | &self.collects
     }
 
     /// The finalizer by which it holds objects.

@@ -92,7 +92,7 @@ impl Description {
 
     /// The kinds of children that it deletes with their object.
     fn collected(&self) -> impl Iterator<Item = &Kind> {
-        self.anywhere.iter().filter(|kind| !self.retains.contains(kind))
+        self.anywhere.iter().chain(&self.collects).filter(|kind| !self.retains.contains(kind))
     }
 
     /// Whether it deletes children of a kind itself.

@@ -54,6 +54,7 @@ pub(crate) struct ControllerContext {
 impl Parts {
     /// Declares its watches and connects its queue; nothing runs yet.
     pub(crate) fn prepare(self, context: &ControllerContext, recorder: Recorder) -> Arc<Running> {
+        let unreferenced = self.unreferenced();
         let (name, finalizer): (Arc<str>, String) = (self.name.as_str().into(), self.finalizer());
         let (declared, collected) = (self.declared(), self.collected());
         let queue = Queue::new(context.clock.clone(), self.backoff);
@@ -117,7 +118,7 @@ impl Parts {
             adoption: self.adoption,
             collected,
             anywhere: self.anywhere,
-            retains: Arc::new(self.retains),
+            retains: Arc::new(unreferenced),
             last_changes,
             concurrency: self.concurrency,
             reconcile_timeout: self.reconcile_timeout,

@@ -69,6 +69,11 @@ impl Answer {
         Ok(answer)
     }
 
+    /// Whether it says that the object is being deleted.
+    pub(super) fn is_terminating(&self) -> bool {
+        self.object().pointer("/metadata/deletionTimestamp").is_some_and(|at| !at.is_null())
+    }
+
     /// The whole of it.
     pub(super) fn object(&self) -> &Value {
         // What is not JSON, though it began like it, is nothing.

@@ -174,7 +174,8 @@ impl Writer {
     ) -> Result<Done, WriteError> {
         let request = requests::delete_with(kind, key, &how.options(last));
         match self.send("delete", kind, key, reconciled, request).await {
-            Ok(answer) if answer.gone => {}
+            // Of some kinds, such as ServiceAccounts, the server answers with what it deleted, as it was.
+            Ok(answer) if answer.gone || !answer.is_terminating() => {}
             Ok(answer) => {
                 self.take_in(kind, key, &answer, reconciled);
                 return Ok(Done::Changed);

@@ -1,7 +1,7 @@
 //! Children that outlive their object, and what is adopted, by kind.
 
 use crate::support::{Fixture, Thing, Why, entry, map, named, of};
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
 use kube::ResourceExt;
 use kube::api::{DeleteParams, ListParams, PostParams};
 use serde_json::json;
@@ -74,6 +74,42 @@ async fn what_a_former_object_of_the_name_left_is_not_taken_over() {
     fixture.until_condition("a", "Degraded", "True", "NotOurs").await;
     let kept = found(&fixture, "a-kept").await.unwrap();
     assert_eq!((kept.uid(), entry(&kept, "size").as_deref()), (uid, Some("1")));
+}
+
+/// A foreground deletion has the garbage collector delete what names the object as its owner, whatever its finalizers say.
+#[tokio::test]
+async fn a_collected_child_stays_until_the_cleanup_is_complete_and_its_name_is_free_then() {
+    let fixture = Fixture::new().await;
+    fixture.thing("a", 1).await;
+    let decide = |thing: &Thing, _: &Observed| {
+        let account = ServiceAccount { metadata: named(of(thing, "needed")), ..Default::default() };
+        Ok(Plan::new().apply(account, Why::Needed))
+    };
+    let cleanup = |thing: &Thing, _: &Observed| match thing.annotations().contains_key("done") {
+        true => Ok(Plan::new()),
+        false => Ok(Plan::waiting(Why::Needed)),
+    };
+    let controller = Controller::deciding(decide).finalizer(cleanup).collects::<ServiceAccount>();
+    let _operator = fixture.run(controller);
+    let account = || async { fixture.here::<ServiceAccount>().get_opt("a-needed").await.unwrap() };
+    fixture.until("it is made", || async { account().await.is_some() }).await;
+    let first = account().await.unwrap();
+    assert_eq!(first.metadata.owner_references, None);
+    fixture.here::<Thing>().delete("a", &DeleteParams::foreground()).await.unwrap();
+    fixture.until_silent().await;
+    assert_eq!(account().await.unwrap().uid(), first.uid());
+    fixture
+        .merge::<Thing>(
+            "a",
+            json!({"metadata": {"annotations": {"done": "yes"}, "finalizers": ["windlass.dev/thing"]}}),
+        )
+        .await;
+    let gone = || async { fixture.here::<Thing>().get_opt("a").await.unwrap().is_none() };
+    fixture.until("the object is gone", gone).await;
+    assert!(account().await.is_none());
+    // Of a ServiceAccount the server answers a deletion with what it was: that is no sign that it is still there.
+    fixture.thing("a", 1).await;
+    fixture.until("it is made anew", || async { account().await.is_some() }).await;
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use super::settings::SOCKETS;
 use super::{Question, ask, run, watchdog};
+use crate::archive;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use windlass::logs::{self, LogFormat};
@@ -13,6 +14,9 @@ Usage:
   sampledb-agent install DIRECTORY   Copy this program into a directory
   sampledb-agent run                 Run an instance below a watchdog
   sampledb-agent probe live|ready    Ask the agent of this pod how it is
+  sampledb-agent archive             Keep the backups of a database
+  sampledb-agent backup              Have the archive take a backup
+  sampledb-agent forget              Have the archive delete a backup
 ";
 
 /// Does what the arguments of this process say.
@@ -23,6 +27,9 @@ pub fn main() -> ExitCode {
         ["install", directory] => install(Path::new(directory)),
         ["run"] => watch(),
         ["work"] => work(),
+        ["archive"] => on_a_runtime(async { archive::serve().await.map_err(|error| error.to_string()) }),
+        ["backup"] => on_a_runtime(archive::backup()),
+        ["forget"] => on_a_runtime(archive::forget()),
         ["probe", question] => match Question::named(question) {
             Some(question) => probe(question),
             None => return usage(),
@@ -63,10 +70,14 @@ fn watch() -> Result<ExitCode, String> {
 }
 
 fn work() -> Result<ExitCode, String> {
+    on_a_runtime(async { run().await.map_err(|error| error.to_string()) })
+}
+
+fn on_a_runtime(work: impl Future<Output = Result<(), String>>) -> Result<ExitCode, String> {
     logs::init(LogFormat::Json, "info")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("starting the runtime: {error}"))?;
-    runtime.block_on(run()).map_err(|error| error.to_string())?;
+    runtime.block_on(work)?;
     Ok(ExitCode::SUCCESS)
 }
 

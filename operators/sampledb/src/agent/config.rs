@@ -19,6 +19,8 @@ pub struct Wanted<'a> {
     pub floors: BTreeMap<String, u64>,
     /// How it uses TLS, if it does.
     pub tls: Option<&'a Tls>,
+    /// How much of the write-ahead log a backup that is slow may keep, in MB.
+    pub slots_keep: u64,
 }
 
 /// How a server uses TLS.
@@ -76,6 +78,10 @@ pub fn server(settings: &Settings, wanted: &Wanted<'_>) -> String {
         if !wanted.parameters.contains_key(name) {
             lines.insert(name, value.to_owned());
         }
+    }
+    if !wanted.parameters.contains_key("max_slot_wal_keep_size") {
+        // A backup that hangs fills no volume: it fails.
+        lines.insert("max_slot_wal_keep_size", format!("{}MB", wanted.slots_keep));
     }
     for (name, floor) in &wanted.floors {
         let given = lines.get(name.as_str()).or_else(|| wanted.parameters.get(name));
@@ -147,8 +153,13 @@ pub fn ident(user: &str) -> String {
 
 /// The password file of libpq.
 pub fn passfile(password: &str) -> String {
-    let escaped = password.replace('\\', "\\\\").replace(':', "\\:");
-    format!("*:*:*:{REPLICATOR}:{escaped}\n")
+    passfile_line(REPLICATOR, password)
+}
+
+/// A line of it.
+pub fn passfile_line(user: &str, password: &str) -> String {
+    let escaped = |text: &str| text.replace('\\', "\\\\").replace(':', "\\:");
+    format!("*:*:*:{}:{}\n", escaped(user), escaped(password))
 }
 
 fn quoted(value: &str) -> String {
@@ -194,12 +205,14 @@ mod tests {
             synchronous: &synchronous,
             floors: BTreeMap::new(),
             tls: None,
+            slots_keep: 256,
         };
         let text = server(&settings(), &wanted);
         assert!(text.contains("wal_keep_size = '1GB'\n") && !text.contains("512MB"), "{text}");
         assert!(text.contains("search_path = '''a'' \\\\'\n"), "{text}");
         assert!(text.contains("synchronous_standby_names = 'ANY 1 (a, b)'\n"), "{text}");
         assert!(text.contains("host=db-0.db-instances.shop.svc port=5432 user=replicator"), "{text}");
+        assert!(text.contains("max_slot_wal_keep_size = '256MB'\n"), "{text}");
         assert!(text.find("work_mem") < text.find("wal_level"), "{text}");
     }
 
@@ -210,6 +223,7 @@ mod tests {
             follow: None,
             synchronous: &Synchronous::default(),
             tls: None,
+            slots_keep: 256,
             floors: floors.iter().map(|(name, floor)| ((*name).to_owned(), *floor)).collect(),
         };
         server(&settings(), &wanted)

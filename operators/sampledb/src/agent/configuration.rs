@@ -6,6 +6,9 @@ use super::run::{Agent, Seen, StepError};
 use super::settings::{OWNER_PASSWORD, REPLICATION_PASSWORD};
 use crate::leadership::Synchronous;
 
+/// The share of the volume that the write-ahead log for a slow backup may take: one of so many.
+const SLOTS_SHARE: u64 = 4;
+
 /// The files of a server's configuration that change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Files {
@@ -41,6 +44,7 @@ impl Agent {
             follow: follow.map(|instance| self.conninfo(instance, &self.clone, seen)),
             synchronous,
             tls: tls.as_ref(),
+            slots_keep: self.volume.capacity().map_or(1024, |bytes| (bytes / SLOTS_SHARE) >> 20),
             floors: seen
                 .data
                 .as_ref()

@@ -85,6 +85,15 @@ impl Volume {
         Ok(id)
     }
 
+    /// How large the volume is, in bytes.
+    ///
+    /// # Errors
+    /// Of the file system.
+    pub fn capacity(&self) -> io::Result<u64> {
+        let file_system = nix::sys::statvfs::statvfs(&self.root)?;
+        Ok(file_system.blocks().saturating_mul(file_system.fragment_size()))
+    }
+
     /// How much room is left, in bytes.
     ///
     /// # Errors
@@ -217,11 +226,19 @@ pub fn write_durably(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     sync_directory(parent)
 }
 
-fn sync_directory(path: &Path) -> io::Result<()> {
+/// Has what is in a directory outlive a crash.
+///
+/// # Errors
+/// Of the file system.
+pub fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-fn remove(path: &Path) -> io::Result<()> {
+/// Removes a directory with all that is in it, if it is there.
+///
+/// # Errors
+/// Of the file system.
+pub fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),

@@ -5,16 +5,16 @@
 //!
 //! - `watchdog`: ends everything when the agent does not say in time that its server may run on
 //! - `next`: what to do next (pure); `synchronous`: who acknowledges commits (pure); `config`: configuration files (pure)
-//! - `run`: the loop around them; `lease_steps`, `data_steps`, `configuration`, `tls`: what it does; `primary`: what a primary does all
+//! - `run`: the loop around them; `lease_steps`, `data_steps`, `restore`, `configuration`, `tls`: what it does; `primary`: what a primary does all
 //!   the time; `renewal`: renews the Lease
 //! - `server`, `sql`, `programs`, `data`: the server, its processes and its data
 //! - `kubernetes`: the Lease and the instance; `lease`: what is changed about the former; `probe`: answers to the kubelet
 //! - `metrics`: what Prometheus is told; `settings`: what the pod tells it; `command_line`: what its binary does
 
 mod command_line;
-mod config;
+pub(crate) mod config;
 mod configuration;
-mod data;
+pub(crate) mod data;
 mod data_steps;
 mod kubernetes;
 mod lease;
@@ -25,10 +25,11 @@ mod model;
 mod next;
 mod primary;
 mod probe;
-mod programs;
+pub(crate) mod programs;
 #[cfg(test)]
 mod protocol_test;
 mod renewal;
+mod restore;
 mod run;
 mod server;
 pub mod settings;

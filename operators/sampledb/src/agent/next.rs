@@ -74,6 +74,8 @@ pub enum Step {
     Take,
     /// Make a new database.
     Initialize,
+    /// Make a new database of a backup.
+    Restore,
     /// Write the database's identifier into the Lease.
     RecordIdentifier,
     /// Copy an instance's data.
@@ -127,7 +129,7 @@ pub fn decide(view: &View<'_>) -> Step {
         return fence(view, leadership);
     }
     match &view.data {
-        None => begin(view, leadership),
+        None => begin(view, leadership, spec),
         Some(data) => go_on(view, leadership, spec, data),
     }
 }
@@ -147,7 +149,7 @@ fn fence(view: &View<'_>, leadership: &Leadership) -> Step {
 }
 
 /// There is no data yet.
-fn begin(view: &View<'_>, leadership: &Leadership) -> Step {
+fn begin(view: &View<'_>, leadership: &Leadership, spec: &SampleDBInstanceSpec) -> Step {
     if view.server != Server::Stopped {
         return Step::Kill;
     }
@@ -156,7 +158,11 @@ fn begin(view: &View<'_>, leadership: &Leadership) -> Step {
     match (&leadership.system_identifier, holder) {
         (None, Some(holder)) if mine => {
             let taken = holder.clone.as_deref() == Some(view.clone) && leadership.is_held_by_run(view.run);
-            if taken { Step::Initialize } else { Step::Take }
+            match (taken, &spec.restore) {
+                (false, _) => Step::Take,
+                (true, Some(_)) => Step::Restore,
+                (true, None) => Step::Initialize,
+            }
         }
         (None, _) => nothing("another instance makes the database"),
         (Some(_), Some(_)) if mine => Step::Release("its data is lost".to_owned()),

@@ -15,6 +15,7 @@ use super::sql::{Sql, SqlError, State};
 use super::tls::Tls;
 use super::watchdog::Leash;
 use crate::api::v1alpha1::{Role, SampleDBInstance, SampleDBInstanceStatus};
+use crate::archive::{AskError, TakeError};
 use crate::leadership::Leadership;
 use crate::lsn::Lsn;
 use crate::parameters::NOT_LOWER_ON_STANDBYS;
@@ -79,6 +80,10 @@ pub(super) enum StepError {
     Sql(#[from] SqlError),
     #[error(transparent)]
     Program(#[from] ProgramError),
+    #[error(transparent)]
+    Archive(#[from] AskError),
+    #[error(transparent)]
+    Backup(#[from] TakeError),
     #[error("the volume: {0}")]
     Volume(#[from] io::Error),
     #[error("{0}")]
@@ -425,6 +430,7 @@ impl Agent {
             Step::Nothing(message) => return self.keep_up(message, seen).await,
             Step::Take => self.take().await?,
             Step::Initialize => self.initialize().await?,
+            Step::Restore => return self.restore(seen).await,
             Step::RecordIdentifier => self.record_identifier(seen).await?,
             Step::Clone(from) => return self.copy(&from, seen).await,
             Step::Rewind(from) => return self.rewind(&from, seen).await,

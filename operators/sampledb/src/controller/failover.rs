@@ -18,6 +18,8 @@ use windlass::{Observed, Plan, Reason, Reasoned, Refusal};
 
 /// The condition of this concern.
 pub const CONDITION: &str = "PrimaryElected";
+/// The finalizer of the controller that makes what a database consists of.
+const PROVISIONING: &str = "windlass.dev/sampledb";
 
 #[derive(Debug)]
 enum Why {
@@ -36,6 +38,7 @@ enum Why {
     DirectsWrites,
     TellsReplicasApart,
     LastsAnotherTime,
+    GoesOnToTheEnd,
 }
 
 impl Reasoned for Why {
@@ -71,6 +74,7 @@ impl Reasoned for Why {
             }
             Self::DirectsWrites => "writes go to the primary".to_owned(),
             Self::TellsReplicasApart => "reads go to replicas".to_owned(),
+            Self::GoesOnToTheEnd => "the database is being deleted".to_owned(),
             Self::LastsAnotherTime => "the Lease lasts as long as the database says".to_owned(),
         }
     }
@@ -178,6 +182,17 @@ pub fn decide(database: &SampleDB, observed: &Observed) -> Result<Plan, Refusal>
             plan.claim(claim(&next), why)
         }
     })
+}
+
+/// As [`decide`], for a database that is being deleted: there is a primary for as long as one is needed.
+///
+/// # Errors
+/// As [`decide`].
+pub fn decide_to_the_end(database: &SampleDB, observed: &Observed) -> Result<Plan, Refusal> {
+    if !database.finalizers().iter().any(|finalizer| finalizer == PROVISIONING) {
+        return Ok(Plan::new());
+    }
+    Ok(decide(database, observed)?.wait(Why::GoesOnToTheEnd, windlass::Until::Change))
 }
 
 fn lease_duration(database: &SampleDB) -> Duration {

@@ -1,6 +1,11 @@
 //! The operator's decisions, one controller per concern.
 
+pub mod archive;
+pub mod backup;
+pub mod deletion;
 pub(crate) mod drain;
 pub mod failover;
 pub mod provisioning;
+pub(crate) mod restore;
+pub mod schedule;
 pub mod storage;

@@ -4,6 +4,7 @@ use crate::api::v1alpha1::{
     Role, SampleDB, SampleDBInstance, SampleDBInstanceSpec, SampleDBInstanceStatus, SampleDBStatus,
 };
 use crate::children;
+use crate::controller::restore::{self, Restore};
 use crate::leadership::Leadership;
 use crate::parameters::NOT_LOWER_ON_STANDBYS;
 use k8s_openapi::api::batch::v1::Job;
@@ -18,6 +19,8 @@ use windlass::{Apply, Observed, Plan, Propagation, Reasoned, Refusal, Until};
 
 /// Instances whose servers are kept stopped, separated by commas.
 pub const FENCED: &str = "db.windlass.dev/fenced-instances";
+/// The condition of a database that hibernates.
+pub const HIBERNATED: &str = "Hibernated";
 
 #[derive(Debug)]
 enum Why {
@@ -26,12 +29,15 @@ enum Why {
     LetsAgentsReport,
     LetsClientsFindIt,
     BoundsDisruptions,
+    KeepsBackups,
     RunsInstances,
     TellsItsAgent,
     Restarts { instance: String, parameters: Vec<String> },
     SetsUp,
     CredentialsNotReady,
     PrimaryNotReady { message: String },
+    Hibernating { left: usize },
+    Hibernated,
     SettingUp,
     SetupFailed { message: String },
     ReplicasNotReady { names: Vec<String> },
@@ -46,6 +52,7 @@ impl Reasoned for Why {
             Self::LetsAgentsReport => "agents read the Lease, and report how their servers are".to_owned(),
             Self::LetsClientsFindIt => "clients find the primary and its replicas by name".to_owned(),
             Self::BoundsDisruptions => "one instance at a time may be evicted".to_owned(),
+            Self::KeepsBackups => "an archive for its backups, which outlives it".to_owned(),
             Self::RunsInstances => "instances run in a StatefulSet, with a volume each".to_owned(),
             Self::TellsItsAgent => "an agent is told how its server is to be".to_owned(),
             Self::Restarts { instance, parameters } => {
@@ -54,6 +61,8 @@ impl Reasoned for Why {
             Self::SetsUp => "the initial schema is run once".to_owned(),
             Self::CredentialsNotReady => "the credentials are not there yet".to_owned(),
             Self::PrimaryNotReady { message } => format!("there is no primary yet: {message}"),
+            Self::Hibernating { left } => format!("{left} pods are ending"),
+            Self::Hibernated => "its servers are stopped, and its volumes are kept".to_owned(),
             Self::SettingUp => "the initial schema is being run".to_owned(),
             Self::SetupFailed { message } => {
                 format!("the initial schema could not be run; delete the Job to try again: {message}")
@@ -82,6 +91,12 @@ pub fn decide(database: &SampleDB, observed: &Observed, agent_image: &str) -> Re
     let (secret, generate) = children::secret(database);
     let (authority, generate_authority) = children::certificate_authority(database);
     let (certificate, generate_certificate) = children::certificate(database);
+    let is_made = leadership.as_ref().is_some_and(|leadership| leadership.system_identifier.is_some());
+    let restore = match restore::source(database, observed, is_made)? {
+        Restore::From(source, archive) => Some((source, archive)),
+        Restore::Nothing => None,
+        Restore::Wait(plan) => return Ok(plan),
+    };
     let mut plan = Plan::new()
         .create_once(secret, generate, Why::KeepsOthersOut)
         .create_once(authority, generate_authority, Why::Encrypts)
@@ -90,6 +105,9 @@ pub fn decide(database: &SampleDB, observed: &Observed, agent_image: &str) -> Re
         .apply(children::role(database, &instances), Why::LetsAgentsReport)
         .apply(children::role_binding(database), Why::LetsAgentsReport)
         .apply(children::disruption_budget(database), Why::BoundsDisruptions);
+    if let Some(archive) = children::archive::of(database) {
+        plan = plan.apply(archive, Why::KeepsBackups);
+    }
     for service in children::services(database) {
         plan = plan.apply(service, Why::LetsClientsFindIt);
     }
@@ -113,6 +131,7 @@ pub fn decide(database: &SampleDB, observed: &Observed, agent_image: &str) -> Re
             restart,
             tls: all_have_tls(&known),
             require_tls: database.spec.require_tls,
+            restore: restore.as_ref().map(|(source, _)| source.clone()),
         };
         plan = plan.apply(children::instance(database, instance, spec), why);
     }
@@ -120,9 +139,29 @@ pub fn decide(database: &SampleDB, observed: &Observed, agent_image: &str) -> Re
         // Without it, no pod can start.
         return Ok(plan.wait(Why::CredentialsNotReady, Until::Change));
     }
-    let servers = children::servers(database, running, agent_image);
+    let restored_from = restore.as_ref().map(|(_, archive)| archive.as_str());
+    // One that is being deleted is needed for a last backup.
+    let hibernates = database.spec.hibernated && database.metadata.deletion_timestamp.is_none();
+    let running = if hibernates { 0 } else { running };
+    let servers = children::servers(database, running, agent_image, restored_from);
     plan = plan.apply(Apply::new(servers).recreate(Propagation::Orphan), Why::RunsInstances);
+    if hibernates {
+        return hibernate(database, observed, plan);
+    }
     report(database, observed, plan, holder, &instances)
+}
+
+/// The servers stop, and their volumes stay.
+fn hibernate(database: &SampleDB, observed: &Observed, plan: Plan) -> Result<Plan, Refusal> {
+    let left = observed.list::<Pod>()?.len();
+    let why = || if left == 0 { Why::Hibernated } else { Why::Hibernating { left } };
+    let status = SampleDBStatus {
+        ready: Some(format!("0/{}", database.spec.instances)),
+        secret: Some(children::secret_name(database)),
+        set_up: database.status.as_ref().is_some_and(|status| status.set_up),
+        ..SampleDBStatus::default()
+    };
+    Ok(plan.status(status).condition(HIBERNATED, left == 0, why()).wait(why(), Until::Change))
 }
 
 /// The instances that are there.

@@ -3,7 +3,6 @@
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Pod, ServiceAccount};
-use kube::CustomResourceExt;
 use sampledb_operator::api::v1alpha1::{Role, SampleDB, SampleDBInstance, SampleDBInstanceStatus};
 use sampledb_operator::controller::failover::CONDITION;
 use sampledb_operator::leadership::{Holder, Leadership};
@@ -18,7 +17,7 @@ fn labelled(mut fields: Value) -> Value {
 /// Three instances on nodes of these names, of which the first is primary.
 async fn start(nodes: [&str; 3]) -> anyhow::Result<TestCluster> {
     let cluster = TestCluster::api_only();
-    cluster.install([SampleDB::crd(), SampleDBInstance::crd()]).await?;
+    cluster.install(sampledb_operator::crds()).await?;
     // Without controllers nobody makes it, and pods need one.
     cluster.create::<ServiceAccount>(object("default", json!({}))).await?;
     for name in ["a", "b", "c"] {

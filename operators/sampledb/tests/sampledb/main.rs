@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
+mod backup;
 mod drain;
 mod storage;
 
@@ -11,7 +12,6 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::rbac::v1::Role;
-use kube::CustomResourceExt;
 use sampledb_operator::api::v1alpha1::{
     Role as ServerRole, SampleDB, SampleDBInstance, SampleDBInstanceStatus,
 };
@@ -266,7 +266,7 @@ fn writes_go_to_a_primary_that_is_open_and_nowhere_else() {
 #[tokio::test]
 async fn what_cannot_be_is_rejected_with_its_path() -> anyhow::Result<()> {
     let cluster = TestCluster::start();
-    cluster.install([SampleDB::crd(), SampleDBInstance::crd()]).await?;
+    cluster.install(sampledb_operator::crds()).await?;
     for (changes, path) in [
         (json!({"version": "latest"}), "spec.version"),
         (json!({"version": ""}), "spec.version"),

@@ -3,7 +3,7 @@
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::StorageClass;
-use kube::{CustomResourceExt, ResourceExt};
+use kube::ResourceExt;
 use sampledb_operator::api::v1alpha1::{SampleDB, SampleDBInstance};
 use sampledb_operator::controller::storage::CONDITION;
 use serde_json::json;
@@ -15,7 +15,7 @@ use windlass_testing::{TestCluster, object};
 async fn start(class: &str) -> anyhow::Result<(TestCluster, windlass_testing::Running)> {
     // Everything of the operator runs, and a busy machine takes its time.
     let cluster = TestCluster::start().timeout(Duration::from_secs(120));
-    cluster.install([SampleDB::crd(), SampleDBInstance::crd()]).await?;
+    cluster.install(sampledb_operator::crds()).await?;
     let rigid: StorageClass = object(
         "rigid",
         json!({

@@ -1,9 +1,12 @@
 //! The SampleDB operator with real PostgreSQL servers.
 
+mod backup;
 mod bench;
+mod deletion;
 mod drain;
 mod failover;
 mod faults;
+mod hibernation;
 mod place;
 mod storage;
 mod story;

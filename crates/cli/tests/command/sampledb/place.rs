@@ -3,13 +3,13 @@
 use crate::process::{Cluster, windlass};
 use crate::process_pods::{World, cannot_run};
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::ResourceExt;
 use kube::api::{Api, ListParams, LogParams, Patch, PatchParams, PostParams};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use sampledb_operator::api::v1alpha1::{Role, SampleDB, SampleDBInstance};
+use sampledb_operator::api::v1alpha1::{Role, SampleDB, SampleDBArchive, SampleDBBackup, SampleDBInstance};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -178,6 +178,16 @@ impl Place {
         cluster.signal(if frozen { Signal::SIGSTOP } else { Signal::SIGCONT });
     }
 
+    /// The operator is killed.
+    pub(super) fn stop_operator(&mut self) {
+        self.operator.take();
+    }
+
+    /// It is there again.
+    pub(super) fn start_operator(&mut self) {
+        self.operator = Some(Operator::start(&self.world));
+    }
+
     /// A second operator, beside the first.
     pub(super) fn start_another_operator(&self) -> Operator {
         Operator::start(&self.world)
@@ -204,6 +214,8 @@ impl Place {
     async fn with(world: World, kubernetes: Kubernetes, folder: tempfile::TempDir) -> Self {
         world.install::<SampleDB>().await;
         world.install::<SampleDBInstance>().await;
+        world.install::<SampleDBArchive>().await;
+        world.install::<SampleDBBackup>().await;
         let operator = Operator::start(&world);
         Self { world, kubernetes: Some(kubernetes), operator: Some(operator), _folder: folder }
     }
@@ -271,10 +283,16 @@ impl Place {
 
     /// How everything is, for a failure.
     pub(super) async fn told(&self, name: &str) -> String {
-        let database = self.world.api::<SampleDB>().get(name).await.unwrap();
-        let mut lines = vec![json!(database.status).to_string()];
+        let database = self.world.api::<SampleDB>().get_opt(name).await.unwrap();
+        let mut lines = vec![json!(database.map(|database| database.status)).to_string()];
+        for backup in self.world.api::<SampleDBBackup>().list(&ListParams::default()).await.unwrap() {
+            lines.push(format!("{}: {}", backup.name_any(), json!(backup.status)));
+        }
         let lease = self.world.api::<Lease>().get_opt(name).await.unwrap();
         lines.push(json!(lease.map(|lease| (lease.metadata.annotations, lease.spec))).to_string());
+        for account in self.world.api::<ServiceAccount>().list(&ListParams::default()).await.unwrap() {
+            lines.push(json!(account.metadata).to_string());
+        }
         for instance in self.world.api::<SampleDBInstance>().list(&ListParams::default()).await.unwrap() {
             lines.push(format!("{}: {}", instance.name_any(), json!(instance.status)));
         }
@@ -403,6 +421,11 @@ impl Place {
         containers.iter().any(|one| one.restart_count > 0 && one.ready)
     }
 
+    /// The instance that the Lease names.
+    pub(super) async fn lease_holder(&self, name: &str) -> Option<String> {
+        self.world.api::<Lease>().get(name).await.unwrap().spec?.holder_identity
+    }
+
     pub(super) async fn primary(&self, name: &str) -> Option<String> {
         let database = self.world.api::<SampleDB>().get(name).await.unwrap();
         database.status.and_then(|status| status.primary)
@@ -425,6 +448,15 @@ pub(super) fn first_process(instance: &str) -> Option<Pid> {
 /// The agent of an instance, below its watchdog.
 pub(super) fn agent_process(instance: &str) -> Option<Pid> {
     process_of(instance, |arguments| arguments.ends_with(b"sampledb-agent\0work\0"))
+}
+
+/// The process of an archive.
+pub(super) fn archive_process(archive: &str) -> Option<Pid> {
+    let its_own = format!("SAMPLEDB_ARCHIVE={archive}");
+    let found = |arguments: &[u8], variable: &[u8]| {
+        arguments.ends_with(b"sampledb-agent\0archive\0") && variable == its_own.as_bytes()
+    };
+    processes(found).first().copied()
 }
 
 /// The first process of an instance's server.

@@ -205,7 +205,7 @@ impl Agent {
                 };
                 self.kubernetes.take_lease(&taker).await?;
             }
-            Step::Initialize => self.servers.initialize(&name),
+            Step::Initialize | Step::Restore => self.servers.initialize(&name),
             Step::RecordIdentifier => drop(self.kubernetes.record_identifier(&self.run, IDENTIFIER).await?),
             Step::Clone(from) | Step::Rewind(from) => drop(self.servers.copy(&name, &from, leadership.epoch)),
             Step::RecordEpoch => self.servers.with(&name, |machine| machine.epoch = leadership.epoch),

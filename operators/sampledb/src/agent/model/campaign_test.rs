@@ -5,12 +5,11 @@
 //! it at every one in all other ways, too.
 
 use super::instances::Instances;
-use crate::api::v1alpha1::{SampleDB, SampleDBInstance};
+use crate::api::v1alpha1::SampleDB;
 use crate::leadership::Leadership;
 use anyhow::{Context, ensure};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::rbac::v1::PolicyRule;
-use kube::CustomResourceExt;
 use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -197,7 +196,7 @@ fn ignored(object: &mut Value) {
 async fn the_operator_may_be_killed_at_every_write() -> anyhow::Result<()> {
     let operator = |manager| crate::operator(manager, "sampledb-operator:test");
     let campaign = Campaign::new(operator, life)
-        .kinds([SampleDB::crd(), SampleDBInstance::crd()])
+        .kinds(crate::crds())
         .ignoring(ignored)
         .at_once(4)
         .within(Duration::from_secs(60));

@@ -2,8 +2,6 @@
 //! each instance's agent does is in `tests/story.txt` for both.
 
 use super::campaign_test::Database;
-use crate::api::v1alpha1::{SampleDB, SampleDBInstance};
-use kube::CustomResourceExt;
 use windlass_testing::TestCluster;
 
 /// What the agents of `NAME-0`, `NAME-1`, ... do.
@@ -12,7 +10,7 @@ const STORY: &str = include_str!("../../../tests/story.txt");
 #[tokio::test]
 async fn the_model_takes_the_steps_that_an_agent_takes() -> anyhow::Result<()> {
     let cluster = TestCluster::start();
-    cluster.install([SampleDB::crd(), SampleDBInstance::crd()]).await?;
+    cluster.install(crate::crds()).await?;
     let _operator = cluster.run(|manager| crate::operator(manager, "sampledb-operator:test"));
     let database = Database::create(cluster).await?;
     database.switch_over_to("db-1").await?;

@@ -1,10 +1,16 @@
 //! The objects that a database consists of, as YAML would have them.
+//!
+//! - `archive`: those of its archive; `backup`: those by which a backup is taken
+
+pub(crate) mod archive;
+pub(crate) mod backup;
 
 use crate::agent::metrics;
 use crate::agent::settings::{
     CREDENTIALS, OWNER_PASSWORD, PORT, REPLICATION_PASSWORD, SOCKETS, TLS, VOLUME, variables,
 };
 use crate::api::v1alpha1::{ConfigMapKey, SampleDB, SampleDBInstance, SampleDBInstanceSpec};
+use crate::archive::ACCESS;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Pod, Secret, Service, ServiceAccount};
@@ -244,7 +250,12 @@ pub(crate) fn image(database: &SampleDB) -> String {
 }
 
 /// The instances.
-pub(crate) fn servers(database: &SampleDB, replicas: i32, agent_image: &str) -> StatefulSet {
+pub(crate) fn servers(
+    database: &SampleDB,
+    replicas: i32,
+    agent_image: &str,
+    restored_from: Option<&str>,
+) -> StatefulSet {
     let storage = &database.spec.storage;
     let claim = json!({
         "metadata": { "name": DATA },
@@ -266,7 +277,7 @@ pub(crate) fn servers(database: &SampleDB, replicas: i32, agent_image: &str) -> 
                 "labels": labels(database),
                 "annotations": { "kubectl.kubernetes.io/default-container": CONTAINER },
             },
-            "spec": pod(database, agent_image),
+            "spec": pod(database, agent_image, restored_from),
         },
         "volumeClaimTemplates": [claim],
     });
@@ -277,7 +288,24 @@ pub(crate) fn servers(database: &SampleDB, replicas: i32, agent_image: &str) -> 
     }
 }
 
-fn pod(database: &SampleDB, agent_image: &str) -> Value {
+/// The pod of an instance; `restored_from` is the archive that its data may come from.
+fn pod(database: &SampleDB, agent_image: &str, restored_from: Option<&str>) -> Value {
+    let mut pod = plain_pod(database, agent_image);
+    if let Some(archive) = restored_from {
+        let mount = json!({ "name": "archive", "mountPath": ACCESS, "readOnly": true });
+        add(&mut pod["containers"][0]["volumeMounts"], mount);
+        add(&mut pod["volumes"], archive::access(archive, "archive"));
+    }
+    pod
+}
+
+fn add(list: &mut Value, item: Value) {
+    if let Some(list) = list.as_array_mut() {
+        list.push(item);
+    }
+}
+
+fn plain_pod(database: &SampleDB, agent_image: &str) -> Value {
     let field =
         |name: &str, path: &str| json!({ "name": name, "valueFrom": { "fieldRef": { "fieldPath": path } } });
     let value = |name: &str, value: &str| json!({ "name": name, "value": value });

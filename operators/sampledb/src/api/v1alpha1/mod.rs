@@ -1,5 +1,12 @@
 //! `db.windlass.dev/v1alpha1`.
 
+mod backup;
+
+pub use backup::{
+    BackupPhase, BackupSpec, DeletionPolicy, RestoreFrom, Retention, SampleDBArchive, SampleDBArchiveSpec,
+    SampleDBArchiveStatus, SampleDBBackup, SampleDBBackupSpec, SampleDBBackupStatus,
+};
+
 use crate::lsn::Lsn;
 use k8s_openapi::api::core::v1::{Affinity, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -32,6 +39,10 @@ use std::collections::BTreeMap;
 #[schemars(extend("x-kubernetes-validations" = [
     {"rule": "self.database == oldSelf.database", "message": "database cannot be changed", "fieldPath": ".database"},
     {"rule": "self.owner == oldSelf.owner", "message": "owner cannot be changed", "fieldPath": ".owner"},
+    {"rule": "has(self.restoreFrom) == has(oldSelf.restoreFrom) && (!has(self.restoreFrom) || self.restoreFrom == oldSelf.restoreFrom)",
+     "message": "restoreFrom cannot be changed: a restore makes a new database", "fieldPath": ".restoreFrom"},
+    {"rule": "!has(self.deletionPolicy) || self.deletionPolicy != 'Snapshot' || has(self.backup)",
+     "message": "a snapshot needs an archive: set backup", "fieldPath": ".deletionPolicy"},
 ]))]
 pub struct SampleDBSpec {
     /// The major version of PostgreSQL, which is also the tag of the image unless `image` names another.
@@ -84,6 +95,18 @@ pub struct SampleDBSpec {
     #[serde(default = "ten")]
     #[schemars(range(min = 5, max = 120))]
     pub lease_duration_seconds: i32,
+    /// Where its backups are kept; without it there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backup: Option<BackupSpec>,
+    /// Where the data of a new database comes from; without it, it is empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restore_from: Option<RestoreFrom>,
+    /// What becomes of the data when the database is deleted: by default `Snapshot` if it has an archive, and `Retain` if not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deletion_policy: Option<DeletionPolicy>,
+    /// Whether its servers are stopped, with their volumes kept.
+    #[serde(default)]
+    pub hibernated: bool,
 }
 
 /// A volume per instance.
@@ -204,6 +227,21 @@ pub struct SampleDBInstanceSpec {
     /// Whether clients have to use TLS.
     #[serde(default)]
     pub require_tls: bool,
+    /// Where a new database's data comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restore: Option<RestoreSource>,
+}
+
+/// A backup in an archive.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RestoreSource {
+    /// Where the archive is reached.
+    pub host: String,
+    /// Where the backup is in it.
+    pub location: String,
+    /// Of its data: anything else is not the backup.
+    pub system_identifier: String,
 }
 
 /// What an agent reports.

@@ -1,0 +1,135 @@
+//! What becomes of a database that is deleted: by its policy a last backup, and then its servers and volumes.
+//!
+//! Until the backup is verified the database goes on as ever: its servers run, or are started, and fail over.
+
+use super::provisioning;
+use crate::api::v1alpha1::{BackupPhase, DeletionPolicy, SampleDB, SampleDBBackup};
+use crate::children;
+use crate::leadership::Leadership;
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use kube::ResourceExt;
+use std::time::Duration;
+use windlass::{Observed, Plan, Reasoned, Refusal, Until};
+
+/// With `"true"`, a database that is being deleted goes without its last backup, and leaves its volumes.
+pub const ABANDON: &str = "db.windlass.dev/abandon-snapshot";
+/// The condition of the last backup, there while the database is being deleted.
+pub const CONDITION: &str = "SnapshotTaken";
+/// How long until a last backup that failed is tried again.
+const AGAIN: Duration = Duration::from_secs(300);
+
+#[derive(Debug)]
+enum Why {
+    TakesSnapshot,
+    SnapshotPending { backup: String, what: String },
+    SnapshotFailed { backup: String, message: String },
+    TriesAgain,
+    SnapshotTaken { backup: String },
+    RemovesServers,
+    RemovesVolume,
+    ServersEnd { left: usize },
+    VolumesEnd { left: Vec<String> },
+}
+
+impl Reasoned for Why {
+    fn message(&self) -> String {
+        match self {
+            Self::TakesSnapshot => "a last backup is taken before anything is deleted".to_owned(),
+            Self::SnapshotPending { backup, what } => format!("SampleDBBackup {backup}: {what}"),
+            Self::SnapshotFailed { backup, message } => {
+                format!(
+                    "SampleDBBackup {backup} failed and is taken again in a while; annotate the SampleDB with {ABANDON}=true to go \
+                     without it and keep the volumes: {message}"
+                )
+            }
+            Self::TriesAgain => "the last backup is taken again".to_owned(),
+            Self::SnapshotTaken { backup } => format!("SampleDBBackup {backup} has everything"),
+            Self::RemovesServers => "the database is deleted".to_owned(),
+            Self::RemovesVolume => "the database is deleted, and its policy does not keep volumes".to_owned(),
+            Self::ServersEnd { left } => format!("{left} pods are ending"),
+            Self::VolumesEnd { left } => format!("volumes are being deleted: {}", left.join(", ")),
+        }
+    }
+}
+
+/// What is to be done before a database that is being deleted may go, given what is there.
+///
+/// # Errors
+/// When it asks for what its controller does not watch.
+pub fn decide(database: &SampleDB, observed: &Observed, agent_image: &str) -> Result<Plan, Refusal> {
+    let abandons = database.annotations().get(ABANDON).is_some_and(|value| value == "true");
+    match database.deletion_policy() {
+        DeletionPolicy::Delete => remove(database, observed, Plan::new()),
+        DeletionPolicy::Snapshot if !abandons && has_data(database, observed)? => {
+            snapshot(database, observed, agent_image)
+        }
+        // Claims of a database that was never made may be an earlier one's.
+        DeletionPolicy::Snapshot | DeletionPolicy::Retain => Ok(Plan::new()),
+    }
+}
+
+/// Whether the database was ever made: without it there is nothing to take a backup of.
+fn has_data(database: &SampleDB, observed: &Observed) -> Result<bool, Refusal> {
+    let lease = observed.get::<Lease>(&database.name_any())?;
+    let leadership = lease.and_then(|lease| Leadership::of(&lease).ok());
+    Ok(leadership.is_some_and(|leadership| leadership.system_identifier.is_some()))
+}
+
+fn snapshot(database: &SampleDB, observed: &Observed, agent_image: &str) -> Result<Plan, Refusal> {
+    let name = database.last_backup_name();
+    let backup = observed.get::<SampleDBBackup>(&name)?;
+    let status = backup.as_ref().and_then(|backup| backup.status.clone()).unwrap_or_default();
+    if status.phase == BackupPhase::Completed {
+        let taken = Why::SnapshotTaken { backup: name };
+        return remove(database, observed, Plan::new().condition(CONDITION, true, taken));
+    }
+    // What it runs on stays as it is, or is made so; also if its spec cannot be carried out any more.
+    let plan = provisioning::decide(database, observed, agent_image).unwrap_or_default();
+    if status.phase == BackupPhase::Failed {
+        let failed = || Why::SnapshotFailed {
+            backup: name.clone(),
+            message: status.message.clone().unwrap_or_default(),
+        };
+        let ended = status.completed_at.as_ref().map(|at| at.0);
+        let left = ended.map(|ended| (ended + AGAIN).duration_since(observed.now()));
+        let plan = plan.condition(CONDITION, false, failed());
+        return Ok(
+            match left.and_then(|left| Duration::try_from(left).ok()).filter(|left| !left.is_zero()) {
+                Some(left) => plan.wait(failed(), left),
+                None => plan.delete::<SampleDBBackup>(&name, Why::TriesAgain).wait(failed(), Until::Change),
+            },
+        );
+    }
+    let what = match status.conditions.iter().find(|one| one.type_ == super::backup::CONDITION) {
+        Some(condition) => condition.message.clone(),
+        None => "it is about to be taken".to_owned(),
+    };
+    let pending = || Why::SnapshotPending { backup: name.clone(), what: what.clone() };
+    let plan = plan.condition(CONDITION, false, pending()).wait(pending(), Until::Change);
+    Ok(match backup {
+        Some(_) => plan,
+        None => plan.apply(children::backup::last(database), Why::TakesSnapshot),
+    })
+}
+
+/// The servers end, and then their volumes go.
+fn remove(database: &SampleDB, observed: &Observed, mut plan: Plan) -> Result<Plan, Refusal> {
+    let name = database.name_any();
+    if observed.get::<StatefulSet>(&name)?.is_some() {
+        plan = plan.delete::<StatefulSet>(&name, Why::RemovesServers);
+    }
+    let pods = observed.list::<Pod>()?.len();
+    if pods > 0 {
+        plan = plan.wait(Why::ServersEnd { left: pods }, Until::Change);
+    }
+    let mut left = Vec::new();
+    for claim in observed.list::<PersistentVolumeClaim>()? {
+        if claim.metadata.deletion_timestamp.is_none() {
+            plan = plan.delete::<PersistentVolumeClaim>(claim.name_any(), Why::RemovesVolume);
+        }
+        left.push(claim.name_any());
+    }
+    Ok(if left.is_empty() { plan } else { plan.wait(Why::VolumesEnd { left }, Until::Change) })
+}
